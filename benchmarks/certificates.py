@@ -19,8 +19,8 @@ from itertools import cycle, islice
 
 from benchmarks.closed_form import KINDS, instance
 from makespan import Instance, Limits
-from makespan.engines.certificate import improve
-from makespan.engines.search import plain
+from makespan.proof.engines.certificate import improve
+from makespan.proof.engines.search import plain
 from makespan.verify import potential as checker
 
 KNOWN = ("one port", "capacities", "latencies", "ranges", "intervals", "all", "automata", "slots", "slots, ranges")

@@ -10,16 +10,16 @@ from benchmarks.crosscheck import Question, extremes, judged, misplaced
 from benchmarks.explorer import Truth
 from benchmarks.small_instances import improved, rebuilt
 from makespan import Instance, Limits, Result, Status
-from makespan.bounds import any_units, closed_form, least_possible, pessimistic, phases, theorem_1s
-from makespan.bounds.closed_form import CLOSED_FORMS
-from makespan.bounds.pessimistic import KNOWS as ANY_UNITS_KNOWS
-from makespan.bounds.theorem_1s import bound as theorem_1s_of_any
-from makespan.engines import solve
-from makespan.engines.finding import Finding
-from makespan.errors import UnsupportedError
-from makespan.feature import MULTIPROCESSOR
+from makespan.host.errors import UnsupportedError
+from makespan.model.feature import MULTIPROCESSOR
+from makespan.model.simulate import POLICIES, Choices, replay, run
+from makespan.proof.bounds import any_units, closed_form, least_possible, pessimistic, phases, theorem_1s
+from makespan.proof.bounds.closed_form import CLOSED_FORMS
+from makespan.proof.bounds.pessimistic import KNOWS as ANY_UNITS_KNOWS
+from makespan.proof.bounds.theorem_1s import bound as theorem_1s_of_any
+from makespan.proof.engines import solve
+from makespan.proof.engines.finding import Finding
 from makespan.report.result.bundle import bundle
-from makespan.simulate import POLICIES, Choices, replay, run
 from makespan.verify import Outcome, parse, verify
 
 MOST_DEFINED = 500

@@ -21,14 +21,14 @@ from typing import NamedTuple
 
 from benchmarks import multiprocessors
 from makespan import Instance, Limits, Machine, Program
-from makespan.bounds import pessimistic
-from makespan.bounds.closed_form import CLOSED_FORMS
-from makespan.engines.search import plain, whole
-from makespan.errors import InputError
-from makespan.feature import MULTIPROCESSOR
-from makespan.machine import Latency, UnitClass
-from makespan.program import BARRIER, Place
-from makespan.result import Upper, UpperBound
+from makespan.host.errors import InputError
+from makespan.model.feature import MULTIPROCESSOR
+from makespan.model.machine import Latency, UnitClass
+from makespan.model.program import BARRIER, Place
+from makespan.model.result import Upper, UpperBound
+from makespan.proof.bounds import pessimistic
+from makespan.proof.bounds.closed_form import CLOSED_FORMS
+from makespan.proof.engines.search import plain, whole
 from makespan.verify import bounds, pairs
 from makespan.verify.refusal import Effort
 

@@ -34,21 +34,21 @@ from typing import NamedTuple
 
 from benchmarks import multiprocessors
 from makespan import Group, Instance, Limits, Machine, Program, replay
-from makespan.bounds import closed_form, least_possible, pessimistic
-from makespan.engines import solve
-from makespan.engines.cpsat.solver import solve as cpsat
-from makespan.engines.finding import Finding
-from makespan.engines.ilp.solver import solve as ilp
-from makespan.engines.search.choose import solve as packed
-from makespan.engines.search.plain import solve as plain
-from makespan.engines.search.whole import solve as whole
-from makespan.errors import UnsupportedError
-from makespan.machine import Latency, UnitClass
-from makespan.program import Place
-from makespan.result import Bounds
-from makespan.simulate import POLICIES, Choices, run
-from makespan.simulate.semantics import State, finished, starts, steps
-from makespan.strings import read_instances
+from makespan.host.errors import UnsupportedError
+from makespan.model.machine import Latency, UnitClass
+from makespan.model.program import Place
+from makespan.model.result import Bounds
+from makespan.model.simulate import POLICIES, Choices, run
+from makespan.model.simulate.semantics import State, finished, starts, steps
+from makespan.model.strings import read_instances
+from makespan.proof.bounds import closed_form, least_possible, pessimistic
+from makespan.proof.engines import solve
+from makespan.proof.engines.cpsat.solver import solve as cpsat
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.ilp.solver import solve as ilp
+from makespan.proof.engines.search.choose import solve as packed
+from makespan.proof.engines.search.plain import solve as plain
+from makespan.proof.engines.search.whole import solve as whole
 
 MACHINES = tuple(Machine.of({"C": c, "L": l}) for c, l in ((1, 1), (2, 1), (2, 2)))  # noqa: E741
 MOST_INSTRUCTIONS, MOST_WARPS = 5, 3

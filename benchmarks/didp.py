@@ -16,9 +16,9 @@ from typing import Any
 import didppy as dp
 
 from makespan import Instance
-from makespan.engines.finding import Finding
-from makespan.feature import Features
-from makespan.schedule import Move, Schedule
+from makespan.model.feature import Features
+from makespan.model.schedule import Move, Schedule
+from makespan.proof.engines.finding import Finding
 
 KNOWS: Features = frozenset()
 """One instruction string over C and L, and capacities, as in the published programme."""

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from benchmarks import cpp
 from makespan import Instance, Program
-from makespan.machine import Assignment, Machine, Scheduler
-from makespan.program import BARRIER
+from makespan.model.machine import Assignment, Machine, Scheduler
+from makespan.model.program import BARRIER
 
 
 class Truth(NamedTuple):

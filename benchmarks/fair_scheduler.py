@@ -15,10 +15,10 @@ import sys
 from collections import Counter
 
 from makespan import Instance, Machine, Program
-from makespan.bounds import pessimistic, theorem_f
-from makespan.machine import Latency, Scheduler, UnitClass
-from makespan.program import Place
-from makespan.simulate.semantics import starts, steps
+from makespan.model.machine import Latency, Scheduler, UnitClass
+from makespan.model.program import Place
+from makespan.model.simulate.semantics import starts, steps
+from makespan.proof.bounds import pessimistic, theorem_f
 from makespan.verify import fair as checker
 
 SIZES = ((2, 6, 7, False), (2, 4, 4, True), (3, 4, 5, False), (3, 2, 2, True), (4, 3, 4, False), (5, 2, 5, False))

@@ -29,13 +29,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from makespan import Instance, Limits, Machine, replay, solve
-from makespan.bounds import pessimistic
-from makespan.engines.construct import convoy
-from makespan.engines.cpsat import solver as cpsat
-from makespan.engines.finding import Finding
-from makespan.engines.ilp import model as ilp_model
-from makespan.engines.ilp import solver as ilp
-from makespan.result import Bounds
+from makespan.model.result import Bounds
+from makespan.proof.bounds import pessimistic
+from makespan.proof.engines.construct import convoy
+from makespan.proof.engines.cpsat import solver as cpsat
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.ilp import model as ilp_model
+from makespan.proof.engines.ilp import solver as ilp
 
 WARPS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48)
 LENGTHS = "8,12,16,24,40,100"

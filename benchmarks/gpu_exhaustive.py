@@ -22,11 +22,11 @@ from statistics import fmean
 from typing import NamedTuple
 
 from benchmarks import multiprocessors
-from makespan.bounds.gpu_best_case import least_possible
-from makespan.bounds.theorem_g import theorem_g
-from makespan.gpu import GpuInstance, Grid
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.simulate.gpu_semantics import GpuState, finished, starts, steps
+from makespan.model.gpu import GpuInstance, Grid
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.simulate.gpu_semantics import GpuState, finished, starts, steps
+from makespan.proof.bounds.gpu_best_case import least_possible
+from makespan.proof.bounds.theorem_g import theorem_g
 
 MOST_STATES = 500
 

@@ -19,12 +19,12 @@ from statistics import median
 from typing import NamedTuple
 
 from makespan import Latency, Machine, Program
-from makespan.bounds.closed_form import closed_form
-from makespan.bounds.theorem_g import theorem_g
-from makespan.gpu import GpuInstance
-from makespan.machine import Assignment, UnitClass
-from makespan.program import BARRIER, Timing
-from makespan.simulate.gpu_run import longest
+from makespan.model.gpu import GpuInstance
+from makespan.model.machine import Assignment, UnitClass
+from makespan.model.program import BARRIER, Timing
+from makespan.model.simulate.gpu_run import longest
+from makespan.proof.bounds.closed_form import closed_form
+from makespan.proof.bounds.theorem_g import theorem_g
 
 MOST_SMS, MOST_RESIDENT, MOST_BLOCKS, MOST_WARPS = 80, 16, 10_000, 32
 TIGHT = 1.2

@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from makespan import Instance, Limits, Machine, Result, solve
-from makespan.bounds.pessimistic import pessimistic
-from makespan.bounds.theorem_1s import bound
 from makespan.cli.source import kernel_question
-from makespan.machine import Latency, find, given_intervals, narrowed
-from makespan.ptx import Dependences
-from makespan.question import KernelQuestion
-from makespan.simulate import POLICIES, run
+from makespan.kernels.ptx import Dependences
+from makespan.kernels.question import KernelQuestion
+from makespan.model.machine import Latency, find, given_intervals, narrowed
+from makespan.model.simulate import POLICIES, run
+from makespan.proof.bounds.pessimistic import pessimistic
+from makespan.proof.bounds.theorem_1s import bound
 
 FOLDER = "ptx"
 KERNELS: dict[str, dict[str, tuple[str, ...]]] = {

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from benchmarks.kernels import FOLDER, KERNELS
 from makespan import Bounds, Limits, Machine, solve
 from makespan.cli.source import kernel_question
-from makespan.question import KernelQuestion, launched
+from makespan.kernels.question import KernelQuestion, launched
 
 BLOCKS = {"matmul_tiled": "16x16", "stencil": "32x8"}
 """Threads of a block where not 256 in a row."""

@@ -19,19 +19,8 @@ from random import Random
 from time import process_time
 from typing import NamedTuple
 
-from makespan.schedulability.holistic import Limits, responses
-from makespan.schedulability.task import (
-    Activation,
-    Chain,
-    CopyEngine,
-    Kind,
-    Partition,
-    Policy,
-    Segment,
-    Task,
-    TaskSet,
-    Wait,
-)
+from makespan.deadlines.holistic import Limits, responses
+from makespan.deadlines.task import Activation, Chain, CopyEngine, Kind, Partition, Policy, Segment, Task, TaskSet, Wait
 
 CORES = 4
 

@@ -2,10 +2,10 @@
 
 import random
 
-from makespan.errors import InputError
-from makespan.instance import Instance
-from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.program import BARRIER, Place, Program, Timing
+from makespan.host.errors import InputError
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.model.program import BARRIER, Place, Program, Timing
 
 NAMES = "CLS"
 

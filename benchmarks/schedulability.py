@@ -32,10 +32,11 @@ from typing import TypeVar
 
 from benchmarks.schedulable_fraction import EXACT, PESSIMISTIC, Curve, Point, draw_fractions
 from benchmarks.task_sets import rate_monotonic, uunifast_discard
-from makespan import Instance, Limits, Machine, Program, ptx, solve
-from makespan.schedulability.holistic import Limits as Steps
-from makespan.schedulability.holistic import responses
-from makespan.schedulability.task import Partition, Policy, TaskSet, one_kernel
+from makespan import Instance, Limits, Machine, Program, solve
+from makespan.deadlines.holistic import Limits as Steps
+from makespan.deadlines.holistic import responses
+from makespan.deadlines.task import Partition, Policy, TaskSet, one_kernel
+from makespan.kernels import ptx
 
 KERNELS = Path(__file__).parent.parent / "ptx"
 SAMPLES = (

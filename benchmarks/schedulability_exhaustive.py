@@ -5,7 +5,7 @@
 
 Two to four tasks of each of `KINDS`, on one to three partitions with any policies; the load of every partition, copy
 engine and core is at most 1, with what threads spin at least. Each system is walked through tick by tick
-(`makespan.schedulability.exploration`); one that reaches too many states is left out, and so is one in which responses
+(`makespan.deadlines.exploration`); one that reaches too many states is left out, and so is one in which responses
 grow without end. A system depends on the seed, its kind and its number only.
 
 No bound may be below the longest response, or the longest time from the event at the head of its data; none that is
@@ -24,21 +24,10 @@ from random import Random
 from statistics import fmean
 from typing import NamedTuple
 
-from makespan.schedulability.analysis import analyse
-from makespan.schedulability.exploration import explore
-from makespan.schedulability.holistic import Limits, Response, responses
-from makespan.schedulability.task import (
-    Activation,
-    Chain,
-    CopyEngine,
-    Kind,
-    Partition,
-    Policy,
-    Segment,
-    Task,
-    TaskSet,
-    Wait,
-)
+from makespan.deadlines.analysis import analyse
+from makespan.deadlines.exploration import explore
+from makespan.deadlines.holistic import Limits, Response, responses
+from makespan.deadlines.task import Activation, Chain, CopyEngine, Kind, Partition, Policy, Segment, Task, TaskSet, Wait
 
 MOST_STATES = 10_000
 INTERRUPTED = 130

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import cpp
-from makespan.engines import Limits
-from makespan.engines.certificate import improve
-from makespan.engines.search import choose, packing, remaining, states, table
-from makespan.engines.search import states_compiled as loops
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.program import Place, Program
-from makespan.simulate import replay
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.program import Place, Program
+from makespan.model.simulate import replay
+from makespan.proof.engines import Limits
+from makespan.proof.engines.certificate import improve
+from makespan.proof.engines.search import choose, packing, remaining, states, table
+from makespan.proof.engines.search import states_compiled as loops
 
 STRING = "LLLLCCCCCCCCCLLCCCCCCC"
 WORST = {(1, 2): 41, (1, 3): 60, (1, 4): 79, (1, 5): 98, (1, 6): 117, (1, 7): 136, (1, 8): 155, (2, 6): 77, (2, 8): 99}

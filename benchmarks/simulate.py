@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 from statistics import median
 
-from makespan.instance import Instance
-from makespan.machine import PAPER, Latency, Machine, UnitClass
-from makespan.program import Program
-from makespan.simulate import POLICIES, Choices, replay
-from makespan.simulate.choices import routes
-from makespan.simulate.policies import arbiters, simulated
-from makespan.simulate.runner import Runner
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Latency, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.model.simulate import POLICIES, Choices, replay
+from makespan.model.simulate.choices import routes
+from makespan.model.simulate.policies import arbiters, simulated
+from makespan.model.simulate.runner import Runner
 
 LETTERS, WARPS, SHORT = 400, 48, 40
 MACHINES = {

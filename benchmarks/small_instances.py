@@ -7,10 +7,10 @@ from functools import partial
 
 from benchmarks import closed_form, crosscheck, fair_scheduler, multiprocessors
 from makespan import Instance, Program
-from makespan.bounds import phases
-from makespan.machine import Latency, Machine, Scheduler, UnitClass
-from makespan.program import Timing
-from makespan.result import Anomaly, outlasted
+from makespan.model.machine import Latency, Machine, Scheduler, UnitClass
+from makespan.model.program import Timing
+from makespan.model.result import Anomaly, outlasted
+from makespan.proof.bounds import phases
 
 Drawer = Callable[[random.Random], Instance]
 

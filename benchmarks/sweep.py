@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from makespan.sweep.rows import rows
-from makespan.sweep.store import opened
+from makespan.many.sweep.rows import rows
+from makespan.many.sweep.store import opened
 
 PORT = 8797
 SPEC = """

@@ -11,7 +11,7 @@ from math import exp, log, prod
 from random import Random
 from sys import float_info
 
-from makespan.schedulability.task import Task, one_kernel
+from makespan.deadlines.task import Task, one_kernel
 
 MOST_DISCARDED = 100_000
 _TINY = float_info.min

@@ -11,8 +11,9 @@ from collections import defaultdict
 from itertools import islice
 from pathlib import Path
 
-from makespan import Limits, strings
-from makespan.engines.certificate import improve
+from makespan import Limits
+from makespan.model import strings
+from makespan.proof.engines.certificate import improve
 
 REFERENCE = Path(__file__).parent.parent / "instruction_strings" / "reference.jsonl"
 

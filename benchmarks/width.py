@@ -14,7 +14,7 @@ from itertools import product
 from statistics import median
 
 from makespan import Instance, Limits, Machine, replay, solve
-from makespan.machine import find
+from makespan.model.machine import find
 
 
 def measure(

@@ -9,11 +9,11 @@ from fractions import Fraction
 from pathlib import Path
 
 from makespan import Limits
-from makespan.schedulability.analysis import analyse
-from makespan.schedulability.description import task_set
-from makespan.schedulability.files import read
-from makespan.schedulability.task import Policy
-from makespan.schedulability.wcet import Solver, execution_times
+from makespan.deadlines.analysis import analyse
+from makespan.deadlines.description import task_set
+from makespan.deadlines.files import read
+from makespan.deadlines.task import Policy
+from makespan.deadlines.wcet import Solver, execution_times
 
 FILE = Path(__file__).with_name("tasks.toml")
 NANOSECOND = Fraction(1, 10**9)

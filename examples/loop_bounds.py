@@ -7,7 +7,8 @@ programmer. Printed is what one iteration more of each costs, and how large the 
 from dataclasses import replace
 from pathlib import Path
 
-from makespan import KernelQuestion, Status, flow, read_kernel, solve
+from makespan import KernelQuestion, Status, read_kernel, solve
+from makespan.kernels import flow
 
 KERNEL = Path(__file__).parents[1] / "ptx" / "nbody.ptx"
 UNROLLED, REMAINDER = "$L__BB0_3", "$L__BB0_6"

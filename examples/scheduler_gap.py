@@ -6,7 +6,7 @@ case of every work-conserving scheduler with every mixture of load times is prov
 """
 
 from makespan import Instance, Latency, Machine, Status, UnitClass, replay, solve
-from makespan.simulate import POLICIES, Choices, run
+from makespan.model.simulate import POLICIES, Choices, run
 
 STRING, WARPS = "LCCLC", 6
 UNITS = UnitClass("C", 1, latency=Latency(4, 4)), UnitClass("L", 1, interval=2, latency=Latency(8, 20))

@@ -8,7 +8,7 @@ many: there is a schedule that a work-conserving scheduler may choose, and that 
 from collections.abc import Mapping
 
 from makespan import Instance, Machine, Result, Status, replay, solve
-from makespan.simulate import POLICIES, run
+from makespan.model.simulate import POLICIES, run
 
 STRING = "LCCLCCCLCL"
 MACHINE = Machine.of({"C": 2, "L": 1})

@@ -3,9 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from makespan import early  # noqa: F401 - before anything that takes time
-from makespan.engines import Limits, solve
-from makespan.errors import (
+from makespan.host import interrupt as early  # noqa: F401 - before anything that takes time
+from makespan.host.errors import (
     BrokenPromiseError,
     InputError,
     InvalidScheduleError,
@@ -13,20 +12,21 @@ from makespan.errors import (
     ParseError,
     UnsupportedError,
 )
-from makespan.instance import Group, Instance
-from makespan.machine import PAPER, Latency, Machine, UnitClass
-from makespan.program import Program
-from makespan.result import Bounds, Result, Status
-from makespan.schedule import Schedule
+from makespan.model.instance import Group, Instance
+from makespan.model.machine import PAPER, Latency, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.model.result import Bounds, Result, Status
+from makespan.model.schedule import Schedule
+from makespan.proof.engines import Limits, solve
 from makespan.version import __version__
 
 if TYPE_CHECKING:
-    from makespan.engines.gpu import solve_gpu
-    from makespan.flow import Launch
-    from makespan.gpu import GpuInstance, GpuResult
-    from makespan.gpu_question import gpu_instance
-    from makespan.question import KernelQuestion, read_kernel
-    from makespan.simulate import replay
+    from makespan.kernels.flow import Launch
+    from makespan.kernels.gpu_question import gpu_instance
+    from makespan.kernels.question import KernelQuestion, read_kernel
+    from makespan.model.gpu import GpuInstance, GpuResult
+    from makespan.model.simulate import replay
+    from makespan.proof.engines.gpu import solve_gpu
 
 __all__ = [
     "PAPER",
@@ -60,15 +60,15 @@ __all__ = [
 ]
 
 _LAZY = {
-    "GpuInstance": "makespan.gpu",
-    "GpuResult": "makespan.gpu",
-    "KernelQuestion": "makespan.question",
-    "Launch": "makespan.flow",
-    "gpu_instance": "makespan.gpu_question",
+    "GpuInstance": "makespan.model.gpu",
+    "GpuResult": "makespan.model.gpu",
+    "KernelQuestion": "makespan.kernels.question",
+    "Launch": "makespan.kernels.flow",
+    "gpu_instance": "makespan.kernels.gpu_question",
     "load_ipython_extension": "makespan.report.jupyter",
-    "read_kernel": "makespan.question",
-    "replay": "makespan.simulate",
-    "solve_gpu": "makespan.engines.gpu",
+    "read_kernel": "makespan.kernels.question",
+    "replay": "makespan.model.simulate",
+    "solve_gpu": "makespan.proof.engines.gpu",
 }
 """What needs a heavy library comes when it is used."""
 

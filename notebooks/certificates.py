@@ -27,9 +27,9 @@ from itertools import chain, pairwise, product
 from matplotlib.figure import Figure
 
 from makespan import Instance, Machine, Status, solve
-from makespan.certificate import Certificate, Node, Potential, Table
+from makespan.model.certificate import Certificate, Node, Potential, Table
+from makespan.model.simulate.semantics import finished, ready, starts, steps
 from makespan.report.result import bundle
-from makespan.simulate.semantics import finished, ready, starts, steps
 from makespan.verify import Outcome, Refused, digest, verify
 from makespan.verify.potential import bound
 

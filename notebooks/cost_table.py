@@ -23,16 +23,16 @@ from datetime import date
 from itertools import islice
 
 from makespan import Bounds, Instance, solve
-from makespan.estimators.opencl_cost_table import opencl_code, table
-from makespan.estimators.opencl_cost_table.counting import count
-from makespan.estimators.opencl_cost_table.evaluation import evaluate, iterations
-from makespan.estimators.opencl_cost_table.expression import Array, Type
-from makespan.estimators.opencl_cost_table.language import iteration
-from makespan.estimators.opencl_cost_table.prediction import Work, estimate, predict
-from makespan.estimators.opencl_cost_table.suite import Plan, measure, tabulate
-from makespan.estimators.opencl_cost_table.virtual_device import VirtualDevice
-from makespan.report.estimates import cost_prediction
-from makespan.report.estimates.prediction_quality import figure_of
+from makespan.estimates.opencl_cost_table import opencl_code, table
+from makespan.estimates.opencl_cost_table.counting import count
+from makespan.estimates.opencl_cost_table.evaluation import evaluate, iterations
+from makespan.estimates.opencl_cost_table.expression import Array, Type
+from makespan.estimates.opencl_cost_table.language import iteration
+from makespan.estimates.opencl_cost_table.prediction import Work, estimate, predict
+from makespan.estimates.opencl_cost_table.suite import Plan, measure, tabulate
+from makespan.estimates.opencl_cost_table.virtual_device import VirtualDevice
+from makespan.estimates.report import cost_prediction
+from makespan.estimates.report.prediction_quality import figure_of
 
 # %% [markdown]
 # ## The published example

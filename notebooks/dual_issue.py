@@ -24,9 +24,10 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from makespan import Instance, machine, solve
-from makespan.estimators import dual_issue
-from makespan.estimators.dual_issue import Instruction, Opcode, method, parse_device
+from makespan import Instance, solve
+from makespan.estimates import dual_issue
+from makespan.estimates.dual_issue import Instruction, Opcode, method, parse_device
+from makespan.model import machine
 
 device = parse_device("vgk110:noise=0.001,seed=5")
 

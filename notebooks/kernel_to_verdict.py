@@ -22,7 +22,7 @@ from math import ceil
 from pathlib import Path
 
 from makespan import Instance, Launch, Status, read_kernel, replay, solve
-from makespan.machine import find
+from makespan.model.machine import find
 from makespan.report.jupyter import gantt
 
 # %% [markdown]

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from makespan import Launch, Limits, Status, read_kernel, replay, solve
-from makespan.machine import find, given_latencies
+from makespan.model.machine import find, given_latencies
 from makespan.report.jupyter import gantt
 
 # %% [markdown]

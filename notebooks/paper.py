@@ -24,10 +24,11 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from makespan import Instance, Limits, Machine, Status, ptx, replay, solve
-from makespan.bounds import pairs, pessimistic
-from makespan.engines.ilp import model as ilp_model
-from makespan.engines.ilp import solver as ilp
+from makespan import Instance, Limits, Machine, Status, replay, solve
+from makespan.kernels import ptx
+from makespan.proof.bounds import pairs, pessimistic
+from makespan.proof.engines.ilp import model as ilp_model
+from makespan.proof.engines.ilp import solver as ilp
 from makespan.report.jupyter import gantt
 from makespan.report.result import bundle
 from makespan.verify import Outcome, verify

@@ -25,14 +25,14 @@ from pathlib import Path
 from IPython.display import SVG
 
 from makespan import Launch, Limits, Status, read_kernel, solve
-from makespan.report.deadlines.picture import draw_window
-from makespan.report.deadlines.text import report
-from makespan.schedulability.analysis import analyse
-from makespan.schedulability.assessment import assess
-from makespan.schedulability.evidence import find_miss, worst_window
-from makespan.schedulability.files import read
-from makespan.schedulability.verdict import Answer
-from makespan.schedulability.wcet import Solver, execution_times
+from makespan.deadlines.analysis import analyse
+from makespan.deadlines.assessment import assess
+from makespan.deadlines.evidence import find_miss, worst_window
+from makespan.deadlines.files import read
+from makespan.deadlines.report.picture import draw_window
+from makespan.deadlines.report.text import report
+from makespan.deadlines.verdict import Answer
+from makespan.deadlines.wcet import Solver, execution_times
 
 FILE = Path("../examples/tasks.toml")
 print(FILE.read_text())

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from ortools.linear_solver.python import model_builder_helper as engine
 
-from makespan.certificate import Certificate, Node, Potential, Table
-from makespan.instance import Instance
+from makespan.model.certificate import Certificate, Node, Potential, Table
+from makespan.model.instance import Instance
 from makespan.verify import potential
 from makespan.verify.refusal import Work
 from makespan.verify.states import Walker, front

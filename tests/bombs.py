@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from makespan.bounds import pessimistic
-from makespan.instance import Group, Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Place, Program
+from makespan.model.instance import Group, Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.result import Bounds, Result, Upper
+from makespan.model.simulate import run
+from makespan.proof.bounds import pessimistic
 from makespan.report.result.bundle import bundle
-from makespan.result import Bounds, Result, Upper
-from makespan.simulate import run
 from makespan.verify import digest, parse, verify
 from makespan.verify.refusal import Effort
 from tests.mutation import copied_along

@@ -4,9 +4,9 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from makespan.engines import Limits
-from makespan.engines.finding import Finding
-from makespan.instance import Instance
+from makespan.model.instance import Instance
+from makespan.proof.engines import Limits
+from makespan.proof.engines.finding import Finding
 
 
 def both(engine: ModuleType, instance: Instance, limits: Limits | None = None, **known: Any) -> Finding:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from makespan.engines import Limits
+from makespan.proof.engines import Limits
 
 
 class Looks(Limits):

@@ -7,19 +7,19 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from makespan.bounds.conditions import Question
-from makespan.bounds.front import Front, _starts, front
-from makespan.bounds.potential import synthesise
-from makespan.certificate import Certificate
-from makespan.engines import Limits, solve
-from makespan.engines.construct import greedy
-from makespan.engines.search import plain as search
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.program import Place, Program
+from makespan.model.certificate import Certificate
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.program import Place, Program
+from makespan.model.result import Bounds, Result, Upper
+from makespan.model.simulate import replay
+from makespan.proof.bounds.conditions import Question
+from makespan.proof.bounds.front import Front, _starts, front
+from makespan.proof.bounds.potential import synthesise
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.construct import greedy
+from makespan.proof.engines.search import plain as search
 from makespan.report.result.bundle import bundle
-from makespan.result import Bounds, Result, Upper
-from makespan.simulate import replay
 from makespan.verify import digest
 
 Document = dict[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from makespan.certificate import Node, Potential, Table
+from makespan.model.certificate import Node, Potential, Table
 
 
 def copied_along(document: dict[str, Any], path: Iterable[Any]) -> tuple[dict[str, Any], Any]:

@@ -10,15 +10,15 @@ from itertools import product
 from math import comb, prod
 from typing import TypeVar, cast
 
-from makespan.errors import InputError
-from makespan.gpu import Begin, GpuInstance, GpuSchedule, History
-from makespan.instance import Instance
-from makespan.machine import Assignment, Machine, Scheduler
-from makespan.program import Program
-from makespan.result import Bounds
-from makespan.schedule import Schedule
-from makespan.simulate import gpu_semantics
-from makespan.simulate.semantics import (
+from makespan.host.errors import InputError
+from makespan.model.gpu import Begin, GpuInstance, GpuSchedule, History
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Machine, Scheduler
+from makespan.model.program import Program
+from makespan.model.result import Bounds
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import gpu_semantics
+from makespan.model.simulate.semantics import (
     Issue,
     State,
     finished,

@@ -9,19 +9,19 @@ from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
-from makespan.assumptions import caveat
-from makespan.bounds import least_possible, pessimistic
-from makespan.engines import solve
-from makespan.flow import Bound, By, LoopInfo, SourceLine
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Origin, Program
+from makespan.kernels.flow import Bound, By, LoopInfo, SourceLine
+from makespan.kernels.sass import Address, Instruction, Kernel, Resources
+from makespan.model.assumptions import caveat
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Origin, Program
+from makespan.model.result import Bounds, Result, Upper
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import POLICIES, Choices, run
+from makespan.proof.bounds import least_possible, pessimistic
+from makespan.proof.engines import solve
+from makespan.proof.policy_gap import PolicyGap, enclosing
 from makespan.report.html import Command, Context, Input, page_data, render
-from makespan.result import Bounds, Result, Upper
-from makespan.sass import Address, Instruction, Kernel, Resources
-from makespan.schedule import Schedule
-from makespan.simulate import POLICIES, Choices, run
-from makespan.study.policy_gap import PolicyGap, enclosing
 
 CONTEXT = Context("strings", Choices())
 EVIDENCE = "0" * 64

@@ -6,17 +6,17 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
 from tests.both import both
 
 _PLAIN = """
 import json, sys
 from importlib import import_module
 sys.modules["numba"] = None
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.engines import Limits
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.proof.engines import Limits
 engine = import_module(sys.argv[1])
 for string, warps, c, l in json.loads(sys.argv[2]):
     instance = Instance.of(string, warps, Machine.of({"C": c, "L": l}))

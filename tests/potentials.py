@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate, pairwise, product
 
-from makespan.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Node, Potential, Table
-from makespan.instance import Instance
-from makespan.machine import DELAY
-from makespan.schedule import Schedule
-from makespan.simulate.semantics import Issue, State, moved
+from makespan.model.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Node, Potential, Table
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY
+from makespan.model.schedule import Schedule
+from makespan.model.simulate.semantics import Issue, State, moved
 from makespan.verify import delays
 from tests.oracle import standing
 

@@ -11,13 +11,13 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from makespan.errors import InputError
-from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch, resident
-from makespan.instance import Instance
-from makespan.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.program import BARRIER, Place, Program, Timing
-from makespan.schedule import Schedule
-from makespan.simulate.semantics import State, finished, issues, moved, outcomes, released, starts
+from makespan.host.errors import InputError
+from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch, resident
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.schedule import Schedule
+from makespan.model.simulate.semantics import State, finished, issues, moved, outcomes, released, starts
 from tests.oracle import LaunchedGpu, launch_of, launched, named, nobody, unfinished_slots
 
 CLASSES = "CLS"

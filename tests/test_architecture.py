@@ -9,22 +9,25 @@ from typing import Any
 import click
 import pytest
 
-from makespan import InputError, Instance, KernelQuestion, Launch, architecture, ptx, read_kernel, sass, tool
-from makespan.architecture import default
-from makespan.assumptions import conditions
-from makespan.cli.answering import answer
+from makespan import InputError, Instance, KernelQuestion, Launch, read_kernel
 from makespan.cli.asking import answered
 from makespan.cli.question_key import key
 from makespan.cli.source import instances as of_source
 from makespan.cli.source import source_options
-from makespan.engines import Limits
-from makespan.gpu import GpuInstance
-from makespan.gpu_question import gpu_instance
-from makespan.machine import PAPER, find, given_latencies, gpus
-from makespan.ptx.module import Compilation
-from makespan.schedulability import files
-from makespan.schedulability.description import KernelLaunch
-from makespan.schedulability.kernels import on_sms
+from makespan.deadlines import files
+from makespan.deadlines.description import KernelLaunch
+from makespan.deadlines.kernels import on_sms
+from makespan.host import tool
+from makespan.kernels import ptx, sass
+from makespan.kernels.gpu_question import gpu_instance
+from makespan.kernels.ptx.module import Compilation
+from makespan.many.commands.answering import answer
+from makespan.model import architecture
+from makespan.model.architecture import default
+from makespan.model.assumptions import conditions
+from makespan.model.gpu import GpuInstance
+from makespan.model.machine import PAPER, find, given_latencies, gpus
+from makespan.proof.engines import Limits
 from tests.command import Runner
 
 SAMPLES = Path(__file__).parents[1] / "ptx"
@@ -98,7 +101,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str | None
         items = (replace(item, compilation=how) if isinstance(item, ptx.Kernel) else item for item in made.items)
         return replace(made, items=tuple(items), compilation=how)
 
-    monkeypatch.setattr("makespan.ptx.cuda.read", compile_to)
+    monkeypatch.setattr("makespan.kernels.ptx.cuda.read", compile_to)
     monkeypatch.setattr(sass, "assembled", ASSEMBLED)
     monkeypatch.setattr(sass, "disassembled", DISASSEMBLED)
     monkeypatch.setattr(Limits, "elapsed", 1e6)

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from makespan import Instance, Machine, cli, ptx, solve
-from makespan.assumptions import (
+from makespan import Instance, Machine, cli, solve
+from makespan.kernels import ptx
+from makespan.kernels.flow import Launch, loop_bounds
+from makespan.model.assumptions import (
     CONDITIONS,
     Assumption,
     Kind,
@@ -31,9 +33,8 @@ from makespan.assumptions import (
     untimed,
     unverified,
 )
-from makespan.flow import Launch, loop_bounds
-from makespan.machine import PAPER, Latency, Resource, Scheduler, UnitClass, Use
-from makespan.machine.files import read
+from makespan.model.machine import PAPER, Latency, Resource, Scheduler, UnitClass, Use
+from makespan.model.machine.files import read
 from makespan.report.result.bundle import bundle
 from makespan.verify import Outcome, digest, verify
 from tests.ptx.texts import kernel

@@ -25,7 +25,7 @@ def packed(builder: type[SdistBuilder | WheelBuilder]) -> set[str]:
 def test_the_wheel_holds_the_package_with_its_data_and_nothing_else() -> None:
     found = packed(WheelBuilder)
     assert found == files("makespan")
-    assert {"makespan/py.typed", "makespan/data/opcodes.tsv", "makespan/ptx/grammar.lark"} < found
+    assert {"makespan/py.typed", "makespan/data/opcodes.tsv", "makespan/kernels/ptx/grammar.lark"} < found
 
 
 def test_the_source_archive_holds_all_that_builds_explains_and_tests_it() -> None:

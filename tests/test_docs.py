@@ -15,11 +15,11 @@ import pytest
 from PIL import Image
 
 from makespan import Instance, Machine, cli
-from makespan.engines import Limits
-from makespan.errors import InputError
-from makespan.ptx import cuda
-from makespan.result import Bounds
-from makespan.simulate import POLICIES, run
+from makespan.host.errors import InputError
+from makespan.kernels.ptx import cuda
+from makespan.model.result import Bounds
+from makespan.model.simulate import POLICIES, run
+from makespan.proof.engines import Limits
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from makespan import InputError, KernelQuestion, Launch, Program, dram, ptx
-from makespan.assumptions import Kind, conditions
-from makespan.bounds.theorem_g import theorem_g
-from makespan.gpu import GpuInstance
-from makespan.gpu_question import SharedLaunch, gpu_instance, of_kernels
-from makespan.instance import Instance
-from makespan.machine import given_intervals, given_latencies, gpus, narrowed
-from makespan.program import BARRIER, Access, Place, Timing, merged
-from makespan.question import launched
-from makespan.simulate import POLICIES, Choices, run
+from makespan import InputError, KernelQuestion, Launch, Program
+from makespan.kernels import dram, ptx
+from makespan.kernels.gpu_question import SharedLaunch, gpu_instance, of_kernels
+from makespan.kernels.question import launched
+from makespan.model.assumptions import Kind, conditions
+from makespan.model.gpu import GpuInstance
+from makespan.model.instance import Instance
+from makespan.model.machine import given_intervals, given_latencies, gpus, narrowed
+from makespan.model.program import BARRIER, Access, Place, Timing, merged
+from makespan.model.simulate import POLICIES, Choices, run
+from makespan.proof.bounds.theorem_g import theorem_g
 
 ROOT = Path(__file__).parents[1]
 CARD = gpus.find("rtx-3070")

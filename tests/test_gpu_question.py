@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from makespan import InputError, KernelQuestion, Launch
-from makespan.gpu import GpuInstance
-from makespan.gpu_question import gpu_instance
-from makespan.machine import GivenRange, find, given_latencies, gpus
-from makespan.question import launched
+from makespan.kernels.gpu_question import gpu_instance
+from makespan.kernels.question import launched
+from makespan.model.gpu import GpuInstance
+from makespan.model.machine import GivenRange, find, given_latencies, gpus
 
 ROOT = Path(__file__).parents[1]
 CARD = gpus.find("rtx-3070")

@@ -3,14 +3,14 @@
 import pytest
 from hypothesis import given, settings
 
-from makespan import instance as values
-from makespan.assumptions import conditions
-from makespan.errors import InputError
-from makespan.gpu import GpuInstance
-from makespan.instance import MAX_WARPS, Group, Instance
-from makespan.machine import PAPER, Latency, Machine, Resource, UnitClass, Use, find
-from makespan.program import BARRIER, Program
-from makespan.strings import parse_string
+from makespan.host.errors import InputError
+from makespan.model import instance as values
+from makespan.model.assumptions import conditions
+from makespan.model.gpu import GpuInstance
+from makespan.model.instance import MAX_WARPS, Group, Instance
+from makespan.model.machine import PAPER, Latency, Machine, Resource, UnitClass, Use, find
+from makespan.model.program import BARRIER, Program
+from makespan.model.strings import parse_string
 from tests.oracle import brute_force
 from tests.strategies import general_barrier_instances, instances, multiprocessor_instances
 

@@ -9,12 +9,14 @@ from typing import Any
 import click
 import pytest
 
-from makespan import KernelQuestion, Launch, cli, flow, gpu_instance, ptx, tool
+from makespan import KernelQuestion, Launch, cli, gpu_instance
 from makespan.cli.source import instances as of_options
 from makespan.cli.source import source_options
-from makespan.errors import MissingInputsError
-from makespan.question import bounds_template, launched
-from makespan.strings import NamedInstance
+from makespan.host import tool
+from makespan.host.errors import MissingInputsError
+from makespan.kernels import flow, ptx
+from makespan.kernels.question import bounds_template, launched
+from makespan.model.strings import NamedInstance
 from tests.command import Outcome, Runner
 
 PARAMETERS = ".param .u64 data, .param .u32 n, .param .u32 m"

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from makespan import PAPER, Instance, Machine, Result, solve
+from makespan.model.result import Bounds
 from makespan.report import jupyter
-from makespan.result import Bounds
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.py"))

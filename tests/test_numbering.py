@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from makespan import Instance, KernelQuestion, Launch, Program, read_kernel, sass, solve
-from makespan.engines import Limits
-from makespan.errors import InputError, InvalidScheduleError
-from makespan.gpu import GpuInstance, Grid
-from makespan.instance import Group
-from makespan.machine import Assignment, Machine, UnitClass, find, given_intervals, given_latencies, narrowed
-from makespan.machine import spread_modulo as by_number
+from makespan import Instance, KernelQuestion, Launch, Program, read_kernel, solve
+from makespan.host.errors import InputError, InvalidScheduleError
+from makespan.kernels import sass
+from makespan.model.gpu import GpuInstance, Grid
+from makespan.model.instance import Group
+from makespan.model.machine import Assignment, Machine, UnitClass, find, given_intervals, given_latencies, narrowed
+from makespan.model.machine import spread_modulo as by_number
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import Choices, replay
+from makespan.model.simulate.choices import assigned
+from makespan.proof.engines import Limits
 from makespan.report.result.bundle import of_instance
-from makespan.schedule import Schedule
-from makespan.simulate import Choices, replay
-from makespan.simulate.choices import assigned
 from tests.command import Runner
 from tests.sass.listing import kernel_of
 

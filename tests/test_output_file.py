@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from makespan import cli
-from makespan.errors import InputError
-from makespan.output_file import check_writable, write_whole
+from makespan.host.errors import InputError
+from makespan.host.output_file import check_writable, write_whole
 
 
 def test_a_name_that_no_file_can_have_is_bad_input(tmp_path: Path) -> None:

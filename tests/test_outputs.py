@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from makespan import cli
-from makespan.errors import InputError
-from makespan.output_file import check_writable, write_whole
-from makespan.text_file import inputs_kept, read_text
+from makespan.host.errors import InputError
+from makespan.host.output_file import check_writable, write_whole
+from makespan.host.text_file import inputs_kept, read_text
 from tests.command import Runner
 
 ROOT = Path(__file__).parent.parent

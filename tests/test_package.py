@@ -23,7 +23,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "before", ["pass", "from makespan import solve", "import makespan.engines", "import makespan.cli.solve"]
+    "before", ["pass", "from makespan import solve", "import makespan.proof.engines", "import makespan.cli.solve"]
 )
 def test_solve_is_the_function_whatever_was_imported_before(before: str) -> None:
     code = f"{before}\nfrom makespan import Instance, solve\nassert solve(Instance.of('CLLCLL', 2)).bounds.upper == 10"
@@ -38,7 +38,8 @@ def test_the_package_loads_no_heavy_library() -> None:
 
 
 def test_commands_load_the_front_end_of_kernels_only_for_a_kernel() -> None:
-    modules = "makespan.cli.solve, makespan.cli.schedulability, makespan.cli.estimate.question"
-    code = f"import {modules}, sys; print(*sorted({{'makespan.ptx', 'makespan.question'}} & set(sys.modules)))"
+    modules = "makespan.cli.solve, makespan.deadlines.command, makespan.estimates.commands.question"
+    loaded = "{'makespan.kernels.ptx', 'makespan.kernels.question'} & set(sys.modules)"
+    code = f"import {modules}, sys; print(*sorted({loaded}))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split() == []

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 
-from makespan.assumptions import caveat
-from makespan.errors import InputError
-from makespan.program import Origin, Place, Program
+from makespan.host.errors import InputError
+from makespan.model.assumptions import caveat
+from makespan.model.program import Origin, Place, Program
 from tests.strategies import automata, letters
 
 

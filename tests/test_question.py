@@ -12,29 +12,18 @@ from typing import NamedTuple
 import click
 import pytest
 
-from makespan import (
-    InputError,
-    Instance,
-    KernelQuestion,
-    Launch,
-    flow,
-    gpu_instance,
-    kernel_file,
-    ptx,
-    read_kernel,
-    solve,
-    solve_gpu,
-)
+from makespan import InputError, Instance, KernelQuestion, Launch, gpu_instance, read_kernel, solve, solve_gpu
 from makespan.cli.source import instances as of_options
 from makespan.cli.source import source_options
-from makespan.kernel_file import Kind
-from makespan.machine import PAPER
-from makespan.program import Program
-from makespan.question import instances, launched
-from makespan.result import Bounds
-from makespan.schedulability import files
-from makespan.schedulability.description import KernelLaunch
-from makespan.schedulability.kernels import on_one_sm, on_sms
+from makespan.deadlines import files
+from makespan.deadlines.description import KernelLaunch
+from makespan.deadlines.kernels import on_one_sm, on_sms
+from makespan.kernels import flow, kernel_file, ptx
+from makespan.kernels.kernel_file import Kind
+from makespan.kernels.question import instances, launched
+from makespan.model.machine import PAPER
+from makespan.model.program import Program
+from makespan.model.result import Bounds
 
 SAMPLES = Path(__file__).parents[1] / "ptx"
 VECADD = SAMPLES / "vecadd.ptx"
@@ -161,7 +150,7 @@ def test_a_kernel_file_is_three_lines_from_its_result(monkeypatch: pytest.Monkey
         compiled.append((path, options))
         return ptx.read(Path("vecadd.ptx"))
 
-    monkeypatch.setattr("makespan.ptx.cuda.read", read)
+    monkeypatch.setattr("makespan.kernels.ptx.cuda.read", read)
     kernel = read_kernel("vecadd.cu", Launch(block=BLOCK), arch="compute_80", keep_ptx=Path("kept.ptx"))
     assert kernel.instance() == kernel.instance(PAPER) == by_options("vecadd.ptx", "--block", "256")
     assert compiled == [(Path("vecadd.cu"), {"arch": "compute_80", "keep": Path("kept.ptx")})]

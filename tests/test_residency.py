@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from makespan import KernelQuestion, Launch, ptx, question, sass
-from makespan.assumptions import Kind, instructions
-from makespan.errors import InputError
-from makespan.machine import PAPER
-from makespan.program import Program
-from makespan.sass import Address, Instruction, Resources
+from makespan import KernelQuestion, Launch
+from makespan.host.errors import InputError
+from makespan.kernels import ptx, question, sass
+from makespan.kernels.sass import Address, Instruction, Resources
+from makespan.model.assumptions import Kind, instructions
+from makespan.model.machine import PAPER
+from makespan.model.program import Program
 
 SHORT = instructions("the chain is short")
 CHAIN = Program.chain("CL", assumptions=[SHORT])

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.assumptions import as_written, one_path
-from makespan.certificate import Certificate, Node, Potential, Table
-from makespan.engines import solve
-from makespan.errors import BrokenPromiseError
-from makespan.instance import Instance
-from makespan.machine import PAPER, Latency, Machine, UnitClass
-from makespan.program import Program
-from makespan.result import Bounds, Result, Status, Upper
-from makespan.schedule import Schedule
+from makespan.host.errors import BrokenPromiseError
+from makespan.model.assumptions import as_written, one_path
+from makespan.model.certificate import Certificate, Node, Potential, Table
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Latency, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.model.result import Bounds, Result, Status, Upper
+from makespan.model.schedule import Schedule
+from makespan.proof.engines import solve
 
 intervals = st.tuples(st.integers(0, 50), st.integers(0, 50)).map(sorted).map(lambda ends: Bounds(*ends))
 

@@ -1,8 +1,8 @@
 """Schedules as plain data."""
 
-from makespan.instance import Instance
-from makespan.program import Place, Program
-from makespan.schedule import Move, Op, Schedule
+from makespan.model.instance import Instance
+from makespan.model.program import Place, Program
+from makespan.model.schedule import Move, Op, Schedule
 
 
 def test_a_schedule_of_strings_is_told_by_who_executes() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from makespan.errors import InputError
-from makespan.instance import Instance
-from makespan.machine import PAPER, Latency, Machine, UnitClass
-from makespan.program import Program, Timing
-from makespan.strings import chosen, parse_instances, parse_string, read_instances
+from makespan.host.errors import InputError
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Latency, Machine, UnitClass
+from makespan.model.program import Program, Timing
+from makespan.model.strings import chosen, parse_instances, parse_string, read_instances
 from tests.strategies import letters
 
 GOOD = '{"string": "CLLCLL", "warps": 2, "capacity": {"C": 1, "L": 1}}'
@@ -195,7 +195,7 @@ def test_a_file_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
 def test_an_endless_device_is_read_up_to_the_limit(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("makespan.strings.MAX_FILE_BYTES", 1 << 20)
+    monkeypatch.setattr("makespan.model.strings.MAX_FILE_BYTES", 1 << 20)
     link = tmp_path / f"zero{suffix}"
     link.symlink_to("/dev/zero")
     with pytest.raises(InputError, match=rf"zero\{suffix}: larger than 1 MiB, too large for a file of instances"):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from makespan import cli
-from makespan.errors import InputError
-from makespan.text_file import named_file, parse_toml, read_bytes, read_stream, read_text, shipped_files
+from makespan.host.errors import InputError
+from makespan.host.text_file import named_file, parse_toml, read_bytes, read_stream, read_text, shipped_files
 from tests.command import Runner
 
 ROOT = Path(__file__).parent.parent

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from makespan.errors import InputError
-from makespan.tool import folder_with, temporary_folder
+from makespan.host.errors import InputError
+from makespan.host.tool import folder_with, temporary_folder
 
 
 def test_a_temporary_folder_ends_with_its_context() -> None:

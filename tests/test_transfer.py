@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from makespan import ptx, sass
-from makespan.assumptions import conditions
 from makespan.cli import run
-from makespan.errors import InputError
-from makespan.flow import Flow, GivenBound, LoopInfo, nest
-from makespan.machine import PAPER
-from makespan.question import KernelQuestion, LaunchedKernel
+from makespan.host.errors import InputError
+from makespan.kernels import ptx, sass
+from makespan.kernels.flow import Flow, GivenBound, LoopInfo, nest
+from makespan.kernels.question import KernelQuestion, LaunchedKernel
+from makespan.model.assumptions import conditions
+from makespan.model.machine import PAPER
 from tests import ptx_interpreter, sass_interpreter
 from tests.ptx_interpreter.values import Array
 

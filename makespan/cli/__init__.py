@@ -33,8 +33,8 @@ from makespan.cli.running import (
     interrupted,
     stoppable,
 )
-from makespan.errors import BrokenPromiseError, MakespanError, MeasurementError, ParseError, did_you_mean
-from makespan.text_file import inputs_kept
+from makespan.host.errors import BrokenPromiseError, MakespanError, MeasurementError, ParseError, did_you_mean
+from makespan.host.text_file import inputs_kept
 from makespan.version import __version__
 
 SECTIONS = {
@@ -74,11 +74,22 @@ SECTIONS = {
 }
 """What each command does in a line, as the help shows them."""
 
+ELSEWHERE = {
+    "schedulability": "makespan.deadlines.command",
+    "validate": "makespan.hardware.command",
+    "estimate": "makespan.estimates.commands",
+    "microbench": "makespan.estimates.commands.microbench",
+    "evaluate": "makespan.estimates.commands.evaluate",
+    "dual-issue": "makespan.estimates.commands.listings",
+} | {name: f"makespan.many.commands.{name}" for name in ("simulate", "compare", "serve", "gate", "sweep", "benchmark")}
+"""The modules of the commands that a satellite brings; no other module of the command line knows a satellite."""
+
 
 @click.group(
     cls=LazyGroup,
     package=__name__,
     sections=SECTIONS,
+    elsewhere=ELSEWHERE,
     opens="solve",
     invoke_without_command=True,
     no_args_is_help=False,

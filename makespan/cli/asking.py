@@ -21,17 +21,17 @@ from makespan.cli.source import (
     promised,
     source_options,
 )
-from makespan.engines import Limits, solve
-from makespan.errors import InputError, did_you_mean
+from makespan.host.errors import InputError, did_you_mean
+from makespan.host.stopwatch import within
+from makespan.model.deadline import Deadline, read_deadline
+from makespan.model.result import Result
+from makespan.model.strings import NamedInstance
+from makespan.proof.engines import Limits, solve
 from makespan.report.gpu.bundle import bundle as gpu_bundle
 from makespan.report.gpu.bundle import of_gpu
 from makespan.report.result.bundle import bundle, encoded, of_instance
 from makespan.report.result.document import deadline_document, document
 from makespan.report.schedule.explanation import explain, explanation_document
-from makespan.result import Result
-from makespan.schedulability.gate import Deadline, read_deadline
-from makespan.stopwatch import within
-from makespan.strings import NamedInstance
 
 Question: TypeAlias = Mapping[str, Any]
 
@@ -251,7 +251,7 @@ def _one(options: dict[str, Any]) -> tuple[Deadline | None, NamedInstance]:
 
 
 def _of_gpu(options: dict[str, Any], effort: Effort, progress: Callable[[str], None]) -> Answer:
-    from makespan.engines.gpu import solve_gpu
+    from makespan.proof.engines.gpu import solve_gpu
 
     whole_gpu.refuse("", effort.backend, timeline=False)
     with within(effort.time_limit) as reading:

@@ -18,7 +18,7 @@ from makespan.cli.source import chosen_kernels, cuda_options, kernel_question, l
 @cuda_options
 def command(source: str, input_format: str | None, kernel: str | None, **options: Any) -> None:
     """Print a bounds file for the loops of SOURCE; fill in the numbers and pass it as --loop-bound FILE."""
-    from makespan.question import bounds_template
+    from makespan.kernels.question import bounds_template
 
     asked = kernel_question(source, input_format, **options)
     module = asked.module()

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from makespan.cli.help_page import Command, examples
-from makespan.errors import InputError
+from makespan.host.errors import InputError
 from makespan.report.lines import facts, terminal_width
 from makespan.version import __version__
 
@@ -36,7 +36,7 @@ def _version(library: str) -> str:
 
 def _compiler() -> str:
     """What would compile CUDA source, or why nothing would."""
-    from makespan.ptx import cuda
+    from makespan.kernels.ptx import cuda
 
     try:
         return f"compiled by {cuda.choose('.cu').name}"
@@ -46,7 +46,7 @@ def _compiler() -> str:
 
 def _tool(name: str) -> str:
     """Where a tool for machine code is, or what installs it."""
-    from makespan import tool
+    from makespan.host import tool
 
     found = tool.find(name)
     return str(found) if found else "missing (optional, for machine code: pip install 'makespan[sass]')"
@@ -54,12 +54,12 @@ def _tool(name: str) -> str:
 
 def _load_everything() -> None:
     """What is not compiled yet is, and says so."""
-    from makespan.engines.certificate import beam
-    from makespan.engines.construct import ranking
-    from makespan.engines.levels import levels
-    from makespan.engines.search import states, table
-    from makespan.engines.two_warps import events
-    from makespan.simulate import runner
+    from makespan.model.simulate import runner
+    from makespan.proof.engines.certificate import beam
+    from makespan.proof.engines.construct import ranking
+    from makespan.proof.engines.levels import levels
+    from makespan.proof.engines.search import states, table
+    from makespan.proof.engines.two_warps import events
 
     for inner_loops in (runner, ranking, events, levels, beam, table, states):
         inner_loops.load()

@@ -5,18 +5,18 @@ from typing import Any
 
 import click
 
-from makespan.bounds import closed_form
 from makespan.cli.help_page import Command, examples, section
 from makespan.cli.parameters import OneOf
 from makespan.cli.source import instances, source_options
-from makespan.engines.cpsat.solver import MOST_BOOLEANS
-from makespan.engines.ilp.model import FORMS
-from makespan.engines.ilp.solver import MOST_TERMS
-from makespan.engines.portfolio import CPSAT, ILP
-from makespan.errors import InputError, UnsupportedError
-from makespan.instance import Instance
-from makespan.output_file import check_writable, write_whole
-from makespan.tool import temporary_folder
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.host.output_file import check_writable, write_whole
+from makespan.host.tool import temporary_folder
+from makespan.model.instance import Instance
+from makespan.proof.bounds import closed_form
+from makespan.proof.engines.cpsat.solver import MOST_BOOLEANS
+from makespan.proof.engines.ilp.model import FORMS
+from makespan.proof.engines.ilp.solver import MOST_TERMS
+from makespan.proof.engines.portfolio import CPSAT, ILP
 
 
 @click.command(
@@ -77,7 +77,7 @@ def _refuse(instance: Instance, model: str) -> None:
 
 
 def _integer_programme(instance: Instance, horizon: int, form: str, kind: str) -> str:
-    from makespan.engines.ilp.model import build, shape
+    from makespan.proof.engines.ilp.model import build, shape
 
     if (terms := shape(instance, horizon).terms(form)) > MOST_TERMS:
         raise InputError(f"the ILP would have about {terms} coefficients, more than the limit of {MOST_TERMS}")
@@ -90,7 +90,7 @@ def _integer_programme(instance: Instance, horizon: int, form: str, kind: str) -
 
 
 def _constraint_programme(instance: Instance, horizon: int) -> str:
-    from makespan.engines.cpsat.model import booleans, build
+    from makespan.proof.engines.cpsat.model import booleans, build
 
     if (size := booleans(instance, horizon)) > MOST_BOOLEANS:
         raise InputError(f"the model would have about {size} booleans, more than the limit of {MOST_BOOLEANS}")

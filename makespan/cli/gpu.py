@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from makespan import strings
 from makespan.cli.help_page import option_name, section
 from makespan.cli.output import QUIET, all_written, refuse_twice, remark, rendered
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, attended
@@ -24,12 +23,16 @@ from makespan.cli.source import (
     promised,
 )
 from makespan.cli.window import check_window, window, written
-from makespan.engines import Limits
-from makespan.errors import InputError, MissingInput, MissingInputsError
-from makespan.gpu import GpuInstance, GpuResult
-from makespan.machine import PAPER, GivenRange, Machine, given_intervals, gpus, narrowed
-from makespan.machine.gpus import Gpu
-from makespan.machine.values import MAX_SMS, check_whole
+from makespan.host.errors import InputError, MissingInput, MissingInputsError
+from makespan.model import strings
+from makespan.model.deadline import Deadline, read_deadline
+from makespan.model.gpu import GpuInstance, GpuResult
+from makespan.model.machine import PAPER, GivenRange, Machine, given_intervals, gpus, narrowed
+from makespan.model.machine.gpus import Gpu
+from makespan.model.machine.values import MAX_SMS, check_whole
+from makespan.model.result import Status
+from makespan.model.units import frequency
+from makespan.proof.engines import Limits
 from makespan.report.gpu import text
 from makespan.report.gpu.bundle import write as write_bundle
 from makespan.report.gpu.clock import Clock
@@ -42,9 +45,6 @@ from makespan.report.result.document import deadline_document
 from makespan.report.result.text import deadline as in_time
 from makespan.report.result.text import shortest
 from makespan.report.schedule.file import ENDS
-from makespan.result import Status
-from makespan.schedulability.gate import Deadline, read_deadline
-from makespan.schedulability.units import frequency
 
 gpu_options = section(
     "Whole GPU",
@@ -95,8 +95,8 @@ def asked(
     Raises:
         InputError: options that contradict each other or lack something, or a source that is no launch.
     """
-    from makespan.dram import check_clock
-    from makespan.gpu_question import as_given
+    from makespan.kernels.dram import check_clock
+    from makespan.kernels.gpu_question import as_given
 
     check_source(source, letters)
     check_no_instance(options.pop("instance", None))
@@ -117,8 +117,8 @@ def asked(
             )
         instance = _of_file(Path(str(source)), named, intervals, count, card)
     elif letters is None:
-        from makespan.gpu_question import of_kernel
-        from makespan.question import launched
+        from makespan.kernels.gpu_question import of_kernel
+        from makespan.kernels.question import launched
 
         kernel = launched(kernel_question(str(source), input_format, warps=warps, **options), named, card)
         chosen = named or (kernel.default_machine if card is None else card.machine)
@@ -140,8 +140,8 @@ def _of_file(
     path: Path, named: Machine | None, intervals: Mapping[str, GivenRange], sms: int, card: Gpu | None
 ) -> GpuInstance:
     """Launches that share the GPU, on one machine."""
-    from makespan.gpu_question import of_kernels
-    from makespan.schedulability import launches
+    from makespan.kernels import launch_file as launches
+    from makespan.kernels.gpu_question import of_kernels
 
     found = launches.read(path, named, card)
     defaults = () if named or card else dict.fromkeys(launch.kernel.default_machine for launch in found.launches)
@@ -178,8 +178,8 @@ def _of_string(
     letters: str, warps: range | None, machine: Machine, sms: int, card: Gpu | None, options: dict[str, Any]
 ) -> GpuInstance:
     """Blocks of warps that all execute one string."""
-    from makespan import flow
-    from makespan.gpu_question import GRID, RESIDENT, dispatch_cycles, given_resident
+    from makespan.kernels import flow
+    from makespan.kernels.gpu_question import GRID, RESIDENT, dispatch_cycles, given_resident
 
     check_string(options, {"blocks_per_sm", "grid"})
     grid, resident = flow.launch(None, options["grid"], named=option_name).grid, options["blocks_per_sm"]
@@ -254,7 +254,7 @@ class Files:
 
 def answer(asked: Asked, limits: Limits, output: str, files: Files, *, best_case: bool) -> int:
     """Solve, print, and leave files; the exit code."""
-    from makespan.engines.gpu import solve_gpu
+    from makespan.proof.engines.gpu import solve_gpu
 
     if files.gantt and len(asked.instance.grids) > 1:
         raise InputError("--gantt draws the blocks of one launch: leave it out, or ask for each launch alone")

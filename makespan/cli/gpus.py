@@ -6,8 +6,8 @@ import click
 
 from makespan.cli.help_page import Command, examples
 from makespan.cli.output import format_option, rendered
-from makespan.errors import InputError
-from makespan.machine.gpus import Gpu, find, shipped
+from makespan.host.errors import InputError
+from makespan.model.machine.gpus import Gpu, find, shipped
 from makespan.report.lines import bullets, columns, facts, terminal_width
 
 _HEADER = (

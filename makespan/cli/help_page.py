@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 import click
 
-from makespan.errors import MissingInputsError
+from makespan.host.errors import MissingInputsError
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

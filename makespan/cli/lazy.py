@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from makespan.errors import did_you_mean
+from makespan.host.errors import did_you_mean
 
 
 class LazyGroup(click.Group):
@@ -16,6 +17,7 @@ class LazyGroup(click.Group):
 
     Args:
         sections: what each command does in a line, by name, below titles, in the order of the help.
+        elsewhere: the modules of the commands that do not live in the package, by name.
         opens: the command that a file in the place of a command asks for, if any.
     """
 
@@ -24,11 +26,12 @@ class LazyGroup(click.Group):
         *args: Any,
         package: str,
         sections: Mapping[str, Mapping[str, str]],
+        elsewhere: Mapping[str, str] = MappingProxyType({}),
         opens: str | None = None,
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
-        self._package, self._sections, self._opens = package, sections, opens
+        self._package, self._sections, self._elsewhere, self._opens = package, sections, elsewhere, opens
         self._table = {name: what for commands in sections.values() for name, what in commands.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -41,7 +44,8 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in self._table:
             return None
-        command: click.Command = import_module(f"{self._package}.{cmd_name.replace('-', '_')}").command
+        here = f"{self._package}.{cmd_name.replace('-', '_')}"
+        command: click.Command = import_module(self._elsewhere.get(cmd_name, here)).command
         return command
 
     def resolve_command(

@@ -6,9 +6,8 @@ import click
 
 from makespan.cli.help_page import Command, examples
 from makespan.cli.output import format_option, rendered
-from makespan.engines import ENGINES
-from makespan.feature import Feature
-from makespan.machine import (
+from makespan.model.feature import Feature
+from makespan.model.machine import (
     OPERATIONS,
     Latency,
     Machine,
@@ -22,7 +21,8 @@ from makespan.machine import (
     find,
     shipped,
 )
-from makespan.machine.tables import Datum
+from makespan.model.machine.tables import Datum
+from makespan.proof.engines import ENGINES
 from makespan.report.lines import bullets, columns, facts, terminal_width
 
 _HEADER = ("name", "architecture", "capability", "partitions", "issue", "unverified", "classes")

@@ -10,7 +10,7 @@ import click
 from makespan.cli.colours import painted
 from makespan.cli.help_page import Decorator, section
 from makespan.cli.parameters import OneOf
-from makespan.errors import InputError
+from makespan.host.errors import InputError
 
 TEXT, QUIET = "text", "quiet"
 DATA: Mapping[str, Callable[[Any], str]] = {"json": json.dumps}

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from makespan.errors import InputError, did_you_mean
-from makespan.instance import MAX_WARPS
-from makespan.machine import Machine
+from makespan.host.errors import InputError, did_you_mean
+from makespan.model.instance import MAX_WARPS
+from makespan.model.machine import Machine
 
 _BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 _DIGITS = 12  # longer numbers are refused before they are converted

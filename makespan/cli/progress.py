@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import click
 
-from makespan.result import Step
-from makespan.stopwatch import about_left, clock_time
+from makespan.host.stopwatch import about_left, clock_time
+from makespan.model.result import Step
 
 SECONDS = 2.0
 """Between two lines, and before the first: quick work says nothing."""

@@ -5,14 +5,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from makespan import architecture, kernel_file
 from makespan.cli.asking import Question, checked
 from makespan.cli.help_page import option_name
 from makespan.cli.source import given_machine, kernel_question
-from makespan.errors import InputError
-from makespan.machine import Machine, gpus
+from makespan.host.errors import InputError
+from makespan.host.text_file import decoded, is_file, named_file, parse_toml, read_bytes
+from makespan.kernels import kernel_file
+from makespan.model import architecture
+from makespan.model.machine import Machine, gpus
 from makespan.report.result.bundle import canonical, of_named_machine
-from makespan.text_file import decoded, is_file, named_file, parse_toml, read_bytes
 from makespan.version import THEORY
 
 MAX_INPUT_BYTES = 256 * 2**20
@@ -83,7 +84,7 @@ def _program(path: Path, arch: str | None, machine: str | None, gpu: str | None)
     if arch is not None:
         architecture.check(arch, option_name("arch"))
     if kernel_file.is_source(path):
-        from makespan.ptx import cuda
+        from makespan.kernels.ptx import cuda
 
         card = None if gpu is None else gpus.find(gpu)
         asked = kernel_question(str(path), arch=arch).compiled_for(given_machine(None, machine), card)
@@ -101,7 +102,7 @@ def _program(path: Path, arch: str | None, machine: str | None, gpu: str | None)
 
 def _machine_code(ptx: str, file: str, arch: str) -> str:
     """Its digest; without any there is no answer either, which then says why."""
-    from makespan import sass
+    from makespan.kernels import sass
 
     try:
         return _sha256(sass.assembled(ptx, file, arch))

@@ -23,28 +23,28 @@ from makespan.cli.source import (
     kernel_question,
     source_options,
 )
-from makespan.engines import Limits, solve
-from makespan.engines.gpu import solve_gpu
-from makespan.errors import BrokenPromiseError, InputError
-from makespan.instance import Instance
-from makespan.kernel_file import is_kernel
-from makespan.machine import MachineFile, find
-from makespan.output_file import check_writable, write_whole
+from makespan.host.errors import BrokenPromiseError, InputError
+from makespan.host.output_file import check_writable, write_whole
+from makespan.host.stopwatch import within
+from makespan.host.text_file import read_bytes
+from makespan.kernels.kernel_file import is_kernel
+from makespan.model.deadline import read_deadline
+from makespan.model.instance import Instance
+from makespan.model.machine import MachineFile, find
+from makespan.model.result import Result, Status, Step
+from makespan.model.simulate import Choices
+from makespan.model.strings import MAX_FILE_BYTES, NamedInstance
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.gpu import solve_gpu
+from makespan.proof.policy_gap import enclosing, runs
 from makespan.report.gpu.bundle import bundle as gpu_bundle
 from makespan.report.html import Command, Context, Input, gpu_page, page_data, render
 from makespan.report.result import text
 from makespan.report.result.bundle import bundle as made_bundle
 from makespan.report.result.bundle import check_bundle_path, encoded
-from makespan.result import Result, Status, Step
-from makespan.schedulability.gate import read_deadline
-from makespan.simulate import Choices
-from makespan.stopwatch import within
-from makespan.strings import MAX_FILE_BYTES, NamedInstance
-from makespan.study.policy_gap import enclosing, runs
-from makespan.text_file import read_bytes
 
 if TYPE_CHECKING:
-    from makespan.question import LaunchedKernel
+    from makespan.kernels.question import LaunchedKernel
     from makespan.verify import Verdict
 
 _EVIDENCE = "evidence.json"
@@ -253,7 +253,7 @@ def _launched(source: dict[str, Any]) -> "LaunchedKernel | None":
     """The kernel that is asked about; None where the source is none."""
     if source["source"] is None or not is_kernel(source["source"]):
         return None
-    from makespan.question import launched
+    from makespan.kernels.question import launched
 
     about = {name: value for name, value in source.items() if name not in _NOT_OF_KERNELS}
     return launched(kernel_question(**about), given_machine(source["capacity"], source["machine"]))

@@ -7,12 +7,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from makespan.cli.progress import notice, progress
-from makespan.result import Result, Status, Step
-from makespan.schedulability.gate import Deadline, Outcome
-from makespan.strings import NamedInstance
+from makespan.model.deadline import Deadline, Outcome
+from makespan.model.result import Result, Status, Step
+from makespan.model.strings import NamedInstance
 
 if TYPE_CHECKING:
-    from makespan.engines import Limits
+    from makespan.proof.engines import Limits
 
 DONE, NO, BAD_INPUT, UNDECIDED, NOT_MEASURED, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
 GATE = {Outcome.MET: DONE, Outcome.MISSED: NO, Outcome.UNDECIDED: UNDECIDED}

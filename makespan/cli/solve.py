@@ -25,8 +25,13 @@ from makespan.cli.output import (
 )
 from makespan.cli.running import INTERRUPTED, attended, exit_code, worst
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
-from makespan.engines import solve
-from makespan.errors import InputError
+from makespan.host.errors import InputError
+from makespan.host.stopwatch import within
+from makespan.model.deadline import Deadline, Outcome
+from makespan.model.result import Result, Status
+from makespan.model.strings import NamedInstance
+from makespan.model.wording import pessimistic_name, scope
+from makespan.proof.engines import solve
 from makespan.report.lines import terminal_width
 from makespan.report.result import text
 from makespan.report.result.bundle import check_bundle_path
@@ -36,11 +41,6 @@ from makespan.report.schedule.file import check_schedule_path, write_schedule
 from makespan.report.schedule.panels import Window
 from makespan.report.schedule.picture import View
 from makespan.report.schedule.timeline import timeline as draw_timeline
-from makespan.result import Result, Status
-from makespan.schedulability.gate import Deadline, Outcome
-from makespan.stopwatch import within
-from makespan.strings import NamedInstance
-from makespan.wording import pessimistic_name, scope
 
 _WIDTH_OF_OUTCOME = 11
 

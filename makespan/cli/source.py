@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from makespan import kernel_file, strings
 from makespan.cli.help_page import option_name, section, stack
 from makespan.cli.parameters import Capacity, Memory, OneOf, Seconds, Warps
-from makespan.engines import BACKENDS
-from makespan.errors import InputError
-from makespan.instance import MAX_WARPS, Instance
-from makespan.machine import (
+from makespan.host.errors import InputError
+from makespan.host.text_file import claim_input, decoded, read_stream
+from makespan.kernels import kernel_file
+from makespan.model import strings
+from makespan.model.instance import MAX_WARPS, Instance
+from makespan.model.machine import (
     PAPER,
     Assignment,
     Machine,
@@ -26,11 +27,11 @@ from makespan.machine import (
     narrowed,
     spread_modulo,
 )
-from makespan.strings import NamedInstance
-from makespan.text_file import claim_input, decoded, read_stream
+from makespan.model.strings import NamedInstance
+from makespan.proof.engines import BACKENDS
 
 if TYPE_CHECKING:
-    from makespan.question import Kernel, KernelQuestion, Module
+    from makespan.kernels.question import Kernel, KernelQuestion, Module
 
 FORMATS = ("ptx", "toml", "jsonl")
 PROFILE = "paper"
@@ -227,7 +228,7 @@ def instances(
     check_no_instance(instance)
     named, intervals = given_machine(capacity, machine), given_intervals(holds)
     if letters is None:
-        from makespan.question import launched
+        from makespan.kernels.question import launched
 
         kernel = launched(kernel_question(str(source), input_format, warps=warps, **options), named)
         chosen = narrowed(named or kernel.default_machine, intervals)
@@ -343,8 +344,8 @@ def kernel_question(
     Raises:
         InputError: an option or a file that is not understood, or a source that is no kernel file.
     """
-    from makespan import flow, ptx
-    from makespan.question import KernelQuestion
+    from makespan.kernels import flow, ptx
+    from makespan.kernels.question import KernelQuestion
 
     kind_of_source(source, input_format)
     own = {} if classes is None else ptx.read_classes(classes)

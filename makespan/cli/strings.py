@@ -11,13 +11,13 @@ from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import TEXT, format_option, rendered
 from makespan.cli.parameters import OneOf
 from makespan.cli.source import chosen_kernels, kernel_options, kernel_question, machine_option, timing_options
-from makespan.errors import InputError
-from makespan.machine import Machine, find
-from makespan.program import BARRIER, Program, merged
+from makespan.host.errors import InputError
+from makespan.model.machine import Machine, find
+from makespan.model.program import BARRIER, Program, merged
 
 if TYPE_CHECKING:
-    from makespan.flow import LoopInfo
-    from makespan.question import LaunchedKernel
+    from makespan.kernels.flow import LoopInfo
+    from makespan.kernels.question import LaunchedKernel
 
 _MOST_PATHS = 10**15
 _MOST_ROWS = 40
@@ -55,7 +55,7 @@ def command(
     """
     if listing and dot:
         raise InputError("--listing and --dot exclude each other")
-    from makespan.question import LaunchedKernel
+    from makespan.kernels.question import LaunchedKernel
 
     chosen = None if machine is None else find(machine).machine
     asked = kernel_question(source, input_format, **options).compiled_for(chosen, None)
@@ -81,7 +81,7 @@ def _printed(shown: dict[str, Any], lines: Callable[[dict[str, Any]], list[str]]
 
 
 def _listing(launched: "LaunchedKernel", machine: Machine | None) -> dict[str, Any]:
-    from makespan import ptx, sass
+    from makespan.kernels import ptx, sass
 
     kernel, classes = launched.kernel, launched.question.classes
     if isinstance(kernel, sass.Kernel):
@@ -110,7 +110,7 @@ def _description(launched: "LaunchedKernel", machine: Machine | None, *, alone: 
     Raises:
         InputError: options that do not fit; for a kernel `alone`, also control flow that is not understood.
     """
-    from makespan import sass
+    from makespan.kernels import sass
 
     kernel, asked = launched.kernel, launched.question
     found: dict[str, Any] = {
@@ -237,7 +237,7 @@ def _dot(launched: "LaunchedKernel", *, alone: bool) -> str:
     Raises:
         InputError: of a kernel `alone`, control flow that is not understood; with others, it becomes a comment.
     """
-    from makespan.flow import SIDES
+    from makespan.kernels.flow import SIDES
 
     try:
         found = launched.flow

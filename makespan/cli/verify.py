@@ -7,7 +7,7 @@ import click
 from makespan.cli.help_page import Command, examples
 from makespan.cli.output import format_option, rendered
 from makespan.cli.running import DONE, NO, UNDECIDED
-from makespan.text_file import read_bytes
+from makespan.host.text_file import read_bytes
 from makespan.verify import Outcome, Refused, Verdict, parse, verify
 from makespan.verify.reading import MOST_BYTES
 

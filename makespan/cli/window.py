@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from makespan.cli.help_page import Decorator, section
-from makespan.errors import InputError
+from makespan.host.errors import InputError
 from makespan.report.pictures import PICTURES
 from makespan.report.schedule.file import ENDS
 from makespan.report.schedule.panels import Window

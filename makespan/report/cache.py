@@ -6,16 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from makespan.errors import InputError
-from makespan.gpu import GpuInstance, GpuResult
-from makespan.instance import Instance
-from makespan.output_file import write_whole
+from makespan.host.errors import InputError
+from makespan.host.output_file import write_whole
+from makespan.host.text_file import read_bytes
+from makespan.model.claim import Claim
+from makespan.model.gpu import GpuInstance, GpuResult
+from makespan.model.instance import Instance
+from makespan.model.result import Bounds, Result, Status
 from makespan.report.gpu.bundle import bundle as gpu_bundle
 from makespan.report.gpu.bundle import of_gpu
 from makespan.report.result.bundle import bundle, canonical, of_instance
-from makespan.result import Bounds, Result, Status
-from makespan.schedulability.wcet import Claim
-from makespan.text_file import read_bytes
 from makespan.verify import Outcome, Refused, parse, verify
 from makespan.verify.reading import MOST_BYTES
 from makespan.version import __version__

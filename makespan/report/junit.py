@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from makespan.schedulability.gate import Outcome
+from makespan.model.deadline import Outcome
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold. Source: Extensible Markup Language 1.0, fifth edition, production 2."""

@@ -9,9 +9,9 @@ from html import escape
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from makespan.model.result import Result
 from makespan.report.html.visible import visible
 from makespan.report.result.text import bound_rows, pictured, report, subject, verdict
-from makespan.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,8 +8,8 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.sax.saxutils import escape
 
-from makespan.errors import InputError
-from makespan.output_file import check_writable, write_whole
+from makespan.host.errors import InputError
+from makespan.host.output_file import check_writable, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from makespan.instance import Group, Instance
-from makespan.machine import Latency
+from makespan.model.instance import Group, Instance
+from makespan.model.machine import Latency
 from makespan.verify.refusal import Effort, Work
 from makespan.verify.waiting import binding_width
 

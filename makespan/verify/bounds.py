@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from makespan.feature import MULTIPROCESSOR
-from makespan.instance import Instance
-from makespan.program import Program
-from makespan.result import Upper
+from makespan.model.feature import MULTIPROCESSOR
+from makespan.model.instance import Instance
+from makespan.model.program import Program
+from makespan.model.result import Upper
 from makespan.verify import alignment, interference, issue_slots, pairs, phases
 from makespan.verify.fair import theorem_f
 from makespan.verify.paths import Choose, total

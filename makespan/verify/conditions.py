@@ -7,9 +7,9 @@ others are the word of the bundle, which nobody can check; they can only be abou
 
 from collections.abc import Iterable
 
-from makespan.assumptions import Assumption, Kind, conditions, is_well_formed
-from makespan.instance import Instance
-from makespan.machine import Assignment, Machine, Scheduler
+from makespan.model.assumptions import Assumption, Kind, conditions, is_well_formed
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Machine, Scheduler
 from makespan.verify import shapes
 from makespan.verify.refusal import Refused
 

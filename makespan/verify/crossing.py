@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from makespan.instance import Instance
-from makespan.machine import UnitClass
-from makespan.program import BARRIER, Program, Timing
+from makespan.model.instance import Instance
+from makespan.model.machine import UnitClass
+from makespan.model.program import BARRIER, Program, Timing
 from makespan.verify.refusal import Work
 
 

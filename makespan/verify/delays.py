@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from operator import mul
 
-from makespan.errors import InputError
-from makespan.instance import MAX_WARP_INSTRUCTIONS, Group, Instance
-from makespan.machine import DELAY, Latency, Machine, UnitClass
-from makespan.program import MAX_PLACES, Place, Program
+from makespan.host.errors import InputError
+from makespan.model.instance import MAX_WARP_INSTRUCTIONS, Group, Instance
+from makespan.model.machine import DELAY, Latency, Machine, UnitClass
+from makespan.model.program import MAX_PLACES, Place, Program
 from makespan.verify.refusal import TooMuchWork
 from makespan.verify.waiting import binding_width
 

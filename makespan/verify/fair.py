@@ -9,8 +9,8 @@ Proof: docs/theory.md, 6.
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from makespan.instance import Instance
-from makespan.machine import Scheduler, UnitClass
+from makespan.model.instance import Instance
+from makespan.model.machine import Scheduler, UnitClass
 from makespan.verify.paths import total
 from makespan.verify.refusal import TooMuchWork, Work
 

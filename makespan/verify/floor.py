@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from makespan.machine import Machine, Scheduler, UnitClass
-from makespan.program import BARRIER
+from makespan.model.machine import Machine, Scheduler, UnitClass
+from makespan.model.program import BARRIER
 from makespan.verify.refusal import Refused, TooMuchWork, Work
 
 MOST_COMPARISONS = 50_000_000  # of a warp that goes first with one that waits

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from makespan.machine import Machine, UnitClass
-from makespan.program import Program, Timing
+from makespan.model.machine import Machine, UnitClass
+from makespan.model.program import Program, Timing
 from makespan.verify.refusal import Work
 
 

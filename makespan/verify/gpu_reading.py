@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
-from makespan.assumptions import Assumption
-from makespan.certificate import Certificate, Weights
-from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
-from makespan.gpu.instance import MAX_BLOCKS, MAX_DISPATCH, MAX_DRAM, MAX_GRIDS, MAX_ROOM
-from makespan.instance import MAX_CYCLES, MAX_WARPS, Instance
-from makespan.machine import MAX_LATENCY, Assignment, Machine
-from makespan.machine.values import MAX_SMS
-from makespan.program import MAX_PLACES
-from makespan.result import Status
+from makespan.model.assumptions import Assumption
+from makespan.model.certificate import Certificate, Weights
+from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.model.gpu.instance import MAX_BLOCKS, MAX_DISPATCH, MAX_DRAM, MAX_GRIDS, MAX_ROOM
+from makespan.model.instance import MAX_CYCLES, MAX_WARPS, Instance
+from makespan.model.machine import MAX_LATENCY, Assignment, Machine
+from makespan.model.machine.values import MAX_SMS
+from makespan.model.program import MAX_PLACES
+from makespan.model.result import Status
 from makespan.verify import conditions, instances, proofs, reading, shapes
 from makespan.verify.outcome import Claim
 from makespan.verify.refusal import Refused, TooMuchWork, Work

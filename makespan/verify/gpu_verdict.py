@@ -2,7 +2,7 @@
 
 from typing import Any, TypeGuard
 
-from makespan.errors import BrokenPromiseError
+from makespan.host.errors import BrokenPromiseError
 from makespan.verify import gpu_reading, theorem_g
 from makespan.verify.gpu_reading import ONE_WAVE, THEOREM_G, GpuBundle
 from makespan.verify.gpu_witness import replay

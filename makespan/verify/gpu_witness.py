@@ -8,9 +8,9 @@ grids of which blocks are left fit somewhere.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, History, Stretch
-from makespan.instance import MAX_CYCLES
-from makespan.machine import Assignment
+from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, History, Stretch
+from makespan.model.instance import MAX_CYCLES
+from makespan.model.machine import Assignment
 from makespan.verify import shapes
 from makespan.verify.floor import Floor, Script
 from makespan.verify.gpu_reading import fixed_latencies

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
 
-from makespan.errors import InputError
-from makespan.instance import MAX_WARPS, Group, Instance
-from makespan.machine import (
+from makespan.host.errors import InputError
+from makespan.model.instance import MAX_WARPS, Group, Instance
+from makespan.model.machine import (
     MAX_CAPACITY,
     MAX_ISSUE_WIDTH,
     Assignment,
@@ -18,8 +18,8 @@ from makespan.machine import (
     Use,
     class_name,
 )
-from makespan.machine.values import MAX_PARTITIONS, MAX_RESOURCES
-from makespan.program import BARRIER, MAX_PLACES, MAX_TOKENS_OF_PLACE, Place, Program, Timing
+from makespan.model.machine.values import MAX_PARTITIONS, MAX_RESOURCES
+from makespan.model.program import BARRIER, MAX_PLACES, MAX_TOKENS_OF_PLACE, Place, Program, Timing
 from makespan.verify import numbering, shapes
 from makespan.verify.refusal import Refused, TooMuchWork, Work
 

@@ -14,9 +14,9 @@ from itertools import chain, pairwise, repeat, zip_longest
 from math import lcm
 from typing import NamedTuple, TypeVar
 
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.program import BARRIER, Program
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.program import BARRIER, Program
 from makespan.verify import numbering
 from makespan.verify.paths import along
 from makespan.verify.refusal import TooMuchWork, Work

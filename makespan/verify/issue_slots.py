@@ -3,9 +3,9 @@
 from itertools import accumulate
 from typing import NamedTuple
 
-from makespan.instance import Instance
-from makespan.machine import DELAY, Latency, Machine
-from makespan.program import BARRIER, Program
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY, Latency, Machine
+from makespan.model.program import BARRIER, Program
 
 MOST_GAPS = 1_000_000
 """Of all warps together as one of each group sees them, for each group."""

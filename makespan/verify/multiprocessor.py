@@ -10,8 +10,8 @@ from heapq import heappop, heappush
 from itertools import groupby, product
 from typing import NamedTuple
 
-from makespan.instance import Instance
-from makespan.program import BARRIER, Program
+from makespan.model.instance import Instance
+from makespan.model.program import BARRIER, Program
 from makespan.verify import numbering
 from makespan.verify.refusal import TooMuchWork, Work
 

@@ -1,7 +1,7 @@
 """Which number each warp has on its SM, for the checker: warps are numbered as they are launched, block after block."""
 
-from makespan.instance import Instance
-from makespan.machine import Assignment, Machine
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Machine
 
 
 def matter(machine: Machine) -> bool:

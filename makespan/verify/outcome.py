@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from makespan.assumptions import Assumption
+from makespan.model.assumptions import Assumption
 from makespan.verify.conditions import of_bundle, of_instance
 
 Interval = tuple[int, int]

@@ -17,10 +17,10 @@ from itertools import zip_longest
 from math import lcm
 from types import MappingProxyType
 
-from makespan.certificate import Weights
-from makespan.instance import Instance
-from makespan.machine import DELAY, UnitClass
-from makespan.program import BARRIER, Program
+from makespan.model.certificate import Weights
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY, UnitClass
+from makespan.model.program import BARRIER, Program
 from makespan.verify import gaps, phases
 from makespan.verify.paths import Phase, along, total
 from makespan.verify.refusal import Effort, Refused, TooMuchWork, Work

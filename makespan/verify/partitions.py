@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from makespan.instance import Group, Instance
-from makespan.machine import Assignment, Machine, Scheduler
+from makespan.model.instance import Group, Instance
+from makespan.model.machine import Assignment, Machine, Scheduler
 from makespan.verify import numbering
 from makespan.verify.refusal import TooMuchWork, Work
 

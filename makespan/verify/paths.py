@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from makespan.program import Program
+from makespan.model.program import Program
 
 Choose = Callable[[Iterable[int]], int]
 Phase = tuple[tuple[int, ...], tuple[int, ...]]

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, zip_longest
 
-from makespan.feature import MULTIPROCESSOR
-from makespan.instance import Instance
-from makespan.machine import Assignment, Scheduler
-from makespan.program import BARRIER, Place, Program, Timing
+from makespan.model.feature import MULTIPROCESSOR
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Scheduler
+from makespan.model.program import BARRIER, Place, Program, Timing
 from makespan.verify import crossing
 from makespan.verify.paths import Choose, Phase, along, total
 from makespan.verify.refusal import TooMuchWork, Work

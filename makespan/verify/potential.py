@@ -48,9 +48,9 @@ from itertools import combinations_with_replacement, product
 from operator import itemgetter, mul, sub
 from typing import NamedTuple
 
-from makespan.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Kind, Node, Potential, Table
-from makespan.instance import Instance
-from makespan.machine import DELAY
+from makespan.model.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Kind, Node, Potential, Table
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY
 from makespan.verify.delays import expanded, sizes
 from makespan.verify.refusal import Effort, Refused, TooMuchWork, Work
 from makespan.verify.states import Standing, Walker, front

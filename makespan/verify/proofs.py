@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from makespan.certificate import FINISHED_LABEL, Certificate, Node, Potential, Table, Weights
-from makespan.instance import Instance
-from makespan.result import Upper, UpperBound
+from makespan.model.certificate import FINISHED_LABEL, Certificate, Node, Potential, Table, Weights
+from makespan.model.instance import Instance
+from makespan.model.result import Upper, UpperBound
 from makespan.verify import delays, partitions, phases, shapes
 from makespan.verify.refusal import Refused, Work
 

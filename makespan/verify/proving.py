@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from functools import partial
 
-from makespan.certificate import Certificate, Weights
-from makespan.instance import Instance
-from makespan.machine import Scheduler
-from makespan.result import Upper
+from makespan.model.certificate import Certificate, Weights
+from makespan.model.instance import Instance
+from makespan.model.machine import Scheduler
+from makespan.model.result import Upper
 from makespan.verify import bounds, multiprocessor, pairs, partitions, phases, potential, states
 from makespan.verify.outcome import cycles
 from makespan.verify.proofs import Pieces

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 
-from makespan.gpu import GpuInstance
-from makespan.instance import Instance
-from makespan.machine import Assignment, UnitClass
-from makespan.program import BARRIER, Program
+from makespan.model.gpu import GpuInstance
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, UnitClass
+from makespan.model.program import BARRIER, Program
 from makespan.verify import numbering
 from makespan.verify.paths import total
 from makespan.verify.refusal import TooMuchWork, Work

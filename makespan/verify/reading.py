@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from itertools import chain, groupby, repeat
 from typing import Any, NoReturn
 
-from makespan.assumptions import Assumption
-from makespan.certificate import Certificate, Weights
-from makespan.instance import MAX_CYCLES, Instance
-from makespan.machine import MAX_INTERVAL, MAX_LATENCY, Machine, Scheduler
-from makespan.machine.values import MAX_RESOURCES
-from makespan.program import MAX_PLACES
-from makespan.result import Status, Step
-from makespan.schedule import Schedule
+from makespan.model.assumptions import Assumption
+from makespan.model.certificate import Certificate, Weights
+from makespan.model.instance import MAX_CYCLES, Instance
+from makespan.model.machine import MAX_INTERVAL, MAX_LATENCY, Machine, Scheduler
+from makespan.model.machine.values import MAX_RESOURCES
+from makespan.model.program import MAX_PLACES
+from makespan.model.result import Status, Step
+from makespan.model.schedule import Schedule
 from makespan.verify import conditions, instances, numbering, proofs, shapes
 from makespan.verify.outcome import Claim
 from makespan.verify.refusal import Refused, TooMuchWork, Work

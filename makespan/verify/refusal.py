@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from makespan.errors import MakespanError
+from makespan.host.errors import MakespanError
 
 
 class Refused(MakespanError):

@@ -13,9 +13,9 @@ from heapq import heappop, heappush
 from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
-from makespan.instance import Instance
-from makespan.machine import DELAY
-from makespan.program import BARRIER
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY
+from makespan.model.program import BARRIER
 from makespan.verify.delays import expanded
 from makespan.verify.refusal import TooMuchWork, Work
 

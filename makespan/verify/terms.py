@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from operator import sub
 
-from makespan.certificate import Potential, Table
-from makespan.instance import Instance
-from makespan.machine import DELAY
+from makespan.model.certificate import Potential, Table
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY
 from makespan.verify.refusal import Work
 
 MOST_REMEMBERED = 20_000_000

@@ -19,11 +19,11 @@ from itertools import islice, zip_longest
 from math import gcd, lcm
 from typing import NamedTuple
 
-from makespan.certificate import Weights
-from makespan.errors import InputError
-from makespan.gpu import GpuInstance, Grid
-from makespan.instance import Instance
-from makespan.machine import Assignment
+from makespan.host.errors import InputError
+from makespan.model.certificate import Weights
+from makespan.model.gpu import GpuInstance, Grid
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment
 from makespan.verify import bounds, interference, pairs
 from makespan.verify.gpu_reading import of_block
 from makespan.verify.interference import Gate, Prices, Question

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations_with_replacement
 from typing import NamedTuple
 
-from makespan.instance import Instance
-from makespan.machine import UnitClass
-from makespan.program import BARRIER, Program
+from makespan.model.instance import Instance
+from makespan.model.machine import UnitClass
+from makespan.model.program import BARRIER, Program
 from makespan.verify.refusal import Effort, TooMuchWork, Work
 
 MOST_WORK = 60_000_000

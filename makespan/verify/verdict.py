@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-from makespan.errors import BrokenPromiseError
-from makespan.instance import Instance
+from makespan.host.errors import BrokenPromiseError
+from makespan.model.instance import Instance
 from makespan.verify import bounds, gpu_reading, gpu_verdict, gpu_witness, instances, quickest, reading
 from makespan.verify.outcome import Interval, Outcome, Verdict, interval_text, summary, within
 from makespan.verify.proving import MOST_STATES, PROOFS, Prover

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from makespan.instance import Instance
-from makespan.machine import Machine, UnitClass
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, UnitClass
 from makespan.verify.paths import total
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.program import BARRIER, Program
-from makespan.schedule import Schedule
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.program import BARRIER, Program
+from makespan.model.schedule import Schedule
 from makespan.verify import numbering
 from makespan.verify.floor import Floor, Script, Step
 from makespan.verify.refusal import Refused

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from benchmarks import frontier as measured
 from benchmarks.frontier import Attempt, Attempts, Budget, Contradiction, Question, attempt, frontier, frontiers
 from makespan import Limits, replay
-from makespan.bounds import pessimistic
-from makespan.engines.finding import Finding
-from makespan.engines.search import plain
+from makespan.proof.bounds import pessimistic
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.search import plain
 
 QUESTIONS = st.builds(
     Question, st.text("CL", min_size=1, max_size=6), st.integers(1, 4), st.tuples(st.integers(1, 3), st.integers(1, 2))

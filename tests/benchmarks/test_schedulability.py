@@ -11,7 +11,7 @@ from benchmarks import schedulability as experiment
 from benchmarks.schedulable_fraction import EXACT, PESSIMISTIC, Curve, Point, draw_fractions
 from benchmarks.task_sets import rate_monotonic
 from makespan import Instance, Machine, Program
-from makespan.schedulability.task import Partition, Policy, TaskSet, one_kernel
+from makespan.deadlines.task import Partition, Policy, TaskSet, one_kernel
 
 POOL = tuple(experiment.Kernel(cycles - 1, cycles, cycles + extra) for cycles, extra in ((20, 5), (33, 0), (51, 20)))
 

@@ -10,9 +10,9 @@ import pytest
 
 from benchmarks import schedulability_exhaustive as comparison
 from benchmarks.schedulability_exhaustive import KINDS, Compared, Tally, compared, demands, system
-from makespan.schedulability.chains import predecessors
-from makespan.schedulability.holistic import Limits, Response, Responses, responses
-from makespan.schedulability.task import Kind, Partition, Policy, Segment, Task, TaskSet, Wait, one_kernel
+from makespan.deadlines.chains import predecessors
+from makespan.deadlines.holistic import Limits, Response, Responses, responses
+from makespan.deadlines.task import Kind, Partition, Policy, Segment, Task, TaskSet, Wait, one_kernel
 
 A = one_kernel("a", 2, 5, 5, priority=2, partition="gpu")
 B = one_kernel("b", 4, 10, 10, priority=1, partition="gpu")

@@ -16,9 +16,9 @@ from benchmarks.explorer import Explorer, Truth, built
 from benchmarks.small_instances import KINDS, improved, rebuilt
 from benchmarks.soundness import Asked, Campaign, look
 from makespan import Instance
-from makespan.bounds import least_possible
-from makespan.machine import Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.strings import parse_string
+from makespan.model.machine import Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.model.strings import parse_string
+from makespan.proof.bounds import least_possible
 from tests.oracle import brute_force
 
 WIDE = Machine("wide", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(3, 3))), issue_width=1)

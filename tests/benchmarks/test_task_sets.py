@@ -21,7 +21,7 @@ from benchmarks.task_sets import (
     uunifast_discard,
     with_deadlines,
 )
-from makespan.schedulability.task import one_kernel
+from makespan.deadlines.task import one_kernel
 
 DRAWS = 4000
 Draw = Callable[[Random, int, Fraction], tuple[Fraction, ...]]

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from math import lcm
 
-from makespan.instance import Instance
-from makespan.machine import Machine, UnitClass
-from makespan.program import BARRIER
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, UnitClass
+from makespan.model.program import BARRIER
 
 
 @dataclass

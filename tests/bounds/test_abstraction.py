@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds.abstraction import DELAYED, END, Abstraction, Crossing, Cycle, Ports, Situation, Slot
-from makespan.bounds.conditions import Decrease, Descent, Dominance, Mode, Question, _extreme, conditions
-from makespan.bounds.delays import expanded
-from makespan.certificate import FINISHED_LABEL, Node
-from makespan.errors import UnsupportedError
-from makespan.instance import Instance
-from makespan.machine import PAPER, Latency, Machine, UnitClass
-from makespan.program import Program
-from makespan.simulate.semantics import State, starts, steps
+from makespan.host.errors import UnsupportedError
+from makespan.model.certificate import FINISHED_LABEL, Node
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Latency, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.model.simulate.semantics import State, starts, steps
+from makespan.proof.bounds.abstraction import DELAYED, END, Abstraction, Crossing, Cycle, Ports, Situation, Slot
+from makespan.proof.bounds.conditions import Decrease, Descent, Dominance, Mode, Question, _extreme, conditions
+from makespan.proof.bounds.delays import expanded
 from tests.strategies import general_instances, instances, machines
 
 crowded = machines(most_units=2).flatmap(lambda machine: instances(machine=machine, most_warps=5, most=4))
@@ -332,7 +332,7 @@ def test_a_requirement_that_is_left_out_follows_from_those_that_are_kept(
     cases: list[Decrease], at_once: int, random: Random
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("makespan.bounds.conditions._AT_ONCE", at_once)
+        patch.setattr("makespan.proof.bounds.conditions._AT_ONCE", at_once)
         kept = _extreme(cases)
     assert set(kept) <= set(cases)
     for _ in range(20):

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from makespan.bounds import alone, best_case, least_possible
-from makespan.bounds.alone import FURTHER, residues, steps
-from makespan.bounds.gates import Ports
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import BARRIER, Place, Program, Timing
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.proof.bounds import alone, best_case, least_possible
+from makespan.proof.bounds.alone import FURTHER, residues, steps
+from makespan.proof.bounds.gates import Ports
 
 HELD = Machine("held", (UnitClass("C", 1, 5), UnitClass("L", 1, 1, Latency(4, 4)), UnitClass("S", 1, 9)))
 UNITS = {unit.name: unit for unit in HELD.units}

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan import solve
-from makespan.bounds import any_units, pessimistic
-from makespan.instance import Group, Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import BARRIER, Program
-from makespan.result import Anomaly
+from makespan.model.instance import Group, Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import BARRIER, Program
+from makespan.model.result import Anomaly
+from makespan.proof.bounds import any_units, pessimistic
 from makespan.verify import bounds as checked
 from tests.oracle import brute_force
 from tests.strategies import barrier_instances, general_barrier_instances, general_instances

@@ -7,15 +7,15 @@ from itertools import product
 import pytest
 from hypothesis import given
 
-from makespan.bounds import any_units, least_possible, pairs, pessimistic, phases
-from makespan.bounds.conditions import Question
-from makespan.bounds.delays import expanded
-from makespan.bounds.pessimistic import Chain, cycles_without_port
-from makespan.bounds.theorem_1s import bound as bound_1s
-from makespan.errors import UnsupportedError
-from makespan.instance import Instance
-from makespan.machine import DELAY, PAPER, Latency, Machine, UnitClass
-from makespan.program import Place, Program
+from makespan.host.errors import UnsupportedError
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY, PAPER, Latency, Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.proof.bounds import any_units, least_possible, pairs, pessimistic, phases
+from makespan.proof.bounds.conditions import Question
+from makespan.proof.bounds.delays import expanded
+from makespan.proof.bounds.pessimistic import Chain, cycles_without_port
+from makespan.proof.bounds.theorem_1s import bound as bound_1s
 from tests.oracle import brute_force
 from tests.strategies import instances, letters
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from makespan.bounds.crossing import late, left_behind
-from makespan.bounds.gates import Ports
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Place, Program
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.proof.bounds.crossing import late, left_behind
+from makespan.proof.bounds.gates import Ports
 
 HELD = Machine("held", (UnitClass("C", 1, 5), UnitClass("L", 1, 1, Latency(4, 4)), UnitClass("S", 1, 9)))
 EITHER = Program((Place("C", (2,)), Place("L", (2,))), (0, 1))

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.bounds import front as module
-from makespan.bounds.front import Front, State, front
-from makespan.instance import Instance
-from makespan.machine import Machine, UnitClass
-from makespan.program import Place, Program
-from makespan.simulate.semantics import starts, steps
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.simulate.semantics import starts, steps
+from makespan.proof.bounds import front as module
+from makespan.proof.bounds.front import Front, State, front
 from tests.strategies import instances
 
 

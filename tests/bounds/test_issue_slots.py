@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from benchmarks import closed_form
 from makespan import Limits, solve
-from makespan.bounds import issue_slots, pessimistic
-from makespan.bounds.issue_slots import String, clusters, laps
-from makespan.instance import Instance
-from makespan.machine import DELAY, Latency, Machine, UnitClass
-from makespan.program import Place, Program
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY, Latency, Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.result import Status, Upper
+from makespan.proof.bounds import issue_slots, pessimistic
+from makespan.proof.bounds.issue_slots import String, clusters, laps
 from makespan.report.result.bundle import bundle
-from makespan.result import Status, Upper
 from makespan.verify import Outcome, verify
 from makespan.verify import issue_slots as checker
 from tests.forgery import forged, set_bounds

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.bounds import linear, repetition
-from makespan.bounds.delays import expanded
-from makespan.bounds.linear import Programme
-from makespan.bounds.repetition import interpolation
-from makespan.instance import Instance
-from makespan.machine import DELAY, Latency, Machine, UnitClass
-from makespan.program import Place, Program
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY, Latency, Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.proof.bounds import linear, repetition
+from makespan.proof.bounds.delays import expanded
+from makespan.proof.bounds.linear import Programme
+from makespan.proof.bounds.repetition import interpolation
 
 
 def test_a_row_bounds_the_objective() -> None:

@@ -10,23 +10,23 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import pairs, repetition
-from makespan.bounds.abstraction import Abstraction, Cycle, Situation, Slot
-from makespan.bounds.conditions import Mode, Question, conditions
-from makespan.bounds.delays import Expansion, expanded
-from makespan.bounds.front import front
-from makespan.bounds.linear import Programme, Values
-from makespan.bounds.potential import LARGEST, dominates, least_decrease
-from makespan.bounds.tables import SCALE, Arrays, Tables
-from makespan.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Node, Potential
-from makespan.engines import Limits, solve
-from makespan.engines.certificate import improve
-from makespan.instance import Instance
-from makespan.machine import DELAY, PAPER, Latency, Machine, UnitClass
-from makespan.program import Place, Program
-from makespan.result import Bounds
-from makespan.simulate.semantics import State, starts, steps
-from makespan.strings import NamedInstance, read_instances
+from makespan.model.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Node, Potential
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY, PAPER, Latency, Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.result import Bounds
+from makespan.model.simulate.semantics import State, starts, steps
+from makespan.model.strings import NamedInstance, read_instances
+from makespan.proof.bounds import pairs, repetition
+from makespan.proof.bounds.abstraction import Abstraction, Cycle, Situation, Slot
+from makespan.proof.bounds.conditions import Mode, Question, conditions
+from makespan.proof.bounds.delays import Expansion, expanded
+from makespan.proof.bounds.front import front
+from makespan.proof.bounds.linear import Programme, Values
+from makespan.proof.bounds.potential import LARGEST, dominates, least_decrease
+from makespan.proof.bounds.tables import SCALE, Arrays, Tables
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.certificate import improve
 from makespan.verify import potential as checker
 from tests.oracle import brute_force
 from tests.strategies import automata, general_instances, instances, machines, paper_instances
@@ -115,7 +115,7 @@ def test_merged_repetitions_leave_a_certificate_sound(loop: str, count: int, lev
 
 
 def search_upper(instance: Instance) -> int:
-    from makespan.engines.search import plain as search
+    from makespan.proof.engines.search import plain as search
 
     found = search.solve(instance, Limits(600)).upper
     assert found is not None

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import alone, closed_form, gates, least_possible, pessimistic, theorem_1s
-from makespan.bounds.gates import SLOT as SLOTS
-from makespan.bounds.gates import Gate, Ports
-from makespan.errors import UnsupportedError
-from makespan.instance import Instance
-from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.program import BARRIER, Place, Program, Timing
-from makespan.result import Anomaly, outlasted
-from makespan.schedule import Schedule
-from makespan.simulate.semantics import State, finished, issues, moved, outcomes, settled, starts, steps
-from makespan.strings import parse_string
+from makespan.host.errors import UnsupportedError
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.result import Anomaly, outlasted
+from makespan.model.schedule import Schedule
+from makespan.model.simulate.semantics import State, finished, issues, moved, outcomes, settled, starts, steps
+from makespan.model.strings import parse_string
+from makespan.proof.bounds import alone, closed_form, gates, least_possible, pessimistic, theorem_1s
+from makespan.proof.bounds.gates import SLOT as SLOTS
+from makespan.proof.bounds.gates import Gate, Ports
 from tests.oracle import brute_force
 from tests.strategies import instances, multiprocessor_instances, runs
 
@@ -122,7 +122,7 @@ def question(string: str, warps: int, on: Machine, blocks: int = 1) -> Instance:
     return Instance.of(parse_string(string, on), warps, on, blocks=blocks)
 
 
-theorem = import_module("makespan.bounds.theorem_1s")  # the package has the function under this name
+theorem = import_module("makespan.proof.bounds.theorem_1s")  # the package has the function under this name
 
 TWO_PORTS = Machine("two ports", (UnitClass("C", 2, interval=3),))
 PIPES = Machine(

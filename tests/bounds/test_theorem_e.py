@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import closed_form
-from makespan.bounds import pairs, pessimistic, theorem_e
-from makespan.bounds.pairing import MOST_RESERVES, Pairing
-from makespan.bounds.pessimistic import Chain
-from makespan.bounds.theorem_e import MOST_SETS, tried
-from makespan.certificate import Weights
-from makespan.engines.limits import Limits
-from makespan.engines.search import plain
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, Scheduler, UnitClass
-from makespan.program import Place, Program
+from makespan.model.certificate import Weights
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, Scheduler, UnitClass
+from makespan.model.program import Place, Program
+from makespan.proof.bounds import pairs, pessimistic, theorem_e
+from makespan.proof.bounds.pairing import MOST_RESERVES, Pairing
+from makespan.proof.bounds.pessimistic import Chain
+from makespan.proof.bounds.theorem_e import MOST_SETS, tried
+from makespan.proof.engines.limits import Limits
+from makespan.proof.engines.search import plain
 from makespan.verify import pairs as checker
 from tests.bounds.ledger import Ledger, chain, masses, random_run
 from tests.oracle import brute_force

@@ -10,15 +10,15 @@ from itertools import pairwise
 import pytest
 
 from benchmarks import fair_scheduler
-from makespan.bounds import closed_form, pessimistic, theorem_f
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, Scheduler, UnitClass
-from makespan.program import Program
-from makespan.result import Upper
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, Scheduler, UnitClass
+from makespan.model.program import Program
+from makespan.model.result import Upper
+from makespan.proof.bounds import closed_form, pessimistic, theorem_f
 from makespan.verify import fair as checker
 from tests.oracle import brute_force
 
-form = import_module("makespan.bounds.theorem_f")  # its function has its name
+form = import_module("makespan.proof.bounds.theorem_f")  # its function has its name
 
 
 def machine(*latencies: int | tuple[int, int], scheduler: Scheduler = Scheduler.FAIR) -> Machine:

@@ -7,19 +7,19 @@ from importlib import import_module
 import pytest
 from hypothesis import given, settings
 
-from makespan.bounds import gpu_best_case, theorem_g
-from makespan.bounds.pairing import Pairing
-from makespan.bounds.theorem_1s import bound
-from makespan.gpu import GpuInstance, Grid, LastDispatch
-from makespan.machine import PAPER, Assignment, Latency, Machine, UnitClass
-from makespan.program import Place, Program
-from makespan.simulate import gpu_run
-from makespan.strings import parse_string
+from makespan.model.gpu import GpuInstance, Grid, LastDispatch
+from makespan.model.machine import PAPER, Assignment, Latency, Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.simulate import gpu_run
+from makespan.model.strings import parse_string
+from makespan.proof.bounds import gpu_best_case, theorem_g
+from makespan.proof.bounds.pairing import Pairing
+from makespan.proof.bounds.theorem_1s import bound
 from makespan.verify import quickest
 from tests.oracle import brute_force_gpu
 from tests.strategies import gpus, shared_gpus
 
-theorem_1s = import_module("makespan.bounds.theorem_1s")
+theorem_1s = import_module("makespan.proof.bounds.theorem_1s")
 
 SLOW = Machine("slow", (UnitClass("C", 2, 1, Latency(3, 3)),))
 HELD = Machine("held", (UnitClass("L", 1, 3),))

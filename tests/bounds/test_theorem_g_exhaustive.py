@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import gpu_exhaustive as campaign
-from makespan.bounds.gpu_best_case import least_possible
-from makespan.bounds.theorem_g import theorem_g
-from makespan.gpu import GpuInstance
-from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.strings import parse_string
+from makespan.model.gpu import GpuInstance
+from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.model.strings import parse_string
+from makespan.proof.bounds.gpu_best_case import least_possible
+from makespan.proof.bounds.theorem_g import theorem_g
 
 
 def edge(*units: UnitClass, resources: Sequence[Resource] = (), partitions: int = 1) -> Machine:

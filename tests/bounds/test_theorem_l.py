@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import closed_form as campaign
-from makespan.bounds import closed_form, theorem_l
-from makespan.bounds.theorem_l import MOST_LETTERS, MOST_STRINGS, _Block, _Crew, _late
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Program
-from makespan.result import Upper
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.model.result import Upper
+from makespan.proof.bounds import closed_form, theorem_l
+from makespan.proof.bounds.theorem_l import MOST_LETTERS, MOST_STRINGS, _Block, _Crew, _late
 from makespan.verify import alignment
 from makespan.verify.refusal import Effort, TooMuchWork
 from tests.bounds.alignment_ledger import Ledger, blocks_of

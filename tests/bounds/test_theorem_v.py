@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import gpu_exhaustive as campaign
-from makespan.bounds.gpu_best_case import least_possible
-from makespan.bounds.theorem_g import PAIRS, theorem_g
-from makespan.engines import Limits
-from makespan.engines.gpu import THEOREM_G, solve_gpu
-from makespan.errors import InputError
-from makespan.gpu import GpuInstance
-from makespan.gpu.instance import MAX_DRAM
-from makespan.machine import Latency, Machine, UnitClass
+from makespan.host.errors import InputError
+from makespan.model.gpu import GpuInstance
+from makespan.model.gpu.instance import MAX_DRAM
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.simulate.gpu_semantics import starts, steps
+from makespan.model.strings import parse_string
+from makespan.proof.bounds.gpu_best_case import least_possible
+from makespan.proof.bounds.theorem_g import PAIRS, theorem_g
+from makespan.proof.engines import Limits
+from makespan.proof.engines.gpu import THEOREM_G, solve_gpu
 from makespan.report.gpu.document import document
 from makespan.report.gpu.text import report
-from makespan.simulate.gpu_semantics import starts, steps
-from makespan.strings import parse_string
 from makespan.verify import Refused
 from makespan.verify.theorem_g import bound
 from tests.oracle import brute_force_gpu

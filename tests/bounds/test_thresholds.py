@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import makespan.bounds.gaps
-from makespan.bounds import pessimistic, theorem_e
-from makespan.bounds.gaps import gaps
-from makespan.bounds.theorem_1s import theorem_1s
-from makespan.bounds.thresholds import _Question
-from makespan.engines import solve
-from makespan.engines.limits import Limits
-from makespan.instance import Instance
-from makespan.machine import DELAY, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.program import Place, Program, Timing
+import makespan.proof.bounds.gaps
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.model.program import Place, Program, Timing
+from makespan.model.result import Upper
+from makespan.model.strings import parse_string
+from makespan.proof.bounds import pessimistic, theorem_e
+from makespan.proof.bounds.gaps import gaps
+from makespan.proof.bounds.theorem_1s import theorem_1s
+from makespan.proof.bounds.thresholds import _Question
+from makespan.proof.engines import solve
+from makespan.proof.engines.limits import Limits
 from makespan.report.result.bundle import bundle
-from makespan.result import Upper
-from makespan.strings import parse_string
 from makespan.verify import Outcome, pairs, verify
 from makespan.verify import gaps as checker
 from makespan.verify.refusal import Refused, Work
@@ -215,7 +215,7 @@ def test_where_it_applies(one: Instance, applies: bool) -> None:
 
 def test_it_does_not_apply_where_there_are_too_many_tokens_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Instance.of(parse_string("C()L(1)", SUBCORE), 3, replace(SUBCORE, issue_width=None))
-    monkeypatch.setattr(makespan.bounds.gaps, "MOST_TOKENS", 0)
+    monkeypatch.setattr(makespan.proof.bounds.gaps, "MOST_TOKENS", 0)
     assert theorem_e(one) is None
 
 

@@ -15,7 +15,13 @@ import numpy as np
 import pytest
 
 from benchmarks import closed_form, multiprocessors
-from makespan.bounds import (
+from makespan.model.certificate import Node
+from makespan.model.gpu import GpuInstance, Grid
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Assignment, Latency, Machine, Scheduler, UnitClass
+from makespan.model.program import Program
+from makespan.model.result import UpperBound
+from makespan.proof.bounds import (
     best_case,
     gpu_best_case,
     issue_slots,
@@ -27,21 +33,15 @@ from makespan.bounds import (
     theorem_g,
     theorem_l,
 )
-from makespan.bounds.front import front
-from makespan.bounds.gaps import gaps
-from makespan.bounds.gates import Ports
-from makespan.bounds.linear import Programme, Values
-from makespan.bounds.partitions import partitions
-from makespan.bounds.phases import phases
-from makespan.bounds.theorem_1s import one_after_another
-from makespan.certificate import Node
-from makespan.engines.certificate import improve
-from makespan.engines.limits import Limits
-from makespan.gpu import GpuInstance, Grid
-from makespan.instance import Instance
-from makespan.machine import PAPER, Assignment, Latency, Machine, Scheduler, UnitClass
-from makespan.program import Program
-from makespan.result import UpperBound
+from makespan.proof.bounds.front import front
+from makespan.proof.bounds.gaps import gaps
+from makespan.proof.bounds.gates import Ports
+from makespan.proof.bounds.linear import Programme, Values
+from makespan.proof.bounds.partitions import partitions
+from makespan.proof.bounds.phases import phases
+from makespan.proof.bounds.theorem_1s import one_after_another
+from makespan.proof.engines.certificate import improve
+from makespan.proof.engines.limits import Limits
 from makespan.verify import alignment, bounds, fair, interference, pairs, potential, quickest
 from makespan.verify import gaps as checked_gaps
 from makespan.verify import issue_slots as checked_slots

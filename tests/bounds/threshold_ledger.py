@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import lcm
 
-from makespan.instance import Instance
-from makespan.program import Program, Timing
+from makespan.model.instance import Instance
+from makespan.model.program import Program, Timing
 from tests.bounds.ledger import Issue, Mode, Unit, scan
 
 

@@ -10,7 +10,7 @@ import pytest
 from makespan.cli.asking import OPTIONS, answered
 from makespan.cli.question_key import key
 from makespan.cli.solve import command as solve_command
-from makespan.errors import InputError
+from makespan.host.errors import InputError
 from makespan.verify import Outcome as Verdict
 from makespan.verify import parse, verify
 from makespan.version import THEORY

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from makespan import strings
 from makespan.cli import asking
-from makespan.cli.answering import answer
-from makespan.cli.benchmark import run
-from makespan.library import claims, collection
-from makespan.library.standing import standings
-from makespan.sweep.job import Failure, Found, Job, Outcome
+from makespan.many.commands.answering import answer
+from makespan.many.commands.benchmark import run
+from makespan.many.library import claims, collection
+from makespan.many.library.standing import standings
+from makespan.many.sweep.job import Failure, Found, Job, Outcome
+from makespan.model import strings
 from makespan.verify import digest
 from makespan.version import THEORY, __version__
 from tests.command import Outcome as Told

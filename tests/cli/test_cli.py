@@ -18,12 +18,12 @@ from click.shell_completion import ShellComplete
 
 from makespan import cli
 from makespan.cli import solve as solve_command
-from makespan.engines import Limits
-from makespan.engines import solve as solved
-from makespan.errors import BrokenPromiseError, InputError
-from makespan.instance import Instance
+from makespan.host.errors import BrokenPromiseError, InputError
+from makespan.model.instance import Instance
+from makespan.model.result import Bounds
+from makespan.proof.engines import Limits
+from makespan.proof.engines import solve as solved
 from makespan.report.schedule.panels import Window
-from makespan.result import Bounds
 from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]

@@ -7,9 +7,9 @@ import pytest
 
 from makespan import cli
 from makespan.cli.colours import painted
-from makespan.result import Status
-from makespan.schedulability.gate import Outcome
-from makespan.schedulability.verdict import Answer
+from makespan.deadlines.verdict import Answer
+from makespan.model.deadline import Outcome
+from makespan.model.result import Status
 from makespan.verify import Outcome as Checked
 
 GREEN, YELLOW, RED, OFF = (f"\x1b[{number}m" for number in (32, 33, 31, 0))

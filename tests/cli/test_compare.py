@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from makespan.cli import compare as compare_command
-from makespan.engines import Limits, solve
-from makespan.instance import Instance
-from makespan.result import Result
+from makespan.many.commands import compare as compare_command
+from makespan.model.instance import Instance
+from makespan.model.result import Result
+from makespan.proof.engines import Limits, solve
 from tests.command import Runner
 
 ROOT = Path(__file__).parents[2]
@@ -112,7 +112,7 @@ def test_ctrl_c_and_sigterm_keep_the_points_so_far(
             signal.raise_signal(number)
         return solve(instance, best_case=best_case, limits=limits)
 
-    monkeypatch.setattr("makespan.study.comparison.solve", interrupted)
+    monkeypatch.setattr("makespan.many.study.comparison.solve", interrupted)
     data, picture = tmp_path / "d.csv", tmp_path / "d.pdf"
     done = compare("--string", "CLLC", "--warps", "1..5", "-o", data, "-o", picture)
     assert done.code == code
@@ -135,7 +135,7 @@ def test_a_file_that_fails_costs_neither_the_table_nor_the_other_files(
         folder.rmdir()
         return solve(instance, best_case=best_case, limits=limits)
 
-    monkeypatch.setattr("makespan.study.comparison.solve", removing)
+    monkeypatch.setattr("makespan.many.study.comparison.solve", removing)
     done = compare(*STRING, "--warps", "2", "--best-case", "-o", folder / "p.png", "-o", data)
     assert done.code == 2
     assert done.err == f"makespan: {folder}/p.png: cannot write the picture: No such file or directory\n"

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from makespan.cli.export import command
-from makespan.engines.ilp import solver as ilp
-from makespan.errors import InputError, UnsupportedError
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.proof.engines.ilp import solver as ilp
 
 EXAMPLE = ["--string", "CLLCLL", "--warps", "2"]
 OTHER = ["--string", "CCLLCC", "--warps", "3", "--capacity", "C=2,L=1"]

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from makespan.model.deadline import Outcome
 from makespan.report.junit import Check, junit
-from makespan.schedulability.gate import Outcome
 from tests.command import Runner
 
 ROOT = Path(__file__).parents[2]

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from makespan import Launch, sass
-from makespan.bounds.theorem_g import theorem_g
-from makespan.errors import InputError
-from makespan.gpu_question import SharedLaunch, of_kernels
-from makespan.machine import GivenRange, gpus
-from makespan.question import KernelQuestion, LaunchedKernel, launched
-from makespan.schedulability import launches
+from makespan import Launch
+from makespan.host.errors import InputError
+from makespan.kernels import launch_file as launches
+from makespan.kernels import sass
+from makespan.kernels.gpu_question import SharedLaunch, of_kernels
+from makespan.kernels.question import KernelQuestion, LaunchedKernel, launched
+from makespan.model.machine import GivenRange, gpus
+from makespan.proof.bounds.theorem_g import theorem_g
 from tests.command import Runner
 from tests.schemas import published
 

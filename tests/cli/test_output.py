@@ -10,7 +10,7 @@ import pytest
 from makespan.cli import cli
 from makespan.cli.output import DATA, QUIET, TEXT, remark, rendered, text_form
 from makespan.cli.running import BAD_INPUT, DONE, INTERRUPTED, NO, UNDECIDED, worst
-from makespan.errors import InputError
+from makespan.host.errors import InputError
 
 COMMANDS = Path(__file__).parents[2] / "makespan" / "cli"
 

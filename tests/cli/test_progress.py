@@ -7,7 +7,7 @@ import pytest
 
 from makespan.cli import progress as told
 from makespan.cli.progress import Notices, Progress, Rest, counting, notice, progress
-from makespan.result import Step
+from makespan.model.result import Step
 
 WIPE = "\r\x1b[K"
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from makespan import kernel_file, tool
-from makespan.cli.answering import answer
 from makespan.cli.question_key import key
-from makespan.engines import Limits
-from makespan.ptx import cuda
-from makespan.sweep.job import Cause, Failure, Found, Job
-from makespan.sweep.job import Outcome as Came
+from makespan.host import tool
+from makespan.kernels import kernel_file
+from makespan.kernels.ptx import cuda
+from makespan.many.commands.answering import answer
+from makespan.many.sweep.job import Cause, Failure, Found, Job
+from makespan.many.sweep.job import Outcome as Came
+from makespan.proof.engines import Limits
 from tests.command import Outcome, Runner
 
 SAMPLES = sorted((Path(__file__).parents[2] / "ptx").glob("*.cu"))
@@ -152,7 +153,7 @@ def test_a_sweep_answers_every_shipped_kernel(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It compiles each of them several times, always to the same program."""
-    monkeypatch.setattr("makespan.cli.sweep.run._crew", here)
+    monkeypatch.setattr("makespan.many.commands.sweep.run._crew", here)
     Path("sweep.toml").write_text(toml({**asked(path), "gpu": "rtx-3070"}))
     done = Runner("sweep", capsys)("sweep.toml", "-q", "-o", "sweep.sqlite")
     assert (done.code, done.out) == (0, "1 of 1 questions have an answer in sweep.sqlite\n")

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from makespan.cli import simulate as simulate_command
 from makespan.cli.running import BUG, INTERRUPTED
-from makespan.engines import Limits, solve
-from makespan.errors import BrokenPromiseError
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.report.study import policy_gap
-from makespan.report.study.policy_gap import draw_policy_gap, summary, table
-from makespan.result import Bounds, Result
-from makespan.schedule import Schedule
-from makespan.simulate import POLICIES, run
-from makespan.study.policy_gap import PolicyGap, enclosing
+from makespan.host.errors import BrokenPromiseError
+from makespan.many.commands import simulate as simulate_command
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.result import Bounds, Result
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import POLICIES, run
+from makespan.proof.engines import Limits, solve
+from makespan.proof.policy_gap import PolicyGap, enclosing
+from makespan.report import policy_gap
+from makespan.report.policy_gap import draw_policy_gap, summary, table
 from tests.command import Runner
 
 ROOT = Path(__file__).parents[2]
@@ -248,7 +248,7 @@ def test_a_run_outside_of_what_is_proven_is_a_bug(claim: dict[str, Any]) -> None
 
 
 def test_a_run_outside_of_the_cheap_bounds_is_a_bug(simulate: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("makespan.study.policy_gap.pessimistic", lambda instance: 9)
+    monkeypatch.setattr("makespan.proof.policy_gap.pessimistic", lambda instance: 9)
     done = simulate("--string", "CLLCLL", "--warps", 2, "--policy", "gto")
     assert done.code == BUG
     assert "policy gto takes 10 cycles, outside of 8..9" in done.err
@@ -256,7 +256,7 @@ def test_a_run_outside_of_the_cheap_bounds_is_a_bug(simulate: Runner, monkeypatc
 
 def test_a_run_that_does_not_replay_is_a_bug(simulate: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     idle = Schedule(((), (0,), (1,)), ((0,), (0,)))
-    monkeypatch.setattr("makespan.study.policy_gap.run", lambda *_: idle)
+    monkeypatch.setattr("makespan.proof.policy_gap.run", lambda *_: idle)
     done = simulate("--string", "C", "--warps", 2, "--policy", "gto")
     assert done.code == BUG
     assert "work conservation" in done.err
@@ -271,7 +271,7 @@ def test_an_interrupted_proof_is_exit_130_with_the_table(simulate: Runner, monke
     def interrupted(instance: Instance, **options: Any) -> Result:
         return replace(solve(instance, **options), interrupted=True)
 
-    monkeypatch.setattr(sys.modules["makespan.engines"], "solve", interrupted)
+    monkeypatch.setattr(sys.modules["makespan.proof.engines"], "solve", interrupted)
     done = simulate("--string", "CLLCLL", "--warps", 2)
     assert done.code == INTERRUPTED
     assert "worst case" in done.out

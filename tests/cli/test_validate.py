@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from makespan import kernel_file
+from makespan.kernels import kernel_file
 from tests.command import Runner
 from tests.schemas import published
 

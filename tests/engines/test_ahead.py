@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.engines import Limits
-from makespan.engines.two_warps import ahead, events, situations
-from makespan.engines.two_warps.holdings import Holdings
-from makespan.engines.two_warps.situations import Situations
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, Resource, UnitClass, Use
-from makespan.program import BARRIER, Place, Program, Timing
-from makespan.result import Bounds
-from makespan.simulate import replay
-from makespan.strings import parse_string
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, Resource, UnitClass, Use
+from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.result import Bounds
+from makespan.model.simulate import replay
+from makespan.model.strings import parse_string
+from makespan.proof.engines import Limits
+from makespan.proof.engines.two_warps import ahead, events, situations
+from makespan.proof.engines.two_warps.holdings import Holdings
+from makespan.proof.engines.two_warps.situations import Situations
 from tests.oracle import brute_force, obeys
 from tests.strategies import multiprocessor_instances
 

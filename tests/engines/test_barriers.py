@@ -11,21 +11,21 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.bounds import pessimistic, phases, theorem_e
 from makespan.cli.export import command as export
-from makespan.engines import Limits, solve
-from makespan.engines.construct import greedy
-from makespan.engines.search import plain as search
-from makespan.errors import InputError, InvalidScheduleError, UnsupportedError
-from makespan.instance import Instance
-from makespan.machine import PAPER, Machine
-from makespan.program import BARRIER, Place, Program
+from makespan.host.errors import InputError, InvalidScheduleError, UnsupportedError
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Machine
+from makespan.model.program import BARRIER, Place, Program
+from makespan.model.result import Bounds, Status, Upper, UpperBound
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import POLICIES, replay, run
+from makespan.model.simulate.semantics import State, released, settled, starts, steps
+from makespan.model.strings import parse_instances
+from makespan.proof.bounds import pessimistic, phases, theorem_e
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.construct import greedy
+from makespan.proof.engines.search import plain as search
 from makespan.report.result.bundle import bundle
-from makespan.result import Bounds, Status, Upper, UpperBound
-from makespan.schedule import Schedule
-from makespan.simulate import POLICIES, replay, run
-from makespan.simulate.semantics import State, released, settled, starts, steps
-from makespan.strings import parse_instances
 from makespan.verify import Outcome, digest, pairs, parse, verify
 from makespan.verify.bounds import pessimistic as verified_pessimistic
 from makespan.verify.bounds import theorem_a

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds.conditions import Question
-from makespan.bounds.front import Front, State, _steps, front
-from makespan.bounds.potential import synthesise
-from makespan.certificate import Potential
-from makespan.engines import Limits
-from makespan.engines.certificate import beam
-from makespan.engines.certificate import beam_compiled as beam_kernel
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.program import Place, Program
-from makespan.schedule import Schedule
-from makespan.simulate import replay
+from makespan.model.certificate import Potential
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.program import Place, Program
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import replay
+from makespan.proof.bounds.conditions import Question
+from makespan.proof.bounds.front import Front, State, _steps, front
+from makespan.proof.bounds.potential import synthesise
+from makespan.proof.engines import Limits
+from makespan.proof.engines.certificate import beam
+from makespan.proof.engines.certificate import beam_compiled as beam_kernel
 from tests.oracle import brute_force, obeys
 from tests.strategies import instances, machines
 

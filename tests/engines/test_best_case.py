@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from makespan.engines import Limits, portfolio, solve
-from makespan.engines.certificate.engine import Certificates
-from makespan.engines.finding import Finding
-from makespan.engines.search import choose
-from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.result import Bounds
+from makespan.model.simulate import POLICIES, run
+from makespan.proof.engines import Limits, portfolio, solve
+from makespan.proof.engines.certificate.engine import Certificates
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.search import choose
+from makespan.proof.policy_gap import enclosing
 from makespan.report.result.bundle import bundle
 from makespan.report.result.document import document
 from makespan.report.result.text import report
-from makespan.result import Bounds
-from makespan.simulate import POLICIES, run
-from makespan.study.policy_gap import enclosing
 from tests.command import Runner
 
 CONVOY = Instance.of("LLLLCCCCCCCCCLLCCCCCCC", 8)

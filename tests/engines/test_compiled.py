@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("numba")
 
 PROBE = """
-from makespan.compiled import compiled
+from makespan.host.compiled import compiled
 
 @compiled
 def half(number: int) -> int:

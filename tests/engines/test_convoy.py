@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import pairs, theorem_e
-from makespan.engines import Limits
-from makespan.engines.construct import convoy
-from makespan.engines.search import plain as search
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.program import Place, Program
-from makespan.simulate import replay
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.program import Place, Program
+from makespan.model.simulate import replay
+from makespan.proof.bounds import pairs, theorem_e
+from makespan.proof.engines import Limits
+from makespan.proof.engines.construct import convoy
+from makespan.proof.engines.search import plain as search
 from tests.strategies import letters
 
 

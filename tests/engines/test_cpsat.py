@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import pessimistic
-from makespan.engines import Limits
-from makespan.engines.cpsat import model as cpsat_model
-from makespan.engines.cpsat import solver as cpsat
-from makespan.engines.cpsat.windows import windows
-from makespan.engines.finding import Finding
-from makespan.engines.search import plain as search
-from makespan.errors import BrokenPromiseError, UnsupportedError
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Place, Program
-from makespan.schedule import Schedule
-from makespan.simulate import POLICIES, replay, run
-from makespan.strings import NamedInstance
+from makespan.host.errors import BrokenPromiseError, UnsupportedError
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import POLICIES, replay, run
+from makespan.model.strings import NamedInstance
+from makespan.proof.bounds import pessimistic
+from makespan.proof.engines import Limits
+from makespan.proof.engines.cpsat import model as cpsat_model
+from makespan.proof.engines.cpsat import solver as cpsat
+from makespan.proof.engines.cpsat.windows import windows
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.search import plain as search
 from tests.effort import Looks
 from tests.engines.test_reference import REFERENCE
 from tests.oracle import brute_force, obeys

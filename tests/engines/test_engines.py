@@ -8,26 +8,26 @@ from typing import Any
 
 import pytest
 
-from makespan.bounds import any_units, least_possible, pessimistic, phases, theorem_e, theorem_f, theorem_l
-from makespan.bounds.conditions import Question
-from makespan.bounds.delays import expanded
-from makespan.bounds.front import front
-from makespan.engines import BACKENDS, ENGINES, Limits, solve
-from makespan.engines.certificate import beam
-from makespan.engines.construct import convoy, greedy
-from makespan.engines.cpsat.model import build
-from makespan.engines.engine import refusal
-from makespan.engines.ilp.model import shape
-from makespan.engines.search import choose, plain, states, table
-from makespan.engines.two_warps import events, grid
-from makespan.errors import UnsupportedError
-from makespan.feature import Feature
-from makespan.instance import Instance
-from makespan.machine import DELAY, PAPER, Latency, Machine, Scheduler, UnitClass
-from makespan.program import Place, Program
-from makespan.result import Upper
-from makespan.simulate import Choices, replay, run
-from makespan.simulate.choices import routes
+from makespan.host.errors import UnsupportedError
+from makespan.model.feature import Feature
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY, PAPER, Latency, Machine, Scheduler, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.result import Upper
+from makespan.model.simulate import Choices, replay, run
+from makespan.model.simulate.choices import routes
+from makespan.proof.bounds import any_units, least_possible, pessimistic, phases, theorem_e, theorem_f, theorem_l
+from makespan.proof.bounds.conditions import Question
+from makespan.proof.bounds.delays import expanded
+from makespan.proof.bounds.front import front
+from makespan.proof.engines import BACKENDS, ENGINES, Limits, solve
+from makespan.proof.engines.certificate import beam
+from makespan.proof.engines.construct import convoy, greedy
+from makespan.proof.engines.cpsat.model import build
+from makespan.proof.engines.engine import refusal
+from makespan.proof.engines.ilp.model import shape
+from makespan.proof.engines.search import choose, plain, states, table
+from makespan.proof.engines.two_warps import events, grid
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
 PAIR = Instance.of("CL", 2)

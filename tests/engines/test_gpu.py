@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 
 from makespan import Bounds, InputError, Latency, Limits, Machine, Program, UnitClass, solve
-from makespan.bounds.gpu_best_case import least_possible
-from makespan.bounds.theorem_g import theorem_g
-from makespan.engines.gpu import solve_gpu
-from makespan.gpu import GpuInstance, Grid
-from makespan.machine import Resource, Scheduler, Use
-from makespan.result import Status
-from makespan.simulate import gpu_run
-from makespan.simulate.gpu_replay import replay
-from makespan.strings import parse_string
+from makespan.model.gpu import GpuInstance, Grid
+from makespan.model.machine import Resource, Scheduler, Use
+from makespan.model.result import Status
+from makespan.model.simulate import gpu_run
+from makespan.model.simulate.gpu_replay import replay
+from makespan.model.strings import parse_string
+from makespan.proof.bounds.gpu_best_case import least_possible
+from makespan.proof.bounds.theorem_g import theorem_g
+from makespan.proof.engines.gpu import solve_gpu
 from tests.oracle import brute_force_gpu
 from tests.strategies import gpus
 

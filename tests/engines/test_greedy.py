@@ -6,13 +6,13 @@ from itertools import count
 import pytest
 from hypothesis import given, settings
 
-from makespan.engines import Limits, solve
-from makespan.engines.construct.greedy import longest, schedules
-from makespan.errors import UnsupportedError
-from makespan.instance import Instance
-from makespan.machine import Assignment, Latency, Machine, Scheduler, UnitClass
-from makespan.program import Place, Program
-from makespan.simulate import POLICIES, replay, run, runner
+from makespan.host.errors import UnsupportedError
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Latency, Machine, Scheduler, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.simulate import POLICIES, replay, run, runner
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.construct.greedy import longest, schedules
 from tests.effort import Looks
 from tests.oracle import brute_force, obeys
 from tests.strategies import automata, general_barrier_instances, instances, multiprocessor_instances

@@ -6,11 +6,11 @@ from math import lcm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import theorem_e
-from makespan.certificate import Potential
-from makespan.engines.certificate.guide import guides
-from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.model.certificate import Potential
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.proof.bounds import theorem_e
+from makespan.proof.engines.certificate.guide import guides
 from tests.strategies import instances, runs
 
 

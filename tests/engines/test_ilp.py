@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import pessimistic
-from makespan.engines import Limits
-from makespan.engines.finding import Finding
-from makespan.engines.ilp import model as ilp_model
-from makespan.engines.ilp import solver as ilp
-from makespan.engines.search import plain as search
-from makespan.errors import BrokenPromiseError, InputError, UnsupportedError
-from makespan.instance import Instance
-from makespan.machine import PAPER, Machine
-from makespan.program import Place, Program
-from makespan.simulate import replay
+from makespan.host.errors import BrokenPromiseError, InputError, UnsupportedError
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Machine
+from makespan.model.program import Place, Program
+from makespan.model.simulate import replay
+from makespan.proof.bounds import pessimistic
+from makespan.proof.engines import Limits
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.ilp import model as ilp_model
+from makespan.proof.engines.ilp import solver as ilp
+from makespan.proof.engines.search import plain as search
 from tests.strategies import letters
 
 PAIRS = [{"C": 1, "L": 1}, {"C": 2, "L": 1}, {"C": 2, "L": 2}]
@@ -254,6 +254,7 @@ def test_no_cbc_is_said_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pulp_does_not_keep_or_tools_from_loading() -> None:
-    code = "from makespan.engines.ilp.model import pulp; pulp(); from ortools.sat.python import cp_model; print('both')"
+    first = "from makespan.proof.engines.ilp.model import pulp; pulp()"
+    code = f"{first}; from ortools.sat.python import cp_model; print('both')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "both\n"

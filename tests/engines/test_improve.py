@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import pessimistic
-from makespan.bounds.conditions import Question
-from makespan.bounds.delays import expanded
-from makespan.bounds.linear import Programme, Values
-from makespan.certificate import DELAYED_LABEL, Node
-from makespan.engines import Limits, portfolio, solve
-from makespan.engines.certificate import beam, improve
-from makespan.engines.finding import Finding
-from makespan.engines.search import choose
-from makespan.engines.search import plain as search
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Place, Program
-from makespan.result import Bounds, Result, Status, Upper, UpperBound
-from makespan.simulate import replay
+from makespan.model.certificate import DELAYED_LABEL, Node
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.result import Bounds, Result, Status, Upper, UpperBound
+from makespan.model.simulate import replay
+from makespan.proof.bounds import pessimistic
+from makespan.proof.bounds.conditions import Question
+from makespan.proof.bounds.delays import expanded
+from makespan.proof.bounds.linear import Programme, Values
+from makespan.proof.engines import Limits, portfolio, solve
+from makespan.proof.engines.certificate import beam, improve
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.search import choose
+from makespan.proof.engines.search import plain as search
 from makespan.verify import potential as checker
 from tests.oracle import brute_force
 from tests.strategies import general_instances, instances, machines
@@ -308,8 +308,8 @@ def test_groups_have_a_certificate_each() -> None:
 
 REPEATED = """
 from makespan import Instance, Limits, Machine
-from makespan.engines.certificate import improve
-from makespan.program import Place, Program
+from makespan.proof.engines.certificate import improve
+from makespan.model.program import Place, Program
 
 places = (("C", 1, 2), ("L", 3), ("C", 3, 4), ("L", 5), ("C", 5), ("L", 6), ("C", 7), ("C", 8))
 fork = Program(tuple(Place(unit, tuple(after)) for unit, *after in places))

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.engines import Limits, solve
-from makespan.engines.finding import Finding
-from makespan.engines.levels import levels
-from makespan.engines.search import plain
-from makespan.errors import BrokenPromiseError
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.simulate import replay
+from makespan.host.errors import BrokenPromiseError
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.simulate import replay
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.levels import levels
+from makespan.proof.engines.search import plain
 from tests.strategies import letters
 
 

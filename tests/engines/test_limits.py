@@ -6,14 +6,14 @@ from types import ModuleType
 
 import pytest
 
-from makespan.engines import Limits
-from makespan.engines.finding import Finding
-from makespan.engines.search import choose
-from makespan.engines.search import states as by_states
-from makespan.engines.two_warps import events as two_warps_events
-from makespan.instance import Instance
-from makespan.machine import Machine, UnitClass
-from makespan.program import Place, Program
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.proof.engines import Limits
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.search import choose
+from makespan.proof.engines.search import states as by_states
+from makespan.proof.engines.two_warps import events as two_warps_events
 
 
 @dataclass

@@ -20,15 +20,15 @@ from benchmarks import multiprocessors
 from benchmarks.explorer import Explorer, built
 from benchmarks.explorer import launched as written
 from benchmarks.explorer import written as explorer_words
-from makespan.bounds import best_case, closed_form, pessimistic, theorem_1s
-from makespan.engines import Limits, solve
-from makespan.engines.gpu import solve_gpu
-from makespan.gpu import GpuInstance
-from makespan.instance import Instance
-from makespan.machine import Assignment, Machine
+from makespan.model.gpu import GpuInstance
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Machine
+from makespan.model.result import Bounds, Status
+from makespan.proof.bounds import best_case, closed_form, pessimistic, theorem_1s
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.gpu import solve_gpu
 from makespan.report.gpu.bundle import bundle as gpu_bundle
 from makespan.report.result.bundle import bundle
-from makespan.result import Bounds, Status
 from makespan.verify import Outcome, verify
 from tests.oracle import Launch, brute_force_gpu, brute_force_launch, obeys, obeys_gpu
 

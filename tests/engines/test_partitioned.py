@@ -5,14 +5,14 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds.partitions import partitions, spreads
-from makespan.engines import Limits, partitioned, solve
-from makespan.engines.search import whole
-from makespan.instance import Instance
-from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.program import Program
-from makespan.result import Status, Upper
-from makespan.simulate import replay
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.model.program import Program
+from makespan.model.result import Status, Upper
+from makespan.model.simulate import replay
+from makespan.proof.bounds.partitions import partitions, spreads
+from makespan.proof.engines import Limits, partitioned, solve
+from makespan.proof.engines.search import whole
 from tests.oracle import brute_force
 from tests.strategies import multiprocessor_instances
 

@@ -7,24 +7,24 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import crossing, least_possible, pessimistic, phases
-from makespan.engines import Limits, joining, phased, solve
-from makespan.engines.search import whole
-from makespan.instance import Instance
-from makespan.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.program import BARRIER, Place, Program, Timing
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.result import Bounds, Status, Upper
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import replay
+from makespan.model.strings import parse_string
+from makespan.proof.bounds import crossing, least_possible, pessimistic, phases
+from makespan.proof.engines import Limits, joining, phased, solve
+from makespan.proof.engines.search import whole
 from makespan.report.result.bundle import bundle
-from makespan.result import Bounds, Status, Upper
-from makespan.schedule import Schedule
-from makespan.simulate import replay
-from makespan.strings import parse_string
 from makespan.verify import Outcome, verify
 from makespan.verify import phases as checked
 from tests.forgery import Document, forged
 from tests.oracle import brute_force
 from tests.strategies import multiprocessors, running_ahead
 
-phases_module = import_module("makespan.bounds.phases")  # its function has its name
+phases_module = import_module("makespan.proof.bounds.phases")  # its function has its name
 
 ONE = Machine("one", (UnitClass("C", 1), UnitClass("L", 1)), issue_width=1)
 HELD = Machine("held", (UnitClass("C", 1, 2), UnitClass("L", 1)), issue_width=1)

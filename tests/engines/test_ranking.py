@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import closed_form
-from makespan.engines.construct import ranking
-from makespan.engines.construct import ranking_compiled as loops
-from makespan.engines.limits import Limits
-from makespan.errors import UnsupportedError
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Program
-from makespan.simulate import replay
-from makespan.simulate.choices import Choices, routes
-from makespan.simulate.policies import Policy, simulated
-from makespan.simulate.runner import Runner
+from makespan.host.errors import UnsupportedError
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.model.simulate import replay
+from makespan.model.simulate.choices import Choices, routes
+from makespan.model.simulate.policies import Policy, simulated
+from makespan.model.simulate.runner import Runner
+from makespan.proof.bounds import closed_form
+from makespan.proof.engines.construct import ranking
+from makespan.proof.engines.construct import ranking_compiled as loops
+from makespan.proof.engines.limits import Limits
 from tests.effort import Looks
 from tests.strategies import general_instances, letters
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from makespan.bounds import pessimistic
-from makespan.engines import Limits, solve
-from makespan.engines.certificate import improve
-from makespan.engines.construct import greedy
-from makespan.engines.finding import Finding
-from makespan.engines.search import plain as search
-from makespan.instance import Instance
-from makespan.result import Bounds
-from makespan.simulate import replay
-from makespan.strings import NamedInstance, read_instances
+from makespan.model.instance import Instance
+from makespan.model.result import Bounds
+from makespan.model.simulate import replay
+from makespan.model.strings import NamedInstance, read_instances
+from makespan.proof.bounds import pessimistic
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.certificate import improve
+from makespan.proof.engines.construct import greedy
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.search import plain as search
 from tests.oracle import brute_force, count_states
 
 FOLDER = Path(__file__).parents[2] / "instruction_strings"

@@ -5,14 +5,14 @@ import tracemalloc
 import pytest
 from hypothesis import given
 
-from makespan.engines import Limits
-from makespan.engines.finding import Finding
-from makespan.engines.search import plain as search
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.program import Place, Program
-from makespan.result import Bounds, Upper
-from makespan.simulate import replay
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.program import Place, Program
+from makespan.model.result import Bounds, Upper
+from makespan.model.simulate import replay
+from makespan.proof.engines import Limits
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.search import plain as search
 from tests.effort import Looks
 from tests.oracle import brute_force, obeys
 from tests.strategies import instances

@@ -7,14 +7,14 @@ import secrets
 import pytest
 from hypothesis import given, seed, settings
 
-from makespan.bounds import pairs, pessimistic, theorem_e
-from makespan.engines import Limits, solve
-from makespan.engines.construct import convoy
-from makespan.engines.search import plain as search
-from makespan.instance import Instance
-from makespan.program import Program
-from makespan.result import Bounds
-from makespan.simulate import replay
+from makespan.model.instance import Instance
+from makespan.model.program import Program
+from makespan.model.result import Bounds
+from makespan.model.simulate import replay
+from makespan.proof.bounds import pairs, pessimistic, theorem_e
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.construct import convoy
+from makespan.proof.engines.search import plain as search
 from tests.oracle import brute_force
 from tests.strategies import instances, paper_instances
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import pairs
-from makespan.engines import Limits, solve
-from makespan.engines.certificate import beam
-from makespan.engines.search import plain as search
-from makespan.instance import Instance
-from makespan.result import Bounds, Status
-from makespan.simulate import replay
+from makespan.model.instance import Instance
+from makespan.model.result import Bounds, Status
+from makespan.model.simulate import replay
+from makespan.proof.bounds import pairs
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.certificate import beam
+from makespan.proof.engines.search import plain as search
 from makespan.verify import potential as checker
 from tests.bounds.test_potential import CAPACITIES, LEVELS, certificate, mean_excess, sample, upper
 from tests.strategies import instances, machines

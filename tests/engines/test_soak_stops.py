@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from makespan.strings import NamedInstance, read_instances
+from makespan.model.strings import NamedInstance, read_instances
 
 SEED = int(os.environ.get("MAKESPAN_SEED", "0")) or secrets.randbits(32)
 STOPS = 100

@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.assumptions import instructions
-from makespan.engines import BACKENDS, Limits, portfolio, solve
-from makespan.engines.certificate.engine import Certificates
-from makespan.engines.construct import convoy, greedy
-from makespan.engines.finding import Finding
-from makespan.engines.search import plain as search
-from makespan.engines.search.engine import Search
-from makespan.errors import BrokenPromiseError, InputError, InvalidScheduleError
-from makespan.instance import Instance
-from makespan.machine import PAPER, Latency, Machine, Scheduler, UnitClass
-from makespan.program import Program
-from makespan.result import Bounds, Status, Step, Upper, UpperBound
-from makespan.schedule import Schedule
-from makespan.simulate import replay
+from makespan.host.errors import BrokenPromiseError, InputError, InvalidScheduleError
+from makespan.model.assumptions import instructions
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Latency, Machine, Scheduler, UnitClass
+from makespan.model.program import Program
+from makespan.model.result import Bounds, Status, Step, Upper, UpperBound
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import replay
+from makespan.proof.engines import BACKENDS, Limits, portfolio, solve
+from makespan.proof.engines.certificate.engine import Certificates
+from makespan.proof.engines.construct import convoy, greedy
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.search import plain as search
+from makespan.proof.engines.search.engine import Search
 from tests.oracle import brute_force
 from tests.strategies import instances, multiprocessor_instances, paper_instances
 

@@ -10,23 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import pessimistic
-from makespan.certificate import Certificate, Table
-from makespan.engines import Limits
-from makespan.engines.certificate import improve
-from makespan.engines.finding import Finding
-from makespan.engines.search import choose, packing, remaining
-from makespan.engines.search import plain as search
-from makespan.engines.search import states as by_states
-from makespan.engines.search import states_compiled as loops
-from makespan.errors import BrokenPromiseError, UnsupportedError
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.program import Place, Program
-from makespan.result import Bounds, Upper
-from makespan.schedule import Schedule
-from makespan.simulate import replay
-from makespan.strings import read_instances
+from makespan.host.errors import BrokenPromiseError, UnsupportedError
+from makespan.model.certificate import Certificate, Table
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.program import Place, Program
+from makespan.model.result import Bounds, Upper
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import replay
+from makespan.model.strings import read_instances
+from makespan.proof.bounds import pessimistic
+from makespan.proof.engines import Limits
+from makespan.proof.engines.certificate import improve
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.search import choose, packing, remaining
+from makespan.proof.engines.search import plain as search
+from makespan.proof.engines.search import states as by_states
+from makespan.proof.engines.search import states_compiled as loops
 from tests.both import both
 from tests.effort import Looks
 from tests.oracle import brute_force, obeys

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from makespan.certificate import Certificate
-from makespan.engines import Limits, portfolio
-from makespan.engines.certificate import improve
-from makespan.engines.finding import Finding
-from makespan.engines.search import choose, table_compiled
-from makespan.engines.search import plain as search
-from makespan.engines.search import states as by_states
-from makespan.engines.search import table as by_table
-from makespan.errors import BrokenPromiseError, UnsupportedError
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.program import BARRIER, Place, Program
-from makespan.result import Bounds, Upper
-from makespan.simulate import replay
+from makespan.host.errors import BrokenPromiseError, UnsupportedError
+from makespan.model.certificate import Certificate
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.program import BARRIER, Place, Program
+from makespan.model.result import Bounds, Upper
+from makespan.model.simulate import replay
+from makespan.proof.engines import Limits, portfolio
+from makespan.proof.engines.certificate import improve
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.search import choose, table_compiled
+from makespan.proof.engines.search import plain as search
+from makespan.proof.engines.search import states as by_states
+from makespan.proof.engines.search import table as by_table
 from tests.both import both
 from tests.oracle import obeys
 from tests.plain_python import check_without_a_compiler

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import pessimistic
-from makespan.engines import Limits
-from makespan.engines.engine import Known, refusal
-from makespan.engines.finding import Finding
-from makespan.engines.portfolio import TWO_WARPS
-from makespan.engines.search import plain as search
-from makespan.engines.two_warps import events
-from makespan.instance import Instance
-from makespan.machine import PAPER, Latency, Machine, UnitClass
-from makespan.program import Place, Program
-from makespan.result import Bounds
-from makespan.simulate import replay, run
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Latency, Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.result import Bounds
+from makespan.model.simulate import replay, run
+from makespan.proof.bounds import pessimistic
+from makespan.proof.engines import Limits
+from makespan.proof.engines.engine import Known, refusal
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.portfolio import TWO_WARPS
+from makespan.proof.engines.search import plain as search
+from makespan.proof.engines.two_warps import events
 from makespan.verify import two_warps as check
 from tests.both import both
 from tests.oracle import brute_force, obeys

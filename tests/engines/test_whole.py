@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from makespan.bounds.partitions import partitions
-from makespan.engines import Limits, solve
-from makespan.engines.finding import Finding
-from makespan.engines.search import plain, whole
-from makespan.errors import UnsupportedError
-from makespan.instance import Instance
-from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.program import Program
-from makespan.result import Bounds, Upper
-from makespan.simulate import replay
-from makespan.strings import parse_string
+from makespan.host.errors import UnsupportedError
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.model.program import Program
+from makespan.model.result import Bounds, Upper
+from makespan.model.simulate import replay
+from makespan.model.strings import parse_string
+from makespan.proof.bounds.partitions import partitions
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.search import plain, whole
 from tests.effort import calls
 from tests.oracle import brute_force, obeys
 from tests.strategies import general_barrier_instances, general_instances, multiprocessor_instances

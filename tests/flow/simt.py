@@ -1,14 +1,14 @@
 """A warp with a stack of groups, plainly: what a branch may do to lanes whose paths are known beforehand.
 
-Shares nothing with `makespan.flow.divergence` and `makespan.flow.automaton`: post-dominators are found by taking blocks
+Shares nothing with `divergence` and `automaton` of `makespan.kernels.flow`: post-dominators are found by taking blocks
 out, and lanes walk one by one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
-from makespan.flow.automaton import Automaton
-from makespan.flow.graph import Flow
-from makespan.program import Program
+from makespan.kernels.flow.automaton import Automaton
+from makespan.kernels.flow.graph import Flow
+from makespan.model.program import Program
 
 Graph = Mapping[int, tuple[int, ...]]
 Pick = Callable[[int], int]

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from makespan.flow import Launch
-from makespan.machine import Machine
-from makespan.program import BARRIER, Place, Program, Timing
+from makespan.kernels.flow import Launch
+from makespan.model.machine import Machine
+from makespan.model.program import BARRIER, Place, Program, Timing
 from tests.flow.toy import warps
 
 PLAIN = Timing(1, (1, 1), (), (1,))

@@ -13,21 +13,21 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.assumptions import Kind
-from makespan.errors import InputError, UnsupportedError
-from makespan.flow import GivenBound, Launch, divergence, loop_bounds
-from makespan.flow.automaton import Automaton, Branching, Builder
-from makespan.flow.divergence import reconvergences
-from makespan.flow.graph import Flow
-from makespan.flow.loop_bound import Bound, By
-from makespan.flow.loop_info import LoopInfo
-from makespan.flow.loops import Nest, nest
-from makespan.flow.walk import Terrain
-from makespan.instance import Instance
-from makespan.program import BARRIER, Program
-from makespan.ptx import Kernel, flow, loops, program, programs, read, scalar
-from makespan.ptx.barriers import is_barrier
-from makespan.ptx.isa import Classes, units_of
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.kernels.flow import GivenBound, Launch, divergence, loop_bounds
+from makespan.kernels.flow.automaton import Automaton, Branching, Builder
+from makespan.kernels.flow.divergence import reconvergences
+from makespan.kernels.flow.graph import Flow
+from makespan.kernels.flow.loop_bound import Bound, By
+from makespan.kernels.flow.loop_info import LoopInfo
+from makespan.kernels.flow.loops import Nest, nest
+from makespan.kernels.flow.walk import Terrain
+from makespan.kernels.ptx import Kernel, flow, loops, program, programs, read, scalar
+from makespan.kernels.ptx.barriers import is_barrier
+from makespan.kernels.ptx.isa import Classes, units_of
+from makespan.model.assumptions import Kind
+from makespan.model.instance import Instance
+from makespan.model.program import BARRIER, Program
 from tests.flow import simt
 from tests.oracle import brute_force
 from tests.ptx.texts import SAMPLES, kernel

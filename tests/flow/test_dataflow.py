@@ -1,7 +1,7 @@
 """Which registers have a say in where a warp goes."""
 
-from makespan.flow.dataflow import influential, live
-from makespan.ptx import flow
+from makespan.kernels.flow.dataflow import influential, live
+from makespan.kernels.ptx import flow
 from tests.ptx.texts import kernel
 
 

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from makespan import ptx, sass, tool
-from makespan.flow.deciders import deciders
-from makespan.flow.graph import Flow
-from makespan.flow.grid import Launch, LaunchInput
-from makespan.flow.inference import inferred
-from makespan.flow.loops import nest
+from makespan.host import tool
+from makespan.kernels import ptx, sass
+from makespan.kernels.flow.deciders import deciders
+from makespan.kernels.flow.graph import Flow
+from makespan.kernels.flow.grid import Launch, LaunchInput
+from makespan.kernels.flow.inference import inferred
+from makespan.kernels.flow.loops import nest
 
 PARAMETERS = ".param .u64 data, .param .u32 n, .param .u32 m, .param .align 8 .b8 both[16]"
 REGISTERS = ".reg .pred p, q, r; .reg .b32 i, j, k, s, t, %n, %m; .reg .b64 at;"

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from makespan.errors import InputError
-from makespan.flow import Launch, launch
+from makespan.host.errors import InputError
+from makespan.kernels.flow import Launch, launch
 
 
 def test_options_are_read() -> None:

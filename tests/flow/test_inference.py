@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan import ptx, sass
-from makespan.errors import InputError
-from makespan.flow import execution, inference, runs
-from makespan.flow.execution import Effort, Execution
-from makespan.flow.graph import Flow
-from makespan.flow.grid import Launch
-from makespan.flow.inference import Proven, inferred
-from makespan.flow.loop_bound import Bound, By
-from makespan.flow.loops import Nest, nest
-from makespan.flow.uniformity import decided, uniform_branches
-from makespan.ptx import flow
-from makespan.ptx.module import Kernel
+from makespan.host.errors import InputError
+from makespan.kernels import ptx, sass
+from makespan.kernels.flow import execution, inference, runs
+from makespan.kernels.flow.execution import Effort, Execution
+from makespan.kernels.flow.graph import Flow
+from makespan.kernels.flow.grid import Launch
+from makespan.kernels.flow.inference import Proven, inferred
+from makespan.kernels.flow.loop_bound import Bound, By
+from makespan.kernels.flow.loops import Nest, nest
+from makespan.kernels.flow.uniformity import decided, uniform_branches
+from makespan.kernels.ptx import flow
+from makespan.kernels.ptx.module import Kernel
 from tests.ptx_interpreter import CASES, Case, Issue, parsed
 from tests.ptx_random import random_body
 from tests.sass.coded import coded

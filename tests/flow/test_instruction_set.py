@@ -7,11 +7,21 @@ from pathlib import Path
 
 import pytest
 
-import makespan.flow
-from makespan.errors import InputError, UnsupportedError
-from makespan.flow import Asked, Flow, GivenBound, Launch, LoopInfo, branch_infos, loop_infos, nest, uniform_branches
-from makespan.program import BARRIER, Program
-from makespan.ptx.isa import opcodes
+import makespan.kernels.flow
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.kernels.flow import (
+    Asked,
+    Flow,
+    GivenBound,
+    Launch,
+    LoopInfo,
+    branch_infos,
+    loop_infos,
+    nest,
+    uniform_branches,
+)
+from makespan.kernels.ptx.isa import opcodes
+from makespan.model.program import BARRIER, Program
 from tests.flow import toy
 
 COUNTED = """
@@ -124,7 +134,9 @@ EVERYDAY = {"abs", "add", "and", "barrier", "call", "exit", "match", "max", "min
 """Words of English and Python that happen to be opcodes, too."""
 
 
-@pytest.mark.parametrize("path", sorted(Path(makespan.flow.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(Path(makespan.kernels.flow.__file__).parent.glob("*.py")), ids=lambda path: path.stem
+)
 def test_no_opcode_and_no_register_of_ptx_stands_in_the_theory(path: Path) -> None:
     text = path.read_text("utf-8")
     names = {opcode.partition(".")[0] for opcode in opcodes()} - EVERYDAY

@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from makespan.assumptions import Kind, caveat, trusted_loop
-from makespan.errors import InputError, UnsupportedError
-from makespan.flow import Analysis, Bound, By, GivenBound, given_bound, launch, loop_bounds, read_bounds
-from makespan.instance import Instance
-from makespan.ptx import (
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.kernels.flow import Analysis, Bound, By, GivenBound, given_bound, launch, loop_bounds, read_bounds
+from makespan.kernels.ptx import (
     Kernel,
     PtxFlow,
     bounds_for,
@@ -20,6 +18,8 @@ from makespan.ptx import (
     programs,
     read,
 )
+from makespan.model.assumptions import Kind, caveat, trusted_loop
+from makespan.model.instance import Instance
 from tests.ptx.texts import SAMPLES, kernel
 
 BOTTOM = "L: add a,a,1;\n{note}\nsetp.ne p,a,4;\n@p bra L;\nret;"

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.errors import InputError, UnsupportedError
-from makespan.flow import BranchInfo
-from makespan.flow.graph import Flow, graph, immediate_dominators
-from makespan.flow.loops import MAX_LOOP_DEPTH, nest
-from makespan.ptx import branches, flow
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.kernels.flow import BranchInfo
+from makespan.kernels.flow.graph import Flow, graph, immediate_dominators
+from makespan.kernels.flow.loops import MAX_LOOP_DEPTH, nest
+from makespan.kernels.ptx import branches, flow
 from tests.ptx.texts import kernel
 
 TAILS = st.sampled_from(["add a, a, 1;", "bra L{};", "@p bra L{};", "@p bra L{};", "@p exit;", "ret;"])

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.assumptions import conditions
-from makespan.errors import InputError, UnsupportedError
-from makespan.flow import GivenBound, Launch, Step, loop_bounds, read_trace, takes
-from makespan.program import Origin, Program
-from makespan.ptx import Kernel, parse, program, read
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.kernels.flow import GivenBound, Launch, Step, loop_bounds, read_trace, takes
+from makespan.kernels.ptx import Kernel, parse, program, read
+from makespan.model.assumptions import conditions
+from makespan.model.program import Origin, Program
 from tests.ptx.texts import SAMPLES, kernel
 
 TOP = "L: setp.ne.s32 p,a,4;\n@p bra E;\nld.u32 a,[b];\nbra L;\nE: ret;"
@@ -305,7 +305,7 @@ def test_kernels_without_instructions_are_refused() -> None:
 
 
 def test_a_path_past_the_limit_is_refused_before_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("makespan.flow.walk.MAX_PLACES", 100_000)
+    monkeypatch.setattr("makespan.kernels.flow.walk.MAX_PLACES", 100_000)
     body = "".join(f"L{n}: add.s32 a,a,1;\n" for n in range(3)) + "".join(f"@p bra L{n};\n" for n in (2, 1, 0))
     message = refusal(body, "L0==65536", "L1==65536", "L2==65536")
     assert message.startswith(
@@ -315,7 +315,7 @@ def test_a_path_past_the_limit_is_refused_before_it_is_built(monkeypatch: pytest
 
 
 def test_the_limit_of_a_path_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("makespan.flow.walk.MAX_PLACES", 11)
+    monkeypatch.setattr("makespan.kernels.flow.walk.MAX_PLACES", 11)
     assert letters(BOTTOM, "L==5") == "LC" * 5  # and the ret
     assert "exceeds the limit of 11 instructions" in refusal(BOTTOM, "L==6")
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from makespan import ptx, stopwatch
-from makespan.errors import OutOfTimeError
-from makespan.flow.grid import Launch
+from makespan.host import stopwatch
+from makespan.host.errors import OutOfTimeError
+from makespan.kernels import ptx
+from makespan.kernels.flow.grid import Launch
 from tests.command import Runner
 from tests.ptx.texts import SAMPLES, entry
 
@@ -20,7 +21,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
     def stop(looks: int) -> None:
         ticks = iter([0.0] * looks)
-        monkeypatch.setattr("makespan.stopwatch.monotonic", lambda: next(ticks, 1e9))
+        monkeypatch.setattr("makespan.host.stopwatch.monotonic", lambda: next(ticks, 1e9))
 
     return stop
 
@@ -61,7 +62,7 @@ def test_without_a_limit_there_is_none(clock: Callable[[int], None]) -> None:
 
 def test_what_reading_takes_is_not_there_for_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter([100.0, 107.0])
-    monkeypatch.setattr("makespan.stopwatch.monotonic", lambda: next(seconds))
+    monkeypatch.setattr("makespan.host.stopwatch.monotonic", lambda: next(seconds))
     with stopwatch.within(60) as reading:
         pass
     assert reading.left == 53

@@ -7,9 +7,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.flow.automaton import Automaton
-from makespan.flow.tokens import lean
-from makespan.program import BARRIER, Place, Timing
+from makespan.kernels.flow.automaton import Automaton
+from makespan.kernels.flow.tokens import lean
+from makespan.model.program import BARRIER, Place, Timing
 
 ALL = frozenset(range(4))
 

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan import ptx
-from makespan.errors import InputError
-from makespan.flow import runs, uniformity
-from makespan.flow.branches import SIDES
-from makespan.flow.graph import Flow
-from makespan.flow.grid import Launch
-from makespan.flow.instruction_set import Guard
-from makespan.flow.uniformity import decided, uniform_branches
-from makespan.ptx import PtxFlow, flow
+from makespan.host.errors import InputError
+from makespan.kernels import ptx
+from makespan.kernels.flow import runs, uniformity
+from makespan.kernels.flow.branches import SIDES
+from makespan.kernels.flow.graph import Flow
+from makespan.kernels.flow.grid import Launch
+from makespan.kernels.flow.instruction_set import Guard
+from makespan.kernels.flow.uniformity import decided, uniform_branches
+from makespan.kernels.ptx import PtxFlow, flow
 from tests.ptx_interpreter import CASES, Case, KernelFault, Trace, parsed, run
 from tests.ptx_random import random_module
 

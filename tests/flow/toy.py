@@ -11,7 +11,7 @@ work, fetch    need a unit, C and L           pray           nobody knows
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from makespan.flow import (
+from makespan.kernels.flow import (
     UNIFORM,
     Barrier,
     Block,
@@ -33,8 +33,8 @@ from makespan.flow import (
     Transfer,
     Warps,
 )
-from makespan.flow.arithmetic import truth_bit
-from makespan.machine import PAPER
+from makespan.kernels.flow.arithmetic import truth_bit
+from makespan.model.machine import PAPER
 
 TOY = InstructionSet(
     ThreadRegisters(

@@ -52,7 +52,7 @@ class Campaign:
 
     def case(self, data: bytes) -> float:
         """Read it; the CPU seconds of that."""
-        from makespan.errors import BrokenPromiseError, MakespanError
+        from makespan.host.errors import BrokenPromiseError, MakespanError
 
         self.path.write_bytes(data)
         self.done += 1

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from makespan.cli.running import BAD_INPUT, NO, NOT_MEASURED
-from tests.estimators.dual_issue.test_listing import GOLDEN
+from tests.estimates.dual_issue.test_listing import GOLDEN
 from tests.fuzz import honest, readers
 from tests.fuzz.honest import Maker, packed, solved
 from tests.fuzz.http import answer
@@ -60,7 +60,7 @@ LOOPS, TRACE = b"$L__BB0_1,16\nnearest_point.cu:12,==4,nearest_point # of it\n",
 CLASSES = b'"ld.param" = "C"\nnanosleep = "-"\n'
 
 FORMATS: dict[str, Format] = {
-    "ptx": Format(by("ptx:read"), ".ptx", PTX),
+    "ptx": Format(by("kernels.ptx:read"), ".ptx", PTX),
     "ptx-strings": Format(Command("strings {path} --block 64 --unknown C"), ".ptx", PTX),
     "ptx-template": Format(Command("bounds-template {path}"), ".ptx", PTX),
     "ptx-solve": Format(Command(f"solve {{path}} --block 64 --unknown C --machine paper {SHORT}"), ".ptx", PTX),
@@ -103,14 +103,14 @@ FORMATS: dict[str, Format] = {
         Command("strings {path} --block 64 --arch sm_86"), ".fatbin", (packed(), packed("--compress-all"))
     ),
     "string": Format(readers.string, ".txt", (b"CLLC|C", b"L()@400..900+2 C(1) | C(1,2)")),
-    "instances-toml": Format(by("strings:read_instances"), ".toml", ("instruction_strings/*.toml",)),
-    "instances-jsonl": Format(by("strings:read_instances"), ".jsonl", ("instruction_strings/*.jsonl",)),
+    "instances-toml": Format(by("model.strings:read_instances"), ".toml", ("instruction_strings/*.toml",)),
+    "instances-jsonl": Format(by("model.strings:read_instances"), ".jsonl", ("instruction_strings/*.jsonl",)),
     "instances-solve": Format(
         Command(f"solve {{path}} {SHORT}"),
         ".jsonl",
         (b'{"string":"CLC","warps":2,"capacity":{"C":1,"L":1},"name":"a","makespan":5}',),
     ),
-    "machine": Format(by("machine.files:read"), ".toml", MACHINES),
+    "machine": Format(by("model.machine.files:read"), ".toml", MACHINES),
     "machine-show": Format(Command("machines {path}"), ".toml", (*MACHINES, "examples/long_loads.toml")),
     "machine-solve": Format(
         Command(f"solve --string CLC --warps 2 {SHORT} --machine {{path}}"),
@@ -122,7 +122,7 @@ FORMATS: dict[str, Format] = {
         ".toml",
         ("makespan/data/machines/turing.toml", "makespan/data/machines/ampere-ga10x.toml"),
     ),
-    "gpu": Format(by("machine.gpus:read"), ".toml", ("makespan/data/gpus/*.toml",)),
+    "gpu": Format(by("model.machine.gpus:read"), ".toml", ("makespan/data/gpus/*.toml",)),
     "gpu-show": Format(Command("gpus {path}"), ".toml", ("makespan/data/gpus/*.toml",)),
     "gpu-solve": Format(
         Command(f"solve --string K --warps 2 --grid 9 --blocks-per-sm 2 {SHORT} --gpu {{path}}"),
@@ -138,15 +138,15 @@ FORMATS: dict[str, Format] = {
         ".toml",
         (honest.EXAMPLE_GPU,),
     ),
-    "tasks-toml": Format(by("schedulability.files:read"), ".toml", TASKS),
-    "tasks-csv": Format(by("schedulability.files:read"), ".csv", (honest.CSV_TASKS,)),
+    "tasks-toml": Format(by("deadlines.files:read"), ".toml", TASKS),
+    "tasks-csv": Format(by("deadlines.files:read"), ".csv", (honest.CSV_TASKS,)),
     "tasks-answer": Format(Command(f"schedulability --no-cache --attempts 2 {SHORT} {{path}}"), ".toml", TASKS[:2]),
     "tasks-bundle": Format(
         Command(f"schedulability --no-cache --attempts 2 {SHORT} {{here}}/t.toml", {"t.toml": honest.BUNDLE_TASKS}),
         ".json",
         BUNDLES[:1],
     ),
-    "launches": Format(by("schedulability.launches:read"), ".toml", ("examples/launches.toml",)),
+    "launches": Format(by("kernels.launch_file:read"), ".toml", ("examples/launches.toml",)),
     "launches-solve": Format(Command(f"solve {{path}} --gpu rtx-3070 {SHORT}"), ".toml", ("examples/launches.toml",)),
     "bundle": Format(readers.bundle, ".json", BUNDLES, (NO,)),
     "gpu-bundle": Format(
@@ -157,7 +157,7 @@ FORMATS: dict[str, Format] = {
     ),
     "bundle-verify": Format(Command("verify {path}"), ".json", BUNDLES, (NO, BAD_INPUT)),
     "kept": Format(readers.kept, ".json", BUNDLES[:1]),
-    "spec": Format(by("sweep.spec:read"), ".toml", (honest.SPEC, honest.GATE)),
+    "spec": Format(by("many.sweep.spec:read"), ".toml", (honest.SPEC, honest.GATE)),
     "gate": Format(Command("gate {path} --junit {here}/j.xml"), ".toml", (honest.GATE,)),
     "question": Format(readers.question, ".json", (honest.QUESTION, honest.KERNEL_QUESTION)),
     "table": Format(readers.table, ".sqlite", (honest.swept,)),
@@ -166,7 +166,7 @@ FORMATS: dict[str, Format] = {
         readers.family, ".toml", (honest.FAMILY, "benchmarks/library/paper.toml", "benchmarks/library/gpus.toml")
     ),
     "family-show": Format(Command("benchmark show {here}"), ".toml", (honest.FAMILY,)),
-    "results": Format(by("library.claims:read"), ".jsonl", ("benchmarks/library/known.jsonl",)),
+    "results": Format(by("many.library.claims:read"), ".jsonl", ("benchmarks/library/known.jsonl",)),
     "results-check": Format(
         Command("benchmark check {here} {path} --evidence {here}/kept", {"tiny.toml": honest.FAMILY}),
         ".jsonl",
@@ -175,10 +175,10 @@ FORMATS: dict[str, Format] = {
     "results-table": Format(
         Command("benchmark table {here} {path} --each", {"tiny.toml": honest.FAMILY}), ".jsonl", (honest.claimed,)
     ),
-    "runs": Format(by("validation.campaign:read"), ".jsonl", (honest.RUNS,)),
+    "runs": Format(by("hardware.campaign:read"), ".jsonl", (honest.RUNS,)),
     "runs-judged": Format(readers.judged, ".jsonl", (honest.recorded,)),
-    "loop-bounds": Format(by("flow.loop_bound:read_bounds"), ".csv", (LOOPS,)),
-    "classes": Format(by("ptx.isa:read_classes"), ".toml", (CLASSES,)),
+    "loop-bounds": Format(by("kernels.flow.loop_bound:read_bounds"), ".csv", (LOOPS,)),
+    "classes": Format(by("kernels.ptx.isa:read_classes"), ".toml", (CLASSES,)),
     "classes-strings": Format(
         Command("strings {root}/ptx/vecadd.ptx --block 64 --classes {path}"), ".toml", (CLASSES,)
     ),
@@ -192,8 +192,8 @@ FORMATS: dict[str, Format] = {
         ".txt",
         (b"# either side\n:19 taken\n",),
     ),
-    "trace": Format(by("flow.branches:read_trace"), ".txt", (TRACE,)),
-    "cost-table": Format(by("estimators.opencl_cost_table.table:read"), ".json", ("makespan/data/cost_tables/*.json",)),
+    "trace": Format(by("kernels.flow.branches:read_trace"), ".txt", (TRACE,)),
+    "cost-table": Format(by("estimates.opencl_cost_table.table:read"), ".json", ("makespan/data/cost_tables/*.json",)),
     "cost-table-estimate": Format(
         Command(
             "estimate --method opencl-cost-table {root}/ptx/vecadd.ptx --block 256 --grid 96 --explain --table {path}"
@@ -210,7 +210,7 @@ FORMATS: dict[str, Format] = {
         Command("microbench memory --fit {path} --gpu quadro-fx5600"), ".csv", (honest.MEMORY_TIMES,)
     ),
     "sm-times": Format(Command("microbench sm --fit {path} --machine turing"), ".csv", (honest.SM_TIMES,)),
-    "ptxas": Format(by("estimators.profile.resources:read_resources", "k"), ".txt", (honest.PTXAS,)),
+    "ptxas": Format(by("estimates.profile.resources:read_resources", "k"), ".txt", (honest.PTXAS,)),
     "dual-issue-listing": Format(Command("dual-issue check {path}"), ".sass", (GOLDEN.encode(),)),
     "dual-issue-table": Format(readers.measured, ".csv", (honest.MEASURED,)),
     "dual-issue-import": Format(

@@ -137,8 +137,8 @@ def claimed(folder: Path) -> bytes:
 
 def listed(folder: Path) -> bytes:
     """What nvdisasm says, or what stands for it."""
-    from makespan import tool
-    from makespan.sass import disassembler
+    from makespan.host import tool
+    from makespan.kernels.sass import disassembler
     from tests.sass.test_fuzz import nops
 
     says = nops if tool.find("nvdisasm") is None else disassembler._nvdisasm
@@ -149,7 +149,7 @@ def packed(*options: str) -> Maker:
     """A fat binary."""
 
     def made(folder: Path) -> bytes:
-        from makespan import tool
+        from makespan.host import tool
 
         images = (f"--image3=kind=elf,sm={sm},file={ROOT}/ptx/reduction.sm_{sm}.cubin" for sm in (75, 86))
         words = (str(tool.find("fatbinary")), "-64", *options, f"--create={folder / 'k'}", *images)

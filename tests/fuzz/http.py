@@ -7,10 +7,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import cast
 
-from makespan.serve import Jobs, Limits, Server
-from makespan.serve.form import EVIDENCE, PAGE, Question
-from makespan.serve.jobs import Job
-from makespan.serve.server import Handler
+from makespan.many.serve import Jobs, Limits, Server
+from makespan.many.serve.form import EVIDENCE, PAGE, Question
+from makespan.many.serve.jobs import Job
+from makespan.many.serve.server import Handler
 
 ANSWERED = "A" * 22
 _ANSWER = re.compile(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from random import Random
 
-from makespan.errors import MakespanError
+from makespan.host.errors import MakespanError
 from tests.sass.test_fuzz import DAMAGES
 
 MOST_BYTES = 60_000

@@ -15,7 +15,7 @@ from unittest.mock import patch
 ROOT = Path(__file__).parents[2]
 CUBIN = ROOT / "ptx/reduction.sm_86.cubin"
 Reader = Callable[[Path], object]
-PATIENT = patch("makespan.stopwatch.LEAST_SECONDS", 600.0)
+PATIENT = patch("makespan.host.stopwatch.LEAST_SECONDS", 600.0)
 """That this machine has other work to do refuses no kernel."""
 
 
@@ -92,8 +92,8 @@ def _signed(content: bytes) -> bytes:
 
 def kept(path: Path) -> object:
     """A result that an earlier run has kept, of another question or of this one."""
-    from makespan.instance import Instance
-    from makespan.machine import Machine
+    from makespan.model.instance import Instance
+    from makespan.model.machine import Machine
     from makespan.report.cache import _claim
 
     return _claim(
@@ -103,7 +103,7 @@ def kept(path: Path) -> object:
 
 def cubin(path: Path) -> object:
     """With NOPs for what nvdisasm says."""
-    from makespan.sass import disassembler
+    from makespan.kernels.sass import disassembler
     from tests.sass.test_fuzz import nops
 
     with patch.object(disassembler, "_nvdisasm", nops):
@@ -114,7 +114,7 @@ def nvdisasm(words: str) -> Reader:
     """What nvdisasm says of a cubin that is as it should be, on to the end of a command."""
 
     def read(path: Path) -> object:
-        from makespan import tool
+        from makespan.host import tool
 
         said = path.read_bytes()
 
@@ -130,22 +130,22 @@ def nvdisasm(words: str) -> Reader:
 
 def cuobjdump(path: Path) -> object:
     """What cuobjdump lists of a fat binary."""
-    from makespan.sass import fatbin
+    from makespan.kernels.sass import fatbin
 
     return fatbin._chosen(fatbin._LISTED.findall(path.read_bytes().decode("utf-8", "replace")), "k.fatbin", None)
 
 
 def string(path: Path) -> object:
     """An instruction string."""
-    from makespan.machine import Machine
-    from makespan.strings import parse_string
+    from makespan.model.machine import Machine
+    from makespan.model.strings import parse_string
 
     return parse_string(path.read_bytes().decode("utf-8", "replace"), Machine.of({"C": 2, "L": 1}))
 
 
 def table(path: Path) -> object:
     """All that a sweep asks of its table."""
-    from makespan.sweep.store import opened
+    from makespan.many.sweep.store import opened
 
     with opened(path) as store:
         return store.answered(), store.failed(), store.contradicted(), tuple(store.asked())
@@ -153,9 +153,9 @@ def table(path: Path) -> object:
 
 def question(path: Path) -> object:
     """What a process of a sweep is asked."""
-    from makespan.cli.answering import answer
-    from makespan.errors import InputError
-    from makespan.sweep.job import Cause
+    from makespan.host.errors import InputError
+    from makespan.many.commands.answering import answer
+    from makespan.many.sweep.job import Cause
 
     try:
         asked = dict(json.loads(path.read_bytes()))
@@ -171,44 +171,44 @@ def question(path: Path) -> object:
 
 def family(path: Path) -> object:
     """A library of one family."""
-    from makespan.library import collection
+    from makespan.many.library import collection
 
     return collection.read(path.parent)
 
 
 def samples(path: Path) -> object:
     """Samples of a microbenchmark."""
-    from makespan.estimators.microbench import samples
+    from makespan.estimates.microbench import samples
 
     return samples.remarks(path), samples.read(path, samples.LAUNCH)
 
 
 def points(path: Path) -> object:
     """Measured points, of which a suite goes on."""
-    from makespan.estimators.opencl_cost_table import points_file
-    from makespan.estimators.opencl_cost_table.suite import Plan
+    from makespan.estimates.opencl_cost_table import points_file
+    from makespan.estimates.opencl_cost_table.suite import Plan
 
     return points_file.known(path, type("Device", (), {"name": "d", "driver": "1"})(), Plan())
 
 
 def measured(path: Path) -> object:
     """A table of measurements of dual issue."""
-    from makespan.estimators.dual_issue.device import Sm
-    from makespan.estimators.dual_issue.measurements import read
+    from makespan.estimates.dual_issue.device import Sm
+    from makespan.estimates.dual_issue.measurements import read
 
     return read(path, Sm(192, 4, 32))
 
 
 def form(path: Path) -> object:
     """What the page of `serve` sends."""
-    from makespan.serve.form import question, read
+    from makespan.many.serve.form import question, read
 
     return question(read(path.read_bytes()), most_seconds=60, compiles=False)
 
 
 def judged(path: Path) -> object:
     """Runs of a kernel held against its bound; it is assembled once."""
-    from makespan import kernel_file
+    from makespan.kernels import kernel_file
 
     once = _assembled(kernel_file.assembled)
     with patch.object(kernel_file, "assembled", once):

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from makespan.errors import BrokenPromiseError, MakespanError
+from makespan.host.errors import BrokenPromiseError, MakespanError
 from tests.fuzz.formats import FORMATS, seeds
 from tests.fuzz.mutants import mutant
 from tests.fuzz.readers import ROOT, Command, Options

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from makespan import InputError, Machine, Program
-from makespan.gpu import GpuInstance, Grid
+from makespan.model.gpu import GpuInstance, Grid
 
 MACHINE = Machine.of({"M": 1, "D": 2})
 BLOCK = ((Program.chain("MD"), 2), (Program.chain("D"), 1))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from makespan.errors import InputError
-from makespan.library import claims
+from makespan.host.errors import InputError
+from makespan.many.library import claims
 from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import families
-from makespan.errors import InputError
-from makespan.library import collection
+from makespan.host.errors import InputError
+from makespan.many.library import collection
 
 HEAD = 'title = "t"\nsource = "s"\n'
 GOOD = HEAD + 'ask = { warps = 2, capacity = "C=1" }\ninstance = [{ name = "a", ask = { string = "C" } }]\n'

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from makespan.library.claims import Claim
-from makespan.library.evidence import Proof, Proofs
-from makespan.library.judgement import backed, best, judge
-from makespan.library.standing import Standing
+from makespan.many.library.claims import Claim
+from makespan.many.library.evidence import Proof, Proofs
+from makespan.many.library.judgement import backed, best, judge
+from makespan.many.library.standing import Standing
 
 Sides = tuple[int | None, int | None]
 

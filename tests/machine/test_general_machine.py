@@ -4,22 +4,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import least_possible, pessimistic
-from makespan.bounds.delays import contracted, expanded
-from makespan.bounds.front import front
-from makespan.engines import Limits, solve
-from makespan.engines.construct import greedy
-from makespan.engines.engine import refusal
-from makespan.engines.portfolio import TWO_WARPS
-from makespan.engines.search import plain as search
-from makespan.errors import InvalidScheduleError
-from makespan.instance import Instance
-from makespan.machine import DELAY, Latency, Machine, UnitClass
-from makespan.program import Place, Program
-from makespan.result import Bounds
-from makespan.schedule import Schedule
-from makespan.simulate import POLICIES, replay, run
-from makespan.simulate.semantics import State, selections, starts, steps
+from makespan.host.errors import InvalidScheduleError
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY, Latency, Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.result import Bounds
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import POLICIES, replay, run
+from makespan.model.simulate.semantics import State, selections, starts, steps
+from makespan.proof.bounds import least_possible, pessimistic
+from makespan.proof.bounds.delays import contracted, expanded
+from makespan.proof.bounds.front import front
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.construct import greedy
+from makespan.proof.engines.engine import refusal
+from makespan.proof.engines.portfolio import TWO_WARPS
+from makespan.proof.engines.search import plain as search
 from makespan.verify import states
 from tests.machine.test_machine import worst_case
 from tests.oracle import brute_force, obeys

@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan import KernelQuestion, Launch, solve
-from makespan.assumptions import conditions
-from makespan.bounds.theorem_g import theorem_g
-from makespan.errors import InputError
-from makespan.gpu import GpuInstance
-from makespan.instance import Instance
-from makespan.machine import (
+from makespan.host.errors import InputError
+from makespan.model.assumptions import conditions
+from makespan.model.gpu import GpuInstance
+from makespan.model.instance import Instance
+from makespan.model.machine import (
     GivenRange,
     Latency,
     Machine,
@@ -27,8 +26,9 @@ from makespan.machine import (
     narrowed,
     timed,
 )
-from makespan.machine.values import MAX_LATENCY, MAX_SMS
-from makespan.strings import parse_string
+from makespan.model.machine.values import MAX_LATENCY, MAX_SMS
+from makespan.model.strings import parse_string
+from makespan.proof.bounds.theorem_g import theorem_g
 from tests.oracle import brute_force
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from makespan import cli
-from makespan.errors import InputError
-from makespan.estimators.estimate import Origin, from_gpu
-from makespan.machine import gpus
-from makespan.machine.gpu_keys import KEYS
-from makespan.machine.gpus import Gpu, Status, datum
-from makespan.machine.occupancy import Limits
+from makespan.estimates.estimate import Origin, from_gpu
+from makespan.host.errors import InputError
+from makespan.model.machine import gpus
+from makespan.model.machine.gpu_keys import KEYS
+from makespan.model.machine.gpus import Gpu, Status, datum
+from makespan.model.machine.occupancy import Limits
 
 FX5600 = {
     "sms": 16,

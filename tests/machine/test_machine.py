@@ -14,12 +14,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from makespan import cli
-from makespan.bounds import any_units
-from makespan.engines import solve
-from makespan.errors import InputError, UnsupportedError
-from makespan.instance import Instance
-from makespan.machine import MAX_CAPACITY, ONE_CYCLE, PAPER, Latency, Machine, UnitClass
-from makespan.program import Program
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.model.instance import Instance
+from makespan.model.machine import MAX_CAPACITY, ONE_CYCLE, PAPER, Latency, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.proof.bounds import any_units
+from makespan.proof.engines import solve
 
 PAGE = (Path(__file__).parents[2] / "docs" / "machines.md").read_text()
 

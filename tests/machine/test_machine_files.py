@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan import cli
-from makespan.assumptions import caveat
-from makespan.errors import InputError
-from makespan.instance import Instance
-from makespan.machine import (
+from makespan.host.errors import InputError
+from makespan.host.text_file import parse_toml
+from makespan.model.assumptions import caveat
+from makespan.model.instance import Instance
+from makespan.model.machine import (
     PAPER,
     Assignment,
     Datum,
@@ -29,11 +30,10 @@ from makespan.machine import (
     read,
     shipped,
 )
-from makespan.machine.files import MAX_FILE_BYTES, WARP, machine_file
-from makespan.program import Program
-from makespan.result import Bounds
-from makespan.strings import parse_string
-from makespan.text_file import parse_toml
+from makespan.model.machine.files import MAX_FILE_BYTES, WARP, machine_file
+from makespan.model.program import Program
+from makespan.model.result import Bounds
+from makespan.model.strings import parse_string
 from tests.oracle import brute_force
 from tests.test_docs import Shell, blocks
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.errors import InputError
-from makespan.machine import gpus, shipped
-from makespan.machine.occupancy import Limits, occupancy
+from makespan.host.errors import InputError
+from makespan.model.machine import gpus, shipped
+from makespan.model.machine.occupancy import Limits, occupancy
 
 FX5600 = gpus.find("quadro-fx5600").limits
 GTX280 = gpus.find("gtx280").limits

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from makespan import Limits, solve
-from makespan.errors import InputError
-from makespan.instance import Instance
-from makespan.machine import MachineFile, find, given_intervals, narrowed, shipped
-from makespan.strings import parse_string
+from makespan.host.errors import InputError
+from makespan.model.instance import Instance
+from makespan.model.machine import MachineFile, find, given_intervals, narrowed, shipped
+from makespan.model.strings import parse_string
 from tests.command import Runner
 
 PARTITIONED = {name: file for name, file in shipped().items() if "path" in {r.name for r in file.machine.resources}}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from makespan.errors import InputError
-from makespan.ptx import read
+from makespan.host.errors import InputError
+from makespan.kernels.ptx import read
 from tests.ptx.texts import CORPUS, SAMPLES
 
 NO_PTX = {

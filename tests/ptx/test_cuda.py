@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from makespan import cli, ptx
-from makespan.errors import InputError, ParseError
-from makespan.ptx import cuda
+from makespan import cli
+from makespan.host.errors import InputError, ParseError
+from makespan.kernels import ptx
+from makespan.kernels.ptx import cuda
 
 SAMPLES = Path(__file__).parents[2] / "ptx"
 SOURCE = "__global__ void k() {}\n"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from makespan.flow import Barrier, Effect, Guard, SourceLine, Transfer
-from makespan.ptx import flow
+from makespan.kernels.flow import Barrier, Effect, Guard, SourceLine, Transfer
+from makespan.kernels.ptx import flow
 from tests.ptx.texts import kernel
 
 GUARD = Guard("%p1")

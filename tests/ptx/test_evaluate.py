@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.flow import Parameter
-from makespan.ptx.evaluate import computation, literal
-from makespan.ptx.module import Instruction
-from makespan.ptx.registers import Access
+from makespan.kernels.flow import Parameter
+from makespan.kernels.ptx.evaluate import computation, literal
+from makespan.kernels.ptx.module import Instruction
+from makespan.kernels.ptx.registers import Access
 
 WORDS = st.one_of(
     st.sampled_from([0, 1, 2, 31, 32, 63, 64, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1]),

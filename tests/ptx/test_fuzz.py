@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from makespan.errors import InputError
-from makespan.flow.grid import Launch
-from makespan.ptx import bounds_template, decode, parse, program
+from makespan.host.errors import InputError
+from makespan.kernels.flow.grid import Launch
+from makespan.kernels.ptx import bounds_template, decode, parse, program
 from tests.effort import TooManyCalls, calls
 
 SEED = int(os.environ.get("MAKESPAN_SEED", "0")) or secrets.randbits(32)

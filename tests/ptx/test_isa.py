@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from makespan.errors import InputError, ParseError
-from makespan.ptx import PROFILES, Classes, Kernel, ListedInstruction, listing, read, read_classes
-from makespan.ptx.isa import opcodes
+from makespan.host.errors import InputError, ParseError
+from makespan.kernels.ptx import PROFILES, Classes, Kernel, ListedInstruction, listing, read, read_classes
+from makespan.kernels.ptx.isa import opcodes
 from tests.ptx.texts import CORPUS, SAMPLES, kernel
 
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from makespan.errors import ParseError, UnsupportedError
-from makespan.machine import OPERATIONS
-from makespan.ptx import parse, read
-from makespan.ptx.isa import opcodes
-from makespan.ptx.operations import expands, operations
+from makespan.host.errors import ParseError, UnsupportedError
+from makespan.kernels.ptx import parse, read
+from makespan.kernels.ptx.isa import opcodes
+from makespan.kernels.ptx.operations import expands, operations
+from makespan.model.machine import OPERATIONS
 from tests.ptx.texts import SAMPLES, kernel
 
 

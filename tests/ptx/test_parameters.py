@@ -2,10 +2,10 @@
 
 import pytest
 
-from makespan import ptx
-from makespan.errors import InputError
-from makespan.flow import Launch, Parameter
-from makespan.ptx import Kernel, fitted, known_parameters
+from makespan.host.errors import InputError
+from makespan.kernels import ptx
+from makespan.kernels.flow import Launch, Parameter
+from makespan.kernels.ptx import Kernel, fitted, known_parameters
 
 PARAMETERS = ".param .u64 _Z1kPfif_param_0, .param .u32 _Z1kPfif_param_1, .param .f32 _Z1kPfif_param_2, .param .b8 s[4]"
 

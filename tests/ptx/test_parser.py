@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from makespan.errors import InputError, ParseError
-from makespan.ptx import Module, decode, parse, read
-from makespan.ptx.module import Instruction, Label, Location, Note, names_in
+from makespan.host.errors import InputError, ParseError
+from makespan.kernels.ptx import Module, decode, parse, read
+from makespan.kernels.ptx.module import Instruction, Label, Location, Note, names_in
 from tests.effort import calls
 from tests.ptx.texts import SAMPLES, entry
 
@@ -214,7 +214,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_past_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("makespan.ptx.parser.MAX_BYTES", 2**20)
+    monkeypatch.setattr("makespan.kernels.ptx.parser.MAX_BYTES", 2**20)
     path = tmp_path / "k.ptx"
     path.write_bytes(b" " * (2**20 + 1))
     with pytest.raises(InputError, match=r"k\.ptx: larger than 1 MiB, too large for a PTX file"):
@@ -307,6 +307,6 @@ def test_names_are_told_from_numbers() -> None:
 
 
 def test_importing_the_front_end_loads_no_heavy_library() -> None:
-    code = "import sys, makespan.ptx; print({'lark', 'networkx', 'numpy'} & set(sys.modules))"
+    code = "import sys, makespan.kernels.ptx; print({'lark', 'networkx', 'numpy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.errors import InputError
-from makespan.ptx import parse, read, render
-from makespan.ptx.module import Kernel
+from makespan.host.errors import InputError
+from makespan.kernels.ptx import parse, read, render
+from makespan.kernels.ptx.module import Kernel
 from tests.ptx.texts import CORPUS, SAMPLES, entry
 
 NAMES = st.from_regex(r"[A-Za-z_$%][A-Za-z0-9_$]{1,6}", fullmatch=True)

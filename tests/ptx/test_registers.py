@@ -2,9 +2,9 @@
 
 import pytest
 
-from makespan import ptx
-from makespan.flow import SHARED_REGISTER
-from makespan.ptx import Kernel, accesses
+from makespan.kernels import ptx
+from makespan.kernels.flow import SHARED_REGISTER
+from makespan.kernels.ptx import Kernel, accesses
 
 
 def kernel(body: str, outside: str = "") -> Kernel:

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.errors import InputError
-from makespan.flow import launch
-from makespan.ptx import fitted, parse
-from makespan.ptx.module import Compilation, Kernel
-from makespan.ptx.signature import names_of, signatures
+from makespan.host.errors import InputError
+from makespan.kernels.flow import launch
+from makespan.kernels.ptx import fitted, parse
+from makespan.kernels.ptx.module import Compilation, Kernel
+from makespan.kernels.ptx.signature import names_of, signatures
 
 SAMPLES = sorted((Path(__file__).parents[2] / "ptx").glob("*.cu"))
 

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from makespan import Limits, flow, ptx, solve
-from makespan.assumptions import conditions
-from makespan.errors import InputError, UnsupportedError
-from makespan.instance import Instance
-from makespan.machine import PAPER, Latency, Machine, UnitClass, given_latencies
-from makespan.program import BARRIER, Program, Timing
-from makespan.ptx import Dependences
-from makespan.question import KernelQuestion
-from makespan.result import Bounds
-from makespan.strings import parse_string
+from makespan import Limits, solve
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.kernels import flow, ptx
+from makespan.kernels.ptx import Dependences
+from makespan.kernels.question import KernelQuestion
+from makespan.model.assumptions import conditions
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Latency, Machine, UnitClass, given_latencies
+from makespan.model.program import BARRIER, Program, Timing
+from makespan.model.result import Bounds
+from makespan.model.strings import parse_string
 from tests.oracle import brute_force
 from tests.ptx.texts import SAMPLES, kernel
 from tests.ptx.timed_machine import TIMED

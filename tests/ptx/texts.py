@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from makespan.ptx import Kernel, parse
+from makespan.kernels.ptx import Kernel, parse
 
 SAMPLES = sorted((Path(__file__).parents[2] / "ptx").glob("*.ptx"))
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"

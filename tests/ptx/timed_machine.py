@@ -1,6 +1,6 @@
 """A machine that times operations, for tests: one partition, numbers that nobody measured."""
 
-from makespan.machine import OPERATIONS, Machine, Operation, UnitClass
+from makespan.model.machine import OPERATIONS, Machine, Operation, UnitClass
 
 _SERVED: dict[str, dict[str, tuple[int, int | None]]] = {
     "C": {"fp32": (4, 4), "int": (3, 3), "int-multiply": (5, 5), "predicate": (7, 7), "vote": (6, 6)},

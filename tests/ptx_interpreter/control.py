@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from makespan.ptx.module import Declaration
+from makespan.kernels.ptx.module import Declaration
 from tests.ptx_interpreter.decoding import Decoding, Reader, handles
 from tests.ptx_interpreter.faults import KernelFault, UnsupportedInstruction
 from tests.ptx_interpreter.flow import Scope

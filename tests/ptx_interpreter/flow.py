@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from makespan.ptx.module import Brace, Declaration, Directive, Instruction, Kernel, Label
+from makespan.kernels.ptx.module import Brace, Declaration, Directive, Instruction, Kernel, Label
 from tests.ptx_interpreter.faults import UnsupportedInstruction
 
 LEAVES = ("ret", "exit", "trap")

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from makespan.ptx import Kernel, Module, parse, read
+from makespan.kernels.ptx import Kernel, Module, parse, read
 from tests.ptx_interpreter import arithmetic, bits, control, conversion, exchange, transfer
 from tests.ptx_interpreter.decoding import decode
 from tests.ptx_interpreter.faults import UnsupportedInstruction

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from makespan.ptx.module import Kernel, Module
+from makespan.kernels.ptx.module import Kernel, Module
 from tests.ptx_interpreter.faults import KernelFault, UnsupportedInstruction
 from tests.ptx_interpreter.flow import Routine, Scope, routine
 from tests.ptx_interpreter.memory import WINDOWS, Local, Space, window_of

@@ -5,7 +5,7 @@ import struct
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from makespan.ptx.module import Declaration
+from makespan.kernels.ptx.module import Declaration
 from tests.ptx_interpreter.faults import UnsupportedInstruction
 from tests.ptx_interpreter.values import TYPES, Type
 

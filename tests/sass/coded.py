@@ -2,7 +2,7 @@
 
 import re
 
-from makespan.sass import Address, Control, Instruction, Kernel, Resources, with_control
+from makespan.kernels.sass import Address, Control, Instruction, Kernel, Resources, with_control
 
 _LINE = re.compile(
     r"B([-0-5]{6}):R([-0-5]):W([-0-5]):([-Y]):S([0-9]{2})\s+(?:@(!?U?P\w)\s+)?([A-Z][\w.]*)\s*([^;]*);?", re.ASCII

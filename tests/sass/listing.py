@@ -6,8 +6,8 @@ branches lead, then the instructions: address, word, text.
 
 import re
 
-from makespan.flow import SourceLine
-from makespan.sass import Address, Instruction, Kernel, Parameter, Resources
+from makespan.kernels.flow import SourceLine
+from makespan.kernels.sass import Address, Instruction, Kernel, Parameter, Resources
 
 _INSTRUCTION = re.compile(r"(0x[0-9a-f]+) ([0-9a-f]{32}) (\d+) (?:@(\S+) )?([^ ;]+)(?: ([^;]*))?;")
 

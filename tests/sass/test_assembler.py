@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from makespan import tool
-from makespan.errors import InputError
-from makespan.sass.assembler import assembled
+from makespan.host import tool
+from makespan.host.errors import InputError
+from makespan.kernels.sass.assembler import assembled
 
 PTX = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k() {\n%s\nret; }\n"
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.sass.control import Control, control, with_control
-from makespan.sass.elf import elf
+from makespan.kernels.sass.control import Control, control, with_control
+from makespan.kernels.sass.elf import elf
 
 SAMPLES = sorted((Path(__file__).parents[2] / "ptx").glob("*.cubin"))
 LISTINGS = [

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from makespan import tool
-from makespan.errors import InputError
-from makespan.sass import Address, Instruction, Module, Parameter, Resources, disassembler
-from makespan.sass.disassembler import disassembled
-from makespan.sass.elf import Elf, Section, Symbol, elf
+from makespan.host import tool
+from makespan.host.errors import InputError
+from makespan.kernels.sass import Address, Instruction, Module, Parameter, Resources, disassembler
+from makespan.kernels.sass.disassembler import disassembled
+from makespan.kernels.sass.elf import Elf, Section, Symbol, elf
 from tests.sass.test_fuzz import nops
 
 PTX = """.version 8.1

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from makespan.errors import InputError
-from makespan.sass.elf import elf
+from makespan.host.errors import InputError
+from makespan.kernels.sass.elf import elf
 
 SAMPLE = (Path(__file__).parents[2] / "ptx" / "reduction.sm_86.cubin").read_bytes()
 TABLE, COUNT = struct.unpack_from("<Q", SAMPLE, 0x28)[0], struct.unpack_from("<H", SAMPLE, 0x3C)[0]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from makespan.sass import Address, Instruction
-from makespan.sass.evaluate import computation
+from makespan.kernels.sass import Address, Instruction
+from makespan.kernels.sass.evaluate import computation
 
 M = 2**32
 WORDS = st.one_of(st.sampled_from([0, 1, 31, 32, 33, 2**31 - 1, 2**31, M - 1]), st.integers(0, M - 1))

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from makespan import tool
-from makespan.errors import UnsupportedError
-from makespan.flow import Launch, TimedCode, Warps
-from makespan.machine import PAPER
-from makespan.program import BARRIER, Program
-from makespan.sass import Kernel
-from makespan.sass.assembler import assembled
-from makespan.sass.disassembler import disassembled
-from makespan.sass.graph import flow
+from makespan.host import tool
+from makespan.host.errors import UnsupportedError
+from makespan.kernels.flow import Launch, TimedCode, Warps
+from makespan.kernels.sass import Kernel
+from makespan.kernels.sass.assembler import assembled
+from makespan.kernels.sass.disassembler import disassembled
+from makespan.kernels.sass.graph import flow
+from makespan.model.machine import PAPER
+from makespan.model.program import BARRIER, Program
 from tests import sass_interpreter
 from tests.flow.simt import accepts
 from tests.ptx_interpreter.values import Array

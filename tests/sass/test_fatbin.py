@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from makespan import tool
-from makespan.errors import InputError
-from makespan.sass import disassembler, fatbin
+from makespan.host import tool
+from makespan.host.errors import InputError
+from makespan.kernels.sass import disassembler, fatbin
 from tests.sass.test_fuzz import nops
 
 SAMPLES = Path(__file__).parents[2] / "ptx"

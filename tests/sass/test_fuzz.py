@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from makespan.errors import InputError
-from makespan.sass import disassembler
-from makespan.sass.elf import elf
-from makespan.sass.module import Kernel
+from makespan.host.errors import InputError
+from makespan.kernels.sass import disassembler
+from makespan.kernels.sass.elf import elf
+from makespan.kernels.sass.module import Kernel
 
 SAMPLES = [path.read_bytes() for path in sorted((Path(__file__).parents[2] / "ptx").glob("*.cubin"))]
 EXTREMES = 0, 1, 7, 0x7F, 0xFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF

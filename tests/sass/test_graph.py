@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from makespan.errors import InputError, UnsupportedError
-from makespan.flow import Barrier, Launch, SourceLine, TimedCode, Transfer, Warps, reconvergences
-from makespan.flow.barriers import refuse_parted_barriers
-from makespan.machine import PAPER
-from makespan.program import Program
-from makespan.sass.analysis import loops
-from makespan.sass.graph import SassFlow, flow
-from makespan.sass.module import Address, Instruction, Kernel, Resources
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.kernels.flow import Barrier, Launch, SourceLine, TimedCode, Transfer, Warps, reconvergences
+from makespan.kernels.flow.barriers import refuse_parted_barriers
+from makespan.kernels.sass.analysis import loops
+from makespan.kernels.sass.graph import SassFlow, flow
+from makespan.kernels.sass.module import Address, Instruction, Kernel, Resources
+from makespan.model.machine import PAPER
+from makespan.model.program import Program
 
 
 def kernel(*lines: str, jumps: dict[int, tuple[int, ...]] | None = None) -> Kernel:

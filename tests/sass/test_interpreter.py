@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from makespan.sass import Kernel
+from makespan.kernels.sass import Kernel
 from tests import ptx_interpreter, sass_interpreter
 from tests.ptx_interpreter.values import Array
 from tests.sass.listing import kernel_of, listed

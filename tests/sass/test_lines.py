@@ -11,11 +11,11 @@ from elftools.dwarf.structs import DWARFStructs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.errors import InputError
-from makespan.flow import SourceLine
-from makespan.sass.elf import Elf, Section, Symbol
-from makespan.sass.lines import SOURCE_LINES, Lines, Row, table
-from makespan.sass.module import Address
+from makespan.host.errors import InputError
+from makespan.kernels.flow import SourceLine
+from makespan.kernels.sass.elf import Elf, Section, Symbol
+from makespan.kernels.sass.lines import SOURCE_LINES, Lines, Row, table
+from makespan.kernels.sass.module import Address
 
 CODE = 7
 

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from makespan.errors import UnsupportedError
-from makespan.machine import OPERATIONS
-from makespan.sass import Address, Instruction
-from makespan.sass.opcodes import UNBOUNDED, form, operation, table
+from makespan.host.errors import UnsupportedError
+from makespan.kernels.sass import Address, Instruction
+from makespan.kernels.sass.opcodes import UNBOUNDED, form, operation, table
+from makespan.model.machine import OPERATIONS
 
 _OPERAND = re.compile(r"([1-9][0-9]?|[mapqxs])[?*]?|!")
 

@@ -9,17 +9,19 @@ from pathlib import Path
 import click
 import pytest
 
-from makespan import InputError, Instance, KernelQuestion, Launch, kernel_file, ptx, sass, tool
-from makespan.assumptions import as_compiled
+from makespan import InputError, Instance, KernelQuestion, Launch
 from makespan.cli.source import instances as of_options
 from makespan.cli.source import source_options
-from makespan.machine import PAPER, given_latencies, of_architecture, shipped
-from makespan.ptx.module import Compilation
-from makespan.question import launched
-from makespan.sass import disassembler
-from makespan.schedulability import files
-from makespan.schedulability.description import KernelLaunch
-from makespan.schedulability.kernels import on_one_sm, on_sms
+from makespan.deadlines import files
+from makespan.deadlines.description import KernelLaunch
+from makespan.deadlines.kernels import on_one_sm, on_sms
+from makespan.host import tool
+from makespan.kernels import kernel_file, ptx, sass
+from makespan.kernels.ptx.module import Compilation
+from makespan.kernels.question import launched
+from makespan.kernels.sass import disassembler
+from makespan.model.assumptions import as_compiled
+from makespan.model.machine import PAPER, given_latencies, of_architecture, shipped
 from tests.command import Runner
 
 pytestmark = pytest.mark.skipif(
@@ -78,7 +80,7 @@ def test_source_is_compiled_for_the_gpus_whose_code_is_meant(monkeypatch: pytest
         kernels = (replace(item, compilation=how) if isinstance(item, ptx.Kernel) else item for item in found.items)
         return replace(found, items=tuple(kernels), compilation=how)
 
-    monkeypatch.setattr("makespan.ptx.cuda.read", read)
+    monkeypatch.setattr("makespan.kernels.ptx.cuda.read", read)
     found = kernel_file.read(Path("vecadd.cu"), arch="sm_86", keep_ptx=Path("kept.ptx"))
     assert isinstance(found, sass.Module)
     assert compiled == [{"arch": "compute_86", "keep": Path("kept.ptx")}]

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from makespan.errors import UnsupportedError
-from makespan.sass import opcodes
-from makespan.sass.module import Address, Instruction, Kernel, Resources
-from makespan.sass.opcodes import Form, table
-from makespan.sass.registers import Access, access, accesses
+from makespan.host.errors import UnsupportedError
+from makespan.kernels.sass import opcodes
+from makespan.kernels.sass.module import Address, Instruction, Kernel, Resources
+from makespan.kernels.sass.opcodes import Form, table
+from makespan.kernels.sass.registers import Access, access, accesses
 
 _LISTING = Path(__file__).with_name("registers.tsv")
 _IN_NO_REGISTER = {"BMOV.CLEAR", "CS2R", "CS2R.32", "S2R", "S2UR"}

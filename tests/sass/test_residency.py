@@ -2,8 +2,8 @@
 
 import pytest
 
-from makespan.errors import InputError
-from makespan.sass import Address, Instruction, Kernel, Resources, residency
+from makespan.host.errors import InputError
+from makespan.kernels.sass import Address, Instruction, Kernel, Resources, residency
 
 WITH_ARRAY = ".version 8.0\n.extern  .shared .align 16 .b8 tile[];\n"
 WITHOUT = ".version 8.0\n.shared .align 16 .b8 tile[400];\n"

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from makespan.assumptions import conditions
-from makespan.bounds.theorem_1s import bound
-from makespan.flow import Launch
-from makespan.instance import Instance
-from makespan.machine import OPERATIONS, Machine, Operation, UnitClass
-from makespan.sass import Instruction, Kernel, programs
+from makespan.kernels.flow import Launch
+from makespan.kernels.sass import Instruction, Kernel, programs
+from makespan.model.assumptions import conditions
+from makespan.model.instance import Instance
+from makespan.model.machine import OPERATIONS, Machine, Operation, UnitClass
+from makespan.proof.bounds.theorem_1s import bound
 from tests import sass_interpreter
 from tests.ptx_interpreter.values import Array
 from tests.sass.test_executed import BLOCK, REFUSED

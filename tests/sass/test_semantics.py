@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.errors import InputError
-from makespan.flow import UNIFORM, Launch, Spread, Surroundings
-from makespan.flow.arithmetic import looked_up
-from makespan.flow.inference import inferred
-from makespan.flow.loops import nest
-from makespan.flow.spread import special_spreads
-from makespan.sass import Address, Kernel, Parameter, Resources
-from makespan.sass.evaluate import computation
-from makespan.sass.graph import flow
-from makespan.sass.instruction_set import machine_code, place
-from makespan.sass.registers import access, accesses
-from makespan.sass.semantics import SassSemantics
+from makespan.host.errors import InputError
+from makespan.kernels.flow import UNIFORM, Launch, Spread, Surroundings
+from makespan.kernels.flow.arithmetic import looked_up
+from makespan.kernels.flow.inference import inferred
+from makespan.kernels.flow.loops import nest
+from makespan.kernels.flow.spread import special_spreads
+from makespan.kernels.sass import Address, Kernel, Parameter, Resources
+from makespan.kernels.sass.evaluate import computation
+from makespan.kernels.sass.graph import flow
+from makespan.kernels.sass.instruction_set import machine_code, place
+from makespan.kernels.sass.registers import access, accesses
+from makespan.kernels.sass.semantics import SassSemantics
 from tests.sass.test_evaluate import instruction, programs
 
 M = 2**32 - 1

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from makespan import tool
-from makespan.bounds.theorem_1s import bound
 from makespan.cli.source import kernel_question
-from makespan.machine import given_intervals, narrowed
-from makespan.question import launched
+from makespan.host import tool
+from makespan.kernels.question import launched
+from makespan.model.machine import given_intervals, narrowed
+from makespan.proof.bounds.theorem_1s import bound
 
 pytestmark = pytest.mark.skipif(
     None in map(tool.find, ("ptxas", "nvdisasm")), reason="ptxas and nvdisasm are not installed"

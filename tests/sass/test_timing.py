@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan import kernel_file, tool
-from makespan.assumptions import conditions
-from makespan.bounds.theorem_1s import bound
-from makespan.engines import solve
-from makespan.errors import InputError, UnsupportedError
-from makespan.flow import Launch
-from makespan.instance import Instance
-from makespan.machine import OPERATIONS, Machine, Operation, UnitClass, given_latencies
-from makespan.program import BARRIER, Timing
-from makespan.result import Bounds
-from makespan.sass import Address, Instruction, Kernel, Module, program, programs
+from makespan.host import tool
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.kernels import kernel_file
+from makespan.kernels.flow import Launch
+from makespan.kernels.sass import Address, Instruction, Kernel, Module, program, programs
+from makespan.model.assumptions import conditions
+from makespan.model.instance import Instance
+from makespan.model.machine import OPERATIONS, Machine, Operation, UnitClass, given_latencies
+from makespan.model.program import BARRIER, Timing
+from makespan.model.result import Bounds
+from makespan.proof.bounds.theorem_1s import bound
+from makespan.proof.engines import solve
 from tests.oracle import brute_force
 from tests.sass.coded import coded
 

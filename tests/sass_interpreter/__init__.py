@@ -4,8 +4,9 @@
     trace.addresses(0)                            # what warp 0 issued, in order
     c                                             # now holds what the kernel stored
 
-It shares nothing with the front end but the values of `makespan.sass` and the texts of operands: what an instruction
-computes, where lanes go and where they meet are its own reading. What it does not know is an `UnsupportedInstruction`.
+It shares nothing with the front end but the values of `makespan.kernels.sass` and the texts of operands: what an
+instruction computes, where lanes go and where they meet are its own reading. What it does not know is an
+`UnsupportedInstruction`.
 
 Sources: listings of compiled kernels; Mesa, src/nouveau/compiler/nak/ir.rs (carries, LEA, SHF, ISETP.EX, PRMT).
 """

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from makespan.sass import Kernel, Parameter
+from makespan.kernels.sass import Kernel, Parameter
 from tests.ptx_interpreter.values import Array
 from tests.sass_interpreter import control, floats, integers, memory
 from tests.sass_interpreter.handlers import decoded

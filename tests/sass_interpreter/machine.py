@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from makespan.sass import Kernel
+from makespan.kernels.sass import Kernel
 from tests.ptx_interpreter.values import LANES, Array
 from tests.sass_interpreter.faults import KernelFault
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from makespan.sass import Instruction
+from makespan.kernels.sass import Instruction
 from tests.ptx_interpreter.values import LANES, Array
 from tests.sass_interpreter.faults import KernelFault, UnsupportedInstruction
 from tests.sass_interpreter.machine import Warp

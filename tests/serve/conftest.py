@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from makespan.serve import Jobs, Limits, Server
+from makespan.many.serve import Jobs, Limits, Server
 
 JSON = {"Content-Type": "application/json"}
 

@@ -5,7 +5,7 @@ import re
 import time
 
 from makespan.cli.running import NO
-from makespan.instance import Instance
+from makespan.model.instance import Instance
 from makespan.verify import parse, verify
 from tests import browser
 from tests.oracle import brute_force

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.serve import form, jobs
-from makespan.serve.form import Question, RefusedError, question
-from makespan.serve.jobs import BusyError, Jobs, Limits
+from makespan.many.serve import form, jobs
+from makespan.many.serve.form import Question, RefusedError, question
+from makespan.many.serve.jobs import BusyError, Jobs, Limits
 from tests.command import Runner
 from tests.serve.conftest import JSON, Client
 
@@ -141,7 +141,7 @@ def test_what_is_no_http_ends(sent: bytes, client: Client) -> None:
 
 
 def test_who_is_slow_makes_room_for_others_and_ends(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("makespan.serve.server.MOST_CONNECTIONS", 4)
+    monkeypatch.setattr("makespan.many.serve.server.MOST_CONNECTIONS", 4)
     address = ("127.0.0.1", client.server.server_port)
     slow = [socket.create_connection(address, 5) for _ in range(6)]
     for connection in slow:
@@ -152,7 +152,7 @@ def test_who_is_slow_makes_room_for_others_and_ends(client: Client, monkeypatch:
     slow[5].setblocking(False)
     with pytest.raises(BlockingIOError):  # the last of them has its time still
         slow[5].recv(1)
-    monkeypatch.setattr("makespan.serve.server.SECONDS_TO_ASK", -1)
+    monkeypatch.setattr("makespan.many.serve.server.SECONDS_TO_ASK", -1)
     with socket.create_connection(address, 30) as late:
         assert late.recv(1 << 16) == b""
     for connection in slow:
@@ -253,7 +253,7 @@ def test_a_question_that_does_not_end_is_ended(client: Client, monkeypatch: pyte
     endless = tmp_path / "endless"
     endless.write_text("#!/bin/sh\ntrap '' INT\nwhile :; do sleep 60; done\n")
     endless.chmod(0o700)
-    monkeypatch.setattr("makespan.serve.jobs.sys.executable", str(endless))
+    monkeypatch.setattr("makespan.many.serve.jobs.sys.executable", str(endless))
     monkeypatch.setattr(jobs, "SECONDS_BESIDE", 0.2)
     monkeypatch.setattr(jobs, "_SECONDS_TO_END", 0.1)
     _, state = client.answer(kind="string", source="CLLC", warps="2", **{"time-limit": "0.1"})

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from makespan.errors import InvalidScheduleError
-from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
-from makespan.machine import PAPER, Machine
-from makespan.program import Program
-from makespan.simulate import gpu_replay
-from makespan.simulate.choices import Choices
-from makespan.simulate.gpu_run import DISPATCH, run
-from makespan.simulate.policies import POLICIES
+from makespan.host.errors import InvalidScheduleError
+from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.model.machine import PAPER, Machine
+from makespan.model.program import Program
+from makespan.model.simulate import gpu_replay
+from makespan.model.simulate.choices import Choices
+from makespan.model.simulate.gpu_run import DISPATCH, run
+from makespan.model.simulate.policies import POLICIES
 from makespan.verify import gpu_witness
 from makespan.verify.refusal import Refused
 from tests.strategies import gpus, shared_gpus

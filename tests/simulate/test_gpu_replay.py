@@ -9,16 +9,16 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from makespan.errors import InvalidScheduleError, UnsupportedError
-from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
-from makespan.instance import Instance
-from makespan.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.program import Program
-from makespan.simulate import gpu_replay
-from makespan.simulate.courses import conduct
-from makespan.simulate.floor import Floor, walks
-from makespan.simulate.gpu_replay import replay
-from makespan.simulate.replay import Judge, partitions
+from makespan.host.errors import InvalidScheduleError, UnsupportedError
+from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.model.program import Program
+from makespan.model.simulate import gpu_replay
+from makespan.model.simulate.courses import conduct
+from makespan.model.simulate.floor import Floor, walks
+from makespan.model.simulate.gpu_replay import replay
+from makespan.model.simulate.replay import Judge, partitions
 from tests.oracle import obeys_gpu
 from tests.strategies import gpu_runs, gpus, multiprocessor_instances, runs
 

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.errors import InputError, UnsupportedError
-from makespan.gpu import GpuInstance, Grid
-from makespan.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.program import Place, Program, Timing
-from makespan.simulate import POLICIES, Choices, gpu_run
-from makespan.simulate.choices import Draws
-from makespan.simulate.gpu_replay import replay
-from makespan.simulate.gpu_run import DISPATCH, FAIRLY, STARVING, Found, longest, run, shortest
-from makespan.simulate.policies import Policy
-from makespan.simulate.rules import RULES, Ruled
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.model.gpu import GpuInstance, Grid
+from makespan.model.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.model.program import Place, Program, Timing
+from makespan.model.simulate import POLICIES, Choices, gpu_run
+from makespan.model.simulate.choices import Draws
+from makespan.model.simulate.gpu_replay import replay
+from makespan.model.simulate.gpu_run import DISPATCH, FAIRLY, STARVING, Found, longest, run, shortest
+from makespan.model.simulate.policies import Policy
+from makespan.model.simulate.rules import RULES, Ruled
 from tests.oracle import brute_force_gpu, obeys_gpu
 from tests.strategies import gpus, shared_gpus
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.errors import UnsupportedError
-from makespan.gpu import GpuInstance, Grid
-from makespan.instance import Instance
-from makespan.machine import PAPER, Assignment, Latency, Machine, Scheduler, UnitClass
-from makespan.program import Program
-from makespan.result import Bounds
-from makespan.simulate.gpu_semantics import GpuState, finished, starts, steps
+from makespan.host.errors import UnsupportedError
+from makespan.model.gpu import GpuInstance, Grid
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Assignment, Latency, Machine, Scheduler, UnitClass
+from makespan.model.program import Program
+from makespan.model.result import Bounds
+from makespan.model.simulate.gpu_semantics import GpuState, finished, starts, steps
 from tests.oracle import brute_force, brute_force_gpu, standing
 from tests.strategies import barrier_instances, gpus, instances
 

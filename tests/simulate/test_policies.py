@@ -13,21 +13,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.errors import InputError, UnsupportedError
-from makespan.instance import Instance
-from makespan.machine import DELAY, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.program import Place, Program, Timing
-from makespan.schedule import Schedule
-from makespan.simulate import POLICIES, Choices, replay, run, runner
-from makespan.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, Draws, Routes, mixed, routes
-from makespan.simulate.floor import Floor
-from makespan.simulate.policies import Adversarial, Policy, Ranked, Run, arbiters, simulated
-from makespan.simulate.rules import FAIR, RULES, Ruled
-from makespan.simulate.runner import Runner
-from makespan.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
-from makespan.simulate.semantics import Issue, State, finished, moved, ready, released
-from makespan.simulate.statistics import statistics
-from makespan.strings import parse_string
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.model.program import Place, Program, Timing
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import POLICIES, Choices, replay, run, runner
+from makespan.model.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, Draws, Routes, mixed, routes
+from makespan.model.simulate.floor import Floor
+from makespan.model.simulate.policies import Adversarial, Policy, Ranked, Run, arbiters, simulated
+from makespan.model.simulate.rules import FAIR, RULES, Ruled
+from makespan.model.simulate.runner import Runner
+from makespan.model.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
+from makespan.model.simulate.semantics import Issue, State, finished, moved, ready, released
+from makespan.model.simulate.statistics import statistics
+from makespan.model.strings import parse_string
 from tests.oracle import brute_force, obeys
 from tests.strategies import (
     barrier_instances,
@@ -44,10 +44,10 @@ WITHOUT_NUMBA = """
 import sys
 sys.modules["numba"] = None
 from makespan import Instance, Latency, Machine, UnitClass
-from makespan.simulate import POLICIES
-from makespan.simulate.rules import FAIR, RULES, Ruled
-from makespan.simulate.runner import Runner
-from makespan.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
+from makespan.model.simulate import POLICIES
+from makespan.model.simulate.rules import FAIR, RULES, Ruled
+from makespan.model.simulate.runner import Runner
+from makespan.model.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
 machine = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 2, Latency(3, 9))), 2)
 ready = Runner(Instance.of("CCL|LCC", 65, machine, blocks=5))
 print(*(ready.makespan(policy) for policy in POLICIES))
@@ -693,8 +693,8 @@ def _look_at_every_state(instance: Instance, schedule: Schedule) -> dict[str, in
 @pytest.mark.soak
 def test_ten_thousand_instances_enclose_every_policy() -> None:
     """Base and general machine, with and without barriers; the plain search is the truth. MAKESPAN_SEED repeats one."""
-    from makespan.engines import Limits
-    from makespan.engines.search import plain as search
+    from makespan.proof.engines import Limits
+    from makespan.proof.engines.search import plain as search
 
     print(f"MAKESPAN_SEED={SEED}")
     draw = random.Random(SEED)

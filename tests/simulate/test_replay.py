@@ -6,12 +6,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from makespan.errors import BrokenPromiseError, InvalidScheduleError
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, Scheduler, UnitClass
-from makespan.program import Place, Program
-from makespan.schedule import Schedule
-from makespan.simulate import replay
+from makespan.host.errors import BrokenPromiseError, InvalidScheduleError
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, Scheduler, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import replay
 from tests.oracle import obeys
 from tests.strategies import instances, runs
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from makespan.errors import InvalidScheduleError
-from makespan.instance import Instance
-from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.program import Program, Timing
-from makespan.schedule import Schedule
-from makespan.simulate import replay
-from makespan.strings import parse_string
+from makespan.host.errors import InvalidScheduleError
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.model.program import Program, Timing
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import replay
+from makespan.model.strings import parse_string
 from tests.oracle import obeys
 from tests.strategies import multiprocessor_instances, runs
 

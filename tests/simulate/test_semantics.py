@@ -6,12 +6,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from makespan.instance import Instance
-from makespan.machine import Assignment, Latency, Machine, Scheduler, UnitClass
-from makespan.program import Place, Program, Timing
-from makespan.result import Bounds
-from makespan.simulate.semantics import finished, pools, ready, selections, starts, steps
-from makespan.strings import parse_string
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Latency, Machine, Scheduler, UnitClass
+from makespan.model.program import Place, Program, Timing
+from makespan.model.result import Bounds
+from makespan.model.simulate.semantics import finished, pools, ready, selections, starts, steps
+from makespan.model.strings import parse_string
 from tests.oracle import brute_force, brute_force_launch, launch_of, obeys, standing, unnamed
 from tests.strategies import general_barrier_instances, instances, multiprocessor_instances, runs
 

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from functools import cache
 
-from makespan.assumptions import caveat
-from makespan.engines import Limits
-from makespan.instance import Instance
-from makespan.machine import PAPER, Machine
-from makespan.result import Bounds, Upper
-from makespan.study.comparison import Axis, BestCase, Comparison, Found, Quantity, computed, planned
+from makespan.many.study.comparison import Axis, BestCase, Comparison, Found, Quantity, computed, planned
+from makespan.model.assumptions import caveat
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Machine
+from makespan.model.result import Bounds, Upper
+from makespan.proof.engines import Limits
 
 LETTERS = "LLLLCCCCCCCCCLLCCCCCCC"
 """On one port of each class M^L + M^C is 22 cycles a warp; by the theorem the worst case of three or more is less."""

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from makespan.assumptions import caveat
-from makespan.engines import Limits, solve
-from makespan.errors import InputError
-from makespan.instance import Instance
-from makespan.machine import PAPER, Latency, Machine, UnitClass
-from makespan.report.study.comparison import counts
-from makespan.result import Bounds, Result
-from makespan.strings import parse_string
-from makespan.study.comparison import Axis, BestCase, Comparison, Point, Quantity, computed, planned
+from makespan.host.errors import InputError
+from makespan.many.report.comparison import counts
+from makespan.many.study.comparison import Axis, BestCase, Comparison, Point, Quantity, computed, planned
+from makespan.model.assumptions import caveat
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Latency, Machine, UnitClass
+from makespan.model.result import Bounds, Result
+from makespan.model.strings import parse_string
+from makespan.proof.engines import Limits, solve
 from tests.study.comparisons import LETTERS, PORTS, instances
 
 
@@ -91,7 +91,7 @@ def test_a_point_has_no_more_than_its_own_time_and_what_is_left_of_the_whole(mon
         given.append(limits)
         return solve(instance, best_case=best_case)
 
-    monkeypatch.setattr("makespan.study.comparison.solve", solved)
+    monkeypatch.setattr("makespan.many.study.comparison.solve", solved)
     for seconds, whole in ((2.0, Limits(60, 7 << 20)), (60.0, Limits(5, 7 << 20))):
         points = planned(instances("CL", range(1, 2)), None)
         (point,) = computed(points, seconds=seconds, whole=whole, best_case=True)

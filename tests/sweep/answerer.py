@@ -1,4 +1,4 @@
-"""A stand-in for `makespan.cli.answering`: a process that does what the question says, such as to die."""
+"""A stand-in for `makespan.many.commands.answering`: a process that does what the question says, such as to die."""
 
 import json
 import os

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from makespan.sweep.job import Cause, Failure, Found, Job, Outcome
-from makespan.sweep.rows import Row, rows
-from makespan.sweep.store import opened
+from makespan.many.sweep.job import Cause, Failure, Found, Job, Outcome
+from makespan.many.sweep.rows import Row, rows
+from makespan.many.sweep.store import opened
 
 Said = tuple[int, int] | str | None
 """What is known: bounds, why there is no answer, or nothing."""

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from makespan.errors import InputError
-from makespan.sweep.cluster import _Cluster, cluster
-from makespan.sweep.job import Cause, Job, Outcome
-from makespan.sweep.running import sweep
-from makespan.sweep.store import opened
-from makespan.sweep.workshop import shared
+from makespan.host.errors import InputError
+from makespan.many.sweep.cluster import _Cluster, cluster
+from makespan.many.sweep.job import Cause, Job, Outcome
+from makespan.many.sweep.running import sweep
+from makespan.many.sweep.store import opened
+from makespan.many.sweep.workshop import shared
 
 ANSWERER = "tests.sweep.answerer"
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from makespan.errors import InputError
-from makespan.result import Bounds
-from makespan.sweep.rows import Row, chosen, columns, rows
-from makespan.sweep.series import Curve, Times, curves, heat_map, times
-from makespan.sweep.store import opened
+from makespan.host.errors import InputError
+from makespan.many.sweep.rows import Row, chosen, columns, rows
+from makespan.many.sweep.series import Curve, Times, curves, heat_map, times
+from makespan.many.sweep.store import opened
+from makespan.model.result import Bounds
 from tests.sweep.tables import Said, document, table
 
 SAID: list[tuple[dict[str, Any], Said]] = [

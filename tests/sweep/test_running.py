@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.errors import InputError
-from makespan.sweep.job import Cause, Failure, Found, Job, Outcome
-from makespan.sweep.running import Tally, local, sweep
-from makespan.sweep.store import Store, opened
-from makespan.sweep.workshop import Workshop
+from makespan.host.errors import InputError
+from makespan.many.sweep.job import Cause, Failure, Found, Job, Outcome
+from makespan.many.sweep.running import Tally, local, sweep
+from makespan.many.sweep.store import Store, opened
+from makespan.many.sweep.workshop import Workshop
 
 ANSWERER = "tests.sweep.answerer"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.errors import InputError
-from makespan.sweep import spec
+from makespan.host.errors import InputError
+from makespan.many.sweep import spec
 
 
 def read(folder: Path, text: str) -> tuple[dict[str, Any], ...]:

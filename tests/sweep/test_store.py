@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from makespan.errors import InputError
-from makespan.sweep.job import Cause, Failure, Found, Job, Outcome
-from makespan.sweep.store import Store, opened
+from makespan.host.errors import InputError
+from makespan.many.sweep.job import Cause, Failure, Found, Job, Outcome
+from makespan.many.sweep.store import Store, opened
 
 
 def answer(key: str, lower: int, upper: int, **question: Any) -> Outcome:
@@ -80,8 +80,8 @@ def test_a_bound_that_no_table_holds_is_a_failure(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from makespan.sweep.job import Found, Job, Outcome
-from makespan.sweep.store import opened
+from makespan.many.sweep.job import Found, Job, Outcome
+from makespan.many.sweep.store import opened
 with opened(Path(sys.argv[1]), create=True) as store:
     for at in range(16):
         key = f"{sys.argv[2]}{at}" if at % 2 else f"both{at}"
@@ -137,7 +137,7 @@ def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -
 def test_a_table_that_another_program_holds_is_not_called_a_wrong_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("makespan.sweep.store.SECONDS_FOR_OTHERS", 0.0)
+    monkeypatch.setattr("makespan.many.sweep.store.SECONDS_FOR_OTHERS", 0.0)
     with closing(sqlite3.connect(tmp_path / "a.sqlite")) as other:
         other.execute("BEGIN EXCLUSIVE")
         with (

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.certificate import Node
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Program
-from makespan.simulate.semantics import State, finished, issues, moved, outcomes, starts
+from makespan.model.certificate import Node
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.model.simulate.semantics import State, finished, issues, moved, outcomes, starts
 from makespan.verify import potential
 from makespan.verify.potential import _Check
 from makespan.verify.refusal import Work

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from makespan.bounds import theorem_l
-from makespan.engines import solve
-from makespan.engines.limits import Limits
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Place, Program
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.result import Bounds, Result, Upper
+from makespan.proof.bounds import theorem_l
+from makespan.proof.engines import solve
+from makespan.proof.engines.limits import Limits
 from makespan.report.result.bundle import bundle
-from makespan.result import Bounds, Result, Upper
 from makespan.verify import Outcome, alignment, verify
 from makespan.verify.refusal import Effort
 from tests.oracle import brute_force

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from benchmarks.closed_form import KINDS, Kind, instance
-from makespan.bounds import least_possible, pessimistic
-from makespan.instance import Instance
-from makespan.machine import Machine, UnitClass
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, UnitClass
+from makespan.proof.bounds import least_possible, pessimistic
 from makespan.verify import bounds, quickest
 from tests.oracle import brute_force
 

@@ -10,16 +10,16 @@ from itertools import product
 import pytest
 
 from benchmarks import closed_form, multiprocessors
-from makespan.bounds import issue_slots, pessimistic, phases, theorem_1s
-from makespan.bounds.best_case import least_possible
-from makespan.bounds.gates import Ports
-from makespan.bounds.pessimistic import Rivals
-from makespan.bounds.pessimistic import waiting as theirs_of
-from makespan.bounds.theorem_1s import one_after_another, paths_of, scale_of, ways_to_price
-from makespan.instance import Instance
-from makespan.machine import DELAY, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.program import BARRIER, Place, Program, Timing
-from makespan.strings import parse_string
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.strings import parse_string
+from makespan.proof.bounds import issue_slots, pessimistic, phases, theorem_1s
+from makespan.proof.bounds.best_case import least_possible
+from makespan.proof.bounds.gates import Ports
+from makespan.proof.bounds.pessimistic import Rivals
+from makespan.proof.bounds.pessimistic import waiting as theirs_of
+from makespan.proof.bounds.theorem_1s import one_after_another, paths_of, scale_of, ways_to_price
 from makespan.verify import bounds, interference, quickest, waiting
 from makespan.verify import issue_slots as slots
 from makespan.verify import phases as checked
@@ -255,7 +255,7 @@ def test_a_port_that_is_held_over_a_barrier_makes_the_next_phase_later() -> None
 
 def test_phases_that_are_too_many_to_tell_apart_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checked, "MOST_VISITS", 0)
-    monkeypatch.setattr(import_module("makespan.bounds.phases"), "MOST_PLACES", 0)
+    monkeypatch.setattr(import_module("makespan.proof.bounds.phases"), "MOST_PLACES", 0)
     draw = random.Random(12)
     for _ in range(50):
         one = several(draw, WITH_BARRIERS, closed_form.machine(draw, WITH_BARRIERS))

@@ -5,12 +5,12 @@ from collections import Counter
 from dataclasses import replace
 
 from benchmarks.multiprocessors import machine, program
-from makespan.bounds.crossing import awaited_within, named
-from makespan.bounds.phases import phases as engine_phases
-from makespan.feature import MULTIPROCESSOR
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, Resource, UnitClass, Use
-from makespan.program import BARRIER, Place, Program
+from makespan.model.feature import MULTIPROCESSOR
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, Resource, UnitClass, Use
+from makespan.model.program import BARRIER, Place, Program
+from makespan.proof.bounds.crossing import awaited_within, named
+from makespan.proof.bounds.phases import phases as engine_phases
 from makespan.verify import crossing, phases
 from makespan.verify.refusal import Work
 

@@ -7,12 +7,12 @@ from math import factorial, prod
 
 import pytest
 
-from makespan.engines import Limits
-from makespan.engines.search import whole
-from makespan.errors import InputError
-from makespan.instance import Instance
-from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.program import BARRIER, Place, Program, Timing
+from makespan.host.errors import InputError
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.proof.engines import Limits
+from makespan.proof.engines.search import whole
 from makespan.verify import interference, multiprocessor, partitions, quickest
 from makespan.verify.refusal import TooMuchWork, Work
 

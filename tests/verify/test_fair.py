@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.multiprocessors import program
-from makespan.bounds import theorem_f
-from makespan.engines import Limits, solve
-from makespan.errors import InvalidScheduleError
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, Scheduler, UnitClass
-from makespan.program import Place, Program
+from makespan.host.errors import InvalidScheduleError
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, Scheduler, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.result import Bounds, Result, Upper
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import replay
+from makespan.proof.bounds import theorem_f
+from makespan.proof.engines import Limits, solve
 from makespan.report.result.bundle import bundle
-from makespan.result import Bounds, Result, Upper
-from makespan.schedule import Schedule
-from makespan.simulate import replay
 from makespan.verify import Outcome, floor, verify, witness
 from makespan.verify.fair import theorem_f as checked_theorem_f
 from makespan.verify.refusal import Refused

@@ -8,16 +8,16 @@ from itertools import combinations, permutations
 from typing import Any, cast
 
 from benchmarks.multiprocessors import machine, program
-from makespan.errors import InvalidScheduleError, MakespanError
-from makespan.instance import Instance
-from makespan.machine import Machine, Scheduler, UnitClass
-from makespan.schedule import Schedule
-from makespan.simulate import POLICIES, Choices, run
-from makespan.simulate import replay as engine_replay
-from makespan.simulate.courses import conduct
-from makespan.simulate.floor import Floor as EngineFloor
-from makespan.simulate.floor import walks
-from makespan.simulate.replay import Judge
+from makespan.host.errors import InvalidScheduleError, MakespanError
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, Scheduler, UnitClass
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import POLICIES, Choices, run
+from makespan.model.simulate import replay as engine_replay
+from makespan.model.simulate.courses import conduct
+from makespan.model.simulate.floor import Floor as EngineFloor
+from makespan.model.simulate.floor import walks
+from makespan.model.simulate.replay import Judge
 from makespan.verify import Refused
 from makespan.verify.floor import Floor
 from makespan.verify.witness import replay, scripts

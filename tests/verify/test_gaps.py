@@ -4,12 +4,12 @@ import random
 from dataclasses import replace
 
 from benchmarks.multiprocessors import machine, program
-from makespan.bounds import alone, gaps
-from makespan.bounds.gates import Ports
-from makespan.bounds.phases import segments_of
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.program import Program
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.program import Program
+from makespan.proof.bounds import alone, gaps
+from makespan.proof.bounds.gates import Ports
+from makespan.proof.bounds.phases import segments_of
 from makespan.verify import gaps as checked
 from makespan.verify.refusal import Work
 from tests.oracle import brute_force

@@ -12,21 +12,21 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.assumptions import Assumption, dram_rate
-from makespan.bounds.theorem_g import theorem_g
-from makespan.certificate import Weights
-from makespan.engines import solve
-from makespan.gpu import Begin, Course, GpuInstance, GpuResult, GpuSchedule, History, Stretch
-from makespan.machine import Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.program import Program
+from makespan.model.assumptions import Assumption, dram_rate
+from makespan.model.certificate import Weights
+from makespan.model.gpu import Begin, Course, GpuInstance, GpuResult, GpuSchedule, History, Stretch
+from makespan.model.machine import Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.model.program import Program
+from makespan.model.result import Bounds
+from makespan.model.simulate import gpu_replay
+from makespan.model.simulate.choices import Choices
+from makespan.model.simulate.gpu_run import DISPATCH, run
+from makespan.model.simulate.policies import POLICIES
+from makespan.model.strings import parse_string
+from makespan.proof.bounds.theorem_g import theorem_g
+from makespan.proof.engines import solve
 from makespan.report.gpu.bundle import bundle, of_gpu
 from makespan.report.result.bundle import canonical
-from makespan.result import Bounds
-from makespan.simulate import gpu_replay
-from makespan.simulate.choices import Choices
-from makespan.simulate.gpu_run import DISPATCH, run
-from makespan.simulate.policies import POLICIES
-from makespan.strings import parse_string
 from makespan.verify import Outcome, Verdict, digest, gpu_reading, pairs, verify
 from makespan.verify import theorem_g as theorem_g_again
 from makespan.verify.gpu_witness import replay

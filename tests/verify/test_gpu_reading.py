@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from makespan.gpu import GpuInstance, Grid
-from makespan.gpu.instance import MAX_BLOCKS
-from makespan.instance import MAX_CYCLES, MAX_WARPS
-from makespan.machine import Latency, Machine, Resource, UnitClass, Use
-from makespan.program import Place, Program
+from makespan.model.gpu import GpuInstance, Grid
+from makespan.model.gpu.instance import MAX_BLOCKS
+from makespan.model.instance import MAX_CYCLES, MAX_WARPS
+from makespan.model.machine import Latency, Machine, Resource, UnitClass, Use
+from makespan.model.program import Place, Program
+from makespan.model.simulate.choices import Choices
+from makespan.model.simulate.gpu_run import run
 from makespan.report.gpu.bundle import _schedule as written
 from makespan.report.gpu.bundle import bundle, of_gpu
-from makespan.simulate.choices import Choices
-from makespan.simulate.gpu_run import run
 from makespan.verify import Outcome, Refused, digest, gpu_reading, instances, reading, shapes, verify
 from tests.verify.test_gpu import of, of_one_wave, of_theorem_g
 

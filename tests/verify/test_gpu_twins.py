@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from makespan.errors import InputError, InvalidScheduleError, UnsupportedError
-from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
-from makespan.machine import Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.program import Place, Program
+from makespan.host.errors import InputError, InvalidScheduleError, UnsupportedError
+from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.model.machine import Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.model.program import Place, Program
+from makespan.model.simulate import gpu_replay
+from makespan.model.simulate.choices import Choices
+from makespan.model.simulate.gpu_run import DISPATCH, run
+from makespan.model.strings import parse_string
 from makespan.report.gpu.bundle import _schedule as written
 from makespan.report.gpu.bundle import of_gpu
-from makespan.simulate import gpu_replay
-from makespan.simulate.choices import Choices
-from makespan.simulate.gpu_run import DISPATCH, run
-from makespan.strings import parse_string
 from makespan.verify import gpu_reading, gpu_witness
 from makespan.verify.gpu_witness import replay
 from makespan.verify.refusal import Refused

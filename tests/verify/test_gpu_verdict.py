@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from makespan.errors import BrokenPromiseError
-from makespan.gpu import GpuResult
+from makespan.host.errors import BrokenPromiseError
+from makespan.model.gpu import GpuResult
+from makespan.model.result import Bounds
+from makespan.model.simulate.gpu_run import run
 from makespan.report.gpu.bundle import bundle
-from makespan.result import Bounds
-from makespan.simulate.gpu_run import run
 from makespan.verify import Outcome, Verdict, digest, theorem_g, verify
 from makespan.verify.outcome import UNCHECKED_OF_GPU
 from makespan.verify.quickest import floor_of_gpu

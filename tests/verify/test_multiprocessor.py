@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import gpu_best_case, pessimistic, theorem_1s
-from makespan.bounds.best_case import least_possible
-from makespan.bounds.theorem_e import theorem_e
-from makespan.engines import solve
-from makespan.feature import MULTIPROCESSOR
-from makespan.gpu import GpuInstance, Grid
-from makespan.instance import Instance
-from makespan.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.program import Place, Program, Timing
+from makespan.model.feature import MULTIPROCESSOR
+from makespan.model.gpu import GpuInstance, Grid
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.model.program import Place, Program, Timing
+from makespan.model.result import Bounds, Result, Upper
+from makespan.model.schedule import Schedule
+from makespan.model.strings import parse_string
+from makespan.proof.bounds import gpu_best_case, pessimistic, theorem_1s
+from makespan.proof.bounds.best_case import least_possible
+from makespan.proof.bounds.theorem_e import theorem_e
+from makespan.proof.engines import solve
 from makespan.report.result.bundle import bundle
-from makespan.result import Bounds, Result, Upper
-from makespan.schedule import Schedule
-from makespan.strings import parse_string
 from makespan.verify import (
     Outcome,
     Refused,

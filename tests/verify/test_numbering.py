@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from makespan.bounds import best_case
-from makespan.engines import Limits, solve
-from makespan.engines.gpu import solve_gpu
-from makespan.gpu import GpuInstance
-from makespan.instance import Instance
-from makespan.machine import Assignment, Machine, UnitClass
-from makespan.program import Program
+from makespan.model.gpu import GpuInstance
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.model.result import Bounds
+from makespan.proof.bounds import best_case
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.gpu import solve_gpu
 from makespan.report.gpu.bundle import bundle as gpu_bundle
 from makespan.report.result.bundle import bundle
-from makespan.result import Bounds
 from makespan.verify import Outcome, gpu_reading, instances, numbering, quickest, reading, verify
 from tests.engines.test_numbering import instance_of, launch
 from tests.forgery import Document, forged, set_bounds

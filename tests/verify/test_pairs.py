@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from benchmarks import closed_form
-from makespan.bounds import theorem_e
-from makespan.certificate import Weights
-from makespan.engines import solve
-from makespan.engines.limits import Limits
-from makespan.engines.search import plain
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
+from makespan.model.certificate import Weights
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.result import Bounds, Result, Upper
+from makespan.proof.bounds import theorem_e
+from makespan.proof.engines import solve
+from makespan.proof.engines.limits import Limits
+from makespan.proof.engines.search import plain
 from makespan.report.result.bundle import bundle
-from makespan.result import Bounds, Result, Upper
 from makespan.verify import Outcome, digest, pairs, verify
 from tests.forgery import Document, forged
 from tests.oracle import brute_force

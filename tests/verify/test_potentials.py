@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.certificate import Certificate, Kind, Node, Potential, Table
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Program
+from makespan.model.certificate import Certificate, Kind, Node, Potential, Table
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Program
 from makespan.verify import Refused, potential
 from makespan.verify.potential import Beginning, Cycle, Passing, _Check
 from makespan.verify.refusal import Effort, TooMuchWork, Work

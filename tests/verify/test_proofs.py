@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from makespan.certificate import Certificate, Node, Potential, Table, Weights
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Program
-from makespan.result import UpperBound
+from makespan.model.certificate import Certificate, Node, Potential, Table, Weights
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.model.result import UpperBound
 from makespan.verify import Refused, partitions, phases, proofs
 from makespan.verify.refusal import TooMuchWork, Work
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from makespan.instance import Instance
-from makespan.machine import Assignment, Machine, UnitClass
-from makespan.result import Upper, UpperBound
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Machine, UnitClass
+from makespan.model.result import Upper, UpperBound
 from makespan.verify import Refused, bounds, partitions, phases, states
 from makespan.verify.proving import Prover
 from makespan.verify.refusal import Effort

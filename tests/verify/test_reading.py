@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from makespan.engines import solve
-from makespan.errors import InputError, InvalidScheduleError
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, Scheduler, UnitClass
-from makespan.program import Program
+from makespan.host.errors import InputError, InvalidScheduleError
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, Scheduler, UnitClass
+from makespan.model.program import Program
+from makespan.model.simulate import replay, run
+from makespan.model.simulate.choices import Choices
+from makespan.proof.engines import solve
 from makespan.report.result.bundle import _witness as written
 from makespan.report.result.bundle import bundle, of_instance
-from makespan.simulate import replay, run
-from makespan.simulate.choices import Choices
 from makespan.verify import Refused, digest, instances, reading, shapes
 from makespan.verify.verdict import execute
 from tests.forgery import damaged

@@ -9,11 +9,11 @@ from itertools import count
 import pytest
 
 from benchmarks import closed_form
-from makespan.engines import Limits
-from makespan.engines.search import plain
-from makespan.instance import Instance
-from makespan.machine import PAPER, Machine, UnitClass
-from makespan.program import BARRIER, Place, Program
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Machine, UnitClass
+from makespan.model.program import BARRIER, Place, Program
+from makespan.proof.engines import Limits
+from makespan.proof.engines.search import plain
 from makespan.verify import states
 from makespan.verify.delays import expanded
 from makespan.verify.refusal import TooMuchWork, Work

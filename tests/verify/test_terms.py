@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from makespan.certificate import Potential, Table
-from makespan.instance import Instance
-from makespan.machine import DELAY, Machine, UnitClass
-from makespan.program import Place, Program
+from makespan.model.certificate import Potential, Table
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY, Machine, UnitClass
+from makespan.model.program import Place, Program
 from makespan.verify import terms
 from makespan.verify.refusal import Work
 

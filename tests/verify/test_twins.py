@@ -12,16 +12,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import theorem_1s, theorem_g
-from makespan.bounds.best_case import least_possible
-from makespan.bounds.gpu_best_case import least_possible as least_possible_of_gpu
-from makespan.bounds.partitions import partitions
-from makespan.bounds.phases import phases
-from makespan.feature import MULTIPROCESSOR
-from makespan.gpu import GpuInstance, Grid
-from makespan.instance import Instance
-from makespan.machine import PAPER, Assignment, Latency, Machine, UnitClass
-from makespan.program import Program
+from makespan.model.feature import MULTIPROCESSOR
+from makespan.model.gpu import GpuInstance, Grid
+from makespan.model.instance import Instance
+from makespan.model.machine import PAPER, Assignment, Latency, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.proof.bounds import theorem_1s, theorem_g
+from makespan.proof.bounds.best_case import least_possible
+from makespan.proof.bounds.gpu_best_case import least_possible as least_possible_of_gpu
+from makespan.proof.bounds.partitions import partitions
+from makespan.proof.bounds.phases import phases
 from makespan.verify import interference, quickest
 from makespan.verify import partitions as checked_partitions
 from makespan.verify import phases as checked_phases

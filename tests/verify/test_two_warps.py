@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import assume, given, settings
 
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Place, Program
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Place, Program
 from makespan.verify import states, two_warps
 from tests.strategies import general_instances
 

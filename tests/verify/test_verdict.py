@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from makespan.bounds import pessimistic
-from makespan.engines import solve
-from makespan.errors import BrokenPromiseError
-from makespan.instance import Instance
-from makespan.machine import Assignment, Machine, Scheduler
-from makespan.program import Program
+from makespan.host.errors import BrokenPromiseError
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Machine, Scheduler
+from makespan.model.program import Program
+from makespan.model.result import Bounds, Result, Upper
+from makespan.model.simulate.gpu_run import run
+from makespan.proof.bounds import pessimistic
+from makespan.proof.engines import solve
 from makespan.report.gpu.bundle import _schedule as written
 from makespan.report.gpu.bundle import of_gpu
 from makespan.report.result.bundle import bundle
-from makespan.result import Bounds, Result, Upper
-from makespan.simulate.gpu_run import run
 from makespan.verify import Outcome, Refused, Verdict, bounds, digest, outcome, partitions, quickest, verdict, verify
 from makespan.verify.refusal import Effort, TooMuchWork, Work
 from tests.oracle import brute_force

@@ -12,20 +12,20 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.bounds import delays as engine_delays
-from makespan.bounds import least_possible, pessimistic
-from makespan.bounds import phases as engine_phases
-from makespan.engines import Limits
-from makespan.engines.certificate import improve
-from makespan.engines.search import plain as search
-from makespan.errors import InvalidScheduleError
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Program
+from makespan.host.errors import InvalidScheduleError
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.model.result import Bounds, Result, Upper
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import replay as engine_replay
+from makespan.proof.bounds import delays as engine_delays
+from makespan.proof.bounds import least_possible, pessimistic
+from makespan.proof.bounds import phases as engine_phases
+from makespan.proof.engines import Limits
+from makespan.proof.engines.certificate import improve
+from makespan.proof.engines.search import plain as search
 from makespan.report.result.bundle import bundle
-from makespan.result import Bounds, Result, Upper
-from makespan.schedule import Schedule
-from makespan.simulate import replay as engine_replay
 from makespan.verify import (
     Outcome,
     Refused,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from makespan.engines import solve
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Program
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.proof.engines import solve
 from makespan.report.result.bundle import bundle
 from makespan.verify import Refused, bounds, parse, reading, two_warps
 from makespan.verify.phases import questions

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from benchmarks import closed_form
-from makespan.bounds.pairing import Pairing
-from makespan.bounds.pessimistic import Chain, Rivals, rivals_by_group, waiting
-from makespan.bounds.thresholds import _is_divided, _Proof, _Question
-from makespan.certificate import Weights
-from makespan.errors import InputError
-from makespan.instance import Instance
-from makespan.machine import DELAY, Latency, Machine, UnitClass
-from makespan.program import BARRIER, Place, Program, Timing
+from makespan.host.errors import InputError
+from makespan.model.certificate import Weights
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY, Latency, Machine, UnitClass
+from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.proof.bounds.pairing import Pairing
+from makespan.proof.bounds.pessimistic import Chain, Rivals, rivals_by_group, waiting
+from makespan.proof.bounds.thresholds import _is_divided, _Proof, _Question
 from makespan.verify import pairs
 from makespan.verify.refusal import Effort, Refused, Work
 from tests.bounds import test_thresholds as thresholds

@@ -7,10 +7,11 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from makespan.gpu import Course, GpuInstance, GpuResult, GpuSchedule, Grid, History, Stretch
-from makespan.instance import Instance
-from makespan.machine import Assignment
-from makespan.program import merged
+from makespan.model.gpu import Course, GpuInstance, GpuResult, GpuSchedule, Grid, History, Stretch
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment
+from makespan.model.program import merged
+from makespan.model.result import Result
 from makespan.report.provenance import versions
 from makespan.report.result.bundle import (
     canonical,
@@ -22,7 +23,6 @@ from makespan.report.result.bundle import (
     weights_of,
     write_json,
 )
-from makespan.result import Result
 
 SCHEMA = "makespan.gpu-bundle/2"
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from makespan import assumptions
-from makespan.assumptions import Assumption
-from makespan.result import Bounds
-from makespan.schedulability.units import down, shown_frequency, up
+from makespan.model import assumptions
+from makespan.model.assumptions import Assumption
+from makespan.model.result import Bounds
+from makespan.model.units import down, shown_frequency, up
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from fractions import Fraction
 from typing import Any
 
-from makespan.gpu import GpuInstance, GpuResult, Grid, LastDispatch
-from makespan.program import merged
+from makespan.model.gpu import GpuInstance, GpuResult, Grid, LastDispatch
+from makespan.model.program import merged
+from makespan.model.result import Bounds
 from makespan.report.gpu.clock import Clock
 from makespan.report.provenance import versions
 from makespan.report.result.document import of_machine, of_order
-from makespan.result import Bounds
 
 SCHEMA = "makespan.gpu-result/2"
 

@@ -11,9 +11,11 @@ from itertools import permutations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from makespan.errors import InputError, UnsupportedError
-from makespan.gpu import GpuInstance, GpuResult, GpuSchedule, History
-from makespan.output_file import write_whole
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.host.output_file import write_whole
+from makespan.model.gpu import GpuInstance, GpuResult, GpuSchedule, History
+from makespan.model.result import Status
+from makespan.model.wording import counted
 from makespan.report.gpu.axis import Axis
 from makespan.report.gpu.stays import begun, last_dispatch, most_in_a_slot, slots, stays
 from makespan.report.gpu.text import pictured
@@ -33,8 +35,6 @@ from makespan.report.pictures import (
 )
 from makespan.report.schedule.looks import IDLE
 from makespan.report.schedule.panels import Window
-from makespan.result import Status
-from makespan.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from makespan.errors import UnsupportedError
-from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, History
-from makespan.machine import Machine
-from makespan.program import BARRIER, Program
+from makespan.host.errors import UnsupportedError
+from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, History
+from makespan.model.machine import Machine
+from makespan.model.program import BARRIER, Program
+from makespan.model.simulate.floor import latencies
 from makespan.report.schedule.panels import Window
-from makespan.simulate.floor import latencies
 
 
 class Stay(NamedTuple):

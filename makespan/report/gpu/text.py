@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
-from makespan.gpu import GpuInstance, GpuResult, LastDispatch
-from makespan.machine import Assignment
+from makespan.model.gpu import GpuInstance, GpuResult, LastDispatch
+from makespan.model.machine import Assignment
+from makespan.model.result import Status
+from makespan.model.wording import counted, cycles
 from makespan.report.gpu.clock import Clock
 from makespan.report.lines import WIDTH, assumptions, numbers, wrapped
 from makespan.report.result.text import interval
-from makespan.result import Status
-from makespan.wording import counted, cycles
 
 _COUNTINGS = {
     "all": "whatever an SM executes counts as a wait of each of its blocks",

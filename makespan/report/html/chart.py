@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from makespan.instance import Instance
-from makespan.program import BARRIER
+from makespan.model.instance import Instance
+from makespan.model.program import BARRIER
+from makespan.model.schedule import Schedule
 from makespan.report.html.columns import column, differences
 from makespan.report.html.visible import visible
 from makespan.report.schedule.activity import Bar, Gap, Hold, Wait, Why, lanes, partitions
 from makespan.report.schedule.looks import IDLE, Look
-from makespan.schedule import Schedule
 
 MOST_STRETCHES = 1_500_000
 """More make a page that no browser opens with pleasure."""

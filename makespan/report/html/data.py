@@ -5,13 +5,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from makespan import assumptions
-from makespan.feature import MULTIPROCESSOR
-from makespan.gpu import GpuResult
-from makespan.instance import Instance
-from makespan.machine import Machine, MachineFile
+from makespan.model import assumptions
+from makespan.model.deadline import Deadline
+from makespan.model.feature import MULTIPROCESSOR
+from makespan.model.gpu import GpuResult
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, MachineFile
+from makespan.model.result import Result
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import Choices
+from makespan.model.wording import pessimistic_name, pessimistic_words
+from makespan.proof.policy_gap import PolicyGap, Row
+from makespan.report import simulation
 from makespan.report.html.chart import Rows, Traced, chart, occupancy, per_warp, stretches
 from makespan.report.html.visible import visible
+from makespan.report.policy_gap import summary
 from makespan.report.result import text
 from makespan.report.result.document import deadline_document, document
 from makespan.report.schedule.activity import Wait, bars, full, gaps, holds, split, waits
@@ -21,19 +29,11 @@ from makespan.report.schedule.costs import Cost
 from makespan.report.schedule.explanation import explain, explanation_document
 from makespan.report.schedule.explanation import words as sentence
 from makespan.report.schedule.timeline import timeline
-from makespan.report.study import simulation
-from makespan.report.study.policy_gap import summary
-from makespan.result import Result
-from makespan.schedulability.gate import Deadline
-from makespan.schedule import Schedule
-from makespan.simulate import Choices
-from makespan.study.policy_gap import PolicyGap, Row
 from makespan.verify import digest
-from makespan.wording import pessimistic_name, pessimistic_words
 
 if TYPE_CHECKING:
-    from makespan import ptx, sass
-    from makespan.flow import LoopInfo
+    from makespan.kernels import ptx, sass
+    from makespan.kernels.flow import LoopInfo
     from makespan.verify import Verdict
 
 SCHEMA = "makespan.page/1"

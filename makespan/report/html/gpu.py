@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from makespan.feature import MULTIPROCESSOR
-from makespan.gpu import GpuResult
+from makespan.model.feature import MULTIPROCESSOR
+from makespan.model.gpu import GpuResult
 from makespan.report.gpu.clock import Clock
 from makespan.report.gpu.document import document
 from makespan.report.gpu.picture import NARROW, WIDTH, chart, in_words, rendered_gpu

@@ -8,12 +8,12 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from makespan.model.wording import promised
 from makespan.report.html import marks
-from makespan.wording import promised
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -23,7 +23,7 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
 
 def render(data: Mapping[str, Any]) -> str:
     """The HTML of page data, see `data.page_data`; equal data give equal text."""
-    return _rendered(
+    return rendered(
         "page.html.j2",
         data,
         ladder=[marks.ladder(data["ladder"], layout) for layout in marks.LAYOUTS],
@@ -34,19 +34,22 @@ def render(data: Mapping[str, Any]) -> str:
 
 def render_gpu(data: Mapping[str, Any], pictures: Sequence[bytes]) -> str:
     """The HTML of the data of a whole GPU, see `gpu.page_data`, with its picture for wide and narrow pages as PNG."""
-    return _rendered("gpu.html.j2", data, pictures=[b64encode(picture).decode() for picture in pictures])
+    return rendered("gpu.html.j2", data, pictures=[b64encode(picture).decode() for picture in pictures])
 
 
-def render_deadlines(data: Mapping[str, Any], pictures: Mapping[str, Sequence[Any]]) -> str:
-    """The HTML of the data of a task set, see `deadlines.deadlines_page_data`, with drawings of schedules by task."""
-    return _rendered("deadlines.html.j2", data, pictures=pictures)
+def rendered(template: str, data: Mapping[str, Any], package: str = __package__, **drawn: Any) -> str:
+    """Return the HTML of page data in a template.
 
-
-def _rendered(template: str, data: Mapping[str, Any], **drawn: Any) -> str:
+    Args:
+        template: the name of its file.
+        data: what the page shows; its script reads the same data as JSON.
+        package: the package whose folder holds the template; the files that it includes may lie there or here.
+        drawn: pictures and the like, for the template alone.
+    """
     from markupsafe import Markup
 
     style, script = part("page.css"), part("page.js")
-    return _template(template).render(
+    return _template(template, package).render(
         page=data,
         policy=policy(style, script),
         style=Markup(style),  # noqa: S704 - files of this package
@@ -57,11 +60,15 @@ def _rendered(template: str, data: Mapping[str, Any], **drawn: Any) -> str:
 
 
 @cache
-def _template(name: str) -> "Template":
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
+def _template(name: str, package: str) -> "Template":
+    from jinja2 import ChoiceLoader, Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
-        loader=FunctionLoader(part), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=ChoiceLoader([FunctionLoader(partial(_in_folder, folder)) for folder in (package, __package__)]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters |= {"interval": interval, "percent": percent, "share": share, "promised": promised}
     return environment.get_template(name)
@@ -110,6 +117,11 @@ def _hash(text: str) -> str:
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
+def _in_folder(package: str, name: str) -> str | None:
+    file = resources.files(package).joinpath(name)
+    return file.read_text("utf-8") if file.is_file() else None
+
+
 def part(name: str) -> str:
-    """A file of the pages, such as `page.css`."""
+    """Return the text of a file of the pages, such as `page.css`."""
     return resources.files(__package__).joinpath(name).read_text("utf-8")

@@ -11,15 +11,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from makespan.certificate import Certificate, Potential, Weights
-from makespan.errors import InputError
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.output_file import check_writable, write_whole
-from makespan.program import Program
+from makespan.host.errors import InputError
+from makespan.host.output_file import check_writable, write_whole
+from makespan.model.certificate import Certificate, Potential, Weights
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.program import Program
+from makespan.model.result import Result, UpperBound
+from makespan.model.schedule import Schedule
 from makespan.report.result.document import claim, of_machine, of_order
-from makespan.result import Result, UpperBound
-from makespan.schedule import Schedule
 
 SCHEMA = "makespan.bundle/3"
 LEAST_PROGRESSION = 4

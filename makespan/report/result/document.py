@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from makespan.bounds import any_units
-from makespan.feature import MULTIPROCESSOR
-from makespan.instance import Instance
-from makespan.machine import Machine, Scheduler
+from makespan.model.deadline import Deadline
+from makespan.model.feature import MULTIPROCESSOR
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, Scheduler
+from makespan.model.result import Bounds, Result
+from makespan.proof.bounds import any_units
 from makespan.report.provenance import versions
-from makespan.result import Bounds, Result
-from makespan.schedulability.gate import Deadline
 
 SCHEMA = "makespan.result/2"
 

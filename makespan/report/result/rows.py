@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from makespan.model.result import Bounds, Status
+from makespan.model.wording import scope
 from makespan.report.result.text import interval
-from makespan.result import Bounds, Status
-from makespan.wording import scope
 
 
 def excess(worst: Bounds, pessimistic: int) -> str:

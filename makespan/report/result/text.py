@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
+from makespan.model.deadline import Deadline, Outcome
+from makespan.model.result import Anomaly, Bounds, Result, Status, outlasted
+from makespan.model.wording import PAPERS_NAME, cycles, pessimistic_name, pessimistic_words, scope
 from makespan.report.lines import WIDTH, assumptions, numbers, wrapped
 from makespan.report.result.document import bound_of_any_units
 from makespan.report.schedule.explanation import explain, words
-from makespan.result import Anomaly, Bounds, Result, Status, outlasted
-from makespan.schedulability.gate import Deadline, Outcome
-from makespan.wording import PAPERS_NAME, cycles, pessimistic_name, pessimistic_words, scope
 
 
 def verdict(result: Result) -> str:

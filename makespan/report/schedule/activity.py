@@ -8,10 +8,10 @@ from itertools import count, groupby, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-from makespan.instance import Instance
-from makespan.machine import Machine, UnitClass
-from makespan.program import BARRIER, Program
-from makespan.schedule import Schedule
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, UnitClass
+from makespan.model.program import BARRIER, Program
+from makespan.model.schedule import Schedule
 
 
 class Why(StrEnum):

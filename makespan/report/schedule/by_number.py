@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from makespan.instance import Instance
-from makespan.program import Program
-from makespan.schedule import Schedule
+from makespan.model.instance import Instance
+from makespan.model.program import Program
+from makespan.model.schedule import Schedule
 
 _T = TypeVar("_T")
 
@@ -32,7 +32,7 @@ class _ByNumber(Instance):
 def by_number(instance: Instance, schedule: Schedule) -> tuple[Instance, Schedule]:
     """Both with the warps in the order of their numbers.
 
-    >>> from makespan.simulate import run
+    >>> from makespan.model.simulate import run
     >>> long, short = Program.chain("CC"), Program.chain("C")
     >>> instance = Instance.merged([(long, 1), (short, 1), (long, 1)])
     >>> schedule = run(instance, "oldest")

@@ -5,13 +5,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from makespan.instance import Instance
-from makespan.program import Origin
+from makespan.model.instance import Instance
+from makespan.model.program import Origin
 from makespan.report.schedule.activity import Bar, Wait
 from makespan.report.schedule.costs import Cost, costs
 
 if TYPE_CHECKING:
-    from makespan import ptx, sass
+    from makespan.kernels import ptx, sass
 
 _NUMBER = re.compile("[0-9]{1,9}")
 
@@ -103,7 +103,7 @@ def _by_source(rows: Sequence[CostRow]) -> list[SourceRow]:
 
 def _beside(kernel: "ptx.Kernel | sass.Kernel | None") -> Mapping[int, tuple[str, Line]]:
     """Control bits and PTX of machine code, by address."""
-    from makespan import sass
+    from makespan.kernels import sass
 
     if not isinstance(kernel, sass.Kernel):
         return {}

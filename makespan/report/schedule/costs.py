@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from makespan.instance import Instance
-from makespan.program import Origin
+from makespan.model.instance import Instance
+from makespan.model.program import Origin
 from makespan.report.schedule.activity import Bar, Wait, Why
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -62,8 +62,8 @@ def costs(
         bars, waits: as in `activity`, the waits of ready warps told apart; of warps whose programs have origins.
 
     >>> from makespan import Schedule
-    >>> from makespan.instance import Group
-    >>> from makespan.program import Program
+    >>> from makespan.model.instance import Group
+    >>> from makespan.model.program import Program
     >>> from makespan.report.schedule.activity import bars, waits
     >>> program = Program.chain("CL", origins=[Origin("k.ptx", 3), Origin("k.ptx", 4)])
     >>> instance = Instance.merged([(program, 2)])

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from makespan.feature import MULTIPROCESSOR
-from makespan.instance import Instance
-from makespan.machine import UnitClass
+from makespan.model.feature import MULTIPROCESSOR
+from makespan.model.instance import Instance
+from makespan.model.machine import UnitClass
+from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import Bar, Wait, bars, full, gaps, holds, lanes, partitions, split, waits
 from makespan.report.schedule.by_number import by_number
-from makespan.schedule import Schedule
 
 SCHEMA = "makespan.schedule/1"
 _MORE_NOTES = (

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from makespan.instance import Instance
+from makespan.model.instance import Instance
+from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import Bar, Hold, Wait, Why, bars, full, holds, partitions, split, waits
 from makespan.report.schedule.by_number import by_number
-from makespan.schedule import Schedule
 
 _MOST_NAMED = 3
 

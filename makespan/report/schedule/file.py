@@ -5,15 +5,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from makespan.errors import InputError
-from makespan.instance import Instance
-from makespan.output_file import check_writable, write_whole
+from makespan.host.errors import InputError
+from makespan.host.output_file import check_writable, write_whole
+from makespan.model.instance import Instance
+from makespan.model.schedule import Schedule
 from makespan.report.pictures import PICTURES
 from makespan.report.schedule.document import chart_document
 from makespan.report.schedule.picture import View, draw_gantt
 from makespan.report.schedule.table import table
 from makespan.report.schedule.trace import trace
-from makespan.schedule import Schedule
 
 _TRACE = ".trace.json"
 _DATA: Mapping[str, Callable[[Instance, Schedule], str | dict[str, Any]]] = {

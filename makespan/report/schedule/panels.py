@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, count
 from typing import NamedTuple
 
-from makespan.instance import Instance
-from makespan.machine import Machine
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import Bar, Edges, Gap, Wait, Why, holds, lanes, partitions, parts
-from makespan.schedule import Schedule
 
 
 class Span(NamedTuple):

@@ -9,16 +9,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.output_file import write_whole
+from makespan.host.output_file import write_whole
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.schedule import Schedule
 from makespan.report.pictures import CAPTION_INK, LINE, MARGIN, Page, check_picture_path, head_lines, rendered
 from makespan.report.schedule.activity import Gap, Wait, Why, bars, full, gaps, waits
 from makespan.report.schedule.by_number import by_number
 from makespan.report.schedule.looks import legend
 from makespan.report.schedule.panel_drawing import ROW_NAME, draw_panel, label_points
 from makespan.report.schedule.panels import Panel, Scale, Window, busiest, shows, units_panel, warps_panel
-from makespan.schedule import Schedule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

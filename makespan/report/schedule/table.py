@@ -4,11 +4,11 @@ import csv
 import io
 from collections.abc import Iterator
 
-from makespan.instance import Instance
-from makespan.program import Origin
+from makespan.model.instance import Instance
+from makespan.model.program import Origin
+from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import bars, partitions
 from makespan.report.schedule.by_number import by_number
-from makespan.schedule import Schedule
 
 HEADER = (
     "cycle", "warp", "block", "place", "unit", "port", "interval", "latency", "finish_cycle", "source", "compiled_from"

@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from makespan.instance import Instance
+from makespan.model.instance import Instance
+from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import Why, bars, full, partitions, split, waits
 from makespan.report.schedule.by_number import by_number
 from makespan.report.schedule.panels import round_numbers
-from makespan.schedule import Schedule
 
 _SIGNS = {Why.STALLED: ".", Why.RESULT: ",", Why.PORT: "-", Why.RESOURCE: "+", Why.SLOT: "=", Why.BARRIER: "|"}
 _WORDS = {

@@ -7,11 +7,11 @@ of which one stands for a cycle here.
 from collections.abc import Iterator
 from typing import Any
 
-from makespan.instance import Instance
-from makespan.program import Origin
+from makespan.model.instance import Instance
+from makespan.model.program import Origin
+from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import Why, bars, full, holds, lanes, partitions, split, waits
 from makespan.report.schedule.by_number import by_number
-from makespan.schedule import Schedule
 
 _UNITS, _WARPS = 1, 2
 _WORDS = {

@@ -6,21 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.errors import InputError
-from makespan.report.deadlines.chart import (
-    MOST_BARS,
-    MOST_LANES,
-    MOST_ROWS,
-    Arrow,
-    Bar,
-    Handover,
-    Span,
-    View,
-    chart,
-)
-from makespan.schedulability.evidence import Window
-from makespan.schedulability.simulation import Job, Scenario, simulate
-from makespan.schedulability.task import Kind, Partition, Policy, Segment, Task, TaskSet, Wait, one_kernel
+from makespan.deadlines.evidence import Window
+from makespan.deadlines.report.chart import MOST_BARS, MOST_LANES, MOST_ROWS, Arrow, Bar, Handover, Span, View, chart
+from makespan.deadlines.simulation import Job, Scenario, simulate
+from makespan.deadlines.task import Kind, Partition, Policy, Segment, Task, TaskSet, Wait, one_kernel
+from makespan.host.errors import InputError
 from tests.report.deadlines.windows import many, pipeline
 
 

@@ -5,11 +5,11 @@ from fractions import Fraction
 from pathlib import Path
 from xml.etree import ElementTree
 
-from makespan.report.deadlines.chart import View
-from makespan.report.deadlines.picture import draw_window
-from makespan.schedulability.evidence import Window
-from makespan.schedulability.simulation import Job, Scenario, simulate
-from makespan.schedulability.task import Partition, Policy, TaskSet, one_kernel
+from makespan.deadlines.evidence import Window
+from makespan.deadlines.report.chart import View
+from makespan.deadlines.report.picture import draw_window
+from makespan.deadlines.simulation import Job, Scenario, simulate
+from makespan.deadlines.task import Partition, Policy, TaskSet, one_kernel
 from tests.report.deadlines.windows import many, pipeline
 
 NANOSECOND = Fraction(1, 10**9)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.report.deadlines.amounts import percent
-from makespan.report.deadlines.margins import margin_line
-from makespan.schedulability.sensitivity import Margin
-from makespan.schedulability.verdict import Load
+from makespan.deadlines.report.amounts import percent
+from makespan.deadlines.report.margins import margin_line
+from makespan.deadlines.sensitivity import Margin
+from makespan.deadlines.verdict import Load
 
 NANOSECOND = Fraction(1, 10**9)
 

@@ -1,8 +1,8 @@
 """Windows of small schedules for tests of pictures."""
 
-from makespan.schedulability.evidence import Window
-from makespan.schedulability.simulation import Job, Scenario, simulate
-from makespan.schedulability.task import (
+from makespan.deadlines.evidence import Window
+from makespan.deadlines.simulation import Job, Scenario, simulate
+from makespan.deadlines.task import (
     Activation,
     Chain,
     CopyEngine,

@@ -9,14 +9,14 @@ import pytest
 from matplotlib.collections import PolyCollection
 
 from makespan import PAPER, InputError, Machine, Program
-from makespan.bounds.theorem_g import theorem_g
-from makespan.gpu import Begin, Course, GpuInstance, GpuResult, GpuSchedule, History, Stretch
+from makespan.model.gpu import Begin, Course, GpuInstance, GpuResult, GpuSchedule, History, Stretch
+from makespan.model.result import Bounds
+from makespan.model.simulate.gpu_replay import replay
+from makespan.model.simulate.gpu_run import run
+from makespan.proof.bounds.theorem_g import theorem_g
 from makespan.report.gpu import picture
 from makespan.report.gpu.picture import Bar, chart, draw_gpu, in_words, marks, rendered_gpu
 from makespan.report.schedule.panels import Window
-from makespan.result import Bounds
-from makespan.simulate.gpu_replay import replay
-from makespan.simulate.gpu_run import run
 from tests.report.gpu.test_stays import alternating
 
 WIDTH = 1700

@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from makespan import Bounds, Machine, Program
-from makespan.errors import UnsupportedError
-from makespan.gpu import GpuInstance, GpuResult, GpuSchedule, History, LastDispatch, Stretch
+from makespan.host.errors import UnsupportedError
+from makespan.model.gpu import GpuInstance, GpuResult, GpuSchedule, History, LastDispatch, Stretch
 from makespan.report.gpu.clock import Clock
 from makespan.report.gpu.document import document
 from makespan.report.gpu.picture import chart

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan import PAPER, Program
-from makespan.errors import UnsupportedError
-from makespan.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.host.errors import UnsupportedError
+from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.model.simulate.gpu_replay import replay
 from makespan.report.gpu.stays import Stay, begun, last_dispatch, last_ends, most_in_a_slot, slots, stays
 from makespan.report.schedule.panels import Window
-from makespan.simulate.gpu_replay import replay
 from tests.strategies import gpu_runs, gpus
 
 A, B = (0, 0), (1, 0)

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import NoReturn
 
-from makespan.report.deadlines.chart import ALL
+from makespan.deadlines.assessment import Assessment, assess
+from makespan.deadlines.evidence import worst_window
+from makespan.deadlines.files import read
+from makespan.deadlines.report.chart import ALL
+from makespan.deadlines.report.page import Found
+from makespan.deadlines.wcet import Solver, execution_times
 from makespan.report.html.data import Input
-from makespan.report.html.deadlines import Found
-from makespan.schedulability.assessment import Assessment, assess
-from makespan.schedulability.evidence import worst_window
-from makespan.schedulability.files import read
-from makespan.schedulability.wcet import Solver, execution_times
 
 EVIL = "</script><b>"
 TEXT = f"""

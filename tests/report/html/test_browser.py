@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from makespan.flow import Bound, By, LoopInfo
-from makespan.instance import Instance
+from makespan.deadlines.report.page import deadlines_page
+from makespan.kernels.flow import Bound, By, LoopInfo
+from makespan.model.instance import Instance
+from makespan.model.result import Bounds, Result, Upper
+from makespan.model.simulate import run
+from makespan.proof.policy_gap import PolicyGap
 from makespan.report.html import page_data, render
-from makespan.report.html.deadlines import deadlines_page
-from makespan.result import Bounds, Result, Upper
-from makespan.simulate import run
-from makespan.study.policy_gap import PolicyGap
 from tests import browser
 from tests.pages import CONTEXT, EVIDENCE, data, gap, long_page, page_about, rows, slow
 from tests.report.html.task_page import TEXT, assessed, found

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from makespan.errors import InputError
-from makespan.report.deadlines.chart import ALL, Chart, View, chart
-from makespan.report.html.deadlines import MOST_SEGMENTS, Found, deadlines_page, deadlines_page_data
-from makespan.report.html.gantt import LAYOUTS, drawing
-from makespan.schedulability.assessment import Assessment
+from makespan.deadlines.assessment import Assessment
+from makespan.deadlines.report.chart import ALL, Chart, View, chart
+from makespan.deadlines.report.gantt import LAYOUTS, drawing
+from makespan.deadlines.report.page import MOST_SEGMENTS, Found, deadlines_page, deadlines_page_data
+from makespan.host.errors import InputError
 from makespan.verify import digest
 from tests.pages import embedded
 from tests.pages import read as parsed

@@ -18,25 +18,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan import cli
-from makespan.bounds import any_units
 from makespan.cli.source import instances
-from makespan.engines import solve
-from makespan.flow import SourceLine
-from makespan.instance import Instance
-from makespan.machine import Machine, Scheduler
-from makespan.program import Origin, Place, Program
+from makespan.kernels.flow import SourceLine
+from makespan.kernels.sass import Address, Instruction, Kernel, Resources
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, Scheduler
+from makespan.model.program import Origin, Place, Program
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import POLICIES, run
+from makespan.model.simulate.statistics import statistics
+from makespan.model.strings import NamedInstance
+from makespan.proof.bounds import any_units
+from makespan.proof.engines import solve
+from makespan.proof.policy_gap import PolicyGap, enclosing
 from makespan.report.html import Context, Input, marks, page_data, render
 from makespan.report.html.chart import Traced, chart, occupancy, per_warp, stretches
 from makespan.report.html.columns import column
 from makespan.report.html.visible import visible
 from makespan.report.result.document import document
 from makespan.report.schedule.activity import bars, full, gaps, holds, split, waits
-from makespan.sass import Address, Instruction, Kernel, Resources
-from makespan.schedule import Schedule
-from makespan.simulate import POLICIES, run
-from makespan.simulate.statistics import statistics
-from makespan.strings import NamedInstance
-from makespan.study.policy_gap import PolicyGap, enclosing
 from makespan.verify import Outcome, Verdict, digest
 from tests.forgery import certificate
 from tests.pages import (

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.certificate import FINISHED_LABEL, Certificate, Node, Potential, Table
-from makespan.engines import solve
-from makespan.errors import InputError
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Place, Program
+from makespan.host.errors import InputError
+from makespan.model.certificate import FINISHED_LABEL, Certificate, Node, Potential, Table
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Place, Program
+from makespan.model.result import Bounds, Result, Upper
+from makespan.model.schedule import Schedule
+from makespan.proof.engines import solve
 from makespan.report.result import bundle as writing
 from makespan.report.result import document as told
 from makespan.report.result.bundle import _progressions, bundle, canonical, of_instance, write
 from makespan.report.result.document import document
-from makespan.result import Bounds, Result, Upper
-from makespan.schedule import Schedule
 from makespan.verify import Outcome, digest, parse, proofs, reading, verify
 from makespan.verify.proofs import _coefficients
 from tests.effort import calls

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from makespan.instance import Instance
-from makespan.machine import Machine, UnitClass
-from makespan.program import BARRIER
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, UnitClass
+from makespan.model.program import BARRIER
+from makespan.model.schedule import Schedule
+from makespan.model.simulate.semantics import Issue, State, finished, issues, moved, outcomes, pools, ready, released
 from makespan.report.schedule.activity import Why
 from makespan.report.schedule.by_number import by_number
-from makespan.schedule import Schedule
-from makespan.simulate.semantics import Issue, State, finished, issues, moved, outcomes, pools, ready, released
 from tests.oracle import standing
 from tests.strategies import barrier_instances, general_instances, general_machines, multiprocessor_instances, runs
 

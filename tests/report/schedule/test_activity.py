@@ -5,9 +5,11 @@ from itertools import pairwise
 
 from hypothesis import given, settings
 
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
-from makespan.program import Program
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.model.schedule import Op, Schedule
+from makespan.model.simulate import replay
 from makespan.report.schedule.activity import (
     Bar,
     Gap,
@@ -22,8 +24,6 @@ from makespan.report.schedule.activity import (
     split,
     waits,
 )
-from makespan.schedule import Op, Schedule
-from makespan.simulate import replay
 from tests.report.schedule.cases import ISSUES, Case, cases, cycle_by_cycle
 
 

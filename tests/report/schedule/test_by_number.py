@@ -7,17 +7,17 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.instance import Instance
-from makespan.machine import Assignment, Machine, UnitClass
-from makespan.program import Program
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Machine, UnitClass
+from makespan.model.program import Program
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import run
 from makespan.report.schedule.by_number import by_number
 from makespan.report.schedule.document import chart_document
 from makespan.report.schedule.explanation import explain
 from makespan.report.schedule.table import table
 from makespan.report.schedule.timeline import timeline
 from makespan.report.schedule.trace import trace
-from makespan.schedule import Schedule
-from makespan.simulate import run
 from tests.oracle import launch_of, named
 from tests.strategies import barrier_instances, multiprocessor_instances, runs
 

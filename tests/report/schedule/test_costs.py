@@ -5,13 +5,13 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.instance import Instance
-from makespan.machine import Machine, UnitClass
-from makespan.program import Origin, Place, Program, Timing
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, UnitClass
+from makespan.model.program import Origin, Place, Program, Timing
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import replay
 from makespan.report.schedule.activity import Bar, Wait, Why, bars, full, split, waits
 from makespan.report.schedule.costs import Cost, costs
-from makespan.schedule import Schedule
-from makespan.simulate import replay
 
 
 def by_line(instance: Instance, schedule: Schedule) -> dict[int, Cost]:

@@ -6,9 +6,11 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 
-from makespan.engines import solve
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import replay
+from makespan.proof.engines import solve
 from makespan.report.result import text
 from makespan.report.schedule.activity import Why, bars, holds, lanes, partitions
 from makespan.report.schedule.explanation import (
@@ -20,8 +22,6 @@ from makespan.report.schedule.explanation import (
     explanation_document,
     words,
 )
-from makespan.schedule import Schedule
-from makespan.simulate import replay
 from tests.report.schedule.cases import ISSUES, Case, cases, cycle_by_cycle
 
 

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.errors import InputError
-from makespan.instance import Instance
-from makespan.program import Origin, Program
+from makespan.host.errors import InputError
+from makespan.model.instance import Instance
+from makespan.model.program import Origin, Program
+from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import bars, full, gaps, holds, partitions, split, waits
 from makespan.report.schedule.document import chart_document
 from makespan.report.schedule.file import write_schedule
 from makespan.report.schedule.picture import View
 from makespan.report.schedule.table import HEADER, PARTITION, cell, table
 from makespan.report.schedule.trace import trace
-from makespan.schedule import Schedule
 from tests.report.schedule.cases import Case, cases
 from tests.schemas import published
 

@@ -7,16 +7,16 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.engines.construct import greedy
-from makespan.engines.limits import Limits
-from makespan.engines.search import plain as search
-from makespan.instance import Instance
-from makespan.machine import Machine
-from makespan.machine.values import Pool
-from makespan.program import Place, Program
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.machine.values import Pool
+from makespan.model.program import Place, Program
+from makespan.model.simulate import replay
+from makespan.proof.engines.construct import greedy
+from makespan.proof.engines.limits import Limits
+from makespan.proof.engines.search import plain as search
 from makespan.report.schedule.activity import Wait, Why, bars, full, gaps, holds, partitions, waits
 from makespan.report.schedule.panels import Panel, Scale, Window, busiest, shows, units_panel, warps_panel
-from makespan.simulate import replay
 from tests.report.schedule.cases import ISSUES, Case, cases, cycle_by_cycle
 
 

@@ -22,11 +22,12 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-from makespan.engines.construct import convoy, greedy
-from makespan.engines.limits import Limits
-from makespan.errors import InputError
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
+from makespan.host.errors import InputError
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.schedule import Schedule
+from makespan.proof.engines.construct import convoy, greedy
+from makespan.proof.engines.limits import Limits
 from makespan.report.pictures import fitting_lines
 from makespan.report.schedule import panel_drawing, picture
 from makespan.report.schedule.activity import Why, bars, parts, waits
@@ -35,7 +36,6 @@ from makespan.report.schedule.looks import IDLE, Look
 from makespan.report.schedule.panel_drawing import label_points
 from makespan.report.schedule.panels import Panel, Scale, Span, Window, units_panel, warps_panel
 from makespan.report.schedule.picture import View, draw_gantt
-from makespan.schedule import Schedule
 
 MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
 STRING = "LLLLCCCCCCCCCLLCCCCCCC"

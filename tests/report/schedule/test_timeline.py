@@ -3,13 +3,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.engines.construct import greedy
-from makespan.engines.limits import Limits
-from makespan.instance import Instance
-from makespan.machine import Latency, Machine, UnitClass
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.schedule import Schedule
+from makespan.proof.engines.construct import greedy
+from makespan.proof.engines.limits import Limits
 from makespan.report.schedule.activity import Why
 from makespan.report.schedule.timeline import timeline
-from makespan.schedule import Schedule
 from tests.report.schedule.cases import ISSUES, Case, cases, cycle_by_cycle
 
 SIGNS = {Why.STALLED: ".", Why.RESULT: ",", Why.PORT: "-", Why.RESOURCE: "+", Why.SLOT: "=", Why.BARRIER: "|"}

@@ -11,12 +11,12 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from makespan.assumptions import caveat
-from makespan.machine import PAPER
-from makespan.report.study.comparison import COLUMNS, as_csv, as_json, counts, subject, summary, table
-from makespan.report.study.comparison_picture import draw_comparison, figure_of
-from makespan.result import Bounds, Upper
-from makespan.study.comparison import Axis, Comparison, planned
+from makespan.many.report.comparison import COLUMNS, as_csv, as_json, counts, subject, summary, table
+from makespan.many.report.comparison_picture import draw_comparison, figure_of
+from makespan.many.study.comparison import Axis, Comparison, planned
+from makespan.model.assumptions import caveat
+from makespan.model.machine import PAPER
+from makespan.model.result import Bounds, Upper
 from tests.study.comparisons import LETTERS, OPEN, PORTS, SHUT, curve, grid, instances, known_curve
 
 

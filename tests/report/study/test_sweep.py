@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from makespan.errors import InputError
-from makespan.report.study.sweep_file import as_csv, as_parquet, check_table_path, write_table
-from makespan.report.study.sweep_picture import draw_sweep, figure_of
-from makespan.sweep.rows import Row, columns
-from makespan.sweep.series import Curves, Map, Times, curves, heat_map, times
+from makespan.host.errors import InputError
+from makespan.many.report.sweep_file import as_csv, as_parquet, check_table_path, write_table
+from makespan.many.report.sweep_picture import draw_sweep, figure_of
+from makespan.many.sweep.rows import Row, columns
+from makespan.many.sweep.series import Curves, Map, Times, curves, heat_map, times
 from tests.sweep.tables import Said, table
 
 SAID: list[tuple[dict[str, Any], Said]] = [

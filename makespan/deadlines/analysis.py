@@ -1,0 +1,202 @@
+"""Whether all deadlines of a task set hold, as far as analyses can prove it or a simulated schedule refutes it."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from makespan.deadlines.arrivals import Stream
+from makespan.deadlines.chains import sampled_latency
+from makespan.deadlines.evidence import misses
+from makespan.deadlines.holistic import HORIZON, Limits, Response, Responses, Served, responses, responses_in_time
+from makespan.deadlines.task import Activation, Chain, Kind, Policy, Task, TaskSet, core_place
+from makespan.deadlines.utilisation import ONE, excess, loads, scaled
+from makespan.deadlines.verdict import Answer, ChainVerdict, Load, TaskVerdict, Verdict
+from makespan.host.errors import BrokenPromiseError
+
+DEFAULT_LIMITS = Limits()
+
+METHODS = {
+    Policy.FIXED_PRIORITY: "non-preemptive fixed priorities (George, Rivierre and Spuri 1996; Davis and others 2007)",
+    Policy.EDF: "non-preemptive EDF (George, Rivierre and Spuri 1996; Spuri 1996)",
+    Policy.EDF_RELEASE: "non-preemptive EDF by releases (George, Rivierre and Spuri 1996)",
+    Policy.FIFO: "FIFO (George, Rivierre and Spuri 1996, with equal relative deadlines)",
+}
+SAMPLED = "periodic timers with any phases (Davare and others 2007)"
+TRIGGERED = "all segments of an activation together (theorems 8 and 9; Tindell and Clark 1994)"
+
+_EDF = (Policy.EDF, Policy.EDF_RELEASE)
+_OPINION_WORK = 20_000
+_SHOWN = 5
+
+
+def analyse(task_set: TaskSet, *, limits: Limits = DEFAULT_LIMITS, evidence: bool = True) -> Verdict:
+    """Bounds for every task and chain, and what follows for the deadlines.
+
+    Offsets are not used: a bound holds for all phases. Where they are cheap, the bounds of kernels are compared with
+    those of `response-time-analysis`, a second implementation.
+
+    Args:
+        limits: where to stop; what is not proven by then stays undecided.
+        evidence: whether to search for a schedule in which a task misses, for tasks without a proof.
+
+    Raises:
+        InputError: a task without a partition, CPU time with a deadline beyond the period, or chains by data that
+            contradict themselves.
+        BrokenPromiseError: the two implementations disagree.
+    """
+    if not evidence:
+        return _proven(task_set, limits)
+    *_, verdict = verdicts(task_set, limits)
+    return verdict
+
+
+def verdicts(
+    task_set: TaskSet, limits: Limits = DEFAULT_LIMITS, progress: Callable[[str], None] = lambda _: None
+) -> Iterator[Verdict]:
+    """What `analyse` comes to, as it becomes known: what is proven, then that with each late job that is found.
+
+    Where the answer is no already, nobody looks for more.
+    """
+    verdict = _proven(task_set, limits)
+    yield verdict
+    names = [task.task for task in verdict.tasks if task.answer is Answer.UNKNOWN]
+    if verdict.answer is Answer.UNKNOWN:
+        for miss in misses(task_set, names, attempts=limits.attempts, jobs=limits.jobs, progress=progress):
+            verdict = verdict.with_miss(miss)
+            yield verdict
+
+
+def is_proven(task_set: TaskSet, limits: Limits = DEFAULT_LIMITS) -> bool:
+    """Whether `analyse` says yes, for less: what is late need not be known exactly.
+
+    Raises:
+        InputError: as `analyse`.
+    """
+    found = responses_in_time(task_set, limits)
+    return found is not None and all(_chain(task_set, c, found).answer is Answer.YES for c in task_set.chains)
+
+
+def _proven(task_set: TaskSet, limits: Limits) -> Verdict:
+    found = responses(task_set, limits)
+    demanded = loads(task_set)
+    return Verdict(
+        task_set,
+        demanded,
+        tuple(_task(task_set, task, found, demanded) for task in task_set.tasks),
+        tuple(_chain(task_set, chain, found) for chain in task_set.chains),
+        tuple(_notes(task_set, found, limits)),
+    )
+
+
+def _task(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Load]) -> TaskVerdict:
+    response = found.of[task.name]
+    if response is None:
+        return TaskVerdict(task.name, None, Answer.UNKNOWN, (), False, _reason(task_set, task, found, demanded))
+    place = task.segments[-1].place
+    rivals = task_set.on(place) if place is not None else ()
+    is_exact = response.way is None and bool(rivals) and all(_is_regular(other, found) for other in rivals)
+    method = response.way or METHODS[next(s.policy for s in task_set.servers if s.name == place)]
+    return TaskVerdict(
+        task.name,
+        response.total,
+        Answer.YES if response.total <= task.deadline else Answer.UNKNOWN,
+        response.parts,
+        is_exact,
+        method,
+        is_attained=is_exact and all(_is_shown(other) for other in rivals),
+    )
+
+
+def _is_shown(task: Task) -> bool:
+    """Whether its copies and kernels are shown to take their bounds."""
+    return all(s.attained == s.wcet and s.is_shown for s in task.of(Kind.COPY, Kind.KERNEL))
+
+
+def _is_regular(task: Task, found: Responses) -> bool:
+    """Whether the worst pattern of the proof is a legal one: nothing restricts arrivals but periods and jitter."""
+    only = task.segments[0]
+    return len(task.segments) == 1 and not only.delay and task.offset is None and task.name not in found.starts
+
+
+def _reason(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Load]) -> str:
+    if task.name in found.stopped:
+        return "no bound: the analysis stopped at its limit"
+    full = {load.name for load in demanded if load.is_overload}
+    places = [server.place for server in task_set.servers if task.on(server.name)]
+    if over := [place for place in (*places, core_place(task.core)) if place in full]:
+        return f"no bound: {over[0]} is overloaded"
+    first = found.lost[task.name]
+    if first != task.name:
+        return f"no bound: the task depends on {first}, which has none"
+    return f"no bound: it grows beyond {HORIZON} times the longest period, deadline or jitter"
+
+
+def _chain(task_set: TaskSet, chain: Chain, found: Responses) -> ChainVerdict:
+    tasks = [task_set.by_name[name] for name in chain.tasks]
+    proven = [found.of[name] for name in chain.tasks]
+    reaction, age = _latencies(chain, tasks, proven)
+    is_met = reaction is not None and (chain.deadline is None or reaction <= chain.deadline)
+    method = SAMPLED if chain.activation is Activation.PERIODIC else TRIGGERED
+    return ChainVerdict(chain.name, reaction, age, Answer.YES if is_met else Answer.UNKNOWN, method)
+
+
+def _latencies(chain: Chain, tasks: Sequence[Task], proven: Sequence[Response | None]) -> tuple[int | None, int | None]:
+    """Reaction and age; in a chain by data the reaction is from the arrival at the head to the end of the last."""
+    known = [response for response in proven if response is not None]
+    if len(known) < len(proven):
+        return None, None
+    if chain.activation is Activation.PERIODIC:
+        both = sampled_latency(tasks, [response.total for response in known])
+        return both, both
+    reaction = known[-1].end
+    return reaction, None if tasks[0].offset is None else reaction + tasks[0].period
+
+
+def _notes(task_set: TaskSet, found: Responses, limits: Limits) -> Iterator[str]:
+    if any(task.offset is not None for task in task_set.tasks):
+        yield "offsets are not used: bounds hold for every phase, and may be too large for these"
+    if found.stopped:
+        names = [task.name for task in task_set.tasks if task.name in found.stopped]
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        listed = ", ".join(names[:_SHOWN]) + more
+        yield f"stopped at the limit of {limits.one} additions for a bound, {limits.total} in all: {listed}"
+    for place, served in found.served.items():
+        if _is_confirmed(place, served):
+            yield f"{place}: response-time-analysis computes the same bounds"
+
+
+def _is_confirmed(place: str, served: Served) -> bool:
+    """Whether the second implementation was asked and agrees.
+
+    Raises:
+        BrokenPromiseError: it does not agree.
+    """
+    known = [span for span in served.spans if span is not None]
+    is_plain = served.is_plain and len(known) == len(served.spans)
+    if not known or not is_plain or not _is_cheap(served.streams, served.policy, max(known)):
+        return False
+    from makespan.deadlines import prosa
+
+    theirs = prosa.kernel_bounds(served.streams, served.policy)
+    if served.policy is Policy.FIFO:
+        known = [max(known)] * len(known)
+    if list(theirs) != known:
+        raise BrokenPromiseError(
+            f"{place}: bounds of {known} ticks, but response-time-analysis has {list(theirs)}: do not trust"
+            " either, and report it"
+        )
+    return True
+
+
+def _is_cheap(streams: Sequence[Stream], policy: Policy, longest: int) -> bool:
+    """Whether the second implementation covers the streams and ends soon: about (kernels in sight) x streams^2."""
+    if any(stream.is_wild for stream in streams) or (policy in _EDF and any(stream.lag for stream in streams)):
+        return False
+    parts = [(stream.wcet, stream.period) for stream in streams]
+    if excess(parts) >= 0:
+        return False
+    early = longest + sum(stream.wcet * (1 + stream.delay // stream.period) for stream in streams)
+    seen = early * ONE // (ONE - scaled(parts))
+    if policy in _EDF:  # it walks from deadline to deadline, however far apart they are
+        deadlines = [stream.deadline for stream in streams]
+        seen += max(deadlines) - min(deadlines)
+    kernels = sum(seen // stream.period + 1 for stream in streams)
+    return kernels * len(streams) ** 2 <= _OPINION_WORK

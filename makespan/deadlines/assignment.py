@@ -1,0 +1,304 @@
+"""Which kernel runs on which partition: greedy heuristics, and an exact search that ends with an assignment or a proof.
+
+Both ask the analysis, so whatever they return has been proven schedulable. While a partition is asked about, every
+task that has no place yet, or another one, runs its kernels alone on a partition of its own: that is the kindest place
+there is, and its CPU time and copies still count. All kernels of a task that have no partition get the same one.
+
+Exactness rests on one property of the analyses: no response-time bound shrinks when all that a family has on a
+partition is added to it, where a family is the tasks that data of one head starts. So a set of tasks that fails on a
+partition fails with every superset that adds whole families, and one clause excludes them all. A superset that adds a
+task of a family that is there may hold: what takes data over on the same partition is not blocked.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+from itertools import combinations, count, pairwise
+from typing import TYPE_CHECKING, Protocol
+
+from makespan.deadlines.chains import heads, predecessors
+from makespan.deadlines.task import Activation, Kind, Partition, Policy, Slices, Task, TaskSet
+from makespan.deadlines.utilisation import utilisation
+from makespan.deadlines.verdict import Answer, Verdict
+from makespan.host.errors import InputError
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel, IntVar
+
+EXACT = "exact"
+"""The assignment that finds one if the analysis accepts any; the others are heuristics."""
+
+_GRAIN = 10**6
+"""Utilisation in CP-SAT counts in millionths, rounded down: a necessary condition stays necessary."""
+
+
+class Analysis(Protocol):
+    """Says what is proven of a task set; `analyse` is one."""
+
+    def __call__(self, task_set: TaskSet, /) -> Verdict:
+        """The verdict."""
+        ...
+
+
+class Heuristic(StrEnum):
+    """Bin packing by decreasing utilisation; a bin is full when the analysis says no."""
+
+    FIRST_FIT = "first-fit"
+    """the first partition that holds"""
+    BEST_FIT = "best-fit"
+    """the one with the highest utilisation that holds"""
+    WORST_FIT = "worst-fit"
+    """the one with the lowest utilisation that holds"""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Where the unassigned kernels go.
+
+    Args:
+        places: partition by task, for the tasks that had none; None where no assignment was found.
+        method: a heuristic, or `EXACT`, with the heuristic in parentheses that found it first.
+        is_proven: where `places` is None: whether the analysis refuses every assignment.
+        questions: how many sets of kernels the analysis was asked about.
+    """
+
+    places: Mapping[str, str] | None
+    method: str
+    is_proven: bool
+    questions: int
+
+
+class _Oracle:
+    """Asks the analysis whether kernels fit together on a partition, each question once."""
+
+    def __init__(self, task_set: TaskSet, analysis: Analysis) -> None:
+        self.task_set, self.analysis = task_set, analysis
+        self.families = _families(task_set)
+        self.known: dict[tuple[str, frozenset[str]], bool] = {}
+
+    def holds(self, partition: str, names: Iterable[str]) -> bool:
+        """Whether the tasks that are there already and those named all meet their deadlines on the partition."""
+        key = (partition, frozenset(names))
+        if key not in self.known:
+            verdict = self.analysis(_isolated(self.task_set, partition, key[1]))
+            there = {task.name for task in self.task_set.on(partition)} | key[1]
+            self.known[key] = all(task.answer is Answer.YES for task in verdict.tasks if task.task in there)
+        return self.known[key]
+
+    def agrees(self, places: Mapping[str, str]) -> bool:
+        """Whether the analysis proves the whole task set with these places, chains included."""
+        return self.analysis(self.task_set.assigned(places)).answer is Answer.YES
+
+
+def assign(task_set: TaskSet, analysis: Analysis, heuristic: Heuristic) -> Assignment:
+    """Places for the unassigned kernels by a heuristic, largest utilisation first; it may miss one that exists.
+
+    Raises:
+        InputError: no kernel is unassigned.
+    """
+    _refuse_nothing(task_set)
+    oracle = _Oracle(task_set, analysis)
+    places = _packed(task_set, oracle, heuristic)
+    return Assignment(places, heuristic, is_proven=False, questions=len(oracle.known))
+
+
+def _packed(task_set: TaskSet, oracle: _Oracle, heuristic: Heuristic) -> dict[str, str] | None:
+    """The places that a heuristic finds, if the analysis proves the whole task set with them."""
+    held: dict[str, list[str]] = {partition.name: [] for partition in task_set.partitions}
+    load = {name: utilisation(task_set.tasks, name) for name in held}
+    for task in sorted(task_set.unassigned, key=_utilisation, reverse=True):
+        place = next((p for p in _order(load, heuristic) if oracle.holds(p, [*held[p], task.name])), None)
+        if place is None:
+            return None
+        held[place].append(task.name)
+        load[place] += _utilisation(task)
+    return _places(held) if oracle.agrees(_places(held)) else None
+
+
+def assign_exactly(
+    task_set: TaskSet, analysis: Analysis, *, seconds: float = 60.0, heuristics: Iterable[Heuristic] = Heuristic
+) -> Assignment:
+    """Places for the unassigned kernels, or a proof that the analysis refuses every assignment.
+
+    Heuristics come first: they are quick, and whatever they find is as good. Then CP-SAT proposes assignments that
+    respect utilisation and all that was learnt; the analysis checks each partition; a refused set of kernels is shrunk
+    to one of which no kernel can be left out, and excluded wherever it fails.
+
+    Args:
+        seconds: for CP-SAT; heuristics end by themselves.
+        heuristics: what to try first.
+
+    Source: logic-based Benders decomposition, Hooker and Ottosson, Mathematical Programming 96, 2003.
+
+    Raises:
+        InputError: no kernel is unassigned.
+    """
+    _refuse_nothing(task_set)
+    oracle = _Oracle(task_set, analysis)
+    for heuristic in heuristics:
+        if (found := _packed(task_set, oracle, heuristic)) is not None:
+            return Assignment(found, f"{EXACT} ({heuristic})", is_proven=False, questions=len(oracle.known))
+    master, until = _Master(task_set), time.monotonic() + seconds
+    for partition, names in _small_conflicts(oracle, task_set):
+        if time.monotonic() >= until:
+            break
+        master.exclude(partition, names)
+    while time.monotonic() < until:
+        proposal = master.propose(until - time.monotonic())
+        if proposal is None:
+            break
+        refused = [(p, names) for p, names in proposal.items() if not oracle.holds(p, names)]
+        if not refused and oracle.agrees(_places(proposal)):
+            return Assignment(_places(proposal), EXACT, is_proven=False, questions=len(oracle.known))
+        for partition, together in refused:
+            master.exclude(partition, _core(oracle, partition, together))
+        if not refused:  # every partition holds by itself: a chain across them does not
+            master.exclude_all(proposal)
+    return Assignment(None, EXACT, is_proven=master.is_empty, questions=len(oracle.known))
+
+
+class _Master:
+    """The assignments that are left, as a CP-SAT model."""
+
+    def __init__(self, task_set: TaskSet) -> None:
+        from ortools.sat.python import cp_model
+
+        self.task_set, self.is_empty, self.families = task_set, False, _families(task_set)
+        self.model: CpModel = cp_model.CpModel()
+        free, partitions = task_set.unassigned, task_set.partitions
+        self.put: dict[tuple[str, str], IntVar] = {
+            (task.name, p.name): self.model.new_bool_var(f"{task.name} on {p.name}")
+            for task in free
+            for p in partitions
+        }
+        for task in free:  # the kernels of a task run on one partition
+            self.model.add_exactly_one(self.put[task.name, p.name] for p in partitions)
+        for p in partitions:  # no partition is busy for more than all of the time
+            fixed = _grains(utilisation(task_set.tasks, p.name))
+            self.model.add(sum(_grains(_utilisation(t)) * self.put[t.name, p.name] for t in free) + fixed <= _GRAIN)
+        self._break_symmetry()
+
+    def _break_symmetry(self) -> None:
+        """Of equal empty partitions, one is opened only after the one before it."""
+        free = self.task_set.unassigned
+        for kind in _twins(self.task_set):
+            for before, p in pairwise(kind):
+                for at, task in enumerate(free):
+                    self.model.add(sum(self.put[t.name, before] for t in free[:at]) >= 1).only_enforce_if(
+                        self.put[task.name, p]
+                    )
+
+    def exclude(self, partition: str, names: Iterable[str]) -> None:
+        """Learn that these tasks do not fit there without others of their families, nor on a partition like it."""
+        together = tuple(names)
+        own = {self.families[name] for name in together}
+        others = [t.name for t in self.task_set.unassigned if self.families[t.name] in own and t.name not in together]
+        for p in next((kind for kind in _twins(self.task_set) if partition in kind), (partition,)):
+            more = sum(self.put[name, p] for name in others)
+            self.model.add(sum(self.put[name, p] for name in together) <= len(together) - 1 + more)
+
+    def exclude_all(self, proposal: Mapping[str, Iterable[str]]) -> None:
+        """Learn that this assignment as a whole is refused."""
+        chosen = [self.put[name, p] for p, names in proposal.items() for name in names]
+        self.model.add(sum(chosen) <= len(chosen) - 1)
+
+    def propose(self, seconds: float) -> dict[str, list[str]] | None:
+        """An assignment that is left; None if there is none (`is_empty`) or time is up."""
+        from ortools.sat.python import cp_model
+
+        solver = cp_model.CpSolver()
+        solver.parameters.max_time_in_seconds = seconds
+        solver.parameters.num_workers = 1
+        status = solver.solve(self.model)
+        self.is_empty = status == cp_model.INFEASIBLE
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return None
+        found: dict[str, list[str]] = {p.name: [] for p in self.task_set.partitions}
+        for (task, partition), chosen in self.put.items():
+            if solver.boolean_value(chosen):
+                found[partition].append(task)
+        return found
+
+
+def _isolated(task_set: TaskSet, partition: str, names: frozenset[str]) -> TaskSet:
+    """The named tasks on the partition, and every other one that has no place alone on a partition of its own.
+
+    Who starts whom stays as it is; what chains of timers take does not matter for deadlines of tasks.
+    """
+    rest = [task.name for task in task_set.unassigned if task.name not in names]
+    taken = {p.name for p in task_set.partitions}
+    own = dict(zip(rest, (name for number in count(1) if (name := f"alone {number}") not in taken), strict=False))
+    several = replace(
+        task_set,
+        partitions=(*task_set.partitions, *(Partition(name, Policy.FIFO) for name in own.values())),
+        chains=tuple(chain for chain in task_set.chains if chain.activation is Activation.DATA),
+    )
+    return several.assigned(own | dict.fromkeys(names, partition))
+
+
+def _small_conflicts(oracle: _Oracle, task_set: TaskSet) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Single kernels and pairs that do not fit on a partition: cheap to ask, and they exclude most assignments."""
+    kinds = {kind[0] for kind in _twins(task_set)} | _loners(task_set)
+    names = [task.name for task in task_set.unassigned]
+    for partition in (p.name for p in task_set.partitions if p.name in kinds):
+        single = {name for name in names if not oracle.holds(partition, [name])}
+        yield from ((partition, (name,)) for name in names if name in single)
+        for pair in combinations([name for name in names if name not in single], 2):
+            if not oracle.holds(partition, pair):
+                yield partition, pair
+
+
+def _core(oracle: _Oracle, partition: str, names: Sequence[str]) -> list[str]:
+    """A subset that fails as well and from which no family can be left out."""
+    core = list(names)
+    for family in dict.fromkeys(oracle.families[name] for name in names):
+        fewer = [other for other in core if oracle.families[other] != family]
+        if not oracle.holds(partition, fewer):
+            core = fewer
+    return core
+
+
+def _families(task_set: TaskSet) -> dict[str, str]:
+    """The head of each task: itself, or whose data starts it."""
+    first = heads(predecessors(task_set))
+    return {task.name: first.get(task.name, task.name) for task in task_set.tasks}
+
+
+def _twins(task_set: TaskSet) -> list[tuple[str, ...]]:
+    """Groups of partitions that no assignment can tell apart: same policy and slices, and empty so far."""
+    kinds: dict[tuple[Policy, Slices | None], list[str]] = {}
+    for p in task_set.partitions:
+        if not task_set.on(p.name):
+            kinds.setdefault((p.policy, p.slices), []).append(p.name)
+    return [tuple(kind) for kind in kinds.values()]
+
+
+def _loners(task_set: TaskSet) -> set[str]:
+    return {p.name for p in task_set.partitions if task_set.on(p.name)}
+
+
+def _order(load: Mapping[str, Fraction], heuristic: Heuristic) -> list[str]:
+    if heuristic is Heuristic.FIRST_FIT:
+        return list(load)
+    return sorted(load, key=lambda name: load[name], reverse=heuristic is Heuristic.BEST_FIT)
+
+
+def _places(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    return {name: partition for partition, names in held.items() for name in names}
+
+
+def _utilisation(task: Task) -> Fraction:
+    """Of its kernels that have no partition."""
+    return Fraction(sum(s.wcet for s in task.of(Kind.KERNEL) if s.place is None), task.period)
+
+
+def _grains(demand: Fraction) -> int:
+    """At most one more than there are: that is too many already, and CP-SAT has 64 bits."""
+    return min(int(demand * _GRAIN), _GRAIN + 1)
+
+
+def _refuse_nothing(task_set: TaskSet) -> None:
+    if not task_set.unassigned:
+        raise InputError("every kernel has a partition: there is nothing to assign")

@@ -1,0 +1,90 @@
+"""Chains of tasks that hand data on: who starts whom, and how old data can become.
+
+In a chain by data, the end of a job is the arrival of the next task's job; that task's deadline and jitter count from
+there, and its period is that of the task at the head. A task that several chains lead to waits for all of them. In a
+periodic chain each task has a timer, which is strictly periodic with any phase; a job reads its input after its arrival
+and writes its output at its end.
+"""
+
+from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from makespan.deadlines.task import Activation, Task, TaskSet
+from makespan.host.errors import InputError
+
+
+def predecessors(task_set: TaskSet) -> dict[str, tuple[str, ...]]:
+    """The tasks whose jobs start those of each task that is started by data, each after those that start it.
+
+    Raises:
+        InputError: a task is started in a circle, by tasks that go back to different heads, or by data and a timer; its
+            offset or its period contradicts the task that starts it.
+    """
+    starts: dict[str, dict[str, None]] = {}
+    for chain in task_set.chains:
+        if chain.activation is Activation.DATA:
+            for name, follower in zip(chain.tasks, chain.tasks[1:], strict=False):
+                starts.setdefault(follower, {})[name] = None
+    _refuse_timers(task_set, starts)
+    order = _sources_first(starts)
+    for name in order:
+        for source in starts[name]:
+            _check_follower(task_set.by_name[name], task_set.by_name[source])
+    found = {name: tuple(starts[name]) for name in order}
+    _refuse_two_heads(found)
+    return found
+
+
+def heads(starts: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """The task whose arrivals set going each task that is started by data; `starts` is what `predecessors` gives."""
+    found: dict[str, str] = {}
+    for name, sources in starts.items():
+        found[name] = found.get(sources[0], sources[0])
+    return found
+
+
+def _refuse_two_heads(starts: Mapping[str, tuple[str, ...]]) -> None:
+    first = heads(starts)
+    for name, sources in starts.items():
+        if len(origins := dict.fromkeys(first.get(source, source) for source in sources)) > 1:
+            one, other, *_ = origins
+            raise InputError(
+                f"task {name} waits for data that go back to {one} and to {other}, which arrive by themselves: let one"
+                " task start both, or read the data of one with a timer (a chain with activation periodic)"
+            )
+
+
+def _refuse_timers(task_set: TaskSet, starts: Mapping[str, Mapping[str, None]]) -> None:
+    for chain in task_set.chains:
+        if chain.activation is Activation.PERIODIC and (both := [name for name in chain.tasks if name in starts]):
+            raise InputError(
+                f"task {both[0]} has a timer in chain {chain.name}, but data of {', '.join(starts[both[0]])} starts it"
+            )
+
+
+def _sources_first(starts: Mapping[str, Mapping[str, None]]) -> list[str]:
+    try:
+        return [name for name in TopologicalSorter(starts).static_order() if name in starts]
+    except CycleError as error:
+        raise InputError(f"task {error.args[1][0]} is in a circle of tasks that start each other by data") from None
+
+
+def _check_follower(task: Task, source: Task) -> None:
+    if task.period != source.period:
+        raise InputError(
+            f"task {task.name} has another period than {source.name}, which starts it by data: make them equal"
+        )
+    if task.offset is not None:
+        raise InputError(f"task {task.name} has an offset, but data of {source.name} starts it: remove one of them")
+
+
+def sampled_latency(tasks: Sequence[Task], responses: Sequence[int]) -> int:
+    """Of a chain of timers: the longest time from a change of the input to the first output that shows it.
+
+    It also bounds the age of data: from reading the input until an output that uses it is replaced. Phases, offsets
+    and jitter do not matter, since responses count from the arrivals.
+
+    Source: Davare, Zhu, Di Natale, Pinello, Kanajan and Sangiovanni-Vincentelli, DAC 2007; for the age:
+        Guenzel, Teper, Chen, von der Brueggen and Chen, ECRTS 2023.
+    """
+    return sum(task.period + response for task, response in zip(tasks, responses, strict=True))

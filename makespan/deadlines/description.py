@@ -1,0 +1,434 @@
+"""What a task file says, as values: exact times in seconds, and for copies and kernels where theirs come from.
+
+`task_set` turns a description into whole ticks once all execution times are known. No time is rounded.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from fractions import Fraction
+from math import gcd, lcm
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from makespan.deadlines.task import (
+    Activation,
+    Chain,
+    CopyEngine,
+    Kind,
+    Partition,
+    Policy,
+    Segment,
+    Server,
+    Slices,
+    Task,
+    TaskSet,
+    Wait,
+    least_unit,
+)
+from makespan.host.errors import InputError
+from makespan.model.machine import GivenRange, Machine
+from makespan.model.units import PICOSECOND
+
+if TYPE_CHECKING:
+    from makespan.kernels.question import KernelQuestion
+    from makespan.model.machine.gpus import Gpu
+
+
+class Priorities(StrEnum):
+    """How priorities are meant; there is no default, because systems differ and a wrong guess is unsafe."""
+
+    LARGER_FIRST = "larger-first"
+    SMALLER_FIRST = "smaller-first"
+    RATE_MONOTONIC = "rate-monotonic"
+    DEADLINE_MONOTONIC = "deadline-monotonic"
+    AUDSLEY = "audsley"
+    """found by a search, once all times are known; `task_set` gives those by deadlines"""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether every task says its own number."""
+        return self in (Priorities.LARGER_FIRST, Priorities.SMALLER_FIRST)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenTime:
+    """A time in seconds, at most, that the user vouches for."""
+
+    seconds: Fraction
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenCycles:
+    """An execution time in cycles that the user vouches for."""
+
+    cycles: int
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFile:
+    """The result that `makespan solve --bundle` left; it is verified before it is used.
+
+    Args:
+        evidence: why the path that the bundle fixed, if it did, is the only one.
+    """
+
+    path: Path
+    evidence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLaunch:
+    """A kernel to be solved for a machine.
+
+    Args:
+        question: `launch.grid` has all blocks, and is None only beside `warps`, for one block; `blocks_per_sm` says how
+            many of them fit on one SM at the same time: neither more nor fewer.
+        machine: None for that of the GPU; where nobody says which, the default of the kernel, see `LaunchedKernel`.
+        evidence: why the path that `take` or `trace` fixes is the only one.
+        holds: for how long its ports are held, see `machine.narrowed`.
+    """
+
+    question: "KernelQuestion"
+    machine: Machine | None = None
+    evidence: str | None = None
+    holds: Mapping[str, GivenRange] = field(default_factory=dict)
+
+
+Source: TypeAlias = GivenTime | GivenCycles | BundleFile | KernelLaunch
+"""Where the execution time of a kernel comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuEntry:
+    """CPU time of every job on the core of its task, in seconds, at most."""
+
+    seconds: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class ServedEntry:
+    """A copy or a kernel of every job.
+
+    Args:
+        kind: which of the two.
+        place: its copy engine or partition; None for a kernel that is still to be assigned.
+        launch: from the end of what comes before it until it is ready there; None where nobody says.
+    """
+
+    kind: Kind
+    source: Source
+    place: str | None = None
+    launch: GivenTime | None = None
+
+
+def execution_keys(name: str, kinds: Iterable[Kind]) -> dict[int, str]:
+    """The names of the execution times of a task, by the indices of its copies and kernels.
+
+    >>> execution_keys("filter", [Kind.CPU, Kind.KERNEL]), execution_keys("dnn", [Kind.COPY, Kind.KERNEL])
+    ({1: 'filter'}, {0: 'dnn[0]', 1: 'dnn[1]'})
+    """
+    served = [index for index, kind in enumerate(kinds) if kind is not Kind.CPU]
+    return {index: name if len(served) == 1 else f"{name}[{index}]" for index in served}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEntry:
+    """A task as described; times in seconds, the rest as in `task.Task`, priorities as they were given.
+
+    Args:
+        wait: None where the file says nothing: then a thread with a core is taken to spin, as CUDA does by default;
+            this is a condition of the verdict, and not the worse of the two ways.
+    """
+
+    name: str
+    segments: tuple[CpuEntry | ServedEntry, ...]
+    period: Fraction
+    deadline: Fraction
+    jitter: Fraction = Fraction(0)
+    offset: Fraction | None = None
+    priority: int | None = None
+    core: str | None = None
+    wait: Wait | None = None
+    context: str | None = None
+
+    @property
+    def keys(self) -> dict[int, str]:
+        """As `execution_keys`."""
+        return execution_keys(self.name, (Kind.CPU if isinstance(s, CpuEntry) else s.kind for s in self.segments))
+
+    @property
+    def executions(self) -> dict[str, ServedEntry]:
+        """Its copies and kernels by the names of their execution times."""
+        keys = self.keys
+        return {keys[index]: part for index, part in enumerate(self.segments) if isinstance(part, ServedEntry)}
+
+    @property
+    def is_assumed_to_spin(self) -> bool:
+        """Whether its thread waits on a core, and nobody says how."""
+        return self.core is not None and self.wait is None and bool(self.executions)
+
+    @property
+    def times(self) -> tuple[Fraction, ...]:
+        """Those that it says itself."""
+        own = (self.period, self.deadline, self.jitter, Fraction(0) if self.offset is None else self.offset)
+        cpu = (part.seconds for part in self.segments if isinstance(part, CpuEntry))
+        launches = (part.launch.seconds for part in self.executions.values() if part.launch is not None)
+        return (*own, *cpu, *launches)
+
+
+@dataclass(frozen=True, slots=True)
+class SlicesEntry:
+    """How contexts take a partition in turn, as in `task.Slices`; times in seconds, and who vouches for the switch."""
+
+    length: Fraction
+    switch: Fraction
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEntry:
+    """A partition, how many SMs it has, and how contexts take it in turn if they do; `partition` is without that."""
+
+    partition: Partition
+    sms: int = 1
+    slices: SlicesEntry | None = None
+
+    @property
+    def times(self) -> tuple[Fraction, ...]:
+        """Those that it says itself."""
+        return () if self.slices is None else (self.slices.length, self.slices.switch)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainEntry:
+    """A chain as described; its deadline in seconds."""
+
+    name: str
+    tasks: tuple[str, ...]
+    activation: Activation
+    deadline: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A whole task file.
+
+    Args:
+        where: the file, for messages.
+        clock: hertz of the SM clock that counts cycles, at least; needed where a source is in cycles.
+        clock_by: who says so, where the file does not.
+        step: seconds, the shortest step of walks through all schedules; None: what divides all times. Nothing else
+            depends on it.
+        card: the GPU whose SMs the partitions are; None where nobody says which.
+    """
+
+    where: str
+    tasks: tuple[TaskEntry, ...]
+    partitions: tuple[PartitionEntry, ...]
+    chains: tuple[ChainEntry, ...] = ()
+    clock: Fraction | None = None
+    step: Fraction | None = None
+    priorities: Priorities | None = None
+    card: "Gpu | None" = None
+    clock_by: str | None = None
+    engines: tuple[CopyEngine, ...] = ()
+
+    @property
+    def executions(self) -> dict[str, ServedEntry]:
+        """All copies and kernels by the names of their execution times."""
+        return {key: part for task in self.tasks for key, part in task.executions.items()}
+
+    def sms_of(self, kernel: ServedEntry) -> tuple[int, ...]:
+        """The numbers of SMs that may run a kernel: those of every partition while it has none."""
+        sizes = (entry.sms for entry in self.partitions if kernel.place in (None, entry.partition.name))
+        return tuple(sorted(set(sizes)))
+
+    @property
+    def sms(self) -> dict[str, int]:
+        """How many SMs each partition has, by its name."""
+        return {entry.partition.name: entry.sms for entry in self.partitions}
+
+    def with_sms(self, sms: Mapping[str, int]) -> "Description":
+        """The same with so many SMs of each of these partitions."""
+        changed = (replace(entry, sms=sms.get(entry.partition.name, entry.sms)) for entry in self.partitions)
+        return replace(self, partitions=tuple(changed))
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionTime:
+    """How long a copy or a kernel takes, in seconds.
+
+    Args:
+        at_most: in every run.
+        at_least: in some run; None where nobody knows.
+        is_shown: whether that run is one of the kernel itself, or only one of its control flow.
+    """
+
+    at_most: Fraction
+    at_least: Fraction | None = None
+    is_shown: bool = True
+
+
+def task_set(description: Description, execution_times: Mapping[str, ExecutionTime]) -> tuple[TaskSet, Fraction]:
+    """The task set in ticks, so short that all times are whole numbers of them and that bounds hold in continuous time.
+
+    Args:
+        execution_times: of `Description.executions`, by the same names.
+
+    Returns:
+        The task set, and the seconds of a tick.
+
+    Raises:
+        InputError: tasks, partitions, copy engines and chains that do not fit each other, priorities that are missing
+            or contradictory, or times of more ticks than any file can ask for.
+    """
+    unit = least_unit(_longest_way(description))
+    try:
+        tick = _tick(description, execution_times, unit)
+        return _in_ticks(description, execution_times, tick, unit), tick
+    except InputError as error:
+        raise InputError(f"{description.where}: {error}") from None
+
+
+def _longest_way(description: Description) -> int:
+    """How many segments may come one after the other in what one arrival starts, at most."""
+    by_data = [chain.tasks for chain in description.chains if chain.activation is Activation.DATA]
+    linked = {name for names in by_data for name in names}
+    alone = max((len(entry.segments) for entry in description.tasks), default=1)
+    return max(alone, sum(len(entry.segments) for entry in description.tasks if entry.name in linked))
+
+
+def _in_ticks(description: Description, times: Mapping[str, ExecutionTime], tick: Fraction, unit: int) -> TaskSet:
+    ranks = _ranks(description)
+    tasks = tuple(_task(entry, times, tick, ranks[entry.name]) for entry in description.tasks)
+    chains = tuple(_chain(entry, tick) for entry in description.chains)
+    partitions = tuple(_partition(entry, tick) for entry in description.partitions)
+    found = TaskSet(tasks, partitions, chains, description.engines, unit)
+    _refuse_confused(description)
+    return found
+
+
+def common_tick(times: Iterable[Fraction]) -> Fraction:
+    """The largest time of which a picosecond and all `times` are whole multiples.
+
+    >>> common_tick([Fraction(1, 1000)]), common_tick([Fraction(1, 3 * 10**9)])
+    (Fraction(1, 1000000000000), Fraction(1, 3000000000000))
+    """
+    found = PICOSECOND
+    for time in times:
+        found = Fraction(gcd(found.numerator, time.numerator), lcm(found.denominator, time.denominator))
+    return found
+
+
+def _tick(description: Description, execution_times: Mapping[str, ExecutionTime], unit: int) -> Fraction:
+    """One of which so many divide every time: theorem 4."""
+    times = [time for entry in description.tasks for time in entry.times]
+    times += [chain.deadline for chain in description.chains if chain.deadline is not None]
+    times += [time for entry in description.partitions for time in entry.times]
+    times += [time for both in execution_times.values() for time in (both.at_most, both.at_least) if time is not None]
+    return common_tick(times) / unit
+
+
+def _ticks(time: Fraction, tick: Fraction) -> int:
+    """How many there are in a time of which `tick` is a measure."""
+    ticks = time / tick
+    if ticks.denominator != 1:
+        raise ValueError(f"{time} s are no whole number of ticks of {tick} s")
+    return ticks.numerator
+
+
+def _task(entry: TaskEntry, times: Mapping[str, ExecutionTime], tick: Fraction, rank: int | None) -> Task:
+    def served(part: ServedEntry, time: ExecutionTime) -> Segment:
+        delay = 0 if part.launch is None else _ticks(part.launch.seconds, tick)
+        attained = None if time.at_least is None else _ticks(time.at_least, tick)
+        return Segment(part.kind, _ticks(time.at_most, tick), part.place, delay, attained, time.is_shown)
+
+    keys = entry.keys
+    segments = tuple(
+        Segment(Kind.CPU, _ticks(part.seconds, tick))
+        if isinstance(part, CpuEntry)
+        else served(part, times[keys[index]])
+        for index, part in enumerate(entry.segments)
+    )
+    return Task(
+        entry.name,
+        segments,
+        _ticks(entry.period, tick),
+        _ticks(entry.deadline, tick),
+        _ticks(entry.jitter, tick),
+        None if entry.offset is None else _ticks(entry.offset, tick),
+        rank,
+        entry.core,
+        Wait.SPIN if entry.is_assumed_to_spin else entry.wait,
+        entry.context,
+    )
+
+
+def _partition(entry: PartitionEntry, tick: Fraction) -> Partition:
+    if entry.slices is None:
+        return entry.partition
+    slices = Slices(_ticks(entry.slices.length, tick), _ticks(entry.slices.switch, tick))
+    return replace(entry.partition, slices=slices)
+
+
+def _chain(entry: ChainEntry, tick: Fraction) -> Chain:
+    deadline = None if entry.deadline is None else _ticks(entry.deadline, tick)
+    return Chain(entry.name, entry.tasks, entry.activation, deadline)
+
+
+def _ranks(description: Description) -> dict[str, int | None]:
+    """Priorities where a larger number is more urgent."""
+    convention = description.priorities
+    if convention is None or convention.is_given:
+        _check_given(description)
+    if convention is None:
+        return dict.fromkeys((entry.name for entry in description.tasks), None)
+    if convention.is_given:
+        sign = 1 if convention is Priorities.LARGER_FIRST else -1
+        return {entry.name: None if entry.priority is None else sign * entry.priority for entry in description.tasks}
+    if (numbered := next((e for e in description.tasks if e.priority is not None), None)) is not None:
+        raise InputError(f"task {numbered.name} has a priority of its own beside priorities = {str(convention)!r}")
+    monotonic = {
+        entry.name: entry.period if convention is Priorities.RATE_MONOTONIC else entry.deadline
+        for entry in description.tasks
+    }
+    order = sorted(set(monotonic.values()), reverse=True)
+    return {name: order.index(time) + 1 for name, time in monotonic.items()}
+
+
+def _check_given(description: Description) -> None:
+    """Priorities come with their meaning, and are not missing where they matter."""
+    servers: tuple[Server, ...] = (*(entry.partition for entry in description.partitions), *description.engines)
+    ranked = {server.name for server in servers if server.policy is Policy.FIXED_PRIORITY}
+    for entry in description.tasks:
+        if entry.priority is not None and description.priorities is None:
+            raise InputError(
+                f"task {entry.name} has priority {entry.priority}, and nothing says what this means:"
+                ' give priorities = "larger-first" or "smaller-first" at the top (--priorities for CSV)'
+            )
+        places = [] if entry.core is None else [f"core {entry.core}"]
+        places += [_place(part) for part in entry.executions.values() if part.place in ranked]
+        if places and entry.priority is None:
+            raise InputError(
+                f"task {entry.name} has no priority, and {places[0]} schedules by priorities: give every task a"
+                ' priority, or priorities = "rate-monotonic" or "deadline-monotonic" at the top (--priorities for CSV)'
+            )
+
+
+def _place(part: ServedEntry) -> str:
+    return f"{'partition' if part.kind is Kind.KERNEL else 'copy engine'} {part.place}"
+
+
+def _refuse_confused(description: Description) -> None:
+    """Two execution times of one name, as of a task a with two kernels, which has a[0], and of a task named a[0]."""
+    seen: set[str] = set()
+    for entry in description.tasks:
+        if twice := seen.intersection(entry.executions):
+            raise InputError(
+                f"{min(twice)} is the name of two execution times, for a task with several copies and kernels numbers"
+                f" them so: give task {entry.name} another name"
+            )
+        seen.update(entry.executions)

@@ -1,0 +1,285 @@
+"""Evidence against deadlines: a search for legal schedules in which a task is late, and the worst one as a picture.
+
+A simulated miss proves that a task set is not schedulable, if jobs can take the times that they take in it: a proven
+upper bound is no such time, the lower end of the proven interval is. No miss proves nothing.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice, repeat
+from random import Random
+
+from makespan.deadlines.chains import heads, predecessors
+from makespan.deadlines.courses import drawn, varied
+from makespan.deadlines.scenarios import MOST_JOBS, critical
+from makespan.deadlines.simulation import Completed, Run, Scenario, Stretch, simulate, turns
+from makespan.deadlines.task import Activation, Segment, Task, TaskSet
+from makespan.deadlines.verdict import Miss
+from makespan.host.errors import InputError
+
+TRIES = 60
+MOST_TURNS = 10_000
+_FRESH = 0.3
+"""Of the scenarios of a search after the critical instants, so many are drawn anew."""
+
+
+def search(task_set: TaskSet, name: str, *, seed: int = 0, most_jobs: int = MOST_JOBS) -> Iterator[Run]:
+    """First the critical instants, then random scenarios and ever worse variations of the worst, without end.
+
+    Worse is the less slack a job of the task has.
+
+    Raises:
+        InputError: a task without a partition.
+    """
+    random = Random(f"{seed} {name}")  # noqa: S311  reproducible, not secret
+    worst: Run | None = None
+    for scenario in chain(critical(task_set, name, most_jobs=most_jobs), repeat(None)):
+        run = simulate(scenario or _attempt(task_set, name, worst, random, most_jobs))
+        yield run
+        worst = run if worst is None or _slack(run, name) <= _slack(worst, name) else worst
+
+
+def _attempt(task_set: TaskSet, name: str, worst: Run | None, random: Random, most_jobs: int) -> Scenario:
+    job = None if worst is None else worst.tightest(name)
+    if worst is None or job is None or random.random() < _FRESH:
+        return drawn(task_set, random, most_jobs, "random arrivals, jitter and execution times")
+    return varied(worst, job, random, "found by search from worse to worse")
+
+
+def find_miss(
+    task_set: TaskSet, name: str, *, tries: int = TRIES, seed: int = 0, most_jobs: int = MOST_JOBS
+) -> Miss | None:
+    """A job of the task that ends after its deadline in a simulated legal schedule; None if the search saw none.
+
+    Every copy and kernel runs for a time that it is shown to take or, where the user gave one, for up to that. The same
+    arguments give the same answer; `missed` gives the whole schedule.
+
+    Args:
+        tries: scenarios to simulate, the critical instants among them.
+
+    Raises:
+        InputError: a task without a partition.
+    """
+    runs = islice(_attempts(task_set, name, seed, most_jobs), tries)
+    return next((miss for _, miss in runs if miss is not None), None)
+
+
+def missed(
+    task_set: TaskSet, name: str, *, tries: int = TRIES, seed: int = 0, most_jobs: int = MOST_JOBS
+) -> Run | None:
+    """The schedule behind `find_miss`."""
+    runs = islice(_attempts(task_set, name, seed, most_jobs), tries)
+    return next((run for run, miss in runs if miss is not None), None)
+
+
+def misses(
+    task_set: TaskSet,
+    names: Sequence[str],
+    *,
+    attempts: int,
+    jobs: int,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Iterator[Miss]:
+    """Evidence against the tasks `names`, as `find_miss` has it, up to the end of the round that finds the first.
+
+    A round is one attempt for each task: one miss is enough for the answer, and the others of its round cost little.
+
+    Args:
+        attempts: for each task.
+        jobs: of all simulated schedules together, or turns of contexts that they take; then the search ends.
+    """
+    hunts = {name: _attempts(task_set, name, 0, MOST_JOBS) for name in names}
+    is_found = False
+    for number in range(1, attempts + 1):
+        for name, hunt in hunts.items():
+            progress(f"looking for a late job of {name}: attempt {number} of {attempts}")
+            run, miss = next(hunt, (None, None))
+            if run is not None:
+                costs = turns(run.scenario.task_set)
+                jobs -= sum(costs[job.task] for job in run.jobs)
+            if miss is not None:
+                is_found = True
+                yield miss
+            if jobs <= 0:
+                return
+        if is_found:
+            return
+
+
+def _attempts(task_set: TaskSet, name: str, seed: int, most_jobs: int) -> Iterator[tuple[Run, Miss | None]]:
+    """Legal schedules, each with the job of the task that is late in it; none where no times are known."""
+    system = attainable(task_set, name)
+    if system is None:
+        return
+    for number, found in enumerate(search(system, name, seed=seed, most_jobs=most_jobs), 1):
+        run = _shown(found, name) if _first_late(found, name) is not None else found
+        job = _first_late(run, name)
+        words = f"{run.scenario.words} (attempt {number}, seed {seed})"
+        supposes = tuple(task.name for task in _vouched_for(run.scenario.task_set))
+        yield run, None if job is None else Miss(name, job.arrival, job.completion, words, supposes)
+
+
+def _vouched_for(task_set: TaskSet) -> list[Task]:
+    """The tasks with times that nobody has shown, switches of contexts among them."""
+    switched = {p.name for p in task_set.partitions if p.slices is not None and p.slices.switch}
+    return [t for t in task_set.tasks if t.is_vouched_for or any(s.place in switched for s in t.segments)]
+
+
+def _first_late(run: Run, name: str) -> Completed | None:
+    return next((job for job in run.late if job.task == name), None)
+
+
+def _shown(run: Run, name: str) -> Run:
+    """The run without tasks whose times nobody has shown, and what they start; as it is if `name` is not late then.
+
+    A sporadic task may never arrive, so what is left is a legal schedule by itself; a strictly periodic one must.
+    """
+    scenario = run.scenario
+    family = _families(scenario.task_set)
+    given = {family[task.name] for task in _vouched_for(scenario.task_set)}
+    away = [task for task in scenario.task_set.tasks if family[task.name] in given]
+    if not away or family[name] in given or any(task.offset is not None for task in away):
+        return run
+    rest = _only(scenario.task_set, (task for task in scenario.task_set.tasks if family[task.name] not in given))
+    left = Scenario(
+        rest,
+        tuple(job for job in scenario.jobs if job.task in rest.by_name),
+        tuple(other for other in scenario.order if other in rest.by_name),
+        f"{scenario.words}, tasks left out whose times nobody has shown",
+    )
+    shown = simulate(left)
+    return run if _first_late(shown, name) is None else shown
+
+
+def attainable(task_set: TaskSet, name: str) -> TaskSet | None:
+    """What a task shares resources with, directly or not, with execution times that jobs can take.
+
+    A copy or kernel takes what it is shown to take or, where the user gave a time, up to that. A sporadic task with one
+    of which no such time is known never arrives, and neither does its family; a strictly periodic one must: then there
+    is None, as there is if `name` never arrives, or where a job takes more than `MOST_TURNS` turns of its context.
+
+    Raises:
+        InputError: a task without a partition.
+    """
+    family = _families(task_set)
+    near = _neighbours(task_set, name, family)
+    unknown = {family[task.name] for task in near if any(segment.known == 0 for segment in task.segments)}
+    if max(turns(task_set).values()) > MOST_TURNS:
+        return None
+    if family[name] in unknown or any(task.offset is not None for task in near if family[task.name] in unknown):
+        return None
+    return _only(task_set, (_attained(task) for task in near if family[task.name] not in unknown))
+
+
+def _attained(task: Task) -> Task:
+    def known(segment: Segment) -> Segment:
+        return replace(segment, wcet=segment.known)
+
+    return replace(task, segments=tuple(map(known, task.segments)))
+
+
+def _only(task_set: TaskSet, some: Iterable[Task]) -> TaskSet:
+    """These tasks, with the servers and the chains by data that they need."""
+    tasks = tuple(some)
+    names, hosts = {task.name for task in tasks}, {segment.place for task in tasks for segment in task.segments}
+    return TaskSet(
+        tasks,
+        tuple(partition for partition in task_set.partitions if partition.name in hosts),
+        tuple(chain for chain in task_set.chains if chain.activation is Activation.DATA and names >= {*chain.tasks}),
+        tuple(engine for engine in task_set.engines if engine.name in hosts),
+    )
+
+
+def _families(task_set: TaskSet) -> dict[str, str]:
+    """The head of each task's family."""
+    first = heads(predecessors(task_set))
+    return {name: first.get(name, name) for name in task_set.by_name}
+
+
+def _neighbours(task_set: TaskSet, name: str, family: Mapping[str, str]) -> list[Task]:
+    """The task and all that it meets on servers, on cores and in its family, and that those meet."""
+    places = {
+        task.name: {("by", family[task.name]), ("on", task.core), *(("at", segment.place) for segment in task.segments)}
+        - {("on", None), ("at", None)}
+        for task in task_set.tasks
+    }
+    near, size = {name}, 0
+    while len(near) > size:
+        size, reached = len(near), set().union(*(places[other] for other in near))
+        near = {other for other, here in places.items() if here & reached}
+    return [task for task in task_set.tasks if task.name in near]
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of a schedule in which `job` waits and runs, from the last instant before its release with no work.
+
+    A job that data starts is shown with its whole activation. `start` and `end` are in ticks of `run`.
+    """
+
+    run: Run
+    job: Completed
+    start: int
+    end: int
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """What runs in the window, cut at its ends."""
+        return tuple(
+            replace(stretch, start=max(stretch.start, self.start), end=min(stretch.end, self.end))
+            for stretch in self.run.stretches
+            if stretch.start < self.end and stretch.end > self.start
+        )
+
+    @property
+    def jobs(self) -> tuple[Completed, ...]:
+        """The jobs that arrive or run in the window."""
+        return tuple(job for job in self.run.jobs if job.arrival < self.end and job.completion > self.start)
+
+
+def worst_window(
+    task_set: TaskSet, *, names: tuple[str, ...] = (), tries: int = TRIES, seed: int = 0, most_jobs: int = MOST_JOBS
+) -> Window:
+    """The simulated window around the job with the least slack that the search finds, of the tasks `names` or of all.
+
+    Copies and kernels run for times that they can take, as for `find_miss`.
+
+    Args:
+        tries: scenarios for each task.
+
+    Raises:
+        InputError: a task without a partition, or no execution time of these tasks that is attained.
+    """
+    worst: tuple[Run, Completed] | None = None
+    for name in names or tuple(task_set.by_name):
+        for run, _ in islice(_attempts(task_set, name, seed, most_jobs), tries):
+            job = run.tightest(name)
+            if job is not None and (worst is None or job.slack < worst[1].slack):
+                worst = run, job
+    if worst is None:
+        raise InputError(
+            "nobody knows a time that runs of these kernels take, or they take more than"
+            f" {MOST_TURNS} slices of a context: there is no schedule to draw; let the kernels be solved, or lengthen"
+            " slices"
+        )
+    run, job = worst
+    return Window(run, job, _work_since(run, job), max(job.completion, job.deadline))
+
+
+def _work_since(run: Run, job: Completed) -> int:
+    """Since when one of its resources works without a break until the release, or what started all if it is earlier."""
+    own = {s.resource for s in run.stretches if (s.task, s.job) == (job.task, job.number)}
+    start = job.release
+    for stretch in sorted(run.stretches, key=lambda stretch: -stretch.end):
+        if stretch.resource in own and stretch.start < start <= stretch.end:
+            start = stretch.start
+    head = heads(run.scenario.starts).get(job.task, job.task)
+    event = next(other.arrival for other in run.jobs if (other.task, other.number) == (head, job.number))
+    return min(start, event)
+
+
+def _slack(run: Run, name: str) -> int:
+    job = run.tightest(name)
+    if job is None:
+        raise ValueError(f"task {name} has no job in the scenario")
+    return job.slack

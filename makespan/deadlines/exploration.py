@@ -1,0 +1,437 @@
+"""The longest responses of a small task set, from a walk through every state that a legal schedule can reach.
+
+Nothing here is shared with the analyses but the values of `task.py` and the reading of chains: it is their oracle.
+
+A step is a tick, or covers several, which makes a *grid*. In that case all times are rounded to it, execution times,
+jitter and delays up and periods down, and a step has a length of 0 or 1: each tick of a legal schedule is one of the
+walk, which is long if the next line of the grid has been passed. Rounding keeps every `at least` and `at most` of a
+time between two instants, and the order of steps is that of the schedule; so each response of the schedule is at most
+that of the walk. Only what is preempted runs in several pieces: each may seem a step longer than it is, where what was
+there in between seems shorter than that may take.
+
+Source: Henzinger, Manna and Pnueli, What good are digital clocks?, ICALP 1992, for rounding.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, product
+from operator import ge, le
+from typing import NamedTuple
+
+from makespan.deadlines.chains import heads, predecessors
+from makespan.deadlines.families import Course, Ended, Family, Part, Place, Position, Ticked
+from makespan.deadlines.task import Kind, Policy, Segment, Task, TaskSet
+from makespan.host.errors import InputError, UnsupportedError
+
+MOST_STATES = 100_000
+_STEPS = 10
+"""Steps from a state, at most, on the average."""
+
+State = tuple[int, ...]
+"""The state of each family, as it numbers them."""
+
+Ages = tuple[tuple[int, ...], ...]
+"""For each family and each pending activation: since its event and, for each further task, since the job's arrival."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """What a walk has found, in ticks; tasks are missing whose states were too many.
+
+    Args:
+        response: the longest time from the arrival of a job until its end.
+        end: the same from the event at the head of its family.
+        states: how many it has looked at, also again because a job in one could be older.
+    """
+
+    response: Mapping[str, int]
+    end: Mapping[str, int]
+    states: int
+
+
+class TooManyStatesError(Exception):
+    """A walk has reached its limit."""
+
+
+class Step(NamedTuple):
+    """A step of a walk.
+
+    Args:
+        come: for each family what it is after arrivals, releases and launches, and whether something has arrived.
+        served: what it is when servers have chosen.
+        way: how it goes on from there.
+    """
+
+    reached: State
+    ages: Ages
+    come: tuple[tuple[int, bool], ...]
+    served: State
+    way: tuple[Ticked, ...]
+
+
+Mark = tuple[State, int, int]
+"""A job in a state: that of a family with this one of its ages."""
+
+
+Shortness = Callable[[Segment], bool]
+"""Whether a segment may take less than its limit; if not, it always takes as long."""
+
+
+def explore(
+    task_set: TaskSet, *, grid: int = 1, most_states: int = MOST_STATES, is_short: Shortness = lambda _: True
+) -> Explored:
+    """The longest responses over all legal schedules; on a grid of several ticks, multiples of it that bound them.
+
+    Parts that share no core, server or data are walked through one by one.
+
+    Args:
+        grid: the ticks of a step.
+        most_states: to look at, for each part; also bounds the steps from them.
+        is_short: all may be, as the model says; with fewer it is quicker, and may be less.
+
+    Raises:
+        InputError: a kernel without a partition, or chains by data that contradict themselves.
+        UnsupportedError: a partition that is time-sliced; several ticks in a step, and tasks of the same core with the
+            same priority.
+
+    >>> from makespan.deadlines.task import Partition, Policy, TaskSet, one_kernel
+    >>> a = one_kernel("a", 2, 5, 5, priority=2, partition="SM0")
+    >>> b = one_kernel("b", 4, 10, 10, priority=1, partition="SM0")
+    >>> explore(TaskSet((a, b), (Partition("SM0", Policy.FIXED_PRIORITY),))).response
+    {'a': 5, 'b': 6}
+    """
+    found = [
+        walked(task_set, tasks, grid=grid, most_states=most_states, is_short=is_short) for tasks in parts(task_set)
+    ]
+    response = {name: ticks for one in found for name, ticks in one.response.items()}
+    end = {name: ticks for one in found for name, ticks in one.end.items()}
+    known = [name for name in task_set.by_name if name in response]
+    return Explored(
+        {name: response[name] for name in known}, {name: end[name] for name in known}, sum(one.states for one in found)
+    )
+
+
+def walked(
+    task_set: TaskSet,
+    tasks: Sequence[Task],
+    *,
+    grid: int = 1,
+    most_states: int = MOST_STATES,
+    is_short: Shortness = lambda _: True,
+) -> Explored:
+    """The same of one of its parts; without a number if it has too many states.
+
+    Raises:
+        InputError: as `explore`.
+    """
+    if (reason := obstacle(task_set, tasks, grid=grid)) is not None:
+        raise UnsupportedError(reason)
+    walk = Walk(task_set, tasks, grid, is_short=is_short)
+    try:
+        walk.run(most_states)
+    except TooManyStatesError:
+        return Explored({}, {}, walk.looks)
+    return Explored(
+        {name: ticks * grid for name, ticks in walk.response.items()},
+        {name: ticks * grid for name, ticks in walk.end.items()},
+        walk.looks,
+    )
+
+
+def obstacle(task_set: TaskSet, tasks: Sequence[Task], *, grid: int = 1) -> str | None:
+    """Why no walk covers these tasks; None if one does."""
+    for partition in task_set.partitions:
+        if partition.slices is not None and any(task.on(partition.name) for task in tasks):
+            return f"partition {partition.name} is time-sliced: its schedules are not explored"
+    for task, other in combinations(tasks, 2):
+        if grid > 1 and task.core is not None and (task.core, task.priority) == (other.core, other.priority):
+            return (
+                f"tasks {task.name} and {other.name} of core {task.core} have the same priority: no walk bounds what"
+                " may happen between its steps"
+            )
+    return None
+
+
+def parts(task_set: TaskSet) -> list[tuple[Task, ...]]:
+    """The tasks in groups that share neither cores nor servers nor data.
+
+    Raises:
+        InputError: chains by data that contradict themselves.
+    """
+    starts = predecessors(task_set)
+    groups: list[tuple[set[object], list[str]]] = []
+    for task in task_set.tasks:
+        shared: set[object] = {("family", heads(starts).get(task.name, task.name)), ("core", task.core)}
+        shared = (shared | {(s.kind, s.place) for s in task.of(Kind.COPY, Kind.KERNEL)}) - {("core", None)}
+        names = [task.name]
+        for group in [group for group in groups if group[0] & shared]:
+            shared |= group[0]
+            names = group[1] + names
+            groups.remove(group)
+        groups.append((shared, names))
+    return [tuple(task for task in task_set.tasks if task.name in names) for _, names in groups]
+
+
+class Walk:
+    """A walk through all states of a part; of each job in each state the greatest age is kept.
+
+    No choice looks at an age, so that the longest way to each state is all that counts. A state is looked at again when
+    a job in it turns out to have a greater age.
+
+    Args:
+        is_traced: whether to keep how jobs in states got their ages, and states were met first.
+    """
+
+    def __init__(
+        self,
+        task_set: TaskSet,
+        tasks: Sequence[Task],
+        grid: int,
+        *,
+        is_short: Shortness = lambda _: True,
+        is_traced: bool = False,
+    ) -> None:
+        self.names = [task.name for task in tasks]
+        self.families = list(_families(task_set, tasks, grid, is_short))
+        self.response = dict.fromkeys(self.names, 0)
+        self.end = dict.fromkeys(self.names, 0)
+        self.grid, self.lengths = grid, (1,) if grid == 1 else (0, 1)
+        start = tuple(family.start for family in self.families)
+        self.looks = 0
+        self.is_traced = is_traced
+        self.before: dict[Mark, Mark | None] = {}
+        self.first: dict[State, State] = {}
+        self.last: dict[str, Mark] = {}
+        self.ages: dict[State, Ages] = {start: ((),) * len(start)}
+        courses = [course for family in self.families for course in family.courses]
+        self.policies = {part.policy for course in courses for part in course.parts}
+        self.least: dict[Policy, int] = {}
+        if not any(course.doubt for course in courses):
+            self.least[Policy.EDF] = min(course.due for course in courses)
+            self.least[Policy.EDF_RELEASE] = min(course.released for course in courses)
+
+    def run(self, most_states: int) -> None:
+        """Walk until nothing new is met.
+
+        A state is left out if another one differs from it only by jobs that are as old or older, and by families that
+        may come as early or earlier: all that can follow from it, follows from that as well.
+        """
+        if self.least_states() > most_states:
+            raise TooManyStatesError
+        todo = deque(self.ages)
+        waiting = set(todo)
+        steps = 0
+        alike: dict[State, dict[State, tuple[int, ...]]] = {}
+        while todo:
+            state = todo.popleft()
+            waiting.remove(state)
+            if state not in self.ages:
+                continue
+            self.looks += 1
+            for step in self.steps(state, self.ages[state]):
+                reached, ages = step.reached, step.ages
+                steps += 1
+                if max(self.looks, len(self.ages), steps // _STEPS) > most_states:
+                    raise TooManyStatesError
+                known = self.ages.get(reached)
+                if known is not None:
+                    ages = tuple(tuple(map(max, one, other)) for one, other in zip(known, ages, strict=True))
+                if ages == known:
+                    continue
+                rows, timers = zip(
+                    *(f.split(local) for f, local in zip(self.families, reached, strict=True)), strict=True
+                )
+                others = alike.setdefault(rows, {})
+                reach = (*timers, *chain(*ages))
+                if any(all(map(ge, other, reach)) for other in others.values()):
+                    continue
+                for other in [other for other, less in others.items() if all(map(le, less, reach))]:
+                    del others[other], self.ages[other]
+                if self.is_traced:
+                    self._trace(state, step, ages, known)
+                others[reached] = reach
+                self.ages[reached] = ages
+                if reached not in waiting:
+                    waiting.add(reached)
+                    todo.append(reached)
+
+    def least_states(self) -> int:
+        """How many there are at least: a job that is alone has one after each step of each of its segments."""
+        courses = [course for family in self.families for course in family.courses]
+        return max(sum(part.wcet - 1 for part in course.parts) for course in courses)
+
+    def _trace(self, state: State, step: Step, ages: Ages, known: Ages | None) -> None:
+        self.first.setdefault(step.reached, state)
+        for family, (mine, ticked) in enumerate(zip(ages, step.way, strict=True)):
+            for at, (age, source) in enumerate(zip(mine, ticked.ages, strict=True)):
+                if known is None or age > known[family][at]:
+                    here = len(self.families[family].rows(state[family])) * self.families[family].width
+                    is_new = source is None or source >= here
+                    self.before[step.reached, family, at] = (
+                        None if is_new or source is None else (state, family, source)
+                    )
+
+    def steps(self, state: State, ages: Ages) -> Iterator[Step]:
+        """All that can happen next."""
+        families = self.families
+        for come in product(*(family.comings(local) for family, local in zip(families, state, strict=True))):
+            old = [
+                (*mine, *[0] * family.width) if is_new else mine
+                for family, mine, (_, is_new) in zip(families, ages, come, strict=True)
+            ]
+            for served in self._served(tuple(local for local, _ in come)):
+                for on_core in self._computing(served):
+                    for length in self.lengths:
+                        for way, aged in self._ticked(state, served, on_core, length, old):
+                            yield Step(self._plain(self._slowed(way)), aged, come, served, way)
+
+    def _served(self, state: State) -> Iterator[State]:
+        """Every free server takes one of the most urgent that wait for it."""
+        views = [family.view(local) for family, local in zip(self.families, state, strict=True)]
+        offers: dict[Place, list[tuple[int, int, int, Position]]] = {}
+        for number, view in enumerate(views):
+            for place, key, doubt, position in view.waiting:
+                offers.setdefault(place, []).append((key, doubt, number, position))
+        for view in views:
+            for place in view.busy:
+                offers.pop(place, None)
+        if not offers:
+            yield state
+            return
+        for chosen in product(*map(_most_urgent, offers.values())):
+            yield tuple(
+                family.served(local, tuple(sorted(position for of, position in chosen if of == number)))
+                for number, (family, local) in enumerate(zip(self.families, state, strict=True))
+            )
+
+    def _computing(self, state: State) -> Iterator[tuple[tuple[Position, ...], ...]]:
+        """For each family the jobs that cores have chosen."""
+        offers: dict[Place, list[tuple[int, int, Position]]] = {}
+        for number, (family, local) in enumerate(zip(self.families, state, strict=True)):
+            for core, rank, position in family.view(local).computing:
+                offers.setdefault(core, []).append((rank, number, position))
+        ways = []
+        for offered in offers.values():
+            most = max(rank for rank, _, _ in offered)
+            ways.append([(number, position) for rank, number, position in offered if rank == most])
+        for chosen in product(*ways):
+            yield tuple(
+                tuple(sorted(position for of, position in chosen if of == number))
+                for number in range(len(self.families))
+            )
+
+    def _ticked(
+        self,
+        state: State,
+        served: State,
+        on_core: tuple[tuple[Position, ...], ...],
+        length: int,
+        old: Sequence[tuple[int, ...]],
+    ) -> Iterator[tuple[tuple[Ticked, ...], Ages]]:
+        ways = [
+            family.ticked(local, mine, length)
+            for family, local, mine in zip(self.families, served, on_core, strict=True)
+        ]
+        for way in product(*ways):
+            for family, (mine, ticked) in enumerate(zip(old, way, strict=True)):
+                for ended in ticked.ended:
+                    self._record(ended, mine, length, (state, family, ended.age))
+            ages = tuple(
+                tuple(0 if at is None else mine[at] + length for at in ticked.ages)
+                for mine, ticked in zip(old, way, strict=True)
+            )
+            yield way, ages
+
+    def _slowed(self, way: Sequence[Ticked]) -> State:
+        """Where something has used a core for less than it may, what it has preempted may seem to take longer."""
+        reached = tuple(ticked.local for ticked in way)
+        for core, rank in {short for ticked in way for short in ticked.short}:
+            reached = tuple(
+                family.slowed(local, core, rank) for family, local in zip(self.families, reached, strict=True)
+            )
+        return reached
+
+    def _record(self, ended: Ended, ages: tuple[int, ...], length: int, mark: Mark) -> None:
+        name = self.names[ended.task]
+        if ages[ended.age] + length > self.response[name]:
+            self.last[name] = mark
+        self.response[name] = max(self.response[name], ages[ended.age] + length)
+        self.end[name] = max(self.end[name], ages[ended.since] + length)
+
+    def _plain(self, state: State) -> State:
+        """The state with the least numbers in the order of those that are only compared.
+
+        The order counts among jobs that wait for a FIFO server, and among deadlines that no later job can come before.
+        """
+        if self.policies <= {None, Policy.FIXED_PRIORITY}:
+            return state
+        marks = [family.marks(local) for family, local in zip(self.families, state, strict=True)]
+        values: dict[str | Place, set[int]] = {}
+        for kind, value in (mark for found in marks for mark in found):
+            if not isinstance(kind, Policy) or value < self.least.get(kind, value):
+                values.setdefault(kind, set()).add(value)
+        new: dict[tuple[str | Place, int], int] = {}
+        for kind, found in values.items():
+            start = self.least[kind] - len(found) if isinstance(kind, Policy) else 1
+            new |= {(kind, value): start + at for at, value in enumerate(sorted(found))}
+        changed = {mark: value for mark, value in new.items() if mark[1] != value}
+        if not changed:
+            return state
+        return tuple(
+            family.marked(local, tuple((mark, changed[mark]) for mark in dict.fromkeys(mine) if mark in changed))
+            for family, local, mine in zip(self.families, state, marks, strict=True)
+        )
+
+
+def _most_urgent(offers: Sequence[tuple[int, int, int, Position]]) -> list[tuple[int, Position]]:
+    """Those that may be first, as far as the grid tells."""
+    least = min(key + doubt for key, doubt, _, _ in offers)
+    return [(number, position) for key, _, number, position in offers if key <= least]
+
+
+def _families(task_set: TaskSet, tasks: Sequence[Task], grid: int, is_short: Shortness) -> Iterator[Family]:
+    starts = predecessors(task_set)
+    first = heads(starts)
+    numbers = {task.name: number for number, task in enumerate(tasks)}
+    policies = {(Kind.KERNEL, partition.name): partition.policy for partition in task_set.partitions}
+    policies |= {(Kind.COPY, engine.name): engine.policy for engine in task_set.engines}
+    for head in tasks:
+        if head.name in first:
+            continue
+        names = [head.name, *(name for name in first if first[name] == head.name)]
+        courses = []
+        for name in names:
+            task = task_set.by_name[name]
+            sources = tuple(names.index(source) for source in starts.get(name, ()))
+            courses.append(_course(task, grid, numbers[name], sources, policies, is_short))
+        yield Family(courses, head.period // grid, is_exact=grid == 1)
+
+
+def _course(
+    task: Task,
+    grid: int,
+    number: int,
+    sources: tuple[int, ...],
+    policies: Mapping[tuple[Kind, str], Policy],
+    is_short: Shortness,
+) -> Course:
+    def part(segment: Segment) -> Part:
+        if segment.kind is Kind.CPU:
+            return Part((Kind.CPU, task.core or ""), None, -(-segment.wcet // grid), 0, is_short(segment))
+        if segment.place is None:
+            raise InputError(f"task {task.name} has no partition: assign it, then explore")
+        place = (segment.kind, segment.place)
+        return Part(place, policies[place], -(-segment.wcet // grid), -(-segment.delay // grid), is_short(segment))
+
+    return Course(
+        number,
+        sources,
+        task.priority or 0,
+        -(-task.jitter // grid),
+        task.deadline // grid,
+        (task.deadline - task.jitter) // grid,
+        int(bool(task.deadline % grid or task.jitter % grid)),
+        tuple(map(part, task.segments)),
+        (Kind.CPU, task.core) if task.spins and task.core is not None else None,
+    )

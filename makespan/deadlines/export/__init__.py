@@ -1,0 +1,50 @@
+"""Task sets for other tools, as texts; what changes who runs when and cannot be expressed is refused, never left out.
+
+What a tool takes differently is said in the notes, which stand in the texts too where their format has comments.
+
+for name, text in export(task_set, Format.SIMSO, tick=units.PICOSECOND, stem="tasks").files.items(): ...
+"""
+
+from enum import StrEnum
+from fractions import Fraction
+
+from makespan.deadlines.export import pycpa, rt_app, schedule_abstraction, simso
+from makespan.deadlines.export.common import Exported, refuse_slices, refuse_unassigned
+from makespan.deadlines.task import TaskSet
+
+__all__ = ["Exported", "Format", "export"]
+
+
+class Format(StrEnum):
+    """A tool that reads what `export` writes."""
+
+    SIMSO = "simso"
+    """XML of the simulator SimSo, and the module of its scheduler (Chéramy, Hladik and Déplanche, WATERS 2014)"""
+    SCHEDULE_ABSTRACTION = "schedule-abstraction"
+    """CSV job sets of the exact analysis of non-preemptive jobs (Nasri and Brandenburg, RTSS 2017)"""
+    PYCPA = "pycpa"
+    """Python script for compositional performance analysis (Diemer, Axer and Ernst, WATERS 2012)"""
+    RT_APP = "rt-app"
+    """JSON for the workload emulator rt-app of Linux"""
+
+
+_WRITERS = {
+    Format.SIMSO: simso.written,
+    Format.SCHEDULE_ABSTRACTION: schedule_abstraction.written,
+    Format.PYCPA: pycpa.written,
+    Format.RT_APP: rt_app.written,
+}
+
+
+def export(task_set: TaskSet, kind: Format, *, tick: Fraction, stem: str) -> Exported:
+    """Texts by file name, each name beginning with `stem`, and in what they differ from the task set.
+
+    Args:
+        tick: length of a tick in seconds.
+
+    Raises:
+        InputError: the tool cannot express the task set; the message says what.
+    """
+    refuse_unassigned(task_set)
+    refuse_slices(task_set)
+    return _WRITERS[kind](task_set, tick, stem)

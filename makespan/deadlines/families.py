@@ -1,0 +1,419 @@
+"""The jobs of one family of tasks in a walk through all schedules: what they can do, each taken by itself.
+
+A family is a task that arrives by itself with all tasks that its data starts. What its jobs can do in a step depends on
+others only through who is chosen where, so it is computed once for each of its states; a state has a number.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from itertools import chain, combinations
+from typing import NamedTuple
+
+from makespan.deadlines.task import Kind, Policy
+
+Place = tuple[Kind, str]
+"""A core, copy engine or partition."""
+
+Position = tuple[int, int]
+"""Which of the pending activations, the earliest first, and which task of the family."""
+
+
+class Stage(IntEnum):
+    """How far a job has come; the last four are those of its current segment."""
+
+    AWAITED = 0
+    ENDED = 1
+    ARRIVED = 2
+    LAUNCHED = 3
+    READY = 4
+    SERVED = 5
+
+
+class Job(NamedTuple):
+    """A job; all times in steps of the grid.
+
+    Args:
+        time: since when it is in its stage or, of CPU time, how long it has run; kept where a limit asks for it.
+        turn: of two that wait for the same FIFO server, the one with the larger number has come before.
+        due: until its deadline, as far as an EDF server will ask for it.
+        released: the same, as far as a server will that sees only releases.
+        is_late: whether it must be given a step more than its time: see `exploration`.
+    """
+
+    stage: Stage
+    segment: int = 0
+    time: int = 0
+    turn: int = 0
+    due: int = 0
+    released: int = 0
+    is_late: bool = False
+
+
+AWAITED, ENDED = Job(Stage.AWAITED), Job(Stage.ENDED)
+
+Rows = tuple[tuple[Job, ...], ...]
+"""Of each pending activation, the earliest first, the job of every task."""
+
+
+class Local(NamedTuple):
+    """The state of a family: `timer` counts from the last arrival, up to the period."""
+
+    timer: int
+    rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A segment; `policy` is None on a core, and `is_short` says whether it may take less than `wcet`."""
+
+    place: Place
+    policy: Policy | None
+    wcet: int
+    delay: int
+    is_short: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A task on the grid.
+
+    Args:
+        number: its own among all tasks.
+        sources: the tasks of the family whose ends it waits for.
+        due: from its arrival until its deadline, rounded down.
+        released: the same from its release, if it came as late as it may.
+        doubt: how much `due` and `released` are rounded down, at most.
+        core: where it spins; None if it does not.
+    """
+
+    number: int
+    sources: tuple[int, ...]
+    rank: int
+    jitter: int
+    due: int
+    released: int
+    doubt: int
+    parts: tuple[Part, ...]
+    core: Place | None
+
+    def asks(self, policy: Policy, job: Job) -> bool:
+        """Whether a server with this policy will choose or not choose the job from now on."""
+        if job.stage <= Stage.ENDED:
+            return False
+        begin = job.segment + (job.stage is Stage.SERVED)
+        return any(part.policy is policy for part in self.parts[begin:])
+
+
+class View(NamedTuple):
+    """What others see of a family: servers that are busy, offers to servers (less is more urgent), and to cores."""
+
+    busy: tuple[Place, ...]
+    waiting: tuple[tuple[Place, int, int, Position], ...]
+    computing: tuple[tuple[Place, int, Position], ...]
+
+
+class Ended(NamedTuple):
+    """A job that has ended: its task, and which of the ages are those of the event and of the job."""
+
+    task: int
+    since: int
+    age: int
+
+
+class Ticked(NamedTuple):
+    """A state after a step.
+
+    Args:
+        ages: for each age of the new state, which one of the old it continues; None: it starts.
+        ends: where a segment has ended, in the state before.
+        short: cores and ranks of what has used them for less than it may.
+    """
+
+    local: int
+    ages: tuple[int | None, ...]
+    ended: tuple[Ended, ...]
+    ends: tuple[Position, ...]
+    short: tuple[tuple[Place, int], ...]
+
+
+class Family:
+    """All states of a family that have been met, by number.
+
+    Args:
+        courses: of its tasks; the head first, and each after its sources.
+        is_exact: whether a step is a tick, in which every limit holds; else several steps may be of one instant.
+    """
+
+    def __init__(self, courses: Sequence[Course], period: int, *, is_exact: bool) -> None:
+        self.courses, self.period = courses, period
+        self.width = len(courses)
+        self._is_exact = is_exact
+        self._locals: list[Local] = []
+        self._numbers: dict[Local, int] = {}
+        self.split = cache(self._split)
+        self.comings = cache(self._comings)
+        self.view = cache(self._view)
+        self.served = cache(self._served)
+        self.ticked = cache(self._ticked)
+        self.slowed = cache(self._slowed)
+        self.marks = cache(self._marks)
+        self.marked = cache(self._marked)
+        self.start = self._number(Local(period, ()))
+
+    def _number(self, local: Local) -> int:
+        known = self._numbers.setdefault(local, len(self._locals))
+        if known == len(self._locals):
+            self._locals.append(local)
+        return known
+
+    def rows(self, number: int) -> Rows:
+        """The jobs of a state."""
+        return self._locals[number].rows
+
+    def _split(self, number: int) -> tuple[int, int]:
+        """A number of all but the timer, and the timer."""
+        timer, rows = self._locals[number]
+        return self._number(Local(0, rows)), timer
+
+    # ---- what comes at an instant
+
+    def _comings(self, number: int) -> tuple[tuple[int, bool], ...]:
+        """After arrivals, releases and launches; and whether a new activation is there."""
+        local = self._locals[number]
+        ways = [(local, False)]
+        if local.timer == self.period:
+            head = self._tidy(0, Job(Stage.ARRIVED, due=self.courses[0].due))
+            ways.append((Local(0, (*local.rows, (head, *[AWAITED] * (self.width - 1)))), True))
+        return tuple(
+            (self._number(Local(way.timer, rows)), is_new) for way, is_new in ways for rows in self._ready(way.rows, 0)
+        )
+
+    def _ready(self, rows: Rows, slot: int) -> Iterator[Rows]:
+        if slot == self.width:
+            yield rows
+            return
+        for released in self._moved(rows, slot, None):
+            for launched in self._launched(released, slot, 0):
+                yield from self._ready(launched, slot + 1)
+
+    def _launched(self, rows: Rows, slot: int, segment: int) -> Iterator[Rows]:
+        parts = self.courses[slot].parts
+        segment = next((at for at in range(segment, len(parts)) if parts[at].delay), -1)
+        if segment < 0:
+            yield rows
+            return
+        for moved in self._moved(rows, slot, segment):
+            yield from self._launched(moved, slot, segment + 1)
+
+    def _moved(self, rows: Rows, slot: int, segment: int | None) -> Iterator[Rows]:
+        """The first so many jobs of a task that await their release, or the launch of a segment, get it."""
+        course = self.courses[slot]
+        stage, at = (Stage.ARRIVED, 0) if segment is None else (Stage.LAUNCHED, segment)
+        limit = course.jitter if segment is None else course.parts[segment].delay
+        pending = [n for n, row in enumerate(rows) if row[slot].stage is stage and row[slot].segment == at]
+        for row in (*pending, None):
+            if row is None or rows[row][slot].time < limit or (limit and not self._is_exact):
+                yield rows
+            if row is not None:
+                job = rows[row][slot]
+                if segment is None:
+                    moved = self._enter(slot, 0, job._replace(released=course.released))
+                else:
+                    moved = self._tidy(slot, job._replace(stage=Stage.READY, time=0))
+                rows = _put(rows, (row, slot), moved)
+
+    def _enter(self, slot: int, segment: int, job: Job) -> Job:
+        stage = Stage.LAUNCHED if self.courses[slot].parts[segment].delay else Stage.READY
+        return self._tidy(slot, Job(stage, segment, 0, 0, job.due, job.released))
+
+    def _tidy(self, slot: int, job: Job) -> Job:
+        """Without what nobody will ask for."""
+        course = self.courses[slot]
+        due = job.due if course.asks(Policy.EDF, job) else 0
+        released = job.released if job.stage is not Stage.ARRIVED and course.asks(Policy.EDF_RELEASE, job) else 0
+        return job._replace(due=due, released=released)
+
+    # ---- who is chosen
+
+    def _view(self, number: int) -> View:
+        busy: list[Place] = []
+        waiting: dict[tuple[int, Place], tuple[Place, int, int, Position]] = {}
+        computing: dict[int, tuple[Place, int, Position]] = {}
+        for row, jobs in enumerate(self._locals[number].rows):
+            for slot, job in enumerate(jobs):
+                if job.stage <= Stage.ARRIVED:
+                    continue
+                course = self.courses[slot]
+                part = course.parts[job.segment]
+                core = part.place if part.policy is None else course.core
+                if core is not None:
+                    computing.setdefault(slot, (core, course.rank, (row, slot)))
+                if part.policy is None:
+                    continue
+                if job.stage is Stage.SERVED:
+                    busy.append(part.place)
+                elif job.stage is Stage.READY:
+                    key, doubt = self._key(course, part.policy, job)
+                    known = waiting.get((slot, part.place))
+                    if known is None or key < known[1]:
+                        waiting[slot, part.place] = (part.place, key, doubt, (row, slot))
+        return View(tuple(busy), tuple(waiting.values()), tuple(computing.values()))
+
+    def _key(self, course: Course, policy: Policy, job: Job) -> tuple[int, int]:
+        """Less is more urgent; and how much more it may be."""
+        if policy is Policy.EDF:
+            return job.due, course.doubt
+        if policy is Policy.EDF_RELEASE:
+            return job.released, course.doubt
+        return -job.turn if policy is Policy.FIFO else -course.rank, 0
+
+    def _served(self, number: int, chosen: tuple[Position, ...]) -> int:
+        """Servers have begun with these."""
+        timer, rows = self._locals[number]
+        for row, slot in chosen:
+            job = rows[row][slot]._replace(stage=Stage.SERVED, time=0, turn=0)
+            rows = _put(rows, (row, slot), self._tidy(slot, job))
+        return self._number(Local(timer, rows))
+
+    # ---- a step
+
+    def _ticked(self, number: int, on_core: tuple[Position, ...], length: int) -> tuple[Ticked, ...]:
+        """All that a step can lead to, `length` long: 0 or 1; nothing if some limit does not allow it."""
+        timer, rows = self._locals[number]
+        running: list[Position] = []
+        for row, jobs in enumerate(rows):
+            for slot, job in enumerate(jobs):
+                if job.stage <= Stage.ENDED:
+                    continue
+                part = None if job.stage is Stage.ARRIVED else self.courses[slot].parts[job.segment]
+                is_run = job.stage is Stage.SERVED or (
+                    part is not None and part.policy is None and (row, slot) in on_core
+                )
+                older = self._older(slot, job, length, is_run=is_run)
+                if older is None:
+                    return ()
+                rows = _put(rows, (row, slot), older)
+                if is_run:
+                    running.append((row, slot))
+        local = Local(min(self.period, timer + length), rows)
+        return tuple(self._after(local, ends) for ends in self._endings(rows, running))
+
+    def _older(self, slot: int, job: Job, length: int, *, is_run: bool) -> Job | None:
+        """The job after the step; None if it must not last so long."""
+        course = self.courses[slot]
+        time, turn = job.time, job.turn
+        if job.stage is Stage.ARRIVED:
+            time += length
+            limit = course.jitter
+        else:
+            part = course.parts[job.segment]
+            limit = part.delay if job.stage is Stage.LAUNCHED else part.wcet
+            if job.stage is Stage.LAUNCHED or is_run:
+                time += length - (is_run and job.is_late)
+            elif part.policy is Policy.FIFO:
+                turn += 1
+        if time > limit:
+            return None
+        aged = job._replace(time=time, turn=turn, due=job.due - length, released=job.released - length)
+        return self._tidy(slot, aged._replace(is_late=job.is_late and not is_run))
+
+    def _endings(self, rows: Rows, running: Sequence[Position]) -> Iterable[tuple[Position, ...]]:
+        full = [position for position in running if self._left(rows, position) == 0]
+        must = full if self._is_exact else []
+        may = [position for position in running if position in full or self._part(rows, position).is_short]
+        free = [position for position in may if position not in must]
+        subsets = chain.from_iterable(combinations(free, size) for size in range(len(free) + 1))
+        return ((*must, *some) for some in subsets)
+
+    def _part(self, rows: Rows, position: Position) -> Part:
+        row, slot = position
+        return self.courses[slot].parts[rows[row][slot].segment]
+
+    def _left(self, rows: Rows, position: Position) -> int:
+        row, slot = position
+        return self._part(rows, position).wcet - rows[row][slot].time
+
+    def _after(self, local: Local, ends: tuple[Position, ...]) -> Ticked:
+        """The state when these segments have ended: jobs go on, start others, or go away."""
+        rows, ended, short = local.rows, [], []
+        for row, slot in ends:
+            job, course = rows[row][slot], self.courses[slot]
+            part = course.parts[job.segment]
+            if part.policy is None and job.time < part.wcet:
+                short.append((part.place, course.rank))
+            elif part.policy is not None and course.core is not None:
+                short.append((course.core, course.rank))
+            if job.segment + 1 < len(course.parts):
+                rows = _put(rows, (row, slot), self._enter(slot, job.segment + 1, job))
+            else:
+                rows = _put(rows, (row, slot), ENDED)
+                ended.append(Ended(course.number, row * self.width, row * self.width + slot))
+        new = set()
+        for row in {row for row, _ in ends}:
+            for slot, course in enumerate(self.courses):
+                jobs = rows[row]
+                if jobs[slot].stage is Stage.AWAITED and all(jobs[s].stage is Stage.ENDED for s in course.sources):
+                    rows = _put(rows, (row, slot), self._tidy(slot, Job(Stage.ARRIVED, due=course.due)))
+                    new.add((row, slot))
+        kept = [row for row, jobs in enumerate(rows) if any(job.stage is not Stage.ENDED for job in jobs)]
+        ages = tuple(
+            row * self.width + slot
+            if not slot or (rows[row][slot].stage > Stage.ENDED and (row, slot) not in new)
+            else None
+            for row in kept
+            for slot in range(self.width)
+        )
+        number = self._number(Local(local.timer, tuple(rows[row] for row in kept)))
+        return Ticked(number, ages, tuple(ended), ends, tuple(short) if not self._is_exact else ())
+
+    def _slowed(self, number: int, core: Place, rank: int) -> int:
+        """Jobs that have begun on the core and were preempted by one of this rank."""
+        timer, rows = self._locals[number]
+        for row, jobs in enumerate(rows):
+            for slot, job in enumerate(jobs):
+                course = self.courses[slot]
+                is_begun = job.stage is Stage.READY and job.time > 0 and course.rank <= rank
+                if is_begun and course.parts[job.segment].place == core:
+                    rows = _put(rows, (row, slot), job._replace(is_late=True))
+        return self._number(Local(timer, rows))
+
+    # ---- numbers of which only the order counts
+
+    def _marks(self, number: int) -> tuple[tuple[str | Place, int], ...]:
+        """Its numbers that are compared with those of other families, each with what is compared."""
+        found: list[tuple[str | Place, int]] = []
+        for jobs in self._locals[number].rows:
+            for slot, job in enumerate(jobs):
+                course = self.courses[slot]
+                if job.turn:
+                    found.append((course.parts[job.segment].place, job.turn))
+                if course.asks(Policy.EDF, job):
+                    found.append((Policy.EDF, job.due))
+                if job.stage is not Stage.ARRIVED and course.asks(Policy.EDF_RELEASE, job):
+                    found.append((Policy.EDF_RELEASE, job.released))
+        return tuple(found)
+
+    def _marked(self, number: int, new: tuple[tuple[tuple[str | Place, int], int], ...]) -> int:
+        """The state with new numbers for old ones."""
+        timer, rows = self._locals[number]
+        changed = dict(new)
+        for row, jobs in enumerate(rows):
+            for slot, job in enumerate(jobs):
+                course = self.courses[slot]
+                if job.stage <= Stage.ENDED:
+                    continue
+                place = course.parts[job.segment].place
+                due = changed.get((Policy.EDF, job.due), job.due)
+                released = changed.get((Policy.EDF_RELEASE, job.released), job.released)
+                turn = changed.get((place, job.turn), job.turn) if job.turn else 0
+                moved = self._tidy(slot, job._replace(turn=turn, due=due, released=released))
+                rows = _put(rows, (row, slot), moved)
+        return self._number(Local(timer, rows))
+
+
+def _put(rows: Rows, position: Position, job: Job) -> Rows:
+    row, slot = position
+    jobs = rows[row]
+    return (*rows[:row], (*jobs[:slot], job, *jobs[slot + 1 :]), *rows[row + 1 :])

@@ -1,0 +1,373 @@
+"""Bounds for all tasks at once, where they depend on each other: the least fixed point of all analyses together.
+
+Kernels wait for CPU time before them, CPU time waits for kernels, and tasks wait for data of others. Each bound grows
+with the others, so they are raised, from what a task takes alone, until nothing changes. A task whose bound grows
+without end has none, and neither has a task that needs that bound.
+
+Where events may lie between ticks every bound is rounded up to a multiple of the unit of the task set: theorem 4.
+
+Source: Tindell and Clark, Microprocessing and Microprogramming 40, 1994. Proof: docs/schedulability_theory.md.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from makespan.deadlines import oblivious
+from makespan.deadlines.arrivals import OutOfStepsError, Steps, Stream
+from makespan.deadlines.known import Known
+from makespan.deadlines.operations import Graph, Operation, urgency
+from makespan.deadlines.response import Bound, Own, kernel_bounds
+from makespan.deadlines.streams import stream, with_family
+from makespan.deadlines.task import Kind, Policy, Task, TaskSet, least_unit
+from makespan.deadlines.window import Windows
+from makespan.host.errors import InputError
+
+HORIZON = 10
+"""A bound of more than so many periods, deadlines or jitters, whichever is longest in the task set, is none."""
+
+MOST_ROUNDS = 200
+"""Rounds in which bounds may rise; those that still do have none, for they may creep on for ever."""
+
+MOST_PATHS = 16
+"""Ways through a graph with joins that are looked at as a whole."""
+
+WINDOW = "segments in one window (theorem 8)"
+TURNS = "contexts in turn (theorem 10)"
+OBLIVIOUS = "waiting as CPU time (Chen and others 2019)"
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Proven for every job of a task; in ticks.
+
+    Args:
+        total: from the arrival until the end of the job.
+        end: from the event, the arrival at the head of its chain by data, or its own, until the end of the job.
+        parts: what `total` consists of.
+        way: what bounds it, where it is not the theorem of the policy for a single segment.
+    """
+
+    total: int
+    end: int
+    parts: tuple[tuple[str, int], ...]
+    way: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where an analysis stops undecided; nothing here counts seconds, so that an answer is the same on every machine.
+
+    Args:
+        one: additions for one bound of one kernel.
+        total: additions in all.
+        attempts: schedules that are simulated to find a late job, for each task without a proof.
+        jobs: of all these schedules together.
+    """
+
+    one: int = 1_000_000
+    total: int = 4_400_000
+    attempts: int = 60
+    jobs: int = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What comes to a server, an operation a stream, and from when each is ready to its end, None where nothing is.
+
+    Args:
+        is_plain: whether each is the first segment of its task and all that its family has there.
+    """
+
+    policy: Policy
+    streams: tuple[Stream, ...]
+    spans: tuple[int | None, ...]
+    is_plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Responses:
+    """What is proven of each task, None where nothing is.
+
+    Args:
+        stopped: the tasks for which the limits did not suffice.
+        served: by the theorem of its policy, for each server.
+        starts: whose ends start a task that data starts.
+        lost: for each task without a bound, the first one that lost it among those that it needs, and itself.
+    """
+
+    of: Mapping[str, Response | None]
+    stopped: frozenset[str]
+    served: Mapping[str, Served]
+    starts: Mapping[str, tuple[str, ...]]
+    lost: Mapping[str, str]
+
+
+def responses(task_set: TaskSet, limits: Limits) -> Responses:
+    """Bounds for all tasks.
+
+    Raises:
+        InputError: a task without a partition, chains by data that contradict themselves, or a unit of too few ticks.
+    """
+    system = _System(task_set, limits)
+    for _ in system.rounds():
+        pass
+    return system.found
+
+
+def responses_in_time(task_set: TaskSet, limits: Limits) -> Responses | None:
+    """The same if every bound is within its deadline, else None; known as soon as one has risen above it.
+
+    Raises:
+        InputError: as `responses`.
+    """
+    system = _System(task_set, limits)
+    for now in system.rounds():
+        for task in task_set.tasks:
+            total = now[task.name]
+            if total is None or total > task.deadline:
+                return None
+    return system.found
+
+
+class _System:
+    def __init__(self, task_set: TaskSet, limits: Limits) -> None:
+        self.tasks, self.limits, self.steps = task_set, limits, Steps(limits.total)
+        self.graph = Graph(task_set)
+        least = least_unit(1 + max(operation.earliest for operation in self.graph.operations))
+        if 1 < task_set.unit < least:
+            raise InputError(f"a unit of {task_set.unit} ticks is too short for these tasks: take {least} at least")
+        self.known = Known(self.graph)
+        self.horizon = HORIZON * max(max(t.period, t.deadline, t.jitter) for t in task_set.tasks)
+        self.windows = Windows(self.known, self.horizon)
+        self.served = [place for place in self.graph.policies if place not in self.graph.slices]
+        self.total = {task.name: self.known.since[self.graph.of[task.name][-1]] for task in task_set.tasks}
+        self.ways: dict[str, str | None] = {}
+        self.bounds: dict[int, tuple[Bound, ...] | None] = {}
+        self.streams: dict[str, tuple[Stream, ...]] = {}
+        self.asked: dict[int, tuple[Own | None, tuple[Stream, ...]]] = {}
+        self.stopped: set[str] = set()
+        self.lost: list[str] = []
+
+    def rounds(self) -> Iterator[Mapping[str, int | None]]:
+        """Raise bounds until nothing changes; only the last ones are bounds, the others are below them."""
+        before, number = None, 0
+        while before != (now := (self.total.copy(), *map(tuple, (self.known.end, self.known.since, self.known.span)))):
+            before, number = now, number + 1
+            yield self.total
+            for place in self.served:
+                self._serve(place)
+            for operation in self.graph.operations:
+                self._raise(operation, is_late=number > MOST_ROUNDS)
+
+    @property
+    def found(self) -> Responses:
+        """What holds after the last round."""
+        served = {place: self._what_is_served(place) for place in self.served}
+        of = {task.name: self._response(task) for task in self.tasks.tasks}
+        return Responses(of, frozenset(self.stopped), served, self.graph.starts, self._first_lost())
+
+    def _what_is_served(self, place: str) -> Served:
+        operations = [self.graph.operations[number] for number in self.graph.at[place]]
+        bounds = [self.bounds[operation.number] for operation in operations]
+        owns = [self.asked[operation.number][0] for operation in operations]
+        return Served(
+            self.graph.policies[place],
+            self.streams[place],
+            tuple(None if bound is None else bound[0].response for bound in bounds),
+            all(own is not None and own.is_alone for own in owns) and not any(o.index for o in operations),
+        )
+
+    # One server, by the theorems of its policy
+
+    def _serve(self, place: str) -> None:
+        """Bounds for what a server serves, unless they are known from the last round."""
+        operations = [self.graph.operations[number] for number in self.graph.at[place]]
+        streams = tuple(stream(self.known, operation, self._lag(operation)) for operation in operations)
+        families = [self.graph.family[operation.task.name] for operation in operations]
+        self.streams[place] = streams
+        for operation, mine, head in zip(operations, streams, families, strict=True):
+            rivals = tuple(s for s, other in zip(streams, families, strict=True) if other != head)
+            family = [o for o, other in zip(operations, families, strict=True) if other == head]
+            own = with_family(self.known, operation, mine, family)
+            if self.asked.get(operation.number) != (own, rivals):
+                self.asked[operation.number] = own, rivals
+                self.bounds[operation.number] = self._served(operation, own, rivals)
+
+    def _lag(self, operation: Operation) -> int | None:
+        """From the arrival of the task until the operation is ready, at most; with deadlines from releases from there.
+
+        Then its jitter counts in full: what takes long for a job that came early does so for one that came late.
+        """
+        task = operation.task
+        if not operation.index or self.graph.policies[operation.place] is not Policy.EDF_RELEASE:
+            return self.known.lag(operation)
+        before = self.graph.of[task.name][: operation.index]
+        since_release = _sum(task.segments[0].delay, self._window(task, before))
+        return _sum(task.jitter + operation.gap, _least((since_release, self.known.since[before[-1]])))
+
+    def _served(self, operation: Operation, own: Own | None, rivals: tuple[Stream, ...]) -> tuple[Bound, ...] | None:
+        if own is None:
+            return None
+        policy = self.graph.policies[operation.place]
+        arrival = own.stream.lag + (0 if policy is Policy.EDF else operation.task.jitter)
+        since = (0, arrival, own.stream.delay)
+        return self._limited(operation.task, lambda steps: kernel_bounds(own, rivals, policy, since, steps))
+
+    def _up(self, ticks: int) -> int:
+        return self.tasks.up(ticks)
+
+    # One operation, by windows
+
+    def _raise(self, operation: Operation, *, is_late: bool) -> None:
+        """The least of all bounds that hold, none if it rises where it `is_late` for that."""
+        known, number = self.known, operation.number
+        if known.end[number] is None:
+            return
+        before = known.of(operation)
+        self._bound(operation)
+        if known.end[number] is None:  # the others need it, and would stay as they are
+            known.since[number] = known.span[number] = None
+        if before != known.of(operation):
+            known.version[self.graph.family[operation.task.name]] += 1
+            if is_late:
+                self.stopped.add(operation.task.name)
+                known.end[number] = known.since[number] = known.span[number] = None
+                if self.total[operation.task.name] is not None:
+                    self.total[operation.task.name] = None
+                    self.lost.append(operation.task.name)
+
+    def _bound(self, operation: Operation) -> None:
+        known, number, task = self.known, operation.number, operation.task
+        served = self.bounds.get(number)
+        spans = [self._window(task, (number,))]
+        ends: list[int | None] = []
+        sinces: list[int | None] = []
+        if served is not None:
+            spans.append(self._up(served[0].response))
+            sinces.append(self._up(served[1].response))
+            ends.append(self._up(self.graph.earliest(task) + served[2].response))
+        known.span[number] = span = _least(spans)
+        run = self.graph.run(number)
+        firsts = [(self.graph.operations[first], run[at:]) for at, first in enumerate(run[:-1])]
+        ends += [_sum(known.ready(operation), span), self._least_window((known.ready(o), path) for o, path in firsts)]
+        since = self._least_window((known.lag(first), path) for first, path in firsts if first.task is task)
+        sinces += [_sum(known.lag(operation), span), since]
+        if len(self.graph.operations[run[0]].sources) > 1:
+            ends.append(self._longest_way(operation))
+        known.end[number], known.since[number] = self._within(_least(ends)), self._within(_least(sinces))
+        if number == self.graph.of[task.name][-1]:
+            self._close(task, number, None if served is None else self._up(served[1].response))
+
+    def _within(self, bound: int | None) -> int | None:
+        return None if bound is None or bound > self.horizon else bound
+
+    def _window(self, task: Task, path: tuple[int, ...]) -> int | None:
+        length = self._limited(task, lambda steps: self.windows.length(path, steps))
+        return None if length is None else self._up(length)
+
+    def _least_window(self, windows: Iterable[tuple[int | None, tuple[int, ...]]]) -> int | None:
+        """The least sum of when a path is ready and how long it takes, all of them for the same end."""
+        hopes = [(_sum(ready, self.windows.at_least(path)), ready, path) for ready, path in windows]
+        least: int | None = None
+        for hope, ready, path in sorted((hope, ready, path) for hope, ready, path in hopes if hope is not None):
+            if least is not None and hope >= least:
+                break  # lengths only grow
+            length = self._window(self.graph.operations[path[-1]].task, path)
+            least = _least((least, _sum(ready, length)))
+        return least
+
+    def _longest_way(self, operation: Operation) -> int | None:
+        """From the event: some way through the graph was never free, so the worst of all is a bound."""
+        found = []
+        for path in self.graph.paths(operation.number, MOST_PATHS):
+            length = self._window(operation.task, path)
+            if length is None:
+                return None
+            found.append(self.graph.operations[path[0]].gap + length)
+        return max(found, default=None)
+
+    def _close(self, task: Task, last: int, served: int | None) -> None:
+        """The bound of a whole job, and what it says of the end of its last segment."""
+        since = self.known.since[last]
+        as_cpu_time = self._limited(task, lambda steps: oblivious.length(self.known, task, self.horizon, steps))
+        total = self._within(_least((since, as_cpu_time)))
+        takes_turns = any(
+            self.graph.operations[number].place in self.graph.slices for number in self.graph.of[task.name]
+        )
+        window = TURNS if takes_turns else WINDOW
+        self.ways[task.name] = None if total == served else window if total == since else OBLIVIOUS
+        end = _least((self.known.end[last], _sum(self.known.arrival(task), total)))
+        if total is None or end is None:
+            self.lost.append(task.name)
+            total = end = None
+        self.total[task.name] = self.known.since[last] = total
+        self.known.end[last] = end
+
+    def _limited(self, task: Task, bound: Callable[[Steps], _Found | None]) -> _Found | None:
+        """A bound, or None where the limits do not suffice for it."""
+        allowed = min(self.limits.one, self.steps.left)
+        steps = Steps(allowed)
+        try:
+            return bound(steps)
+        except OutOfStepsError:
+            self.stopped.add(task.name)
+            return None
+        finally:
+            self.steps.left -= allowed - max(0, steps.left)
+
+    # What is said of it
+
+    def _response(self, task: Task) -> Response | None:
+        last = self.graph.of[task.name][-1]
+        total, end = self.total[task.name], self.known.end[last]
+        if total is None or end is None:
+            return None
+        return Response(total, end, self._parts(task, total), self.ways[task.name])
+
+    def _parts(self, task: Task, total: int) -> tuple[tuple[str, int], ...]:
+        bounds = self.bounds.get(self.graph.of[task.name][-1])
+        blocking = bounds[1].blocking if bounds is not None and self.ways[task.name] is None else 0
+        own = [
+            ("jitter", task.jitter),
+            ("launches", sum(segment.delay for segment in task.segments)),
+            ("blocking", self._up(blocking)),
+            *((word, sum(segment.wcet for segment in task.of(kind))) for kind, word in _WORDS.items()),
+        ]
+        waiting = ("interference", total - sum(ticks for _, ticks in own))
+        return tuple(part for part in (*own, waiting) if part[1])
+
+    def _first_lost(self) -> dict[str, str]:
+        """For each task without a bound, the first that lost it of those that it needs, directly or not, and itself."""
+        needs = {name: self._needs(self.tasks.by_name[name]) for name in self.lost}
+        found: dict[str, str] = {}
+        for first in self.lost:
+            todo = [] if first in found else [first]
+            while todo:
+                name = todo.pop()
+                found[name] = first
+                todo += [other for other in needs if other not in found and other not in todo and name in needs[other]]
+        return found
+
+    def _needs(self, task: Task) -> set[str]:
+        """The tasks whose bounds go into that of this one."""
+        found = {other.name for other in self.graph.families[self.graph.family[task.name]]}
+        for place in {self.graph.operations[number].place for number in self.graph.of[task.name]}:
+            for number in self.graph.at[place]:
+                other = self.graph.operations[number].task
+                if not self.graph.is_ranked(place) or urgency(other) >= urgency(task):
+                    found.add(other.name)
+        return found
+
+
+_WORDS = {Kind.CPU: "CPU", Kind.COPY: "copies", Kind.KERNEL: "kernel"}
+
+
+def _least(bounds: Sequence[int | None]) -> int | None:
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other

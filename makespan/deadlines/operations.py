@@ -1,0 +1,191 @@
+"""The segments of all tasks as one graph: what comes before what in an activation, and on which resource.
+
+An *activation* is one job of the task at the head of a chain by data, with the jobs of all tasks that it starts; those
+tasks are a *family*. A task that no data starts is a family by itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from makespan.deadlines.chains import heads, predecessors
+from makespan.deadlines.task import Policy, Slices, Task, TaskSet, core_place
+from makespan.host.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A segment of every activation; times in ticks.
+
+    Args:
+        number: its own in `Graph.operations`.
+        index: of the segment in its task.
+        gap: from the ends of its sources, or the arrival, until it is ready, at most.
+        place: the name of its resource, with what that is.
+        sources: the operations whose ends it waits for; none at the head of its family.
+        earliest: from the event until it is ready, at least: everything takes a tick.
+        is_handed_over: whether it is ready at the instant at which its only source leaves the same server.
+    """
+
+    number: int
+    task: Task
+    index: int
+    wcet: int
+    gap: int
+    place: str
+    sources: tuple[int, ...]
+    earliest: int
+    is_handed_over: bool
+
+
+class Graph:
+    """All operations, each after its sources; nothing here changes while bounds are computed.
+
+    Args:
+        starts: whose ends start a task that data starts.
+        of: the operations of each task, in their order.
+        family: the head of each task.
+        before: the tasks whose ends a task waits for, directly or not.
+        slices: of the partitions that contexts take in turn.
+    """
+
+    def __init__(self, task_set: TaskSet) -> None:
+        if task_set.unassigned:
+            raise InputError(f"task {task_set.unassigned[0].name} has no partition: assign it, then analyse")
+        self.tasks = task_set
+        self.starts: Mapping[str, tuple[str, ...]] = predecessors(task_set)
+        first = heads(self.starts)
+        self.family = {task.name: first.get(task.name, task.name) for task in task_set.tasks}
+        self.operations: list[Operation] = []
+        self.of: dict[str, tuple[int, ...]] = {}
+        self.before: dict[str, frozenset[str]] = {}
+        self._between: dict[tuple[int, int], int] = {}
+        self._places = {server.name: server.place for server in task_set.servers}
+        self.policies: Mapping[str, Policy] = {server.place: server.policy for server in task_set.servers}
+        sliced = {partition.place: partition.slices for partition in task_set.partitions}
+        self.slices: Mapping[str, Slices] = {place: how for place, how in sliced.items() if how is not None}
+        for name in (*(name for name in task_set.by_name if name not in self.starts), *self.starts):
+            self._add(task_set.by_name[name])
+
+    def _add(self, task: Task) -> None:
+        starts = self.starts.get(task.name, ())
+        self.before[task.name] = frozenset(starts).union(*(self.before[name] for name in starts))
+        waits = tuple(self.of[name][-1] for name in starts)
+        numbers = []
+        for index, segment in enumerate(task.segments):
+            place = core_place(task.core) if segment.place is None else self._places[segment.place]
+            gap = segment.delay + (0 if index else task.jitter)
+            number, sources = len(self.operations), [self.operations[wait] for wait in waits]
+            earliest = max((source.earliest + 1 for source in sources), default=0)
+            is_handed_over = place in self.policies and not gap and [source.place for source in sources] == [place]
+            self.operations.append(
+                Operation(number, task, index, segment.wcet, gap, place, waits, earliest, is_handed_over)
+            )
+            numbers.append(number)
+            waits = (number,)
+        self.of[task.name] = tuple(numbers)
+
+    @cached_property
+    def at(self) -> Mapping[str, tuple[int, ...]]:
+        """The operations on each resource."""
+        found: dict[str, list[int]] = {place: [] for place in self.policies}
+        for operation in self.operations:
+            found.setdefault(operation.place, []).append(operation.number)
+        return {place: tuple(numbers) for place, numbers in found.items()}
+
+    @cached_property
+    def families(self) -> Mapping[str, tuple[Task, ...]]:
+        """The tasks of each family, by its head."""
+        found: dict[str, list[Task]] = {}
+        for name in self.of:
+            found.setdefault(self.family[name], []).append(self.tasks.by_name[name])
+        return {head: tuple(tasks) for head, tasks in found.items()}
+
+    @cached_property
+    def residents(self) -> Mapping[str, tuple[Task, ...]]:
+        """The tasks that may use each resource; a thread that spins uses its core even without CPU time."""
+        found: dict[str, list[Task]] = {}
+        for task in self.tasks.tasks:
+            places = {self.operations[number].place for number in self.of[task.name]}
+            for place in places if task.core is None else places | {core_place(task.core)}:
+                found.setdefault(place, []).append(task)
+        return {place: tuple(tasks) for place, tasks in found.items()}
+
+    @cached_property
+    def families_at(self) -> Mapping[str, Mapping[str, tuple[Task, ...]]]:
+        """The residents of each resource, by the head of their family, each after those that start it."""
+        found: dict[str, dict[str, tuple[Task, ...]]] = {}
+        for place, residents in self.residents.items():
+            names = {task.name for task in residents}
+            found[place] = {
+                head: tuple(task for task in self.families[head] if task.name in names)
+                for head in dict.fromkeys(self.family[task.name] for task in residents)
+            }
+        return found
+
+    @cached_property
+    def rivals(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+        """For each resource and family there the heads of all others."""
+        return {
+            place: {head: tuple(other for other in heads if other != head) for head in heads}
+            for place, heads in self.families_at.items()
+        }
+
+    def earliest(self, task: Task) -> int:
+        """From the event until a job of the task arrives, at least."""
+        return self.operations[self.of[task.name][0]].earliest
+
+    def is_ranked(self, place: str) -> bool:
+        """Whether fixed priorities decide there."""
+        return self.policies.get(place, Policy.FIXED_PRIORITY) is Policy.FIXED_PRIORITY
+
+    def is_server(self, place: str) -> bool:
+        """Whether it serves one segment at a time, to its end; a core does not."""
+        return place in self.policies
+
+    def is_concurrent(self, one: Task, other: Task) -> bool:
+        """Whether jobs of the same activation can be there at the same time: neither waits for the other."""
+        a, b = one.name, other.name
+        return a != b and self.family[a] == self.family[b] and a not in self.before[b] and b not in self.before[a]
+
+    def is_before(self, one: Operation, other: Operation) -> bool:
+        """Whether it has ended in an activation before the other is ready."""
+        if one.task is other.task:
+            return one.index < other.index
+        return one.task.name in self.before[other.task.name]
+
+    def between(self, one: int, other: int) -> int:
+        """How many operations must run from the end of one until another, which waits for it, is ready, at least."""
+        if (one, other) not in self._between:
+            most = {one: 0}  # on the longest way from it to each
+            for operation in self.operations[one + 1 : other + 1]:
+                if ways := [most[source] for source in operation.sources if source in most]:
+                    most[operation.number] = max(ways) + 1
+            self._between[one, other] = most[other] - 1
+        return self._between[one, other]
+
+    def run(self, number: int) -> tuple[int, ...]:
+        """The operations that lead to this one and it, back to the head or to the first that waits for several."""
+        found = [number]
+        while len(sources := self.operations[found[-1]].sources) == 1:
+            found.append(sources[0])
+        return tuple(reversed(found))
+
+    def paths(self, number: int, most: int) -> tuple[tuple[int, ...], ...]:
+        """All ways from the head to an operation; none if there are more than `most`."""
+        ways: list[tuple[int, ...]] = [(number,)]
+        done: list[tuple[int, ...]] = []
+        while ways:
+            way = ways.pop()
+            sources = self.operations[way[0]].sources
+            if not sources:
+                done.append(way)
+            ways += [(source, *way) for source in sources]
+            if len(ways) + len(done) > most:
+                return ()
+        return tuple(done)
+
+
+def urgency(task: Task) -> int:
+    """Larger goes first where fixed priorities decide."""
+    return 0 if task.priority is None else task.priority

@@ -1,0 +1,164 @@
+"""Priorities under which an analysis proves every deadline, found from the least urgent task upwards.
+
+Where each task is a single copy or kernel on a server with fixed priorities, and no data starts it, its bound depends
+on which tasks are more urgent, not on their order, and never grows when it becomes more urgent itself: then the search
+finds an order whenever there is one. Elsewhere bounds depend on the responses of others, which their order changes: the
+search is a heuristic there, and whatever it finds is proven by the whole analysis.
+
+Source: Audsley, Optimal priority assignment and feasibility of static priority tasks with arbitrary start times,
+    University of York, YCS 164, 1991; Davis and Burns, Real-Time Systems 47, 2011, for the conditions. Proof:
+    docs/schedulability_theory.md, theorem 11.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from makespan.deadlines.analysis import DEFAULT_LIMITS, is_proven
+from makespan.deadlines.arrivals import OutOfStepsError, Steps, Stream
+from makespan.deadlines.exploration import parts
+from makespan.deadlines.holistic import Limits, responses
+from makespan.deadlines.response import Own, kernel_bounds
+from makespan.deadlines.task import Activation, Chain, Policy, Task, TaskSet
+
+MOST_QUESTIONS = 500
+"""How often a heuristic search asks the analysis."""
+
+_SHOWN = 20
+
+
+class Ranking(NamedTuple):
+    """A task set with priorities for all tasks that compete by them, and notes on what was found, and by what.
+
+    Where no order was found, they go by deadlines less jitter and launches.
+    """
+
+    task_set: TaskSet
+    notes: tuple[str, ...]
+
+
+def ranked(
+    task_set: TaskSet, limits: Limits = DEFAULT_LIMITS, progress: Callable[[str], None] = lambda _: None
+) -> Ranking:
+    """Priorities for the tasks on cores and on servers with fixed priorities; what they had is not looked at.
+
+    Args:
+        limits: of each question to the analysis.
+        progress: told how many tasks of a part have their priority, each time that one gets it.
+
+    Raises:
+        InputError: a kernel without a partition, or chains by data that contradict themselves.
+
+    >>> from makespan.deadlines.task import Partition, one_kernel
+    >>> rows = ("a", 3, 7, 12), ("b", 1, 17, 21), ("c", 6, 12, 15)
+    >>> tasks = (one_kernel(*row, priority=0, partition="SM0") for row in rows)
+    >>> ranked(TaskSet(tuple(tasks), (Partition("SM0", Policy.FIXED_PRIORITY),))).notes
+    ("priorities by Audsley's search, the most urgent first: a, b, c",)
+    """
+    ranks: dict[str, int] = {}
+    notes: list[str] = []
+    for tasks in parts(task_set):
+        part = _Part(task_set, tasks, limits)
+        order = part.order(progress)
+        if part.ranked:
+            ranks |= _numbers(part.ranked if order is None else order)
+            notes.append(part.note(order))
+    return Ranking(_with(task_set, ranks), tuple(notes))
+
+
+class _Part:
+    """Tasks that share nothing with others.
+
+    `ranked` are those that compete by priorities, in the order of deadlines less jitter and launches.
+    """
+
+    def __init__(self, task_set: TaskSet, tasks: Sequence[Task], limits: Limits) -> None:
+        names = {task.name for task in tasks}
+        self.limits, self.left, self.is_stopped = limits, MOST_QUESTIONS, False
+        chains = tuple(chain for chain in task_set.chains if names.issuperset(chain.tasks))
+        self.task_set = replace(task_set, tasks=tuple(tasks), chains=chains)
+        places = {server.name for server in task_set.servers if server.policy is Policy.FIXED_PRIORITY}
+        self.ranked = sorted(
+            (t for t in tasks if t.core is not None or any(s.place in places for s in t.segments)),
+            key=lambda task: task.deadline - task.jitter - sum(segment.delay for segment in task.segments),
+        )
+        of_chains = {name for chain in task_set.chains if _binds(chain) for name in chain.tasks}
+        self.is_plain = (
+            all(len(task.segments) == 1 for task in tasks)
+            and {task.segments[0].place for task in tasks} <= places
+            and len({task.segments[0].place for task in tasks}) == 1
+            and not names & of_chains
+        )
+
+    def order(self, progress: Callable[[str], None]) -> list[Task] | None:
+        """The most urgent first; None where none was found."""
+        holds = self._fits if self.is_plain else self._is_in_time
+        above, below = list(self.ranked), list[Task]()
+        if not self.is_plain and self._is_proven(above):
+            return above
+        while above:
+            progress(f"searching for priorities: {len(below)} of {len(self.ranked)} tasks have theirs")
+            found = next((task for task in reversed(above) if holds(task, above, below)), None)
+            if found is None:
+                return None
+            above.remove(found)
+            below.insert(0, found)
+        self.is_stopped = not self._is_proven(below)
+        return None if self.is_stopped else below
+
+    def _is_proven(self, order: Sequence[Task]) -> bool:
+        return is_proven(_with(self.task_set, _numbers(order)), self.limits)
+
+    def _is_in_time(self, task: Task, above: Sequence[Task], below: Sequence[Task]) -> bool:
+        """By the whole analysis, with those above it in the order in which they are."""
+        if not self.left:
+            return False
+        self.left -= 1
+        order = (*(other for other in above if other is not task), task, *below)
+        found = responses(_with(self.task_set, _numbers(order)), self.limits).of[task.name]
+        return found is not None and found.total <= task.deadline
+
+    def _fits(self, task: Task, above: Sequence[Task], below: Sequence[Task]) -> bool:
+        """By theorem 1, which looks at who is above it and not in which order."""
+        own = Own.alone(_stream(task, 1))
+        rivals = [_stream(other, 2) for other in above if other is not task] + [_stream(other, 0) for other in below]
+        try:
+            found = kernel_bounds(own, rivals, Policy.FIXED_PRIORITY, (own.stream.delay,), Steps(self.limits.one))
+        except OutOfStepsError:
+            self.is_stopped = True
+            return False
+        return found is not None and found[0].response <= task.deadline
+
+    def note(self, order: Sequence[Task] | None) -> str:
+        """What the search came to."""
+        names = _listed([task.name for task in order or self.ranked])
+        if order is not None:
+            return f"priorities by Audsley's search, the most urgent first: {names}"
+        if self.is_plain and not self.is_stopped:
+            return f"by this analysis every order of priorities is too late, not only the one by deadlines: {names}"
+        if self.is_plain:
+            return f"the search for priorities stopped at its limit, and they go by deadlines: {names}"
+        return f"no priorities were found, by a heuristic, so that others may hold; they go by deadlines: {names}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _binds(chain: Chain) -> bool:
+    """Whether more is asked of its tasks than their own deadlines."""
+    return chain.activation is Activation.DATA or chain.deadline is not None
+
+
+def _stream(task: Task, priority: int) -> Stream:
+    only = task.segments[0]
+    return Stream(only.wcet, task.period, task.jitter, only.delay, priority=priority)
+
+
+def _numbers(order: Sequence[Task]) -> dict[str, int]:
+    return {task.name: len(order) - at for at, task in enumerate(order)}
+
+
+def _with(task_set: TaskSet, ranks: Mapping[str, int]) -> TaskSet:
+    return replace(task_set, tasks=tuple(replace(t, priority=ranks.get(t.name, t.priority)) for t in task_set.tasks))

@@ -1,0 +1,68 @@
+"""A second opinion on kernels: the analyses of the PROSA project, as the package `response-time-analysis` has them.
+
+Its theorems are proven in Rocq; its program is not. It gets our own arrival curves, which are exact for every size of
+number and different for every task: its own ones divide floating-point numbers, and it drops a task's equals with it.
+
+Source: Bozhko and Brandenburg, Abstract Response-Time Analysis, ECRTS 2020.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+from typing import Any, cast
+
+from makespan.deadlines.arrivals import Stream, arrivals_within, first_multiple
+from makespan.deadlines.task import Policy
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How many kernels can become ready in an interval; `number` tells streams with equal times apart."""
+
+    period: int
+    jitter: int
+    number: int
+
+    def max_arrivals(self, delta: int) -> int:
+        """The most in `delta` ticks, one of which counts as an interval that begins and ends with it."""
+        return 0 if delta <= 0 else arrivals_within(delta - 1, self.period, self.jitter)
+
+    __call__ = max_arrivals
+
+    def steps(self) -> Iterator[int]:
+        """All lengths whose next one has room for more kernels."""
+        return chain((0,), count(first_multiple(-self.jitter, self.period, 1), self.period))
+
+
+def kernel_bounds(streams: Sequence[Stream], policy: Policy) -> tuple[int | None, ...]:
+    """The longest time from the moment at which a kernel is ready until its end, for each stream; None without one.
+
+    Under `fifo` it is the longest of all for every stream. No stream may be wild or, where deadlines rule, have a lag.
+    It may take very long near full utilisation.
+    """
+    from response_time_analysis import edf, fifo, fp
+    from response_time_analysis.model import IdealProcessor, TaskSet, taskset
+
+    tasks = _tasks(streams)
+    members: TaskSet = taskset(*tasks)
+    supply = IdealProcessor()
+    if policy is Policy.FIFO:
+        return (fifo.rta(members, supply).response_time_bound,) * len(streams)
+    rta = fp.rta if policy is Policy.FIXED_PRIORITY else edf.rta
+    return tuple(rta(members, task, supply).response_time_bound for task in tasks)
+
+
+def _tasks(streams: Sequence[Stream]) -> list[Any]:
+    """The package allows no deadline below 1 and no priority below 0; only differences matter, so all are shifted."""
+    from response_time_analysis.model import WCET, Deadline, FullyNonPreemptive, Priority, Task
+
+    first, least = min(s.deadline for s in streams), min(s.priority for s in streams)
+    return [
+        Task(
+            cast("Any", Curve(s.period, s.delay, number)),
+            FullyNonPreemptive(WCET(s.wcet)),
+            Deadline(s.deadline - first + 1),
+            Priority(s.priority - least),
+        )
+        for number, s in enumerate(streams)
+    ]

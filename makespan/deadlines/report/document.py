@@ -1,0 +1,165 @@
+"""The JSON of an assessment, schema `makespan.schedulability/2`."""
+
+from fractions import Fraction
+from typing import Any
+
+from makespan.deadlines.assessment import Assessment
+from makespan.deadlines.fewest import Fewest
+from makespan.deadlines.report.text import executions
+from makespan.deadlines.sensitivity import Margin
+from makespan.deadlines.task import Chain, Partition, Segment, Task
+from makespan.deadlines.verdict import ChainVerdict, Load, Miss, TaskVerdict
+from makespan.deadlines.wcet import Kind, Wcet
+from makespan.report.provenance import versions
+
+SCHEMA = "makespan.schedulability/2"
+
+
+def document(assessment: Assessment) -> dict[str, Any]:
+    """An assessment as plain data; times are whole ticks, of which `tick` says how long one is."""
+    verdict, assignment = assessment.verdict, assessment.assignment
+    found = {} if verdict is None else {task.task: task for task in verdict.tasks}
+    return {
+        "schema": SCHEMA,
+        "answer": str(assessment.answer),
+        "supposes": list(assessment.supposes),
+        "caveats": list(assessment.caveats),
+        "assumed_spin": list(assessment.assumed_spin),
+        "interrupted": assessment.is_interrupted,
+        "file": assessment.where,
+        "tick": _exact(assessment.tick),
+        "clock_hz": None if assessment.clock is None else _exact(assessment.clock),
+        "priorities": None if assessment.priorities is None else str(assessment.priorities),
+        "gpu": assessment.gpu,
+        "partitions": [_partition(p, assessment.sms[p.name]) for p in assessment.task_set.partitions],
+        "copy_engines": [{"name": e.name, "policy": str(e.policy)} for e in assessment.task_set.engines],
+        "tasks": [_task(task, assessment, found.get(task.name)) for task in assessment.task_set.tasks],
+        "loads": [_load(load) for load in ((assessment.demand,) if verdict is None else verdict.loads)],
+        "chains": [] if verdict is None else [*map(_chain, assessment.task_set.chains, verdict.chains)],
+        "assignment": None if assignment is None else {
+            "method": assignment.method,
+            "places": None if assignment.places is None else dict(assignment.places),
+            "is_proven": assignment.is_proven,
+        },
+        "margins": [_margin(margin) for margin in assessment.margins],
+        "fewest_sms": [_fewest(each) for each in assessment.fewest],
+        "assumptions": list(assessment.notes),
+        "versions": versions(),
+    }  # fmt: skip
+
+
+def _partition(partition: Partition, sms: int) -> dict[str, Any]:
+    slices = partition.slices
+    return {
+        "name": partition.name,
+        "policy": str(partition.policy),
+        "slices": None if slices is None else {"length": slices.length, "switch": slices.switch},
+        "sms": sms,
+    }
+
+
+def _task(task: Task, assessment: Assessment, about: TaskVerdict | None) -> dict[str, Any]:
+    response = None if about is None else about.response
+    return {
+        "name": task.name,
+        "core": task.core,
+        "wait": None if task.wait is None else str(task.wait),
+        "context": task.context,
+        "priority": task.priority,
+        "period": task.period,
+        "deadline": task.deadline,
+        "jitter": task.jitter,
+        "offset": task.offset,
+        "wcet": sum(segment.wcet for segment in task.segments),
+        "segments": [_segment(segment, wcet) for segment, wcet in executions(task, assessment.wcets)],
+        "answer": None if about is None else str(about.answer),
+        "response": response,
+        "slack": None if response is None else task.deadline - response,
+        "parts": [] if about is None else [{"name": name, "ticks": ticks} for name, ticks in about.parts],
+        "response_is_exact": about is not None and about.is_exact,
+        "response_is_attained": about is not None and about.is_attained,
+        "method": None if about is None else about.method,
+        "miss": None if about is None or about.miss is None else _miss(about.miss),
+    }
+
+
+def _segment(segment: Segment, wcet: Wcet | None) -> dict[str, Any]:
+    """A segment; CPU time is given with the task, and no execution time stands beside it."""
+    return {
+        "kind": str(segment.kind),
+        "place": segment.place,
+        "delay": segment.delay,
+        "wcet": segment.wcet,
+        "wcet_cycles": None if wcet is None else wcet.cycles,
+        "wcet_by": str(Kind.GIVEN if wcet is None else wcet.kind),
+        "wcet_is_exact": wcet is not None and wcet.is_exact,
+        "wcet_attained": segment.attained if segment.is_shown else None,
+        "evidence": None if wcet is None else wcet.evidence,
+        "caveats": [] if wcet is None else list(wcet.caveats),
+    }
+
+
+def _miss(miss: Miss) -> dict[str, Any]:
+    return {
+        "arrival": miss.arrival,
+        "completion": miss.completion,
+        "scenario": miss.scenario,
+        "supposes": list(miss.supposes),
+    }
+
+
+def _load(load: Load) -> dict[str, Any]:
+    return {
+        "name": load.name,
+        "demand": _exact(Fraction(load.numerator, load.denominator)),
+        "overload": load.is_overload,
+        "attained": _exact(load.attained),
+        "supposes": list(load.supposes),
+    }
+
+
+def _chain(asked: Chain, chain: ChainVerdict) -> dict[str, Any]:
+    return {
+        "name": chain.chain,
+        "tasks": list(asked.tasks),
+        "activation": str(asked.activation),
+        "deadline": asked.deadline,
+        "slack": None if asked.deadline is None or chain.reaction is None else asked.deadline - chain.reaction,
+        "reaction": chain.reaction,
+        "age": chain.age,
+        "answer": str(chain.answer),
+        "method": chain.method,
+    }
+
+
+def _margin(margin: Margin) -> dict[str, Any]:
+    return {
+        "quantity": margin.quantity,
+        "holds": None if margin.holds is None else _exact(margin.holds),
+        "fails": None if margin.fails is None else _exact(margin.fails),
+        "breaks": list(margin.breaks),
+        "refuted": margin.refuted,
+        "supposes": list(margin.supposes),
+    }
+
+
+def _fewest(fewest: Fewest) -> dict[str, Any]:
+    found = fewest.found
+    return {
+        "partition": fewest.partition,
+        "most": fewest.most,
+        "sms": None if found is None else dict(found.sms),
+        "tried": [
+            {
+                "sms": dict(tried.sms),
+                "unproven": list(tried.unproven),
+                "wcet_seconds": {name: _exact(seconds) for name, seconds in tried.seconds.items()},
+            }
+            for tried in fewest.tried
+        ],
+    }
+
+
+def _exact(value: Fraction) -> str:
+    """A fraction in lowest terms, such as 3/7 or 12."""
+    return str(value)

@@ -1,0 +1,213 @@
+"""The page about a task set, as plain data and as text: the answer, what it rests on, and a section for each task."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from makespan.deadlines.assessment import Assessment
+from makespan.deadlines.chains import predecessors
+from makespan.deadlines.evidence import Window
+from makespan.deadlines.report import text
+from makespan.deadlines.report.amounts import percent
+from makespan.deadlines.report.chart import ALL, View, chart
+from makespan.deadlines.report.document import document
+from makespan.deadlines.report.gantt import LAYOUTS, Drawing, drawing
+from makespan.deadlines.report.picture import latest_line, missing_words
+from makespan.deadlines.task import Kind, Policy, Segment, Task, TaskSet
+from makespan.deadlines.verdict import Answer, TaskVerdict
+from makespan.deadlines.wcet import Wcet
+from makespan.host.errors import InputError
+from makespan.model.units import shown_time, up
+from makespan.report.html.data import Input, input_data
+from makespan.report.html.page import rendered
+from makespan.report.html.visible import visible
+from makespan.verify import digest
+
+SCHEMA = "makespan.deadlines-page/1"
+MOST_SEGMENTS = 5000
+"""Of all tasks together: a larger page helps nobody."""
+MOST_PICTURES = 12
+_MOST_NAMES = 12
+_LOOKS = {Answer.YES: "yes", Answer.NO: "no", Answer.UNKNOWN: "open"}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a page shows besides an assessment.
+
+    Args:
+        windows: the worst schedule that a search has found for a task, where one was made.
+        without: why there is none, of some others.
+        view: what of them to draw.
+        inputs: everything that was read.
+    """
+
+    windows: Mapping[str, Window]
+    without: Mapping[str, str] = field(default_factory=dict)
+    view: View = ALL
+    inputs: tuple[Input, ...] = ()
+
+
+def check_size(task_set: TaskSet) -> None:
+    """Refuse what would make a page that no browser likes.
+
+    Raises:
+        InputError: too many segments.
+    """
+    count = sum(len(task.segments) for task in task_set.tasks)
+    if count > MOST_SEGMENTS:
+        raise InputError(
+            f"a page has room for {MOST_SEGMENTS} segments, and these tasks have {count}: use --format json"
+        )
+
+
+def deadlines_page(assessment: Assessment, found: Found) -> str:
+    """The HTML of an assessment, with its pictures; equal arguments give equal text."""
+    pictures = {name: _drawings(window, assessment.tick, found.view) for name, window in found.windows.items()}
+    return rendered("page.html.j2", deadlines_page_data(assessment, found), __package__, pictures=pictures)
+
+
+def _drawings(window: Window, tick: Fraction, view: View) -> list[Drawing]:
+    shown = chart(window, view)
+    return [drawing(shown, tick, layout) for layout in LAYOUTS]
+
+
+def deadlines_page_data(assessment: Assessment, found: Found) -> dict[str, Any]:
+    """All but the pictures, with the SHA-256 of its canonical JSON; text from outside has passed `visible`."""
+    check_size(assessment.task_set)
+    verdict, tick = assessment.verdict, assessment.tick
+    about = {} if verdict is None else {task.task: task for task in verdict.tasks}
+    anchors = {task.name: f"task-{number}" for number, task in enumerate(assessment.task_set.tasks)}
+    worst = min(found.windows, key=lambda name: found.windows[name].job.slack, default=None)
+    content: dict[str, Any] = {
+        "schema": SCHEMA,
+        "name": visible(assessment.where),
+        "answer": _LOOKS[assessment.answer],
+        "verdict": visible(text.verdict(assessment)),
+        "subject": visible(text.subject(assessment)),
+        "tick": shown_time(tick),
+        "worst": worst,
+        "header": [f"{name[0].upper()}{name[1:]}" for name in text.HEADER],
+        "numbers": text.NUMBERS,
+        "tasks": [_task(assessment, task, about.get(task.name), anchors, found) for task in assessment.task_set.tasks],
+        "loads": [_load(load) for load in ((assessment.demand,) if verdict is None else verdict.loads)],
+        "sections": {title: list(map(visible, lines)) for title, lines in text.further(assessment).items() if lines},
+        "assumptions": list(map(visible, assessment.notes)),
+        "pictures": len(found.windows),
+        "result": document(assessment),
+        "inputs": list(map(input_data, found.inputs)),
+    }
+    return {**content, "sha256": digest(content)}
+
+
+def _load(load: Any) -> dict[str, Any]:
+    share = min(Fraction(1), Fraction(load.numerator, load.denominator))
+    return {"name": visible(load.name), "share": round(float(share), 4), "words": percent(load)}
+
+
+def _task(
+    assessment: Assessment, task: Task, about: TaskVerdict | None, anchors: Mapping[str, str], found: Found
+) -> dict[str, Any]:
+    tick = assessment.tick
+    window = found.windows.get(task.name)
+    response = None if about is None else about.response
+    return {
+        "name": visible(task.name),
+        "key": task.name,
+        "anchor": anchors[task.name],
+        "cells": list(map(visible, text.row(task, assessment, about))),
+        "answer": "none" if about is None else _LOOKS[about.answer],
+        "facts": list(_facts(task, tick)),
+        "segments": [_segment(segment, wcet, task, tick) for segment, wcet in text.executions(task, assessment.wcets)],
+        "response": None if response is None else up(response * tick),
+        "quality": None if about is None or response is None else text.quality(about),
+        "parts": [] if about is None else [(name, up(ticks * tick)) for name, ticks in about.parts],
+        "method": None if about is None else about.method,
+        "waits": list(_waits(task, assessment, anchors)),
+        "miss": [visible(line) for line in text.misses(assessment, task.name)],
+        "found": None if window is None else _found(window, assessment, response),
+        "without": visible(found.without.get(task.name, "")),
+        "missing": None if window is None else missing_words(chart(window, found.view), tick).removeprefix("; "),
+    }
+
+
+def _facts(task: Task, tick: Fraction) -> Iterator[tuple[str, str]]:
+    yield "period", shown_time(task.period * tick)
+    yield "deadline", shown_time(task.deadline * tick)
+    if task.jitter:
+        yield "jitter", shown_time(task.jitter * tick)
+    if task.offset is not None:
+        yield "offset", shown_time(task.offset * tick)
+    if task.priority is not None:
+        yield "priority (larger is more urgent)", str(task.priority)
+    if task.context is not None:
+        yield "context", visible(task.context)
+    if task.core is not None:
+        yield "core", visible(task.core)
+    if task.wait is not None and len(task.of(Kind.COPY, Kind.KERNEL)):
+        yield "while it waits its thread", "spins" if task.spins else "blocks"
+
+
+def _segment(segment: Segment, wcet: Wcet | None, task: Task, tick: Fraction) -> dict[str, Any]:
+    place = task.core if segment.kind is Kind.CPU else segment.place
+    return {
+        "kind": str(segment.kind),
+        "place": visible(place or "-"),
+        "time": up(segment.wcet * tick),
+        "delay": up(segment.delay * tick) if segment.delay else "",
+        "by": "given" if wcet is None else str(wcet.kind),
+        "evidence": "as the file says" if wcet is None else visible(wcet.evidence),
+    }
+
+
+def _waits(task: Task, assessment: Assessment, anchors: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Whose data start a job, and whom it meets where."""
+    task_set = assessment.task_set
+
+    def listed(tasks: Sequence[str]) -> dict[str, Any]:
+        names = [(visible(name), anchors[name]) for name in tasks[:_MOST_NAMES]]
+        return {"names": names, "more": max(0, len(tasks) - _MOST_NAMES)}
+
+    if sources := predecessors(task_set).get(task.name):
+        yield {"where": "data", "what": "its jobs begin when these have ended", **listed(sources)}
+    for server in task_set.servers:
+        if task.on(server.name):
+            others = [other for other in task_set.on(server.name) if other is not task]
+            where = f"{visible(server.name)} ({text.order(server, assessment.tick)})"
+            for what, tasks in _by_rank(task, others, server.policy):
+                yield {"where": where, "what": what, **listed(tasks)}
+    if task.core is not None:
+        ahead = [o.name for o in task_set.cores[task.core] if o is not task and _rank(o) >= _rank(task)]
+        if ahead:
+            yield {"where": visible(task.core), "what": "preempted by CPU time and spinning of", **listed(ahead)}
+
+
+def _by_rank(task: Task, others: Sequence[Task], policy: Policy) -> Iterator[tuple[str, list[str]]]:
+    if policy is not Policy.FIXED_PRIORITY:
+        groups = {"takes turns with": [other.name for other in others]}
+    else:
+        groups = {
+            "lets go before it": [other.name for other in others if _rank(other) >= _rank(task)],
+            "waits for one that has begun, of": [other.name for other in others if _rank(other) < _rank(task)],
+        }
+    yield from ((what, names) for what, names in groups.items() if names)
+
+
+def _rank(task: Task) -> int:
+    return task.priority or 0
+
+
+def _found(window: Window, assessment: Assessment, response: int | None) -> dict[str, Any]:
+    job, tick = window.job, assessment.tick
+    gap = None if response is None else response - assessment.task_set.up(job.response)
+    return {
+        "line": visible(latest_line(job, tick)),
+        "response": shown_time(job.response * tick),
+        "gap": None
+        if gap is None
+        else "attains the bound"
+        if gap == 0
+        else f"{shown_time(gap * tick)} below the bound",
+        "words": visible(window.run.scenario.words),
+    }

@@ -1,0 +1,310 @@
+"""Whether deadlines hold, in the words of a terminal. Bounds are rounded up and what is left is rounded down."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from makespan.deadlines.assessment import Assessment
+from makespan.deadlines.report.amounts import listed, many, percent
+from makespan.deadlines.report.margins import fewest_line, margin_line
+from makespan.deadlines.task import Kind as Part
+from makespan.deadlines.task import Partition, Segment, Server, Task
+from makespan.deadlines.verdict import Answer, ChainVerdict, TaskVerdict
+from makespan.deadlines.wcet import Kind, Wcet, wcet_key
+from makespan.model.assumptions import quoted
+from makespan.model.units import down, shown_frequency, shown_time, up
+from makespan.model.wording import scope
+from makespan.report.lines import WIDTH, columns, wrapped
+
+_UNKNOWN = "-"
+_KINDS = ("chain ", "core ", "partition ")
+HEADER = ("task", "runs on", "WCET", "by", "period", "deadline", "response", "slack", "verdict")
+NUMBERS = (2, 4, 5, 6, 7)
+"""Which of its columns are numbers."""
+
+
+def verdict(assessment: Assessment) -> str:
+    """One line: the answer, on what conditions, and why."""
+    return f"{assessment.answer}{scope(_conditions(assessment))}: {_why(assessment)}"
+
+
+def _conditions(assessment: Assessment) -> Iterator[str]:
+    """The caveats, with the names of the tasks where they are not those of all kernels that are proven."""
+    proven = {key: wcet for key, wcet in assessment.wcets.items() if wcet.kind is Kind.PROVEN}
+    for caveat in assessment.caveats:
+        some = [key for key, wcet in proven.items() if caveat in wcet.caveats]
+        yield caveat if len(some) == len(proven) else f"{caveat} ({_quoted(_owners(assessment, some))})"
+    if assessment.assumed_spin:
+        yield f"with threads that spin, as nothing says that they block ({_quoted(assessment.assumed_spin)})"
+    if assessment.supposes:
+        yield "if execution times are attained"
+
+
+def _owners(assessment: Assessment, keys: Sequence[str]) -> list[str]:
+    """The tasks that execution times belong to."""
+    return [task.name for task in assessment.task_set.tasks if any(key in keys for key, _ in _timed(task))]
+
+
+def _timed(task: Task) -> Iterator[tuple[str, Segment]]:
+    """The copies and kernels of a task, with the keys of their execution times."""
+    for index, segment in enumerate(task.segments):
+        if segment.kind is not Part.CPU:
+            yield wcet_key(task, index), segment
+
+
+def executions(task: Task, wcets: Mapping[str, Wcet]) -> list[tuple[Segment, Wcet | None]]:
+    """The segments of a task, each with its execution time; CPU time is given with the task and has none."""
+    return [
+        (segment, None if segment.kind is Part.CPU else wcets[wcet_key(task, index)])
+        for index, segment in enumerate(task.segments)
+    ]
+
+
+def report(assessment: Assessment, *, width: int = WIDTH) -> str:
+    """The whole report: the answer, the table, what explains it, and what all of it rests on.
+
+    Args:
+        width: columns of text; the table has the width that it needs.
+    """
+    lines = [*wrapped(verdict(assessment), width), *wrapped(subject(assessment), width)]
+    lines += ["", *columns(list(_rows(assessment)), right=NUMBERS)]
+    sections = {
+        "misses": misses(assessment),
+        "responses": _parts(assessment),
+        "segments": _segments(assessment),
+        "load": _loads(assessment),
+        **further(assessment),
+        "execution times": execution_times(_named(assessment)),
+        "assumptions": [f"- {note}" for note in assessment.notes],
+    }
+    for title, content in sections.items():
+        if content:
+            lines += ["", f"{title}:", *(text for line in content for text in wrapped(f"  {line}", width))]
+    return "\n".join(lines)
+
+
+def further(assessment: Assessment) -> dict[str, list[str]]:
+    """What is said of the whole, each as lines under a title; none where there is nothing to say."""
+    return {
+        "chains": _chains(assessment),
+        "what breaks first": [margin_line(margin, assessment.tick) for margin in assessment.margins],
+        "fewest SMs": [fewest_line(each) for each in assessment.fewest],
+    }
+
+
+def subject(assessment: Assessment) -> str:
+    """One line: how many tasks run where."""
+    tasks = many(len(assessment.task_set.tasks), "task")
+    engines = assessment.task_set.engines
+    clock = "" if assessment.clock is None else f", SM clock {shown_frequency(assessment.clock)}"
+    several = assessment.gpu is not None
+    sms = {name: f", {many(count, 'SM')}" if several or count > 1 else "" for name, count in assessment.sms.items()}
+    tick = assessment.tick
+    partitions = [f"{p.name} ({order(p, tick)}{sms.get(p.name, '')})" for p in assessment.task_set.partitions]
+    of = "" if assessment.gpu is None else f" of {assessment.gpu}"
+    places = [f"{many(len(partitions), 'partition')}{of}, {listed(partitions)}"] if partitions else []
+    if engines:
+        named = listed([f"{engine.name} ({engine.policy})" for engine in engines])
+        places.append(f"{many(len(engines), 'copy engine')}, {named}")
+    cores = list(assessment.task_set.cores)
+    if cores and (engines or not partitions):
+        places.append(f"{many(len(cores), 'core')}, {listed(cores)}")
+    return f"{assessment.where}: {tasks} on {'; '.join(places)}{clock}"
+
+
+def order(server: Server, tick: Fraction) -> str:
+    """How a partition or copy engine chooses among what waits for it."""
+    slices = server.slices if isinstance(server, Partition) else None
+    if slices is None:
+        return str(server.policy)
+    switch = f", switched in {up(slices.switch * tick)}" if slices.switch else ""
+    return f"time-sliced, {up(slices.length * tick)} each{switch}"
+
+
+def _rows(assessment: Assessment) -> Iterator[tuple[str, ...]]:
+    yield HEADER
+    found = {} if assessment.verdict is None else {task.task: task for task in assessment.verdict.tasks}
+    for task in assessment.task_set.tasks:
+        yield row(task, assessment, found.get(task.name))
+
+
+def row(task: Task, assessment: Assessment, about: TaskVerdict | None) -> tuple[str, ...]:
+    """What stands in the table about a task, below `HEADER`."""
+    tick, response = assessment.tick, None if about is None else about.response
+    return (
+        task.name,
+        places(task),
+        up(_alone(task, assessment)),
+        _vouched(task, assessment.wcets),
+        shown_time(task.period * tick),
+        shown_time(task.deadline * tick),
+        _UNKNOWN if response is None else up(response * tick),
+        _UNKNOWN if response is None else down((task.deadline - response) * tick),
+        _UNKNOWN if about is None else str(about.answer),
+    )
+
+
+def places(task: Task) -> str:
+    """All that its jobs run on, and whether its thread keeps the core busy meanwhile."""
+    core = [] if task.core is None else [f"{task.core} (spin)" if task.spins else task.core]
+    return ", ".join(dict.fromkeys((*core, *(s.place or _UNKNOWN for s in task.of(Part.COPY, Part.KERNEL)))))
+
+
+def _alone(task: Task, assessment: Assessment) -> Fraction:
+    """Seconds that a job works, at most."""
+    return task.cpu * assessment.tick + sum(assessment.wcets[key].seconds for key, _ in _timed(task))
+
+
+def _vouched(task: Task, wcets: Mapping[str, Wcet]) -> str:
+    """Who answers for that."""
+    kinds = {wcets[key].kind for key, _ in _timed(task)} | ({Kind.GIVEN} if task.cpu else set())
+    return str(*kinds) if len(kinds) == 1 else "partly proven"
+
+
+def _segments(assessment: Assessment) -> list[str]:
+    """What the jobs of a task run through, where it is not one thing alone."""
+    return [
+        f"{task.name}: {segments_line(task, assessment.tick)}"
+        for task in assessment.task_set.tasks
+        if len(task.segments) > 1 or task.segments[0].delay
+    ]
+
+
+def segments_line(task: Task, tick: Fraction) -> str:
+    """Its segments with their places and times, such as `cpu0 1 ms, SM0 3 ms (launched within 10 us)`."""
+    return ", ".join(
+        f"{(task.core if segment.kind is Part.CPU else segment.place) or _UNKNOWN} {up(segment.wcet * tick)}"
+        + (f" (launched within {up(segment.delay * tick)})" if segment.delay else "")
+        for segment in task.segments
+    )
+
+
+def _parts(assessment: Assessment) -> list[str]:
+    """What each bound consists of, and by which theorem."""
+    tasks = () if assessment.verdict is None else assessment.verdict.tasks
+    lines = [f"{task.task}: {_sum(task, assessment.tick)}" for task in tasks]
+    methods = dict.fromkeys(task.method for task in tasks if task.response is not None)
+    return lines + [f"by {method}: {', '.join(t.task for t in tasks if t.method == method)}" for method in methods]
+
+
+def _sum(task: TaskVerdict, tick: Fraction) -> str:
+    if task.response is None:
+        return task.method
+    parts = " + ".join(f"{name} {up(ticks * tick)}" for name, ticks in task.parts) or up(task.response * tick)
+    return f"{parts}, {said}" if (said := quality(task)) else parts
+
+
+def quality(task: TaskVerdict) -> str:
+    """Whether the bound is attained; nothing where nobody knows."""
+    if task.is_attained:
+        return "attained"
+    return "attained if execution times are" if task.is_exact else ""
+
+
+def misses(assessment: Assessment, name: str | None = None) -> list[str]:
+    """The evidence against deadlines, of all tasks or of one."""
+    found = () if assessment.verdict is None else assessment.verdict.tasks
+    tasks = [task for task in found if name in (None, task.task)]
+    due = {task.name: task.deadline for task in assessment.task_set.tasks}
+    return [
+        f"{miss.task}: the job that arrives at {shown_time(miss.arrival * assessment.tick)} ends"
+        f" {shown_time((miss.completion - miss.arrival - due[miss.task]) * assessment.tick)} too late:"
+        f" {miss.scenario}{_supposing(miss.supposes)}"
+        for miss in (task.miss for task in tasks)
+        if miss is not None
+    ]
+
+
+def _supposing(tasks: Sequence[str]) -> str:
+    return f"; if these take so long: {listed(tasks)}" if tasks else ""
+
+
+def _named(assessment: Assessment) -> dict[str, Wcet]:
+    """The execution times by task, or by task, segment and place where a task has several."""
+    found = {}
+    for task in assessment.task_set.tasks:
+        for key, segment in _timed(task):
+            name = key if key == task.name else f"{task.name}, {segment.kind} on {segment.place or _UNKNOWN} ({key})"
+            found[name] = assessment.wcets[key]
+    return found
+
+
+def execution_times(wcets: Mapping[str, Wcet]) -> list[str]:
+    """A line for each: who answers for it, and its evidence."""
+    return [f"{name}, {wcet.kind}: {_cycles(wcet)}{wcet.evidence}" for name, wcet in wcets.items()]
+
+
+def _cycles(wcet: Wcet) -> str:
+    """Cycles that were given; what is proven says its own."""
+    return f"{wcet.cycles} cycles, " if wcet.kind is Kind.GIVEN and wcet.cycles is not None else ""
+
+
+def _loads(assessment: Assessment) -> list[str]:
+    loads = (assessment.demand,) if assessment.verdict is None else assessment.verdict.loads
+    return [f"{load.name}: {percent(load)}" for load in loads]
+
+
+def _chains(assessment: Assessment) -> list[str]:
+    chains = () if assessment.verdict is None else assessment.verdict.chains
+    limits = {chain.name: chain.deadline for chain in assessment.task_set.chains}
+    return [_chain(chain, limits[chain.chain], assessment.tick) for chain in chains]
+
+
+def _chain(chain: ChainVerdict, deadline: int | None, tick: Fraction) -> str:
+    shown = {"reaction": chain.reaction, "age": chain.age}
+    times = ", ".join(f"{name} {_UNKNOWN if t is None else up(t * tick)}" for name, t in shown.items())
+    limit = "" if deadline is None else f", deadline {shown_time(deadline * tick)}: {chain.answer}"
+    return f"{chain.chain}: {times}{limit} ({chain.method})"
+
+
+def _why(assessment: Assessment) -> str:
+    found = assessment.verdict
+    if found is None:
+        return _no_places(assessment)
+    late = [task.task for task in found.tasks if task.answer is Answer.NO]
+    overloaded = [load.name for load in found.loads if load.is_refuted]
+    chains = [chain.chain for chain in found.chains if chain.answer is not Answer.YES]
+    open_tasks = [task.task for task in found.tasks if task.answer is Answer.UNKNOWN]
+    if found.answer is Answer.YES:
+        return f"every deadline is proven{_tightest(assessment)}"
+    reasons = {
+        "overload of ": overloaded,
+        "a legal schedule is too late for ": late,
+        "no proof for ": open_tasks,
+        "chains without proof: ": chains,
+    }
+    return "; ".join(f"{words}{_quoted(names)}" for words, names in reasons.items() if names)
+
+
+def _quoted(names: Sequence[str]) -> str:
+    """Names of a file as a verdict shows them: it must not take their words for its own."""
+    kinds = [name.partition(" ") if name.startswith(_KINDS) else ("", "", name) for name in names]
+    return listed([f"{kind}{space}{quoted(own)}" for kind, space, own in kinds])
+
+
+def _tightest(assessment: Assessment) -> str:
+    least, name = min(_slacks(assessment), default=(0, ""))
+    if least == 0:
+        return f"; {_quoted([name])} reaches its deadline" if name else ""
+    return f"; the least slack is {down(least * assessment.tick)}, of {_quoted([name])}"
+
+
+def _slacks(assessment: Assessment) -> Iterator[tuple[int, str]]:
+    """What is left of each deadline, in ticks, where something is proven."""
+    if assessment.verdict is None:
+        return
+    for task in assessment.verdict.tasks:
+        if task.response is not None:
+            yield assessment.task_set.by_name[task.task].deadline - task.response, task.task
+    for chain, found in zip(assessment.task_set.chains, assessment.verdict.chains, strict=True):
+        if chain.deadline is not None and found.reaction is not None:
+            yield chain.deadline - found.reaction, f"chain {chain.name}"
+
+
+def _no_places(assessment: Assessment) -> str:
+    if assessment.demand.is_refuted:
+        return f"all partitions together are asked for {percent(assessment.demand)}"
+    assignment = assessment.assignment
+    if assignment is not None and assignment.is_proven:
+        return "the analysis proves no assignment of the tasks to partitions"
+    method = "" if assignment is None else f" by {assignment.method}"
+    return f"no assignment was found{method}"

@@ -1,0 +1,327 @@
+"""Worst-case response times of kernels that one partition serves one at a time, without preemption.
+
+Time is discrete here: everything happens at whole ticks; `holistic` makes bounds for continuous time of it. All bounds
+are least fixed points in whole numbers; the theorems with their proofs are in docs/schedulability_theory.md. Kernels of
+one task are served in the order of their arrival.
+
+Glossary: C execution time, T period, B blocking, w the start of a kernel after the start of its busy window, d an
+absolute deadline, q how many kernels of the same task come before in the window.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heapreplace
+from itertools import count
+from math import lcm
+
+from makespan.deadlines.arrivals import MOST_ACTIVATIONS, Steps, Stream, first_multiple, least_fixed_point
+from makespan.deadlines.task import Policy
+from makespan.deadlines.utilisation import ONE, excess, scaled
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Ticks until a kernel ends, at most, and how many of them a less urgent one takes that has started before."""
+
+    response: int
+    blocking: int
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """An operation, and what else its family asks of the server in the same busy window; times in ticks.
+
+    Args:
+        stream: the operation itself.
+        each: what an earlier activation asks for.
+        firsts: the same of the earliest activation in the window, with how late after the event the first of it may be
+            ready, at most: a case for each operation that may be that first one.
+        late: how much later after the event any operation of the family may be ready than any other.
+        ahead: what the same activation asks for before the operation is ready.
+        beside: what the same activation or a later one may ask for at any time.
+        blockers: what operations of the family that do not go before leave when the window begins, at most, each with
+            its deadline as in `Stream`.
+        is_handed_over: whether it is ready at the instant at which a less urgent one of its activation leaves the
+            server: then no other can have begun.
+    """
+
+    stream: Stream
+    each: int
+    firsts: tuple[tuple[int, int], ...]
+    late: int
+    ahead: int = 0
+    beside: int = 0
+    blockers: tuple[tuple[int, int], ...] = ()
+    is_handed_over: bool = False
+
+    @classmethod
+    def alone(cls, stream: Stream) -> "Own":
+        """An operation whose family has nothing else on the server."""
+        return cls(stream, stream.wcet, ((stream.wcet, stream.delay),), stream.delay)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether its family has nothing else on the server."""
+        return self.each == self.stream.wcet and not (self.ahead or self.beside or self.blockers)
+
+    def is_too_long(self, busy: int | None) -> bool:
+        """Whether nobody looks through a busy window of this length; None: it need not end."""
+        return not self.is_alone and (busy is None or busy > MOST_ACTIVATIONS * self.stream.period)
+
+    @property
+    def whole(self) -> Stream:
+        """All that the family asks for, as one stream."""
+        return Stream(self.each, self.stream.period, self.late)
+
+    def before(self, q: int) -> list[tuple[int, int | None]]:
+        """What goes before after `q` earlier activations, and the event at the earliest; None: it is not known."""
+        rest = self.ahead + self.beside
+        if not q:
+            return [(rest, None)]
+        rest += (q - 1) * self.each
+        return [(rest + work, q * self.stream.period - delay) for work, delay in self.firsts]
+
+
+def kernel_bounds(
+    own: Own, rivals: Sequence[Stream], policy: Policy, since: Sequence[int], steps: Steps
+) -> tuple[Bound, ...] | None:
+    """For each entry of `since`, the longest time until an operation ends; None if nothing bounds it.
+
+    Args:
+        rivals: what other families ask of the server.
+        since: from which instant to count, as the most that can lie between it and the moment at which the kernel is
+            ready: 0 from there, `delay` from the event; nothing between 0 and the lag.
+
+    Raises:
+        OutOfStepsError: the analysis takes longer than allowed.
+    """
+    if policy is Policy.FIXED_PRIORITY:
+        return _fixed_priority(own, rivals, since, steps)
+    if any(stream.is_wild for stream in rivals):
+        return None
+    if policy is Policy.FIFO:
+        own = replace(own, stream=_ordered_by_readiness(own.stream), blockers=())
+        rivals = [_ordered_by_readiness(stream) for stream in rivals]
+    return _Edf(own, rivals, steps).bounds(since)
+
+
+def _ordered_by_readiness(stream: Stream) -> Stream:
+    return Stream(stream.wcet, stream.period, stream.delay)
+
+
+def busy_period(streams: Sequence[Stream], blocking: int, steps: Steps) -> int | None:
+    """The least length L > 0 with `blocking` + the kernels that can come in L ticks <= L; None if there is none.
+
+    Source: Davis, Burns, Bril and Lukkien, Real-Time Systems 35(3), 2007.
+    """
+    full, is_late = _excess(streams), blocking > 0 or any(s.delay for s in streams)
+    if full > 0 or (full == 0 and is_late):
+        return None
+    rows = [(s.wcet, s.period, s.delay) for s in streams]
+    early = blocking * ONE + scaled((c * j, t) for c, t, j in rows)
+    start = max(sum(c for c, _, _ in rows), -(-early // (ONE - _load(streams))) if full < 0 else 0)
+    return least_fixed_point(
+        lambda length: blocking - sum(c * (-(length + j) // t) for c, t, j in rows), start, len(rows), steps
+    )
+
+
+def _excess(streams: Sequence[Stream]) -> int:
+    return excess([(s.wcet, s.period) for s in streams])
+
+
+def _load(streams: Sequence[Stream]) -> int:
+    return scaled((s.wcet, s.period) for s in streams)
+
+
+def _fixed_priority(own: Own, rivals: Sequence[Stream], since: Sequence[int], steps: Steps) -> tuple[Bound, ...] | None:
+    """Equal priorities in any order: each may go before each other.
+
+    Source: George, Rivierre and Spuri, INRIA RR-2966, 1996; Davis, Burns, Bril and Lukkien, Real-Time
+        Systems 35(3), 2007.
+    """
+    rank, streams = own.stream.priority, rivals
+    rivals = [s for s in streams if s.priority >= rank]
+    blocking = max((s.wcet - 1 for s in streams if s.priority < rank), default=0)
+    blocking = 0 if own.is_handed_over else max((blocking, *(rest for rest, _ in own.blockers)))
+    if any(s.is_wild for s in rivals) or _excess([own.whole, *rivals]) > 0:
+        return None
+    busy = busy_period([own.whole, *rivals], max(blocking, own.ahead), steps)
+    if own.is_too_long(busy):
+        return None
+    repeats = _repeats(own, rivals, busy)
+    best = [0] * len(since)
+    for q in count():
+        for start, event in _starts(own, q, rivals, blocking, steps):
+            ends = [start + own.stream.wcet - _latest(own.ahead - x, event) for x in since]
+            best = [max(pair) for pair in zip(best, ends, strict=True)]
+        following = min((q + 1) * own.stream.period - delay for _, delay in own.firsts)
+        if q + 1 == repeats or (busy is not None and _is_over(busy, following, own.ahead, best, since)):
+            break
+    return tuple(Bound(most, blocking) for most in best)
+
+
+def _latest(instant: int, event: int | None) -> int:
+    return instant if event is None else max(instant, event)
+
+
+def _repeats(own: Own, rivals: Sequence[Stream], busy: int | None) -> int:
+    """From how many earlier activations on a busy window is no worse than it was."""
+    period, late = own.stream.period, own.ahead + own.whole.delay
+    return -(-late // period) + _hyperperiod((own.stream, *rivals), busy) // period + (not own.is_alone)
+
+
+def _hyperperiod(streams: Sequence[Stream], busy: int | None) -> int:
+    """The least common multiple of the periods, or of the first ones where that is as long as the busy window."""
+    found = 1
+    for stream in streams:
+        found = lcm(found, stream.period)
+        if busy is not None and found >= busy:
+            break
+    return found
+
+
+def _is_over(busy: int, event: int, ahead: int, best: Sequence[int], since: Sequence[int]) -> bool:
+    """Whether nothing whose event is no earlier than `event` can be worse: all end with the busy window."""
+    return event >= busy or all(busy - max(ahead - x, event) <= most for most, x in zip(best, since, strict=True))
+
+
+def _starts(
+    own: Own, q: int, rivals: Sequence[Stream], blocking: int, steps: Steps
+) -> Iterator[tuple[int, int | None]]:
+    """The latest start after `q` earlier activations, with the earliest event, in each case."""
+    rows = [(s.wcet, s.period, s.delay) for s in rivals]
+    spare = ONE - _load(rivals)
+    least = scaled((c * (j + 1), t) for c, t, j in rows)
+    for work, event in own.before(q):
+        before = blocking + work
+        start = -(-(least + before * ONE) // spare)
+        yield least_fixed_point(_demand(before, rows), start, len(rows) + 1, steps), event
+
+
+def _demand(before: int, rows: Sequence[tuple[int, int, int]]) -> Callable[[int], int]:
+    return lambda w: before + sum(c * ((w + j) // t + 1) for c, t, j in rows)
+
+
+_OF_A_RELEASE = 8
+"""What a release costs, in additions, whatever is found there."""
+
+
+class _Edf:
+    """Kernels in the order of their absolute deadlines, equal ones in any order.
+
+    A release here is the instant that deadlines count from, after which the kernel may still not be ready for the lag.
+    With deadlines of 0 after the moment at which a kernel is ready, this is first in, first out.
+
+    Source: George, Rivierre and Spuri, INRIA RR-2966, 1996; Spuri, INRIA RR-2873, 1996, for jitter.
+    """
+
+    def __init__(self, own: Own, rivals: Sequence[Stream], steps: Steps) -> None:
+        self.family, self.own, self.rivals, self.steps = own, own.stream, rivals, steps
+
+    def bounds(self, since: Sequence[int]) -> tuple[Bound, ...] | None:
+        """The worst over all releases, counted from the start of the window, that are worth a look."""
+        streams = (self.family.whole, *self.rivals)
+        if _excess(streams) > 0:
+            return None
+        own, ahead = self.own, self.family.ahead
+        busy = busy_period(streams, 0, self.steps)
+        if self.family.is_too_long(busy):
+            return None
+        horizon = self._horizon(busy)
+        best = [Bound(own.wcet + x, 0) for x in since]
+        for release, every, blocking in self._releases(horizon):
+            latest = [max(ahead - x, release - max(0, x - own.lag)) for x in since]
+            if busy is not None and all(busy - late <= most.response for late, most in zip(latest, best, strict=True)):
+                break
+            self._look_at(release, every, blocking, latest, best)
+        return tuple(best)
+
+    def _look_at(self, release: int, every: int, blocking: int, latest: Sequence[int], best: list[Bound]) -> None:
+        """Keep in `best` what is worse for a kernel with this release, whatever number of its family is before it.
+
+        Args:
+            every: of all rivals that are due before, however late they come.
+            blocking: of one with a later deadline, which goes before only if it has begun.
+        """
+        own, family = self.own, self.family
+        self.steps.spend(_OF_A_RELEASE)
+        most_earlier = max((release + delay) // own.period for _, delay in family.firsts)
+        top = blocking + max(work for work, _ in family.before(max(0, most_earlier))) + every + own.wcet
+        if all(top - late <= most.response for late, most in zip(latest, best, strict=True)):
+            return
+        for work, event in self._before(release):
+            self.steps.spend(len(best))
+            before = blocking + work
+            events = [_latest(late, event) for late in latest]
+            if any(before + every + own.wcet - event > most.response for event, most in zip(events, best, strict=True)):
+                end = self._start(before, release) + own.wcet
+                for index, event_or_later in enumerate(events):
+                    if end - event_or_later > best[index].response:
+                        best[index] = Bound(end - event_or_later, blocking)
+
+    def _before(self, release: int) -> Iterator[tuple[int, int | None]]:
+        """What goes before, with the earliest event: for every number of earlier activations that may be worst."""
+        own, family = self.own, self.family
+        yield from family.before(0)
+        for at, (_, delay) in enumerate(family.firsts):
+            first = max(1, (release - own.jitter + delay) // own.period)
+            for q in range(first, (release + delay) // own.period + 1):
+                yield family.before(q)[at]
+
+    def _start(self, before: int, release: int) -> int:
+        """The latest start of a kernel with this release, after `before` ticks and the rivals that are in time."""
+        due = release + self.own.deadline
+        rows = [(s.wcet, s.period, s.delay, due - s.deadline) for s in self.rivals if due - s.deadline >= -s.lag]
+
+        def demand(w: int) -> int:
+            return before + sum(c * ((min(w, last) + j) // t + 1) for c, t, j, last in rows)
+
+        return least_fixed_point(demand, max(before, release), len(rows) + 1, self.steps)
+
+    def _horizon(self, busy: int | None) -> int:
+        """Where the releases start over that a busy window repeats, or where it ends if that comes first."""
+        regular = max((s.deadline - self.own.deadline - s.lag for s in self.rivals), default=0)
+        repeated = max(0, regular) + _hyperperiod((self.own, *self.rivals), busy)
+        if busy is None:
+            return repeated
+        return busy if not self.family.is_alone else min(busy, repeated)
+
+    def _releases(self, horizon: int) -> Iterator[tuple[int, int, int]]:
+        """Ascending: wherever one more kernel can go before, or one less, with `every` and `blocking`."""
+        own, least = self.own, -self.own.lag
+        due = [s.deadline - own.deadline - s.lag for s in self.rivals]  # from which release on each goes before
+        counted = [_jobs(s, first, least) for s, first in zip(self.rivals, due, strict=True)]
+        every = sum(s.wcet * jobs for s, jobs in zip(self.rivals, counted, strict=True))
+        events = [(least, -1, 0)]  # a release, whose rivals, and after which time it happens again
+        events += [(first_multiple(-delay, own.period, least), -1, own.period) for _, delay in self.family.firsts]
+        events += [(first, index, 0) for index, first in enumerate(due) if first > least]
+        events += [
+            (first_multiple(first - s.jitter, s.period, max(first, least)), index, s.period)
+            for index, (s, first) in enumerate(zip(self.rivals, due, strict=True))
+        ]
+        events = [event for event in events if event[0] < horizon]
+        heapify(events)
+        later = [(first, s.wcet - 1) for s, first in zip(self.rivals, due, strict=True)]
+        later += [(deadline - own.deadline, rest) for rest, deadline in self.family.blockers]
+        later.sort(reverse=True)
+        while events:
+            release = events[0][0]
+            while events and events[0][0] == release:
+                self.steps.spend(1)
+                _, index, again = events[0]
+                if again and release + again < horizon:
+                    heapreplace(events, (release + again, index, again))
+                else:
+                    heappop(events)
+                if index >= 0:
+                    jobs = _jobs(self.rivals[index], due[index], release)
+                    every += self.rivals[index].wcet * (jobs - counted[index])
+                    counted[index] = jobs
+            while later and later[-1][0] <= release:
+                later.pop()
+            yield release, every, max((rest for _, rest in later), default=0)
+
+
+def _jobs(stream: Stream, first: int, release: int) -> int:
+    """How many of a rival's go before a kernel with this release, the first of them one released at `first`."""
+    return (release - first + stream.jitter) // stream.period + 1 if release >= first else 0

@@ -1,0 +1,452 @@
+"""One legal schedule of a task set, event by event, in whole ticks: a second opinion on every analysis.
+
+A `Scenario` decides all that the model leaves open: when jobs arrive and are released, how long launches and segments
+take, and who goes first among equals. `simulate` then only follows the rules. It shares nothing with the analyses but
+the values of `task.py` and the reading of chains.
+
+Where `task.py` leaves room, this is what happens. Jobs of one task are served in the order of their arrival wherever
+they meet on a core or under fixed priorities, and a segment is not ready before that of the job before; but a job does
+not wait for the end of the one before. Whatever ends, is released or becomes ready at an instant is there when cores
+and servers choose at that instant. A FIFO server orders by the instant at which a segment is ready: after its launch. A
+job that data starts arrives when the jobs of the same number of all tasks that start it have ended. A thread that spins
+competes for its core from when a copy or kernel follows, through launch and waiting, until that ends. Contexts that
+take a partition in turn wait in a queue, and a switch takes its longest.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from makespan.deadlines.chains import predecessors
+from makespan.deadlines.task import Kind, Policy, Slices, Task, TaskSet, core_place
+from makespan.host.errors import InputError
+
+MAX_JOBS = 1_000_000
+
+
+class Job(NamedTuple):
+    """A job as a scenario wants it, in ticks: `number` counts the jobs of its task from 0.
+
+    Nobody can choose when data starts a job: then `arrival` is 0, and `release` the time from the arrival on. Each
+    segment runs for its one of `times`; its one of `delays` passes before it is ready, or more where that of the job
+    before is not ready yet. Empty `delays`: nothing is delayed.
+    """
+
+    task: str
+    number: int
+    arrival: int
+    release: int
+    times: tuple[int, ...]
+    delays: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Everything that the model leaves open, decided.
+
+    Args:
+        jobs: by task in any order, within a task in the order of arrival; of a task that data starts, all of them.
+        order: all tasks; the earlier one goes first where the rules do not say who does.
+        words: how it came about, for people.
+
+    Raises:
+        InputError: a task without a partition, too many jobs, or a scenario that the model does not allow.
+    """
+
+    task_set: TaskSet
+    jobs: tuple[Job, ...]
+    order: tuple[str, ...]
+    words: str
+
+    def __post_init__(self) -> None:
+        if self.task_set.unassigned:
+            raise InputError(f"task {self.task_set.unassigned[0].name} has no partition: assign it, then simulate")
+        if len(self.jobs) > MAX_JOBS:
+            raise InputError(f"{len(self.jobs)} jobs exceed the limit of {MAX_JOBS} in a simulation")
+        if sorted(self.order) != sorted(self.task_set.by_name):
+            raise InputError("the order of a scenario names every task once")
+        costs = turns(self.task_set)
+        if (count := sum(costs.get(job.task, 1) for job in self.jobs)) > MAX_JOBS:
+            raise InputError(f"{count} turns of contexts exceed the limit of {MAX_JOBS} in a simulation")
+        last: dict[str, Job] = {}
+        for job in self.jobs:
+            if (reason := _offence(self.task_set, self.starts, last.get(job.task), job)) is not None:
+                raise InputError(f"not a scenario of the model: {reason}")
+            last[job.task] = job
+        counts = {name: last[name].number + 1 if name in last else 0 for name in self.task_set.by_name}
+        for name, sources in self.starts.items():
+            if counts[name] != (started := min(counts[source] for source in sources)):
+                raise InputError(
+                    f"not a scenario of the model: data starts {started} jobs of task {name}, not {counts[name]}"
+                )
+
+    @cached_property
+    def starts(self) -> dict[str, tuple[str, ...]]:
+        """For each task that is started by data, the tasks that start it."""
+        return predecessors(self.task_set)
+
+
+def turns(task_set: TaskSet) -> dict[str, int]:
+    """How many turns of contexts a job of each task takes, at most, 1 where it takes none: what it costs here."""
+    lengths = {p.name: p.slices.length for p in task_set.partitions if p.slices is not None}
+    found = {}
+    for task in task_set.tasks:
+        sliced = (segment for segment in task.segments if segment.place in lengths)
+        found[task.name] = max(1, sum(-(-segment.wcet // lengths[segment.place or ""]) for segment in sliced))
+    return found
+
+
+def _offence(task_set: TaskSet, starts: Mapping[str, tuple[str, ...]], previous: Job | None, job: Job) -> str | None:
+    """Which rule of the model a job breaks, given the job of its task before."""
+    task = task_set.by_name.get(job.task)
+    if task is None:
+        return f"there is no task {job.task}"
+    name = f"job {job.number} of task {job.task}"
+    if job.number != (0 if previous is None else previous.number + 1):
+        return f"{name} is not the next one"
+    return _early(task, starts, previous, job, name) or _long(task, job, name)
+
+
+def _early(task: Task, starts: Mapping[str, tuple[str, ...]], previous: Job | None, job: Job, name: str) -> str | None:
+    if task.name in starts:
+        if job.arrival or not 0 <= job.release <= task.jitter:
+            return (
+                f"{name} is started by data of {', '.join(starts[task.name])}, with a delay of 0..{task.jitter} ticks"
+            )
+        return None
+    if task.offset is not None and job.arrival != task.offset + job.number * task.period:
+        return f"{name} arrives at {job.arrival}, and the task is strictly periodic"
+    if job.arrival < 0 or (previous is not None and job.arrival < previous.arrival + task.period):
+        return f"{name} arrives too early, at {job.arrival}"
+    if not job.arrival <= job.release <= job.arrival + task.jitter:
+        return f"{name} arrives at {job.arrival} and is released at {job.release}"
+    if previous is not None and job.release < previous.release:
+        return f"{name} is released before the one before it"
+    return None
+
+
+def _long(task: Task, job: Job, name: str) -> str | None:
+    delays = job.delays or (0,) * len(task.segments)
+    if len(job.times) != len(task.segments) or len(delays) != len(task.segments):
+        return f"{name} has {len(task.segments)} segments, not {len(job.times)} times and {len(delays)} delays"
+    for number, (segment, time, delay) in enumerate(zip(task.segments, job.times, delays, strict=True), 1):
+        if not 1 <= time <= segment.wcet:
+            return f"segment {number} of {name} runs for {time} ticks, and 1..{segment.wcet} are allowed"
+        if not 0 <= delay <= segment.delay:
+            return f"segment {number} of {name} is launched in {delay} ticks, and 0..{segment.delay} are allowed"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A time for which `resource` serves a job without a break, in ticks.
+
+    It runs segment `index` of the job, of this kind; or, if `is_spin`, it is a core whose thread waits for that.
+    """
+
+    resource: str
+    kind: Kind
+    task: str
+    job: int
+    index: int
+    start: int
+    end: int
+    is_spin: bool = False
+
+
+class Completed(NamedTuple):
+    """A job that has ended, in ticks; `deadline` is absolute."""
+
+    task: str
+    number: int
+    arrival: int
+    release: int
+    deadline: int
+    completion: int
+
+    @property
+    def response(self) -> int:
+        """Ticks from the arrival to the end."""
+        return self.completion - self.arrival
+
+    @property
+    def slack(self) -> int:
+        """Ticks from the end to the deadline; negative if it is missed."""
+        return self.deadline - self.completion
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the deadline is missed."""
+        return self.completion > self.deadline
+
+
+@dataclass(frozen=True)
+class Run:
+    """What happened: all jobs in the order of their ends, all stretches in the order of theirs."""
+
+    scenario: Scenario
+    jobs: tuple[Completed, ...]
+    stretches: tuple[Stretch, ...]
+
+    @cached_property
+    def responses(self) -> dict[str, int]:
+        """The longest response of each task that has a job, in ticks."""
+        found: dict[str, int] = {}
+        for job in self.jobs:
+            found[job.task] = max(found.get(job.task, 0), job.response)
+        return found
+
+    @cached_property
+    def late(self) -> tuple[Completed, ...]:
+        """The jobs that miss their deadlines."""
+        return tuple(job for job in self.jobs if job.is_late)
+
+    def tightest(self, task: str | None = None) -> Completed | None:
+        """The job, of `task` or of any, with the least slack; None without a job."""
+        return min((job for job in self.jobs if task in (None, job.task)), key=lambda job: job.slack, default=None)
+
+
+class _Walk:
+    """A job on its way through its segments; `index` is the one that it is in."""
+
+    __slots__ = ("index", "job", "spin", "task")
+
+    def __init__(self, job: Job, task: Task) -> None:
+        self.job, self.task, self.index = job, task, 0
+        self.spin: _Piece | None = None
+
+
+class _Piece:
+    """What a job asks of a core or server: `left` ticks, or a core to spin on until it is withdrawn (None)."""
+
+    __slots__ = ("key", "left", "walk")
+
+    def __init__(self, walk: _Walk, left: int | None, key: tuple[int, int, int]) -> None:
+        self.walk, self.left, self.key = walk, left, key
+
+    def __lt__(self, other: "_Piece") -> bool:
+        return self.key < other.key
+
+
+class _Resource:
+    """A core or a server: what waits, most urgent first, and what runs."""
+
+    def __init__(self, name: str, policy: Policy, *, preemptive: bool) -> None:
+        self.name, self.policy, self.preemptive = name, policy, preemptive
+        self.waiting: list[_Piece] = []
+        self.running: _Piece | None = None
+        self.since = 0
+        self.end: int | None = None  # when what runs ends, unless it is preempted or spins
+
+    def stop(self, now: int) -> tuple[_Piece, Stretch]:
+        """Take what runs off."""
+        piece = self.running
+        if piece is None:
+            raise ValueError(f"nothing runs on {self.name}")
+        self.running = self.end = None
+        if piece.left is not None:
+            piece.left -= now - self.since
+        job, index = piece.walk.job, piece.walk.index
+        kind = piece.walk.task.segments[index].kind
+        return piece, Stretch(self.name, kind, job.task, job.number, index, self.since, now, piece.left is None)
+
+    def withdraw(self, piece: _Piece, now: int) -> Stretch | None:
+        """Let a thread spin no longer; what it has spun last, if it runs."""
+        if self.running is piece:
+            return self.stop(now)[1]
+        self.waiting.remove(piece)
+        heapify(self.waiting)
+        return None
+
+    def choose(self, now: int) -> Stretch | None:
+        """Let the most urgent one run; the stretch that ends if it preempts another."""
+        ended = None
+        if self.preemptive and self.running is not None and self.waiting and self.waiting[0] < self.running:
+            piece, ended = self.stop(now)
+            heappush(self.waiting, piece)
+        if self.running is None and self.waiting:
+            self.running, self.since = heappop(self.waiting), now
+            self.end = None if self.running.left is None else now + self.running.left
+        return ended
+
+
+class _Turns(_Resource):
+    """A partition that contexts take in turn: one joins the queue behind all when its work comes or its turn is over.
+
+    A switch always takes as long as it may; what runs after it is on the partition from the start of the switch on.
+    """
+
+    def __init__(self, name: str, policy: Policy, slices: Slices) -> None:
+        super().__init__(name, policy, preemptive=False)
+        self.slices = slices
+        self.queue: list[str | None] = []
+        self.context: str | None = None  # whose turn it is, or was last
+        self.left = 0  # of the turn
+        self.stopped = -1
+
+    def stop(self, now: int) -> tuple[_Piece, Stretch]:
+        """Take what runs off, or let it wait for the next turn of its context."""
+        self.left -= now - self.since
+        self.stopped = now
+        piece, stretch = super().stop(now)
+        if piece.left:
+            heappush(self.waiting, piece)
+        return piece, stretch
+
+    def choose(self, now: int) -> None:
+        """Let the context go on whose turn it is, or begin the turn of the next one."""
+        for piece in sorted(self.waiting):
+            if (context := piece.walk.task.context) != self.context and context not in self.queue:
+                self.queue.append(context)
+        if self.running is not None:
+            return
+        own = [piece for piece in self.waiting if piece.walk.task.context == self.context]
+        self.since = now
+        if not (own and self.left and self.stopped == now):
+            self.queue += [self.context] * bool(own)
+            if (context := self.queue.pop(0)) != self.context:
+                self.since += self.slices.switch if self.context is not None else 0
+            self.context, self.left = context, self.slices.length
+        self.running = min(piece for piece in self.waiting if piece.walk.task.context == self.context)
+        self.waiting.remove(self.running)
+        heapify(self.waiting)
+        self.end = self.since + min(self.left, self.running.left or 0)
+
+
+class _System:
+    """All cores and servers, and how jobs walk through them."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.rank = {name: rank for rank, name in enumerate(scenario.order)}
+        fixed, task_set = Policy.FIXED_PRIORITY, scenario.task_set
+        self.cores = {name: _Resource(core_place(name), fixed, preemptive=True) for name in task_set.cores}
+        self.servers: dict[str, _Resource] = {
+            server.name: _Resource(server.place, server.policy, preemptive=False) for server in task_set.servers
+        }
+        for partition in task_set.partitions:
+            if partition.slices is not None:
+                self.servers[partition.name] = _Turns(partition.place, partition.policy, partition.slices)
+        self.resources = (*self.cores.values(), *self.servers.values())
+        self.coming: list[tuple[int, int, str, Callable[[int], None]]] = []  # of a task the earlier job first
+        self.sources = scenario.starts
+        self.followers: dict[str, list[str]] = {}
+        for name, sources in scenario.starts.items():
+            for source in sources:
+                self.followers.setdefault(source, []).append(name)
+        self.started: dict[tuple[str, int], _Walk] = {}
+        for job in scenario.jobs:
+            walk = _Walk(job, task_set.by_name[job.task])
+            if job.task in scenario.starts:
+                self.started[job.task, job.number] = walk
+            else:
+                self._plan(job.release, walk, self._begin)
+        self.data: dict[tuple[str, int], int] = {}
+        self.released: dict[str, int] = {}
+        self.ready: dict[tuple[str, int], int] = {}
+        self.completed: list[Completed] = []
+        self.stretches: list[Stretch] = []
+
+    @property
+    def next(self) -> int | None:
+        """The next instant at which something ends, is released or becomes ready."""
+        instants = [resource.end for resource in self.resources if resource.end is not None]
+        return min((*instants, self.coming[0][0]) if self.coming else instants, default=None)
+
+    def end_segments(self, now: int) -> None:
+        """Let jobs whose segment ends now go on to their next one."""
+        for resource in self.resources:
+            if resource.end == now:
+                piece, stretch = resource.stop(now)
+                self.stretches.append(stretch)
+                if not piece.left:
+                    self._go_on(piece.walk, now)
+
+    def come(self, now: int) -> None:
+        """Begin with the jobs that are released now, and queue the segments that become ready."""
+        while self.coming and self.coming[0][0] == now:
+            heappop(self.coming)[-1](now)
+
+    def choose(self, now: int) -> None:
+        """Every core and server chooses what runs from now on."""
+        for resource in self.resources:
+            if resource.waiting and (ended := resource.choose(now)) is not None:
+                self.stretches.append(ended)
+
+    def _plan(self, instant: int, walk: _Walk, action: Callable[[_Walk, int], None]) -> None:
+        later: Callable[[int], None] = partial(action, walk)
+        heappush(self.coming, (instant, walk.job.number, walk.job.task, later))
+
+    def _begin(self, walk: _Walk, now: int) -> None:
+        """What comes before the segment has ended: launch it, and spin meanwhile."""
+        job, task, index = walk.job, walk.task, walk.index
+        delay = job.delays[index] if job.delays else 0
+        ready = self.ready[job.task, index] = max(now + delay, self.ready.get((job.task, index), 0))
+        if task.spins and task.segments[index].kind is not Kind.CPU:
+            walk.spin = self._ask(self.cores[task.core or ""], walk, None, now)
+        if ready > now:
+            self._plan(ready, walk, self._queue)
+        else:
+            self._queue(walk, now)
+
+    def _queue(self, walk: _Walk, now: int) -> None:
+        segment, core = walk.task.segments[walk.index], walk.task.core or ""
+        resource = self.cores[core] if segment.kind is Kind.CPU else self.servers[segment.place or ""]
+        self._ask(resource, walk, walk.job.times[walk.index], now)
+
+    def _ask(self, resource: _Resource, walk: _Walk, left: int | None, now: int) -> _Piece:
+        job = walk.job
+        key = (_urgency(resource.policy, walk.task, job, now), self.rank[job.task], job.number)
+        piece = _Piece(walk, left, key)
+        heappush(resource.waiting, piece)
+        return piece
+
+    def _go_on(self, walk: _Walk, now: int) -> None:
+        job, task = walk.job, walk.task
+        if walk.spin is not None:
+            if (spun := self.cores[task.core or ""].withdraw(walk.spin, now)) is not None:
+                self.stretches.append(spun)
+            walk.spin = None
+        walk.index += 1
+        if walk.index < len(task.segments):
+            self._begin(walk, now)
+            return
+        deadline = job.arrival + task.deadline
+        self.completed.append(Completed(job.task, job.number, job.arrival, job.release, deadline, now))
+        for name in self.followers.get(job.task, ()):
+            self._start_by_data(name, job.number, now)
+
+    def _start_by_data(self, name: str, number: int, now: int) -> None:
+        """One more of those that start a job has ended."""
+        ended = self.data[name, number] = self.data.get((name, number), 0) + 1
+        if ended == len(self.sources[name]):
+            walk = self.started[name, number]
+            release = max(now + walk.job.release, self.released.get(name, 0))
+            self.released[name] = release
+            walk.job = walk.job._replace(arrival=now, release=release)
+            self._plan(release, walk, self._begin)
+
+
+def _urgency(policy: Policy, task: Task, job: Job, now: int) -> int:
+    """Less is more urgent; `now` is when the segment is ready."""
+    if policy is Policy.EDF:
+        return job.arrival + task.deadline
+    if policy is Policy.EDF_RELEASE:
+        return job.release + task.deadline - task.jitter
+    if policy is Policy.FIFO:
+        return now
+    if task.priority is None:
+        raise ValueError(f"task {task.name} has no priority")
+    return -task.priority
+
+
+def simulate(scenario: Scenario) -> Run:
+    """Follow the scenario until its last job has ended."""
+    system = _System(scenario)
+    while (now := system.next) is not None:
+        system.end_segments(now)
+        system.come(now)
+        system.choose(now)
+    stretches = sorted(system.stretches, key=lambda stretch: (stretch.end, stretch.start, stretch.resource))
+    return Run(scenario, tuple(system.completed), tuple(stretches))

@@ -1,0 +1,469 @@
+"""Tasks with GPU kernels as values; their times are whole numbers of ticks.
+
+A task's jobs arrive at least `period` apart, or when data of other jobs does. A job is released at most `jitter` after
+its arrival and runs through its segments: CPU time on a core, copies on a copy engine, kernels on a partition of the
+GPU. All of it must be done `deadline` after the arrival. A copy or a kernel that has begun runs to its end: engines and
+partitions serve one at a time, without preemption. CPU cores schedule preemptively, by the priorities of tasks.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import ClassVar
+
+from makespan.host.errors import InputError
+from makespan.model.machine.values import check_name, shown
+
+MAX_TICKS = 10**100
+"""More than any times with thirty digits need; it keeps numbers short enough to compute with."""
+
+MAX_TASKS = 1000
+MAX_SEGMENTS = 100
+
+
+class Policy(StrEnum):
+    """How a partition or copy engine chooses among what waits for it; of one task the earlier job goes first."""
+
+    FIXED_PRIORITY = "fixed-priority"
+    """the most urgent task first; equal priorities in any order"""
+    EDF = "edf"
+    """the earliest absolute deadline first: arrival + deadline; equal ones in any order"""
+    EDF_RELEASE = "edf-release"
+    """the earliest of release + deadline - jitter first, as one does who sees only releases; equal ones in any order"""
+    FIFO = "fifo"
+    """in the order in which they become ready, as in one stream; those of one moment in any order"""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What serves one segment at a time, to its end, and never idles while one waits."""
+
+    what: ClassVar[str] = "server"
+    name: str
+    policy: Policy
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "a partition or copy engine")
+        if not isinstance(self.policy, Policy):
+            raise InputError(f"policy of {self.name} must be one of {', '.join(Policy)}, not {shown(self.policy)}")
+
+    @property
+    def place(self) -> str:
+        """Its name with what it is: so analyses, simulations, reports and pictures call it."""
+        return f"{self.what} {self.name}"
+
+
+TIME_SLICED = "time-sliced"
+"""What a task file and reports call the policy of a partition that contexts take in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Contexts, which are processes, take a partition in turn; times in ticks.
+
+    A turn lasts for `length`, or until its context has no work left, and then the next context that has some is served.
+
+    Args:
+        length: of a turn, without the switch before it.
+        switch: what changing from one context to another takes, at most.
+    """
+
+    length: int
+    switch: int = 0
+
+    def __post_init__(self) -> None:
+        for what, value, least in (("slice", self.length, 1), ("switch of contexts", self.switch, 0)):
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_TICKS:
+                raise InputError(f"a {what} must be {least}..1e100 whole ticks, not {shown(value)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Partition(Server):
+    """A part of the GPU that serves one kernel at a time: an SM, several, or all of them.
+
+    Args:
+        slices: how contexts share it, where they take turns; `policy` is the order within one context.
+    """
+
+    what: ClassVar[str] = "partition"
+    slices: Slices | None = None
+
+    def __post_init__(self) -> None:
+        Server.__post_init__(self)
+        if self.slices is not None and self.policy is not Policy.FIFO:
+            raise InputError(f"partition {self.name} is {TIME_SLICED}: within a context it is {Policy.FIFO}")
+
+
+@dataclass(frozen=True, slots=True)
+class CopyEngine(Server):
+    """What moves data between host and device: a GPU has one for both directions, or one for each."""
+
+    what: ClassVar[str] = "copy engine"
+
+
+def core_place(name: str | None) -> str:
+    """What a CPU core is called where a server is called by its `place`."""
+    return f"core {name}"
+
+
+class Wait(StrEnum):
+    """What the host thread of a job does while a copy or a kernel of the job waits and runs."""
+
+    BLOCK = "block"
+    """it leaves its core to others until the driver wakes it up"""
+    SPIN = "spin"
+    """it keeps its core busy, with its priority"""
+
+
+class Kind(StrEnum):
+    """What a segment of a job is."""
+
+    CPU = "cpu"
+    COPY = "copy"
+    KERNEL = "kernel"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of every job of a task, on one resource; times in ticks.
+
+    Args:
+        wcet: proven upper bound on its execution time.
+        place: the copy engine, or the partition of the kernel, None where that is not assigned yet; of CPU time always
+            None, which is on the core of its task.
+        delay: from the end of what comes before it until it is ready, at most: what a launch takes, on no resource.
+        attained: how long a run of it is shown to take, at most `wcet`; 0: nobody knows; None: `wcet`,
+            because the user says that a job may take so long.
+        is_shown: whether the kernel itself is shown to run for `attained`, and not only some path of its control flow,
+            which no input need lead to.
+    """
+
+    kind: Kind
+    wcet: int
+    place: str | None = None
+    delay: int = 0
+    attained: int | None = None
+    is_shown: bool = True
+
+    @property
+    def is_vouched_for(self) -> bool:
+        """Whether its time is only given: nobody has shown that it takes so long."""
+        return self.attained is None or not self.is_shown or self.delay > 0
+
+    @property
+    def known(self) -> int:
+        """What it is shown to take or, where the user gave its time, that; 0 where nobody knows."""
+        return self.wcet if self.attained is None else self.attained
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A recurring job of the system; all times in ticks.
+
+    Args:
+        segments: what each job runs through, in this order.
+        period: the least distance of two arrivals.
+        deadline: from the arrival of a job until its end.
+        jitter: at most so long from the arrival of a job until its release.
+        offset: arrival of the first job of a strictly periodic task; None: any, and jobs may come later than that.
+        priority: larger is more urgent; needed where fixed priorities, or a CPU core, serve the task.
+        core: the CPU core of its host thread; needed for CPU time.
+        wait: what that thread does meanwhile; needed with a core and with copies or kernels.
+        context: the process of its kernels; needed where contexts take turns.
+    """
+
+    name: str
+    segments: tuple[Segment, ...]
+    period: int
+    deadline: int
+    jitter: int = 0
+    offset: int | None = None
+    priority: int | None = None
+    core: str | None = None
+    wait: Wait | None = None
+    context: str | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "a task")
+        if self.context is not None:
+            check_name(self.context, f"the context of task {self.name}")
+        self._check("period", self.period, 1)
+        self._check("deadline", self.deadline, 1)
+        self._check("jitter", self.jitter, 0)
+        if self.offset is not None:
+            self._check("offset", self.offset, 0)
+        if self.priority is not None and (isinstance(self.priority, bool) or not isinstance(self.priority, int)):
+            raise InputError(f"priority of task {self.name} must be a whole number, not {shown(self.priority)}")
+        if not 1 <= len(self.segments) <= MAX_SEGMENTS:
+            raise InputError(f"a job of task {self.name} has 1..{MAX_SEGMENTS} segments, not {len(self.segments)}")
+        for segment in self.segments:
+            self._check_segment(segment)
+        if self.core is None and any(segment.kind is Kind.CPU for segment in self.segments):
+            raise InputError(f"task {self.name} has CPU time and no core: say which core runs it")
+        if self.core is not None and self.wait is None and any(s.kind is not Kind.CPU for s in self.segments):
+            raise InputError(f"task {self.name} has a core: say what its thread does while it waits, block or spin")
+
+    def _check_segment(self, segment: Segment) -> None:
+        self._check(f"{'CPU' if segment.kind is Kind.CPU else 'execution'} time", segment.wcet, 1)
+        self._check("launch delay", segment.delay, 0)
+        if segment.attained is not None:
+            self._check("attained time", segment.attained, 0)
+            if segment.attained > segment.wcet:
+                raise InputError(f"task {self.name} cannot take {segment.attained} ticks, and {segment.wcet} at most")
+        if segment.kind is Kind.CPU and (segment.place is not None or segment.delay):
+            raise InputError(f"CPU time of task {self.name} is on its core, and nobody launches it")
+        if segment.kind is Kind.COPY and segment.place is None:
+            raise InputError(f"a copy of task {self.name} has no engine: say which copy engine serves it")
+
+    def _check(self, what: str, value: object, least: int) -> None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InputError(f"{what} of task {self.name} must be a whole number of ticks, not {shown(value)}")
+        if not least <= value <= MAX_TICKS:
+            raise InputError(
+                f"{what} of task {self.name} must be at least {least} and at most 1e100 ticks, not {shown(value)}"
+            )
+
+    def of(self, *kinds: Kind) -> tuple[Segment, ...]:
+        """Its segments of these kinds."""
+        return tuple(segment for segment in self.segments if segment.kind in kinds)
+
+    def on(self, place: str) -> tuple[Segment, ...]:
+        """Its segments on a copy engine or partition."""
+        return tuple(segment for segment in self.segments if segment.place == place)
+
+    @property
+    def cpu(self) -> int:
+        """CPU time of a job, at most, without what it spins."""
+        return sum(segment.wcet for segment in self.of(Kind.CPU))
+
+    @property
+    def spins(self) -> bool:
+        """Whether its thread keeps a core busy while it waits."""
+        return self.core is not None and self.wait is Wait.SPIN
+
+    @property
+    def is_unassigned(self) -> bool:
+        """Whether some kernel has no partition yet."""
+        return any(segment.place is None for segment in self.of(Kind.KERNEL))
+
+    @property
+    def is_vouched_for(self) -> bool:
+        """Whether some time that its jobs may take is only given: nobody has shown that one takes so long."""
+        return any(segment.is_vouched_for for segment in self.segments)
+
+    def assigned(self, partition: str | None) -> "Task":
+        """The same task; its kernels that have no partition run on this one."""
+
+        def placed(segment: Segment) -> Segment:
+            is_free = segment.kind is Kind.KERNEL and segment.place is None
+            return replace(segment, place=partition) if is_free else segment
+
+        return replace(self, segments=tuple(map(placed, self.segments)))
+
+
+def one_kernel(
+    name: str,
+    wcet: int,
+    period: int,
+    deadline: int,
+    *,
+    jitter: int = 0,
+    offset: int | None = None,
+    priority: int | None = None,
+    before: int = 0,
+    after: int = 0,
+    core: str | None = None,
+    wait: Wait | None = None,
+    partition: str | None = None,
+    attained: int | None = None,
+    is_shown: bool = True,
+) -> Task:
+    """The commonest task: a kernel with CPU time before and after it, each left out where it is 0.
+
+    >>> [str(segment.kind) for segment in one_kernel("filter", 4, 10, 10, partition="SM0").segments]
+    ['kernel']
+    """
+    parts = (
+        *((Segment(Kind.CPU, before),) if before else ()),
+        Segment(Kind.KERNEL, wcet, partition, 0, attained, is_shown),
+        *((Segment(Kind.CPU, after),) if after else ()),
+    )
+    return Task(name, parts, period, deadline, jitter, offset, priority, core, wait)
+
+
+class Activation(StrEnum):
+    """What starts the next task of a chain."""
+
+    PERIODIC = "periodic"
+    """its own timer; it reads what its predecessor wrote last"""
+    DATA = "data"
+    """the end of its predecessor's job"""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Tasks that hand data on, first to last, and how long that may take in ticks; None: only to be computed."""
+
+    name: str
+    tasks: tuple[str, ...]
+    activation: Activation
+    deadline: int | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "a chain")
+        if not self.tasks:
+            raise InputError(f"chain {self.name} has no task")
+        twice = next((name for at, name in enumerate(self.tasks) if name in self.tasks[:at]), None)
+        if twice is not None:
+            raise InputError(f"chain {self.name} is cyclic: it comes back to task {twice}; a chain visits a task once")
+        if self.deadline is not None and not 1 <= self.deadline <= MAX_TICKS:
+            raise InputError(f"deadline of chain {self.name} must be 1..1e100 ticks, not {shown(self.deadline)}")
+
+
+def least_unit(segments: int) -> int:
+    """How many ticks must divide all times for bounds to hold in continuous time.
+
+    Args:
+        segments: those that come one after the other on the longest way from an arrival through what its data starts.
+
+    >>> least_unit(1), least_unit(3)
+    (2, 10)
+
+    Source: docs/schedulability_theory.md, theorem 4.
+    """
+    return 4 * segments - 2
+
+
+@dataclass(frozen=True)
+class TaskSet:
+    """Tasks, the partitions and copy engines that serve them, and the chains that they form.
+
+    Args:
+        unit: 1 if everything happens at whole ticks. Else jobs arrive, and segments begin and end, at any instants, all
+            times here are multiples of so many ticks, at least `least_unit`, and analyses round bounds up to multiples,
+            so that they hold in continuous time.
+    """
+
+    tasks: tuple[Task, ...]
+    partitions: tuple[Partition, ...]
+    chains: tuple[Chain, ...] = ()
+    engines: tuple[CopyEngine, ...] = ()
+    unit: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.tasks) <= MAX_TASKS:
+            raise InputError(f"a task set has 1..{MAX_TASKS} tasks, not {len(self.tasks)}")
+        _refuse_twice("tasks", self.tasks)
+        _refuse_twice("partitions or copy engines", self.servers)
+        _refuse_twice("chains", self.chains)
+        for task in self.tasks:
+            self._check_places(task)
+        for chain in self.chains:
+            if unknown := [name for name in chain.tasks if name not in self.by_name]:
+                raise InputError(f"chain {chain.name} names an unknown task {unknown[0]}")
+        if broken := [time for time in self._times if time % self.unit]:
+            raise InputError(f"every time must be a whole multiple of {self.unit} ticks, and {broken[0]} is none")
+
+    def _check_places(self, task: Task) -> None:
+        known = {Kind.KERNEL: self.partitions, Kind.COPY: self.engines}
+        for segment in task.segments:
+            names = [server.name for server in known.get(segment.kind, ())]
+            if segment.place is not None and segment.place not in names:
+                what = "partition" if segment.kind is Kind.KERNEL else "copy engine"
+                there = f"there are {', '.join(names)}" if names else "there is none"
+                raise InputError(f"task {task.name} runs on an unknown {what} {segment.place}; {there}")
+        sliced = [p.name for p in self.partitions if p.slices is not None and task.on(p.name)]
+        if sliced and task.context is None:
+            raise InputError(
+                f"task {task.name} has no context, and partition {sliced[0]} is {TIME_SLICED}: say of which process it"
+                " is"
+            )
+        ranked = [s.name for s in self.servers if s.policy is Policy.FIXED_PRIORITY and task.on(s.name)]
+        if task.priority is None and (task.core is not None or ranked):
+            where = f"core {task.core}" if task.core is not None else ranked[0]
+            raise InputError(f"task {task.name} has no priority, and {where} schedules by priorities")
+
+    @cached_property
+    def by_name(self) -> dict[str, Task]:
+        """Each task by its name."""
+        return {task.name: task for task in self.tasks}
+
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """All that serves one segment at a time."""
+        return (*self.partitions, *self.engines)
+
+    def on(self, server: str) -> tuple[Task, ...]:
+        """The tasks that have a segment there."""
+        return tuple(task for task in self.tasks if task.on(server))
+
+    @property
+    def unassigned(self) -> tuple[Task, ...]:
+        """The tasks with a kernel that has no partition yet."""
+        return tuple(task for task in self.tasks if task.is_unassigned)
+
+    @property
+    def cores(self) -> dict[str, tuple[Task, ...]]:
+        """The tasks of each CPU core."""
+        names = dict.fromkeys(task.core for task in self.tasks if task.core is not None)
+        return {name: tuple(task for task in self.tasks if task.core == name) for name in names}
+
+    @property
+    def _times(self) -> Iterator[int]:
+        """All that are given; those that are not, are left out."""
+        for task in self.tasks:
+            yield from (task.period, task.deadline, task.jitter, task.offset or 0)
+            for segment in task.segments:
+                yield from (segment.wcet, segment.delay, segment.attained or 0)
+        yield from (chain.deadline for chain in self.chains if chain.deadline is not None)
+        for slices in (partition.slices for partition in self.partitions):
+            yield from () if slices is None else (slices.length, slices.switch)
+
+    def up(self, ticks: int) -> int:
+        """The least multiple of `unit` that is no less.
+
+        >>> TaskSet((one_kernel("a", 4, 10, 10),), (), unit=2).up(7)
+        8
+        """
+        return -(-ticks // self.unit) * self.unit
+
+    def finer(self, count: int) -> "TaskSet":
+        """The same system in ticks that are `count` times as short, of which `unit` has as many as before."""
+
+        def segment_of(segment: Segment) -> Segment:
+            attained = None if segment.attained is None else count * segment.attained
+            return replace(segment, wcet=count * segment.wcet, delay=count * segment.delay, attained=attained)
+
+        def task_of(task: Task) -> Task:
+            segments = tuple(map(segment_of, task.segments))
+            offset = None if task.offset is None else count * task.offset
+            period, deadline, jitter = count * task.period, count * task.deadline, count * task.jitter
+            return replace(task, segments=segments, period=period, deadline=deadline, jitter=jitter, offset=offset)
+
+        def partition_of(partition: Partition) -> Partition:
+            how = partition.slices
+            slices = None if how is None else Slices(count * how.length, count * how.switch)
+            return replace(partition, slices=slices)
+
+        def chain_of(chain: Chain) -> Chain:
+            return replace(chain, deadline=None if chain.deadline is None else count * chain.deadline)
+
+        return replace(
+            self,
+            tasks=tuple(map(task_of, self.tasks)),
+            partitions=tuple(map(partition_of, self.partitions)),
+            chains=tuple(map(chain_of, self.chains)),
+        )
+
+    def assigned(self, places: Mapping[str, str]) -> "TaskSet":
+        """The same tasks; kernels without a partition of each that `places` names run on the one that it gives."""
+        return replace(self, tasks=tuple(task.assigned(places.get(task.name)) for task in self.tasks))
+
+
+def _refuse_twice(what: str, values: Iterable[Server | Task | Chain]) -> None:
+    seen: set[str] = set()
+    for value in values:
+        if value.name in seen:
+            raise InputError(f"two {what} are named {value.name}; names must differ")
+        seen.add(value.name)

@@ -1,0 +1,77 @@
+"""Which part of the time tasks demand, as exact ratios."""
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from makespan.deadlines.task import Kind, Segment, Task, TaskSet, core_place
+from makespan.deadlines.verdict import Load
+
+
+def ratio(parts: Iterable[tuple[int, int]]) -> Fraction:
+    """The exact sum of `amount / every`.
+
+    >>> ratio([(1, 3), (1, 6)])
+    Fraction(1, 2)
+    """
+    return sum((Fraction(amount, every) for amount, every in parts), Fraction(0))
+
+
+ONE = 1 << 192
+"""What `scaled` means by 1."""
+
+
+def scaled(parts: Iterable[tuple[int, int]]) -> int:
+    """The sum of `amount / every` in units of `1 / ONE`, too small by less than one unit for each part.
+
+    Exact sums of many ratios have denominators with thousands of digits; where a lower bound will do, this is fast.
+    """
+    return sum(amount * ONE // every for amount, every in parts)
+
+
+def excess(parts: Sequence[tuple[int, int]]) -> int:
+    """The sign of the sum of `amount / every` less 1, exactly.
+
+    >>> excess([(1, 3), (2, 3)]), excess([(1, 3), (2, 3), (1, 10**80)]), excess([(10**80 - 1, 10**80)])
+    (0, 1, -1)
+    """
+    about = scaled(parts)
+    if about > ONE:
+        return 1
+    if about + len(parts) < ONE:
+        return -1
+    exact = ratio(parts)
+    return (exact > 1) - (exact < 1)
+
+
+def utilisation(tasks: Iterable[Task], place: str | None = None) -> Fraction:
+    """Of the kernels of these tasks, or of what they have at one place; above 1, no scheduler meets all deadlines.
+
+    Source: Liu and Layland, Journal of the ACM 20(1), 1973.
+    """
+    return ratio((segment.wcet, task.period) for task in tasks for segment in served(task, place))
+
+
+def served(task: Task, place: str | None = None) -> tuple[Segment, ...]:
+    """Its kernels, or what it has on one partition or copy engine."""
+    return task.of(Kind.KERNEL) if place is None else task.on(place)
+
+
+def loads(task_set: TaskSet) -> tuple[Load, ...]:
+    """Of every partition, every copy engine, then of every CPU core, in the order of the task set."""
+    found = [server_load(server.place, task_set.on(server.name), server.name) for server in task_set.servers]
+    return (*found, *(_core_load(core_place(name), tasks) for name, tasks in task_set.cores.items()))
+
+
+def server_load(name: str, tasks: Sequence[Task], place: str | None = None, places: int = 1) -> Load:
+    """What tasks demand of a partition or copy engine, or their kernels of so many partitions together."""
+    demand = utilisation(tasks, place) / places
+    shown = ((segment.known, task.period) for task in tasks for segment in served(task, place))
+    supposes = tuple(task.name for task in tasks if any(segment.is_vouched_for for segment in served(task, place)))
+    return Load(name, demand.numerator, demand.denominator, ratio(shown) / places, supposes)
+
+
+def _core_load(name: str, tasks: Sequence[Task]) -> Load:
+    """Without the time that threads spin: nobody knows how long that is at least."""
+    demand = ratio((task.cpu, task.period) for task in tasks)
+    supposes = tuple(task.name for task in tasks if task.cpu)
+    return Load(name, demand.numerator, demand.denominator, demand, supposes)

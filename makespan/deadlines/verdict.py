@@ -1,0 +1,132 @@
+"""What analyses say: proven, refuted by a legal schedule, or neither."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+
+from makespan.deadlines.task import TaskSet
+
+
+class Answer(StrEnum):
+    """Whether deadlines hold."""
+
+    YES = "schedulable"
+    """proven by an analysis for every legal schedule"""
+    NO = "not schedulable"
+    """refuted: utilisation above 1, or a legal schedule in which a job misses its deadline, both with times that
+    kernels are shown to take or that the user gave"""
+    UNKNOWN = "undecided"
+    """the analysis gives no proof, and no miss was found"""
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """Evidence for `Answer.NO`: a job that a simulated legal schedule completes after its deadline; times in ticks.
+
+    Args:
+        scenario: how jobs arrive and how long they run in that schedule, in a few words.
+        supposes: the tasks whose jobs take times in it that are given, not shown to be attained.
+    """
+
+    task: str
+    arrival: int
+    completion: int
+    scenario: str
+    supposes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskVerdict:
+    """One task's worst-case response time, from arrival to completion, in ticks.
+
+    Args:
+        response: proven upper bound; None where the analysis found none.
+        parts: what the bound consists of, in order, for example ("jitter", 3), ("kernel with blocking", 12).
+        is_exact: whether legal schedules of the model attain the bound, or come as close to it as one likes, if all
+            bounds on times are attained.
+        is_attained: whether it is so, because all kernels that it counts are shown to take the times that it counts.
+        method: the theorem behind it.
+        miss: evidence against it.
+    """
+
+    task: str
+    response: int | None
+    answer: Answer
+    parts: tuple[tuple[str, int], ...]
+    is_exact: bool
+    method: str
+    miss: Miss | None = None
+    is_attained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChainVerdict:
+    """A chain's end-to-end latency in ticks: proven upper bounds; None where a task of it has none.
+
+    Args:
+        reaction: from a change of the input until the first output that reflects it.
+        age: from reading an input until the last moment at which an output that reflects it is in use.
+    """
+
+    chain: str
+    reaction: int | None
+    age: int | None
+    answer: Answer
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What fraction of the time a partition, copy engine or core is demanded, at most, as a ratio of whole numbers.
+
+    Args:
+        attained: what of it is demanded with times that segments are shown to take, or that are given.
+        supposes: the tasks whose times in `attained` are given.
+    """
+
+    name: str
+    numerator: int
+    denominator: int
+    attained: Fraction
+    supposes: tuple[str, ...] = ()
+
+    @property
+    def is_overload(self) -> bool:
+        """Whether it may be more than there is: then nothing is proven."""
+        return self.numerator > self.denominator
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether it is more than there is: then no scheduler helps."""
+        return self.attained > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer for a whole task set, with all that it rests on."""
+
+    tasks_analysed: TaskSet
+    loads: tuple[Load, ...]
+    tasks: tuple[TaskVerdict, ...]
+    chains: tuple[ChainVerdict, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def answer(self) -> Answer:
+        """`YES` only if every deadline is proven; `NO` as soon as one is refuted."""
+        answers = {task.answer for task in self.tasks} | {chain.answer for chain in self.chains}
+        if Answer.NO in answers or any(load.is_refuted for load in self.loads):
+            return Answer.NO
+        return Answer.UNKNOWN if Answer.UNKNOWN in answers else Answer.YES
+
+    @property
+    def supposes(self) -> tuple[str, ...]:
+        """If the answer is `NO`: tasks whose given times must be attained for it to be true; none if it just is."""
+        grounds = [task.miss.supposes for task in self.tasks if task.miss is not None]
+        grounds += [load.supposes for load in self.loads if load.is_refuted]
+        return min(grounds, key=len, default=())
+
+    def with_miss(self, miss: Miss) -> "Verdict":
+        """The same, with evidence against one task."""
+        tasks = (replace(task, answer=Answer.NO, miss=miss) if task.task == miss.task else task for task in self.tasks)
+        return replace(self, tasks=tuple(tasks))

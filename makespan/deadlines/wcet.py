@@ -1,0 +1,314 @@
+"""Execution times of kernels and copies, each with its ground: solved now, verified from a bundle, or given.
+
+Nothing else becomes one: an `Estimate` is another type, and refused, and so is a file that holds one.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol
+
+from makespan.deadlines.description import (
+    BundleFile,
+    Description,
+    ExecutionTime,
+    GivenCycles,
+    GivenTime,
+    KernelLaunch,
+    ServedEntry,
+    execution_keys,
+)
+from makespan.deadlines.task import Task
+from makespan.host.errors import InputError
+from makespan.host.stopwatch import within
+from makespan.host.text_file import read_bytes
+from makespan.model import assumptions
+from makespan.model.assumptions import Assumption, conditions
+from makespan.model.assumptions import Kind as About
+from makespan.model.claim import Claim
+from makespan.model.gpu import GpuInstance, GpuResult
+from makespan.model.instance import Instance
+from makespan.model.machine.gpus import Gpu
+from makespan.model.machine.values import shown
+from makespan.model.result import Bounds, Result
+from makespan.model.wording import counted
+from makespan.proof.bounds.theorem_g import theorem_g
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.gpu import THEOREM_G, solve_gpu
+from makespan.verify import Outcome, Refused, gpu_reading, gpu_verdict, parse, reading, verify
+from makespan.verify.conditions import LATENCIES
+from makespan.verify.reading import MOST_BYTES
+
+ESTIMATE_SCHEMA = "makespan.estimate"
+
+
+class Kind(StrEnum):
+    """Who answers for an execution time."""
+
+    GIVEN = "given"
+    """the user"""
+    PROVEN = "proven"
+    """a proof that was computed or verified here, within the model of the machine"""
+
+
+@dataclass(frozen=True, slots=True)
+class Wcet:
+    """An upper bound on the execution time of a kernel or a copy, proven or given.
+
+    Args:
+        cycles: the same in cycles of the SM clock; None where it was given as a time.
+        evidence: where it comes from, in one line.
+        at_least: seconds that some schedule of the model takes; None where nothing is known.
+        assumptions: what must hold; what is given has none.
+        is_one_path: as of a `Claim`.
+    """
+
+    seconds: Fraction
+    cycles: int | None
+    kind: Kind
+    evidence: str
+    at_least: Fraction | None = None
+    assumptions: tuple[Assumption, ...] = ()
+    is_one_path: bool = True
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What a verdict that rests on it must state."""
+        return conditions(self.assumptions)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a schedule of the model takes so long."""
+        return self.at_least == self.seconds
+
+    def time(self, slower: Fraction = Fraction(1)) -> ExecutionTime:
+        """The time; of what is counted in cycles, with a clock that is so many times slower."""
+        factor = Fraction(1) if self.cycles is None else slower
+        at_least = None if self.at_least is None else self.at_least * factor
+        return ExecutionTime(self.seconds * factor, at_least, is_shown=self.is_one_path)
+
+    @classmethod
+    def of_claim(cls, claim: Claim, clock: Fraction, evidence: str) -> "Wcet":
+        """A claim at this many hertz."""
+        at_least = claim.lower / clock
+        notes = claim.assumptions
+        seconds, one_path = claim.upper / clock, claim.is_one_path
+        return cls(seconds, claim.upper, Kind.PROVEN, evidence, at_least, notes, one_path)
+
+
+class Store(Protocol):
+    """Where results are kept; what comes from there is verified."""
+
+    def load(self, asked: Instance | GpuInstance) -> Claim | None:
+        """The claim kept for what is asked, None where there is none that can be trusted."""
+
+    def save(self, result: Result | GpuResult) -> None:
+        """Keep a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solver:
+    """How kernels are solved.
+
+    Args:
+        limits: makes the budget of one instance.
+        store: asked before a kernel is solved.
+        is_for_bounds: whether only upper ends matter: then nobody looks for long schedules of several waves.
+        known: what was solved before, by instance and by what is assumed of it, which is no part of its equality.
+    """
+
+    limits: Callable[[], Limits]
+    store: Store | None = None
+    is_for_bounds: bool = False
+    known: dict[tuple[Instance | GpuInstance, tuple[Assumption, ...]], Claim] = field(default_factory=dict)
+
+    def claim(self, asked: Instance | GpuInstance) -> Claim:
+        """The worst case of what is asked: from the store, or solved, once."""
+        key = asked, asked.assumptions
+        if key not in self.known:
+            self.known[key] = self._claim(asked)
+        return self.known[key]
+
+    def _claim(self, asked: Instance | GpuInstance) -> Claim:
+        if self.is_for_bounds and isinstance(asked, GpuInstance):
+            return Claim.about(asked, Bounds(0, theorem_g(asked).upper), THEOREM_G, asked.assumptions)
+        kept = None if self.store is None else self.store.load(asked)
+        if kept is not None:
+            return kept
+        limits = self.limits()
+        result = solve(asked, limits=limits) if isinstance(asked, Instance) else solve_gpu(asked, limits=limits)
+        if self.store is not None:
+            self.store.save(result)
+        return Claim.of(result)
+
+
+def execution_times(description: Description, solver: Solver) -> dict[str, Wcet]:
+    """Those of all copies and kernels, by the names of `Description.executions`; equal kernels are solved once.
+
+    Raises:
+        InputError: a source that cannot be read, is rejected, fixes a path without saying why it is the only one, or
+            needs a clock; the message names the file and the task, or its segment.
+    """
+    return dict(each_execution_time(description, solver))
+
+
+def each_execution_time(
+    description: Description, solver: Solver, found: dict[tuple[str, tuple[int, ...]], Wcet] | None = None
+) -> Iterator[tuple[str, Wcet]]:
+    """The same one by one, as they become known.
+
+    Args:
+        found: what is known, by source and by the numbers of SMs that may run it; it grows.
+    """
+    found = {} if found is None else found
+    for name, entry in description.executions.items():
+        # as text: 0.0 == -0.0, which are two parameters; of all fields, which the representation of a question is not
+        key = (type(entry.source).__name__ + repr(astuple(entry.source)), description.sms_of(entry))
+        try:
+            if key not in found:
+                found[key] = _execution_time(entry, description, solver)
+        except InputError as error:
+            raise InputError(f"{description.where}: task {name}: {error}") from None
+        yield name, found[key]
+
+
+def wcet_key(task: Task, index: int) -> str:
+    """The name of the execution time of a copy or kernel of a task, see `execution_keys`."""
+    return execution_keys(task.name, (segment.kind for segment in task.segments))[index]
+
+
+def of_bundle(path: Path, sizes: Sequence[int]) -> Claim:
+    """What a bundle proves; of a claim that could be re-proved only in part, that part.
+
+    What is assumed of the machine follows from the verified instance; what else the file says is marked as said by it.
+
+    Args:
+        sizes: how many SMs the partition has, or those that may be it; a bundle of a GPU must be about as many.
+
+    Raises:
+        InputError: a file that cannot be read, is no bundle or an estimate, is rejected by the checker, or is about
+            another number of SMs.
+    """
+    document = _document(path)
+    verdict = verify(document)
+    upper = verdict.upper
+    if verdict.outcome is Outcome.REJECTED or verdict.claim is None or verdict.lower is None or upper is None:
+        raise InputError(f"{path}: {verdict}")
+    claimed, proof = verdict.claim.upper, str(verdict.claim.evidence)
+    if upper > claimed:
+        proof = f"what could be re-proved of {claimed} by {proof}"
+    is_of_gpu = gpu_verdict.speaks_of(document)
+    found = gpu_reading.bundle(document) if is_of_gpu else reading.bundle(document)
+    asked = found.gpu if isinstance(found, gpu_reading.GpuBundle) else found.instance
+    if isinstance(asked, GpuInstance) and set(sizes) != {asked.sms}:
+        has = " or ".join(map(str, sizes))
+        raise InputError(
+            f"{path}: it is about {counted(asked.sms, 'SM')}, and the partition has {has}: a proof for one number of"
+            " SMs is none for another"
+        )
+    if isinstance(asked, GpuInstance) and asked.dram:
+        raise InputError(
+            f"{path}: it counts cycles in which DRAM is busy, for the clock of a GPU that it does not name: give the"
+            " kernel itself instead of the bundle"
+        )
+    if found.said is None:
+        raise InputError(
+            f"{path}: its assumptions are words, as an older makespan wrote them, and nobody can tell under which"
+            " conditions its number holds: solve the question again"
+        )
+    if not asked.machine.name.isprintable():
+        raise InputError(f"{path}: rejected: {shown(asked.machine.name)} has characters that cannot be printed")
+    stated = {note.kind for note in found.said}  # who states latencies was checked; a file may say it more exactly
+    known = tuple(note for note in asked.assumptions if note.kind not in LATENCIES or note.kind in stated)
+    notes = (
+        *known,
+        assumptions.bundle(
+            f"{path.name}: the numbers were verified, for the warps that are in it; that these are all warps of the"
+            " kernel with all its paths, on this machine, is as the file says"
+        ),
+        *(note.naming(f"{path.name} says: {note}") for note in found.said if note not in known),
+    )
+    claim = Claim.about(asked, Bounds(verdict.lower, max(claimed, upper)), proof, notes)
+    return replace(claim, is_one_path=claim.is_one_path and not is_of_gpu)  # a latency may have grown with active SMs
+
+
+def _document(path: Path) -> Any:
+    """The JSON of a file that may be a bundle."""
+    content = read_bytes(path, "bundle", MOST_BYTES)
+    try:
+        document: Any = parse(content)
+    except Refused as refusal:
+        raise InputError(f"{path}: {refusal}") from None
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if isinstance(schema, str) and schema.startswith(ESTIMATE_SCHEMA):
+        raise InputError(
+            f"{path}: this is an estimate ({schema[:80]}), which bounds nothing; solve the kernel with --bundle instead"
+        )
+    return document
+
+
+def _execution_time(entry: ServedEntry, description: Description, solver: Solver) -> Wcet:
+    source = entry.source
+    if isinstance(source, GivenTime):
+        return Wcet(source.seconds, None, Kind.GIVEN, source.evidence)
+    if description.clock is None:
+        raise InputError('cycles need a clock: give clock = "1.4GHz" at the top of the file (--clock for CSV)')
+    if isinstance(source, GivenCycles):
+        return Wcet(source.cycles / description.clock, source.cycles, Kind.GIVEN, source.evidence)
+    if isinstance(source, BundleFile):
+        claim, name = of_bundle(source.path, description.sms_of(entry)), f"bundle {source.path.name}"
+    else:
+        claim, name = (
+            _solved(source, description.sms_of(entry), description.card, solver),
+            f"kernel {source.question.name}",
+        )
+    _check_dram(claim, description)
+    return Wcet.of_claim(claim, description.clock, f"{name}: {claim}{_reason(claim, source.evidence)}")
+
+
+def _check_dram(claim: Claim, description: Description) -> None:
+    """Refuse what counts all that DRAM moves during a kernel, where others may use DRAM at the same time."""
+    from makespan.kernels.dram import check_clock
+
+    if not any(note.kind is About.DRAM_RATE for note in claim.assumptions):
+        return
+    others = {
+        "there are copies": bool(description.engines),
+        "there are several partitions": len(description.partitions) > 1,
+        "contexts take a partition in turn": any(entry.slices for entry in description.partitions),
+    }
+    if said := [other for other, is_there in others.items() if is_there]:
+        raise InputError(f"+dram supposes that nothing else uses DRAM, and {said[0]}: give an upper end without +dram")
+    check_clock(description.card, description.clock)
+
+
+def _reason(claim: Claim, evidence: str | None) -> str:
+    """Why a path that was fixed is the only one, and a bound that the code contradicts holds, as somebody must say."""
+    missing = {
+        About.PATH: "no other path can be taken, or leave out what fixes it",
+        About.TRUSTED_LOOP: "they hold all the same, or solve it without --trust-bounds",
+    }
+    doubts = [note for kind in missing for note in claim.assumptions if note.kind is kind]
+    if doubts and evidence is None:
+        raise InputError(f'{doubts[0]}: say in evidence = "..." why {missing[doubts[0].kind]}')
+    said = conditions(doubts) if evidence is None else (*conditions(doubts), evidence)
+    return "".join(f"; {each}" for each in said)
+
+
+def _solved(launch: KernelLaunch, sizes: Sequence[int], card: Gpu | None, solver: Solver) -> Claim:
+    """The worst of the worst cases on partitions with so many SMs."""
+    from makespan.deadlines.kernels import on_one_sm, on_sms
+
+    with within(solver.limits().seconds):
+        gpus = [on_sms(launch, sms, card) for sms in sizes]
+        asked = [on_one_sm(gpu) if gpu.has_lone_sms else (gpu,) for gpu in gpus]
+    questions: dict[Instance | GpuInstance, None] = dict.fromkeys(one for several in asked for one in several)
+    claims = [solver.claim(one) for one in questions]
+    worst = max(claims, key=lambda claim: claim.upper)
+    notes = dict.fromkeys(note for claim in claims for note in claim.assumptions)
+    lower = max(claim.lower for claim in claims)
+    # what others do to a latency that depends on them, no run need bring with it
+    one_path = all(c.is_one_path for c in claims) and not any(x.depends_on for x in launch.question.latencies.values())
+    return replace(worst, lower=lower, assumptions=tuple(notes), is_one_path=one_path)

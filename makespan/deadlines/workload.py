@@ -1,0 +1,186 @@
+"""What one family can take of a resource in any window of a given length."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from makespan.deadlines.demand import Demand
+from makespan.deadlines.known import Known
+from makespan.deadlines.operations import Graph
+from makespan.deadlines.stairs import Stairs
+from makespan.deadlines.task import Policy
+
+MOST_CASES = 12
+"""Operations of a family on one resource whose order in a window is looked at."""
+
+
+class Row(NamedTuple):
+    """Work in a window that begins with it or with what comes before it in its activation.
+
+    Args:
+        start: when it may begin after the start of the window, if it is of the first activation; None: it was before.
+        first: when it may begin in the next activation, less a period.
+    """
+
+    work: int
+    start: int | None
+    first: int
+
+
+class Workload(NamedTuple):
+    """The work of one family on one resource in a window.
+
+    Args:
+        stairs: for each length of the window; None where nobody knows.
+        most: a bound for any window; None without one.
+    """
+
+    stairs: Stairs | None
+    most: int | None
+
+    def within(self, length: int) -> int:
+        """Ticks of a window that it can take."""
+        if self.stairs is None:
+            if self.most is None:
+                raise ValueError("nothing bounds what a family asks for")
+            return self.most
+        found = self.stairs.at(length)
+        return found if self.most is None else min(found, self.most)
+
+
+class Recurring(NamedTuple):
+    """The work of a family that comes once in a period.
+
+    Args:
+        rows: all of it, each with how much later it may be.
+        joint: the same in one row.
+        cases: for each operation that may be the first one in the window, all that can follow; none: its order is not
+            known, or activations overlap.
+    """
+
+    period: int
+    rows: tuple[tuple[int, int], ...]
+    joint: tuple[int, int]
+    cases: tuple[tuple[Row, ...], ...]
+
+    @property
+    def stairs(self) -> Stairs:
+        """The least of them for each length."""
+        once = [row.start + 1 for case in self.cases for row in case if row.start is not None]
+        later = [row.first + 1 for case in self.cases for row in case]
+        again = [1 - late for _, late in (self.joint, *self.rows)]
+        return Stairs.of(self.within, self.period, self.joint[0], once, again + later)
+
+    def within(self, length: int) -> int:
+        """Ticks of a window.
+
+        Source: Chen, Nelissen, Huang and others, Real-Time Systems 55(1), 2019; Bletsas, Audsley, Huang, Chen
+            and Nelissen, Leibniz Transactions on Embedded Systems 5(1), 2018.
+        """
+        work, late = self.joint
+        found = -((length + late) // -self.period) * work
+        if len(self.rows) > 1:
+            found = min(found, sum(-((length + late) // -self.period) * work for work, late in self.rows))
+        if self.cases:
+            found = min(found, max(_begun(case, self.period, length) for case in self.cases))
+        return found
+
+
+def _begun(case: Sequence[Row], period: int, length: int) -> int:
+    """What begins in a window, counted whole."""
+    found = 0
+    for work, start, first in case:
+        later = -((first - length) // period) - 1  # activations n >= 1 with n period + first < length
+        found += work * ((start is not None and start < length) + max(0, later))
+    return found
+
+
+def anywhere(known: Known, demands: Sequence[Demand], place: str, stages: int) -> Workload | None:
+    """In any window: each begins so late at most that it is done in time; None where nothing bounds it.
+
+    Args:
+        stages: how many operations become ready in the window: on a FIFO server only what is there then goes before.
+    """
+    graph, head = known.graph, known.graph.family[demands[0].task.name]
+    stages = stages if graph.policies.get(place) is Policy.FIFO else 0
+    key = anywhere, place, stages, *((demand.first.number, demand.work) for demand in demands)
+    return known.kept(key, (head,), lambda: _anywhere(graph, demands, stages))
+
+
+def _anywhere(graph: Graph, demands: Sequence[Demand], stages: int) -> Workload | None:
+    """As `anywhere`, with stages on a FIFO server only, else 0."""
+    period = demands[0].task.period
+    most = _there(demands, stages) if stages else None
+    ends = [demand.end for demand in demands if demand.end is not None]
+    if len(ends) < len(demands):
+        return None if most is None else Workload(None, most)
+    if sum(demand.work for demand in demands) > period:
+        return None if most is None else Workload(None, most)
+    begins = [end - demand.work for demand, end in zip(demands, ends, strict=True)]
+    rows = tuple((d.work, max(0, begin - d.first.earliest)) for d, begin in zip(demands, begins, strict=True))
+    work = sum(work for work, _ in rows)
+    latest = max(ends) - min(demand.first.earliest for demand in demands)
+    cases = _cases(graph, demands, begins, is_ready=False) if latest <= period else ()
+    stairs = Recurring(period, rows, (work, max(0, latest - work)), cases).stairs
+    return Workload(stairs if most is None or stairs.values[0] < most else None, most)
+
+
+def _there(demands: Sequence[Demand], stages: int) -> int | None:
+    """What is there already when operations become ready."""
+    found = 0
+    for demand in demands:
+        times = demand.at_once
+        if times is None:
+            return None
+        found += times * demand.work
+    return stages * found
+
+
+def since_idle(known: Known, demands: Sequence[Demand]) -> Workload | None:
+    """In a window before which everything that had been ready was done; None where nothing bounds it."""
+    key = since_idle, *((demand.first.number, demand.work) for demand in demands)
+    return known.kept(key, (known.graph.family[demands[0].task.name],), lambda: _since_idle(known, demands))
+
+
+def _since_idle(known: Known, demands: Sequence[Demand]) -> Workload | None:
+    rows, begins = [], []
+    for demand in demands:
+        ready = known.ready(demand.first)
+        if ready is None or demand.end is None:
+            return None
+        begins.append(ready)
+        rows.append((demand.work, ready - demand.first.earliest))
+    work, period = sum(work for work, _ in rows), demands[0].task.period
+    latest = max(begins) - min(demand.first.earliest for demand in demands)
+    cases = _cases(known.graph, demands, begins, is_ready=True)
+    return Workload(Recurring(period, tuple(rows), (work, latest), cases).stairs, most=None)
+
+
+def _cases(
+    graph: Graph, demands: Sequence[Demand], begins: Sequence[int], *, is_ready: bool
+) -> tuple[tuple[Row, ...], ...]:
+    """Which operation of a family is the first one in a window, where they follow each other: lemma 3.
+
+    Args:
+        begins: when each begins or, with `is_ready`, is ready, at most.
+    """
+    if not 1 < len(demands) <= MOST_CASES:
+        return ()
+    if not all(graph.is_before(a.first, b.first) for a, b in pairwise(demands)):
+        return ()
+    early = demands[0].first.earliest
+    at = [0]  # when each begins, if all are as close together as they can be
+    for one, other in pairwise(demands):  # what is between them takes a tick each
+        at.append(at[-1] + one.work + graph.between(one.last.number, other.first.number))
+    if at[-1] > demands[0].task.period:
+        return ()
+    found = []
+    for k, begin in enumerate(begins):
+        latest = begin if is_ready else begins[-1] - at[-1] + at[k]  # only the end of the last one counts
+        found.append(
+            tuple(
+                Row(demand.work, at[i] - at[k] if i >= k else None, early - latest + at[i])
+                for i, demand in enumerate(demands)
+            )
+        )
+    return tuple(found)

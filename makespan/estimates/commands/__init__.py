@@ -1,0 +1,70 @@
+"""`makespan estimate`: what is likely, by published models; never a bound."""
+
+import click
+
+from makespan.cli.help_page import examples
+from makespan.cli.lazy import LazyGroup
+from makespan.host.errors import did_you_mean
+
+METHODS = {
+    "hong-kim": "memory and computation warps (Hong, Kim 2009)",
+    "kleimenov-popova": "waves and bandwidths (Kleimenov, Popova 2021)",
+    "opencl-cost-table": "a measured table of costs (Pöppl 2014)",
+    "dual-issue": "sustained FFMA throughput (Zhang et al. 2017)",
+}
+ALIASES = {"static-fixpoint": "kleimenov-popova", "cost-table": "opencl-cost-table"}
+"""Names that the literature behind a method suggests."""
+
+COMPARE = "compare"
+COMMANDS = {**METHODS, COMPARE: "all of them, beside what is proven (also --compare)"}
+
+
+class MethodGroup(LazyGroup):
+    """Takes the method as the first word, alone or behind --method; `--compare` in its place asks for all methods."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Make the method the command."""
+        return super().parse_args(ctx, _with_command(args))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The method under the name by which the help calls it."""
+        name, method, rest = super().resolve_command(ctx, args)
+        return f"--method {name}" if name in METHODS else f"--{name}", method, rest
+
+
+def _with_command(args: list[str]) -> list[str]:
+    first, rest = (args[0], args[1:]) if args else ("", [])
+    if first == f"--{COMPARE}":
+        return [COMPARE, *rest]
+    if first.startswith("--method="):
+        first, rest = "--method", [first.partition("=")[2], *rest]
+    if first == "--method":
+        name, rest = (rest[0], rest[1:]) if rest else ("", [])
+    else:
+        name = first
+    name = ALIASES.get(name, name)
+    if first == "--method" and name not in METHODS:
+        near = did_you_mean(name, METHODS)
+        raise click.UsageError(f"unknown method {name!r}{near or ';'} there are {', '.join(METHODS)}")
+    if name not in COMMANDS and not set(args) & {"-h", "--help"}:
+        raise click.UsageError(f"which method? begin with --method {'|'.join(METHODS)}, or --compare for all")
+    return [name, *rest] if name in COMMANDS else args
+
+
+@click.group(
+    cls=MethodGroup,
+    package=__name__,
+    sections={"Commands": COMMANDS},
+    no_args_is_help=False,
+    epilog=examples("makespan estimate --method dual-issue --ffma 1e9", "makespan estimate --method hong-kim --help"),
+    options_metavar="",
+    subcommand_metavar="--method NAME [OPTIONS] [SOURCE]",
+)
+def command() -> None:
+    """Estimate the time of a kernel launch by a published model. An estimate is not a bound.
+
+    `makespan estimate --method NAME --help` shows the options of a method; its name may also stand without --method.
+    The names static-fixpoint (kleimenov-popova) and cost-table (opencl-cost-table) are known, too.
+    """

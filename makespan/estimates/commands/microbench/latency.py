@@ -1,0 +1,34 @@
+"""`makespan microbench latency`: latencies and issue delays of instructions, latencies and bandwidths of memory."""
+
+from typing import Any
+
+import click
+
+from makespan.cli.help_page import Command, examples
+from makespan.estimates.commands.microbench.benchmark import Asked, benchmark, options
+
+
+@click.command(
+    "latency",
+    cls=Command,
+    epilog=examples(
+        "makespan microbench latency --emit cuda -o bench",
+        "makespan microbench latency --fit latency.csv --gpu rtx-3070 --gpu-out mine.toml",
+    ),
+)
+@options
+def command(**given: Any) -> None:
+    """Measure latencies, issue delays and memory for kleimenov-popova: write the programs, or fit their samples.
+
+    Samples are CSV: measure,name,count,cycles (or seconds) with measures latency, delay, memory and bandwidth. What
+    cannot be measured so, as moves and branches, must be given.
+    """
+    from makespan.estimates.microbench import fit, programs, samples
+
+    asked = Asked(**given)
+    benchmark(
+        asked,
+        samples.INSTRUCTIONS,
+        programs=programs.instructions_source,
+        fit=lambda found, gpu, source: fit.fit_instructions(found, gpu, source, force=asked.force),
+    )

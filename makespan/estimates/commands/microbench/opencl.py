@@ -1,0 +1,129 @@
+"""`makespan microbench opencl`: measure the cost table of an OpenCL device."""
+
+import time
+from contextlib import ExitStack
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from makespan.cli.help_page import Command, examples
+from makespan.cli.parameters import Seconds, choice
+from makespan.cli.progress import counting
+from makespan.cli.running import DONE, INTERRUPTED
+from makespan.estimates.commands.opencl_device import device_options, opened
+from makespan.host.errors import InputError
+
+if TYPE_CHECKING:
+    from makespan.estimates.opencl_cost_table.device import Device, Measurement
+    from makespan.estimates.opencl_cost_table.suite import Plan
+    from makespan.estimates.opencl_cost_table.table import CostTable
+
+_SECONDS_PER_SAVE = 2.0
+_SECONDS = {False: 480.0, True: 60.0}  # by --quick
+_SHOWN = 10
+
+
+@click.command("opencl", cls=Command, epilog=examples("makespan microbench opencl --quick -o table.json"))
+@device_options
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="of the noise of --virtual"
+)
+@click.option("--quick", is_flag=True, help="16 sizes instead of 128")
+@click.option("--full", is_flag=True, help="chains of all lengths from 1 to 128, instead of powers of two")
+@click.option("--rel-tol", type=float, default=0.01, show_default=True, help="standard error of a point, relative")
+@choice(
+    "--int-chain",
+    "mixed fold",
+    "chains of integers mixed with exclusive or, or as they are, which compilers fold into one operation",
+)
+@click.option("--double", is_flag=True, help="measure floats of 64 bits, too")
+@click.option("--time-limit", type=Seconds(), help="for all points; each has 5 runs [default: 480, with --quick 60]")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE.json", help="the table")
+def command(
+    device: int | None,
+    virtual: str | None,
+    noise: float | None,
+    seed: int,
+    quick: bool,
+    full: bool,
+    rel_tol: float,
+    int_chain: Any,
+    double: bool,
+    time_limit: float | None,
+    output: Path,
+) -> int:
+    """Measure the cost table of an OpenCL device, by profiling events.
+
+    The measured points are kept beside the table, in FILE.points.json. A suite that is interrupted goes on from there
+    when the same command is given again.
+    """
+    from makespan.estimates.opencl_cost_table import points_file
+    from makespan.estimates.opencl_cost_table.suite import Plan, measure, points, tabulate
+    from makespan.estimates.opencl_cost_table.table import written
+    from makespan.estimates.report.cost_prediction import measured as shown
+    from makespan.host.output_file import check_writable, write_whole
+
+    if output.suffix != ".json":
+        raise InputError(f"{output}: the name of a cost table must end in .json")
+    check_writable(output, "the cost table")
+    plan = Plan(quick, full, int_chain, double, rel_tol)
+    found = opened(device, virtual, noise, seed)
+    path = points_file.beside(output)
+    earlier = points_file.known(path, found, plan)
+    keeper = _Keeper(path, found, plan, earlier)
+    if earlier:
+        click.echo(f"{len(earlier)} points are known from {path}", err=True)
+    try:
+        with ExitStack() as stack:
+            one_more = stack.enter_context(counting(len(points(found, plan)), f"measuring {found.name}"))
+            stack.callback(keeper.save)
+
+            def kept(key: str, measurement: "Measurement") -> None:
+                keeper.keep(key, measurement)
+                one_more()
+
+            measured = measure(found, plan, known=earlier, kept=kept, seconds=time_limit or _SECONDS[quick])
+    except KeyboardInterrupt:
+        keeper.save()  # again: a second Ctrl-C can have stopped the first time
+        click.echo(f"interrupted: {len(keeper.points)} points are in {path}; the same command goes on", err=True)
+        return INTERRUPTED
+    table = tabulate(found, plan, measured, date.today())
+    write_whole(output, written(table).encode(), "the cost table")
+    keeper.save(is_complete=True)
+    click.echo(shown(table))
+    _warn(table, len(measured))
+    click.echo(f"cost table: {output}; measured points: {path}")
+    return DONE
+
+
+def _warn(table: "CostTable", points: int) -> None:
+    rough = table.not_converged
+    if rough:
+        some = "; ".join(rough[:_SHOWN]) + ("; ..." if len(rough) > _SHOWN else "")
+        click.echo(f"warning: {len(rough)} of {points} points are still uncertain: {some}", err=True)
+
+
+class _Keeper:
+    """Writes the points that are known, now and then and at the end, whole or not at all."""
+
+    def __init__(self, path: Path, device: "Device", plan: "Plan", earlier: "dict[str, Measurement]") -> None:
+        self.path, self.device, self.plan = path, device, plan
+        self.points = dict(earlier)
+        self._saved = time.monotonic()
+
+    def keep(self, key: str, measurement: "Measurement") -> None:
+        self.points[key] = measurement
+        if time.monotonic() - self._saved > _SECONDS_PER_SAVE:
+            self.save()
+
+    def save(self, *, is_complete: bool = False) -> None:
+        if not self.points:
+            return
+        from makespan.estimates.opencl_cost_table import points_file
+        from makespan.host.output_file import write_whole
+
+        content = points_file.text(self.device, self.plan, self.points, is_complete=is_complete)
+        write_whole(self.path, content.encode(), "the measured points")
+        self._saved = time.monotonic()

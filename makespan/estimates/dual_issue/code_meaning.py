@@ -1,0 +1,141 @@
+"""Test C: what the 256 control codes mean, from the distance of two instructions of which the first has the code."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from makespan.estimates.dual_issue.control_codes import CODES, SINGLE_ISSUE, StallField
+from makespan.estimates.dual_issue.device import Instruction, IssueDevice, Opcode
+from makespan.estimates.dual_issue.timing import clean_instruction, latency, reference, runs_for, throughput, timed
+from makespan.host.errors import MeasurementError
+
+TOLERANCE = 0.25
+"""Cycles that a measured distance may be off."""
+_WIDTHS = (5, 4, 3)
+_TESTED, _NEXT, _SOURCE = 3, 4, 5
+_LONGEST = 64
+"""Cycles of a span of which the repetitions are chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeResult:
+    """What each control code does.
+
+    Args:
+        gaps: cycles from an instruction with the code to the next independent one of its warp.
+        throughput: lane-operations per cycle and SM with four warps per scheduler.
+        latency: cycles of a chain per instruction.
+        fields: groups of codes in which some bits count stall cycles.
+    """
+
+    gaps: tuple[float, ...]
+    throughput: tuple[float, ...]
+    latency: tuple[float, ...]
+    fields: tuple[StallField, ...]
+
+    @property
+    def dual(self) -> tuple[int, ...]:
+        """Codes that open a dual issue: the next instruction comes in the same cycle."""
+        return tuple(code for code, gap in enumerate(self.gaps) if gap <= TOLERANCE)
+
+    @property
+    def immediate(self) -> tuple[int, ...]:
+        """Codes without extra delay: the next instruction comes in the next cycle."""
+        return tuple(code for code, gap in enumerate(self.gaps) if abs(gap - 1) <= TOLERANCE)
+
+    @property
+    def delayed(self) -> tuple[int, ...]:
+        """Codes that delay the next instruction by `gap - 1` extra cycles."""
+        return tuple(code for code, gap in enumerate(self.gaps) if gap > 1 + TOLERANCE)
+
+    def required_dual(self) -> int:
+        """The first code that opens a dual issue.
+
+        Raises:
+            MeasurementError: there is none.
+        """
+        if not self.dual:
+            raise MeasurementError(
+                "device has no dual issue: no control code has gap 0, so there is no pattern to test"
+            )
+        return self.dual[0]
+
+
+def codes(device: IssueDevice, *, single: int = SINGLE_ISSUE) -> CodeResult:
+    """Measure all control codes.
+
+    Args:
+        single: the code that the distances are calibrated with: it counts as one cycle.
+
+    Raises:
+        MeasurementError: noise that hides single cycles.
+    """
+    noise = reference(device).noise
+    runs = runs_for(noise, _LONGEST)
+    offset = timed(device, _pair(single, single), runs=runs) - 1
+    gaps = tuple(timed(device, _pair(code, single), runs=runs) - offset for code in range(CODES))
+    rates = tuple(throughput(device, clean_instruction(_TESTED, _SOURCE, code)) for code in range(CODES))
+    chains = tuple(latency(device, code=code, noise=noise) for code in range(CODES))
+    return interpret(gaps, rates, chains)
+
+
+def _pair(code: int, single: int) -> tuple[Instruction, Instruction]:
+    return (
+        Instruction(Opcode.FFMA, _TESTED, (_SOURCE,) * 3, code),
+        Instruction(Opcode.FFMA, _NEXT, (_SOURCE,) * 3, single),
+    )
+
+
+def interpret(gaps: Sequence[float], throughput: Sequence[float], latency: Sequence[float]) -> CodeResult:
+    """The meaning of measured distances.
+
+    Raises:
+        MeasurementError: a distance between dual issue and single issue, or below 0.
+    """
+    for code, gap in enumerate(gaps):
+        if gap < -TOLERANCE or TOLERANCE < gap < 1 - TOLERANCE:
+            raise MeasurementError(
+                f"unresolved: code {code:#04x} has a gap of {gap:.2f} cycles, neither 0 nor 1; measure it again"
+            )
+    return CodeResult(tuple(gaps), tuple(throughput), tuple(latency), tuple(_fields(gaps)))
+
+
+def _fields(gaps: Sequence[float]) -> Iterator[StallField]:
+    """Stall fields, wide ones first and then low ones; codes that a field explains belong to no other."""
+    explained: set[int] = set()
+    for width, shift in product(_WIDTHS, range(8)):
+        if shift + width > 8:
+            continue
+        mask = ((1 << width) - 1) << shift
+        for base in (code for code in range(CODES) if not code & mask):
+            found = _field(gaps, base, shift, width)
+            if found is not None and not explained & set(found.codes):
+                explained |= set(found.codes)
+                yield found
+
+
+def _field(gaps: Sequence[float], base: int, shift: int, width: int) -> StallField | None:
+    """The field of these bits, if at least half of its values follow a straight line upwards.
+
+    Codes that open a dual issue count nothing, and are left out.
+    """
+    size = 1 << width
+    values = [(step, gaps[base + (step << shift)]) for step in range(size)]
+    values = [(step, gap) for step, gap in values if gap > TOLERANCE]
+    if len(values) < 2:
+        return None
+    (first, low), (second, high) = values[:2]
+    slope = round((high - low) / (second - first))
+    if slope < 1:
+        return None
+    last, beyond = 0, list[float]()
+    for step, gap in values:
+        if not beyond and abs(gap - low - slope * (step - first)) <= TOLERANCE:
+            last = step
+        else:
+            beyond.append(gap)
+    if last < size // 2:
+        return None
+    constant = beyond and max(beyond) - min(beyond) <= TOLERANCE
+    start = round(low - slope * first, 2)
+    return StallField(base, shift, width, start, slope, last, round(beyond[0]) if constant else None)

@@ -1,0 +1,172 @@
+"""Test D: in which order single and dual issues of FFMA reach the most."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from makespan.estimates.dual_issue.arbiter import PATTERNS, Pattern, spell
+from makespan.estimates.dual_issue.bank_relation import BankResult
+from makespan.estimates.dual_issue.code_meaning import CodeResult
+from makespan.estimates.dual_issue.control_codes import PER_BLOCK, SINGLE_ISSUE
+from makespan.estimates.dual_issue.device import Instruction, IssueDevice, Opcode, Program, check_unrolled
+from makespan.estimates.dual_issue.registers import ZERO
+from makespan.estimates.dual_issue.timing import LOOPS, UNROLLED, rate
+from makespan.host.errors import InputError, MeasurementError
+
+_BLOCKS = 3
+"""Blocks with accumulators of their own: 18 FFMAs take longer than the latency of one."""
+_LEAST_DIFFERENCE = 0.002
+_SURE = 4
+"""Standard deviations that two efficiencies must differ by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The control codes of a pattern.
+
+    Args:
+        dual: of an FFMA with which the next instruction issues.
+        partner: of that one.
+        single: of an FFMA that issues alone.
+    """
+
+    dual: int
+    partner: int
+    single: int
+
+
+GK110_CODES = Codes(dual=0x04, partner=0x05, single=0x05)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternResult:
+    """What a pattern reaches.
+
+    Args:
+        ops_per_cycle: FFMA lane-operations per cycle and SM.
+        efficiency: the same, of all lanes.
+    """
+
+    pattern: Pattern
+    ops_per_cycle: float
+    efficiency: float
+
+    def __str__(self) -> str:
+        return f"{spell(self.pattern)} {self.efficiency:.2%}"
+
+
+def codes_for(found: CodeResult, *, single_code: bool = False) -> Codes:
+    """Codes of a measured device: the partner of a dual code is the code after it, if that brings no delay.
+
+    Args:
+        single_code: whether FFMAs that issue alone have the code of single-issue mode instead of the partner's.
+
+    Raises:
+        MeasurementError: device has no dual issue.
+    """
+    dual = found.required_dual()
+    partner = dual + 1 if dual + 1 in found.immediate else SINGLE_ISSUE
+    return Codes(dual, partner, SINGLE_ISSUE if single_code else partner)
+
+
+def layout(pattern: Pattern, codes: Codes, ffmas: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """A block of eight words with this pattern: the FFMAs with their codes, and NOPs where slots are free.
+
+    A free slot follows a single FFMA, the last one first, and issues with it, so that it does not disturb the rhythm.
+
+    Raises:
+        InputError: more FFMAs than slots, or more free slots than single issues.
+    """
+    free = PER_BLOCK - sum(pattern)
+    singles = [at for at, issued in enumerate(pattern) if issued == 1]
+    if not 0 <= free <= len(singles):
+        raise InputError(
+            f"pattern {spell(pattern)} leaves {free} of {PER_BLOCK} slots free; each needs a single issue to go with,"
+            f" and there are {len(singles)}"
+        )
+    padded = set(singles[len(singles) - free :])
+    supply, block = iter(ffmas), list[Instruction]()
+    for at, issued in enumerate(pattern):
+        first = next(supply)
+        if issued == 1:
+            block.append(_coded(first, codes.dual if at in padded else codes.single))
+            block += [Instruction(Opcode.NOP, code=codes.partner)] * (at in padded)
+        else:
+            block += [_coded(first, codes.dual), _coded(next(supply), codes.partner)]
+    return tuple(block)
+
+
+def _coded(instruction: Instruction, code: int) -> Instruction:
+    return Instruction(instruction.opcode, instruction.destination, instruction.sources, code)
+
+
+def program_for(pattern: Pattern, codes: Codes, classes: Sequence[Sequence[int]]) -> Program:
+    """A loop body of this pattern whose FFMAs never conflict: all read the same registers, each of its own bank.
+
+    Args:
+        classes: registers by bank.
+    """
+    sources = tuple(members[0] for members in classes[:3])
+    sources = (*sources, *sources[:1] * (3 - len(sources)))
+    accumulators = iter([register for register in range(ZERO) if register not in sources])
+    body = [
+        layout(pattern, codes, [Instruction(Opcode.FFMA, next(accumulators), sources) for _ in range(sum(pattern))])
+        for _ in range(_BLOCKS)
+    ]
+    instructions = tuple(instruction for block in body for instruction in block)
+    return Program(instructions, UNROLLED // len(instructions))
+
+
+def patterns(
+    device: IssueDevice,
+    found: BankResult,
+    codes: Codes,
+    *,
+    only: Iterable[Pattern] = PATTERNS,
+    warps: int = 0,
+    loops: int = LOOPS,
+) -> tuple[PatternResult, ...]:
+    """Measure patterns, the best first.
+
+    Args:
+        found: registers by bank.
+        warps: 0 is one per scheduler.
+
+    Raises:
+        InputError: a pattern that does not fit a block, or a device whose cache does not hold the loop.
+        MeasurementError: see `rate`.
+    """
+    results = []
+    for pattern in only:
+        program = program_for(pattern, codes, found.classes)
+        check_unrolled(len(program))
+        reached = rate(device, program, warps or device.sm.schedulers, loops)
+        results.append(PatternResult(pattern, reached, reached / device.sm.lanes))
+    return ranked(results)
+
+
+def ranked(results: Iterable[PatternResult]) -> tuple[PatternResult, ...]:
+    """The best first; of equals, the one with the later first dual issue last."""
+    return tuple(sorted(results, key=lambda result: (-result.efficiency, result.pattern)))
+
+
+def best(results: Sequence[PatternResult], noise: float = 0.0) -> tuple[PatternResult, ...]:
+    """The patterns that a measurement of this noise cannot tell from the best one.
+
+    Raises:
+        MeasurementError: nothing was measured.
+    """
+    if not results:
+        raise MeasurementError("no pattern was measured")
+    least = results[0].efficiency * (1 - max(_SURE * noise, _LEAST_DIFFERENCE))
+    return tuple(result for result in results if result.efficiency >= least)
+
+
+def distance(latency: float) -> int:
+    """Instructions that have to stand between two of which the second needs the first, in dual-issue code.
+
+    Seven instructions take four cycles.
+
+    >>> distance(120)
+    210
+    """
+    return -int(-latency * 7 // 4)

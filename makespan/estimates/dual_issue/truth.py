@@ -1,0 +1,144 @@
+"""What a virtual SM really is: the facts that the measurements have to find out, and what they give in a formula."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from makespan.estimates.dual_issue.arbiter import Arbiter, Bubbles
+from makespan.estimates.dual_issue.control_codes import CODES, GK110_DUAL, GK110_GAPS, GK110_PARTNERS, PER_BLOCK
+from makespan.estimates.dual_issue.device import Instruction, Opcode, Program, Sm
+from makespan.estimates.dual_issue.registers import GK110_BANKS, ZERO, ways
+from makespan.host.errors import InputError
+
+CLEAN, TWO_WAY, THREE_WAY = 127.50, 119.18, 94.52
+"""FFMAs per cycle and SM without a bank conflict, with two and with three registers in one bank.
+
+Source: Zhang et al., PPoPP 2017, table of conflicts; a patent of the same group has the same numbers.
+"""
+_OVERHEAD = 0.5 / 128
+_DUAL_OVERHEAD = 1 - 0.9726
+
+
+class Conflicts(StrEnum):
+    """What a bank conflict costs."""
+
+    CALIBRATED = "calibrated"
+    """what was published: other warps hide most of it"""
+    STRICT = "strict"
+    """k registers in one bank take k cycles"""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The facts of a virtual SM; the defaults are those of GK110.
+
+    Args:
+        banks: bank of each register R0..R254; RZ has none.
+        gaps: cycles from an instruction to the next of its warp, for each control code; 0 is in the same cycle.
+        keeps: codes after which the operand cache still has the sources when the same warp issues next.
+        latency: cycles from an arithmetic instruction to one that reads its result.
+        overhead: share of a timed loop that is lost to the loop itself: 128 lanes give 127.5.
+        dual_overhead: the same for loops with dual issues of FFMAs; a calibration of the best published throughput.
+        noise: relative standard deviation of every measured time.
+        clock_interval: least cycles between two clock reads of a warp.
+        miss_cycles: wait for a block of instructions that the cache does not have.
+    """
+
+    banks: tuple[int, ...] = tuple(map(GK110_BANKS, range(ZERO)))
+    gaps: tuple[int, ...] = GK110_GAPS
+    keeps: frozenset[int] = frozenset((GK110_DUAL, *GK110_PARTNERS))
+    latency: int = 9
+    conflicts: Conflicts = Conflicts.CALIBRATED
+    bubbles: Bubbles = field(default_factory=lambda: Bubbles(1, 4))
+    arbiter: Arbiter = Arbiter.FIXED
+    overhead: float = _OVERHEAD
+    dual_overhead: float = _DUAL_OVERHEAD
+    noise: float = 0.0
+    sm: Sm = field(default_factory=Sm)
+    clock_interval: int = 14
+    miss_cycles: int = 20
+
+    def __post_init__(self) -> None:
+        if len(self.banks) != ZERO or len(self.gaps) != CODES:
+            raise InputError(f"a virtual SM needs {ZERO} banks and {CODES} gaps")
+        if self.sm.schedulers % 2:
+            raise InputError(f"schedulers come in pairs that share lanes, not {self.sm.schedulers}")
+        if min(self.gaps) < 0 or self.latency < 1:
+            raise InputError("gaps and latency are whole numbers of cycles from 0 and 1 on")
+        if not all(0 <= share < 1 for share in (self.overhead, self.dual_overhead, self.noise)):
+            raise InputError("overheads and noise are shares, 0 <= share < 1")
+
+    def penalty(self, sources: frozenset[int]) -> float:
+        """Extra issue cycles of a scheduler for reading these registers at once.
+
+        Beyond three in a bank nothing is published: a full cycle for each further one.
+        """
+        most = ways(sources, self.banks.__getitem__)
+        if most <= 1:
+            return 0.0
+        if self.conflicts is Conflicts.STRICT:
+            return most - 1.0
+        return CLEAN / TWO_WAY - 1 if most == 2 else CLEAN / THREE_WAY - 1 + (most - 3)
+
+    def pairs(self, first: Instruction, second: Instruction) -> bool:
+        """Whether the codes and registers let the second instruction issue with the first."""
+        written = first.destination
+        depends = written is not None and written != ZERO and written in (*second.sources, second.destination)
+        return self.gaps[first.code] == 0 and not depends and Opcode.S2R not in (first.opcode, second.opcode)
+
+    def shape(self, block: tuple[Instruction, ...]) -> tuple[tuple[Instruction, ...], ...]:
+        """The issue cycles of a block: what issues together if nothing but codes and registers hinders it."""
+        cycles, at = [], 0
+        while at < len(block):
+            size = 2 if at + 1 < len(block) and self.pairs(block[at], block[at + 1]) else 1
+            cycles.append(block[at : at + size])
+            at += size
+        return tuple(cycles)
+
+    def bubble(self, block: tuple[Instruction, ...]) -> int:
+        """Issue cycles that a block costs beyond its own."""
+        shape = tuple(sum(one.is_arithmetic for one in cycle) for cycle in self.shape(block))
+        return self.bubbles.of(shape)
+
+    def is_dual(self, instructions: tuple[Instruction, ...]) -> bool:
+        """Whether a program issues two arithmetic instructions at once."""
+        return any(
+            all(one.is_arithmetic for one in cycle) and len(cycle) > 1
+            for block in blocks(instructions)
+            for cycle in self.shape(block)
+        )
+
+
+def blocks(instructions: tuple[Instruction, ...]) -> list[tuple[Instruction, ...]]:
+    """Instructions in blocks of seven, the last perhaps shorter."""
+    return [instructions[at : at + PER_BLOCK] for at in range(0, len(instructions), PER_BLOCK)]
+
+
+def closed_form_cycles(truth: Truth, program: Program, warps: int, loops: int) -> float | None:
+    """Cycles of a noiseless execution; None for programs that the formula does not know.
+
+    An iteration of the warps of a scheduler takes the issue slots of them all, with what conflicts add, or the gaps of
+    one warp, whichever is more. That needs gaps of 1, which leave the scheduler no choice, or else equal gaps and
+    equal conflicts of whole cycles; and no dual issues, dependences and clock reads.
+    """
+    if not _is_free(truth, program):
+        return None
+    costs = [1 + (truth.penalty(frozenset(one.sources)) if one.is_arithmetic else 0.0) for one in program.body]
+    gaps = {truth.gaps[one.code] for one in program.body}
+    if gaps != {1} and (len(gaps) > 1 or len(set(costs)) > 1 or costs[0] % 1):
+        return None
+    slots, span = program.unroll * sum(costs), len(program) * max(gaps)
+    most = -(-warps // truth.sm.schedulers)
+    cold = -(-len(program) // PER_BLOCK) * truth.miss_cycles
+    return (loops * max(most * slots, span) + cold) / (1 - truth.overhead)
+
+
+def _is_free(truth: Truth, program: Program) -> bool:
+    """Whether nothing but gaps and conflicts delays an instruction."""
+    written = {one.destination for one in program.body}
+    return len(program) <= truth.sm.icache_instructions and not any(
+        truth.gaps[one.code] == 0
+        or one.code in truth.keeps
+        or one.opcode is Opcode.S2R
+        or any(register in written for register in one.sources)
+        for one in program.body
+    )

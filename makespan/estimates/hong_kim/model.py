@@ -1,0 +1,289 @@
+"""The model: cycles of a whole launch from memory and computation warp parallelism, in exact rationals.
+
+MWP is the number of warps of an SM that have memory requests in flight at the same time; CWP the number whose
+computation fits into one warp's wait for memory, itself included. Source of all equations: S. Hong and H. Kim, "An
+analytical model for a GPU architecture with memory-level and thread-level parallelism awareness", ISCA 2009; their
+numbers stand in the notes of the symbols.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from math import ceil
+from typing import Literal
+
+from makespan.estimates.estimate import Origin, Quantity
+from makespan.estimates.hong_kim.computation import CompModel, chosen_comp_model, comp_cycles
+from makespan.estimates.hong_kim.inputs import LANE_BYTES, HongKimGPU, HongKimKernel, exact
+from makespan.host.errors import InputError
+from makespan.model.machine.occupancy import Occupancy, occupancy
+
+Variant = Literal["isca09", "issue-bounded"]
+Rep = Literal["real", "ceil"]
+"""How often an SM is filled: a real number as published, or whole waves."""
+
+_UNCOAL_NOTE = (
+    "(8) charges an uncoalesced request as much as a coalesced one, although it moves a segment for each transaction:"
+    " as published"
+)
+
+
+class Case(StrEnum):
+    """Which of the published formulas applies."""
+
+    FEW_WARPS = "case 1"
+    """neither memory nor computation is saturated: MWP = CWP = N"""
+    MEMORY = "case 2"
+    """CWP >= MWP, or more computation than memory"""
+    COMPUTATION = "case 3"
+    """MWP > CWP"""
+    COMPUTE_ONLY = "compute-only"
+    """no access to device memory"""
+
+
+class Bound(StrEnum):
+    """What the time depends on."""
+
+    MEMORY = "memory"
+    COMPUTE = "compute"
+    LATENCY = "latency"
+    COMPUTE_ONLY = "compute-only"
+
+
+class Symbols(dict[str, Quantity]):
+    """The symbols of the model with their values, in the order of the computation; `exact` keeps them unrounded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.exact: dict[str, Fraction] = {}
+
+    def put(self, name: str, value: Fraction | int, unit: str = "", note: str = "") -> Fraction:
+        """Write a symbol down; gives its value."""
+        shown = value if isinstance(value, int) else float(value)
+        self[name] = Quantity(name, shown, unit, Origin.DERIVED, note)
+        self.exact[name] = Fraction(value)
+        return self.exact[name]
+
+
+@dataclass(frozen=True, slots=True)
+class HongKimResult:
+    """The estimate with every symbol on its way, by its name in the paper; times are cycles of the SM.
+
+    Beside the paper's: `published exec` by the formula of the case, `exec` what the variant makes of it, `issue_bound`
+    what an SM needs to issue all instructions, `D_bw` the distance of requests that the bandwidth alone would cause.
+    """
+
+    symbols: Symbols
+    case: Case
+    bound: Bound
+    warnings: tuple[str, ...]
+    seconds: Fraction
+
+    def __getitem__(self, symbol: str) -> Fraction:
+        """The number of a symbol, such as MWP, N or CPI; those of memory are there only if there are accesses to it."""
+        return self.symbols.exact[symbol]
+
+    @property
+    def total_cycles(self) -> Fraction:
+        """Execution and synchronisation."""
+        return self["exec"] + self["Synch_cost"]
+
+    @property
+    def below_issue_bound(self) -> bool:
+        """Whether the published formula promises more than the SM can issue."""
+        return self["published exec"] < self["issue_bound"]
+
+
+def estimate(
+    gpu: HongKimGPU,
+    kernel: HongKimKernel,
+    *,
+    variant: Variant = "isca09",
+    rep: Rep = "real",
+    comp_model: CompModel | None = None,
+) -> HongKimResult:
+    """The likely time of a launch; never a bound.
+
+    Args:
+        variant: `isca09` is as published; `issue-bounded` is at least the time to issue all instructions.
+        rep: see `Rep`.
+        comp_model: see `comp_cycles`.
+
+    Raises:
+        InputError: a block that no SM can hold, a parameter that was not measured, or no time between departures.
+    """
+    symbols = Symbols()
+    put, of = symbols.put, symbols.exact
+    warnings = [*_residency(symbols, gpu, kernel, rep)]
+    memory_insts = put("mem_insts", kernel.mem_insts)
+    put("total_insts", kernel.total_insts, "", "without barriers")
+    if memory_insts:
+        _memory_parallelism(symbols, gpu, kernel)
+    uniform = chosen_comp_model(gpu, kernel, comp_model) == "uniform"
+    charged = "issue_cycles for each instruction" if uniform else "by the table of throughputs"
+    computation = put("Comp_cycles", comp_cycles(gpu, kernel, comp_model), "cycles", f"(11) {charged}")
+    if memory_insts:
+        full = put("CWP_full", (of["Mem_cycles"] + computation) / computation, "warps", "(12)")
+        put("CWP", min(full, of["N"]), "warps", "(12)")
+        put("Comp_p", computation / memory_insts, "cycles", "(13)")
+    case, bound = _case(of)
+    published = put("published exec", _exec(case, of), "cycles", "by the formula of the case")
+    issue_bound = put("issue_bound", computation * of["N"] * of["rep"], "cycles", "to issue all instructions")
+    cycles = put("exec", max(published, issue_bound) if variant == "issue-bounded" else published, "cycles")
+    synch = put("Synch_cost", _synch_cost(kernel, of), "cycles", "(14)")
+    warps = Fraction(kernel.threads_per_block, gpu.warp_size)  # as published: not in whole warps
+    cpi = cycles / (kernel.total_insts * warps * (kernel.blocks / of["active_sms"]))
+    put("CPI", cpi, "cycles", "(15) per instruction of a warp")
+    warnings += _warnings(of, variant)
+    seconds = cycles_to_seconds(cycles + synch, exact(gpu.freq_ghz, "freq_ghz"))
+    return HongKimResult(symbols, case, bound, tuple(warnings), seconds)
+
+
+def cycles_to_seconds(cycles: Fraction, freq_ghz: Fraction) -> Fraction:
+    """Seconds of so many cycles."""
+    return cycles / (freq_ghz * 10**9)
+
+
+def _residency(symbols: Symbols, gpu: HongKimGPU, kernel: HongKimKernel, rep: Rep) -> Iterator[str]:
+    """Resident blocks and warps of an SM, and how often it is filled (table 1 of the source); yields what is doubtful.
+
+    Raises:
+        InputError: a block that no SM can hold, or no known limit and no `active_blocks_per_sm`.
+    """
+    given = kernel.active_blocks_per_sm
+    warps_per_block = gpu.limits.warps_of(kernel.threads_per_block)
+    found = _occupancy(gpu, kernel, warps_per_block)
+    fitting = None if found is None else found.blocks_per_sm
+    supplied = ceil(Fraction(kernel.blocks, gpu.sms))
+    blocks = given or min(filter(None, (fitting, supplied)))
+    sms = min(gpu.sms, kernel.blocks)
+    waves = Fraction(kernel.blocks, blocks * sms)
+    symbols.put("warps_per_block", warps_per_block)
+    if fitting is not None:
+        symbols.put("fitting_blocks_per_sm", fitting, "", "by what an SM holds")
+    symbols.put("active_blocks", blocks, "", "of an SM")
+    symbols.put("active_sms", sms)
+    symbols.put("N", blocks * warps_per_block, "warps", "active warps of an SM")
+    symbols.put("rep", Fraction(ceil(waves)) if rep == "ceil" else waves, "", "how often every SM is filled")
+    if kernel.regs_per_thread is None and given is None and gpu.limits.registers is not None:
+        yield "the registers of a thread are not known, and do not limit the resident blocks (--regs, --ptxas)"
+    if found is not None and given is None:
+        yield from found.notes
+    if fitting is not None and blocks > fitting:
+        yield f"{blocks} active blocks per SM were given, but only {fitting} fit"
+    if blocks > supplied:
+        yield f"{blocks} active blocks per SM were given, but the grid supplies at most {supplied} to an SM"
+    if waves < 1 and rep == "real":
+        yield (
+            f"the grid is {float(waves):.3g} of a wave, and the published model charges no more than that"
+            " (--rep ceil: a whole wave)"
+        )
+
+
+def _occupancy(gpu: HongKimGPU, kernel: HongKimKernel, warps_per_block: int) -> Occupancy | None:
+    limits, registers, shared_bytes = gpu.limits, kernel.regs_per_thread, kernel.smem_per_block
+    by_demand = (limits.registers and registers) or (limits.shared_bytes and shared_bytes)
+    if kernel.active_blocks_per_sm is not None and not (limits.blocks or limits.warps or by_demand):
+        return None
+    try:
+        return occupancy(limits, warps_per_block=warps_per_block, registers=registers, shared_bytes=shared_bytes)
+    except InputError as error:
+        raise InputError(f"GPU {gpu.name}: {error}") from None
+
+
+def _memory_parallelism(symbols: Symbols, gpu: HongKimGPU, kernel: HongKimKernel) -> None:
+    """MWP and what it is computed from, for a kernel that has memory instructions: (1) to (10).
+
+    A departure delay is asked for only where the kernel has requests of its kind.
+
+    Raises:
+        InputError: a parameter that was not measured, or no time at all between departures.
+    """
+    put, of = symbols.put, symbols.exact
+    coal, uncoal = exact(kernel.coal_mem_insts, "coal_mem_insts"), exact(kernel.uncoal_mem_insts, "uncoal_mem_insts")
+    transactions = kernel.uncoal_per_mw if kernel.uncoal_per_mw is not None else gpu.uncoal_per_mw
+    per_request = exact(gpu.warp_size if transactions is None else transactions, "uncoal_per_mw")
+    freq, bandwidth = exact(gpu.freq_ghz, "freq_ghz"), exact(gpu.mem_bw_gbs, "mem_bw_gbs")
+    if uncoal:
+        put("uncoal_per_mw used", per_request, "transactions")
+    put("coal_per_mw", 1, "transactions", "a constant, in no equation")
+    used = exact(kernel.load_bytes_per_warp or LANE_BYTES * gpu.warp_size, "load_bytes_per_warp")
+    load_bytes = put("load_bytes_per_warp used", used, "B")
+    mem_ld = gpu.measured("mem_ld")
+    del_coal = gpu.measured("departure_del_coal") if coal else Fraction(0)
+    del_uncoal = gpu.measured("departure_del_uncoal") if uncoal else Fraction(0)
+    mem_l_uncoal = mem_ld + (per_request - 1) * del_uncoal
+    if uncoal:
+        put("Mem_L_Uncoal", mem_l_uncoal, "cycles", "(1)")
+    put("Mem_L_Coal", mem_ld, "cycles", "(2)")
+    weight_uncoal = put("Weight_uncoal", uncoal / (uncoal + coal), "", "(3)")
+    weight_coal = put("Weight_coal", coal / (uncoal + coal), "", "(3)")
+    mem_l = put("Mem_L", mem_l_uncoal * weight_uncoal + mem_ld * weight_coal, "cycles", "(4)")
+    delay = put("Departure_delay", del_uncoal * per_request * weight_uncoal + del_coal * weight_coal, "cycles", "(5)")
+    if not delay:
+        raise InputError(
+            f"GPU {gpu.name}: the departure delay is 0 cycles"
+            f" (departure_del_coal {gpu.departure_del_coal}, departure_del_uncoal {gpu.departure_del_uncoal}):"
+            " no memory takes requests at once; measure it with `makespan microbench memory`"
+        )
+    full = put("MWP_without_BW_full", mem_l / delay, "warps", "(6)")
+    without = put("MWP_without_BW", min(full, of["N"]), "warps", "(7)")
+    per_warp = put("BW_per_warp", freq * load_bytes / mem_l, "GB/s", _UNCOAL_NOTE if uncoal else "(8)")
+    peak = put("MWP_peak_BW", bandwidth / (per_warp * of["active_sms"]), "warps", "(8)")
+    by_bandwidth = load_bytes * freq * of["active_sms"] / bandwidth
+    limit = "bandwidth" if by_bandwidth > delay else "request rate"
+    put("D_bw", by_bandwidth, "cycles", f"distance of requests by bandwidth; what limits is the {limit}")
+    put("MWP", min(without, peak), "warps", "(9)")
+    put("Mem_cycles", mem_l_uncoal * uncoal + mem_ld * coal, "cycles", "(10)")
+
+
+def _case(of: dict[str, Fraction]) -> tuple[Case, Bound]:
+    """The case, decided on the values before `min`."""
+    if "MWP" not in of:
+        return Case.COMPUTE_ONLY, Bound.COMPUTE_ONLY
+    if min(of["MWP_without_BW_full"], of["MWP_peak_BW"], of["CWP_full"]) >= of["N"]:
+        return Case.FEW_WARPS, Bound.LATENCY
+    if of["CWP"] >= of["MWP"]:
+        return Case.MEMORY, Bound.MEMORY
+    if of["Comp_cycles"] > of["Mem_cycles"]:
+        return Case.MEMORY, Bound.COMPUTE
+    return Case.COMPUTATION, Bound.COMPUTE
+
+
+def _exec(case: Case, of: dict[str, Fraction]) -> Fraction:
+    warps, rep, computation = of["N"], of["rep"], of["Comp_cycles"]
+    if case is Case.COMPUTE_ONLY:
+        return computation * warps * rep
+    if case is Case.COMPUTATION:
+        return (of["Mem_L"] + computation * warps) * rep
+    beside = of["Comp_p"] * max(of["MWP"] - 1, Fraction(0))
+    if case is Case.FEW_WARPS:
+        return (of["Mem_cycles"] + computation + beside) * rep
+    return (of["Mem_cycles"] * warps / of["MWP"] + beside) * rep
+
+
+def _synch_cost(kernel: HongKimKernel, of: dict[str, Fraction]) -> Fraction:
+    """What the barriers add: the warps of a block leave for the memory one after another."""
+    if "MWP" not in of:
+        return Fraction(0)
+    waits = exact(kernel.synch_insts, "synch_insts") * of["active_blocks"] * of["rep"]
+    return of["Departure_delay"] * max(of["MWP"] - 1, Fraction(0)) * waits
+
+
+def _warnings(of: dict[str, Fraction], variant: Variant) -> Iterator[str]:
+    if 0 < of["mem_insts"] < 1:
+        yield (
+            f"a thread makes {float(of['mem_insts']):.3g} accesses to device memory, and the formulas mean at least 1:"
+            " they charge more computation between two accesses than there is"
+        )
+    if of.get("MWP", 1) < 1:
+        yield (
+            f"MWP is {float(of['MWP']):.3g}: the bandwidth does not feed one warp of each SM;"
+            " MWP - 1 counts as 0 in the formulas"
+        )
+    published, issue_bound = float(of["published exec"]), float(of["issue_bound"])
+    if of["published exec"] < of["issue_bound"]:
+        says = f"the published formula gives {published:.10g} cycles, less than the {issue_bound:.10g}"
+        remedy = " (variant issue-bounded gives those)" if variant == "isca09" else ", which are taken instead"
+        yield f"{says} that an SM needs to issue all instructions{remedy}"

@@ -1,0 +1,275 @@
+"""From samples to parameters of a GPU: most are slopes of lines, so that what does not depend on the count cancels.
+
+Of several runs of a count the median counts; the line through all of them says how sure the slope is.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from statistics import median
+from typing import Literal
+
+from makespan.estimates.hong_kim.computation import operations_per_cycle
+from makespan.estimates.hong_kim.inputs import exact
+from makespan.estimates.line import Line, fit_line
+from makespan.estimates.microbench.parameter import BANDWIDTH_LIMITED, LEAST_R_SQUARED, TOO_FEW, Parameter
+from makespan.estimates.microbench.samples import BANDWIDTH, DELAY, LATENCY, MEMORY_LATENCY, PATTERNS, Sample
+from makespan.host.errors import InputError, MeasurementError
+from makespan.model.machine.gpu_keys import KEYS
+from makespan.model.machine.gpus import Gpu
+from makespan.model.machine.values import shown
+
+Method = Literal["slope", "single", "whole-gpu"]
+
+LOAD_BYTES = 4
+"""Of a thread: the memory kernels load one float."""
+LEAST_POINTS = 4
+BANDWIDTH_MARGIN = Fraction(105, 100)
+MOST_SPREAD = Fraction(10, 100)
+"""Of the throughputs of one operation, greatest less smallest over the median: more is not one number."""
+MOST_SCATTER = 0.1
+"""Of launch times about their line, over their mean: more is no line, unless it rises and explains them by R^2."""
+NOISE = 0.05
+"""By how much a measured issue delay may be below one cycle, the least there is."""
+
+_KEYS = {
+    LATENCY: "kleimenov_popova.latency.{}",
+    DELAY: "kleimenov_popova.delay.{}",
+    MEMORY_LATENCY: "kleimenov_popova.lat_{}",
+    BANDWIDTH: "kleimenov_popova.band_{}",
+}
+_MEM_LD, _DEPARTURE = "hong_kim.mem_ld", {"coalesced": "hong_kim.departure_del_coal"}
+_DEPARTURE["uncoalesced"] = "hong_kim.departure_del_uncoal"
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """The times of one thing that was measured, by count."""
+
+    name: str
+    times: Mapping[int, list[Fraction]]
+
+    @property
+    def counts(self) -> str:
+        numbers = sorted(self.times)
+        return ", ".join(map(str, numbers)) if len(numbers) <= 6 else f"{numbers[0]}..{numbers[-1]}"
+
+    @property
+    def all(self) -> list[tuple[int, Fraction]]:
+        return [(count, time) for count, times in self.times.items() for time in times]
+
+    @property
+    def middle(self) -> Line:
+        """The line through the medians."""
+        return fit_line((count, median(times)) for count, times in self.times.items())
+
+    def needs(self, least: int) -> None:
+        if len(self.times) < least:
+            raise InputError(f"{self.name}: samples of at least {least} different counts are needed, not {self.counts}")
+
+    def slope(self, key: str, note: str, *, least: int = 2, per: Fraction = Fraction(1)) -> Parameter:
+        """The slope as a parameter, over the `per` things that each count is."""
+        self.needs(least)
+        value, line = self.middle.slope / per, fit_line(self.all)
+        if value <= 0:
+            raise MeasurementError(
+                f"{key.partition('.')[2]} would be {float(value):.4g}: the time does not grow with the count; measure"
+                " with larger ones"
+            )
+        note = f"{note}: slope of a line through {self.counts}{_divided(per)}"
+        if line.slope_error is None:
+            return Parameter(key, value, None, None, note, (TOO_FEW,))
+        return Parameter(key, value, line.slope_error / float(per), line.r_squared, note)
+
+
+def _runs(samples: Iterable[Sample], gpu: Gpu | None = None) -> dict[tuple[str, ...], _Runs]:
+    """Times in cycles by the clock of a GPU; as they are without one."""
+    found: dict[tuple[str, ...], dict[int, list[Fraction]]] = {}
+    for sample in samples:
+        clock = exact(gpu.number("clock_ghz"), "clock_ghz") * 10**9 if gpu and sample.in_seconds else 1
+        found.setdefault(sample.what, {}).setdefault(sample.count, []).append(sample.time * clock)
+    return {what: _Runs(" of ".join(what), times) for what, times in found.items()}
+
+
+def fit_memory(
+    samples: Sequence[Sample], gpu: Gpu, source: str, *, method: Method = "slope", force: bool = False
+) -> tuple[Parameter, ...]:
+    """Memory latency and departure delays, those of which there are samples.
+
+    `slope` fits lines; `single` divides the time of one walk by its length, launch included, in place of the latency;
+    `whole-gpu` divides the time of full grids by their requests, in place of the departure delays. Without samples of
+    the latency kernel the latency is the time of the coalesced line at one request.
+
+    Args:
+        gpu: of which a request has `hong_kim.uncoal_per_mw` transactions, or one for each thread of a warp.
+        source: where the samples are from.
+        force: take what the quality of the fit speaks against.
+
+    Raises:
+        InputError: too few samples, or a number of the GPU that is missing.
+        MeasurementError: a line that the samples do not lie on, or a time that does not grow.
+
+    Source: slopes from T = Mem_LD + (R - 1) departure_del of a queue that takes one request every departure_del; the
+        other methods from the slide deck by Ostapenko.
+    """
+    runs = {what[0]: each for what, each in _runs(samples, gpu).items()}
+    found = []
+    walks = runs.get(PATTERNS[0])
+    if walks is not None:
+        walk = _single(walks, source) if method == "single" else walks.slope(_MEM_LD, source)
+        found.append(walk)
+    for pattern, key in _DEPARTURE.items():
+        if pattern not in runs:
+            continue
+        per = _transactions(gpu) if pattern == "uncoalesced" else Fraction(1)
+        if method == "whole-gpu":
+            found.append(_whole_gpu(key, runs[pattern], gpu, per, source))
+            continue
+        departure = runs[pattern].slope(key, source, least=LEAST_POINTS, per=per)
+        if walks is None and pattern == "coalesced":
+            note = f"{source}: time of the coalesced line at one request"
+            found.append(Parameter(_MEM_LD, runs[pattern].middle.at(1), None, departure.r_squared, note))
+        found.append(departure)
+    return tuple(parameter.accepted(force=force) for parameter in found)
+
+
+def _single(walks: _Runs, source: str) -> Parameter:
+    value, error = _mean([time / count for count, time in walks.all])
+    return Parameter(_MEM_LD, value, error, None, f"{source}: time over length of walks of {walks.counts} loads")
+
+
+def _whole_gpu(key: str, runs: _Runs, gpu: Gpu, per: Fraction, source: str) -> Parameter:
+    """The deck's T f SMs / (K global_size / warp_size), whose denominator is the number of requests.
+
+    The runs with the most requests count: in them the latency of the first request weighs least.
+    """
+    most = max(runs.times)
+    value, error = _mean([time * gpu.whole("sms") / most for time in runs.times[most]])
+    limited = value / per <= BANDWIDTH_MARGIN * bandwidth_departure(gpu)
+    note = f"{source}: time of the whole GPU over {most} requests of a warp{_divided(per)}"
+    error = None if error is None else error / float(per)
+    return Parameter(key, value / per, error, None, note, (BANDWIDTH_LIMITED,) if limited else ())
+
+
+def bandwidth_departure(gpu: Gpu) -> Fraction:
+    """Cycles between two requests of an SM that the bandwidth of the memory leaves, all SMs busy."""
+    bytes_per_cycle = exact(gpu.number("mem_bw_gbs"), "mem_bw_gbs") / exact(gpu.number("clock_ghz"), "clock_ghz")
+    return LOAD_BYTES * gpu.whole("warp_size") * gpu.whole("sms") / bytes_per_cycle
+
+
+def _transactions(gpu: Gpu) -> Fraction:
+    """Of an uncoalesced request of a warp."""
+    given = gpu.get("hong_kim.uncoal_per_mw")
+    return Fraction(gpu.whole("warp_size")) if given is None else exact(given, "uncoal_per_mw")
+
+
+def fit_throughput(samples: Sequence[Sample], gpu: Gpu, source: str, *, force: bool = False) -> tuple[Parameter, ...]:
+    """Operations per cycle of one SM: the median of the runs of each operation.
+
+    Names that end in 4 are those of operations on vectors, whose runs count components.
+
+    Raises:
+        InputError: an operation that has no place in a GPU description, or a number of the GPU that is missing.
+        MeasurementError: runs of an operation that differ by more than 10 % of their median.
+    """
+    clock, sms = exact(gpu.number("clock_ghz"), "clock_ghz"), gpu.whole("sms")
+    found = []
+    for (operation,), runs in _runs(samples).items():
+        rates = [
+            operations_per_cycle(
+                global_size=1, operations=work, seconds=time, clock_mhz=clock * 1000, compute_units=sms
+            )
+            for work, time in runs.all
+        ]
+        rate = median(rates)
+        spread = (max(rates) - min(rates)) / rate
+        doubts = (f"its runs differ by {float(spread):.1%}",) if spread > MOST_SPREAD else ()
+        if doubts and not force:
+            raise MeasurementError(f"{operation}: {doubts[0]} of their median; measure again, or --force")
+        note = f"{source}: median of {len(rates)} runs"
+        found.append(Parameter(_throughput_key(operation), rate, _mean(rates)[1], None, note, doubts))
+    return tuple(found)
+
+
+def _throughput_key(operation: str) -> str:
+    scalar = operation.removesuffix("4")
+    table = "hong_kim.throughput." if scalar == operation else "hong_kim.vector_throughput."
+    if table + scalar not in KEYS:
+        known = ", ".join(key.removeprefix(table) for key in KEYS if key.startswith(table))
+        raise InputError(f"a GPU description has no place for operation {shown(operation)}; known: {known}, and NAME4")
+    return table + scalar
+
+
+def fit_instructions(samples: Iterable[Sample], gpu: Gpu, source: str, *, force: bool = False) -> tuple[Parameter, ...]:
+    """Latencies and issue delays of instructions, latencies and bandwidths of memory.
+
+    Raises:
+        InputError: one count only, or seconds, and no clock.
+        MeasurementError: times that do not grow with the count or are on no line; a delay far below one cycle.
+    """
+    found = []
+    for (measure, name), runs in _runs(samples, gpu).items():
+        one = runs.slope(_KEYS[measure].format(name), source)
+        if measure == BANDWIDTH:
+            value = 1 / one.value
+            one = replace(one, value=value, error=None if one.error is None else one.error * float(value) ** 2)
+        if measure == DELAY and one.value < 1 - NOISE:
+            raise MeasurementError(
+                f"delay of {name}: {float(one.value):.3g} cycles for an instruction of one warp, fewer than 1:"
+                " instructions were dropped or issued in pairs; measure again, or give it"
+            )
+        found.append(replace(one, value=max(one.value, Fraction(1))) if measure == DELAY else one)
+    return tuple(parameter.accepted(force=force) for parameter in found)
+
+
+def fit_launch(samples: Iterable[Sample], source: str, *, force: bool = False) -> tuple[Parameter, ...]:
+    """The launch time as a line in the number of blocks, for every number of warps of a block; a flat one is fine.
+
+    Raises:
+        InputError: one size of the grid only.
+        MeasurementError: a line that falls or begins below zero, or times that scatter about it by more than a tenth
+            of their mean while R^2 is below 0.98.
+
+    Source: A. A. Kleimenov and N. N. Popova, Computational Nanotechnology 8(1), 2021: one regression per block size.
+    """
+    found = []
+    for (warps,), runs in sorted(_runs(samples).items(), key=lambda item: int(item[0][0])):
+        runs.needs(2)
+        line, mean = fit_line(runs.all), float(_mean([time for _, time in runs.all])[0])
+        if min(line.slope, line.intercept) < 0:
+            raise MeasurementError(
+                f"blocks of {warps} warps: launch time {float(line.slope):g} s/block * blocks +"
+                f" {float(line.intercept):g} s cannot be negative; measure again, with larger grids or more repetitions"
+            )
+        doubts = (TOO_FEW,) if line.scatter is None else _scattered(line, line.scatter / mean, warps, force=force)
+        said = "" if line.scatter is None else f", times about it by {line.scatter / mean:.2%} of their mean"
+        for name, value, error in (
+            ("x1", line.slope, line.slope_error),
+            ("x2", line.intercept, line.intercept_error),
+        ):
+            fit, note = None if error is None else line.r_squared, f"{source}: line of blocks of {warps} warps{said}"
+            found.append(Parameter(f"kleimenov_popova.launch.{warps}.{name}", value, error, fit, note, doubts))
+    return tuple(found)
+
+
+def _scattered(line: Line, share: float, warps: str, *, force: bool) -> tuple[str, ...]:
+    if line.r_squared is None or line.r_squared >= LEAST_R_SQUARED or share <= MOST_SCATTER:
+        return ()
+    doubt = f"the times scatter about the line by {share:.0%} of their mean"
+    if not force:
+        raise MeasurementError(f"blocks of {warps} warps: {doubt}; measure again, or --force")
+    return (doubt,)
+
+
+def _mean(values: Sequence[Fraction]) -> tuple[Fraction, float | None]:
+    """The mean with its standard error."""
+    mean = sum(values, Fraction(0)) / len(values)
+    if len(values) == 1:
+        return mean, None
+    scatter = sum(((value - mean) ** 2 for value in values), Fraction(0)) / (len(values) - 1)
+    return mean, sqrt(scatter / len(values))
+
+
+def _divided(per: Fraction) -> str:
+    return "" if per == 1 else f", over {float(per):g} transactions of each"

@@ -1,0 +1,213 @@
+"""Programs that measure; what they print is read by `samples` and fitted by `fit`.
+
+Source of the three memory kernels: an undated slide deck by Ostapenko, Southern Federal University, whose captions of
+the two departure kernels are interchanged: consecutive addresses are the coalesced ones. A chain of dependent loads
+stands in for the deck's sum, whose loads do not wait for each other; the sum remains as an option.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from string import Template
+from types import MappingProxyType
+from typing import Literal
+
+from makespan.estimates.microbench.chains import body, kernels
+from makespan.host.errors import InputError
+from makespan.model.machine.gpu_keys import MAX_BLOCK_WARPS
+
+Language = Literal["cuda", "opencl"]
+Chase = Literal["chase", "sum"]
+
+SUFFIXES: Mapping[Language, str] = MappingProxyType({"cuda": ".cu", "opencl": ".cl"})
+SPREAD = 33
+"""Elements between the addresses of neighbouring threads: odd, and 132 bytes, so that each has a segment of its own."""
+ROUNDS, UNROLLED = 20, 50
+"""Rounds of a throughput kernel, and the operations of each."""
+REPEATS = 5
+STEPS = (256, 1024)
+"""Lengths of the walks through the levels of memory."""
+GRIDS = (1, 8, 64, 512, 4096)
+MAX_WARPS = 32
+VECTOR = ("f32_add", "f32_sub", "f32_mul", "f32_div")
+"""Operations that are measured on vectors of four, too; their kernels have names that end in 4."""
+_C: Mapping[str, str] = MappingProxyType(
+    {
+        "f32_add": "{s} + b",
+        "f32_sub": "{s} - b",
+        "f32_mul": "{s} * b",
+        "f32_div": "b / {s}",
+        "sin": "sin({s})",
+        "native_sin": "native_sin({s})",
+    }
+)
+_CUDA = MappingProxyType({**_C, "sin": "sinf({s})", "native_sin": "__sinf({s})"})
+_STEP: Mapping[tuple[Language, Chase], str] = MappingProxyType(
+    {
+        ("cuda", "chase"): "        at = load(x + at);",
+        ("cuda", "sum"): "        sum += load(x + at);\n        at += h;",
+        ("opencl", "chase"): "        at = x[at];",
+        ("opencl", "sum"): "        sum += x[at];\n        at += h;",
+    }
+)
+"""One step of the latency kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """What the memory kernels do.
+
+    Args:
+        loads: independent loads of a thread, K; a block of W warps makes K W requests.
+        warps: sizes of the block, at least four of them, for the line that is fitted.
+        steps: lengths of the walk of one thread, two or more, so that the cost of a launch cancels.
+        caches: the latency kernel walks through so many times the last cache, and as much is overwritten before a run.
+        latency: `chase` follows addresses that were loaded; `sum` adds values up, as the deck does.
+    """
+
+    warp_size: int = 32
+    loads: int = 8
+    warps: tuple[int, ...] = (4, 8, 16, 32)
+    steps: tuple[int, ...] = (1024, 4096)
+    repeats: int = REPEATS
+    caches: int = 4
+    latency: Chase = "chase"
+
+
+def filled(file: str, /, **values: object) -> str:
+    """A template of the package with its places filled; `$host`, what host programs share, needs no value."""
+    folder = resources.files("makespan.estimates.microbench") / "templates"
+    host = (folder / "host.cu").read_text("utf-8") if file.endswith(".cu") else ""
+    return Template((folder / file).read_text("utf-8")).substitute(values, host=host)
+
+
+def memory_source(language: Language, plan: MemoryPlan) -> dict[str, str]:
+    """The kernels `latency`, `coalesced` and `uncoalesced`; in CUDA with a host program that prints samples as CSV."""
+    suffix = SUFFIXES[language]
+    read = "load(x + {})" if language == "cuda" else "x[{}]"
+    departures = {
+        "coalesced": (
+            "{k} * h + i",
+            "All loads of a warp fall into as few segments as can be: consecutive threads, consecutive addresses.",
+        ),
+        "uncoalesced": (
+            f"({{k}} * h + i) * {SPREAD}",
+            f"Every thread has a segment of its own: addresses are {SPREAD} elements apart.",
+        ),
+    }
+    kernels = (
+        filled(
+            f"departure{suffix}",
+            name=name,
+            comment=comment,
+            loads="\n".join(f"    float v{k} = {read.format(index.format(k=k))};" for k in range(plan.loads)),
+            sum=" + ".join(f"v{k}" for k in range(plan.loads)),
+        )
+        for name, (index, comment) in departures.items()
+    )
+    text = filled(
+        f"memory{suffix}",
+        latency=_STEP[language, plan.latency],
+        departures="\n".join(kernels),
+        loads=plan.loads,
+        spread=SPREAD,
+        warp_size=plan.warp_size,
+        warps=", ".join(map(str, plan.warps)),
+        steps=", ".join(map(str, plan.steps)),
+        repeats=plan.repeats,
+        caches=plan.caches,
+    )
+    return {f"memory{suffix}": text}
+
+
+def throughput_source(language: Language, *, rounds: int = ROUNDS) -> dict[str, str]:
+    """A kernel for every operation; in CUDA with a host program that prints samples as CSV."""
+    expressions = operations(language)
+    tests = (f'        {{"{name}", run_{name}, {len(_values(name))}}},' for name in expressions)
+    text = filled(
+        f"throughput{SUFFIXES[language]}",
+        rounds=rounds,
+        repeats=REPEATS,
+        operations=rounds * UNROLLED,
+        kernels="".join(_throughput_kernel(language, *each) for each in expressions.items()),
+        tests="\n".join(tests),
+    )
+    return {f"throughput{SUFFIXES[language]}": text}
+
+
+def operations(language: Language) -> dict[str, str]:
+    """What each throughput kernel repeats, by its name; `{s}` stands for the value."""
+    found = dict(_CUDA if language == "cuda" else _C)
+    return {**found, **{f"{name}4": found[name] for name in VECTOR}}
+
+
+def _values(name: str) -> list[str]:
+    return [f"s{n}" for n in range(4 if name.endswith("4") else 1)]
+
+
+def _throughput_kernel(language: Language, name: str, expression: str) -> str:
+    kernel, pointer, index = {
+        "cuda": ('extern "C" __global__ void', "float *", "blockIdx.x * blockDim.x + threadIdx.x"),
+        "opencl": ("__kernel void", "__global float *", "get_global_id(0)"),
+    }[language]
+    values = _values(name)
+    step = "\n".join(f"        {value} = {expression.format(s=value)};" for value in values)
+    return filled(
+        "throughput_kernel.txt",
+        signature=f"{kernel} run_{name}({pointer}out, float a, float b, int rounds)",
+        index=index,
+        values=", ".join(f"{value} = a + {n} + i % 256" for n, value in enumerate(values)),
+        steps="\n".join([step] * UNROLLED),
+        sum=" + ".join(values),
+    )
+
+
+def instructions_source(language: Language) -> dict[str, str]:
+    """Chains and streams of instructions, walks through memory and reads of it.
+
+    Raises:
+        InputError: OpenCL, which has no clock of its own.
+    """
+    if language == "opencl":
+        raise InputError("the benchmark latency has no program in opencl; take --emit cuda")
+    made = [(form, kind, count, f"{form}_{kind}_{count}") for form, kind, count in kernels()]
+    text = "".join(
+        filled("chain.cu", name=name, body=quoted(body(form, kind, count))) for form, kind, count, name in made
+    )
+    tests = "\n".join(f'        {{"{form}", "{kind}", {count}, {name}}},' for form, kind, count, name in made)
+    return {"latency.cu": filled("latency.cu", **walks(), kernels=text, tests=tests, repeats=REPEATS)}
+
+
+def walks() -> dict[str, str]:
+    """Kernels that walk through rings of addresses, and what starts them, for the places `$walk` and `$ring`."""
+    return {"walk": filled("walk.cu"), "ring": filled("ring.cu", steps=", ".join(f"{count}u" for count in STEPS))}
+
+
+def launch_source(language: Language, *, warp_size: int = 32, max_warps: int = MAX_WARPS) -> dict[str, str]:
+    """An empty kernel with a host program that prints launch times as CSV.
+
+    Raises:
+        InputError: blocks that no GPU has.
+    """
+    if warp_size < 1 or not 1 <= max_warps <= MAX_BLOCK_WARPS:
+        raise InputError(f"blocks of 1..{max_warps} warps of {warp_size} threads: no such blocks; at most 64 warps")
+    values = {"grids": ", ".join(map(str, GRIDS)), "warp_size": warp_size, "max_warps": max_warps, "repeats": REPEATS}
+    files = ("launch.cu",) if language == "cuda" else ("launch.cl", "launch_opencl.py.txt")
+    return {name.removesuffix(".txt"): filled(name, **values) for name in files}
+
+
+def ffma_source() -> dict[str, str]:
+    """Latency and throughput of FFMA for any CUDA GPU.
+
+    CUDA and PTX say neither which registers nor which control codes the machine code has.
+    """
+    chain, streams, rounds = 128, 8, 64
+    return {
+        "ffma.cu": filled("ffma.cu", chain=chain, streams=streams, rounds=rounds, operations=streams * rounds),
+    }
+
+
+def quoted(lines: list[str]) -> str:
+    """PTX inside inline assembly of CUDA."""
+    escaped = (line.replace("%", "%%").replace('"', '\\"') for line in lines)
+    return "\n".join(f'{" " * 21}"{line}\\n"' for line in escaped)

@@ -1,0 +1,157 @@
+"""What the suite and the evaluation ask of a device, real or virtual, and when a time of it is known well enough."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import fmean, median, stdev
+from typing import Literal, NamedTuple, Protocol
+
+from makespan.estimates.opencl_cost_table.counting import Counts
+from makespan.estimates.opencl_cost_table.expression import Iteration
+from makespan.estimates.opencl_cost_table.reference import Values
+
+LEAST, MOST = 5, 200
+RELATIVE = 0.01
+
+
+class Measurement(NamedTuple):
+    """Repeated runs of one thing: times in microseconds.
+
+    Args:
+        se: standard error of the mean.
+        runs: how many there were.
+        median: what fits use, since a run that was held up does not move it.
+        converged: whether the standard error is within the tolerance.
+    """
+
+    mean: float
+    se: float
+    runs: int
+    median: float
+    converged: bool
+
+
+def summary(times: Sequence[float], tolerance: float) -> Measurement:
+    """Summarise at least two runs.
+
+    >>> measured = summary([10, 12, 11, 13, 9], 0.01)
+    >>> measured.mean, round(measured.se, 8), f"{measured.se / measured.mean:.2%}"
+    (11.0, 0.70710678, '6.43%')
+    """
+    mean, se = fmean(times), stdev(times) / sqrt(len(times))
+    return Measurement(mean, se, len(times), median(times), se <= tolerance * mean)
+
+
+def repeated(
+    run: Callable[[], float],
+    *,
+    tolerance: float = RELATIVE,
+    seconds: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Measurement:
+    """Warm up once, then run until the standard error is within `tolerance` of the mean: 5 to 200 times.
+
+    Args:
+        run: runs once and returns microseconds.
+        seconds: stop after so long, once there are 5 runs; None: no matter how long.
+    """
+    run()
+    begin, times, mean, squares = clock(), list[float](), 0.0, 0.0
+    while len(times) < MOST:
+        times.append(run())
+        above = times[-1] - mean
+        mean += above / len(times)
+        squares += above * (times[-1] - mean)  # Welford: the squares of distances from the mean so far
+        if len(times) >= LEAST and _is_known(squares, len(times), mean, tolerance):
+            break
+        if len(times) >= LEAST and seconds is not None and clock() - begin >= seconds:
+            break
+    return summary(times, tolerance)
+
+
+def _is_known(squares: float, runs: int, mean: float, tolerance: float) -> bool:
+    """Whether the standard error of the mean is within the tolerance."""
+    return squares / (runs - 1) / runs <= (tolerance * mean) ** 2
+
+
+Run = Callable[[], float]
+"""Runs once and returns the microseconds that the device says it took."""
+Element = Literal["float", "int", "double"]
+COLUMNS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A kernel of the suite.
+
+    Its arguments are `in` and `out`, with an element per work-item, `c` with 128 positive elements, all of type
+    `element`, and a number `a`. The elements of `in` are 1..2, as integers 1..1000.
+
+    Args:
+        name: of the measured points.
+        body: what it does, in OpenCL C.
+        a: the number; None: how many rows of 1024 work-items there are.
+        counts: what a work-item does, which a virtual device believes.
+    """
+
+    name: str
+    body: str
+    element: Element
+    a: float | None
+    counts: Counts
+
+    def number(self, work_items: int) -> float:
+        """The argument `a` of a launch."""
+        return work_items // COLUMNS if self.a is None else self.a
+
+    @property
+    def source(self) -> str:
+        """The kernel, called `benchmark`."""
+        element = self.element
+        extension = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if element == "double" else ""
+        return (
+            f"#pragma OPENCL FP_CONTRACT OFF\n{extension}"
+            f"__kernel void benchmark(__global const {element} *in, __global {element} *out,"
+            f" __global const {element} *c, const {element} a) {{\n    {self.body}\n}}\n"
+        )
+
+
+class Executed(NamedTuple):
+    """A domain iteration on the device: what it computes, and a way to time it."""
+
+    result: Values
+    run: Run
+
+
+class Device(Protocol):
+    """An OpenCL device that can time what it does."""
+
+    @property
+    def name(self) -> str:
+        """Its own."""
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether it only computes its times, so that nothing is measured."""
+
+    @property
+    def driver(self) -> str:
+        """Name and version."""
+
+    @property
+    def max_work_group(self) -> int:
+        """Work-items of the largest work-group."""
+
+    @property
+    def has_double(self) -> bool:
+        """Whether it knows floats of 64 bits."""
+
+    def transfer(self, size: int, *, back: bool) -> Run:
+        """Move `size` bytes to the device, or back from it."""
+
+    def benchmark(self, kernel: Benchmark, work_items: int, group: int) -> Run:
+        """Run a kernel of the suite."""
+
+    def iteration(self, iteration: Iteration, data: Mapping[str, Values], group: int) -> Executed:
+        """Run the kernel of a domain iteration on `data`."""

@@ -1,0 +1,276 @@
+"""The cost table of a device: values, in microseconds per work-item or byte, and the JSON file of them."""
+
+import json
+from bisect import bisect_left
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
+from itertools import pairwise
+from math import exp, isfinite
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from makespan.estimates.opencl_cost_table.access import Access
+from makespan.estimates.opencl_cost_table.counting import DIVISION_BY_LITERAL, OPERATIONS
+from makespan.host.errors import InputError
+from makespan.host.text_file import named_file, read_text, shipped_files
+
+MAX_FILE_BYTES = 1 << 20
+INTERVAL_BYTES = 16384
+Kind = Literal["sat", "count_free", "linear", "table"]
+Text = Annotated[str, msgspec.Meta(max_length=500)]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A part of a cost table; unknown keys are refused."""
+
+
+class Line(Record, frozen=True, kw_only=True):
+    """A cost that is linear in work-items (or bytes): `slope` * x + `icept`, in microseconds.
+
+    Args:
+        se: standard error of the slope.
+        r2: coefficient of determination of the fit.
+        unresolved: the slope was not distinguishable from 0, and is stored as 0.
+        source: where the numbers come from, if they were not measured with the rest of the table.
+    """
+
+    slope: float
+    icept: float = 0.0
+    se: float | None = None
+    r2: float | None = None
+    unresolved: bool = False
+    source: Text | None = None
+
+    def __post_init__(self) -> None:
+        _check("slope", self.slope)
+        _check("icept", self.icept)
+        if self.se is not None:
+            _check("se", self.se)
+        if self.r2 is not None and not isfinite(self.r2):
+            raise ValueError(f"r2 must be finite, not {self.r2}")
+        _check_printable(self.source)
+
+    def __call__(self, x: float) -> float:
+        """Microseconds for x work-items (or bytes)."""
+        return self.slope * x + self.icept
+
+
+class Saturation(Record, frozen=True, kw_only=True):
+    """What several operations of a kind cost, where one costs T.
+
+    Args:
+        kind: `sat`: up to `x_sat` operations cost as much as one, and then each one more; `count_free`: any number
+            costs as much as one; `linear`: each costs as much as one; `table`: `points` say it.
+        x_sat: where saturation begins.
+        tau: the cost of each operation beyond `x_sat` (`linear`: beyond the first), in microseconds per work-item;
+            None: T each, and the first beyond `x_sat` is the one that is paid anyway.
+        points: pairs of a number of operations n and M(n); n of them cost n * M(n) * T, linear in between.
+    """
+
+    kind: Kind
+    x_sat: int | None = None
+    tau: float | None = None
+    points: tuple[tuple[int, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.x_sat is None) == (self.kind == "sat"):
+            raise ValueError(f"x_sat belongs to kind 'sat', and to no other; kind is {self.kind!r}")
+        if self.x_sat is not None and self.x_sat < 1:
+            raise ValueError(f"x_sat must be at least 1, not {self.x_sat}")
+        if self.tau is not None:
+            _check("tau", self.tau)
+            if self.kind not in ("sat", "linear"):
+                raise ValueError(f"tau belongs to kinds 'sat' and 'linear'; kind is {self.kind!r}")
+        if bool(self.points) != (self.kind == "table"):
+            raise ValueError(f"points belong to kind 'table', and to no other; kind is {self.kind!r}")
+        for _, factor in self.points:
+            _check("M", factor)
+        if any(n < 1 for n, _ in self.points) or any(n >= m for (n, _), (m, _) in pairwise(self.points)):
+            raise ValueError("points must have rising numbers of operations from 1 on")
+
+    def multiple(self, n: int) -> float:
+        """How many times the cost of one n operations cost, which is n * M(n), without `tau`; 0 for none.
+
+        Source: Pöppl 2014. M(n) = 1/n up to `x_sat` and (n - x_sat)/n beyond it, hence max(1, n - x_sat); integers 1/n.
+        """
+        if n == 0:
+            return 0.0
+        if self.kind == "table":
+            return n * _interpolated(self.points, n)
+        return float({"count_free": 1, "linear": n, "sat": max(1, n - (self.x_sat or 0))}[self.kind])
+
+
+class Operation(Line, frozen=True, kw_only=True):
+    """The cost of one operation, and what several cost."""
+
+    saturation: Saturation
+
+    def microseconds(self, n: int, work_items: int) -> float:
+        """What n operations per work-item cost."""
+        one, law = self(work_items), self.saturation
+        if n == 0:
+            return 0.0
+        if law.tau is None:
+            return law.multiple(n) * one
+        return one + law.tau * work_items * max(0, n - (law.x_sat or 1))
+
+
+class WorkGroup(Record, frozen=True, kw_only=True):
+    """The factor of a work-group size s: y0 + B1 exp(-s/t1) + B2 exp(-s/t2)."""
+
+    y0: float
+    b1: float = msgspec.field(name="B1")
+    t1: float
+    b2: float = msgspec.field(name="B2")
+    t2: float
+    source: Text | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("y0", "b1", "t1", "b2", "t2"):
+            _check(name, getattr(self, name))
+        if min(self.t1, self.t2) <= 0:
+            raise ValueError("t1 and t2 must be positive")
+        _check_printable(self.source)
+
+    def factor(self, size: int) -> float:
+        """At work-groups of `size` work-items."""
+        return self.y0 + self.b1 * exp(-size / self.t1) + self.b2 * exp(-size / self.t2)
+
+
+class Transfer(Record, frozen=True, kw_only=True):
+    """Both directions, linear in the size of what moves."""
+
+    to: Line
+    back: Line = msgspec.field(name="from")
+
+
+class CostTable(Record, frozen=True, kw_only=True):
+    """What a device was measured to cost; the keys of the file are the names here.
+
+    Args:
+        driver: its version, or "" where nobody said.
+        date: of the measurement.
+        ops: by row, such as FLOAT_ADD; INT_DIV_LITERAL is for divisions by constants, where they were told apart.
+        access: by row, such as GLOBAL_READ; PRIVATE_ACCESS is free unless it is here.
+        interval_bytes: addresses within so many bytes make a read a CACHED_GLOBAL_READ.
+        transfer_unit: what the slopes of the transfer are per; an element has 4 bytes.
+        max_work_group: the largest size of a work-group on the device.
+        work_group: the size at which everything but `wg` was measured.
+        int_chain: how chains of integer operations were kept from being folded into one, or that they were not.
+        not_converged: the measured points that were still uncertain when their time was over.
+        source: of the numbers that do not say more.
+    """
+
+    device: Text
+    driver: Text
+    date: Text
+    units: Literal["us"]
+    transfer: Transfer
+    base: Line
+    wg: WorkGroup
+    ops: dict[str, Operation]
+    access: dict[str, Line]
+    interval_bytes: int = INTERVAL_BYTES
+    transfer_unit: Literal["byte", "element"] = "byte"
+    max_work_group: int | None = None
+    work_group: int | None = None
+    int_chain: Literal["fold", "mixed"] | None = None
+    rel_tol: float | None = None
+    not_converged: tuple[Text, ...] = ()
+    notes: tuple[Text, ...] = ()
+    source: Text | None = None
+
+    def __post_init__(self) -> None:
+        for given, known, what in (
+            (self.ops, (*OPERATIONS, DIVISION_BY_LITERAL), "ops"),
+            (self.access, tuple(map(str, Access)), "access"),
+        ):
+            if unknown := sorted(set(given) - set(known)):
+                raise ValueError(f"unknown row {unknown[0]!r} in {what}; known: {', '.join(known)}")
+        for name in ("interval_bytes", "max_work_group", "work_group"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
+        if self.rel_tol is not None and not 0 < self.rel_tol < 1:
+            raise ValueError(f"rel_tol must be above 0 and below 1, not {self.rel_tol}")
+        _check_printable(self.device, self.driver, self.date, self.source, *self.notes, *self.not_converged)
+
+    def transfer_microseconds(self, size: int, *, back: bool) -> float:
+        """For `size` bytes to the device, or back from it."""
+        line = self.transfer.back if back else self.transfer.to
+        return line(size / 4 if self.transfer_unit == "element" else size)
+
+
+def shipped() -> dict[str, CostTable]:
+    """The tables that come with the package, by name."""
+    return {name: _read(file, file.name) for name, file in shipped_files("cost_tables", ".json").items()}
+
+
+def find(name: str) -> CostTable:
+    """A table that comes with the package, by its name, or that of a file, by a path that ends in `.json`.
+
+    Raises:
+        InputError: neither, or see `read`.
+    """
+    return _read(*named_file(name, "cost_tables", ".json", "cost table"))
+
+
+def read(path: Path) -> CostTable:
+    """Read a cost table.
+
+    Raises:
+        InputError: a file that cannot be read, that is no cost table, or that has unknown keys or impossible numbers.
+    """
+    return _read(path, str(path))
+
+
+def parse(text: str, where: str) -> CostTable:
+    """The table in `text`; `where` is for messages."""
+    try:
+        return msgspec.convert(json.loads(text, object_pairs_hook=_once), CostTable)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not a cost table: {error}") from None
+
+
+def written(table: CostTable) -> str:
+    """The file of a table."""
+    return json.dumps(msgspec.to_builtins(table), indent=2, ensure_ascii=False) + "\n"
+
+
+def _read(file: Path | Traversable, where: str) -> CostTable:
+    text = read_text(file, "cost table", MAX_FILE_BYTES, where=where)
+    return parse(text, where)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError(
+            f"key {next(key for key, _ in pairs if [k for k, _ in pairs].count(key) > 1)!r} is given twice"
+        )
+    return fields
+
+
+def _check(name: str, value: float) -> None:
+    if not (isfinite(value) and value >= 0):
+        raise ValueError(f"{name} must be a number from 0 on, not {value}")
+
+
+def _check_printable(*texts: str | None) -> None:
+    for text in texts:
+        if text is not None and not text.isprintable():
+            raise ValueError(f"not a printable text on one line: {text!r}")
+
+
+def _interpolated(points: tuple[tuple[int, float], ...], n: int) -> float:
+    """M(n) between its measured neighbours; beyond the last one its cost per operation stays."""
+    at = bisect_left([m for m, _ in points], n)
+    if at == len(points):
+        return points[-1][1]
+    (right, high) = points[at]
+    if n == right or at == 0:
+        return high
+    left, low = points[at - 1]
+    return low + (high - low) * (n - left) / (right - left)

@@ -1,0 +1,88 @@
+"""A kernel with its launch: the graph of its blocks, its loops, and which way its branches go."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from makespan.host.errors import InputError
+from makespan.kernels.flow import (
+    GivenBound,
+    Launch,
+    LoopInfo,
+    Nest,
+    Terrain,
+    decided,
+    loop_infos,
+    nest,
+    said_uniform,
+    uniform_branches,
+)
+from makespan.kernels.ptx import Kernel, PtxFlow, fitted, flow
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A kernel with instructions, whose launch has a block and a grid."""
+
+    kernel: Kernel
+    launch: Launch
+    loop_bounds: tuple[GivenBound, ...] = ()
+
+    @classmethod
+    def of(cls, kernel: Kernel, launch: Launch, loop_bounds: Sequence[GivenBound] = ()) -> "Launched":
+        """The kernel with its launch.
+
+        Raises:
+            InputError: no instruction, or a launch without block or grid.
+        """
+        found = cls(kernel, fitted(launch, kernel), tuple(loop_bounds))
+        extents = (("--block", found.launch.block), ("--grid", found.launch.grid))
+        missing = [option for option, extent in extents if extent is None]
+        if missing:
+            raise InputError(f"the launch is not known: give {' and '.join(missing)}")
+        if not found.flow.code:
+            raise InputError(f"{kernel.file}:{kernel.line}: {kernel.name} has no instruction")
+        return found
+
+    @cached_property
+    def flow(self) -> PtxFlow:
+        """The blocks of the kernel."""
+        return flow(self.kernel)
+
+    @cached_property
+    def nest(self) -> Nest:
+        """Its loops."""
+        return nest(self.flow)
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return prod(self.launch.block or ())
+
+    @property
+    def blocks(self) -> int:
+        """Of the grid."""
+        return prod(self.launch.grid or ())
+
+    def infos(self, warp: int | None = None) -> tuple[LoopInfo, ...]:
+        """How often its loops run, in a warp of each block or in all of them."""
+        return loop_infos(self.flow, self.nest, self.loop_bounds, self.launch, warp)
+
+    def terrain(self, warp: int) -> Terrain:
+        """What a warp of each block walks through."""
+        return Terrain(self.flow, self.nest, self.infos(warp))
+
+    def decided(self, warp: int) -> Mapping[int, int]:
+        """The side of each branch that always has the same outcome in a warp of each block, by block of the flow."""
+        return decided(self.flow, self.launch, warp) if self.flow.is_plain else {}
+
+    @cached_property
+    def uniform(self) -> frozenset[int]:
+        """The blocks of the flow at whose end no lanes part, as far as that is known; else what branches say."""
+        return uniform_branches(self.flow, self.launch) if self.flow.is_plain else said_uniform(self.flow)
+
+    @property
+    def branching(self) -> frozenset[int]:
+        """The blocks of the flow that have several successors."""
+        return frozenset(filter(self.flow.has_sides, range(self.flow.exit)))

@@ -1,0 +1,108 @@
+"""A kernel that is launched on a GPU, as the models for launches are asked about it, and what they answer."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from makespan.estimates import kleimenov_popova as model
+from makespan.estimates.estimate import Estimate, Origin
+from makespan.estimates.hong_kim.counts import coalescing, count
+from makespan.estimates.hong_kim.explained import estimate_launch
+from makespan.estimates.kleimenov_popova.explained import explained
+from makespan.estimates.profile import Coalescing, KernelProfile, Resources, profile
+from makespan.host.errors import InputError
+from makespan.kernels.flow import GivenBound, Launch
+from makespan.kernels.ptx import Kernel
+from makespan.kernels.question import LaunchedKernel
+from makespan.model.machine.gpus import Gpu
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A kernel that is launched on a GPU.
+
+    Args:
+        gpu: None where only `profile` is asked for.
+        resources: what is known of registers and shared memory, as `profile` takes it.
+    """
+
+    kernel: Kernel
+    launch: Launch
+    gpu: Gpu | None
+    loop_bounds: tuple[GivenBound, ...]
+    resources: Mapping[str, int | Resources | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, found: LaunchedKernel, gpu: Gpu | None, resources: Mapping[str, int | Resources | None]) -> "Question":
+        """What is asked of one SM, asked of a GPU.
+
+        Raises:
+            InputError: machine code.
+        """
+        if not isinstance(found.kernel, Kernel):
+            raise InputError(
+                f"{found.kernel.file}: estimates are made of PTX: give the PTX or the source, and no sm_NN"
+            )
+        return cls(
+            kernel=found.kernel, launch=found.launch, gpu=gpu, loop_bounds=found.loop_bounds, resources=resources
+        )
+
+    def profile(self, coalescing: Coalescing | None = None) -> KernelProfile:
+        """What the launch executes; None for the usual coalescing."""
+        warp = {} if self.gpu is None else {"warp_size": self.gpu.whole("warp_size")}
+        rest: dict[str, Any] = {**self.resources, **warp}
+        return profile(self.kernel, self.launch, coalescing=coalescing, loop_bounds=self.loop_bounds, **rest)
+
+
+def hong_kim(question: Question, gpu: Gpu, active_blocks: int | None = None, **variant: Any) -> Estimate:
+    """Memory and computation warp parallelism (Hong and Kim).
+
+    Args:
+        active_blocks: resident blocks of an SM; None for as many as fit.
+        variant: as `estimate_launch` takes it.
+
+    Raises:
+        InputError: numbers of the GPU that are not known, each with how to get it; or see `Question.profile`.
+    """
+    profiled = question.profile(coalescing(gpu))
+    counted = count(profiled, active_blocks_per_sm=active_blocks)
+    about: dict[str, Any] = {"origin": Origin.DERIVED, "notes": counted.notes, "warnings": profiled.notes}
+    return estimate_launch(gpu, counted.kernel, **about, **variant)
+
+
+def kleimenov_popova(
+    question: Question,
+    gpu: Gpu,
+    rates: model.HitRates,
+    *,
+    rule: str = "unroll2",
+    eps: float = 1e-6,
+    as_printed: bool = False,
+    sync_unit: str = "warps",
+    measured: float | None = None,
+) -> tuple[Estimate, model.PtxModel, model.StaticFixpointResult]:
+    """Dependences, waves and bandwidth fixed points (Kleimenov and Popova), with what it was computed from.
+
+    Raises:
+        InputError: numbers of the GPU that are not known, each with how to get it; or see `from_ptx`.
+    """
+    rules = model.Rules.as_printed(eps) if as_printed else model.Rules(eps)
+    device = model.device_of(gpu, question.kernel, question.launch)
+    about: dict[str, Any] = {"loop_bounds": question.loop_bounds, **question.resources}
+    made = model.from_ptx(question.kernel, question.launch, gpu, device, rates, rule=model.LoopRule(rule), **about)
+    result = model.estimate(device, made.kernel, rules=rules, sync_unit=model.SyncUnit(sync_unit), measured_s=measured)
+    return explained(gpu, device, made, rates, result), made, result
+
+
+def expected(question: Callable[[], Question], gpu: Gpu) -> dict[str, float | None]:
+    """The cycles of the launch by each of these methods; None where one lacks something, of which its error tells."""
+    methods: dict[str, Callable[[], Estimate]] = {
+        "hong-kim": lambda: hong_kim(question(), gpu),
+        "kleimenov-popova": lambda: kleimenov_popova(question(), gpu, model.WORST_CASE_CACHE)[0],
+    }
+    found: dict[str, float | None] = dict.fromkeys(methods)
+    for name, method in methods.items():
+        with suppress(InputError):
+            found[name] = method().cycles
+    return found

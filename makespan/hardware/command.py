@@ -1,0 +1,332 @@
+"""`makespan validate`: many runs of a kernel on a GPU, held against the bound of its machine."""
+
+import fcntl
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from itertools import cycle, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from makespan.cli.help_page import Command, examples, section
+from makespan.cli.output import format_option, quiet_option, refuse_twice, remark, rendered, text_form
+from makespan.cli.parameters import Seconds
+from makespan.cli.progress import counting
+from makespan.cli.running import DONE, NO, attended
+from makespan.cli.source import given_machine, kernel_options, kernel_question, machine_option
+from makespan.host.errors import InputError, MakespanError
+from makespan.host.text_file import claim_output, is_file
+from makespan.model.instance import MAX_WARPS
+
+if TYPE_CHECKING:
+    from makespan.hardware.campaign import Campaign, Run
+    from makespan.hardware.subject import Subject
+    from makespan.model.gpu import GpuInstance
+    from makespan.model.instance import Instance
+    from makespan.model.machine.gpus import Gpu
+
+MAX_RUNS = 1_000_000
+_COUNTEREXAMPLE = Path("counterexample.jsonl")
+
+
+def _words(context: click.Context, parameter: click.Parameter, given: str) -> tuple[str, ...]:
+    """Words with commas between, each once."""
+    del context, parameter
+    return tuple(dict.fromkeys(word.strip() for word in given.split(",")))
+
+
+@click.command(
+    "validate",
+    cls=Command,
+    epilog=examples(
+        "makespan validate ptx/vecadd.cu --gpu rtx-3070 --block 256 --latency global=..900 \\",
+        "    --buffer 0=1024 --buffer 1=1024 --buffer 2=1024 --param n=256 -o runs.jsonl",
+    ),
+)
+@click.argument("source")
+@section(
+    "Machine",
+    click.option("--gpu", metavar="NAME|FILE.toml", help="the GPU: its machine, and the architecture to compile for"),
+)
+@machine_option
+@section(
+    "Machine",
+    click.option("--hold", "holds", multiple=True, metavar="RESOURCE=[N..|..]N", help="as of 'makespan solve'"),
+    click.option("--latency", "latencies", multiple=True, metavar="OPERATION=[N..|..]N", help="as of 'makespan solve'"),
+)
+@kernel_options
+@section(
+    "Launch",
+    click.option(
+        "--blocks-per-sm",
+        type=click.IntRange(1, MAX_WARPS),
+        help="resident on an SM [default: as the machine code tells]",
+    ),
+    click.option("--dynamic-shared", type=click.IntRange(0, 1 << 20), default=0, metavar="BYTES", help="of each block"),
+    click.option(
+        "--buffer",
+        "buffers",
+        multiple=True,
+        metavar="NAME=BYTES|FILE",
+        help="what a parameter points to: so many bytes, or the content of a file",
+    ),
+)
+@section(
+    "Runs",
+    click.option(
+        "--inputs", default="zeros,random", show_default=True, callback=_words, help="of buffers without a file"
+    ),
+    click.option(
+        "--offsets", default="0", show_default=True, callback=_words, help="of buffers, after multiples of 256"
+    ),
+    click.option(
+        "--caches",
+        default="warm",
+        show_default=True,
+        callback=_words,
+        metavar="warm,thrashed,cold",
+        help="at the start",
+    ),
+    click.option(
+        "--neighbours", default="idle", show_default=True, callback=_words, metavar="idle,hog", help="on the other SMs"
+    ),
+    click.option(
+        "--device",
+        default="cuda:0",
+        show_default=True,
+        metavar="cuda:N|virtual:SEED[:late|:idle|:full]",
+        help="who runs",
+    ),
+    click.option("--runs", "count", type=click.IntRange(1, MAX_RUNS), default=1000, show_default=True, help="launches"),
+    click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="of random inputs"),
+)
+@section(
+    "Output",
+    click.option(
+        "--from", "kept", type=click.Path(path_type=Path), metavar="RUNS.jsonl", help="judge these; no device"
+    ),
+    click.option(
+        "-o", "--output", "target", type=click.Path(path_type=Path), metavar="RUNS.jsonl", help="keep the runs"
+    ),
+    click.option(
+        "--counterexample",
+        type=click.Path(path_type=Path),
+        help=f"keeps the runs that are not below the bound, if any [default: {_COUNTEREXAMPLE}]",
+    ),
+)
+@section(
+    "Effort",
+    click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule"),
+    click.option("--time-limit", type=Seconds(), default=30.0, show_default=True, help="for each bound"),
+)
+@section("Output", click.option("--plot", type=click.Path(path_type=Path), help="a histogram: .png, .svg or .pdf"))
+@format_option()
+@quiet_option
+def command(
+    source: str,
+    gpu: str | None,
+    machine: str | None,
+    holds: Sequence[str],
+    buffers: Sequence[str],
+    inputs: Sequence[str],
+    offsets: Sequence[str],
+    caches: Sequence[str],
+    neighbours: Sequence[str],
+    device: str,
+    count: int,
+    seed: int,
+    kept: Path | None,
+    target: Path | None,
+    counterexample: Path | None,
+    best_case: bool,
+    time_limit: float,
+    plot: Path | None,
+    output: str,
+    quiet: bool,
+    arch: str | None,
+    **options: Any,
+) -> int:
+    """Run a kernel many times, and hold what it took against the bound: 0 below it in all runs, 1 above it in some.
+
+    SOURCE is a kernel (.cu, .ptx). A copy of it writes down when each warp begins and ends; the machine code of this
+    copy is what runs, and what the bound is of: of a block that was alone on its SM, or of the whole launch where
+    blocks shared an SM. Without a GPU the exit code is 4.
+    """
+    from makespan.hardware import campaign, judgement, report
+    from makespan.hardware import subject as subjects
+    from makespan.hardware.named_device import named_device
+    from makespan.hardware.virtual_device import SMS
+    from makespan.host.output_file import write_whole
+    from makespan.model.machine import given_intervals, gpus, narrowed
+    from makespan.report.lines import terminal_width
+
+    printed = text_form(output, quiet=quiet)
+    above = counterexample or _unless_read(_COUNTEREXAMPLE, kept)
+    _check_outputs(plot, target, above, kept)
+    named = named_device(device)
+    under = campaign.conditions(inputs, offsets, caches, neighbours)
+    card, given = None if gpu is None else gpus.find(gpu), given_machine(None, machine)
+    question = kernel_question(source, **options)
+    found = subjects.subject(question, subjects.architecture(arch, card, given), _named(buffers))
+    chosen = narrowed(
+        given or (found.recorded.default_machine if card is None else card.machine), given_intervals(holds)
+    )
+    on = partial(subjects.Target, chosen, card=card, named=given)
+    if kept is None:
+        sms = SMS if card is None else card.count_sms()
+        opened = named.opened(found.capability, lambda: on(sms).launched(found.recorded))
+        about = found.campaign(opened.identity, source, seed)
+        about.check(count)
+        each: Iterable[Run] = campaign.runs(
+            opened, about, found.image, list(found.arguments.values()), tuple(islice(cycle(under), count))
+        )
+    else:
+        about, each = campaign.read(kept)
+        found.check_same(about, kept)
+    on_gpu, pair = on(about.device.sms), (found.recorded, found.original)
+    blocks = [on_gpu.alone(kernel) for kernel in pair]
+    launches = [on_gpu.launched(kernel) for kernel in pair] if about.blocks > 1 else blocks
+    estimates = _estimates(found, card)
+    runs = _measured(about, each, target, count, quiet=quiet) if kept is None else tuple(each)
+    seen, kinds = judgement.windows(runs), []
+    for windows, (recorded, original) in (seen.alone, blocks), (seen.shared, launches):
+        if windows:
+            results = (
+                _solved(recorded, time_limit, best_case=best_case, quiet=quiet),
+                _solved(original, time_limit, best_case=False, quiet=quiet),
+            )
+            kinds.append(judgement.Held(windows, *results, _policies(recorded)))
+    judged = judgement.Judgement(about, runs, tuple(kinds), seen.set_aside, estimates)
+    try:
+        if judged.violations and above is not None:
+            write_whole(above, judged.counterexample, "the counterexample")
+        if plot is not None:
+            report.draw(judged, plot)
+    finally:  # a file that fails costs nobody the answer
+        click.echo(
+            rendered(
+                printed,
+                text=lambda: report.report(judged, terminal_width()),
+                quiet=lambda: report.verdict(judged),
+                data=lambda: report.document(judged),
+            )
+        )
+    for name, path in (
+        ("runs", target),
+        ("counterexample", above if judged.violations else None),
+        ("picture", plot),
+    ):
+        if path is not None and not quiet:
+            remark(f"{name}: {path}", output)
+    return NO if judged.violations else DONE
+
+
+def _unless_read(path: Path, kept: Path | None) -> Path | None:
+    """A file that nobody has named, but not where its own runs are judged again: it stays as it is."""
+    is_read = kept is not None and is_file(path) and is_file(kept) and path.samefile(kept)
+    return None if is_read else path
+
+
+def _check_outputs(plot: Path | None, target: Path | None, counterexample: Path | None, kept: Path | None) -> None:
+    """Refuse before the work what would fail after it."""
+    from makespan.host.output_file import check_writable
+    from makespan.report.pictures import check_picture_path
+
+    if kept is not None and target is not None:
+        raise InputError("-o keeps runs that are made, and --from has them: give one of them")
+    if plot is not None:
+        check_picture_path(plot)
+    if target is not None:
+        check_writable(target, "the runs")
+    if counterexample is not None:
+        check_writable(counterexample, "the counterexample")
+    refuse_twice([path for path in (plot, target, counterexample) if path is not None])
+
+
+def _named(buffers: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for given in buffers:
+        name, equals, what = given.partition("=")
+        if not (name and equals and what):
+            raise InputError(f"--buffer {given:.60}: expected NAME=BYTES or NAME=FILE")
+        if name in found:
+            raise InputError(f"--buffer {name:.60}: given twice")
+        found[name] = what
+    return found
+
+
+def _measured(about: "Campaign", each: Any, target: Path | None, count: int, *, quiet: bool) -> "tuple[Run, ...]":
+    """All runs, which are written down as they come."""
+    from makespan.hardware.campaign import line
+
+    label = f"{'simulating' if about.device.virtual else 'measuring'} {about.device.name}"
+    runs: list[Run] = []
+    try:
+        with ExitStack() as stack:
+            kept = None
+            if target is not None:
+                claim_output(target)
+                kept = stack.enter_context(_alone(target))
+                kept.write(line(about))
+            one_more = stack.enter_context(counting(count, label, quiet=quiet))
+            for run in each:
+                runs.append(run)
+                if kept is not None:
+                    kept.write(line(run))
+                one_more()
+    except OSError as error:
+        raise InputError(f"{target}: cannot write the runs: {error.strerror or error}") from None
+    except MakespanError:
+        if runs and target is not None:
+            click.echo(f"{len(runs)} runs before that are in {target}", err=True)
+        raise
+    return tuple(runs)
+
+
+def _alone(target: Path) -> BinaryIO:
+    """The file, empty, which no other command writes while it is open."""
+    file = target.open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if target.is_file():
+            file.truncate(0)
+    except OSError as error:
+        file.close()
+        if isinstance(error, BlockingIOError):
+            raise InputError(f"{target}: another command writes its runs there; give -o another file") from None
+        raise
+    return file
+
+
+def _solved(question: Any, seconds: float, *, best_case: bool, quiet: bool) -> Any:
+    """The result of an instance or of a launch."""
+    from makespan.model.instance import Instance
+    from makespan.proof.engines import Limits, solve
+    from makespan.proof.engines.gpu import solve_gpu
+
+    limits = Limits(seconds)
+    with attended(limits, quiet=quiet):
+        return (solve if isinstance(question, Instance) else solve_gpu)(question, best_case=best_case, limits=limits)
+
+
+def _policies(question: "Instance | GpuInstance") -> Mapping[str, int]:
+    """What scheduling policies take; nothing of a launch, of which the lower bound is the longest of their runs."""
+    from makespan.model.instance import Instance
+    from makespan.model.simulate import Choices
+    from makespan.proof.policy_gap import runs
+
+    if not isinstance(question, Instance):
+        return {}
+    return {policy: schedule.makespan for policy, schedule in runs(question, Choices()).items()}
+
+
+def _estimates(found: "Subject", card: "Gpu | None") -> Mapping[str, float | None]:
+    """What models expect of the launch with records; nothing where nobody says which GPU it is."""
+    from makespan.estimates.question import Question, expected
+
+    if card is None:
+        return {}
+    resources = {"registers": found.registers, "dynamic_shared_bytes": found.shared}
+    return expected(lambda: Question.of(found.recorded_ptx, card, resources), card)

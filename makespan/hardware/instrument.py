@@ -1,0 +1,136 @@
+"""A copy of a PTX kernel that writes down when each of its threads begins and ends, and on which SM.
+
+A thread finds its record, of `RECORD_BYTES`, waits at a barrier for its block, reads the clock of the SM, and stores it
+with the numbers of the SM and of the slot of its warp. Before it ends, wherever that is, it reads the clock once more.
+All of this is code of the kernel like any other: whoever bounds the copy bounds it with what was added.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+from makespan.host.errors import UnsupportedError
+from makespan.kernels import ptx
+from makespan.kernels.ptx import Declaration, Instruction, Kernel, Label, Module, Statement
+
+RECORD_BYTES = 32
+"""Of a thread: the clock at its start (8), the numbers of SM and slot (4 each), the clock at its end (8), 8 unused."""
+
+PREFIX = "makespan_"
+BUFFER = f"{PREFIX}records"
+"""The parameter that is added behind all others: where the records begin, in global memory."""
+
+_ENDS = ("ret", "exit")
+_HOW = "measure a kernel without it"
+
+_ADDED = """
+.entry added(.param .u64 makespan_records)
+{
+    .reg .u64 %makespan_at, %makespan_clock;
+    .reg .u32 %makespan_a, %makespan_b, %makespan_c;
+    mov.u32 %makespan_a, %ctaid.z;
+    mov.u32 %makespan_b, %nctaid.y;
+    mov.u32 %makespan_c, %ctaid.y;
+    mad.lo.u32 %makespan_a, %makespan_a, %makespan_b, %makespan_c;
+    mov.u32 %makespan_b, %nctaid.x;
+    mov.u32 %makespan_c, %ctaid.x;
+    mad.lo.u32 %makespan_a, %makespan_a, %makespan_b, %makespan_c;
+    mov.u32 %makespan_b, %ntid.z;
+    mov.u32 %makespan_c, %tid.z;
+    mad.lo.u32 %makespan_a, %makespan_a, %makespan_b, %makespan_c;
+    mov.u32 %makespan_b, %ntid.y;
+    mov.u32 %makespan_c, %tid.y;
+    mad.lo.u32 %makespan_a, %makespan_a, %makespan_b, %makespan_c;
+    mov.u32 %makespan_b, %ntid.x;
+    mov.u32 %makespan_c, %tid.x;
+    mad.lo.u32 %makespan_a, %makespan_a, %makespan_b, %makespan_c;
+    ld.param.u64 %makespan_at, [makespan_records];
+    cvta.to.global.u64 %makespan_at, %makespan_at;
+    mul.wide.u32 %makespan_clock, %makespan_a, 32;
+    add.s64 %makespan_at, %makespan_at, %makespan_clock;
+    bar.sync 0;
+    mov.u64 %makespan_clock, %clock64;
+    st.global.u64 [%makespan_at], %makespan_clock;
+    mov.u32 %makespan_a, %smid;
+    mov.u32 %makespan_b, %warpid;
+    st.global.v2.u32 [%makespan_at+8], {%makespan_a,%makespan_b};
+makespan_end:
+    mov.u64 %makespan_clock, %clock64;
+    st.global.u64 [%makespan_at+16], %makespan_clock;
+}
+"""
+"""What is added: a parameter, registers, and what stands before and, behind the label, after the code of a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Harness:
+    """A module whose kernel `name` takes one parameter more and keeps records; `ends` is how many places it ends at."""
+
+    module: Module
+    name: str
+    ends: int
+
+
+def instrumented(module: Module, name: str | None = None) -> Harness:
+    """The module with records in this kernel, the only one by default; other kernels stay as they are.
+
+    Raises:
+        InputError: no such kernel.
+        UnsupportedError: a kernel whose threads cannot all keep records; says why.
+
+    >>> from pathlib import Path
+    >>> harness = instrumented(ptx.read(Path("ptx/vecadd.ptx")))
+    >>> harness.name, harness.ends
+    ('vecadd', 1)
+    """
+    kernel = module.kernel(name)
+    _check(module, kernel)
+    body = tuple(_body(kernel))
+    copy = replace(kernel, parameters=(*(kernel.parameters or ()), *(_added().parameters or ())), body=body)
+    items = tuple(copy if item is kernel else item for item in module.items)
+    made = replace(module, items=items)
+    ends = sum(s.name in _ENDS for s in body if isinstance(s, Instruction))
+    return Harness(replace(made, text=ptx.render(made)), kernel.name, ends)
+
+
+def _check(module: Module, kernel: Kernel) -> None:
+    """Refuse what begins or ends a thread where no record is kept, or cannot be measured on its own."""
+    where = f"{kernel.source}: kernel {kernel.name}"
+    if PREFIX in ptx.render(module):
+        raise UnsupportedError(
+            f"{where}: names with {PREFIX} are those of the records: give the kernel as it was before"
+        )
+    if cluster := next((text for text in kernel.attributes if "cluster" in text), None):
+        raise UnsupportedError(f"{where}: {cluster}: a cluster runs on several SMs, whose clocks differ; {_HOW}")
+    for function in module.functions:
+        if end := next((i for i in function.instructions if i.name == "exit"), None):
+            raise UnsupportedError(
+                f"{function.source}:{end.line}: function {function.name}: exit ends a thread where it keeps no record;"
+                f" {_HOW}"
+            )
+    for instruction in kernel.instructions:
+        if instruction.name in ("trap", "brkpt"):
+            raise UnsupportedError(f"{where}, line {instruction.line}: {instruction.name} ends the launch; {_HOW}")
+        if instruction.name == "call" and any(word in str(instruction) for word in ("cudaLaunchDevice", "cudaGraph")):
+            raise UnsupportedError(f"{where}, line {instruction.line}: a launch from the GPU; {_HOW}")
+
+
+def _body(kernel: Kernel) -> Iterator[Statement]:
+    """The statements with records: the declarations first, which stand before what is executed."""
+    added = _added()
+    cut = next(n for n, s in enumerate(added.statements) if isinstance(s, Label))
+    begin, end = added.statements[:cut], added.instructions[-2:]
+    first = next((n for n, s in enumerate(kernel.statements) if not isinstance(s, Declaration)), 0)
+    yield from (*kernel.statements[:first], *begin)
+    for statement in kernel.statements[first:]:
+        if isinstance(statement, Instruction) and statement.name in _ENDS:
+            yield from (replace(each, guard=statement.guard) for each in end)
+        yield statement
+    last = next((s for s in reversed(kernel.statements) if isinstance(s, Instruction | Label)), None)
+    if not isinstance(last, Instruction) or last.guard is not None or last.name not in (*_ENDS, "bra"):
+        yield from (*end, Instruction("ret"))  # a body that runs out ends as with ret
+
+
+@cache
+def _added() -> Kernel:
+    return ptx.parse(_ADDED, "records").kernel()

@@ -1,0 +1,65 @@
+"""Devices by their names: `cuda:0`, or `virtual:7`, with a fault behind it if it is to have one."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from makespan.hardware.cuda_device import CudaDevice
+from makespan.hardware.device import Device
+from makespan.hardware.virtual_device import Fault, VirtualDevice
+from makespan.host.errors import InputError
+from makespan.model.gpu import GpuInstance
+from makespan.model.machine import compatible
+
+_NAME = re.compile(r"cuda:(?P<number>\d{1,3})|virtual:(?P<seed>\d{1,18})(?::(?P<fault>[a-z]{1,20}))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDevice:
+    """A device that is not open yet.
+
+    Args:
+        number: of a GPU; or `seed` of a virtual device.
+    """
+
+    number: int | None
+    seed: int | None
+    fault: Fault | None
+
+    def opened(self, capability: str, launch: Callable[[], GpuInstance]) -> Device:
+        """The device, which executes machine code for this compute capability.
+
+        Args:
+            launch: what a virtual one simulates.
+
+        Raises:
+            MeasurementError: there is none.
+            InputError: it does not execute the code.
+        """
+        if self.number is None:
+            return VirtualDevice(launch(), capability, self.seed or 0, self.fault)
+        device = CudaDevice(self.number)
+        has = int(device.identity.capability.replace(".", ""))
+        if not compatible(int(capability.replace(".", "")), has):
+            raise InputError(
+                f"{device.identity.name} is of sm_{has} and does not execute this machine code: give --arch sm_{has},"
+                " and the --gpu or --machine that it is"
+            )
+        return device
+
+
+def named_device(name: str) -> NamedDevice:
+    """The device of a name.
+
+    Raises:
+        InputError: no device has such a name.
+
+    >>> named_device("virtual:7:late")
+    NamedDevice(number=None, seed=7, fault=<Fault.LATE: 'late'>)
+    """
+    match = _NAME.fullmatch(name)
+    if match is None or (match["fault"] or "late") not in list(Fault):
+        known = ", ".join(Fault)
+        raise InputError(f"--device {name:.40}: expected cuda:N or virtual:SEED, perhaps with {known} behind")
+    number, seed = (None if match[key] is None else int(match[key]) for key in ("number", "seed"))
+    return NamedDevice(number, seed, None if match["fault"] is None else Fault(match["fault"]))

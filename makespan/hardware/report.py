@@ -1,0 +1,244 @@
+"""Runs on a GPU beside what is proven: in words, as data and as a picture."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from makespan.hardware.judgement import Held, Judgement, Window
+from makespan.model.gpu import GpuResult
+from makespan.model.result import Bounds, Result
+from makespan.model.wording import counted, cycles, pessimistic_name, scope
+from makespan.report.lines import WIDTH, assumptions, columns, wrapped
+from makespan.report.pictures import FASTEST, GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, write_figure
+from makespan.report.provenance import versions
+from makespan.report.result.text import interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
+_WIDTH, _HEIGHT, _BINS, _LETTERS = 9.6, 4.8, 60, 100
+_NOTE_LETTERS, _MOST_SHOWN = 150, 10
+NO_MEASUREMENT = "VIRTUAL DEVICE, no measurement"
+
+
+def verdict(found: Judgement) -> str:
+    """One line: below the bounds in all runs, or by how much not; of which machine, and on what the bounds rest."""
+    worst_first = sorted(found.kinds, key=lambda held: not held.violations)
+    return _marked("; ".join(_said(held, len(found.runs)) for held in worst_first), found)
+
+
+def _marked(said: str, found: Judgement) -> str:
+    return f"{NO_MEASUREMENT}: {said}" if found.campaign.device.virtual else said
+
+
+def _said(held: Held, runs: int) -> str:
+    conditions = scope(held.result.caveats).strip()
+    windows = f"{counted(len(held.windows), _noun(held))} in {counted(runs, 'run')}"
+    of = "" if held.resident is None else " of the launch"
+    bound, most = f"the bound{of}, {conditions}, is {cycles(held.bound)}", cycles(held.longest.cycles)
+    if held.violations:
+        return f"NOT BELOW THE BOUND in {len(held.violations)} of {windows}, up to {most}; {bound}"
+    return f"below the bound in all of {windows}, up to {most}; {bound}"
+
+
+def _noun(held: Held) -> str:
+    return "block" if held.resident is None else "shared SM"
+
+
+def report(found: Judgement, width: int = WIDTH) -> str:
+    """The verdict, the numbers, what explains the distance, and what was not varied."""
+    lines = wrapped(verdict(found), width, hang=0)
+    name = "simulated" if found.campaign.device.virtual else "measured"
+    for held in found.kinds:
+        if len(found.kinds) > 1:
+            lines.append(f"{counted(len(held.windows), _noun(held))}:")
+        lines += columns([*_rows(held, name), *_expected(held, found)], right=(1, 2))
+        lines += [line for remark in _remarks(held) for line in wrapped(remark, width)]
+    lines += [line for remark in _circumstances(found) for line in wrapped(remark, width)]
+    told = dict.fromkeys(note for held in found.kinds for note in held.result.assumptions)
+    return "\n".join([*lines, *assumptions(told, width)])
+
+
+def _rows(held: Held, name: str) -> Iterator[tuple[str, str, str, str]]:
+    """Name, cycles, percent of the bound, what it is."""
+    measured, result, bounds = held.cycles, held.result, held.result.bounds
+    yield f"{name}, least", str(measured[0]), _share(measured[0], held), "from the first start to the last end"
+    yield f"{name}, median", f"{median(measured):g}", _share(median(measured), held), ""
+    yield f"{name}, most", str(measured[-1]), _share(measured[-1], held), f"run {held.longest.run}"
+    if result.best_case is not None:
+        best = result.best_case
+        yield "best case", interval(best), _share(best.upper, held), "of the model, records included"
+    for policy, makespan in sorted(held.policies.items(), key=lambda item: item[1]):
+        yield policy, str(makespan), _share(makespan, held), "one run of the model, largest latencies"
+    shown = (
+        "a schedule of the model that takes so long"
+        if result.witness is not None
+        else "no schedule is shorter; time was up"
+    )
+    yield "at least", str(bounds.lower), _share(bounds.lower, held), shown
+    yield "at most", str(bounds.upper), _share(bounds.upper, held), f"the bound, by {result.upper_evidence}"
+    if isinstance(result, Result):
+        yield _pessimistic(result), str(result.pessimistic), _share(result.pessimistic, held), ""
+    original = held.original.bounds
+    yield "without records", interval(original), _share(original.upper, held), "the kernel as it is given"
+
+
+def _expected(held: Held, found: Judgement) -> Iterator[tuple[str, str, str, str]]:
+    """The same of estimates, which are about whole launches."""
+    if held.resident is not None or found.campaign.blocks == 1:
+        for method, expected in found.estimates.items():
+            if expected is not None:
+                yield method, f"{expected:.0f}", _share(expected, held), "an estimate of the launch, and no bound"
+
+
+def _pessimistic(result: Result) -> str:
+    return pessimistic_name(result.instance.machine, runs_ahead=result.instance.runs_ahead)
+
+
+def _share(value: float, held: Held) -> str:
+    return f"{100 * value / held.bound:.1f} %"
+
+
+def _remarks(held: Held) -> Iterator[str]:
+    """What stands below the numbers of a kind."""
+    bounds, longest = held.result.bounds, held.longest.cycles
+    if held.violations:
+        yield f"distance: the longest run takes at least {cycles(longest + 1 - bounds.upper)} more than the bound"
+        others = "blocks on an SM than were counted, or a dispatcher that leaves room empty for longer"
+        yield (
+            "so the device is not the machine of the question: a latency above its range, a port or a scheduler that is"
+            f" another one, something else on the SM{'' if held.resident is None else f', other {others}'}"
+        )
+    else:
+        left, beyond = bounds.upper - max(longest, bounds.lower), max(bounds.lower - longest, 0)
+        yield (
+            f"distance: {bounds.upper - longest} cycles from the longest run to the bound: {left} of them are what the"
+            f" proof leaves open, and {beyond} are a schedule of the model that no run came to"
+        )
+    yield (
+        "counted: the bound is that of all instructions of the kernel with records, those before the first start and"
+        " behind the last end included; a run is the part between them. Records raise the bound by"
+        f" {bounds.upper - held.original.bounds.upper} cycles"
+    )
+    apart = max(window.apart for window in held.windows)
+    yield f"warps of {'a block' if held.resident is None else 'the first blocks'} began at most {cycles(apart)} apart"
+    if held.resident is not None:
+        together = max(window.together for window in held.windows)
+        yield f"seen together on an SM: up to {counted(together, 'block')}, of {held.resident} that the bound supposes"
+    for window in held.violations[:_MOST_SHOWN]:
+        ran = f"block {window.block}" if window.blocks == 1 else counted(window.blocks, "block")
+        yield f"not below: run {window.run}, {ran} on SM {window.sm}: {cycles(window.cycles)}"
+
+
+def _circumstances(found: Judgement) -> Iterator[str]:
+    """Who was measured, what ran, and what was not varied."""
+    device, code = found.campaign.device, found.campaign.code
+    clock = "" if device.clock_khz is None else f", up to {device.clock_khz / 1000:g} MHz"
+    yield (
+        f"device: {device.name}, compute capability {device.capability}, driver {device.driver},"
+        f" {counted(device.sms, 'SM')}{clock}"
+    )
+    yield f"machine code {code[:16]}: {found.campaign.compiler}"
+    varied = ", ".join(f"{name} {value}" for name, value in found.fixed.items())
+    yield f"not varied: {varied + ', ' if varied else ''}parameters, launch, clock, temperature, driver, the GPU itself"
+    if silent := [method for method, expected in found.estimates.items() if expected is None]:
+        yield f"no estimate by {', '.join(silent)}: 'makespan estimate' says what is missing"
+    if found.set_aside:
+        yield f"not judged: {counted(found.set_aside, 'block')} that shared an SM while neighbours ran, or with these"
+
+
+def document(found: Judgement) -> dict[str, Any]:
+    """The same as plain data, schema `makespan.validation/2`."""
+    device = found.campaign.device
+    return {
+        "schema": "makespan.validation/2",
+        "holds": not found.violations,
+        "is_measurement": not device.virtual,
+        "verdict": verdict(found),
+        "runs": len(found.runs),
+        "kinds": [_kind(held) for held in found.kinds],
+        "set_aside": found.set_aside,
+        "estimates": dict(found.estimates),
+        "machine": found.kinds[0].result.instance.machine.name,
+        "device": {name: getattr(device, name) for name in device.__struct_fields__},
+        "kernel": {"file": found.campaign.file, "name": found.campaign.kernel, "code": found.campaign.code},
+        "launch": {"grid": list(found.campaign.grid), "block": list(found.campaign.block)},
+        "not_varied": found.fixed,
+        "versions": versions(),
+    }
+
+
+def _kind(held: Held) -> dict[str, Any]:
+    measured, result = held.cycles, held.result
+    return {
+        "of": "block" if held.resident is None else "launch",
+        "windows": len(held.windows),
+        "resident": held.resident,
+        "together": max(window.together for window in held.windows),
+        "cycles": {"least": measured[0], "median": median(measured), "most": measured[-1]},
+        "violations": [_window(window) for window in held.violations],
+        "bounds": _interval(result.bounds),
+        "evidence": result.upper_evidence,
+        "pessimistic": None if isinstance(result, GpuResult) else result.pessimistic,
+        "best_case": None if result.best_case is None else _interval(result.best_case),
+        "without_records": _interval(held.original.bounds),
+        "policies": dict(held.policies),
+        "caveats": list(result.caveats),
+        "assumptions": [note.document for note in result.assumptions],
+    }
+
+
+def _window(window: Window) -> dict[str, int]:
+    return {name: getattr(window, name) for name in ("run", "sm", "block", "blocks", "cycles")}
+
+
+def _interval(bounds: Bounds) -> list[int]:
+    return [bounds.lower, bounds.upper]
+
+
+def draw(found: Judgement, path: Path) -> None:
+    """Write histograms of the runs beside what is proven to `path` (.png, .svg or .pdf), whole or not at all.
+
+    Raises:
+        InputError: a file that cannot be written.
+    """
+    about = (remark for held in found.kinds for remark in _remarks(held))
+    write_figure(lambda: _figure(found), path, title=verdict(found), about=" ".join((*about, *_circumstances(found))))
+
+
+def _figure(found: Judgement) -> "Figure":
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH, _HEIGHT * len(found.kinds)), facecolor="white")
+    bands = figure.subfigures(len(found.kinds), 1, squeeze=False)[:, 0]
+    for band, held in zip(bands, found.kinds, strict=True):
+        title = wrapped(_marked(_said(held, len(found.runs)), found), _LETTERS, hang=0)
+        band.text(0.02, 0.97, "\n".join(title), size=11, weight="bold", color=INK, va="top", parse_math=False)
+        _histogram(band, held)
+        note = "\n".join(wrapped(next(_remarks(held)), _NOTE_LETTERS, hang=0))
+        band.text(0.02, 0.02, note, size=8, color=GREY, va="bottom", parse_math=False)
+    return figure
+
+
+def _histogram(band: "SubFigure", held: Held) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes, measured, bounds, lines = band.add_axes((0.08, 0.19, 0.89, 0.49)), held.cycles, held.result.bounds, []
+    axes.hist(measured, bins=min(_BINS, measured[-1] - measured[0] + 1), color=RUN)
+    marks = [("at least", bounds.lower, FASTEST, "--"), ("at most", bounds.upper, PROVEN, "-")]
+    if held.policies:
+        marks.append(("slowest policy", max(held.policies.values()), GREY, ":"))
+    if isinstance(held.result, Result) and held.result.pessimistic != bounds.upper:
+        marks.append((_pessimistic(held.result), held.result.pessimistic, PESSIMISTIC, "-."))
+    for name, value, colour, style in marks:
+        lines.append(axes.axvline(value, color=colour, linestyle=style, linewidth=2, label=f"{name} {value}"))
+    furthest = max(measured[-1], *(value for _, value, _, _ in marks))
+    axes.set(xlim=(0, 1.03 * furthest), xlabel="cycles", ylabel=f"{_noun(held)}s")
+    for locator in (axes.xaxis, axes.yaxis):
+        locator.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    axes.grid(visible=True, axis="y", color=LINES, linewidth=0.5)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    band.legend(handles=lines, loc="upper left", bbox_to_anchor=(0.07, 0.78), ncols=4, frameon=False)

@@ -1,0 +1,349 @@
+"""From samples of a multiprocessor to numbers of its machine file, and whether it ever left a ready warp out.
+
+Ranges are the least and the most that was seen; nothing bounds what was not. Times are differences of two lengths, so
+that what does not depend on the length cancels.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, floor
+from statistics import median
+from types import MappingProxyType
+from typing import NamedTuple
+
+from makespan.estimates.microbench.samples import Sample
+from makespan.hardware.sm_programs import (
+    ALL,
+    APART,
+    BANK,
+    BETWEEN,
+    CHAIN,
+    CHASE,
+    LOG,
+    NOBODY,
+    ONE,
+    PAIR,
+    SINGLE,
+    STREAM,
+)
+from makespan.host.errors import InputError, MeasurementError
+from makespan.model.machine import Machine, Operation, Span, UnitClass
+from makespan.model.machine.values import shown
+
+TOLERANCE = Fraction(1, 4)
+"""Of a cycle: by so much a mean over a chain may miss a whole number."""
+SLOWER = Fraction(3, 2)
+"""Two warps of a partition take twice as long as two of different ones; more than this counts as such."""
+
+Times = Mapping[int, Sequence[Fraction]]
+Key = tuple[str, str, str, int]
+
+
+MAX_LOG_CYCLES = 10_000
+_WITH: Mapping[str, str] = MappingProxyType(
+    {
+        CHAIN: rf"{'|'.join(SINGLE)}|[0-9]{{1,2}}",
+        STREAM: f"{ONE}|{ALL}",
+        BANK: "[0-9]{1,2}",
+        CHASE: NOBODY,
+        PAIR: "[0-9]{1,2}-[0-9]{1,2}",
+        LOG: r"[a-z0-9]{1,16}\.[0-9]{1,2}",
+    }
+)
+
+
+class Groups(NamedTuple):
+    """Of warps that slow each other down.
+
+    Args:
+        number: how many groups there are.
+        are_modulo: whether warps belong to them by their numbers modulo that.
+    """
+
+    number: int
+    are_modulo: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A number of a machine file.
+
+    Args:
+        key: where it stands, such as `("operations", "fp32", "latency")`.
+        seen: cycles; `most` None where no upper end can be measured. Of partitions their number.
+        samples: how many runs tell it.
+        note: of what it is.
+    """
+
+    key: tuple[str, ...]
+    seen: Span
+    samples: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """What logs of issue say about work conservation.
+
+    Args:
+        waited: cycles in which a warp was ready and not issued.
+        left_out: those in which nobody else held the slot: run, warps, warp, cycle of the log.
+        runs: logs of two or more warps.
+    """
+
+    waited: int
+    left_out: tuple[tuple[str, int, int, int], ...]
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What the samples tell.
+
+    Args:
+        shared: for classes whether all partitions share the ports.
+        modulo: whether warp w seemed to belong to partition w mod K; None if no pair was measured.
+        stays: why numbers stay as they are.
+    """
+
+    found: tuple[Found, ...]
+    shared: Mapping[str, bool]
+    modulo: bool | None
+    issue: Issue | None
+    stays: tuple[str, ...]
+
+
+def fit(samples: Iterable[Sample], machine: Machine) -> Fit:
+    """What samples tell of a multiprocessor whose operations are served by the classes of this machine.
+
+    Raises:
+        InputError: samples that make no sense together, such as of one length only.
+        MeasurementError: a time that does not grow.
+    """
+    runs, logs = _sorted(samples)
+    operations, stays = {operation.name: operation for operation in machine.operations}, list[str]()
+    found = [each for each in _latencies(runs) if _is_served(each, operations, stays)]
+    groups = _groups(_same_partition(runs))
+    shared: dict[str, bool] = {}
+    issue = None
+    if groups != (APART, True):
+        why = "no pairs say so" if groups is None else "the pairs say otherwise"
+        stays.append(
+            f"partitions, units, work conservation: warp w is not known to be of partition w mod {APART}: {why}"
+        )
+    else:
+        issue = left_out(logs) if logs else None
+        if machine.partitions == APART:
+            found.append(Found(("partitions",), Span(APART, APART), _pairs(runs), "pairs that slow each other down"))
+            for unit in machine.units:
+                found += _interval(unit, operations, runs, shared, stays)
+        else:
+            stays.append(f"partitions, units: the GPU has {APART}, and units of the base are for {machine.partitions}")
+    found += _bank(runs, operations, machine, stays)
+    return Fit(tuple(found), shared, groups and groups.are_modulo, issue, tuple(stays))
+
+
+def _sorted(
+    samples: Iterable[Sample],
+) -> tuple[dict[Key, dict[int, list[Fraction]]], dict[tuple[str, int], list[Sample]]]:
+    """Times by what was measured and by count; samples of logs by run and number of warps."""
+    runs: dict[Key, dict[int, list[Fraction]]] = defaultdict(lambda: defaultdict(list))
+    logs: dict[tuple[str, int], list[Sample]] = defaultdict(list)
+    for sample in samples:
+        (measure, name, other), (warps, count) = sample.what, sample.counts
+        if not re.fullmatch(_WITH[measure], other):
+            raise InputError(f"{measure} of {name}: no such measurement with {shown(other)}")
+        if measure == LOG:
+            logs[other.partition(".")[0], warps].append(sample)
+        else:
+            runs[measure, name, other, warps][count].append(sample.time)
+    return runs, logs
+
+
+def _slopes(key: Key, times: Times) -> list[Fraction]:
+    """Cycles for each of what was counted, of every repetition."""
+    short, long = min(times), max(times)
+    what = " of ".join(key[:3:2] if key[1] == key[2] else key[:3])
+    if short == long:
+        raise InputError(f"{what}: samples of two different counts are needed, not of {short} alone")
+    found = [(late - early) / (long - short) for early, late in zip(times[short], times[long], strict=False)]
+    if min(found) <= 0:
+        raise MeasurementError(f"{what}: the time does not grow with the count; measure again")
+    return found
+
+
+def _whole(values: Collection[Fraction]) -> Span:
+    """The least and the most in whole cycles, outwards but for the tolerance."""
+    return Span(max(1, floor(min(values) + TOLERANCE)), max(1, ceil(max(values) - TOLERANCE)))
+
+
+def _latencies(runs: Mapping[Key, Times]) -> Iterable[Found]:
+    """Of an operation its own chain, and what chains with other readers take more or less.
+
+    A closed chain over A and B tells only the sum of A's latency with reader B and B's with reader A, and no chain can
+    tell more. What the sum is above that of their own chains may belong to either, so it counts for both: the range
+    holds both latencies unless one reader is later and the other earlier than its own class.
+    """
+    own: dict[str, list[Fraction]] = defaultdict(list)
+    pairs: dict[tuple[str, str], list[Fraction]] = {}
+    for key, times in runs.items():
+        measure, name, reader, _ = key
+        if measure == CHAIN and reader in SINGLE and reader != name:
+            pairs[name, reader] = [2 * each for each in _slopes(key, times)]
+        elif measure in (CHAIN, CHASE):
+            if measure == CHASE and name != "L1":
+                continue
+            own["global" if measure == CHASE else name] += _slopes(key, times)
+    for name, values in own.items():
+        seen, readers = list(values), [name]
+        for pair, sums in pairs.items():
+            other = pair[1 - pair.index(name)] if name in pair else None
+            if other in own:
+                readers.append(other)
+                more = [total - median(own[pair[0]]) - median(own[pair[1]]) for total in sums]
+                seen += [min(values) + min(more), max(values) + max(more)]
+        span, count = _whole(seen), len(values) + sum(len(pairs[pair]) for pair in pairs if name in pair)
+        if name == "global":
+            yield Found(("operations", name, "latency"), Span(span.least, None), count, "walk through the first cache")
+        else:
+            said = "conflicts of 1 to 32 words" if name == "shared" else f"readers {', '.join(readers)}"
+            yield Found(("operations", name, "latency"), span, count, f"chains, {said}")
+    for name in BETWEEN:
+        if (sums := pairs.get((name, "int"), [])) and "int" in own:
+            span = _whole([min(sums) - max(own["int"]), max(sums) - min(own["int"])])
+            yield Found(("operations", name, "latency"), span, len(sums), "chains with int, less int's own latency")
+
+
+def _is_served(found: Found, operations: Mapping[str, Operation], stays: list[str]) -> bool:
+    name = found.key[1]
+    if name not in operations:
+        stays.append(f"{name}: seen {found.seen} cycles, but no class of the machine serves it")
+    return name in operations
+
+
+def _same_partition(runs: Mapping[Key, Times]) -> dict[tuple[int, int], bool]:
+    """For every two warps whether they slow each other down as those of one partition do."""
+    times: dict[tuple[int, int], Fraction] = {}
+    for (measure, _, pair, _), counts in runs.items():
+        if measure == PAIR:
+            one, _, other = pair.partition("-")
+            times[int(one), int(other)] = median(counts[max(counts)])
+    fastest = min(times.values(), default=Fraction(0))
+    return {pair: time >= SLOWER * fastest for pair, time in times.items()}
+
+
+def _pairs(runs: Mapping[Key, Times]) -> int:
+    return sum(len(times) for key, counts in runs.items() if key[0] == PAIR for times in counts.values())
+
+
+def _groups(same: Mapping[tuple[int, int], bool]) -> Groups | None:
+    """The groups of warps that slow each other down; None where no two do."""
+    together = [pair for pair, is_same in same.items() if is_same]
+    if not together:
+        return None
+    warps = {warp for pair in same for warp in pair}
+    first = {warp: min([warp, *(one for one, other in together if other == warp)]) for warp in warps}
+    number = len(set(first.values()))
+    return Groups(number, all((one % number == other % number) == is_same for (one, other), is_same in same.items()))
+
+
+def _interval(
+    unit: UnitClass,
+    operations: Mapping[str, Operation],
+    runs: Mapping[Key, Times],
+    shared: dict[str, bool],
+    stays: list[str],
+) -> list[Found]:
+    """Cycles of a port, from streams of many warps of one partition; from those of all whether ports are shared."""
+    names = sorted({key[1] for key in runs if key[0] == STREAM and key[1] in operations})
+    names = [name for name in names if operations[name].unit == unit.name]
+    rates: dict[str, list[Fraction]] = {ONE: [], ALL: []}
+    for where, rate in rates.items():
+        for name in names:
+            widest = max(
+                (key for key in runs if key[:3] == (STREAM, name, where)), key=lambda key: key[3], default=None
+            )
+            if widest:
+                rate += [each / widest[3] for each in _slopes(widest, runs[widest])]
+    if not rates[ONE]:
+        return []
+    if unit.uses:
+        stays.append(
+            f"units.{unit.name}: holds other ports besides its own, and a stream does not tell whose time it is"
+        )
+        return []
+    if rates[ALL]:
+        shared[unit.name] = (median(rates[ONE]) / median(rates[ALL])) ** 2 < APART
+    if unit.capacity > 1 and min(rates[ONE]) < 1 + TOLERANCE:
+        stays.append(f"units.{unit.name}.interval: {unit.capacity} ports take an instruction in every issue slot")
+        return []
+    span = _whole([rate * unit.capacity for rate in rates[ONE]])
+    whose = (
+        "" if unit.name not in shared else ", ports of all partitions" if shared[unit.name] else ", ports of its own"
+    )
+    note = f"streams of {', '.join(names)}{whose}; {unit.capacity} port{'s' * (unit.capacity > 1)} supposed"
+    return [Found(("units", unit.name, "interval"), span, len(rates[ONE]), note)]
+
+
+def _bank(
+    runs: Mapping[Key, Times], operations: Mapping[str, Operation], machine: Machine, stays: list[str]
+) -> list[Found]:
+    """Cycles for which a load holds what all partitions share, over the words of a bank that its lanes read."""
+    values = [each / key[3] for key, times in runs.items() if key[0] == BANK for each in _slopes(key, times)]
+    if not values or "shared" not in operations:
+        return []
+    (unit,) = (unit for unit in machine.units if unit.name == operations["shared"].unit)
+    common = {resource.name for resource in machine.resources if resource.shared}
+    used = [use.resources[0] for use in unit.uses if len(use.resources) == 1 and use.resources[0] in common]
+    span = _whole(values)
+    if len(used) != 1:
+        stays.append(
+            f"conflicts of banks: {span} cycles, but {unit.name} uses no one resource that all partitions share"
+        )
+        return []
+    note = "loads whose lanes read 1 to 32 words of a bank"
+    return [Found(("units", unit.name, "uses", used[0]), span, len(values), note)]
+
+
+def left_out(logs: Mapping[tuple[str, int], Sequence[Sample]]) -> Issue:
+    """Cycles in which a warp was ready to read the clock and did not, while nobody of its partition did either.
+
+    A warp alone is delayed by nobody, so the least that it took from one reading to the next says when it is ready. A
+    reading holds the slot, or the pipe of clocks, for as many cycles as the two closest readings of a partition lie
+    apart.
+    """
+    read: dict[tuple[str, int], dict[int, list[int]]] = {}
+    for run, samples in logs.items():
+        read[run] = defaultdict(list)
+        for sample in sorted(samples, key=lambda each: each.counts[1]):
+            warp = sample.what[2].partition(".")[2]
+            if sample.time.denominator != 1 or sample.time > MAX_LOG_CYCLES:
+                raise InputError(f"log of {sample.what[2]}: whole cycles are needed, and at most {MAX_LOG_CYCLES}")
+            read[run][int(warp)].append(int(sample.time))
+    alone = [
+        [late - early for early, late in pairwise(times)]
+        for (_, warps), run in read.items()
+        if warps == 1
+        for times in run.values()
+    ]
+    least = [min(gaps) for gaps in zip(*alone, strict=False)]
+    if not least:
+        raise InputError("logs of one warp alone are needed: they say when a warp is ready")
+    every = {run: sorted(time for times in own.values() for time in times) for run, own in read.items()}
+    hold = min(late - early for times in every.values() for early, late in pairwise(times))
+    if hold < 1:
+        raise MeasurementError("two warps of a log read the clock in one cycle: they are not of one partition")
+    waited, lost = 0, list[tuple[str, int, int, int]]()
+    for (name, warps), own in read.items():
+        if warps == 1 or len(lost) > MAX_LOG_CYCLES:
+            continue
+        held = {cycle for time in every[name, warps] for cycle in range(time, time + hold)}
+        for number, times in own.items():
+            for (early, late), gap in zip(pairwise(times), least, strict=False):
+                waited += max(0, late - early - gap)
+                lost += [(name, warps, number, cycle) for cycle in range(early + gap, late) if cycle not in held]
+    return Issue(waited, tuple(sorted(lost)), sum(warps > 1 for _, warps in read))

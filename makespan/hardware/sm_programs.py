@@ -1,0 +1,152 @@
+"""The program that measures one multiprocessor: chains, streams, conflicts of banks, walks, pairs and logs of issue.
+
+Chains and streams are those of `chains`; here instructions are named as the operations of machine files.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import combinations, cycle
+from types import MappingProxyType
+
+from makespan.estimates.microbench.chains import LINKS, STREAMS, Link, linked
+from makespan.estimates.microbench.programs import REPEATS, filled, quoted, walks
+from makespan.estimates.microbench.samples import DELAY, LATENCY, Table
+from makespan.host.errors import InputError
+from makespan.model.machine.gpu_keys import Kind
+
+COUNTS = (64, 192)
+"""Instructions of chains and streams, whose rounds have `STREAMS` of them."""
+APART = 4
+"""Warps of one partition are those whose numbers are equal modulo it, unless the pairs say otherwise."""
+ONE_WARPS, ALL_WARPS = (1, 2, 4, 6), (4, 8)
+"""How many warps issue a stream: of one partition, and of all; more have no room for their registers in a block."""
+PAIRED = 8
+"""Warps of which every two are timed together."""
+CONFLICTS = (1, 2, 4, 8, 16, 32)
+"""Distinct words of a bank that the lanes of a load read."""
+LOG_WARPS, LOG_STEPS = tuple(range(1, 9)), 24
+"""A block has 32 warps, 8 of each of four partitions."""
+CLOCK, ONE, ALL, NOBODY = "clock", "one", "all", "-"
+"""What a log is of; streams of one partition or of all; no reader."""
+
+_NARROW: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "fp32": ("fma.rn.f32 {x}, {x}, a, b;",),
+        "int": ("lop3.b32 {x}, {x}, a, b, 0x6a;",),
+        "int-multiply": ("mad.lo.s32 {x}, {x}, a, b;",),
+        "bit-count": ("popc.b32 {x}, {x};",),
+        "sfu": ("ex2.approx.ftz.f32 {x}, {x};",),
+        "shuffle": ("shfl.sync.idx.b32 {x}, {x}, {x}, 31, -1;",),
+    }
+)
+"""From a register of 32 bits to itself, whatever its type, so that every one can read every other."""
+SHARED = Link(
+    "b32",
+    ("ld.volatile.shared.u32 {x}, [{x}];",),
+    "mov.b64 {{v, w}}, memory; mov.u32 r, %laneid; rem.u32 r, r, w; mad.lo.u32 {x}, r, 128, v;",
+)
+"""Loads of words that hold their own addresses: so many words of one bank as the upper half of `memory` says."""
+SINGLE: Mapping[str, Link] = MappingProxyType(
+    {name: Link("b32", steps) for name, steps in _NARROW.items()} | {"fp64": LINKS[Kind.F64]}
+)
+"""Operations that are measured as readers of themselves, and in streams."""
+_INT = _NARROW["int"]
+BETWEEN: Mapping[str, tuple[Link, ...]] = MappingProxyType(
+    {
+        "predicate": (LINKS[Kind.SETP],),
+        "convert": (
+            Link("b32", ("cvt.rzi.s32.f32 {x}, {x};", *_INT)),
+            Link("b32", ("cvt.rn.f32.s32 {x}, {x};", *_INT)),
+        ),
+    }
+)
+"""Operations of which no chain has one opcode alone, with an `int` between two of them.
+
+A mean over two opcodes would hide the slower one. So 16-bit floating point is not measured: for compute capability 8.0
+and 9.0 an assembler makes two opcodes of one instruction by turns.
+"""
+OPERATIONS = (*SINGLE, *BETWEEN, "shared")
+LEVELS = ("L1", "L2", "DRAM")
+
+CHAIN, STREAM, BANK, CHASE, PAIR, LOG = "chain", "stream", "bank", "memory", "pair", "log"
+TABLE = Table(
+    ("measure", "name", "with", "warps", "count"),
+    ("warps", "count"),
+    ("cycles",),
+    {
+        CHAIN: OPERATIONS,
+        STREAM: tuple(SINGLE),
+        BANK: ("shared",),
+        CHASE: LEVELS,
+        PAIR: ("fp32",),
+        LOG: (CLOCK,),
+    },
+)
+"""With: the reader of a chain, or words of a bank; one partition or all, of a stream; A-B, of a pair; RUN.WARP."""
+
+
+def chains(names: Collection[str] = OPERATIONS) -> Iterator[tuple[str, str, Link]]:
+    """Operation, its reader, and a chain in which each waits for the other."""
+    for name, link in SINGLE.items():
+        if name in names:
+            yield name, name, link
+    for (one, first), (other, second) in combinations(_NARROW.items(), 2):
+        if one in names and other in names:
+            yield one, other, Link("b32", (first[0], second[0]))
+    if "int" in names:
+        yield from ((name, "int", link) for name, links in BETWEEN.items() for link in links if name in names)
+
+
+def sm_source(names: Collection[str] = OPERATIONS) -> dict[str, str]:
+    """The program in CUDA, with the operations that are asked for.
+
+    Raises:
+        InputError: an operation that is not measured.
+    """
+    if unknown := sorted(set(names) - set(OPERATIONS)):
+        raise InputError(f"no program measures {unknown[0]}; known: {', '.join(OPERATIONS)}")
+    made = [(CHAIN, name, reader, LATENCY, link) for name, reader, link in chains(names)]
+    made += [(STREAM, name, ONE, DELAY, link) for name, link in SINGLE.items() if name in names]
+    made += [(CHAIN, "shared", NOBODY, LATENCY, SHARED), (BANK, "shared", NOBODY, DELAY, SHARED)] * ("shared" in names)
+    kernels, tests = [], []
+    for number, (measure, name, reader, form, link) in enumerate(made):
+        function = f"{measure}_{name}_{reader.strip('-')}_{number}".replace("-", "_")
+        if form == DELAY:
+            made_of = {function: linked(form, link, STREAMS, in_rounds=True)}
+        else:
+            made_of = {f"{function}_{count}": linked(form, link, count) for count in COUNTS}
+        kernels += [filled("sm_kernel.cu", name=own, body=quoted(body)) for own, body in made_of.items()]
+        several = cycle(made_of)  # the one kernel of a stream for all counts
+        tests += [f'        {{"{measure}", "{name}", "{reader}", {count}, {next(several)}}},' for count in COUNTS]
+    kernels.append(filled("sm_kernel.cu", name="log_clock", body=quoted(_log())))
+    text = filled(
+        "sm.cu",
+        **walks(),
+        kernels="".join(kernels),
+        tests="\n".join(tests),
+        repeats=REPEATS,
+        apart=APART,
+        paired=PAIRED,
+        streams=STREAMS,
+        longest=max(COUNTS),
+        steps_logged=LOG_STEPS,
+        most_logged=max(LOG_WARPS),
+        one_warps=", ".join(map(str, ONE_WARPS)),
+        all_warps=", ".join(map(str, ALL_WARPS)),
+        conflicts=", ".join(map(str, CONFLICTS)),
+    )
+    return {"sm.cu": text}
+
+
+def _log() -> list[str]:
+    """A warp that notes the clock again and again, into registers first."""
+    notes = range(LOG_STEPS)
+    return [
+        f".reg .b32 {', '.join(f'c{step}' for step in notes)};",
+        ".reg .b64 at;",
+        "mov.u64 start, %clock64;",
+        *(f"mov.u32 c{step}, %clock;" for step in notes),
+        "mov.u64 stop, %clock64;",
+        "mov.u64 at, notes;",
+        *(f"st.global.u32 [at+{4 * step}], c{step};" for step in notes),
+        "mov.u32 result, 0;",
+    ]

@@ -1,0 +1,248 @@
+"""From a question about a PTX kernel to what is measured and what is bounded, which is the same machine code."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from makespan.hardware.campaign import MAX_BUFFER_BYTES, SCHEMA, Buffer, Campaign, hashed
+from makespan.hardware.device import Identity
+from makespan.hardware.instrument import Harness, instrumented
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.host.text_file import read_bytes
+from makespan.kernels import kernel_file, ptx, sass
+from makespan.kernels.flow import Launch
+from makespan.kernels.gpu_question import as_given, at_work, of_kernel
+from makespan.kernels.question import KernelQuestion, LaunchedKernel, launched
+from makespan.model.architecture import check, default, is_of_gpus, virtual
+from makespan.model.gpu import GpuInstance
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, compatible
+from makespan.model.machine.gpus import Gpu
+
+_ADDRESS_BITS = 64
+_SAME = {
+    "code": "machine code",
+    "block": "block",
+    "grid": "grid",
+    "parameters": "parameters",
+    "shared": "dynamic shared memory",
+}
+"""What of a campaign has to be the same, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A kernel with records and without, as machine code, launched alike.
+
+    Args:
+        image: the machine code with records, as it is loaded.
+        arguments: of the kernel without records, by name in the PTX.
+    """
+
+    harness: Harness
+    image: bytes
+    recorded: LaunchedKernel
+    original: LaunchedKernel
+    arguments: Mapping[str, bytes | Buffer]
+
+    @property
+    def code(self) -> str:
+        """By what the machine code is known again."""
+        return hashed(self.image)
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What they are, by name, in words."""
+        return {name: one.hex() if isinstance(one, bytes) else str(one) for name, one in self.arguments.items()}
+
+    @property
+    def compiler(self) -> str:
+        """What made the machine code."""
+        kernel = self.recorded.kernel
+        return (kernel.compilation if isinstance(kernel, sass.Kernel) else None) or "not known"
+
+    @property
+    def shared(self) -> int:
+        """Bytes of dynamic shared memory of a block."""
+        return self.recorded.question.dynamic_shared or 0
+
+    @property
+    def registers(self) -> int | None:
+        """Of a thread of the machine code with records."""
+        kernel = self.recorded.kernel
+        return kernel.resources.registers if isinstance(kernel, sass.Kernel) else None
+
+    @property
+    def recorded_ptx(self) -> LaunchedKernel:
+        """The kernel with records as PTX, launched alike."""
+        question = replace(self.recorded.question, arch=None, dynamic_shared=None)
+        return launched(replace(question, source=self.harness.module))
+
+    @property
+    def capability(self) -> str:
+        """The compute capability for which it is."""
+        number = str(getattr(self.recorded.kernel, "sm", 0))
+        return f"{number[:-1]}.{number[-1]}"
+
+    def campaign(self, device: Identity, source: str, seed: int) -> Campaign:
+        """The launch on a device.
+
+        Raises:
+            InputError: nobody says how many threads a block has, or there are too many.
+        """
+        launch, shared = self.recorded.launch, self.shared
+        if launch.block is None:
+            raise InputError("--block is missing: how many threads has a block?")
+        known = (source, self.harness.name, self.code, self.compiler, launch.grid or (1, 1, 1), launch.block, shared)
+        return Campaign(SCHEMA, device, *known, self.parameters, seed)
+
+    def check_same(self, kept: Campaign, path: Path) -> None:
+        """Refuse runs of something else than what is bounded.
+
+        Raises:
+            InputError: says what differs.
+        """
+        own = self.campaign(kept.device, kept.file, kept.seed)
+        for name, what in _SAME.items():
+            if (has := getattr(kept, name)) != (asked := getattr(own, name)):
+                raise InputError(f"{path}: these runs are of another {what}: {has!s:.200}, not {asked!s:.200}")
+
+
+def subject(question: KernelQuestion, arch: str, buffers: Mapping[str, str]) -> Subject:
+    """The kernel of a question, compiled for an architecture.
+
+    Args:
+        question: of a source in CUDA or PTX; without a grid one block is launched.
+        arch: of the GPU, such as `sm_86`.
+        buffers: what each parameter that is an address points to, a number of bytes or the name of a file.
+
+    Raises:
+        InputError: a file that cannot be read, source that does not compile, a parameter that is not given.
+        UnsupportedError: machine code, which cannot take records, or see `instrument.instrumented`.
+    """
+    source = question.source
+    if not isinstance(source, Path):
+        raise InputError("a kernel that is measured comes from a file: give the .cu or the .ptx")
+    _check_for_both(question)
+    of_source = virtual(arch) if kernel_file.is_source(source) else None
+    module = kernel_file.read(source, arch=of_source, keep_ptx=question.keep_ptx, named=question.named)
+    if not isinstance(module, ptx.Module):
+        raise UnsupportedError(f"{source}: records are added to PTX, not to machine code: give the .cu or the .ptx")
+    kernel = module.kernel(question.entry)
+    harness, launch = instrumented(module, kernel.name), ptx.fitted(question.launch, kernel)
+    arguments = dict(_arguments(kernel, launch, buffers))
+    names = [name for declaration in kernel.parameters or () for name, _ in declaration.names]
+    placed = {str(names.index(name)): value for name, value in launch.parameters.items()}  # as both copies have them
+    launch = replace(launch, parameters=placed, grid=launch.grid or (1, 1, 1))
+    common = replace(question, entry=kernel.name, launch=launch, arch=arch, keep_ptx=None)
+    image, code = kernel_file.assembled(harness.module, arch)
+    recorded = LaunchedKernel(replace(common, source=code), code, code.kernel(kernel.name))
+    return Subject(harness, image, recorded, launched(replace(common, source=module)), arguments)
+
+
+def _check_for_both(question: KernelQuestion) -> None:
+    """Refuse what means something else in the copy with records, or fixes a path that no run has to take."""
+    if question.take or question.trace is not None or question.paths == "single":
+        raise InputError(f"{question.name}: a run takes any path: leave out --take, --trace and --paths single")
+    for bound in question.loop_bounds:
+        if bound.key.startswith(("line:", "0x")) or ".ptx:" in bound.key:
+            raise InputError(
+                f"--loop-bound {bound.key}: lines and addresses of the copy with records are other ones: name the"
+                " loop by its label, or by FILE:LINE of the CUDA source"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The GPU of which bounds are.
+
+    Args:
+        machine: each of its SMs, and `named` if that was given.
+        sms: as many as the device says that it has.
+        card: None where nobody says which GPU it is.
+
+    Raises:
+        InputError: more SMs than `card` has.
+    """
+
+    machine: Machine
+    sms: int
+    card: Gpu | None = None
+    named: Machine | None = None
+
+    def __post_init__(self) -> None:
+        if self.card is not None:
+            self.card.count_sms(str(self.sms))
+
+    def alone(self, kernel: LaunchedKernel) -> Instance:
+        """One block alone on an SM, with all other SMs at work.
+
+        Raises:
+            InputError: a latency that depends on all that a launch asks of DRAM.
+        """
+        for name, latency in kernel.question.latencies.items():
+            if latency.dram is not None:
+                raise InputError(
+                    f"latency of {name}: {latency} is for a whole launch, not for a block: give {name}=..N"
+                )
+        busy = at_work(kernel, self.sms, self.sms, self.card)
+        one = replace(busy.question, blocks_per_sm=1)
+        (found,) = LaunchedKernel(one, kernel.module, kernel.kernel).instances(self.machine)
+        return found
+
+    def launched(self, kernel: LaunchedKernel) -> GpuInstance:
+        """All blocks on all SMs."""
+        found = of_kernel(kernel, self.machine, sms=self.sms, card=self.card)
+        return as_given(found, self.named, self.card)
+
+
+def architecture(arch: str | None, card: Gpu | None, machine: Machine | None = None) -> str:
+    """What to compile for: the GPU or the machine, unless an architecture is given that the GPU executes.
+
+    Raises:
+        InputError: nobody says it, or the GPU does not execute it.
+    """
+    if arch is None:
+        found = default(machine, card)
+        if found is None:
+            raise InputError("for which GPU is the kernel compiled? give --gpu, or --arch sm_NN")
+        return f"sm_{found.sm}"
+    check(arch, "--arch")
+    if not is_of_gpus(arch):
+        raise InputError(f"--arch {arch:.40}: what is measured is machine code: give sm_NN, such as sm_86")
+    number = int(arch.removeprefix("sm_").rstrip("af"))
+    if card is not None and card.sm is not None and not compatible(number, card.sm):
+        raise InputError(f"--arch {arch}: GPU {card.name}, of sm_{card.sm}, does not execute this code")
+    return arch
+
+
+def _arguments(kernel: ptx.Kernel, launch: Launch, given: Mapping[str, str]) -> Iterator[tuple[str, bytes | Buffer]]:
+    """Of every parameter its bytes, or the buffer whose address it is."""
+    buffers = {}
+    for key, text in given.items():
+        (name,) = ptx.fitted(Launch(parameters={key: 0}, named=lambda _: "--buffer"), kernel).parameters
+        if name in buffers or name in launch.parameters:
+            raise InputError(f"--buffer {key}: parameter {name} is given twice")
+        buffers[name] = _buffer(key, text)
+    known = ptx.known_parameters(kernel, launch)
+    for declaration in kernel.parameters or ():
+        ((name, _),) = declaration.names
+        if name in known:
+            yield name, known[name].value.to_bytes(known[name].bits // 8, "little")
+        elif name not in buffers:
+            raise InputError(
+                f"{kernel.source}: what is parameter {name} of kernel {kernel.name} when it is measured? give --param"
+                f" {name}=N or, if it is an address, --buffer {name}=BYTES"
+            )
+        elif (ptx.scalar(declaration) or ("", 0))[1] != _ADDRESS_BITS:
+            raise InputError(f"--buffer {name}: parameter {name} ({declaration.text}) holds no address")
+        else:
+            yield name, buffers[name]
+
+
+def _buffer(name: str, text: str) -> Buffer:
+    """So many bytes, or the content of a file."""
+    if text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_BUFFER_BYTES)):
+        return Buffer(int(text))
+    content = read_bytes(Path(text), f"content of buffer {name}", MAX_BUFFER_BYTES)
+    return Buffer(len(content), content)

@@ -1,0 +1,1 @@
+"""Kernels and launches: CUDA, PTX and machine code become the programs of the model."""

@@ -1,0 +1,197 @@
+"""What a launch asks of the DRAM that all SMs share, and for how many cycles of an SM that keeps it busy.
+
+Nobody knows the addresses, so each access counts with all that its lanes can touch. docs/theory.md, 16, has the proof
+of what these cycles do to a launch.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import ceil
+
+from makespan.host.errors import InputError
+from makespan.model import assumptions
+from makespan.model.assumptions import Assumption
+from makespan.model.gpu import Block
+from makespan.model.machine.gpus import Gpu
+from makespan.model.program import Program
+from makespan.model.wording import counted, cycles
+
+
+def moved(program: Program) -> int:
+    """Bytes that DRAM moves at most for all accesses of a warp, on any path.
+
+    >>> from makespan.model.program import Access, Place
+    >>> load, store = Access("global", 1024, True), Access("global", 2048, False)
+    >>> moved(Program((Place("L", (1,)), Place("C", (2,)), Place("L", (3,))), accesses=(load, None, store)))
+    3072
+
+    Raises:
+        InputError: nobody knows it of some access; it names the line.
+    """
+    ahead = [0] * (program.end + 1)
+    for at in range(program.end - 1, -1, -1):
+        access = program.accesses[at] if program.accesses else None
+        own = 0 if access is None else access.moved
+        if own is None:
+            raise InputError(f"{_where(program, at)}: nobody says how much DRAM moves for it, so +dram cannot count it")
+        ahead[at] = own + max(ahead[after] for after in program.places[at].successors)
+    return max(ahead[start] for start in program.starts)
+
+
+def in_flight(program: Program) -> int:
+    """Bytes that DRAM moves at most for those accesses of a warp that are on their way at one time, and are awaited.
+
+    An access is on its way until its warp has awaited what it sets. Stores, for which nobody waits, are not counted,
+    and neither is what nobody knows.
+
+    >>> from makespan.model.program import Access, Place, Timing
+    >>> loads = (Access("global", 1024, True),) * 2
+    >>> places, ahead = (Place("L", (1,)), Place("L", (2,)), Place("C", (3,))), Timing(1, (1, 400), (0,))
+    >>> in_flight(Program(places, timings=(ahead, ahead, Timing(awaits=(0,))), accesses=(*loads, None)))
+    2048
+    """
+    if not program.accesses:
+        return 0
+    flying = {start: _Flying() for start in program.starts}
+    most = 0
+    for at, access in enumerate(program.accesses):
+        here = flying.pop(at)
+        here.settle(program.timings[at].awaits if program.timings else None)
+        if access is not None and access.is_awaited:
+            here.add(program.timings[at].sets if program.timings else (), access.moved or 0)
+            most = max(most, here.total)
+        *others, last = program.places[at].successors
+        for after in others:
+            flying.setdefault(after, _Flying()).join(here)
+        if last in flying:
+            flying[last].join(here)
+        else:
+            flying[last] = here
+    return most
+
+
+class _Flying:
+    """Bytes of accesses on their way, by the tokens that they set: they are there once any of these was awaited."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.own: dict[tuple[int, ...], int] = {}
+        self._several = 0
+
+    def add(self, sets: tuple[int, ...], moved: int) -> None:
+        """One more access."""
+        self._raise(sets, self.own.get(sets, 0) + moved)
+
+    def settle(self, awaits: tuple[int, ...] | None) -> None:
+        """The warp awaits these tokens, or None: all that it has set."""
+        gone = list(self.own) if awaits is None else [(token,) for token in awaits if (token,) in self.own]
+        if awaits and self._several:
+            gone += [sets for sets in self.own if len(sets) > 1 and not {*sets}.isdisjoint(awaits)]
+        for sets in gone:
+            self.total -= self.own.pop(sets)
+            self._several -= len(sets) > 1
+
+    def join(self, other: "_Flying") -> None:
+        """Of each the larger, where ways meet."""
+        for sets, own in other.own.items():
+            self._raise(sets, max(own, self.own.get(sets, 0)))
+
+    def _raise(self, sets: tuple[int, ...], own: int) -> None:
+        self._several += len(sets) > 1 and sets not in self.own
+        self.total += own - self.own.get(sets, 0)
+        self.own[sets] = own
+
+
+def busy(launches: Sequence[tuple[Block, int]], card: Gpu, share: Fraction) -> tuple[int, Assumption]:
+    """For how many cycles of an SM DRAM can be busy with all blocks of launches, and what that supposes.
+
+    Args:
+        share: of its peak bandwidth that DRAM moves at least, as long as an access waits for it.
+
+    Raises:
+        InputError: the GPU file lacks the bandwidth, the clock or the size of L2, or see `moved`.
+    """
+    dirty = card.whole("l2_bytes")
+    total = dirty + sum(blocks * warps * moved(program) for block, blocks in launches for program, warps in block)
+    most = int(_cycles(total, card) / share)
+    launched = counted(sum(blocks for _, blocks in launches), "block")
+    peak = "its peak" if share == 1 else f"{float(100 * share):g} % of its peak"
+    then = (
+        f"{total} bytes keep it busy for at most {cycles(most)}: a sector of 32 bytes for each lane of each access of"
+        f" {launched} (of local memory for each word), twice for what writes, as a part of a sector may have to be read"
+        f" before, and what L2 ({dirty} bytes) has to write back of before. L2 fetches no sector that nobody asks for,"
+        " DRAM moves nothing to translate addresses, and no port is held for longer because DRAM is busy. Nothing else"
+        " uses L2 and DRAM: no copy, no display, no other kernel. A latency that is given holds with all SMs at work,"
+        f" and is two cycles longer than one that was measured. The clock of the SMs is {_gigahertz(card)} GHz at most"
+    )
+    return most, assumptions.dram_rate(f"{_gigabytes(card.bandwidth * share)} GB/s, {peak}", then)
+
+
+def check_clock(card: Gpu | None, hertz: Fraction | None) -> None:
+    """Refuse a clock at which DRAM would be busy for more cycles than `busy` has counted.
+
+    Raises:
+        InputError: it names the largest clock that the GPU file knows.
+    """
+    if card is not None and hertz is not None and hertz > card.hertz("clock_ghz"):
+        raise InputError(
+            f"+dram counts cycles of the largest clock of {card.name}, {_gigahertz(card)} GHz: give no larger clock, or"
+            " a GPU file with a larger clock_ghz"
+        )
+
+
+def flying(block: Block, at_once: int) -> int:
+    """Bytes that DRAM moves at most for the loads in flight of so many blocks that are on the GPU at the same time."""
+    return at_once * sum(warps * in_flight(program) for program, warps in block)
+
+
+def doubts(block: Block, at_once: int, touched: int, card: Gpu, beside: Mapping[str, bool]) -> tuple[Assumption, ...]:
+    """Whether DRAM can serve within the latencies of a program all that can be in flight, by Little's law.
+
+    Args:
+        at_once: blocks of all launches that can be on the GPU at the same time.
+        touched: bytes that DRAM moves at most for the loads in flight of all of them.
+        beside: the operations whose latency is without the cycles in which DRAM is busy.
+    """
+    within: dict[str, int] = {}
+    for program, _ in block:
+        for access, timing in zip(program.accesses, program.timings, strict=False):
+            if access is not None and access.is_awaited and not beside.get(access.operation):
+                within[access.operation] = max(timing.latency[1], within.get(access.operation, 0))
+    if not within:
+        return ()
+    if unknown := card.missing("mem_bw_gbs", "clock_ghz"):
+        lacking = f"{', '.join(unknown)} of {card.name} is not known"
+        return (assumptions.gpu(f"nobody says whether DRAM serves what is in flight: {lacking}"),)
+    need = ceil(_cycles(touched, card))
+    late = [f"{name} {most}" for name, most in within.items() if most < need]
+    if not late:
+        return ()
+    then = (
+        f"so the latency of {', '.join(late)} holds only if"
+        f" less is in flight, or L2 serves enough of it: loads of {counted(at_once, 'block')} at a time touch {touched}"
+        " bytes at most, a sector of 32 bytes for each lane (a load touches an eighth of that if lanes next to each"
+        " other load words of 4 bytes next to each other), and stores come on top;"
+        f" {card.name} moves {_gigabytes(card.bandwidth)} GB/s at its peak, and the clock of its SMs is"
+        f" {_gigahertz(card)} GHz at most"
+    )
+    return (assumptions.dram_need(cycles(need), then),)
+
+
+def _cycles(count: int, card: Gpu) -> Fraction:
+    """Cycles of an SM at its largest clock in which DRAM moves so many bytes at its peak."""
+    return count * card.hertz("clock_ghz") / card.bandwidth
+
+
+def _gigabytes(bandwidth: Fraction) -> str:
+    return f"{float(bandwidth / 10**9):g}"
+
+
+def _gigahertz(card: Gpu) -> str:
+    return f"{card.datum('clock_ghz').value}"
+
+
+def _where(program: Program, at: int) -> str:
+    """The line of a place."""
+    origin = program.origins[at]
+    return f"{origin.file}:{origin.line}: `{origin.text}`"

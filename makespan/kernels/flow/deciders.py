@@ -1,0 +1,275 @@
+"""What else has to be said of a launch, so that abstract execution can find out how often a loop runs.
+
+The values of registers flow from parameters, from the sizes of the block and the grid and from the places of threads in
+them to the branches that leave a loop. For each register this analysis holds the inputs of the launch that would make
+its value known, or that none would, as after a load from memory. A value also depends on what decides whether it is
+written: where the ways that part at a branch come together, and behind a loop that is left in different iterations,
+everything that was written on the way depends on the branch as well.
+
+A loop is decided by the inputs that make the outcome of one of its exits known. `execution` cannot follow the values in
+a loop of which it sees no end, so whatever the loop writes depends on these inputs, too.
+"""
+
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+from makespan.host.stopwatch import check
+from makespan.kernels.flow.computation import Computation
+from makespan.kernels.flow.dataflow import influential, live
+from makespan.kernels.flow.execution import order
+from makespan.kernels.flow.graph import Flow
+from makespan.kernels.flow.grid import Launch, LaunchInput, Parameter
+from makespan.kernels.flow.instruction_set import SHARED_REGISTER
+from makespan.kernels.flow.loops import Loop, Nest, goes_around
+from makespan.kernels.flow.partings import Partings
+
+MAX_WORK = 1_000_000
+"""Registers and blocks that the analysis may look at; beyond it, it says that nothing decides."""
+
+
+class _Value(NamedTuple):
+    """What makes the value of a register known; `is_sure` is false if it is known then in some iterations only."""
+
+    inputs: frozenset[LaunchInput] = frozenset()
+    is_sure: bool = True
+
+    def __or__(self, other: "_Value") -> "_Value":
+        """What makes both known."""
+        return _Value(self.inputs | other.inputs, self.is_sure and other.is_sure)
+
+
+_KNOWN = _Value()
+_State: TypeAlias = dict[str, _Value]
+_Mixed: TypeAlias = dict[str, _Value | None]
+"""What the values of registers depend on besides; None where nothing makes them known."""
+
+
+def deciders(flow: Flow, nest: Nest, launch: Launch, endless: Collection[int]) -> dict[int, tuple[LaunchInput, ...]]:
+    """The inputs that are not given and that decide together how often a loop runs, by number of the loop.
+
+    Args:
+        endless: the loops of which no end is in sight; others are not looked at.
+
+    Raises:
+        InputError: a launch that does not fit the kernel.
+    """
+    known = flow.semantics.fitted(launch)
+    names = {name: called for name, called in flow.semantics.parameter_names().items() if name not in known.parameters}
+    if not endless or not flow.is_plain or not (names or known.block is None or known.grid is None):
+        return {}
+    zeros = Launch(known.block, known.grid, {**dict.fromkeys(names, 0), **known.parameters})
+    parameters = flow.semantics.parameters(zeros)
+    found = _Dependence(flow, nest, known, names, parameters, frozenset(endless))
+    return {number: inputs for number, inputs in found.decided.items() if inputs} if found.solve() else {}
+
+
+@dataclass
+class _Dependence:
+    """The fixed point of values and of what decides loops.
+
+    Args:
+        names: what the user calls the parameters that are not given.
+        parameters: the parameters as if all were given.
+        entering: what is known at the beginning of each block that was reached.
+        guards: by block that ends in a branch, the value that decides which way it goes.
+        mixed: by block, what registers depend on besides, wherever they come from.
+        decided: what has been found; empty for a loop of which the launch decides nothing.
+        lost: the loops that nothing decides.
+    """
+
+    flow: Flow
+    nest: Nest
+    launch: Launch
+    names: Mapping[str, str]
+    parameters: Mapping[str, Parameter]
+    endless: frozenset[int]
+    entering: dict[int, _State] = field(default_factory=dict)
+    guards: dict[int, _Value | None] = field(default_factory=dict)
+    mixed: dict[int, _Mixed] = field(default_factory=dict)
+    decided: dict[int, tuple[LaunchInput, ...]] = field(default_factory=dict)
+    lost: set[int] = field(default_factory=set)
+
+    def solve(self) -> bool:
+        """Find it; False if it takes too much work."""
+        rank = {block: at for at, block in enumerate(order(self.flow))}
+        waiting = {0} if self.flow.blocks else set()
+        self.entering = {block: {} for block in waiting}
+        while waiting:
+            while waiting:
+                kernel = self.flow.kernel.name
+                check(f"looking for what decides the loops of {kernel}", "tell more of the launch with --param")
+                block = min(waiting, key=rank.__getitem__)
+                waiting.remove(block)
+                waiting |= self._pass(block)
+                self._partings.work_left -= 1 + len(waiting) + len(self.entering[block])
+                if self._partings.work_left < 0:
+                    return False
+            for number in sorted(self.endless):
+                waiting |= self._decide(number)
+            waiting = waiting or self._give_up_one()
+        return True
+
+    @cached_property
+    def _matter(self) -> frozenset[str]:
+        """The registers that have a say in where a warp goes."""
+        return influential(self.flow, lambda number: self._computations[number] is not None)
+
+    @cached_property
+    def _live(self) -> Sequence[Set[str]]:
+        return live(self.flow, self._matter)
+
+    @cached_property
+    def _partings(self) -> Partings:
+        return Partings.of(self.flow, self.nest, self._matter, MAX_WORK)
+
+    @cached_property
+    def _computations(self) -> Sequence[Computation | None]:
+        """By instruction, what it computes once all parameters are known."""
+        semantics = self.flow.semantics
+        return [semantics.computation(number, self.parameters) for number in range(len(self.flow.code))]
+
+    @cached_property
+    def _special(self) -> Mapping[str, _Value]:
+        """The registers by which a thread knows where it is."""
+        registers, launch = self.flow.semantics.instruction_set.registers, self.launch
+        block = _KNOWN if launch.block is not None else _Value(frozenset({LaunchInput("block")}))
+        grid = _KNOWN if launch.grid is not None else _Value(frozenset({LaunchInput("grid")}))
+        return {
+            **dict.fromkeys((registers.lane, *registers.lane_masks.values()), _KNOWN),
+            **dict.fromkeys((*registers.thread, *registers.block_size), block),
+            **dict.fromkeys((*registers.block, *registers.grid_size), grid),
+        }
+
+    def _pass(self, block: int) -> set[int]:
+        """Go through a block; the blocks reached of which more is to be said now."""
+        state, changed = self._after(block), set()
+        guard = self.flow.ending(block).guard if self.flow.is_branch(block) else None
+        if guard is not None:
+            value = state.get(guard.register)
+            if self.guards.get(block, _KNOWN) != value:
+                for join, names in self._partings.written(block, by_iteration=True).items():
+                    changed |= self._mix(join, names, value)
+            self.guards[block] = value
+        for after in self.flow.blocks[block].successors:
+            if after != self.flow.exit and self._enter(after, state):
+                changed.add(after)
+        return changed
+
+    def _after(self, block: int) -> _State:
+        """What is known at the end of a block."""
+        state = dict(self.entering[block])
+        for number in self.flow.numbers(block):
+            effect = self.flow.effects[number]
+            names = self._matter.intersection(effect.writes)
+            if not names:
+                continue
+            self._partings.work_left -= 1
+            computation = self._computations[number]
+            found = None if computation is None else self._result(number, computation, state)
+            results = () if computation is None else computation.results
+            guard = _KNOWN if effect.guard is None else self._get(state, effect.guard.register)
+            for name in names:
+                new = found if name in results and name != SHARED_REGISTER else None
+                if effect.guard is not None and new is not None:
+                    old = state.get(name)
+                    sure = guard is not None and guard.is_sure and old is not None
+                    new = new | guard | old if sure and guard is not None and old is not None else None
+                if new is None:
+                    state.pop(name, None)
+                else:
+                    state[name] = new
+        return state
+
+    def _get(self, state: _State, name: str) -> _Value | None:
+        return state.get(name) or self._special.get(name)
+
+    def _result(self, number: int, computation: Computation, state: _State) -> _Value | None:
+        """What makes the results of an instruction known."""
+        value, unknown = _Value(self._read[number]), set[str]()
+        for source in computation.sources:
+            found = _KNOWN if source.register is None else self._get(state, source.register)
+            if found is None:
+                unknown.add(source.register or "")
+            else:
+                value |= found
+        if not unknown:
+            return value
+        is_decided = computation.yields_predicates and computation.may_be_known(unknown)
+        return value._replace(is_sure=False) if is_decided else None
+
+    @cached_property
+    def _read(self) -> Mapping[int, frozenset[LaunchInput]]:
+        """By instruction, the parameters that it reads itself and that are not given."""
+        semantics, given = self.flow.semantics, self.parameters
+        known = {name: value for name, value in given.items() if name not in self.names}
+        found = {}
+        for number, full in enumerate(self._computations):
+            read: list[str] = []
+            if full is not None and not _are_alike(full, semantics.computation(number, known)):
+                for name in self.names.keys() & given.keys():
+                    others = {other: value for other, value in given.items() if other != name}
+                    if not _are_alike(full, semantics.computation(number, others)):
+                        read.append(name)
+            found[number] = frozenset(LaunchInput("parameters", self.names[name]) for name in read)
+        return found
+
+    def _enter(self, block: int, state: _State) -> bool:
+        """Bring a state to a block; whether that changed what is known there."""
+        old, mixed = self.entering.get(block), self.mixed.get(block, {})
+        new: _State = {}
+        for name in self._live[block] & state.keys():
+            more = mixed.get(name, _KNOWN)
+            if more is not None and (old is None or name in old):
+                new[name] = state[name] | more | (_KNOWN if old is None else old[name])
+        self.entering[block] = new
+        return new != old
+
+    def _mix(self, block: int, names: Set[str], value: _Value | None) -> set[int]:
+        """Let registers depend on a value as well from a block on; the block, if that changed what is known there."""
+        mixed = self.mixed.setdefault(block, {})
+        for name in names:
+            old = mixed.get(name, _KNOWN)
+            mixed[name] = None if value is None or not value.is_sure or old is None else old | value
+        return {block} if block in self.entering and self._enter(block, self.entering[block]) else set()
+
+    def _decide(self, number: int) -> set[int]:
+        """What decides a loop, as far as it is known by now; its head, if that changed what is known there."""
+        loop, best = self.nest.loops[number], None if number in self.lost else self._best(self.nest.loops[number])
+        self.decided[number] = tuple(sorted(best or ()))
+        if best is None:
+            self.lost.add(number)
+        elif not best:  # more may come to depend on the launch, such as what an outer loop counts
+            return set()
+        value = None if best is None else _Value(best)
+        return self._mix(loop.header, self._partings.written_in(loop.blocks), value)
+
+    def _best(self, loop: Loop) -> frozenset[LaunchInput] | None:
+        """The fewest inputs that let each iteration pass an exit whose outcome they make known; None without such.
+
+        They are none at all where nothing depends on the launch, although no end of the loop is in sight.
+        """
+        guards = {block: value for block, _ in loop.exits if (value := self.guards.get(block)) is not None}
+        inputs = {value.inputs for value in guards.values()}
+        inputs.add(frozenset[LaunchInput]().union(*inputs))
+        fit = [
+            each
+            for each in inputs
+            if not goes_around(self.flow, loop, {block for block, value in guards.items() if value.inputs <= each})
+        ]
+        return min(filter(None, fit), key=lambda each: (len(each), sorted(each)), default=frozenset() if fit else None)
+
+    def _give_up_one(self) -> set[int]:
+        """Take the first loop that nothing of the launch decides for one whose values nobody can follow."""
+        for number in sorted(self.endless - self.lost):
+            if not self.decided[number]:
+                self.lost.add(number)
+                if changed := self._decide(number):
+                    return changed
+        return set()
+
+
+def _are_alike(one: Computation, other: Computation | None) -> bool:
+    """Whether two computations of one instruction come from the same sources."""
+    return other is not None and (one.results, one.sources) == (other.results, other.sources)

@@ -1,0 +1,217 @@
+"""How a kernel is launched: the block, the grid, and what is known of the parameters."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+from makespan.host.errors import InputError, Naming
+
+Extent: TypeAlias = tuple[int, int, int]
+"""Numbers of threads or blocks along x, y and z."""
+
+WARP_LANES = 32
+MAX_BLOCK_THREADS = 1024
+MAX_BLOCK: Extent = (1024, 1024, 64)
+MAX_GRID: Extent = (2**31 - 1, 65_535, 65_535)
+"""Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"."""
+
+_EXTENT = re.compile(r"[0-9]{1,40}(?:x[0-9]{1,40}){0,2}")
+_PARAMETER = re.compile(r"(?:param\s+)?(?P<name>[^=\s]+)\s*=\s*(?P<value>[^=\s]+)")
+_WHOLE = re.compile(r"[-+]?(?:0[xX][0-9A-Fa-f]{1,16}|[0-9]{1,20})")
+_REAL = re.compile(r"[-+]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][-+]?[0-9]{1,4})?")
+
+
+class Parameter(NamedTuple):
+    """The value of a parameter as its bits: a non-negative int below 2^bits.
+
+    Args:
+        words: by what names instructions read it, where that is not its own.
+    """
+
+    value: int
+    bits: int
+    words: tuple[str, ...] = ()
+
+
+class ThreadRegisters(NamedTuple):
+    """The registers by which a language tells a thread where it is, along x, y, z.
+
+    Args:
+        thread: its number in the block.
+        block_size: threads of a block.
+        block: the number of its block in the grid.
+        grid_size: blocks of the grid.
+        lane: its number in the warp.
+        lane_masks: by relation (eq, lt, le, gt, ge), the lanes of which the number is in this relation to its own.
+    """
+
+    thread: tuple[str, str, str]
+    block_size: tuple[str, str, str]
+    block: tuple[str, str, str]
+    grid_size: tuple[str, str, str]
+    lane: str
+    lane_masks: Mapping[str, str]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All of them."""
+        axes = (*self.thread, *self.block_size, *self.block, *self.grid_size)
+        return frozenset((*axes, self.lane, *self.lane_masks.values()))
+
+    def sizes(self, launch: "Launch") -> dict[str, int]:
+        """The registers that are the same in all threads of a launch, as far as it is known."""
+        known = ((self.block_size, launch.block), (self.grid_size, launch.grid))
+        return {name: size for names, extent in known if extent for name, size in zip(names, extent, strict=True)}
+
+    def place(self, number: int, block: Extent) -> dict[str, int]:
+        """Where the thread with this number in its block is."""
+        x, y, _ = block
+        return dict(zip(self.thread, (number % x, number // x % y, number // (x * y)), strict=True))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Launch:
+    """What a user says of a launch; None and missing parameters are unknown.
+
+    Args:
+        block: threads of a block along x, y, z; a number is the extent along x, and an extent that is left out is 1.
+        grid: blocks along x, y, z, given in the same way.
+        parameters: values by name; the language of the kernel says which names there are.
+        named: what the user calls these fields, for messages.
+
+    Raises:
+        InputError: an extent that is none, or out of range.
+
+    >>> Launch(block=256).block, Launch(grid=(8, 4)).grid
+    ((256, 1, 1), (8, 4, 1))
+    """
+
+    block: Extent | None
+    grid: Extent | None
+    parameters: Mapping[str, int | float]
+    named: Naming = field(repr=False, compare=False)
+
+    def __init__(
+        self,
+        block: int | Sequence[int] | None = None,
+        grid: int | Sequence[int] | None = None,
+        parameters: Mapping[str, int | float] = MappingProxyType({}),
+        named: Naming = str,
+    ) -> None:
+        threads = _whole_extent(block, MAX_BLOCK, named("block"))
+        blocks = _whole_extent(grid, MAX_GRID, named("grid"))
+        if threads is not None and math.prod(threads) > MAX_BLOCK_THREADS:
+            raise InputError(f"{named('block')} {shown(threads)}: more than {MAX_BLOCK_THREADS} threads in a block")
+        if not isinstance(parameters, Mapping):
+            raise InputError(f"the parameters of a launch are values by name, not {parameters!r:.40}")
+        values = {"block": threads, "grid": blocks, "parameters": dict(parameters), "named": named}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        """What is known, as on a command line; empty if nothing is."""
+        extents = (("block", self.block), ("grid", self.grid))
+        known = [f"{name} {shown(extent)}" for name, extent in extents if extent is not None]
+        return ", ".join([*known, *(f"{name}={value}" for name, value in self.parameters.items())])
+
+    @property
+    def threads_per_block(self) -> int | None:
+        """Threads of a block; None without one."""
+        return None if self.block is None else math.prod(self.block)
+
+    @property
+    def warps_per_block(self) -> int | None:
+        """Warps of a block, the last perhaps partial; None without a block."""
+        return None if self.threads_per_block is None else -(-self.threads_per_block // WARP_LANES)
+
+
+class LaunchInput(NamedTuple):
+    """Something that a user can say of a launch: a field of `Launch` and, of its parameters, which one."""
+
+    field: str
+    name: str = ""
+
+    @property
+    def blank(self) -> str:
+        """What to write there, with N for a number that is to be filled in."""
+        return f"{self.name}=N" if self.name else "N"
+
+    def __str__(self) -> str:
+        """The option that gives it, as on a command line."""
+        return f"--{'param' if self.field == 'parameters' else self.field} {self.blank}"
+
+
+def launch(
+    block: str | None = None, grid: str | None = None, parameters: Iterable[str] = (), *, named: Naming = str
+) -> Launch:
+    """Read a block as text (256 or 16x16), a grid (64 or 8x8x2) and parameters (NAME=VALUE).
+
+    >>> str(launch("16x16", parameters=["n=0x400"]))
+    'block 16x16x1, n=1024'
+
+    Args:
+        named: what the user calls the fields of a `Launch`, for messages.
+
+    Raises:
+        InputError: anything else, or an extent out of range.
+    """
+    found: dict[str, int | float] = {}
+    for text in parameters:
+        name, value = _parameter(text, named("parameters"))
+        if found.setdefault(name, value) != value:
+            raise InputError(f"{named('parameters')} {text}: {name} already has the value {found[name]}")
+    return Launch(_extent(block, named("block")), _extent(grid, named("grid")), found, named)
+
+
+def shown(extent: Extent) -> str:
+    """An extent as on a command line.
+
+    >>> shown((16, 16, 1))
+    '16x16x1'
+    """
+    return "x".join(map(str, extent))
+
+
+def _parameter(text: str, option: str) -> tuple[str, int | float]:
+    match = _PARAMETER.fullmatch(text.strip())
+    if match is None:
+        raise InputError(f"{option} {text[:60]!r}: give NAME=VALUE, or the position as in 3=1024")
+    value = match["value"]
+    if _WHOLE.fullmatch(value):
+        return match["name"], int(value, 16 if "x" in value.lower() else 10)
+    if _REAL.fullmatch(value) and math.isfinite(float(value)):
+        return match["name"], float(value)
+    raise InputError(f"{option} {text[:60]!r}: {value[:40]!r} is no number such as 1024, 0x400 or 0.5")
+
+
+def _extent(text: str | None, option: str) -> Extent | None:
+    if text is None:
+        return None
+    if _EXTENT.fullmatch(text.strip()) is None:
+        raise InputError(f"{option} {text[:40]!r}: give a number such as 256, or 16x16, or 8x8x4")
+    sizes = [int(part) for part in text.strip().split("x")]
+    x, y, z = sizes + [1] * (3 - len(sizes))
+    return x, y, z
+
+
+def _whole_extent(given: int | Sequence[int] | None, most: Extent, field: str) -> Extent | None:
+    """An extent along x, y and z that is in range."""
+    if given is None:
+        return None
+    sizes = tuple(given) if isinstance(given, tuple | list) else (given,)
+    if not (1 <= len(sizes) <= len(most) and all(_is_whole(size) for size in sizes)):
+        raise InputError(
+            f"{field} must be a whole number such as 256, or one to three of them such as (16, 16), not {given!r:.40}"
+        )
+    x, y, z = extent = (*map(int, sizes), *(1 for _ in most[len(sizes) :]))
+    if not all(1 <= size <= limit for size, limit in zip(extent, most, strict=True)):
+        raise InputError(f"{field} {shown((x, y, z))}: at least 1 and at most {shown(most)} along x, y and z")
+    return x, y, z
+
+
+def _is_whole(size: object) -> bool:
+    return isinstance(size, Integral) and not isinstance(size, bool)

@@ -1,0 +1,116 @@
+"""Loop bounds that follow from the code and the launch."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from makespan.kernels.flow.graph import Flow
+from makespan.kernels.flow.grid import Launch, ThreadRegisters, shown
+from makespan.kernels.flow.loop_bound import MAX_ITERATIONS, Bound, By, iterations
+from makespan.kernels.flow.loops import Loop, Nest
+from makespan.kernels.flow.runs import Run, Runs
+
+
+class Proven(NamedTuple):
+    """What the code makes of a loop, in the iterations that a bound counts; it holds for every entry to the loop.
+
+    Args:
+        least: so many iterations at least.
+        most: so many at most; None if no end is in sight.
+        source: what this follows from, in words.
+        is_entered: false if this launch never comes to the loop, whatever `least` and `most` say.
+    """
+
+    least: int
+    most: int | None
+    source: str
+    is_entered: bool = True
+
+    @property
+    def bound(self) -> Bound | None:
+        """The bound that this is, if it is one."""
+        if self.most is None or self.most > MAX_ITERATIONS:
+            return None
+        never = "" if self.is_entered else ", never entered"
+        return Bound(self.most, self.is_entered and self.least == self.most, f"{self.source}{never}", By.CODE)
+
+    def implies(self, said: Bound) -> bool:
+        """Whether the code proves a bound, whoever says it."""
+        own = self.bound
+        if own is None:
+            return False
+        return (own.exact and own.maximum == said.maximum) if said.exact else own.maximum <= said.maximum
+
+    def disproof(self, said: Bound) -> str | None:
+        """What the code makes instead, in words; None where it does not contradict a bound."""
+        too_few = said.maximum < self.least
+        too_many = said.exact and self.most is not None and said.maximum > self.most
+        if not self.is_entered or not (too_few or too_many):
+            return None
+        if self.least == self.most:
+            return f"{iterations('exactly', self.least)} ({self.source})"
+        limit = iterations("at least", self.least) if too_few else iterations("at most", self.most or 0)
+        return f"{limit} ({self.source})"
+
+
+def inferred(flow: Flow, nest: Nest, launch: Launch, warp: int | None = None) -> dict[int, Proven]:
+    """What can be proven, by number of the loop; `warp` restricts it to one warp of the block.
+
+    It holds for every entry to the loop, by every warp of every block. A loop that this launch never enters gets the
+    least bound there is.
+
+    Raises:
+        InputError: a launch that does not fit the kernel, or a warp that the block does not have.
+    """
+    if not nest.loops:
+        return {}
+    runs = Runs.of(flow, launch)
+    source = _source(runs, flow.semantics.instruction_set.registers)
+    found: dict[int, Proven] = {}
+    for tried in runs.tries(warp):
+        proven = {number: _proven(nest.loops[number], tried, number, source) for number in _known(nest, tried)}
+        found = proven | {number: one for number, one in found.items() if one.most is not None or number not in proven}
+        if not any(run.seen.given_up for run in tried):
+            break  # less detail finds no more
+    return dict(sorted(found.items()))
+
+
+def _known(nest: Nest, tried: Iterable[Run]) -> Iterator[int]:
+    """The loops that were followed to an end, or to where none is in sight."""
+    given_up = set[int]().union(*(run.seen.given_up for run in tried))
+    return (number for number in range(len(nest.loops)) if number not in given_up)
+
+
+def _proven(loop: Loop, tried: Iterable[Run], number: int, source: str) -> Proven:
+    """What all threads together did; iterations mean as many repeats as `walk.Terrain.most_repeats` says."""
+    first = int(loop.is_bottom_tested)
+    counts = [run.seen.counts[number] for run in tried if number in run.seen.counts]
+    endless = [run.seen.endless[number] for run in tried if number in run.seen.endless]
+    if not counts and not endless:
+        return Proven(first, first, source, is_entered=False)
+    least = min([*endless, *(count.least for count in counts if count.least is not None)], default=None)
+    most = max(count.most for count in counts) if not endless else None
+    if least is None:  # nothing leaves the loop
+        return Proven(first, None if most is None else most + first, source)
+    return Proven(least + first, None if most is None else most + first, source)
+
+
+def _source(runs: Runs, special: ThreadRegisters) -> str:
+    """What was inferred from, in words."""
+    launch, matter = runs.launch, runs.code.registers
+    said = [
+        f"{name}={launch.parameters[name]}"
+        for name, parameter in runs.parameters.items()
+        if not matter.isdisjoint(parameter.words or (name,))
+    ]
+    for option, extent, names in (
+        ("block", launch.block, (*special.thread, *special.block_size)),
+        ("grid", launch.grid, (*special.block, *special.grid_size)),
+    ):
+        if extent is not None and not _wholes(names).isdisjoint(_wholes(matter)):
+            said.append(f"{option} {shown(extent)}")
+    return f"inferred: {', '.join(said) or 'from the code alone'}"
+
+
+def _wholes(registers: Iterable[str]) -> set[str]:
+    """The registers without what tells a part of them, such as an axis."""
+    return {name.partition(".")[0] for name in registers}

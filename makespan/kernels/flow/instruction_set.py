@@ -1,0 +1,245 @@
+"""The wall between languages and control flow: all that this package knows of an instruction set and of a kernel.
+
+A language package (such as `makespan.kernels.ptx`) turns a kernel into a `graph.Flow`: its blocks, an `Effect` for
+every instruction, and a `Semantics` that answers what depends on the launch. Instructions are numbered in text order.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from makespan.kernels.flow.computation import Computation
+from makespan.kernels.flow.grid import Launch, LaunchInput, Parameter, ThreadRegisters
+from makespan.kernels.flow.spread import Spread, Spreads, Surroundings
+
+SHARED_REGISTER = "?"
+"""Stands for every register that code outside of the kernel may change at any time: its value is never known."""
+
+
+class Instruction(Protocol):
+    """What messages and listings show of an instruction; `str` is its text."""
+
+    @property
+    def line(self) -> int:
+        """In the file of its kernel."""
+
+    @property
+    def opcode(self) -> str:
+        """What it does, operands apart."""
+
+
+class Routine(Protocol):
+    """What messages show of a kernel or function."""
+
+    @property
+    def name(self) -> str:
+        """As the user calls it."""
+
+    @property
+    def file(self) -> str:
+        """To which lines belong."""
+
+    @property
+    def line(self) -> int:
+        """At which it begins."""
+
+    @property
+    def source(self) -> str:
+        """The file that the user gave."""
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """Of its text, whether its control flow is understood or not."""
+
+
+class Transfer(Enum):
+    """How an instruction may hand over control, other than to the next one."""
+
+    DIRECT = "to the place that it names, or to the end of the warp"
+    INDIRECT = "to one of several places, by a register"
+    INLINED = "into or out of a function that stands in place of its call"
+
+
+class Barrier(Enum):
+    """How the lanes of a warp come to a barrier of the block."""
+
+    ALIGNED = "all together or not at all"
+    BY_LANE = "each for itself"
+
+
+class Guard(NamedTuple):
+    """The predicate register, by its own name, without which an instruction does nothing."""
+
+    register: str
+    is_negated: bool = False
+
+    @property
+    def acts_at(self) -> int:
+        """The value of the register at which the instruction does something."""
+        return int(not self.is_negated)
+
+
+class SourceLine(NamedTuple):
+    """A line of the program that was compiled."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one instruction does to the way of a warp and to registers, each by a name of its own in the whole kernel.
+
+    An instruction of which nothing is known writes every register that it mentions, and reads it, too.
+
+    Args:
+        writes: what it may write. With a guard, it may also leave them as they are.
+        reads: what it may read, guard included; names of variables and labels may be among them.
+        is_partial: whether it may write a part of a register and leave the rest.
+        guard: None if it always acts.
+        transfer: None if it always goes on behind itself.
+        target: what a user calls the place to which it transfers control.
+        is_uniform: whether it says of itself that all lanes go the same way.
+        barrier: None if it is no barrier of the block.
+        joins_lanes: whether it exchanges something between the lanes of a warp or waits for them.
+        source: the line of the program that was compiled, as far as it is known.
+    """
+
+    writes: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    is_partial: bool = False
+    guard: Guard | None = None
+    transfer: Transfer | None = None
+    target: str = ""
+    is_uniform: bool = False
+    barrier: Barrier | None = None
+    joins_lanes: bool = False
+    source: SourceLine | None = None
+
+
+class Mark(NamedTuple):
+    """A remark in the text of a kernel that bounds the loop around it.
+
+    Args:
+        block: in which it stands.
+        at: the number of the instruction before which it stands, or of the first behind the block.
+        maximum: iterations, as they are told.
+        place: tells apart copies that the compiler made from others, together with `source`.
+        is_own: whether the author of the kernel says so; else it is the compiler.
+    """
+
+    block: int
+    at: int
+    maximum: int
+    line: int
+    source: SourceLine | None
+    place: str
+    is_own: bool
+
+
+class Asked(NamedTuple):
+    """A loop whose bound has to be given.
+
+    Args:
+        name: by which it is best given: FILE:LINE of the source, if this means no other loop, or the label.
+        place: where the loop is, in words that follow "the loop".
+        deciders: what else could be said instead: the inputs of the launch that decide together how often it runs.
+    """
+
+    name: str
+    place: str
+    deciders: tuple[LaunchInput, ...] = ()
+
+
+class Told(NamedTuple):
+    """What is known of a loop from outside of its kernel, such as from the text that was compiled.
+
+    Args:
+        maximum: iterations for each entry; None where no bound is known.
+        source: who says so, or why there is none.
+        origin: the place there, in words; None where it cannot be told.
+        given: the bounds on which this rests and that a user or a comment says, such as `L=16`.
+        asks: the loops there whose bounds have to be given before one is known of this loop.
+    """
+
+    maximum: int | None
+    source: str
+    origin: str | None = None
+    given: tuple[str, ...] = ()
+    asks: tuple[Asked, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionSet:
+    """The words and registers that all kernels of a language share.
+
+    Args:
+        registers: where threads read who they are.
+        ends: the instructions that end a warp, in words.
+        aligned_barrier: the barrier that all lanes of a warp execute together, in words.
+        has_lines: whether instructions stand in lines of a text; else at addresses.
+    """
+
+    registers: ThreadRegisters
+    ends: str
+    aligned_barrier: str
+    has_lines: bool = True
+
+    def at(self, *places: int) -> str:
+        """Places in words: `line 3`, `lines 3, 4` or, of addresses, `0x30, 0x40`."""
+        word = f"line{'s' * (len(places) > 1)} " * self.has_lines
+        return f"{word}{', '.join(map(str, places))}"
+
+
+class Semantics(Protocol):
+    """What a language says of one kernel beyond its effects; instructions are given by number.
+
+    Whatever it says is believed, so what is not sure is None. What it computes from is among what the effect of the
+    instruction reads, and what it computes among what that writes.
+    """
+
+    @property
+    def instruction_set(self) -> InstructionSet:
+        """The one of this kernel."""
+
+    def fitted(self, launch: Launch) -> Launch:
+        """The launch with parameters by the names in the kernel, and with the block that the kernel requires.
+
+        Twice is the same as once.
+
+        Raises:
+            InputError: a launch that does not fit the kernel.
+        """
+
+    def parameters(self, launch: Launch) -> Mapping[str, Parameter]:
+        """The known parameters of the kernel by name.
+
+        Raises:
+            InputError: a launch that does not fit the kernel.
+        """
+
+    def parameter_names(self) -> Mapping[str, str]:
+        """What a user calls the parameters that can be given as numbers, by their names in `parameters`."""
+
+    def computation(self, number: int, parameters: Mapping[str, Parameter]) -> Computation | None:
+        """What an instruction computes; None where that is not known for sure."""
+
+    def spread(self, number: int, spreads: Spreads, around: Surroundings) -> Spread | None:
+        """In which bits lanes may differ in the results of an instruction, guard apart; None if nothing is known."""
+
+    def step(self, number: int) -> tuple[str, int] | None:
+        """The register that an instruction counts up by a constant, and the constant; 1 for one that is not read."""
+
+    def refusal(self, number: int, threads: int | None) -> str | None:
+        """Why no program can express an instruction, in a block of so many threads if known; None if one can."""
+
+    def marks(self) -> Iterator[Mark]:
+        """The remarks of the kernel, in text order.
+
+        Raises:
+            InputError: one that is ill-formed.
+        """

@@ -1,0 +1,322 @@
+"""Which bound holds for which loop, and what a report says about a loop.
+
+In this order: the command line, a bounds file, our own comments, the comments of the compiler, inference. A bound that
+is inferred and exact takes the place of one in a comment that it keeps; one that is told from outside of the kernel
+holds where it is below what is inferred. Whoever says it: a bound that the code contradicts is an error, unless the
+user insists.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.kernels.flow.deciders import deciders
+from makespan.kernels.flow.graph import Flow
+from makespan.kernels.flow.grid import Launch, LaunchInput
+from makespan.kernels.flow.inference import Proven, inferred
+from makespan.kernels.flow.instruction_set import Asked, Routine, Told
+from makespan.kernels.flow.loop_bound import Bound, By, GivenBound
+from makespan.kernels.flow.loops import Loop, Nest, nest
+from makespan.kernels.flow.notes import noted_bounds
+
+R = TypeVar("R", bound=Routine)
+
+
+class LoopInfo(NamedTuple):
+    """A loop as a report shows it; `line` is in the kernel, `source_line` is FILE:LINE of what it was compiled from.
+
+    `hint` says why the comments in a loop without a bound tell none. `against` says what the code makes of a loop whose
+    bound was trusted although it contradicts that. `origin` is the place from which something is told of it, in words,
+    and `others` are the further bounds that are known then. `asks` are the loops whose bounds are to be given where
+    this one has none: itself, or those from which something is told of it.
+    """
+
+    label: str
+    line: int
+    source_line: str | None
+    bound: Bound | None
+    depth: int
+    hint: str | None = None
+    against: str | None = None
+    origin: str | None = None
+    others: tuple[Bound, ...] = ()
+    asks: tuple[Asked, ...] = ()
+
+
+def loop_infos(
+    flow: Flow, nest: Nest, given: Sequence[GivenBound], launch: Launch, warp: int | None = None
+) -> tuple[LoopInfo, ...]:
+    """The loops of the nest, each with its bound as far as one is known, for one warp or for every one.
+
+    Raises:
+        InputError: a bound for no loop, or one that another bound or the code contradicts.
+    """
+    names = _Names.of(flow, nest)
+    bounds = _matched(names, [g for g in given if g.place])
+    bounds |= _matched(names, [g for g in given if not g.place])
+    insisted = frozenset(number for g in given if g.trusted for number in names.matching(g))
+    proven = inferred(flow, nest, launch, warp) if flow.is_plain else {}
+    hints: dict[int, str] = {}
+    if any(number not in bounds for number in range(len(nest.loops))):
+        told, hints = _told(flow, nest, proven)
+        bounds = told | bounds
+    against = {n: found for n, bound in bounds.items() if n in proven and (found := proven[n].disproof(bound))}
+    for number, bound in bounds.items():
+        if number in proven and proven[number].implies(bound):
+            bounds[number] = bound._replace(by=By.CODE, given=())
+        _check(names.labels[number], nest.loops[number], bound, None if number in insisted else against.get(number))
+    undecided = _undecided(flow, nest, launch, proven) if len(bounds) < len(nest.loops) else {}
+    return tuple(
+        LoopInfo(
+            names.labels[n],
+            flow.blocks[loop.header].line,
+            names.sources[n],
+            bounds.get(n),
+            loop.depth,
+            None if n in bounds else hints.get(n),
+            against.get(n),
+            *_told_besides(flow, loop, bounds.get(n), proven.get(n)),
+            asks=() if n in bounds else _asks(flow, loop, names, n, undecided.get(n, ())),
+        )
+        for n, loop in enumerate(nest.loops)
+    )
+
+
+def _undecided(
+    flow: Flow, nest: Nest, launch: Launch, proven: Mapping[int, Proven]
+) -> Mapping[int, tuple[LaunchInput, ...]]:
+    """What decides each loop of which no end is in sight, as far as nobody says it."""
+    return deciders(flow, nest, launch, [n for n in range(len(nest.loops)) if n not in proven or not proven[n].bound])
+
+
+def _asks(flow: Flow, loop: Loop, names: "_Names", number: int, deciders: tuple[LaunchInput, ...]) -> tuple[Asked, ...]:
+    """The loops whose bounds are to be given so that this one has a bound."""
+    told = flow.told.get(loop.header)
+    if told is not None and told.asks:
+        return tuple(asked._replace(deciders=asked.deciders or deciders) for asked in told.asks)
+    label, line, source = names.labels[number], flow.blocks[loop.header].line, names.sources[number]
+    key = names.of_line(number) if told is None else label
+    if key != label:
+        return (Asked(key, f"at {key}", deciders),)
+    place = f"at {label}" if label == str(line) else f"{label} ({flow.kernel.file}:{line})"
+    if source is not None:
+        count = names.sources.count(source)
+        place += f", one of {count} loops that the compiler made of {source}" if count > 1 else f" ({source})"
+    return (Asked(label, place, deciders),)
+
+
+def _told_besides(
+    flow: Flow, loop: Loop, bound: Bound | None, proven: Proven | None
+) -> tuple[str | None, tuple[Bound, ...]]:
+    """Where something is told of a loop, and the bounds that are known besides the one that holds."""
+    told = flow.told.get(loop.header)
+    if told is None:
+        return None, ()
+    known = (proven and proven.bound, _bound(told))
+    return told.origin, tuple(other for other in known if other is not None and other != bound)
+
+
+def _bound(told: Told) -> Bound | None:
+    """The bound that is told, if there is one."""
+    return None if told.maximum is None else Bound(told.maximum, False, told.source, By.LINES, told.given)
+
+
+def _check(label: str, loop: Loop, bound: Bound, disproof: str | None) -> None:
+    """Refuse a bound that cannot be one."""
+    if bound.maximum == 0 and loop.is_bottom_tested:
+        raise InputError(f"{bound.source}: loop {label} runs its body before it tests, so its bound is at least 1")
+    if disproof is not None:
+        leave = "" if bound.by is By.COMMENT else " or leave it out (solve --trust-bounds would believe it)"
+        if bound.by is By.LINES:
+            leave = f", or give --loop-bound '{label}=N' for this copy"
+        raise InputError(f"loop {label}: {bound}, but it makes {disproof}; correct the bound{leave}")
+
+
+def _told(flow: Flow, nest: Nest, proven: Mapping[int, Proven]) -> tuple[dict[int, Bound], dict[int, str]]:
+    """The bounds that comments, inference and what is told from outside tell, and why they do not.
+
+    Raises:
+        InputError: a comment that is ill-formed.
+    """
+    found = {number: bound for number, one in proven.items() if (bound := one.bound) is not None}
+    hints: dict[int, str] = {}
+    for number, noted in noted_bounds(flow, nest).items():
+        if not isinstance(noted, Bound):
+            hints[number] = noted
+        elif number not in found or not found[number].exact or found[number].maximum > noted.maximum:
+            found[number] = noted
+    for number, loop in enumerate(nest.loops):
+        told = flow.told.get(loop.header)
+        bound = _bound(told) if told is not None else None
+        if bound is not None and (number not in found or bound.maximum < found[number].maximum):
+            found[number] = bound
+        elif bound is None and told is not None:
+            hints[number] = told.source
+    return found, hints
+
+
+def bounds_for(
+    kernel: R, given: Iterable[GivenBound], kernels: Iterable[R], flow: Callable[[R], Flow]
+) -> tuple[GivenBound, ...]:
+    """The bounds without those that fit only another of these kernels, so that one set can serve them all.
+
+    Other kernels are looked at only where a bound that names no kernel does not fit this one. Of a kernel whose loops
+    cannot be told, every label counts as one.
+
+    Raises:
+        InputError: control flow of `kernel` that is not understood.
+    """
+    given = tuple(given)
+    own = _Names.of(found := flow(kernel), nest(found)) if given else None
+    strange = [g for g in given if own is not None and g.kernel is None and not own.matching(g)]
+    for other in (k for k in kernels if k.name != kernel.name):
+        if not strange:
+            break
+        foreign = _fitting(other, strange, flow)
+        strange = [g for g in strange if g not in foreign]
+        given = tuple(g for g in given if g not in foreign)
+    return given
+
+
+def _fitting(kernel: R, given: Iterable[GivenBound], flow: Callable[[R], Flow]) -> list[GivenBound]:
+    """Those of the bounds that some loop of a kernel is meant by, as far as its loops can be told."""
+    try:
+        names = _Names.of(found := flow(kernel), nest(found))
+    except InputError:
+        return [g for g in given if g.key in kernel.labels]
+    return [g for g in given if names.matching(g)]
+
+
+def fitting(flow: Flow, given: Iterable[GivenBound]) -> tuple[GivenBound, ...]:
+    """Those of the bounds that some loop is meant by.
+
+    Raises:
+        UnsupportedError: control flow that has no natural loops.
+    """
+    names = _Names.of(flow, nest(flow))
+    return tuple(one for one in given if names.matching(one))
+
+
+def bounds_template(kernels: Sequence[R], loops: Callable[[R], Sequence[LoopInfo]], remarks: Iterable[str] = ()) -> str:
+    """A bounds file to fill in: a line for each loop, `LABEL,?` where no bound is known.
+
+    Of several kernels, one whose control flow cannot be followed has a comment that says so.
+
+    Raises:
+        InputError: see `loop_infos`.
+    """
+    lines = [
+        "# Loop bounds: LABEL,N for at most N iterations, LABEL,==N for exactly N. Replace every ? by a number.",
+        "# An iteration is one execution of the body; a loop that tests before its body may have 0.",
+        *(f"# {remark}" for remark in remarks),
+    ]
+    for kernel in kernels:
+        try:
+            infos = loops(kernel)
+        except UnsupportedError as refusal:
+            if len(kernels) == 1:
+                raise
+            lines += ["", f"# kernel {kernel.name} is refused: {refusal}"]
+            continue
+        lines += ["", f"# kernel {kernel.name}: {len(infos)} loop{'s' * (len(infos) != 1)}"]
+        for info in infos:
+            lines += template_lines(info, kernel, with_name=len(kernels) > 1)
+    return "\n".join(lines) + "\n"
+
+
+def template_lines(info: LoopInfo, kernel: Routine, *, with_name: bool = False) -> tuple[str, str]:
+    """The two lines of a bounds file for one loop: where it is, and its bound or `?`."""
+    source = f", {info.origin}" if info.origin else ""
+    source += f", source {info.source_line}" if info.source_line else ""
+    known = f", {info.bound}" if info.bound else ""
+    known = known or (f"; {info.hint}" if info.hint else "")
+    if deciders := _deciders(info):
+        known += f"; {' and '.join(map(str, deciders))} would tell its bound"
+    known += "".join(f", or {other}" for other in info.others)
+    count = "?" if info.bound is None else f"{'==' * info.bound.exact}{info.bound.maximum}"
+    return (
+        f"# {kernel.file}:{info.line}{source}, depth {info.depth}{known}",
+        f"{info.label},{count}" + (f",{kernel.name}" if with_name else ""),
+    )
+
+
+def _deciders(info: LoopInfo) -> list[LaunchInput]:
+    """What would tell the bound of a loop; nothing where it does not tell all that is asked for."""
+    each = [asked.deciders for asked in info.asks]
+    return list(dict.fromkeys(decider for deciders in each for decider in deciders)) if all(each) else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What the loops of a kernel are called by: their labels, `line:N`, and FILE:LINE of the source."""
+
+    kernel: Routine
+    labels: tuple[str, ...]
+    sources: tuple[str | None, ...]
+    by_name: Mapping[str, list[int]]
+    by_source: Mapping[str, list[tuple[int, str]]]
+
+    @classmethod
+    def of(cls, flow: Flow, nest: Nest) -> "_Names":
+        by_name: dict[str, list[int]] = {}
+        labels = tuple(flow.name(loop.header) for loop in nest.loops)
+        for number, loop in enumerate(nest.loops):
+            for name in {labels[number], f"line:{flow.blocks[loop.header].line}"}:
+                by_name.setdefault(name, []).append(number)
+        found = [flow.blocks[loop.header].source for loop in nest.loops]
+        sources = tuple(str(source) if source is not None and source.line else None for source in found)
+        by_source: dict[str, list[tuple[int, str]]] = {}
+        for number, source in enumerate(sources):
+            if source is not None:
+                path = "/" + source.replace("\\", "/")
+                by_source.setdefault(_last_part(path), []).append((number, path))
+        return cls(flow.kernel, labels, sources, by_name, by_source)
+
+    def of_line(self, number: int) -> str:
+        """FILE:LINE of the source by the shortest end of its path, where this means this loop alone; else the label."""
+        source = self.sources[number] or ""
+        parts = source.replace("\\", "/").split("/") if source.isprintable() else []
+        ends = ("/".join(parts[first:]) for first in reversed(range(len(parts))))
+        known = (end for end in ends if end and self.matching(GivenBound(end, 1)) == [number])
+        return next(known, self.labels[number])
+
+    def matching(self, given: GivenBound) -> list[int]:
+        """The loops that a bound is meant for, by number; a file may be given by the end of its path."""
+        if given.kernel not in (None, self.kernel.name):
+            return []
+        if given.key in self.by_name:
+            return self.by_name[given.key]
+        return [
+            number for number, path in self.by_source.get(_last_part(given.key), ()) if path.endswith(f"/{given.key}")
+        ]
+
+
+def _last_part(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _matched(names: _Names, given: Iterable[GivenBound]) -> dict[int, Bound]:
+    """The bounds by number of the loop, all from one kind of source."""
+    found: dict[int, Bound] = {}
+    for bound in given:
+        numbers = names.matching(bound)
+        if not numbers and bound.kernel in (None, names.kernel.name):
+            raise _no_loop(bound, names)
+        if bound.exact and len(numbers) > 1 and bound.key not in names.by_name:
+            several = ", ".join(names.labels[n] for n in numbers)
+            raise InputError(f"{bound.source}: {bound.key} is the line of several loops; say which: {several}")
+        for number in numbers:
+            said = Bound(bound.maximum, bound.exact, bound.source, By.USER)
+            other = found.setdefault(number, said)
+            if other[:2] != said[:2]:
+                raise InputError(f"two bounds for loop {names.labels[number]} differ: {other} and {said}")
+    return found
+
+
+def _no_loop(bound: GivenBound, names: _Names) -> InputError:
+    known = ", ".join(
+        f"{label} ({source})" if source else label for label, source in zip(names.labels, names.sources, strict=True)
+    )
+    has = f"its loops are: {known}" if known else "it has no loop"
+    return InputError(f"{bound.source}: no loop {bound.key} in kernel {names.kernel.name}; {has}")

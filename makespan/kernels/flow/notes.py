@@ -1,0 +1,116 @@
+"""Loop bounds in comments of the kernel, and what its compiler knew.
+
+A comment such as `// makespan: loop N` marks a point that is passed once in every iteration of a source loop, so at
+most N times for each entry. A compiler that unrolls the loop copies the comment. If every pass through a loop of the
+code meets at least k copies, there are at most floor(N / k) passes, and floor(N / k) takes the place of N. Copies on
+different sides of a branch are not added up: only those that no pass avoids count. A loop tested at its bottom keeps at
+least 1, because it is only entered when it runs.
+
+Comments of one loop may also be those of two source loops with the same N, of which the inner one was unrolled
+entirely; neither text nor line tells, for an inlined function or a macro may write both. N as it stands is safe in
+either case. It is divided only where the whole loop is one body three times or more, instruction by instruction, and
+all that it counts up by constants goes up by a multiple of k in each pass. Comments that a pass can avoid tell no
+bound, for there may be more passes.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from makespan.host.errors import InputError
+from makespan.kernels.flow.graph import Flow
+from makespan.kernels.flow.instruction_set import Mark
+from makespan.kernels.flow.loop_bound import MAX_ITERATIONS, Bound, By
+from makespan.kernels.flow.loops import Loop, Nest
+
+_FEWEST_COPIES = 3
+
+
+def noted_bounds(flow: Flow, nest: Nest) -> dict[int, Bound | str]:
+    """The bounds of loops that comments tell, by number of the loop; our own comments win over the compiler's.
+
+    Where comments stand in a loop and tell no bound, the reason stands in place of it.
+
+    Raises:
+        InputError: a comment that is ill-formed.
+    """
+    everywhere = tuple(flow.semantics.marks())
+    marks: dict[tuple[int, bool], list[Mark]] = {}
+    for mark in everywhere:
+        if mark.block in nest.innermost:
+            marks.setdefault((nest.innermost[mark.block], mark.is_own), []).append(mark)
+    by_author = sorted(marks.items(), key=lambda item: item[0][1])  # the compiler first
+    return {number: _bound(flow, nest.loops[number], found, everywhere) for (number, _), found in by_author}
+
+
+def _bound(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Sequence[Mark]) -> Bound | str:
+    """The bound that comments in one loop, copies of each other, tell; or why they do not."""
+    first, file, name = marks[0], flow.kernel.file, flow.name(loop.header)
+    for mark in marks:
+        if (mark.maximum, mark.source) != (first.maximum, first.source):
+            return (
+                f"{file}:{mark.line}: this comment and that in line {first.line} differ, but stand in one loop,"
+                f" {name} (an inner loop may be unrolled entirely); give a --loop-bound instead"
+            )
+    if not 0 <= first.maximum <= MAX_ITERATIONS:
+        raise InputError(f"{file}:{first.line}: a loop bound must be 1..{MAX_ITERATIONS}, not {first.maximum}")
+    source = f"comment at {file}:{first.line}"
+    copies = _met(flow, loop, [mark.block for mark in marks])
+    if not copies and first.is_own:
+        return (
+            f"{file}:{first.line}: loop {name} can repeat without passing this comment, which then tells no bound;"
+            " put it where every iteration passes, or give a --loop-bound instead"
+        )
+    if copies > 1 and not _is_unrolled(flow, loop, marks, everywhere):
+        doubt = f"{source}, not divided by {copies}, as these need not be copies of one comment"
+        return Bound(first.maximum, exact=False, source=doubt, by=By.COMMENT)
+    if copies < 2:
+        return Bound(first.maximum, exact=False, source=source, by=By.COMMENT)
+    passes = max(first.maximum // copies, int(loop.is_bottom_tested))
+    said = f"{source}, {copies} copies of {first.maximum} iterations"
+    return Bound(passes, exact=False, source=said, by=By.COMMENT)
+
+
+def _is_unrolled(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Sequence[Mark]) -> bool:
+    """Whether a loop was made of so many passes of another one, with a mark in each."""
+    if len(marks) < _FEWEST_COPIES or len({mark.place for mark in marks}) > 1:
+        return False
+    numbers = (number for block in loop.blocks for number in flow.numbers(block))
+    totals = Counter[str]()
+    for register, step in filter(None, map(flow.semantics.step, numbers)):
+        totals[register] += step
+    counts_up = bool(totals) and all(total % len(marks) == 0 for total in totals.values())
+    return counts_up and _repeats_itself(flow, loop, marks, everywhere)
+
+
+def _repeats_itself(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Sequence[Mark]) -> bool:
+    """Whether the text of a loop is one body again and again, with a mark in each, and control behind the last."""
+    lines = {mark.line for mark in marks}
+    cuts_before = Counter((mark.block, mark.at) for mark in everywhere if mark.line in lines)
+    pieces: list[list[str]] = [[]]
+    for block in sorted(loop.blocks):
+        for number in (*flow.numbers(block), flow.blocks[block].stop):
+            pieces += ([] for _ in range(cuts_before[block, number]))
+            if number < flow.blocks[block].stop:
+                pieces[-1].append(flow.code[number].opcode)
+    before, *between, after = pieces
+    if not between[0] or any(piece != between[0] for piece in between):
+        return False
+    body = between[0]
+    cuts = range(len(body) + 1)
+    return any(after[:cut] == body[:cut] and before[len(before) - len(body) + cut :] == body[cut:] for cut in cuts)
+
+
+def _met(flow: Flow, loop: Loop, marked: list[int]) -> int:
+    """The fewest marks that a pass from the head of a loop to its back edge meets."""
+    marks = Counter(marked)
+    queue, done = [(marks[loop.header], loop.header)], set[int]()
+    while queue:
+        met, block = heappop(queue)
+        if block in loop.latches:
+            return met
+        if block not in done:
+            done.add(block)
+            for after in loop.blocks.intersection(flow.blocks[block].successors):
+                heappush(queue, (met + marks[after], after))
+    return 0

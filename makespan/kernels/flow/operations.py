@@ -1,0 +1,142 @@
+"""How a machine serves the instructions of a kernel, whatever the language."""
+
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from makespan.host.errors import InputError, MissingInput
+from makespan.kernels.flow.graph import Flow
+from makespan.kernels.flow.grid import WARP_LANES
+from makespan.model import assumptions
+from makespan.model.assumptions import Assumption
+from makespan.model.machine import GivenRange, Machine, Operation, timed
+from makespan.model.program import Access, Timing
+from makespan.model.wording import cycles
+
+SERVED_BY_DRAM = frozenset({"global", "local", "atomic", "texture"})
+"""The operations that DRAM may have to serve: what they access is in the memory that all SMs share."""
+
+SECTOR = 32
+"""Bytes of a sector, the unit in which L2 asks DRAM; an aligned access of a lane lies in one.
+
+Source: NVIDIA, CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory": 32-byte transactions.
+"""
+
+
+def access(operation: str, per_lane: int | None, *, is_awaited: bool, words: int = 1) -> Access | None:
+    """What an instruction asks of DRAM, if it is one of the operations that it may have to serve.
+
+    Args:
+        per_lane: bytes that DRAM moves at most for one lane in one place; None where nobody knows.
+        words: in how many places the data of one lane can lie. Local memory is interleaved by words of 32 bits, so an
+            access to it, or to a generic address, touches a sector for each word.
+
+    Source: NVIDIA, CUDA C++ Programming Guide, "Device Memory Accesses", Local Memory: consecutive 32-bit words are
+    accessed by consecutive thread IDs.
+
+    >>> access("global", 32, is_awaited=True), access("local", 32, is_awaited=True, words=4).moved
+    (Access(operation='global', moved=1024, is_awaited=True), 4096)
+    """
+    if operation not in SERVED_BY_DRAM:
+        return None
+    return Access(operation, None if per_lane is None else per_lane * words * WARP_LANES, is_awaited)
+
+
+@dataclass(frozen=True)
+class TimedCode:
+    """The instructions of a kernel on a machine.
+
+    Args:
+        units: by instruction, the letter of the unit class that serves it; None if it needs none. Of a barrier of
+            warps that run ahead, the letter and `BARRIER` if it is served before its warp has come to it.
+        given: latencies of operations, instead of those of the machine.
+        operations: by instruction; empty where the machine times none.
+        table: the operations of the machine by name, with the latencies that are given.
+        timings: by instruction, of warps that run ahead; none for warps that block. Tokens are any numbers from 0.
+        results: the tokens that a warp waits for at its end.
+        accesses: by instruction, what it asks of DRAM; empty where the machine times no operations.
+        missing: the latencies that have to be given before there can be a program; where there are any, no timings are.
+    """
+
+    flow: Flow
+    machine: Machine
+    given: Mapping[str, GivenRange]
+    units: tuple[str | None, ...]
+    operations: tuple[str, ...] = ()
+    table: Mapping[str, Operation] = field(default_factory=dict)
+    timings: tuple[Timing, ...] = ()
+    results: frozenset[int] = frozenset()
+    accesses: tuple[Access | None, ...] = ()
+    missing: tuple[MissingInput, ...] = field(default=(), kw_only=True)
+
+    def about_operations(self, used: Set[str], awaited: Set[str]) -> Iterator[Assumption]:
+        """The operations that a kernel uses, the latencies of those that are awaited, and which of them are given."""
+        rows = [operation for name, operation in self.table.items() if name in used]
+        shown = (f"{row.name} {row.unit}{f' {_cycles(row)}' * (row.name in awaited)}" for row in rows)
+        yield assumptions.operations(self.machine.name, ", ".join(shown))
+        doubtful = [row for row in rows if row.name in awaited and row.name not in self.given and not row.is_verified]
+        if doubtful:
+            yield assumptions.unverified({row.name: _cycles(row) for row in doubtful})
+        own = timed(self.machine, {})
+        for row in rows:
+            if row.name in self.given and row.name in awaited:
+                is_below, says = row.least < own[row.name].least, _cycles(own[row.name])
+                yield assumptions.latency(row.name, str(self.given[row.name]), says, is_below=is_below)
+
+
+def served(
+    flow: Flow,
+    machine: Machine,
+    table: Mapping[str, Operation],
+    needed: Sequence[str | None],
+) -> tuple[Operation | None, ...]:
+    """What serves each instruction of a kernel.
+
+    Args:
+        table: the operations of the machine by name, with the latencies that are given (`machine.timed`).
+        needed: by instruction, its operation; None for one that needs no unit.
+
+    Raises:
+        InputError: operations that the machine lacks.
+    """
+    _refuse_untimed(flow, machine, table, needed)
+    return tuple(None if name is None else table[name] for name in needed)
+
+
+def missing_latencies(
+    flow: Flow, machine: Machine, rows: Sequence[Operation | None], awaited: Container[int]
+) -> tuple[MissingInput, ...]:
+    """The latencies for which nobody knows an upper end, as inputs that are missing: no bound rests on one of them.
+
+    Args:
+        rows: what serves each instruction.
+        awaited: the numbers of the instructions whose results somebody may wait for.
+    """
+    found: dict[str, MissingInput] = {}
+    for number, row in enumerate(rows):
+        if row is not None and row.most is None and number in awaited and row.name not in found:
+            place = flow.effects[number].source or flow.at(flow.code[number].line)
+            what = (
+                f"the latency of operation {row.name}, first used at {place}, of which machine {machine.name!r} knows"
+                f" only that it is {cycles(row.least)} or more"
+            )
+            found[row.name] = MissingInput("latencies", f"{row.name}=..N", what)
+    return tuple(found.values())
+
+
+def _cycles(operation: Operation) -> str:
+    if operation.most is None:
+        return f"{operation.least} or more"
+    return str(operation.least) if operation.least == operation.most else f"{operation.least}..{operation.most}"
+
+
+def _refuse_untimed(flow: Flow, machine: Machine, table: Mapping[str, Operation], needed: Sequence[str | None]) -> None:
+    """Every operation that a kernel needs is timed; those that the machine lacks are asked for at once."""
+    lacking = {name: at for at, name in reversed(list(enumerate(needed))) if name is not None and name not in table}
+    if not lacking:
+        return
+    names = sorted(lacking, key=lambda name: lacking[name])
+    at = lacking[names[0]]
+    raise InputError(
+        f"{flow.kernel.file}:{flow.code[at].line}: `{flow.code[at]}` is an operation {names[0]}, which machine"
+        f" {machine.name!r} does not time; add {', '.join(f'[operations.{name}]' for name in names)} to its file"
+    )

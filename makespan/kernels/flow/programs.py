@@ -1,0 +1,316 @@
+"""From the control flow of a kernel to the programs of its warps."""
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from makespan.host.errors import InputError, MissingInput
+from makespan.kernels.flow.automaton import Automaton, Branching, Builder
+from makespan.kernels.flow.barriers import refuse_inexpressible, refuse_parted_barriers, with_arrivals, with_barriers
+from makespan.kernels.flow.branches import Step, preferences
+from makespan.kernels.flow.divergence import Reconvergence, reconvergences
+from makespan.kernels.flow.graph import Flow
+from makespan.kernels.flow.grid import Launch
+from makespan.kernels.flow.loop_bound import By, GivenBound
+from makespan.kernels.flow.loop_info import LoopInfo, loop_infos
+from makespan.kernels.flow.loops import Nest, nest
+from makespan.kernels.flow.operations import TimedCode
+from makespan.kernels.flow.paths import by_take, by_trace, lacking, missing_bounds, unbounded, unbounded_in
+from makespan.kernels.flow.tokens import lean
+from makespan.kernels.flow.uniformity import decided, said_uniform, uniform_branches
+from makespan.kernels.flow.walk import Terrain
+from makespan.model import assumptions
+from makespan.model.assumptions import Assumption
+from makespan.model.program import Access, Origin, Place, Program, runs
+
+Paths: TypeAlias = Literal["automaton", "single"]
+
+_MOST_LINES = 3
+
+
+Remarks: TypeAlias = Callable[[Sequence[int], bool], Iterator[Assumption]]
+"""What must hold for a program to stand for the kernel, whatever its paths; given the numbers of the instructions that
+may be executed, and whether there are branches among them."""
+
+_Known: TypeAlias = tuple[tuple[LoopInfo, ...], tuple[tuple[int, int], ...]]
+"""What tells warps apart: their loops, and the sides that they take."""
+
+
+@dataclass(frozen=True)
+class Warps:
+    """The warps of a launched kernel.
+
+    Args:
+        given: bounds that win over those that the kernel tells.
+        remarks: what the language has to say of the programs.
+        take: `taken` or `fall` by label, or by `:LINE`, of the branch.
+        trace: the outcome of every executed branch, in order.
+        paths: `single` for the one path that take or trace fix, and the default with them; `automaton` for all paths,
+            of which `take` leaves out sides.
+
+    Raises:
+        InputError: no instruction, or a launch that does not fit the kernel.
+        UnsupportedError: control flow that has no natural loops.
+    """
+
+    code: TimedCode
+    launch: Launch
+    given: Sequence[GivenBound]
+    remarks: Remarks
+    take: Mapping[str, str] = field(default_factory=dict)
+    trace: Sequence[Step] | None = None
+    paths: Paths | None = None
+    flow: Flow = field(init=False, repr=False)
+    _units: tuple[str | None, ...] = field(init=False, repr=False)
+    _nest: Nest = field(init=False, repr=False)
+    _kept: dict[int | None, tuple[Terrain, dict[int, int], frozenset[int]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _expressible: set[frozenset[int]] = field(default_factory=set, init=False, repr=False, compare=False)
+    _made: dict[_Known, Program] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "flow", self.code.flow)
+        kernel = self.flow.kernel
+        if not self.flow.code:
+            raise InputError(f"{kernel.file}:{kernel.line}: {kernel.name} has no instruction")
+        object.__setattr__(self, "launch", self.flow.semantics.fitted(self.launch))
+        object.__setattr__(self, "_units", with_barriers(self.flow, self.code.units, self.launch))
+        object.__setattr__(self, "_nest", nest(self.flow))
+
+    def missing(self, asked: Container[str] = ()) -> tuple[MissingInput, ...]:
+        """What has to be given besides, of the warps of a block, before there can be programs.
+
+        Args:
+            asked: the fields of the launch that are asked for anyway.
+
+        Raises:
+            InputError: a bound or `take` that does not fit, or `take` beside a trace.
+        """
+        bounds = dict[MissingInput, None]()
+        numbers = range(self.launch.warps_per_block or 0) if self._kind == "automaton" else ()
+        for warp in numbers or (None,):
+            bounds |= dict.fromkeys(self._missing_bounds(warp, asked))
+        return (*bounds, *self.code.missing)
+
+    def program(self, warp: int | None = None) -> Program:
+        """What one warp of the block may execute; None is for what every warp may.
+
+        Raises:
+            MissingInputsError: a loop without bound, or a latency of which nobody knows the upper end.
+            InputError: a bound, `take` or `trace` that does not fit, or both of these.
+            UnsupportedError: control flow or a barrier that cannot be followed; the message names the remedy.
+        """
+        terrain, sides, visited = self._facts(warp)
+        if missing := (*self._missing_bounds(warp), *self.code.missing):
+            raise lacking(self.flow.kernel, missing, self.launch.named)
+        if self._kind == "single":
+            return self._path(terrain)
+        known = terrain.infos, tuple(sorted(sides.items()))
+        if known not in self._made:
+            self._made[known] = self._automaton(terrain, sides, visited)
+        return self._made[known]
+
+    def programs(self) -> tuple[tuple[Program, int], ...]:
+        """The programs of the warps of one block in the order of the launch, each with how many warps in a row run it.
+
+        Warps differ where the launch decides their branches differently, as in `if (threadIdx.x / 32 == 0)`. The warps
+        of a block are numbered by the linear index of their threads, which CUDA counts along x first, then y, then z.
+
+        Raises:
+            MissingInputsError: see `program`; what all warps need is asked for at once.
+            InputError: see `program`; a launch without block.
+            UnsupportedError: see `program`.
+        """
+        warps = self.launch.warps_per_block
+        if warps is None:
+            raise InputError(f"the number of warps is not known: give {self.launch.named('block')}")
+        if missing := self.missing():
+            raise lacking(self.flow.kernel, missing, self.launch.named)
+        if self._kind == "single":
+            return ((self.program(), warps),)
+        return runs((self.program(warp), 1) for warp in range(warps))
+
+    def _facts(self, warp: int | None) -> tuple[Terrain, dict[int, int], frozenset[int]]:
+        """The loops of a warp, the sides that it takes where all paths count, and the blocks to which they lead."""
+        if warp not in self._kept:
+            infos = loop_infos(self.flow, self._nest, self.given, self.launch, warp)
+            sides = decided(self.flow, self.launch, warp) if self._kind == "automaton" and self.flow.is_plain else {}
+            sides |= preferences(self.flow, self.take)
+            self._kept[warp] = Terrain(self.flow, self._nest, infos), sides, _reachable(self.flow, sides)
+        return self._kept[warp]
+
+    def _missing_bounds(self, warp: int | None, asked: Container[str] = ()) -> tuple[MissingInput, ...]:
+        """The bounds of loops that a warp may come to; none are asked for where no program could say what it does."""
+        if self.trace is not None:
+            return ()
+        terrain, sides, visited = self._facts(warp)
+        if self._kind == "single":
+            return missing_bounds(terrain, unbounded(terrain, sides), asked)
+        if "block" not in asked and visited not in self._expressible:
+            refuse_inexpressible(self.flow, sorted(visited), self.launch)
+            self._expressible.add(visited)
+        return missing_bounds(terrain, unbounded_in(terrain, visited), asked)
+
+    @cached_property
+    def _kind(self) -> Paths:
+        if self.take and self.trace is not None:
+            raise InputError("give either take or trace, not both")
+        if self.paths == "automaton" and self.trace is not None:
+            raise InputError("a trace fixes one path: no --paths automaton beside it")
+        return self.paths or ("single" if self.take or self.trace is not None else "automaton")
+
+    @cached_property
+    def _uniform(self) -> frozenset[int]:
+        """The branches at which no lanes part, in any warp."""
+        return uniform_branches(self.flow, self.launch) if self.flow.is_plain else said_uniform(self.flow)
+
+    @cached_property
+    def _rules(self) -> tuple[Reconvergence, ...]:
+        """Where lanes that parted come together."""
+        return reconvergences(self.flow)
+
+    def _path(self, terrain: Terrain) -> Program:
+        """The program of every warp, by the one path that take or trace fix."""
+        path = by_take(terrain, self.take) if self.trace is None else by_trace(terrain, self.trace)
+        visited = frozenset(path)
+        refuse_inexpressible(self.flow, sorted(visited), self.launch)
+        served = [at for block in path for at in self.flow.numbers(block) if self._units[at] is not None]
+        if not served:
+            raise self._nothing(always=True)
+        places = tuple(Place(self._units[at] or "", (number,)) for number, at in enumerate(served, start=1))
+        timings = tuple(self.code.timings[at] for at in served) if self.code.timings else ()
+        made = Automaton(places, (0,), tuple((at,) for at in served), timings=timings)
+        return self._program(made, (*self._remarks(visited), *self._about_path(terrain, visited)))
+
+    def _automaton(self, terrain: Terrain, sides: Mapping[int, int], visited: Set[int]) -> Program:
+        """Everything that a warp may execute that takes these sides, which lead to these blocks."""
+        parting = frozenset(block for block in visited - self._uniform - sides.keys() if self.flow.has_sides(block))
+        rules = self._rules if parting else (Reconvergence({}, drops=False),)
+        refuse_parted_barriers(self.flow, parting, rules)
+        builder = Builder(terrain, self._units, self.code.timings)
+        made = builder.automaton(Branching(terrain, rule, self._uniform, sides) for rule in rules)
+        if made is None:
+            raise self._no_way(terrain)
+        if made.may_be_empty:
+            raise self._nothing(always=not made.places)
+        return self._program(made, (*self._remarks(visited), *self._about_paths(terrain, visited, parting)))
+
+    def _program(self, made: Automaton, assumed: tuple[Assumption, ...]) -> Program:
+        """The places with where they come from, and no token that makes no difference."""
+        if self.code.timings:
+            made = lean(with_arrivals(made), self.code.results)
+        origins = tuple(self._origin(behind) for behind in made.instructions)
+        accesses: tuple[Access | None, ...] = ()
+        if any(one is not None for one in self.code.accesses):
+            accesses = tuple(Access.worst(self.code.accesses[at] for at in behind) for behind in made.instructions)
+        return Program(made.places, made.starts, origins, assumed, made.timings, accesses)
+
+    def _remarks(self, visited: Set[int]) -> Iterator[Assumption]:
+        numbers = [number for block in sorted(visited) for number in self.flow.numbers(block)]
+        return self.remarks(numbers, any(self.flow.has_sides(block) for block in visited))
+
+    def _origin(self, behind: Sequence[int]) -> Origin:
+        """The line of an instruction, and those of others that are the same place."""
+        first, source = self.flow.code[behind[0]], self.flow.effects[behind[0]].source
+        more = [self.flow.at(self.flow.code[at].line) for at in behind[1:_MOST_LINES]]
+        also = f" (or {', '.join(more)}{', ...' * (len(behind) > _MOST_LINES)})" if more else ""
+        return Origin(self.flow.kernel.file, first.line, f"{first}{also}", str(source or ""))
+
+    def _about_paths(self, terrain: Terrain, visited: Set[int], parting: Set[int]) -> Iterator[Assumption]:
+        """What must hold for the automaton to have every path."""
+        if self.take:
+            yield _about_take(self.take)
+        for loop, info in zip(terrain.nest.loops, terrain.infos, strict=True):
+            if loop.header in visited and info.bound is not None:
+                yield from _about_loop(info, str(info.bound))
+        if any(info.bound is not None and info.bound.by is By.COMMENT for info in terrain.infos):
+            yield assumptions.comments_of_loops()
+        yield from _about_launch(self.launch)
+        if parting:
+            lines = sorted({self.flow.last(block).line for block in parting})
+            where = (
+                "immediate post-dominator"
+                if self.flow.meetings is None
+                else "end of the innermost BSSY, if any, whatever a side parts into before the other side"
+            )
+            yield assumptions.lanes(
+                f"lanes part at {self._at(lines)}, run one side after the other in any order, and reconverge at the"
+                f" {where}: sides are not interleaved, as independent thread scheduling might"
+            )
+            waiting = (n for block in visited for n in self.flow.numbers(block) if self.flow.effects[n].joins_lanes)
+            if synchronous := sorted({self.flow.code[number].line for number in waiting}):
+                yield assumptions.lanes(f"lanes that wait for each other come together at {self._at(synchronous)}")
+
+    def _about_path(self, terrain: Terrain, visited: Set[int]) -> Iterator[Assumption]:
+        """What must hold for one path to be the one that is executed."""
+        take, trace = self.take, self.trace
+        if take:
+            yield _about_take(take)
+        if trace is not None:
+            start = f", from {trace[0].place}" if trace else ""
+            yield assumptions.one_path(f"a trace of {len(trace)} branches{start}")
+        for loop, info in zip(terrain.nest.loops, terrain.infos, strict=True):
+            if loop.header in visited and info.bound is not None:
+                is_at_most = bool(take) and not info.bound.exact
+                to_maximum = ", run to this maximum unless take leaves it earlier" * is_at_most
+                yield from _about_loop(info, f"{info.bound}{to_maximum}")
+        yield from _about_launch(self.launch)
+
+    def _at(self, places: Sequence[int]) -> str:
+        return self.flow.at(*places[:_MOST_LINES]) + ", ..." * (len(places) > _MOST_LINES)
+
+    def _nothing(self, *, always: bool) -> InputError:
+        kernel = self.flow.kernel
+        what = (
+            "a warp executes nothing that needs a unit, so this takes 0 cycles and there is nothing to solve"
+            if always
+            else "a warp may end before any instruction needs a unit, which no program can say; fix it with --take"
+        )
+        return InputError(f"{kernel.file}:{kernel.line}: {kernel.name}: {what}")
+
+    def _no_way(self, terrain: Terrain) -> InputError:
+        kernel = self.flow.kernel
+        bounds = ", ".join(f"loop {info.label} {info.bound}" for info in terrain.infos if info.bound)
+        return InputError(f"{kernel.file}:{kernel.line}: no path through {kernel.name} keeps the loop bounds: {bounds}")
+
+
+def _about_take(take: Mapping[str, str]) -> Assumption:
+    """That branches go the way that a user says."""
+    return assumptions.one_path(", ".join(f"{key}={side}" for key, side in take.items()))
+
+
+def _about_launch(launch: Launch) -> Iterator[Assumption]:
+    """What is known of the launch, if anything is."""
+    if said := str(launch):
+        yield assumptions.launch(said, [f"{name}={value}" for name, value in launch.parameters.items()])
+
+
+def _about_loop(info: LoopInfo, said: str) -> Iterator[Assumption]:
+    """How often a loop runs, who says so, and whether the code says otherwise."""
+    if info.bound is None:
+        return
+    given = info.bound.given_for(info.label)
+    if info.against is not None:
+        yield assumptions.trusted_loop(info.label, said, info.against)
+    elif info.bound.by is By.LINES:
+        yield assumptions.transferred_loop(info.label, said)
+        if given:
+            yield assumptions.given_in_ptx(given)
+    elif given:
+        yield assumptions.given_loop(info.label, said, given)
+    else:
+        yield assumptions.loop(info.label, said)
+
+
+def _reachable(flow: Flow, decided: Mapping[int, int]) -> frozenset[int]:
+    """The blocks to which a way leads past decided branches."""
+    found, waiting = set[int](), [0]
+    while waiting:
+        block = waiting.pop()
+        if block != flow.exit and block not in found:
+            found.add(block)
+            afters = flow.blocks[block].successors
+            waiting += (afters[decided[block]],) if block in decided else afters
+    return frozenset(found)

@@ -1,0 +1,80 @@
+"""The abstract executions of a kernel under one launch: each is made once, whoever asks for what it saw."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from makespan.kernels.flow.execution import Effort, Execution, TooLongError, prepare
+from makespan.kernels.flow.graph import Flow
+from makespan.kernels.flow.grid import Launch
+from makespan.kernels.flow.loops import Nest, nest
+from makespan.kernels.flow.threads import Detail, Threads, details, thread_groups
+
+MAX_STEPS = 1_000_000
+"""What one try may take, in about as many microseconds; one that comes to nothing halves it for later ones like it."""
+
+
+class Run(NamedTuple):
+    """An execution that has ended, and the threads that it stands for."""
+
+    threads: Threads
+    seen: Execution
+
+
+class Runs:
+    """What a kernel does under one launch, for all warps or for one; use `of`, which makes one for each launch.
+
+    Raises:
+        InputError: a launch that does not fit the kernel.
+    """
+
+    def __init__(self, flow: Flow, nest: Nest, launch: Launch) -> None:
+        self.launch = flow.semantics.fitted(launch)
+        self.parameters = flow.semantics.parameters(self.launch)
+        self._special = flow.semantics.instruction_set.registers
+        self.code = prepare(flow, nest, self.parameters)
+        self._made: dict[tuple[int | None, Detail, Effort], tuple[Run, ...] | None] = {}
+        self._steps: dict[tuple[Detail, Effort], int] = {}
+
+    @classmethod
+    def of(cls, flow: Flow, launch: Launch) -> "Runs":
+        """The runs under this launch, which the flow remembers.
+
+        Raises:
+            InputError: a launch that does not fit the kernel.
+            UnsupportedError: control flow that has no natural loops.
+        """
+        key = str(flow.semantics.fitted(launch))
+        found = flow.memo.get(key)
+        if not isinstance(found, Runs):
+            found = flow.memo[key] = cls(flow, nest(flow), launch)
+        return found
+
+    def tries(self, warp: int | None) -> Iterator[tuple[Run, ...]]:
+        """All threads, of one warp or of all, in ever less detail and effort; tries that take too long are left out.
+
+        Raises:
+            InputError: a warp that the block does not have.
+        """
+        for detail in details(self._special, self.launch, self.code.registers):
+            for effort in (Effort.ALL, Effort.EACH):
+                key = (warp, detail, effort)
+                if key not in self._made:
+                    self._made[key] = self._try(*key)
+                if (found := self._made[key]) is not None:
+                    yield found
+
+    def _try(self, warp: int | None, detail: Detail, effort: Effort) -> tuple[Run, ...] | None:
+        limit = self._steps.setdefault((detail, effort), MAX_STEPS)
+        steps = attempts = limit
+        found = []
+        try:
+            for group in thread_groups(self._special, self.launch, self.code.registers, detail, warp):
+                execution = Execution(self.code, effort, group.size, steps, attempts)
+                execution.run(dict(group.state))
+                steps, attempts = execution.steps_left, execution.attempts_left
+                found.append(Run(group, execution))
+        except TooLongError:
+            found = []
+        if not found or any(run.seen.given_up for run in found):
+            self._steps[detail, effort] = limit // 2
+        return tuple(found) or None

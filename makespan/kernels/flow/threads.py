@@ -1,0 +1,123 @@
+"""The threads of a launch, as far as they differ in special registers that matter."""
+
+from collections.abc import Collection, Iterator
+from enum import IntEnum
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+from makespan.host.errors import InputError
+from makespan.kernels.flow.grid import WARP_LANES, Launch, ThreadRegisters
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from makespan.kernels.flow.arithmetic import Value
+
+MAX_THREADS = 2**22
+"""In a launch with more threads than this to tell apart, the number of the block counts as unknown."""
+
+_AT_ONCE = 2**16
+
+
+class Detail(IntEnum):
+    """What is told apart: nothing, the threads of a block, or also the blocks of the grid."""
+
+    NOTHING = 0
+    THREADS = 1
+    BLOCKS = 2
+
+
+class Threads(NamedTuple):
+    """Some threads of a launch.
+
+    Args:
+        state: their special registers, as far as they are known.
+        size: how many are told apart.
+        warps: a number for the warp of each; None if they are one.
+    """
+
+    state: "dict[str, Value]"
+    size: int
+    warps: "NDArray[np.int64] | None"
+
+
+def details(special: ThreadRegisters, launch: Launch, registers: Collection[str]) -> tuple[Detail, ...]:
+    """What there is to be told apart where these registers matter, from most detail to none."""
+    lanes = (special.lane, *special.lane_masks.values(), *(special.thread if launch.block else ()))
+    telling = {
+        Detail.THREADS: any(name in registers for name in lanes),
+        Detail.BLOCKS: launch.grid is not None and any(name in registers for name in special.block),
+        Detail.NOTHING: True,
+    }
+    return tuple(detail for detail in reversed(Detail) if telling[detail])
+
+
+def thread_groups(
+    special: ThreadRegisters, launch: Launch, registers: Collection[str], detail: Detail, warp: int | None = None
+) -> Iterator[Threads]:
+    """All threads of the launch, or of one warp of every block, in groups that hold each warp as a whole.
+
+    Args:
+        special: how threads read who they are.
+        registers: the registers that matter; threads that differ in no other stand for each other.
+
+    Raises:
+        InputError: a warp that the block does not have.
+    """
+    fixed: dict[str, Value] = {**special.sizes(launch)}
+    if warp is not None and launch.warps_per_block is not None and not 0 <= warp < launch.warps_per_block:
+        raise InputError(f"there is no warp {warp}: a block of this launch has {launch.warps_per_block} warps, from 0")
+    lanes = _lanes(special, launch, registers, warp) if detail >= Detail.THREADS else [({}, 0)]
+    blocks = _block_axes(special, launch, registers) if detail >= Detail.BLOCKS else {}
+    if len(lanes) * prod(blocks.values()) > MAX_THREADS:
+        blocks = {}
+    count = prod(blocks.values())
+    if count * len(lanes) == 1:
+        yield Threads(fixed | lanes[0][0] | dict.fromkeys(blocks, 0), 1, None)
+        return
+    import numpy as np
+
+    in_block = {name: np.array([lane[name] for lane, _ in lanes], dtype=np.uint64) for name in lanes[0][0]}
+    warp_of = np.array([number for _, number in lanes], dtype=np.int64)
+    step = max(1, _AT_ONCE // len(lanes))
+    for first in range(0, count, step):
+        number = np.arange(first, min(first + step, count), dtype=np.uint64)
+        rest, state = number, dict(fixed)
+        for name, size in blocks.items():
+            state[name] = np.repeat(rest % size, len(lanes))
+            rest = rest // size
+        state |= {name: np.tile(values, len(number)) for name, values in in_block.items()}
+        warps = np.repeat(np.arange(len(number)), len(lanes)) * (warp_of.max() + 1) + np.tile(warp_of, len(number))
+        yield Threads(state, len(number) * len(lanes), warps)
+
+
+def _block_axes(special: ThreadRegisters, launch: Launch, registers: Collection[str]) -> dict[str, int]:
+    """How many values the number of a block takes along each axis that matters."""
+    axes = zip(special.block, launch.grid or (), strict=False)
+    return {name: size for name, size in axes if name in registers or size == 1}
+
+
+def _lanes(
+    special: ThreadRegisters, launch: Launch, registers: Collection[str], warp: int | None
+) -> list[tuple[dict[str, int], int]]:
+    """The special registers of every thread, and its warp; without a block, those of all 32 lanes."""
+    everyone = range(prod(launch.block)) if launch.block else range(WARP_LANES)
+    if warp is not None and launch.block:
+        everyone = everyone[warp * WARP_LANES : (warp + 1) * WARP_LANES]
+    found: dict[tuple[tuple[str, int], ...], tuple[dict[str, int], int]] = {}
+    for number in everyone:
+        own = {name: value for name, value in _own(special, number, launch).items() if name in registers}
+        group = number // WARP_LANES if own else 0
+        found.setdefault((*own.items(), ("", group)), (own, group))
+    return list(found.values())
+
+
+def _own(special: ThreadRegisters, number: int, launch: Launch) -> dict[str, int]:
+    """The special registers of the thread with this number in its block."""
+    lane = number % WARP_LANES
+    bit = 1 << lane
+    ones = 2**WARP_LANES - 1
+    masks = {"eq": bit, "lt": bit - 1, "le": 2 * bit - 1, "gt": ones - (2 * bit - 1), "ge": ones - (bit - 1)}
+    found = {special.lane: lane} | {name: masks[relation] for relation, name in special.lane_masks.items()}
+    return found if launch.block is None else found | special.place(number, launch.block)

@@ -1,0 +1,237 @@
+"""Walks a control flow from the entry to the end of the warp, within loop bounds."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.kernels.flow.branches import SIDES, Step, controlled, keys
+from makespan.kernels.flow.graph import Flow
+from makespan.kernels.flow.loop_info import LoopInfo
+from makespan.kernels.flow.loops import Nest
+from makespan.model.program import MAX_PLACES
+
+Choice: TypeAlias = Callable[[int, frozenset[int]], int]
+"""Which side a branch takes, given its block and the spent loops around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terrain:
+    """A control flow with its loops, and what is known about each of them.
+
+    Where a method is told which loops are "spent", those are the loops whose back edges may not be taken any more.
+    """
+
+    flow: Flow
+    nest: Nest
+    infos: tuple[LoopInfo, ...]
+    # memos: a long walk asks the same few questions again and again
+    _permitted: dict[tuple[int, frozenset[int]], tuple[int, ...]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    _leaving: dict[tuple[int, frozenset[int]], frozenset[int]] = field(default_factory=dict, compare=False, repr=False)
+
+    def most_repeats(self, loop: int) -> int | None:
+        """How often the back edges of a loop may be taken for each entry; None without a bound.
+
+        N iterations are N executions of the head if only a latch can leave the loop. Otherwise the head may begin
+        one more, which ends at an exit: a loop that tests at its top executes the test once more than its body.
+        """
+        bound = self.infos[loop].bound
+        if bound is None:
+            return None
+        return bound.maximum - 1 if self.nest.loops[loop].is_bottom_tested else bound.maximum
+
+    def is_exact(self, loop: int) -> bool:
+        """Whether the loop never runs fewer iterations than its bound."""
+        bound = self.infos[loop].bound
+        return bound is not None and bound.exact
+
+    def spent(self, block: int, repeats: Mapping[int, int]) -> frozenset[int]:
+        """The spent loops around a block, given how often their back edges were taken."""
+        return frozenset([loop for loop in self.nest.around(block) if repeats[loop] == self.most_repeats(loop)])
+
+    def left_early(self, block: int, after: int, spent: frozenset[int]) -> int | None:
+        """A loop that going on from `block` to `after` leaves before the end of its exact bound."""
+        loops = (loop for loop in self.nest.around(block) if loop not in spent and self.is_exact(loop))
+        return next((loop for loop in loops if after not in self.nest.loops[loop].blocks), None)
+
+    def permitted(self, block: int, spent: frozenset[int]) -> tuple[int, ...]:
+        """The sides of a branch that the bounds of the loops around it leave open."""
+        if (block, spent) not in self._permitted:
+            self._permitted[block, spent] = tuple(
+                side
+                for side, after in enumerate(self.flow.blocks[block].successors)
+                if self.left_early(block, after, spent) is None and not self.is_trapped(after, spent)
+            )
+        return self._permitted[block, spent]
+
+    def is_dead(self, block: int, after: int) -> bool:
+        """Whether a loop that never repeats forbids going on from `block` to `after`."""
+        return self.is_trapped(after, frozenset(n for n in self.nest.around(block) if self.most_repeats(n) == 0))
+
+    def may_die(self, block: int, after: int) -> bool:
+        """Whether a bound may come to forbid going on from `block` to `after`."""
+        return self.is_trapped(after, frozenset(self.nest.around(block)))
+
+    def is_trapped(self, after: int, spent: frozenset[int]) -> bool:
+        """Whether every way on from block `after`, in a spent loop, leads to a back edge of one."""
+        inside = [loop for loop in spent if after in self.nest.loops[loop].blocks]
+        closed = any(after == self.nest.loops[loop].header for loop in inside)
+        return closed or any(after not in self._blocks_that_leave(loop, spent) for loop in inside)
+
+    def _blocks_that_leave(self, number: int, spent: frozenset[int]) -> frozenset[int]:
+        """The blocks of a loop from which a way out leads past no back edge of a spent loop."""
+        if (number, spent) not in self._leaving:
+            blocks = self.nest.loops[number].blocks
+            heads = {self.nest.loops[other].header for other in spent}
+            before: dict[int, list[int]] = {block: [] for block in blocks}
+            for block in blocks:
+                for after in blocks.intersection(self.flow.blocks[block].successors) - heads:
+                    before[after].append(block)
+            found, waiting = set[int](), [source for source, _ in self.nest.loops[number].exits]
+            while waiting:
+                block = waiting.pop()
+                if block not in found:
+                    found.add(block)
+                    waiting += before[block]
+            self._leaving[number, spent] = frozenset(found)
+        return self._leaving[number, spent]
+
+
+def walk(terrain: Terrain, choose: Choice) -> Iterator[int]:
+    """The blocks of one path, one after the other.
+
+    Raises:
+        InputError: a bound that the path breaks, or a path of more than a million instructions.
+    """
+    flow, nest = terrain.flow, terrain.nest
+    loop_at = {loop.header: number for number, loop in enumerate(nest.loops)}
+    repeats = {loop_at[0]: 0} if 0 in loop_at else {}
+    block, length = 0, 0
+    while block != flow.exit:
+        yield block
+        successors = flow.blocks[block].successors
+        if len(successors) > 1 and not flow.is_branch(block):
+            raise _indirect(flow, block)
+        length += flow.blocks[block].stop - flow.blocks[block].first
+        if length > MAX_PLACES:
+            raise _too_long(terrain)
+        after = successors[choose(block, terrain.spent(block, repeats)) if len(successors) == 2 else 0]
+        if (entered := loop_at.get(after)) is not None:
+            repeats[entered] = repeats[entered] + 1 if block in nest.loops[entered].blocks else 0
+            most = terrain.most_repeats(entered)
+            if most is not None and repeats[entered] > most:
+                raise _overrun(terrain, entered, block)
+        block = after
+
+
+def by_preference(terrain: Terrain, preferred: Mapping[int, int]) -> Choice:
+    """Choose the preferred side, or else stay in the loop; a bound that is used up overrules both."""
+    staying = {block: _staying(terrain, block) for block in range(terrain.flow.exit) if terrain.flow.is_branch(block)}
+
+    def choose(block: int, spent: frozenset[int]) -> int:
+        side = preferred.get(block, staying[block])
+        left = terrain.left_early(block, terrain.flow.blocks[block].successors[side], spent)
+        if left is not None and block in preferred:
+            raise _early(terrain, left, block)
+        permitted = terrain.permitted(block, spent)
+        if not permitted:
+            raise _stuck(terrain, block)
+        return side if side in permitted else permitted[0]
+
+    return choose
+
+
+def _staying(terrain: Terrain, block: int) -> int:
+    """The side that stays in the innermost loop of which only one side leads out."""
+    loop = next(controlled(terrain.flow, terrain.nest, block), None)
+    taken, _ = terrain.flow.blocks[block].successors
+    return 0 if loop is None or taken in terrain.nest.loops[loop].blocks else 1
+
+
+class Tracer:
+    """Chooses as a trace says, step by step; call `finish` after the walk."""
+
+    def __init__(self, terrain: Terrain, steps: Sequence[Step]) -> None:
+        self._terrain = terrain
+        self._steps = steps
+        self._done = 0
+
+    def choose(self, block: int, spent: frozenset[int]) -> int:
+        """The side that the next step of the trace takes: a `Choice`.
+
+        Raises:
+            InputError: the trace has ended, names another branch, or breaks a loop bound.
+        """
+        flow = self._terrain.flow
+        if self._done == len(self._steps):
+            raise InputError(f"{flow.kernel.file}: the trace ends after {self._done} steps, before {_at(flow, block)}")
+        step = self._steps[self._done]
+        self._done += 1
+        if step.key not in keys(flow, block):
+            raise InputError(f"{step.place}: the path comes to {_at(flow, block)}, not to a branch {step.key}")
+        if step.side not in self._terrain.permitted(block, spent):
+            raise InputError(
+                f"{step.place}: {step.key} {SIDES[step.side]} contradicts a loop bound at {_at(flow, block)}:"
+                f" {_bounds_around(self._terrain, block)}"
+            )
+        return step.side
+
+    def finish(self) -> None:
+        """Refuse steps that are left over.
+
+        Raises:
+            InputError: the path ended before the trace did.
+        """
+        if self._done < len(self._steps):
+            left = len(self._steps) - self._done
+            raise InputError(f"{self._steps[self._done].place}: the warp has ended, but {left} steps are left over")
+
+
+def _indirect(flow: Flow, block: int) -> UnsupportedError:
+    return UnsupportedError(
+        f"{flow.kernel.file}:{flow.last(block).line}: `{flow.last(block)}` is an indirect branch, which one path cannot"
+        " follow: take all paths with --paths automaton"
+    )
+
+
+def _at(flow: Flow, block: int) -> str:
+    return f"{flow.at(flow.last(block).line)}: `{flow.last(block)}`"
+
+
+def _bounds_around(terrain: Terrain, block: int) -> str:
+    infos = (terrain.infos[number] for number in terrain.nest.around(block))
+    return ", ".join(f"loop {info.label} {info.bound}" for info in infos if info.bound)
+
+
+def _early(terrain: Terrain, loop: int, block: int) -> InputError:
+    info, last = terrain.infos[loop], terrain.flow.last(block)
+    return InputError(
+        f"{terrain.flow.kernel.file}:{last.line}: `{last}` leaves loop {info.label} too early: it makes {info.bound}"
+    )
+
+
+def _overrun(terrain: Terrain, loop: int, block: int) -> InputError:
+    info, last = terrain.infos[loop], terrain.flow.last(block)
+    return InputError(
+        f"{terrain.flow.kernel.file}:{last.line}: `{last}` begins loop {info.label} once more than its bound allows,"
+        f" {info.bound}, and no other way leads out"
+    )
+
+
+def _stuck(terrain: Terrain, block: int) -> InputError:
+    last = terrain.flow.last(block)
+    return InputError(
+        f"{terrain.flow.kernel.file}:{last.line}: neither side of `{last}` keeps the loop bounds:"
+        f" {_bounds_around(terrain, block)}"
+    )
+
+
+def _too_long(terrain: Terrain) -> InputError:
+    kernel = terrain.flow.kernel
+    bounds = ", ".join(f"{info.label} {info.bound.iterations}" for info in terrain.infos if info.bound)
+    return InputError(
+        f"{kernel.file}: the path through {kernel.name} exceeds the limit of {MAX_PLACES} instructions; lower the loop"
+        f" bounds ({bounds or 'there are none'})"
+    )

@@ -1,0 +1,362 @@
+"""Launches of kernels on a whole GPU, of one or of several that share it: from questions to a `GpuInstance`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import prod
+
+from makespan.host.errors import InputError, MissingInput, MissingInputsError, Naming
+from makespan.kernels import dram, ptx, sass
+from makespan.kernels.question import Kernel, KernelQuestion, LaunchedKernel, check_resident, launched, told_resident
+from makespan.model import assumptions
+from makespan.model.assumptions import Assumption
+from makespan.model.gpu import Block, GpuInstance, Grid, assuming
+from makespan.model.machine import Machine, compatible, gpus, of_architecture
+from makespan.model.machine.gpus import Gpu
+from makespan.model.machine.occupancy import Limits, Occupancy, Share, occupancy
+
+GRID = MissingInput("grid", "N", "the blocks of the grid")
+RESIDENT = MissingInput("blocks_per_sm", "N", "the blocks that are resident on an SM at once")
+
+
+def gpu_instance(
+    question: KernelQuestion,
+    gpu: str | Gpu | None = None,
+    *,
+    sms: int | None = None,
+    machine: Machine | None = None,
+) -> GpuInstance:
+    """All blocks of the grid of a launch on a GPU, as `solve_gpu` takes them.
+
+    Args:
+        gpu: a shipped one by its name, a GPU file, or what was read; None where only the number of SMs is known.
+        sms: how many take part; None for all of them.
+        machine: see `of_kernel`.
+
+    Raises:
+        InputError: no such GPU, nobody says how many SMs there are, or see `of_kernel`.
+
+    >>> from pathlib import Path
+    >>> from makespan import KernelQuestion, Launch
+    >>> launch = Launch(block=256, grid=4096)
+    >>> vecadd = KernelQuestion(Path("ptx/vecadd.ptx"), launch=launch, blocks_per_sm=6)
+    >>> print(gpu_instance(vecadd, sms=46))
+    4096 blocks of 8 x automaton of 21 places on 46 SMs of machine paper (C=1, L=1)
+    """
+    card = gpus.find(gpu) if isinstance(gpu, str) else gpu
+    if card is not None:
+        count = card.count_sms(None if sms is None else str(sms))
+        return as_given(of_kernel(launched(question, machine, card), machine, sms=count, card=card), machine, card)
+    if sms is None:
+        raise InputError("a whole GPU has how many SMs? give gpu, such as 'rtx-3070', or sms")
+    return of_kernel(launched(question, machine), machine, sms=sms)
+
+
+def of_kernel(
+    kernel: LaunchedKernel, machine: Machine | None = None, *, sms: int, card: Gpu | None = None
+) -> GpuInstance:
+    """All blocks of the grid of a launch, on so many SMs.
+
+    Args:
+        machine: each SM; None for that of `card`, or without one for `LaunchedKernel.default_machine`.
+        card: the GPU, of which all SMs that do not take part count as active, too; None where nobody says which, and
+            then an SM holds what those of the architecture of the code do.
+
+    Raises:
+        MissingInputsError: no grid, or nobody says how many blocks are resident; or see `question.instances`.
+        InputError: several numbers of warps, code that does not run on the GPU, or a number of resident blocks that is
+            not known or cannot be; or see `question.instances`.
+    """
+    blocks = _blocks(kernel, card)
+    known = _beside_dram(at_work(kernel, sms, blocks, card), sms, card)
+    chosen = machine or (known.default_machine if card is None else card.machine)
+    block = _block(known, chosen, (*_missing_resident(known, card), *known.missing_shared))
+    resident, told = _resident(known, sum(warps for _, warps in block), blocks, card)
+    (doubts,), busy, served = _served([kernel], [block], [blocks], [min(blocks, sms * resident)], card)
+    return GpuInstance.of(
+        assuming(block, *told, *served, *doubts),
+        blocks,
+        chosen,
+        sms=sms,
+        resident=resident,
+        dispatch=dispatch_cycles(card),
+        dram=busy,
+    )
+
+
+def as_given(gpu: GpuInstance, machine: Machine | None, card: Gpu | None) -> GpuInstance:
+    """The same; if SMs of a GPU are a machine that was given, and none for its compute capability, that is assumed."""
+    if machine is None or card is None or (card.sm is not None and machine in of_architecture(card.sm)):
+        return gpu
+    told = assumptions.gpu(
+        f"an SM of GPU {card.name} is machine {machine.name!r}, which was given: none that comes with the package for"
+        f" compute capability {card.compute_capability or '(not known)'}"
+    )
+    return replace(gpu, grids=tuple(replace(grid, block=assuming(grid.block, told)) for grid in gpu.grids))
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLaunch:
+    """One of several launches.
+
+    Args:
+        takes: what a block takes of each resource of an SM; empty where machine code tells.
+    """
+
+    name: str
+    kernel: LaunchedKernel
+    takes: Mapping[str, int]
+
+
+def of_kernels(
+    launches: Sequence[SharedLaunch],
+    machine: Machine,
+    *,
+    sms: int,
+    card: Gpu | None = None,
+    room: Mapping[str, int] | None = None,
+) -> GpuInstance:
+    """All blocks of several launches, which are there together, on so many SMs.
+
+    Args:
+        card: as of `of_kernel`.
+        room: what an SM has of each resource; None for what one of `card`, or of the architecture of machine code, has.
+
+    Raises:
+        InputError: as of `of_kernel`, with the name of the launch; or what blocks take of an SM is not known.
+    """
+    counts, blocks, shares = [], [], []
+    for launch in launches:
+        with _telling(launch.name):
+            counts.append(_blocks(launch.kernel, card))
+    for launch in launches:
+        with _telling(launch.name):
+            known = _beside_dram(at_work(launch.kernel, sms, sum(counts), card), sms, card)
+            blocks.append(_block(known, machine, known.missing_shared if room is None else ()))
+            shares.append(_shares(launch, sum(warps for _, warps in blocks[-1]), card, room))
+    if room is None:
+        _check_registers(launches, shares, card)
+    has = {name: share.room for own in shares for name, share in own.items()}
+    fit = [min(share.room // share.takes for share in own.values() if share.takes) for own in shares]
+    at_once = [min(count, sms * most) for count, most in zip(counts, fit, strict=True)]
+    doubts, busy, served = _served([launch.kernel for launch in launches], blocks, counts, at_once, card)
+    grids = []
+    for launch, count, block, own, doubt in zip(launches, counts, blocks, shares, doubts, strict=True):
+        taken = ", ".join(f"{share.takes} of {share.room} {share.unit}" for share in own.values() if share.takes)
+        said = f"a block of {launch.name} takes {taken} of an SM, which has room for it as long as so much is left"
+        told = assumptions.residency(said) if room is None else assumptions.given_room(said)
+        takes = tuple(own[name].takes if name in own else 0 for name in has)
+        grids.append(Grid(assuming(block, told, *served, *doubt), count, takes))
+    return GpuInstance(tuple(grids), machine, sms, tuple(has.values()), dispatch_cycles(card), busy)
+
+
+@contextmanager
+def _telling(name: str) -> Iterator[None]:
+    """Errors say which launch it is."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(f"launch {name}: {error}") from None
+
+
+def _shares(launch: SharedLaunch, warps: int, card: Gpu | None, room: Mapping[str, int] | None) -> dict[str, Share]:
+    """What a block takes of each resource."""
+    kernel, source = launch.kernel, launch.kernel.kernel.source
+    if room is not None:
+        if launch.takes.keys() != room.keys():
+            raise InputError(f"takes says what a block takes of each resource of room: {', '.join(room)}")
+        found = {name: Share(launch.takes[name], most, name) for name, most in room.items()}
+        fit = min((share.room // share.takes for share in found.values() if share.takes), default=0)
+        if card is not None and fit > (whole := occupancy(card.limits, warps_per_block=warps)).blocks_per_sm:
+            raise InputError(f"room and takes let {fit} blocks be resident: only {whole}")
+        return found
+    if isinstance(kernel.kernel, ptx.Kernel):
+        raise InputError(
+            f"{source}: what a block of PTX takes of an SM is not known: say room and takes (machine code tells: a"
+            " .cubin, or arch sm_NN)"
+        )
+    held = kernel.residency(warps, None if card is None else card.limits)
+    _check_known(held, source, "room and takes")
+    return dict(held.shares)
+
+
+def _check_registers(launches: Sequence[SharedLaunch], shares: Sequence[dict[str, Share]], card: Gpu | None) -> None:
+    """Leave out registers that never limit; refuse those of launches whose warps have different numbers of them.
+
+    Registers lie in several files, and a warp has all of its in one. So where warps have different numbers, what is
+    free in all files together does not tell whether one more fits. If even of the warps with the most a file holds as
+    many as there can be, it always does.
+    """
+    held = [own["registers"] for own in shares if "registers" in own]
+    if len({(share.room, share.unit) for share in held}) <= 1:
+        return
+    most = [
+        (card.limits if card is not None else Limits.of_sm(launch.kernel.kernel.sm)).warps
+        for launch in launches
+        if isinstance(launch.kernel.kernel, sass.Kernel)
+    ]
+    if any(warps is None or share.room < warps for warps in most for share in held):
+        told = "; ".join(
+            f"{launch.name}: {own['registers'].unit}"
+            for launch, own in zip(launches, shares, strict=True)
+            if "registers" in own
+        )
+        raise InputError(
+            f"whether a block still fits beside others of different registers is not known ({told}): compile all with"
+            " the same -maxrregcount, or say room and takes"
+        )
+    for own in shares:
+        own.pop("registers", None)
+
+
+def _blocks(kernel: LaunchedKernel, card: Gpu | None) -> int:
+    """How many blocks are launched; 0 where nobody says it."""
+    if card is not None:
+        _check_code(kernel.kernel, card)
+    return 0 if kernel.launch.grid is None else prod(kernel.launch.grid)
+
+
+def at_work(kernel: LaunchedKernel, sms: int, blocks: int, card: Gpu | None) -> LaunchedKernel:
+    """The same with latencies as of so many blocks on so many SMs, and whatever is at work on the others of `card`.
+
+    Args:
+        blocks: 0 where nobody says how many there are; they may be at work on all SMs then.
+
+    Raises:
+        InputError: nobody says how long an operation takes then.
+    """
+    active = min(sms, blocks or sms) + (0 if card is None else card.whole("sms") - sms)
+    given = {}
+    for name, latency in kernel.question.latencies.items():
+        try:
+            given[name] = latency.for_sms(active)
+        except InputError as error:
+            raise InputError(f"operation {name}: {error}") from None
+    return LaunchedKernel(replace(kernel.question, latencies=given), kernel.module, kernel.kernel)
+
+
+def _beside_dram(kernel: LaunchedKernel, sms: int, card: Gpu | None) -> LaunchedKernel:
+    """The same with latencies without the cycles in which DRAM is busy; `_served` counts these.
+
+    Raises:
+        InputError: nobody says what DRAM moves, or what else uses it.
+    """
+    given = kernel.question.latencies
+    for name, latency in given.items():
+        if latency.dram is None:
+            continue
+        says = f"latency of {name}: {latency} depends on {latency.depends_on}"
+        if card is None:
+            raise InputError(f"{says}; say on which GPU, with {kernel.question.named('gpu')}")
+        if sms < (every := card.whole("sms")):
+            raise InputError(
+                f"{says}, and nobody says what the other {every - sms} SMs of {card.name} ask of it; ask about all"
+                f" {every} SMs, or give {name}=..N"
+            )
+    beside = {name: latency.beside_dram() for name, latency in given.items()}
+    return LaunchedKernel(replace(kernel.question, latencies=beside), kernel.module, kernel.kernel)
+
+
+def _served(
+    kernels: Sequence[LaunchedKernel],
+    blocks: Sequence[Block],
+    counts: Sequence[int],
+    at_once: Sequence[int],
+    card: Gpu | None,
+) -> tuple[list[tuple[Assumption, ...]], int, tuple[Assumption, ...]]:
+    """What is to be said of the latencies of each launch; for how long DRAM is busy with all, and what that supposes.
+
+    Args:
+        kernels: as they were asked about.
+        at_once: blocks of each that can be on the GPU at the same time.
+    """
+    if card is None:
+        return [() for _ in kernels], 0, ()
+    given = [kernel.question.latencies for kernel in kernels]
+    touched = sum(dram.flying(block, most) for block, most in zip(blocks, at_once, strict=True))
+    doubts = [
+        dram.doubts(block, sum(at_once), touched, card, {name: each.dram is not None for name, each in own.items()})
+        for own, block in zip(given, blocks, strict=True)
+    ]
+    shares = [latency.dram for own in given for latency in own.values() if latency.dram is not None]
+    if not shares:
+        return doubts, 0, ()
+    busy, told = dram.busy(list(zip(blocks, counts, strict=True)), card, min(shares))
+    return doubts, busy, (told,)
+
+
+def _block(kernel: LaunchedKernel, machine: Machine, missing: Sequence[MissingInput]) -> Block:
+    """The warps of a block; `missing` is what else is missing for the question."""
+    grid = (GRID,) if kernel.launch.grid is None else ()
+    each = kernel.blocks(machine, (*grid, *missing))
+    if len(each) != 1:
+        raise InputError(
+            f"{kernel.question.named('warps')}: of a GPU one launch is asked for, and this means {len(each)}"
+        )
+    return each[0]
+
+
+def dispatch_cycles(card: Gpu | None) -> int:
+    """From when a block gets its room until its warps begin, at most; where nobody knows it that counts as none."""
+    return 0 if card is None or card.missing("dispatch_cycles") else card.whole("dispatch_cycles")
+
+
+def given_resident(asked: int | None, warps: int, card: Gpu | None, named: Naming) -> int:
+    """The blocks that are said to be resident on an SM, each of so many warps, where nobody knows better.
+
+    Raises:
+        MissingInputsError: none are said.
+        InputError: more than an SM of the GPU holds whatever the kernel.
+    """
+    if asked is None:
+        raise MissingInputsError.of("a whole GPU", [RESIDENT], named)
+    if card is not None:
+        check_resident(asked, occupancy(card.limits, warps_per_block=warps), named)
+    return asked
+
+
+def _check_code(kernel: Kernel, card: Gpu) -> None:
+    if isinstance(kernel, ptx.Kernel) or card.sm is None or compatible(kernel.sm, card.sm):
+        return
+    raise InputError(
+        f"{kernel.source}: GPU {card.name}, of sm_{card.sm}, does not execute machine code for sm_{kernel.sm}"
+    )
+
+
+def _missing_resident(kernel: LaunchedKernel, card: Gpu | None) -> tuple[MissingInput, ...]:
+    """How many blocks are resident on an SM, where nobody says it and nothing tells it."""
+    if kernel.question.blocks_per_sm is not None:
+        return ()
+    if isinstance(kernel.kernel, ptx.Kernel):
+        return (RESIDENT._replace(instead=(("arch", "sm_NN"),)),)
+    warps = kernel.launch.warps_per_block or max(kernel.question.counts or (0,))
+    if not warps or kernel.missing_shared:
+        return ()
+    unknown = _unknown(kernel.residency(warps, None if card is None else card.limits))
+    return (RESIDENT._replace(what=f"{RESIDENT.what}, for nobody knows {unknown} of this GPU"),) if unknown else ()
+
+
+def _resident(kernel: LaunchedKernel, warps: int, blocks: int, card: Gpu | None) -> tuple[int, tuple[Assumption, ...]]:
+    """How many blocks of so many warps are resident on an SM, of so many that are launched, and why."""
+    asked, named = kernel.question.blocks_per_sm, kernel.question.named
+    if isinstance(kernel.kernel, ptx.Kernel):
+        count = given_resident(asked, warps, card, named)
+        return count, (assumptions.given_blocks(count, None),) if blocks > 1 else ()
+    room = kernel.residency(warps, None if card is None else card.limits)
+    if asked is None:
+        _check_known(room, kernel.kernel.source, named("blocks_per_sm"))
+    check_resident(asked or room.blocks_per_sm, room, named)
+    return asked or room.blocks_per_sm, told_resident(room, asked, blocks)
+
+
+def _unknown(room: Occupancy) -> str:
+    """The limits that are not all known, in words; empty where they are."""
+    return ", ".join((*room.unknown, *room.unrounded))
+
+
+def _check_known(room: Occupancy, source: str, remedy: str) -> None:
+    """Refuse to count on limits that are not all known."""
+    if unknown := _unknown(room):
+        raise InputError(
+            f"{source}: what limits the resident blocks is not known of this GPU ({unknown}): say {remedy}"
+        )

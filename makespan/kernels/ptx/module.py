@@ -1,0 +1,259 @@
+"""What a PTX file says, as values: a module of kernels and functions, each a flat run of statements.
+
+Positions (file, line, column) take no part in comparisons, so a kernel that was printed and read again is equal.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from makespan.host.errors import InputError, did_you_mean
+from makespan.kernels.ptx.signature import Signatures
+
+_NAME = re.compile(r"(?<![A-Za-z0-9_$%.])[A-Za-z_$%][A-Za-z0-9_$]*")
+_NUMBERED = re.compile(r"(.*[^0-9])(0|[1-9][0-9]{0,8})")
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction; an operand is its text without blanks, such as `[%rd1+4]`; a guard has no `@`.
+
+    It begins in this line, and its opcode in this column.
+    """
+
+    opcode: str
+    operands: tuple[str, ...] = ()
+    guard: str | None = None
+    line: int = field(default=0, compare=False)
+    column: int = field(default=0, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The opcode without its suffixes."""
+        return self.opcode.partition(".")[0]
+
+    def __str__(self) -> str:
+        guard = f"@{self.guard} " if self.guard else ""
+        operands = f" {', '.join(self.operands)}" if self.operands else ""
+        return f"{guard}{self.opcode}{operands};"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label; it can be seen in its own `{ }` block and in the blocks inside."""
+
+    name: str
+    line: int = field(default=0, compare=False)
+    column: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """Variables of one state space; a name may carry a count, as in `.reg .u32 %r<4>` for %r0 to %r3."""
+
+    space: str
+    names: tuple[tuple[str, int | None], ...]
+    text: str
+    line: int = field(default=0, compare=False)
+
+    @property
+    def is_register(self) -> bool:
+        """Whether the names are registers and not places in memory."""
+        return self.space in (".reg", ".sreg")
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A `.loc`: what follows comes from `source_line` of the file with this number."""
+
+    file_number: int
+    source_line: int
+    text: str
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """Any other directive, kept as its text."""
+
+    text: str
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A comment that may carry a loop bound: `// makespan: ...` or `//<loop> ...`."""
+
+    text: str
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Brace:
+    """The beginning or the end of an inner `{ }` block."""
+
+    opens: bool
+    line: int = field(default=0, compare=False)
+
+
+Statement: TypeAlias = Instruction | Label | Declaration | Location | Directive | Note | Brace
+
+
+KEEP_HINT = "lines are those of the PTX that was made; --keep-ptx FILE.ptx keeps it"
+"""What to add to positions in PTX that nobody has seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """How PTX was made from the file `source` of the user.
+
+    Args:
+        compiler: with its version.
+        flags: those that may change the PTX.
+        signatures: the names of the parameters in the source, by kernel.
+        arch: the architecture that was asked for; None is the default.
+    """
+
+    source: str
+    compiler: str
+    flags: tuple[str, ...]
+    signatures: Signatures = ()
+    arch: str | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"the PTX was made from {self.source} by {self.compiler} with {' '.join(self.flags)};"
+            " another compiler, version or flag makes other PTX"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """An `.entry`, or a `.func` when `is_entry` is false; `body` is None for a mere declaration.
+
+    Args:
+        files: the files of the `.loc` directives, by number.
+        variables: what the module around it declares.
+        functions: the functions of the module, which it may call.
+        compilation: how the PTX was made; None if it was given as PTX.
+    """
+
+    name: str
+    is_entry: bool
+    body: tuple[Statement, ...] | None
+    linkage: tuple[str, ...] = ()
+    returns: tuple[Declaration, ...] | None = None
+    parameters: tuple[Declaration, ...] | None = None
+    attributes: tuple[str, ...] = ()
+    line: int = field(default=0, compare=False)
+    file: str = field(default="", compare=False)
+    files: tuple[tuple[int, str], ...] = field(default=(), compare=False, repr=False)
+    variables: tuple[Declaration, ...] = field(default=(), compare=False, repr=False)
+    compilation: Compilation | None = field(default=None, compare=False, repr=False)
+    functions: tuple["Kernel", ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def source(self) -> str:
+        """How to ask for it again: the file that the user gave, and the architecture if that is not the default."""
+        made = self.compilation
+        if made is None:
+            return self.file
+        return made.source if made.arch is None else f"{made.source} --arch {made.arch}"
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """The body; empty for a mere declaration."""
+        return self.body or ()
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels of the body, in whatever `{ }` block they stand."""
+        return frozenset(s.name for s in self.statements if isinstance(s, Label))
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """Every instruction once, in text order."""
+        return tuple(s for s in self.statements if isinstance(s, Instruction))
+
+
+Item: TypeAlias = Kernel | Declaration | Directive
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One PTX file, its items in text order; `text` is what was parsed."""
+
+    file: str = field(compare=False)
+    items: tuple[Item, ...]
+    compilation: Compilation | None = field(default=None, compare=False)
+    text: str = field(default="", compare=False, repr=False)
+
+    @property
+    def version(self) -> str | None:
+        """The PTX version, such as "8.3"; None when the file does not say."""
+        return next(self._directives(".version"), None)
+
+    @property
+    def target(self) -> str | None:
+        """The target with its options, such as "sm_90a, debug"; None when the file does not say."""
+        return next(self._directives(".target"), None)
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The entries that have a body."""
+        return tuple(k for k in self._routines() if k.is_entry and k.body is not None)
+
+    @property
+    def functions(self) -> tuple[Kernel, ...]:
+        """Everything else that can be called, declarations included."""
+        return tuple(k for k in self._routines() if not k.is_entry or k.body is None)
+
+    def kernel(self, name: str | None = None) -> Kernel:
+        """The kernel of this name, plain or mangled (`saxpy` finds `_Z5saxpyfPf`); None is for the only one.
+
+        Raises:
+            InputError: no such kernel, or a choice among several; lists them.
+        """
+        if not self.kernels:
+            raise InputError(f"{self.file}: no kernel in this file: it has no .entry with a body")
+        found = [k for k in self.kernels if name is None or k.name == name]
+        found = found or [k for k in self.kernels if name is not None and _mangles(k.name, name)]
+        if len(found) == 1:
+            return found[0]
+        names = [kernel.name for kernel in self.kernels]
+        known = ", ".join(names)
+        if name is None:
+            raise InputError(f"{self.file}: choose one of {len(found)} kernels with --kernel NAME: {known}")
+        problem, near = ("several kernels match", "") if found else ("no kernel", did_you_mean(name, names))
+        raise InputError(f"{self.file}: {problem} {name!r}{near or ';'} the kernels are: {known}")
+
+    def _routines(self) -> Iterator[Kernel]:
+        return (item for item in self.items if isinstance(item, Kernel))
+
+    def _directives(self, word: str) -> Iterator[str]:
+        texts = (item.text for item in self.items if isinstance(item, Directive))
+        return (text[len(word) + 1 :] for text in texts if text.startswith(word + " "))
+
+
+def names_in(operand: str) -> tuple[str, ...]:
+    """The registers, variables and labels that an operand mentions.
+
+    >>> names_in("[%rd1+0f3F800000]"), names_in("{%f1, %tid.x}")
+    (('%rd1',), ('%f1', '%tid'))
+    """
+    return tuple(_NAME.findall(operand))
+
+
+def declares(declared: Mapping[str, int | None], name: str) -> bool:
+    """Whether `name` is among declared names, of which `%r` with count 4 stands for %r0 to %r3."""
+    if name in declared and declared[name] is None:
+        return True
+    numbered = _NUMBERED.fullmatch(name)
+    count = declared.get(numbered[1]) if numbered else None
+    return numbered is not None and count is not None and int(numbered[2]) < count
+
+
+def _mangles(mangled: str, name: str) -> bool:
+    """Whether the Itanium C++ ABI mangles a function `name`, outside namespaces, to `mangled`."""
+    return re.match(rf"_Z{len(name)}{re.escape(name)}", mangled) is not None

@@ -1,0 +1,168 @@
+"""The parameters of a PTX kernel: what a user calls them, what they hold, and the block that the kernel asks for."""
+
+import math
+import re
+import struct
+from dataclasses import replace
+from itertools import zip_longest
+
+from makespan.host.errors import InputError, Naming
+from makespan.kernels.flow import Extent, Launch, Parameter, shown
+from makespan.kernels.ptx.module import Declaration, Kernel
+from makespan.kernels.ptx.signature import names_of
+
+_SCALAR = re.compile(r"\.([busf])(8|16|32|64)(?![0-9A-Za-z_])")
+_DIRECTIVE = re.compile(r"(\.(?:req|max)ntid) ([0-9]{1,4})(?:, ([0-9]{1,4}))?(?:, ([0-9]{1,4}))?")
+
+
+def fitted(launch: Launch, kernel: Kernel) -> Launch:
+    """The same launch with parameters by their PTX names, and with the block that `.reqntid` tells.
+
+    A parameter may be called by its PTX name, by its position ("3" is the fourth), by its name in the CUDA source
+    that was compiled, or by the end of its PTX name from an underscore on. Calling this twice is the
+    same as once; every analysis calls it.
+
+    Raises:
+        InputError: a name that fits no parameter or several, a value that its type cannot hold, a block that is
+            not the one that the kernel requires, or has more threads than it allows.
+    """
+    declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
+    found: dict[str, int | float] = {}
+    for key, value in launch.parameters.items():
+        name = _named(key, list(declared), kernel, launch.named)
+        encoded(declared[name], value, launch.named)
+        if found.setdefault(name, value) != value:
+            said = launch.named("parameters")
+            raise InputError(f"{said}: two values for parameter {name}: {found[name]} and {value}")
+    return replace(launch, block=_block(launch, kernel), parameters=found)
+
+
+def parameter_names(kernel: Kernel) -> tuple[str, ...]:
+    """What its parameters are called in the CUDA source that was compiled or, where that does not tell, in the PTX."""
+    names = [name for parameter in kernel.parameters or () for name, _ in parameter.names]
+    return tuple(own or name for own, name in zip_longest(_said(kernel, len(names)), names))
+
+
+def scalar(declaration: Declaration) -> tuple[str, int] | None:
+    """The kind of a parameter (b, u, s or f) and its bits; None for an aggregate, and for types of no such kind.
+
+    >>> scalar(Declaration(".param", (("n", None),), ".param .u32 n"))
+    ('u', 32)
+    """
+    types = _SCALAR.findall(declaration.text)
+    if len(types) != 1 or "[" in declaration.text:
+        return None
+    return types[0][0], int(types[0][1])
+
+
+def known_parameters(kernel: Kernel, launch: Launch) -> dict[str, Parameter]:
+    """The known parameters of an entry by PTX name, but for those whose name the body declares anew.
+
+    Raises:
+        InputError: see `fitted`.
+    """
+    declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
+    hidden, values = _hidden(kernel), fitted(launch, kernel).parameters
+    return {name: encoded(declared[name], value, launch.named) for name, value in values.items() if name not in hidden}
+
+
+def called(kernel: Kernel) -> dict[str, str]:
+    """What a user calls the parameters of an entry that can be given as numbers, by PTX name.
+
+    That is the name in the CUDA source, if it tells just this one; else the name in the PTX or, where a compiler made
+    it of a number, the position.
+    """
+    declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
+    said = _said(kernel, len(declared)) or (None,) * len(declared)
+    found: dict[str, str] = {}
+    for position, (name, own) in enumerate(zip(declared, said, strict=True)):
+        if scalar(declared[name]) is not None and name not in _hidden(kernel):
+            is_own = own is not None and own not in declared and said.count(own) == 1
+            is_number = name.endswith(f"_param_{position}")
+            found[name] = own if own is not None and is_own else str(position) if is_number else name
+    return found
+
+
+def encoded(declaration: Declaration, value: int | float, named: Naming) -> Parameter:
+    """A parameter with this value; `named` is that of the launch.
+
+    Raises:
+        InputError: a value that the type cannot hold.
+    """
+    found = scalar(declaration)
+    name, said = declaration.names[0][0], named("parameters")
+    if found is None:
+        raise InputError(f"{said} {name}: {declaration.text} holds more than a number; its value cannot be given")
+    kind, bits = found
+    if kind == "f" and bits >= 32:
+        try:
+            packed = struct.pack("<f" if bits == 32 else "<d", value)
+        except OverflowError:
+            raise InputError(f"{said} {name}={value}: too large for {declaration.text}") from None
+        return Parameter(int.from_bytes(packed, "little"), bits)
+    if kind == "f" or not isinstance(value, int):
+        raise InputError(f"{said} {name}={value}: expected a whole number for {declaration.text}")
+    half = 1 << (bits - 1)
+    least, most = -half, 2 * half - 1 if kind in "bu" else half - 1
+    if not least <= value <= most:
+        raise InputError(f"{said} {name}={value}: {declaration.text} holds {least}..{most}")
+    return Parameter(value % (2 * half), bits)
+
+
+def _hidden(kernel: Kernel) -> frozenset[str]:
+    """The parameters of which nothing is known: those whose name the body declares anew, and all but of an entry."""
+    if not kernel.is_entry:
+        return frozenset(name for parameter in kernel.parameters or () for name, _ in parameter.names)
+    return frozenset(name for s in kernel.statements if isinstance(s, Declaration) for name, _ in s.names)
+
+
+def _block(launch: Launch, kernel: Kernel) -> Extent | None:
+    """The block as far as it is known, which fits what the kernel says of it.
+
+    Source: PTX ISA, "Performance-Tuning Directives": `.maxntid` limits the product, not each extent.
+    """
+    given, block = launch.block, launch.named("block")
+    said = _declared_extents(kernel)
+    required, most = said.get(".reqntid"), said.get(".maxntid")
+    if given is None:
+        return required
+    if required not in (None, given):
+        raise InputError(f"{block} {shown(given)}: kernel {kernel.name} requires {shown(required or given)} (.reqntid)")
+    if most is not None and math.prod(given) > math.prod(most):
+        raise InputError(
+            f"{block} {shown(given)}: kernel {kernel.name} allows at most {math.prod(most)} threads in a block"
+            f" (.maxntid {shown(most)}), so that it would not start"
+        )
+    return given
+
+
+def _declared_extents(kernel: Kernel) -> dict[str, Extent]:
+    """What `.reqntid` and `.maxntid` say, missing extents being 1."""
+    found = (match for match in map(_DIRECTIVE.fullmatch, kernel.attributes) if match)
+    return {match[1]: (int(match[2]), int(match[3] or 1), int(match[4] or 1)) for match in found}
+
+
+def _named(key: str, names: list[str], kernel: Kernel, named: Naming) -> str:
+    """The parameter that a user calls `key`."""
+    if key in names:
+        return key
+    if key.isdecimal() and len(key) <= 4 and int(key) < len(names):
+        return names[int(key)]
+    said = _said(kernel, len(names))
+    if said.count(key) == 1:
+        return names[said.index(key)]
+    found = [name for name in names if name.endswith(f"_{key.removeprefix('_')}")] if key.strip("_") else []
+    if len(found) == 1:
+        return found[0]
+    called = [f"{own} or {name}" if own else name for own, name in zip_longest(said, names)]
+    listed = ", ".join(f"{position} is {name}" for position, name in enumerate(called)) or "there are none"
+    problem = f"fits {len(found)} parameters" if found else "no such parameter"
+    raise InputError(
+        f"{named('parameters')} {key}: {problem} of kernel {kernel.name}; give the position, or the name in the PTX:"
+        f" {listed}"
+    )
+
+
+def _said(kernel: Kernel, count: int) -> tuple[str | None, ...]:
+    """What the source calls the parameters; nothing if the PTX was given as it is."""
+    return names_of(kernel.name, kernel.compilation.signatures, count) if kernel.compilation else ()

@@ -1,0 +1,212 @@
+"""Which unit class serves each instruction of a kernel and, if warps run ahead, its timing and what it awaits.
+
+A machine that times operations decides by the operation of an instruction, any other by the class of its opcode.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from enum import StrEnum
+from typing import TypeAlias
+
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.kernels.flow import SECTOR, TimedCode, access, missing_latencies, served
+from makespan.kernels.ptx.barriers import is_barrier
+from makespan.kernels.ptx.dependences import ACCESSES, UNREAD, WAY, Needs, needs
+from makespan.kernels.ptx.effects import JUMPS
+from makespan.kernels.ptx.graph import PtxFlow
+from makespan.kernels.ptx.isa import PROFILES, Classes, prefixes, units_of
+from makespan.kernels.ptx.module import Instruction
+from makespan.kernels.ptx.operations import expands, operations
+from makespan.model import assumptions
+from makespan.model.assumptions import Assumption
+from makespan.model.machine import GivenRange, Machine, timed
+from makespan.model.program import Access, Timing
+
+_Tokens: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+_NO_LATENCIES: Mapping[str, GivenRange] = {}
+
+_LINE = 128
+"""Bytes of a line, which a prefetch asks for, and in a few of which a lane's share of a matrix lies."""
+
+_MOVED = {
+    **dict.fromkeys(("ld", "ldu", "cp"), SECTOR),
+    **dict.fromkeys(("st", "atom", "red", "multimem"), 2 * SECTOR),
+    **dict.fromkeys(("prefetch", "prefetchu"), _LINE),
+    "wmma": 2 * _LINE,
+}
+"""Bytes that DRAM moves for a lane, at most: a sector that is written in part may be read before."""
+
+_HINT = re.compile(r"L2::([0-9]{1,3})B")
+
+
+class Dependences(StrEnum):
+    """What an instruction waits for: the registers that it reads and writes, or whatever stands before it."""
+
+    REGISTERS = "registers"
+    BLOCKING = "blocking"
+
+
+@dataclass(frozen=True)
+class PtxCode(TimedCode):
+    """The instructions of PTX on a machine: by which classes of opcodes, and what they wait for."""
+
+    flow: PtxFlow
+    _: KW_ONLY
+    classes: Classes
+    dependences: Dependences
+
+    def remarks(self, numbers: Sequence[int]) -> Iterator[Assumption]:
+        """How these instructions are timed, and what they wait for."""
+        if not self.operations:
+            letters = ", ".join(PROFILES[self.classes.profile])
+            yield assumptions.instructions(f"profile {self.classes.profile}: unit classes {letters}")
+        else:
+            yield from self._about_operations(numbers)
+        if not self.timings:
+            return
+        if self.dependences is Dependences.BLOCKING:
+            yield assumptions.waits_for_all()
+            return
+        yield assumptions.stall_on_use()
+        if any(is_barrier(self.flow.code[number]) for number in numbers):
+            yield assumptions.pending_at_barriers()
+
+    def _about_operations(self, numbers: Sequence[int]) -> Iterator[Assumption]:
+        used = {self.operations[number] for number in numbers if not is_barrier(self.flow.code[number])}
+        yield from self.about_operations(used, used)
+        if several := sorted({self.flow.code[number].opcode for number in numbers if expands(self.flow.code[number])}):
+            listed = ", ".join(several)
+            yield assumptions.instructions(f"one instruction each, although the assembler makes many of it: {listed}")
+
+
+def timed_code(
+    flow: PtxFlow,
+    classes: Classes,
+    machine: Machine,
+    dependences: Dependences | None = None,
+    given: Mapping[str, GivenRange] = _NO_LATENCIES,
+) -> PtxCode:
+    """The instructions of a kernel on a machine; by default they wait for registers where it times operations.
+
+    Raises:
+        InputError: an opcode that nothing classifies, an operation that the machine lacks, or classes for a machine
+            that needs none.
+        UnsupportedError: an instruction without unit of whose operands nobody could tell when they are there.
+    """
+    table = timed(machine, given)
+    if not table:
+        units = units_of(flow.kernel, classes)
+        _refuse_sleep(flow, classes)
+        chosen = dependences or Dependences.BLOCKING
+        plain = PtxCode(flow, machine, given, units, classes=classes, dependences=chosen)
+        if chosen is Dependences.BLOCKING:
+            return plain
+        of_class = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units}
+        latencies = [of_class.get(unit or "", (1, 1)) for unit in units]
+        return _running_ahead(plain, latencies)
+    if classes != Classes():
+        raise InputError(
+            f"machine {machine.name!r} times operations, and they decide the class of an instruction:"
+            " leave out --profile, --classes and --unknown"
+        )
+    found = operations(flow.kernel)
+    needed = [None if is_barrier(instruction) else name for instruction, name in zip(flow.code, found, strict=True)]
+    rows = served(flow, machine, table, needed)
+    missing = missing_latencies(flow, machine, rows, range(len(rows)))
+    units = tuple(None if row is None else row.unit for row in rows)
+    chosen = dependences or Dependences.REGISTERS
+    code = PtxCode(flow, machine, given, units, found, table, missing=missing, classes=classes, dependences=chosen)
+    if missing:
+        return code
+    latencies = [(1, 1) if row is None else (row.least, row.most or row.least) for row in rows]
+    return replace(_running_ahead(code, latencies), accesses=tuple(_accesses(code)))
+
+
+def _accesses(code: PtxCode) -> Iterator[Access | None]:
+    """What each instruction asks of DRAM."""
+    blocks = code.dependences is Dependences.BLOCKING
+    for name, instruction, effect in zip(code.operations, code.flow.code, code.flow.effects, strict=True):
+        hints = [int(hint[1]) for suffix in instruction.opcode.split(".") if (hint := _HINT.fullmatch(suffix))]
+        moved = _MOVED.get(instruction.name)
+        per_lane = None if moved is None else max((moved, *hints))
+        is_awaited = blocks or bool(needs(instruction, effect).sets - {ACCESSES})
+        words = _words(instruction.opcode)
+        yield None if is_barrier(instruction) else access(name, per_lane, is_awaited=is_awaited, words=words)
+
+
+def _words(opcode: str) -> int:
+    """The words of 32 bits that a lane accesses, if they may be in local memory; else 1."""
+    suffixes = opcode.replace("::", ".").split(".")
+    if "global" in suffixes:
+        return 1
+    vector = next((int(suffix[1:]) for suffix in suffixes if suffix in ("v2", "v4", "v8")), 1)
+    bits = max((int(suffix[1:]) for suffix in suffixes if re.fullmatch("[bsuf][0-9]{1,3}", suffix)), default=32)
+    return max(1, vector * bits // 32)
+
+
+def _refuse_sleep(flow: PtxFlow, classes: Classes) -> None:
+    """A machine that times no operations does not know for how long a warp sleeps; its user may say the class."""
+    for instruction in flow.code:
+        if instruction.name == "nanosleep" and not any(p in classes.overrides for p in prefixes(instruction.opcode)):
+            raise InputError(
+                f"{flow.kernel.file}:{instruction.line}: `{instruction}` sleeps, and classes of units do not tell for"
+                " how long: take a machine that times operations, with --latency sleep=..N, or say a class by --classes"
+            )
+
+
+def _running_ahead(code: PtxCode, latencies: Sequence[tuple[int, int]]) -> PtxCode:
+    """The same code with timings."""
+    instructions = code.flow.code
+    if code.dependences is Dependences.BLOCKING:
+        tokens: list[_Tokens] = [((0,), (0,))] * len(instructions)
+        results = frozenset({0})
+    else:
+        found = [needs(*both) for both in zip(instructions, code.flow.effects, strict=True)]
+        _refuse_without_unit(code, found)
+        tokens, results = _tokens(found)
+    timings = tuple(
+        Timing(0, (0, 0), (), awaits)
+        if is_barrier(instruction)
+        else Timing(1, (1 if _may_do_nothing(instruction) else latency[0], latency[1]), sets, awaits)
+        for instruction, latency, (sets, awaits) in zip(instructions, latencies, tokens, strict=True)
+    )
+    return replace(code, timings=timings, results=results)
+
+
+def _may_do_nothing(instruction: Instruction) -> bool:
+    """Whether its guard may fail for all lanes, and leave nothing to wait for; a branch is decided in any case."""
+    return instruction.guard is not None and instruction.name not in (*JUMPS, "call")
+
+
+def _tokens(found: Sequence[Needs]) -> tuple[list[_Tokens], frozenset[int]]:
+    """What every instruction sets and awaits as numbers, and which of them are results.
+
+    Names that the same instructions set are pending together, so they are one: all registers of a vector load are.
+    """
+    setters: dict[str, list[int]] = {}
+    for number, need in enumerate(found):
+        for name in sorted(need.sets):
+            setters.setdefault(name, []).append(number)
+    alike: dict[tuple[int, ...], int] = {}
+    token = {name: alike.setdefault(tuple(numbers), len(alike)) for name, numbers in setters.items()}
+    tokens = [
+        (
+            tuple(sorted({token[name] for name in need.sets})),
+            tuple(sorted({token[name] for name in need.awaits if name in token})),
+        )
+        for need in found
+    ]
+    return tokens, frozenset(number for name, number in token.items() if name not in UNREAD)
+
+
+def _refuse_without_unit(code: PtxCode, found: Sequence[Needs]) -> None:
+    """Refuse instructions that would break a chain of dependences: nobody waits where nothing is issued."""
+    known = frozenset().union(*(need.sets for need in found)) - {WAY}
+    for unit, instruction, need in zip(code.units, code.flow.code, found, strict=True):
+        if unit is None and not is_barrier(instruction) and known & (need.sets | need.awaits):
+            raise UnsupportedError(
+                f"{code.flow.kernel.file}:{instruction.line}: `{instruction}` needs no unit here, so nothing can wait"
+                f' for its operands; give it one with --classes FILE ({instruction.name} = "C"), or take'
+                " --dependences blocking"
+            )

@@ -1,0 +1,255 @@
+"""What integer and predicate instructions compute, exactly; any other has no computation, so its result is unknown.
+
+Values are those of `makespan.kernels.flow.arithmetic`. An instruction of the uniform datapath (UIADD3) computes as its
+twin (IADD3) does.
+
+Glossary: a, b, c values in the order of the operands; p, q predicates that are read; m mask of 32 ones.
+
+Source: that of `makespan.kernels.sass.integers`, which has ISETP, PLOP3 and IMNMX, too.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from makespan.kernels.flow import Computation, Source
+from makespan.kernels.flow.arithmetic import (
+    TESTS,
+    conjunction,
+    disjunction,
+    each,
+    extended,
+    ones,
+    select,
+    selected,
+    truth_bit,
+)
+from makespan.kernels.sass.instruction_set import place
+from makespan.kernels.sass.integers import INTEGERS
+from makespan.kernels.sass.meaning import Bytes, Maker, Meaning, Modifiers, known_word, only, with_signs
+from makespan.kernels.sass.module import Instruction
+from makespan.kernels.sass.operands import Operands, Value, names, predicate, predicate_name, split
+
+_M = ones(32)
+_NOTHING: Bytes = MappingProxyType({})
+_TESTS = {name.upper(): compare for name, compare in TESTS.items()}
+
+
+def computation(instruction: Instruction, known: Bytes = _NOTHING) -> Computation | None:
+    """What an instruction computes; None where that is not known for sure."""
+    if instruction.name in ("S2R", "S2UR", "CS2R"):
+        return _special(instruction)
+    if instruction.name in ("PLOP3", "UPLOP3"):
+        return _predicate_logic(instruction)
+    if instruction.name in ("VOTE", "VOTEU"):
+        return _vote(instruction)
+    if instruction.name in ("LDC", "LDCU", "ULDC") and instruction.modifiers in _PARTS:
+        return _part(instruction, known)
+    meant = _MEANINGS.get(twin(instruction.name))
+    operands = split(instruction.operands, has_register=meant is not _comparison)
+    if meant is None or operands is None or (meaning := meant(instruction.modifiers, operands)) is None:
+        return None
+    return meaning.computation(operands, known)
+
+
+def twin(name: str) -> str:
+    """The opcode of the vector datapath that computes the same."""
+    return name[1:] if name.startswith("U") and name[1:] in _MEANINGS else name
+
+
+# ---- predicates and choices
+
+
+def _comparison(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+    """ISETP; .EX goes on from a comparison of lower halves, which tells where both values are equal."""
+    test, *rest = modifiers or ("",)
+    combined = [word for word in rest if word in ("AND", "OR", "XOR")]
+    kinds = [word for word in rest if word in ("U32", "U64", "S64")]
+    if test not in _TESTS or len(combined) != 1 or len(kinds) > 1 or not only((*rest,), *combined, *kinds, "EX"):
+        return None
+    if len(operands.values) != 2 or len(operands.written) != 2 or any(v.sign for v in operands.values):
+        return None
+    kind, extends = kinds[0] if kinds else "S32", "EX" in rest
+    w, compare = int(kind[1:]), _TESTS[test]
+    bias = 2 ** (w - 1) if kind.startswith("S") else 0
+    combine = {"AND": conjunction, "OR": disjunction(1), "XOR": _exclusive}[combined[0]]
+
+    def compute(a: Any, b: Any, p: Any, below: Any = None) -> tuple[Any, ...]:
+        truth = None
+        if a is not None and b is not None:
+            truth = truth_bit(compare(a ^ bias, b ^ bias))
+            if extends:
+                (truth,) = selected(below, truth, truth_bit(a == b))
+        return (*combine(truth, p), *combine(None if truth is None else 1 - truth, p))
+
+    values = tuple(value._replace(width=w) for value in operands.values)
+    return Meaning(values, compute, defaults=("PT", "PT") if extends else ("PT",), is_lenient=True)
+
+
+def _exclusive(a: Any, b: Any) -> tuple[Any]:
+    return (None if a is None or b is None else a ^ b,)
+
+
+def _choice(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+    """SEL: the first value where the predicate holds, else the second."""
+    if not only(modifiers, "64") or len(operands.values) != 2 or len(operands.read) != 1:
+        return None
+    w = 64 if modifiers else 32
+    values = tuple(value._replace(width=w) for value in operands.values)
+    return Meaning(values, with_signs(values, selected), w, ("PT",), is_lenient=True)
+
+
+def _extreme(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+    """IMNMX and VIMNMX: the lesser value where the predicate holds, else the greater."""
+    kind = modifiers[0] if modifiers else "S32"
+    if len(modifiers) > 1 or kind not in ("U32", "S32", "U64", "S64") or len(operands.values) != 2:
+        return None
+    if operands.read[1:] not in ((), ("!PT",), ("!UPT",)):
+        return None
+    w = int(kind[1:])
+    bias = 2 ** (w - 1) if kind.startswith("S") else 0
+    values = tuple(value._replace(width=w) for value in operands.values)
+
+    def compute(a: Any, b: Any, p: Any, _: Any) -> tuple[Any, ...]:
+        is_less = truth_bit((a ^ bias) < (b ^ bias))
+        return select(is_less ^ p ^ 1, a, b), None, None
+
+    return Meaning(values, with_signs(values, compute), w, ("PT", "!PT"))
+
+
+def _predicate_logic(instruction: Instruction) -> Computation | None:
+    """PLOP3.LUT: two functions of the same three predicates, each by its table."""
+    operands = instruction.operands
+    if instruction.modifiers != ("LUT",) or len(operands) != 7:
+        return None
+    tables = [Value(text).number for text in operands[5:]]
+    if any(table is None or table > 255 for table in tables) or any("P" not in text for text in operands[:5]):
+        return None
+
+    def compute(*given: Any) -> tuple[Any, ...]:
+        return tuple(_looked_up(given, table or 0) for table in tables)
+
+    inputs = tuple(predicate(text) for text in operands[2:5])
+    return Computation(tuple(map(predicate_name, operands[:2])), inputs, compute, is_lenient=True)
+
+
+def _looked_up(given: tuple[Any, ...], table: int) -> Any:
+    """The entry of a table that three predicates number; known where the unknown ones have no say in it."""
+    for number, value in enumerate(given):
+        if value is None:
+            zero, one = (_looked_up((*given[:number], bit, *given[number + 1 :]), table) for bit in (0, 1))
+            return zero if isinstance(zero, int) and isinstance(one, int) and zero == one else None
+    (found,) = each(lambda a, b, c: table >> (4 * a + 2 * b + c) & 1)(*given)
+    return found
+
+
+def _vote(instruction: Instruction) -> Computation | None:
+    """VOTE.ANY and .ALL of a predicate that all threads share."""
+    if instruction.modifiers not in (("ANY",), ("ALL",)):
+        return None
+    *written, read = instruction.operands
+    if len(written) not in (1, 2) or "P" not in read:
+        return None
+    *register, out = written
+    results = (*(name for text in register for name in names(text) or ()), predicate_name(out))
+    if len(results) != len(written) or "P" not in out:
+        return None
+    return Computation(results, (predicate(read),), lambda p: (*(None for _ in register), _shared(p)))
+
+
+def _shared(a: Any) -> Any:
+    """A value that is the same in all threads."""
+    return a if isinstance(a, int) else int(a.flat[0]) if (a == a.flat[0]).all() else None
+
+
+# ---- moves
+
+
+def _move(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+    if not only(modifiers, "64") or len(operands.values) != 1 or operands.written:
+        return None
+    w = 64 if modifiers else 32
+    values = (operands.values[0]._replace(width=w),)
+    return Meaning(values, with_signs(values, lambda a: (a,)), w)
+
+
+def _to_uniform(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+    """R2UR takes the value of one lane, so it is known where all agree."""
+    moved = _move(modifiers, operands) if not modifiers else None
+    return moved and moved._replace(compute=lambda a: (_shared(a),))
+
+
+def _constant(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+    """LDC and its like."""
+    return _move(modifiers, operands) if operands.values and operands.values[0].text.startswith("c[") else None
+
+
+_PARTS: Mapping[tuple[str, ...], int] = {("U8",): 1, ("S8",): 1, ("U16",): 2, ("S16",): 2}
+
+
+def _part(instruction: Instruction, known: Bytes) -> Computation | None:
+    """A constant of less than four bytes that is known, extended."""
+    register, *rest = instruction.operands
+    results, at = names(register), place("".join(rest))
+    size = _PARTS[instruction.modifiers]
+    value = known_word(*at, known, size) if at else None
+    if results is None or value is None:
+        return None
+    found = extended(value, 8 * size) & _M if instruction.modifiers[0].startswith("S") else value
+    return Computation(results, (), lambda: (found,))
+
+
+def _halves(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+    """HFMA2 of -0 * 0 and two numbers of 16 bits, by which compilers write constants."""
+    if not only(modifiers, "MMA") or len(operands.values) != 4 or operands.written or operands.read:
+        return None
+    *zeros, high, low = operands.values
+    bits = [_half(value.sign + value.text) for value in (high, low)]
+    if [(value.sign, value.text) for value in zeros] != [("-", "RZ"), ("", "RZ")] or None in bits:
+        return None
+    return Meaning((), lambda: ((bits[0] or 0) << 16 | (bits[1] or 0),))
+
+
+def _half(text: str) -> int | None:
+    """The bits of a number of 16 bits that is written exactly."""
+    try:
+        number = float(text)
+        packed = struct.pack("<e", number)
+    except (ValueError, OverflowError):
+        return None
+    return int.from_bytes(packed, "little") if struct.unpack("<e", packed)[0] == number else None
+
+
+def _special(instruction: Instruction) -> Computation | None:
+    """S2R and its like: what a thread knows of itself; a uniform register may take it from any lane."""
+    if len(instruction.operands) != 2:
+        return None
+    register, read = instruction.operands
+    is_wide = instruction.name == "CS2R" and "32" not in instruction.modifiers
+    results = names(register, 64 if is_wide else 32)
+    if results is None:
+        return None
+    if read == "SRZ":
+        return Computation(results, (), lambda: (0,) * len(results))
+    if is_wide or not read.startswith("SR_"):
+        return None
+    compute: Callable[[Any], tuple[Any, ...]] = lambda a: (a,)  # noqa: E731 - one of two
+    if instruction.name == "S2UR" and not read.startswith("SR_CTAID."):
+        compute = lambda a: (_shared(a),)  # noqa: E731 - the other
+    return Computation(results, (Source(read, None, _M),), compute)
+
+
+_MEANINGS: Mapping[str, Maker] = {
+    **INTEGERS,
+    "ISETP": _comparison,
+    "SEL": _choice,
+    "IMNMX": _extreme,
+    "VIMNMX": _extreme,
+    "MOV": _move,
+    "R2UR": _to_uniform,
+    "LDC": _constant,
+    "LDCU": _constant,
+    "ULDC": _constant,
+    "HFMA2": _halves,
+}

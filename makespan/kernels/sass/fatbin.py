@@ -1,0 +1,76 @@
+"""The cubins in a fat binary, an object file, a library or an executable, taken out by cuobjdump.
+
+The file is not trusted: cuobjdump gets it under a fixed name in a temporary folder, as a process of its own within
+limits, and names, number and sizes of what is in it are checked before anything is taken out.
+"""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from makespan.host import tool
+from makespan.host.errors import InputError
+from makespan.kernels.sass.elf import INSTALL, MAX_BYTES
+
+_IMAGE = "image"
+_LISTED = re.compile(r"ELF file +\d{1,9}: (?P<name>.+)")
+_NAME = re.compile(r"image\.(?:\d{1,9}\.)?(?P<arch>sm_\d{2,3}[af]?)\.cubin", re.ASCII)
+_PREFIX = re.compile(r"cuobjdump (?:info|error|fatal) *: *")
+_MOST_CUBINS, _MOST_TOTAL_BYTES, _MESSAGE_WIDTH = 64, 256 * 2**20, 200
+
+
+def cubins(data: bytes, file: str, arch: str | None = None) -> tuple[bytes, ...]:
+    """The cubins for one architecture, by name.
+
+    Args:
+        file: what messages call it.
+        arch: such as `sm_86`; None for the only one.
+
+    Raises:
+        InputError: no such architecture, several and none chosen, no cuobjdump, a file that it does not understand.
+    """
+    program = tool.find("cuobjdump")
+    if program is None:
+        raise InputError(f"{file}: no cuobjdump to take machine code out with: {INSTALL} (no GPU needed)")
+    with tool.folder_with(_IMAGE, data) as folder:
+        listed = _LISTED.findall(_cuobjdump(program, folder, file, "-lelf", tool.MAX_LOG_BYTES))
+        chosen, count = _chosen(listed, file, arch)
+        if count > _MOST_CUBINS:
+            raise InputError(f"{file}: {count} cubins for {chosen}; take out the one that matters with cuobjdump")
+        most_bytes = min(MAX_BYTES, _MOST_TOTAL_BYTES // count)
+        _cuobjdump(program, folder, file, f"-arch={chosen} -xelf all", most_bytes)
+        names = sorted((path for path in folder.iterdir() if path.suffix == ".cubin"), key=lambda path: path.name)
+        found = [tool.head(path, most_bytes) for path in names]
+    if len(found) != count or None in found:
+        raise InputError(f"{file}: cuobjdump lists {count} cubins and takes out {len(found)}; give a cubin")
+    return tuple(filter(None, found))
+
+
+def _chosen(listed: list[str], file: str, arch: str | None) -> tuple[str, int]:
+    """The architecture, and how many cubins are for it."""
+    by_arch = Counter[str]()
+    for name in listed:
+        known = _NAME.fullmatch(name)
+        if known is None:
+            raise InputError(f"{file}: it has machine code by the name {tool.printable(name)[:60]!r}; give a cubin")
+        by_arch[known["arch"]] += 1
+    if not by_arch:
+        raise InputError(f"{file}: there is no machine code in it; it may have PTX, to be compiled with --arch")
+    told = ", ".join(by_arch)
+    if arch is None and len(by_arch) > 1:
+        raise InputError(f"{file}: it has machine code for {told}; say which with --arch")
+    chosen = next(iter(by_arch)) if arch is None else arch
+    if chosen not in by_arch:
+        raise InputError(f"{file}: no machine code for {chosen:.40}, only for {told}")
+    return chosen, by_arch[chosen]
+
+
+def _cuobjdump(program: Path, folder: Path, file: str, options: str, most_bytes: int) -> str:
+    late = f"{file}: cuobjdump was stopped at its time limit of {tool.SECONDS:g} s; give a cubin"
+    command = (str(program), *options.split(), _IMAGE)
+    code, said = tool.run(command, folder, most_bytes=most_bytes, late=late)
+    if code:
+        what = _PREFIX.sub("", said.split("\n")[0]).replace(f"{folder}/{_IMAGE}", file).replace(_IMAGE, file)
+        what = tool.printable(what)[:_MESSAGE_WIDTH]
+        raise InputError(f"{file}: cuobjdump says: {what or f'nothing, but it ended with code {code}'}")
+    return said

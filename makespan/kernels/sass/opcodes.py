@@ -1,0 +1,108 @@
+"""What a machine instruction is and how its operands are to be read: one table of opcodes."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+from typing import NamedTuple
+
+from makespan.host.errors import UnsupportedError
+from makespan.kernels.sass.module import Instruction, Kernel
+
+UNBOUNDED = "-"
+"""The operation of what nobody bounds."""
+
+_LANE_REGISTER = re.compile(r"(?<!\w)R\d")
+_SIZES = frozenset({"64", "96", "128", "192", "256", "512", "WIDE", "F64", "S64", "U64"})
+
+
+class Form(NamedTuple):
+    """A row of machine_opcodes.tsv: the modifiers that it takes, and its columns.
+
+    Args:
+        writes: the operands that are written, from the left, in the words of the table.
+        reads: those that follow.
+    """
+
+    modifiers: tuple[str, ...]
+    operation: str
+    writes: tuple[str, ...]
+    reads: tuple[str, ...]
+
+
+def operations(kernel: Kernel) -> tuple[str, ...]:
+    """The operation of every instruction, in order: a name in `machine.OPERATIONS`.
+
+    Raises:
+        UnsupportedError: an opcode that the table does not have, or one that takes a time that nobody bounds.
+    """
+    return tuple(operation(instruction, kernel.file) for instruction in kernel.code)
+
+
+def operation(instruction: Instruction, file: str) -> str:
+    """The operation of one instruction in a file.
+
+    Raises:
+        UnsupportedError: as `operations`.
+
+    >>> from makespan.kernels.sass import Address
+    >>> operation(Instruction(Address(0), "IMAD.MOV.U32", ("R1", "RZ", "RZ", "c[0x0][0x28]")), "k.cubin")
+    'int-multiply'
+    """
+    found = form(instruction, file).operation
+    if found == UNBOUNDED:
+        raise UnsupportedError(
+            f"{file}:{instruction.line}: `{instruction}`: nobody bounds how long it takes, so no machine that times"
+            " operations takes it"
+        )
+    is_alike = found == "constant" and not any(map(_LANE_REGISTER.search, instruction.operands[1:]))
+    return "parameter" if is_alike else found
+
+
+def form(instruction: Instruction, file: str) -> Form:
+    """The row of the table for an instruction in a file.
+
+    Raises:
+        UnsupportedError: an opcode that the table does not have, or not with such operands.
+    """
+    fitting = [row for row in table().get(instruction.name, ()) if _is_within(row.modifiers, instruction.modifiers)]
+    if not fitting:
+        raise unknown(instruction, file)
+    best = max(fitting, key=lambda row: len(row.modifiers))
+    sized = {*best.writes, *best.reads} & {"m", "m?"}
+    if _SIZES & {*instruction.modifiers} - {*best.modifiers} and not sized:
+        raise unknown(instruction, file)
+    return best
+
+
+def unknown(instruction: Instruction, file: str) -> UnsupportedError:
+    """For an instruction that nobody has written down in this form."""
+    return UnsupportedError(
+        f"{file}:{instruction.line}: `{instruction}`: opcode {instruction.opcode!r} is not known with these operands;"
+        " analyse the PTX instead, or say what it is in machine_opcodes.tsv"
+    )
+
+
+@cache
+def table() -> Mapping[str, tuple[Form, ...]]:
+    """The shipped rows by name of the opcode."""
+    text = (resources.files("makespan") / "data" / "machine_opcodes.tsv").read_text("utf-8")
+    found: dict[str, tuple[Form, ...]] = {}
+    for line in text.splitlines():
+        if not line.startswith(("#", "opcode\t")):
+            opcode, kind, writes, reads, _ = line.split("\t")
+            name, *modifiers = opcode.split(".")
+            row = Form(tuple(modifiers), kind, _operands(writes), _operands(reads))
+            found[name] = (*found.get(name, ()), row)
+    return MappingProxyType(found)
+
+
+def _operands(text: str) -> tuple[str, ...]:
+    return () if text == "-" else tuple(text.split())
+
+
+def _is_within(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """Whether some stand among others in the same order."""
+    waiting = iter(others)
+    return all(word in waiting for word in some)

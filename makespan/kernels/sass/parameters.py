@@ -1,0 +1,138 @@
+"""The parameters of a kernel of machine code: what a user calls them, and the bytes of constants that they make known.
+
+The code does not tell the type of a parameter, only where it lies and how many bytes it has. So where no PTX says that
+it is a float, a whole number is taken for an integer, and one with a point, such as 2.0, for a float.
+"""
+
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import replace
+
+from makespan.host.errors import InputError, Naming
+from makespan.kernels.flow import Extent, Launch, Parameter, shown
+from makespan.kernels.sass.instruction_set import word
+from makespan.kernels.sass.module import Kernel
+from makespan.kernels.sass.module import Parameter as Declared
+
+COMPILER_BANK = 2
+"""The bank of the constants that a compiler puts into a kernel; others hold what the host may write before a launch."""
+
+_SIZES = (1, 2, 4, 8)
+_FLOATS = {4: "<f", 8: "<d"}
+
+
+def fitted(launch: Launch, kernel: Kernel) -> Launch:
+    """The same launch with parameters by PTX names or else positions, and with the block that the kernel requires.
+
+    A parameter may be called by its position ("3" is the fourth), and where the file tells its PTX name by this, or by
+    the end of it from an underscore on. Calling this twice is the same as once.
+
+    Raises:
+        InputError: a name that fits no parameter or several, a value that its bytes cannot hold, a block that is not
+            the one that the kernel requires, or has more threads than it allows.
+    """
+    found: dict[str, int | float] = {}
+    for key, value in launch.parameters.items():
+        name = _named(key, kernel, launch.named)
+        _encoded(name, _declared(kernel)[name], value, launch.named)
+        if found.setdefault(name, value) != value:
+            said = launch.named("parameters")
+            raise InputError(f"{said}: two values for parameter {name}: {found[name]} and {value}")
+    return replace(launch, block=_block(launch, kernel), parameters=found)
+
+
+def known_parameters(kernel: Kernel, launch: Launch) -> dict[str, Parameter]:
+    """The known parameters of a kernel by the names of `fitted`, with the words of constants in which they lie.
+
+    Raises:
+        InputError: see `fitted`.
+    """
+    declared = _declared(kernel)
+    found = {}
+    for name, value in fitted(launch, kernel).parameters.items():
+        encoded = _encoded(name, declared[name], value, launch.named)
+        first = kernel.first_parameter + declared[name].offset
+        inside = range(first - first % 4, first + declared[name].size)
+        found[name] = encoded._replace(words=tuple(word(0, offset) for offset in inside))
+    return found
+
+
+def called(kernel: Kernel) -> dict[str, str]:
+    """What a user calls the parameters that can be given as numbers, by the names of `fitted`."""
+    return {
+        name: str(position) if name.endswith(f"_param_{position}") else name
+        for position, (name, declared) in enumerate(_declared(kernel).items())
+        if declared.size in _SIZES
+    }
+
+
+def known_bytes(kernel: Kernel, parameters: Mapping[str, Parameter]) -> dict[tuple[int, int], int]:
+    """What is known of constants, by bank and offset in bytes."""
+    found = {(COMPILER_BANK, at): byte for at, byte in enumerate(kernel.constants.get(COMPILER_BANK, b""))}
+    for name, declared in _declared(kernel).items():
+        if name in parameters:
+            packed = parameters[name].value.to_bytes(declared.size, "little")
+            found |= {(0, kernel.first_parameter + declared.offset + at): byte for at, byte in enumerate(packed)}
+    return found
+
+
+def _declared(kernel: Kernel) -> dict[str, Declared]:
+    names = [declared.name for declared in kernel.parameters]
+    return {
+        declared.name if declared.name and names.count(declared.name) == 1 else str(position): declared
+        for position, declared in enumerate(kernel.parameters)
+    }
+
+
+def _encoded(name: str, declared: Declared, value: int | float, named: Naming) -> Parameter:
+    size, said = declared.size, named("parameters")
+    if size not in _SIZES:
+        raise InputError(f"{said} {name}: it has {size} bytes, more than a number; its value cannot be given")
+    if declared.is_float or isinstance(value, float):
+        if size not in _FLOATS:
+            raise InputError(f"{said} {name}={value}: expected a whole number for {size} bytes")
+        try:
+            return Parameter(int.from_bytes(struct.pack(_FLOATS[size], value), "little"), 8 * size)
+        except OverflowError:
+            raise InputError(f"{said} {name}={value}: too large for a float of {size} bytes") from None
+    least, most = -(1 << 8 * size - 1), (1 << 8 * size) - 1
+    if not least <= value <= most:
+        raise InputError(f"{said} {name}={value}: {size} bytes hold {least}..{most}")
+    return Parameter(value & most, 8 * size)
+
+
+def _block(launch: Launch, kernel: Kernel) -> Extent | None:
+    """The block as far as it is known, which fits what the compiler says of it."""
+    given, block = launch.block, launch.named("block")
+    required, most = kernel.resources.block, kernel.resources.most_threads
+    if given is None:
+        return required
+    if required not in (None, given):
+        raise InputError(f"{block} {shown(given)}: kernel {kernel.name} requires {shown(required or given)}")
+    if most is not None and math.prod(given) > most:
+        raise InputError(
+            f"{block} {shown(given)}: kernel {kernel.name} allows at most {most} threads in a block, so that it would"
+            " not start"
+        )
+    return given
+
+
+def _named(key: str, kernel: Kernel, named: Naming) -> str:
+    """The parameter that a user calls `key`."""
+    names = list(_declared(kernel))
+    if key in names:
+        return key
+    if key.isdecimal() and len(key) <= 4 and int(key) < len(names):
+        return names[int(key)]
+    found = [name for name in names if name.endswith(f"_{key.removeprefix('_')}")] if key.strip("_") else []
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(
+        f"{position} is {declared.name or f'the one at byte {declared.offset}'}"
+        for position, declared in enumerate(kernel.parameters)
+    )
+    problem = f"fits {len(found)} parameters" if found else "no such parameter"
+    raise InputError(
+        f"{named('parameters')} {key}: {problem} of kernel {kernel.name}; give the position: {listed or 'it has none'}"
+    )

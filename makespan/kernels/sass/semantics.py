@@ -1,0 +1,84 @@
+"""What machine code tells control flow beyond the effects of its instructions: `makespan.kernels.flow.Semantics`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from makespan.kernels.flow import Computation, InstructionSet, Launch, Mark, Parameter, Spread, Spreads, Surroundings
+from makespan.kernels.flow.arithmetic import as_signed
+from makespan.kernels.sass.barriers import obstacle
+from makespan.kernels.sass.evaluate import computation, twin
+from makespan.kernels.sass.instruction_set import machine_code
+from makespan.kernels.sass.meaning import Bytes
+from makespan.kernels.sass.module import Instruction, Kernel
+from makespan.kernels.sass.operands import split
+from makespan.kernels.sass.parameters import called, fitted, known_bytes, known_parameters
+from makespan.kernels.sass.registers import Access
+from makespan.kernels.sass.spread import spread
+
+
+@dataclass(frozen=True)
+class SassSemantics:
+    """What the instructions of one kernel mean, its subroutines inlined."""
+
+    kernel: Kernel
+    code: tuple[Instruction, ...]
+    accesses: Sequence[Access]
+    _memo: dict[tuple[tuple[str, Parameter], ...], Bytes] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+
+    @cached_property
+    def instruction_set(self) -> InstructionSet:
+        """See `instruction_set.machine_code`."""
+        return machine_code(self.kernel.sm)
+
+    def fitted(self, launch: Launch) -> Launch:
+        """See `parameters.fitted`."""
+        return fitted(launch, self.kernel)
+
+    def parameters(self, launch: Launch) -> Mapping[str, Parameter]:
+        """See `parameters.known_parameters`."""
+        return known_parameters(self.kernel, launch)
+
+    def parameter_names(self) -> Mapping[str, str]:
+        """See `parameters.called`."""
+        return called(self.kernel)
+
+    def computation(self, number: int, parameters: Mapping[str, Parameter]) -> Computation | None:
+        """See `evaluate.computation`."""
+        found, access = computation(self.code[number], self._known(parameters)), self.accesses[number]
+        if found is None or not {name for name in found.results if name} <= {*access.writes}:
+            return None
+        read = {source.register for source in found.sources if source.register}
+        return found if read <= {*access.reads} else None
+
+    def spread(self, number: int, spreads: Spreads, around: Surroundings) -> Spread | None:
+        """See `spread.spread`."""
+        known = self._known(around.parameters)
+        return spread(self.code[number], self.accesses[number], spreads, around, known)
+
+    def step(self, number: int) -> tuple[str, int] | None:
+        """A register to which a constant is added."""
+        instruction = self.code[number]
+        operands = split(instruction.operands) if twin(instruction.name) in ("IADD3", "IADD", "VIADD") else None
+        if operands is None or operands.register is None or instruction.modifiers:
+            return None
+        texts = [value.sign + value.text for value in operands.values]
+        steps = [as_signed(value.number, 32) for value in operands.values if value.number]
+        return (operands.register, steps[0]) if operands.register in texts and len(steps) == 1 else None
+
+    def refusal(self, number: int, threads: int | None) -> str | None:
+        """Why no program can express a barrier."""
+        instruction = self.code[number]
+        return obstacle(instruction, threads) if instruction.name == "BAR" else None
+
+    def marks(self) -> Iterator[Mark]:
+        """There are none in machine code."""
+        return iter(())
+
+    def _known(self, parameters: Mapping[str, Parameter]) -> Bytes:
+        key = tuple(parameters.items())
+        if key not in self._memo:
+            self._memo[key] = known_bytes(self.kernel, parameters)
+        return self._memo[key]

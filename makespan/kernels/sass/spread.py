@@ -1,0 +1,205 @@
+"""In which bits the lanes of a warp may differ in the results of instructions, see `makespan.kernels.flow.spread`."""
+
+from collections.abc import Callable, Mapping
+
+from makespan.kernels.flow import UNIFORM, Spread, Spreads, Surroundings
+from makespan.kernels.flow.arithmetic import looked_up, ones
+from makespan.kernels.flow.spread import added, constant, multiplied, shifted_left, shifted_right
+from makespan.kernels.sass.evaluate import twin
+from makespan.kernels.sass.instruction_set import place, word
+from makespan.kernels.sass.meaning import Bytes, known_word
+from makespan.kernels.sass.module import Instruction
+from makespan.kernels.sass.operands import Operands, Value, predicate_name, split
+from makespan.kernels.sass.registers import Access
+
+_PURE = frozenset(
+    """
+    BMSK BREV DADD DFMA DMUL DSETP F2F F2FP F2I FADD FCHK FFMA FLO FMNMX FMUL FRND FSEL FSET FSETP HADD2 HFMA2 HMNMX2
+    HMUL2 HSET2 HSETP2 I2F I2FP I2I IABS IADD IADD3 IADD32I IDP IMAD IMNMX ISETP LDC LDCU LEA LOP3 LOP32I MOV MOV32I
+    MUFU P2R PLOP3 POPC PRMT R2P SEL SGXT SHF ULDC VABSDIFF VIADD VIADDMNMX VIMNMX VIMNMX3 VOTE
+    """.split()  # noqa: SIM905 - a list of so many strings cannot be read
+)
+"""Opcodes whose results depend alone on what they read, or are the same in all lanes, as those of VOTE are."""
+
+_LOADS = frozenset({"LD", "LDG", "LDS"})
+_RACING = frozenset({"STRONG", "MMIO"})
+_M = ones(32)
+_MIRRORED = {"LT": "GT", "GE": "LE", "LE": "GE", "GT": "LT"}
+
+
+def spread(
+    instruction: Instruction, access: Access, spreads: Spreads, around: Surroundings, known: Bytes
+) -> Spread | None:
+    """The spread of what an instruction computes, apart from its guard; None if nothing is known.
+
+    A warp has each uniform register once. A plain load from a uniform address gives every active lane the same value,
+    for it is one access of the warp; loads that may race (STRONG), from local memory, or through a generic address
+    that may lead there, do not.
+    """
+    if access.writes and all(name.startswith("U") for name in access.writes):
+        return _ruled(instruction, access, spreads, around, known) or UNIFORM
+    name = twin(instruction.name)
+    if name in ("S2R", "CS2R"):
+        return _special(instruction, around)
+    is_uniform = all(_is_uniform(read, spreads) for read in access.reads)
+    if name in _LOADS:
+        return UNIFORM if name != "LD" and is_uniform and _RACING.isdisjoint(instruction.modifiers) else None
+    if name == "VOTE":
+        return UNIFORM
+    if name not in _PURE:
+        return None
+    ruled = _ruled(instruction, access, spreads, around, known)
+    return UNIFORM if ruled is None and is_uniform else ruled
+
+
+def _special(instruction: Instruction, around: Surroundings) -> Spread | None:
+    read = instruction.operands[-1]
+    if read == "SRZ" or read.startswith("SR_CTAID."):
+        return UNIFORM
+    return around.specials.get(read) if instruction.name == "S2R" else None
+
+
+def _is_uniform(name: str, spreads: Spreads) -> bool:
+    return name.startswith(("U", "c[")) or (name in spreads and not spreads[name].varying)
+
+
+def _ruled(
+    instruction: Instruction, access: Access, spreads: Spreads, around: Surroundings, known: Bytes
+) -> Spread | None:
+    """The spread of the one result of an instruction of which more is known than that of its sources."""
+    name = twin(instruction.name)
+    has_register = name != "ISETP"
+    operands = split(instruction.operands, has_register=has_register)
+    if operands is None or not (rule := _RULES.get(name)):
+        return None
+    found = [_value(value, spreads, around, known) for value in operands.values]
+    sources = [spread for spread in found if spread is not None]
+    if len(sources) < len(found) or (has_register and len(access.writes) != 1):
+        return None
+    if not all(predicate_name(read) is None or _is_uniform(read.removeprefix("!"), spreads) for read in operands.read):
+        return None
+    return rule(instruction.modifiers, operands, sources)
+
+
+def _value(value: Value, spreads: Spreads, around: Surroundings, known: Bytes) -> Spread | None:
+    """The spread of a value of 32 bits that is read."""
+    if value.number is not None:
+        found: Spread | None = constant(value.number)
+    elif (at := place(value.text)) is not None:
+        number = known_word(*at, known)
+        found = around.specials.get(word(*at), UNIFORM) if number is None else constant(number)
+    else:
+        found = spreads.get(value.text, UNIFORM if value.text.startswith("UR") else None)
+    if found is None or not value.sign:
+        return found
+    varying = found.varying
+    return Spread(varying, 0) if value.sign == "~" else Spread(-(varying & -varying) & _M, found.zeros)
+
+
+def _sum(modifiers: tuple[str, ...], _: Operands, sources: list[Spread]) -> Spread | None:
+    if modifiers:
+        return None
+    found = sources[0]
+    for other in sources[1:]:
+        found = added([found, other], None, 32)
+    return found
+
+
+def _product(modifiers: tuple[str, ...], operands: Operands, sources: list[Spread]) -> Spread | None:
+    if {"WIDE", "HI", "X"} & set(modifiers) or len(sources) != 3:
+        return None
+    a, b, c = sources
+    for value, other in ((operands.values[0], b), (operands.values[1], a)):
+        number = value.number
+        if number is not None and number.bit_count() == 1:
+            return added([_shifted(other, number.bit_length() - 1), c], None, 32)
+    return added([multiplied([a, b], None, 32), c], None, 32)
+
+
+def _shifted(source: Spread, by: int) -> Spread:
+    return Spread(source.varying << by & _M, min(source.zeros + by, 32))
+
+
+def _scaled_sum(modifiers: tuple[str, ...], operands: Operands, sources: list[Spread]) -> Spread | None:
+    by = operands.values[-1].number
+    if modifiers or len(sources) != 3 or by is None or operands.values[0].sign:
+        return None
+    return added([_shifted(sources[0], by), sources[1]], None, 32)
+
+
+def _shift(modifiers: tuple[str, ...], operands: Operands, sources: list[Spread]) -> Spread | None:
+    """A shift of 32 bits by a constant."""
+    low, by, high = (value.number for value in operands.values)
+    if by is None or by > 31 or "W" in modifiers:
+        return None
+    if modifiers == ("L", "U32") and high == 0:
+        return shifted_left([sources[0]], [None, by], 32)
+    if modifiers in (("R", "U32", "HI"), ("R", "S32", "HI")) and low == 0:
+        return shifted_right([sources[2]], [None, by], 32)
+    return None
+
+
+def _logic(modifiers: tuple[str, ...], operands: Operands, sources: list[Spread]) -> Spread | None:
+    """Bit by bit: a source has a say where the table tells its 0 from its 1 at some value of the others."""
+    table = operands.values[3].number if len(operands.values) == 4 else None
+    if modifiers != ("LUT",) or table is None or any(value.sign for value in operands.values):
+        return None
+    numbers = [value.number for value in operands.values[:3]]
+    may_be = [[0, _M] if number is None else [number] for number in numbers]
+    varying, found = 0, 0
+    for at in range(3):
+        others = [values if k != at else [0] for k, values in enumerate(may_be)]
+        for a in others[0]:
+            for b in others[1]:
+                for c in others[2]:
+                    x, y, z = (value ^ (_M if k == at else 0) for k, value in enumerate((a, b, c)))
+                    varying |= sources[at].varying & (looked_up(a, b, c, table) ^ looked_up(x, y, z, table))
+    ones_ = [
+        ~ones(source.zeros) & _M if number is None else number for source, number in zip(sources, numbers, strict=False)
+    ]
+    zeros = [_M if number is None else number ^ _M for number in numbers]
+    for entry in range(8):
+        if table >> entry & 1:
+            bits = [ones_[k] if entry >> (2 - k) & 1 else zeros[k] for k in range(3)]
+            found |= bits[0] & bits[1] & bits[2]
+    return Spread(varying, constant(found).zeros if found else 32)
+
+
+def _move(modifiers: tuple[str, ...], _: Operands, sources: list[Spread]) -> Spread | None:
+    return sources[0] if not modifiers and len(sources) == 1 else None
+
+
+def _comparison(modifiers: tuple[str, ...], operands: Operands, sources: list[Spread]) -> Spread | None:
+    """Uniform where a value is compared with a bound on the border of the range in which lanes may differ.
+
+    With lanes that differ in their lowest n bits alone, all of them are below a multiple of 2^n, or none is.
+    """
+    if len(sources) != 2 or {"EX", "U64", "S64"} & set(modifiers):
+        return None
+    test, (value, bound), number = modifiers[0], sources, operands.values[1].number
+    if bound.varying:
+        test, value, bound = _MIRRORED.get(test, ""), bound, value
+        number = operands.values[0].number
+    if bound.varying or (n := value.varying.bit_length()) >= 32:
+        return None
+    is_border = test in ("LT", "GE") and bound.zeros >= n
+    is_border |= test in ("LE", "GT") and number is not None and (number + 1) % 2**n == 0
+    return UNIFORM if is_border else None
+
+
+_Rule = Callable[[tuple[str, ...], Operands, list[Spread]], Spread | None]
+_RULES: Mapping[str, _Rule] = {
+    "IADD3": _sum,
+    "IADD": _sum,
+    "VIADD": _sum,
+    "IMAD": _product,
+    "LEA": _scaled_sum,
+    "SHF": _shift,
+    "LOP3": _logic,
+    "MOV": _move,
+    "LDC": _move,
+    "LDCU": _move,
+    "ULDC": _move,
+    "ISETP": _comparison,
+}
+"""What is known of the one result of 32 bits, or of a comparison."""

@@ -1,0 +1,378 @@
+"""Loop bounds of PTX for the machine code that was compiled from it, matched by the line table of the compiler.
+
+A machine loop M is matched by the lines of its own instructions, those of loops inside of it left out. A test of a PTX
+loop L is a conditional branch that stands in L and in no inner loop; it is executed once at most whenever the head of L
+is. M is taken for a copy of L, whole, rotated, unrolled or a remainder, if
+
+- every way around M passes a test of L. So loops that stand for one instruction, such as an atomic addition to shared
+  memory that is tried until it succeeds, are no copies, although their lines are those of L;
+- no line of M decides how another PTX loop goes on (a test, or what its predicate is computed by), or L is around that
+  loop, and a machine loop inside of M decides it.
+
+Then M goes around at most as often as the head of L is executed. Where the lines of M decide several PTX loops inside
+of each other, it may have become of all of them, and the products of their executions bound it. What an optimiser could
+do away with is refused: a PTX loop that can go around without a test that leaves or repeats it may have merged with the
+one around it. Every copy may run as often as the whole loop.
+
+All this believes the line table, so the bound says where it comes from, and the verdict that there is such a one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from makespan.host.errors import InputError, ParseError, UnsupportedError
+from makespan.kernels import ptx, sass
+from makespan.kernels.flow import (
+    MAX_ITERATIONS,
+    Asked,
+    Flow,
+    GivenBound,
+    Launch,
+    LaunchInput,
+    LoopInfo,
+    Nest,
+    Told,
+    fitting,
+    goes_around,
+    nest,
+)
+
+
+class Transferred(NamedTuple):
+    """Machine code with what PTX tells of its loops, and the given bounds that are for the machine code itself."""
+
+    flow: sass.SassFlow
+    given: tuple[GivenBound, ...]
+
+
+def transferred(
+    flow: sass.SassFlow, given: Sequence[GivenBound], launch: Launch, kernels: Iterable[sass.Kernel]
+) -> Transferred:
+    """Tell of the loops of machine code what the PTX in its file knows, if any of them needs it.
+
+    Args:
+        given: bounds for loops of the machine code and of the PTX.
+        launch: with parameters as machine code has them.
+        kernels: all of the module, for which bounds may be given, too.
+
+    Raises:
+        InputError: a bound for a loop of the PTX that another bound or the code contradicts.
+    """
+    kernel, text = flow.kernel, flow.kernel.ptx_text
+    for_code = tuple(one for one in given if one.key in kernel.labels or one.kernel not in (None, kernel.name))
+    others = tuple(one for one in given if one not in for_code)
+    own = sass.bounds_for(kernel, for_code, kernels) if for_code else ()
+    if text is None or not (others or _is_wanted(flow, own, launch)):
+        return Transferred(flow, tuple(given))
+    try:
+        module = ptx.parse(text, f"PTX of {kernel.source.partition(' --arch ')[0]}")
+        compiled = module.kernel(kernel.name)
+        found, fitted = ptx.flow(compiled), ptx.fitted(_by_position(launch, kernel), compiled)
+        loops = nest(found)
+    except (ParseError, UnsupportedError, InputError) as refusal:
+        why = f"the PTX that it was compiled from does not tell more: {refusal}"
+        told = {loop.header: Told(None, why) for loop in nest(flow).loops}
+        return Transferred(replace(flow, told=told), tuple(given))
+    others = ptx.bounds_for(compiled, others, module.kernels)
+    for_ptx = fitting(found, others)
+    infos = ptx.loops(found, for_ptx, fitted)
+    source = _Source(found, loops, tuple(_as_in_machine_code(info, compiled, flow) for info in infos))
+    return Transferred(
+        replace(flow, told=dict(_told(flow, source))),
+        (*for_code, *(one for one in others if one not in for_ptx)),
+    )
+
+
+def _is_wanted(flow: sass.SassFlow, given: Sequence[GivenBound], launch: Launch) -> bool:
+    """Whether there is a loop that runs nobody knows exactly how often."""
+    return any(info.bound is None or not info.bound.exact for info in sass.loops(flow, given, launch))
+
+
+def _by_position(launch: Launch, kernel: sass.Kernel) -> Launch:
+    """The launch with parameters by their position, by which every language knows them."""
+    position = {declared.name: str(number) for number, declared in enumerate(kernel.parameters)}
+    return replace(launch, parameters={position.get(key, key): value for key, value in launch.parameters.items()})
+
+
+def _as_in_machine_code(info: LoopInfo, compiled: ptx.Kernel, flow: sass.SassFlow) -> LoopInfo:
+    """A loop of the PTX with what decides it, parameters by the names that they have for machine code."""
+    order = [name for parameter in compiled.parameters or () for name, _ in parameter.names]
+    called, declared = flow.semantics.parameter_names(), flow.kernel.parameters
+
+    def as_there(decider: LaunchInput) -> LaunchInput:
+        if not decider.name:
+            return decider
+        (name,) = ptx.fitted(Launch(parameters={decider.name: 0}), compiled).parameters
+        position = order.index(name)
+        return decider._replace(name=called.get(declared[position].name or "", str(position)))
+
+    return info._replace(
+        asks=tuple(asked._replace(deciders=tuple(map(as_there, asked.deciders))) for asked in info.asks)
+    )
+
+
+class _Key(NamedTuple):
+    """A PTX loop as line tables know it: all copies of a function that was inlined have the same."""
+
+    label: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.label} (PTX line {self.line})"
+
+
+class _Most(NamedTuple):
+    """A PTX loop with its bound: how often its head is executed for each entry."""
+
+    heads: int
+    is_bottom_tested: bool
+    info: LoopInfo
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The loops of a PTX kernel by the lines of its instructions."""
+
+    flow: Flow
+    nest: Nest
+    infos: tuple[LoopInfo, ...]
+
+    @cached_property
+    def keys(self) -> tuple[_Key, ...]:
+        """By number of the loop."""
+        blocks = self.flow.blocks
+        return tuple(_Key(self.flow.name(loop.header), blocks[loop.header].line) for loop in self.nest.loops)
+
+    @cached_property
+    def inside(self) -> Mapping[int, Set[_Key | None]]:
+        """By line, the innermost loops of its instructions; None for no loop."""
+        found: dict[int, set[_Key | None]] = {}
+        for block in range(self.flow.exit):
+            key = self._key(block)
+            for number in self.flow.numbers(block):
+                found.setdefault(self.flow.code[number].line, set()).add(key)
+        return found
+
+    @cached_property
+    def tests(self) -> Mapping[int, _Key]:
+        """By line, the loop whose test stands there, where nothing else does."""
+        found: dict[int, set[_Key | None]] = {}
+        for block in range(self.flow.exit):
+            for number in self.flow.numbers(block):
+                is_test = number == self.flow.blocks[block].stop - 1 and self.flow.has_sides(block)
+                found.setdefault(self.flow.code[number].line, set()).add(self._key(block) if is_test else None)
+        return {line: key for line, (key, *more) in found.items() if key is not None and not more}
+
+    @cached_property
+    def decisions(self) -> Mapping[int, Set[_Key]]:
+        """By line, the loops whose tests stand there, or what a predicate of theirs is computed by."""
+        found: dict[int, set[_Key]] = {}
+        for number, (key, loop) in enumerate(zip(self.keys, self.nest.loops, strict=True)):
+            own = [block for block in loop.blocks if self._tests(block, number)]
+            read = {name for block in own for name in self.flow.ending(block).reads}
+            inside = {at for block in loop.blocks for at in self.flow.numbers(block)}
+            lines = {self.flow.last(block).line for block in own}
+            lines |= {self.flow.code[at].line for at in inside if not read.isdisjoint(self.flow.effects[at].writes)}
+            for line in lines:
+                found.setdefault(line, set()).add(key)
+        return found
+
+    @cached_property
+    def around(self) -> Mapping[_Key, Set[_Key]]:
+        """By loop, those around it, in any copy."""
+        found: dict[_Key, set[_Key]] = {}
+        for number, loop in enumerate(self.nest.loops):
+            found.setdefault(self.keys[number], set()).update(self.keys[n] for n in self.nest.around(loop.header))
+        return {key: around - {key} for key, around in found.items()}
+
+    @cached_property
+    def elusive(self) -> Set[_Key]:
+        """The loops that can go around without a test that leaves or repeats them."""
+        return {self.keys[number] for number, loop in enumerate(self.nest.loops) if self._is_elusive(number)}
+
+    @cached_property
+    def most(self) -> Mapping[_Key, _Most | None]:
+        """By loop, its bound in the copy that runs most often; None where one has no bound."""
+        found: dict[_Key, _Most | None] = {}
+        for key, loop, info in zip(self.keys, self.nest.loops, self.infos, strict=True):
+            this = None
+            if info.bound is not None and info.against is None:
+                heads = info.bound.maximum + (not loop.is_bottom_tested)
+                this = _Most(heads, loop.is_bottom_tested, info)
+            known = found.setdefault(key, this)
+            if known is not None:
+                found[key] = this if this is None or this.heads > known.heads else known
+        return found
+
+    def outer(self, key: _Key) -> Set[_Key | None]:
+        """The innermost loops around a loop, by copy."""
+        numbers = (number for number, other in enumerate(self.keys) if other == key)
+        above = (self.nest.loops[number].outer for number in numbers)
+        return {None if number is None else self.keys[number] for number in above}
+
+    def _key(self, block: int) -> _Key | None:
+        number = self.nest.innermost.get(block)
+        return None if number is None else self.keys[number]
+
+    def _tests(self, block: int, number: int) -> bool:
+        return self.nest.innermost[block] == number and self.flow.has_sides(block)
+
+    def _is_elusive(self, number: int) -> bool:
+        loop = self.nest.loops[number]
+        ends = {block for block, _ in loop.exits} | loop.latches
+        return goes_around(self.flow, loop, {b for b in ends if self._tests(b, number)})
+
+
+class _No(Exception):
+    """Why the PTX tells no bound of a loop, and the PTX loops whose bounds would tell one."""
+
+    def __init__(self, why: str, asks: tuple[Asked, ...] = ()) -> None:
+        self.asks = asks
+        super().__init__(why)
+
+
+def _told(flow: sass.SassFlow, source: _Source) -> Iterator[tuple[int, Told]]:
+    """What PTX tells of the loops of machine code, by the block at their head."""
+    code = _Code(flow, nest(flow), source)
+    for number, loop in enumerate(code.nest.loops):
+        try:
+            yield loop.header, code.told(number)
+        except _No as no:
+            yield loop.header, Told(None, f"{flow.name(loop.header)}: {no}", asks=no.asks)
+
+
+@dataclass(frozen=True)
+class _Code:
+    """Machine code beside its PTX."""
+
+    flow: sass.SassFlow
+    nest: Nest
+    source: _Source
+
+    @cached_property
+    def decided(self) -> tuple[Set[_Key], ...]:
+        """By loop, the PTX loops that its own lines decide."""
+        found: list[set[_Key]] = [set() for _ in self.nest.loops]
+        for block, number in self.nest.innermost.items():
+            found[number].update(*(self.source.decisions.get(line, ()) for line in self._lines(block)))
+        return tuple(found)
+
+    def told(self, number: int) -> Told:
+        """The bound of a loop.
+
+        Raises:
+            _No: none is told.
+        """
+        loop, keys = self.nest.loops[number], self.decided[number]
+        own = [block for block in loop.blocks if self.nest.innermost[block] == number]
+        self._refuse_gaps(own)
+        around = self.source.around
+        if not keys:
+            raise _No("no line of it is that of a test of a PTX loop")
+        first = [k for k in keys if all(k in around[other] and other not in around[k] for other in keys - {k})]
+        if not first:
+            raise _No(f"it has lines of PTX loops that are not inside of each other: {_listed(keys)}")
+        outermost, inner = first[0], keys - {first[0]}
+        below = [n for n in range(len(self.nest.loops)) if n != number and number in self._around(n)]
+        is_copy = all(any(key in self.decided[n] for n in below) for key in inner)
+        if is_copy and not self._goes_past(number, own, {outermost}):
+            return self._of_one(outermost, is_bottom_tested=loop.is_bottom_tested)
+        if self._goes_past(number, own, keys):
+            raise _No(f"it can repeat without passing a test of a PTX loop ({_listed(keys)})")
+        return self._of_several(self._chain(outermost, inner))
+
+    def _of_one(self, key: _Key, *, is_bottom_tested: bool) -> Told:
+        most = self._bound(key)
+        both_test_before = not most.is_bottom_tested and not is_bottom_tested
+        return self._said(most.heads - both_test_before, [key])
+
+    def _of_several(self, keys: Sequence[_Key]) -> Told:
+        heads = 1
+        if len(asks := self._asks(keys)) > 1:
+            raise _No(f"it is a copy of PTX loops whose bounds nobody knows: {_listed(keys)}", asks)
+        for key in keys:
+            heads *= self._bound(key).heads
+        return self._said(heads, keys)
+
+    def _said(self, maximum: int, keys: Sequence[_Key]) -> Told:
+        where = f"PTX line{'s' * (len(keys) > 1)} {', '.join(str(key.line) for key in keys)}"
+        if maximum > MAX_ITERATIONS:
+            raise _No(f"the PTX tells a bound above {MAX_ITERATIONS}, that of {_listed(keys)}")
+        known = [(key.label, bound) for key in keys if (bound := self._bound(key).info.bound) is not None]
+        bounds = ", ".join(f"{label} {bound}" for label, bound in known)
+        given = dict.fromkeys(said for label, bound in known for said in bound.given_for(label))
+        return Told(maximum, f"transferred by the compiler's line table from {where}: {bounds}", where, tuple(given))
+
+    def _asks(self, keys: Iterable[_Key]) -> tuple[Asked, ...]:
+        """The loops among these whose bounds nobody knows, in any copy."""
+        known = zip(self.source.keys, self.source.infos, strict=True)
+        open_ends = [info for key, info in known if key in keys and self.source.most[key] is None]
+        return tuple(dict.fromkeys(ask for info in open_ends if info.bound is None for ask in info.asks))
+
+    def _bound(self, key: _Key) -> _Most:
+        most = self.source.most[key]
+        if most is None:
+            asks = self._asks([key])
+            given = " ".join(f"--loop-bound '{name}=N'" for name in [asked.name for asked in asks] or [key.label])
+            raise _No(f"it is a copy of PTX loop {key}, whose bound nobody knows: give {given}", asks)
+        return most
+
+    def _chain(self, outermost: _Key, inner: Set[_Key]) -> tuple[_Key, ...]:
+        """All loops from the innermost one to the outermost one.
+
+        Raises:
+            _No: they are not all inside of each other, or copies of one stand in several loops.
+        """
+        last = max(inner, key=lambda key: len(self.source.around[key] & inner), default=outermost)
+        chain = [last]
+        while chain[-1] != outermost:
+            above = self.source.outer(chain[-1])
+            key = next(iter(above))
+            if len(above) > 1 or key is None:
+                raise _No(f"it has lines of PTX loops in several places: {_listed({outermost, *inner})}")
+            chain.append(key)
+        if not inner <= {*chain}:
+            raise _No(f"it has lines of PTX loops that are not inside of each other: {_listed({outermost, *inner})}")
+        return tuple(reversed(chain))
+
+    def _refuse_gaps(self, own: Sequence[int]) -> None:
+        """Refuse what no line tells, and loops that may have merged with others."""
+        inside = self.source.inside
+        for block in own:
+            if self.flow.has_sides(block) and self._last(block) not in inside:
+                raise _No(f"the line table does not tell of which PTX line `{self.flow.last(block)}` is")
+        touched = {key for block in own for line in self._lines(block) for key in inside.get(line, ()) if key}
+        touched = touched.union(*(self.source.around[key] for key in touched))
+        if elusive := touched & self.source.elusive:
+            raise _No(f"PTX loop {min(elusive)} can go around without a test of its own")
+
+    def _goes_past(self, number: int, own: Sequence[int], keys: Set[_Key]) -> bool:
+        """Whether a loop can go around without a test of these PTX loops."""
+        loop, tests = self.nest.loops[number], self.source.tests
+        at = {block: tests.get(self._last(block)) for block in own if self.flow.has_sides(block)}
+        passed = {block for block, key in at.items() if key is not None and key in keys}
+        return goes_around(self.flow, loop, passed)
+
+    def _around(self, number: int) -> Iterator[int]:
+        outer = self.nest.loops[number].outer
+        while outer is not None:
+            yield outer
+            outer = self.nest.loops[outer].outer
+
+    def _lines(self, block: int) -> Set[int]:
+        """The lines of PTX from which the instructions of a block come."""
+        return {line for number in self.flow.numbers(block) if (line := self._line(number))}
+
+    def _last(self, block: int) -> int:
+        return self._line(self.flow.blocks[block].stop - 1)
+
+    def _line(self, number: int) -> int:
+        """The line of PTX from which an instruction comes; 0 where it is not known."""
+        place = self.flow.code[number].ptx
+        return 0 if place is None else place.line
+
+
+def _listed(keys: Iterable[_Key]) -> str:
+    return ", ".join(map(str, sorted(keys, key=lambda key: key.line)))

@@ -1,0 +1,67 @@
+"""The process behind a sweep: it reads questions as lines of JSON and writes the answers.
+
+A sweep starts it as `python -m makespan.many.commands.answering`.
+"""
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Mapping
+from typing import IO, Any
+
+from makespan.cli.asking import answered
+from makespan.cli.output import DATA
+from makespan.cli.question_key import key
+from makespan.host.errors import BrokenPromiseError, MakespanError
+from makespan.host.text_file import inputs_kept
+from makespan.many.sweep.job import Cause
+
+
+def main() -> None:
+    """Answer until there are no more questions, or nobody is left to ask them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints is no answer
+    asked = queue.SimpleQueue[str]()
+    threading.Thread(target=_listen, args=(sys.stdin, asked), daemon=True).start()
+    while True:
+        answers.write(DATA["json"](answer(json.loads(asked.get()))) + "\n")
+        answers.flush()
+
+
+def _listen(lines: IO[str], asked: "queue.SimpleQueue[str]") -> None:
+    """Take what is asked; who asks no more, or has died, wants no more of this process, whatever it is at."""
+    for line in lines:
+        asked.put(line)
+    os._exit(0)
+
+
+def answer(job: Mapping[str, Any]) -> dict[str, Any]:
+    """What comes of a job, as `makespan.many.sweep.workshop` reads it."""
+    question = job["question"]
+    try:
+        with inputs_kept():
+            found = answered(question)
+            if key(question) != job["key"]:
+                reason = "a file that it names is not what it was when the sweep began, or not the same here"
+                return {"cause": Cause.CHANGED, "reason": reason}
+    except BrokenPromiseError as error:
+        return {"cause": Cause.BUG, "reason": f"internal contradiction, please report it: {error}"}
+    except MakespanError as error:
+        return {"cause": Cause.REFUSED, "reason": str(error).split("\n", 1)[0]}
+    except MemoryError:
+        return {"cause": Cause.DIED, "reason": "not enough memory for this input"}
+    except Exception as error:  # noqa: BLE001 - it costs this job and no other
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        told = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+        return {"cause": Cause.BUG, "reason": " ".join(told.split())}
+    bundle = found.bundle.decode() if job["bundle"] else None
+    return {"document": found.document, "digest": found.digest, "bundle": bundle}
+
+
+if __name__ == "__main__":
+    main()

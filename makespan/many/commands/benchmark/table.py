@@ -1,0 +1,38 @@
+"""`makespan benchmark table`: instances solved, gaps and times, by family and solver."""
+
+from pathlib import Path
+
+import click
+
+from makespan.cli.help_page import Command, examples
+from makespan.cli.output import format_option, rendered
+from makespan.many.commands.benchmark.library import Asked, library_options
+from makespan.many.library import claims
+from makespan.many.library.claims import Claim
+from makespan.many.report.library import KNOWN, Row, by_family, by_instance, document, markdown, text
+
+
+@click.command(
+    "table",
+    cls=Command,
+    epilog=examples(
+        "makespan benchmark table benchmarks/library",
+        "makespan benchmark table benchmarks/library theirs.jsonl --each --format markdown",
+    ),
+)
+@library_options
+@click.argument("results", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--each", is_flag=True, help="a line for each instance, with the best of all claims")
+@format_option("markdown")
+def command(
+    folder: Path, families: tuple[str, ...], names: tuple[str, ...], results: tuple[Path, ...], each: bool, output: str
+) -> None:
+    """What is known of LIBRARY and what RESULTS claim. Nothing is checked: that is what 'benchmark check' is for."""
+    asked = Asked.of(folder, families, names)
+    solvers: dict[str, list[Claim]] = {KNOWN: list(asked.about(asked.known))}
+    for path in results:
+        for claim in asked.about(claims.read(path)):
+            solvers.setdefault(claim.who, []).append(claim)
+    every = [claim for found in solvers.values() for claim in found]
+    rows: list[Row] = [*by_instance(asked.entries, every)] if each else [*by_family(asked.entries, solvers)]
+    click.echo(rendered(output, text=lambda: text(rows), data=lambda: document(rows), markdown=lambda: markdown(rows)))

@@ -1,0 +1,160 @@
+"""`makespan compare`: the worst case against the pessimistic bound, over the number of warps and a quantity."""
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from makespan.cli.colours import painted
+from makespan.cli.help_page import Command, examples, section
+from makespan.cli.output import all_written, quiet_option, refuse_twice
+from makespan.cli.parameters import Memory, Seconds
+from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, attended
+from makespan.cli.source import instances, source_options
+from makespan.host.errors import InputError
+from makespan.host.stopwatch import within
+from makespan.many.report.comparison import counts, subject, summary, table
+from makespan.many.report.comparison_file import DATA, check_comparison_path, write_comparison
+from makespan.many.study.comparison import Axis, Comparison, Point, Quantity, computed, planned
+from makespan.model.instance import Instance
+from makespan.model.strings import SUFFIXES
+from makespan.proof.engines import Limits
+from makespan.report.lines import assumptions, terminal_width, wrapped
+
+MAX_POINTS = 10_000
+_DIGITS = 7  # longer numbers are refused before they are converted
+
+
+class Vary(click.ParamType[Axis]):
+    """`L=1..4`, `L.latency=1..20`, `L.latency=20,100..103,400`, `L.interval=1..4` or `issue-width=1..4`."""
+
+    name = "X=A..B|X.latency=A..B|X.interval=A..B|issue-width=A..B"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Axis:
+        """The axis; which classes there are is known later."""
+        if isinstance(value, Axis):
+            return value
+        match = re.fullmatch(r"(?:(issue-width)|([A-Z])(?:\.(capacity|interval|latency))?)=(.+)", str(value))
+        if match is None:
+            self.fail(
+                f"{value!r} is not of the kind L=1..4, L.latency=1..20, L.interval=1..4 or issue-width=1..4", param, ctx
+            )
+        width, unit, quantity, written = match.groups()
+        values: list[int] = []
+        for item in written.split(","):
+            numbers = _range(item)
+            if numbers is None:
+                self.fail(f"{item!r} is neither a number from 1 nor a rising range such as 1..4", param, ctx)
+            if len(values) + len(numbers) > MAX_POINTS:
+                self.fail(f"{item} makes more than {MAX_POINTS} values", param, ctx)
+            values += numbers
+        try:
+            return Axis(Quantity(width or quantity or "capacity"), tuple(values), unit)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _range(item: str) -> range | None:
+    match = re.fullmatch(rf"(\d{{1,{_DIGITS}}})(?:\.\.(\d{{1,{_DIGITS}}}))?", item, re.ASCII)
+    if match is None:
+        return None
+    first, last = int(match[1]), int(match[2] or match[1])
+    return range(first, last + 1) if 1 <= first <= last else None
+
+
+@click.command("compare", cls=Command, epilog=examples("makespan compare --string CLLCLL --warps 1..8 -o curve.png"))
+@source_options
+@section(
+    "Source",
+    click.option(
+        "--vary", type=Vary(), help="a heat map: also over ports, latency or interval of a class, or issue width"
+    ),
+)
+@section(
+    "Output",
+    click.option(
+        "--output",
+        "-o",
+        "outputs",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="FILE",
+        help="a picture (.png, .svg, .pdf) or data (.csv, .json); can be repeated",
+    ),
+)
+@section(
+    "Effort",
+    click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedules"),
+    click.option("--time-limit", type=Seconds(), default=10.0, show_default=True, help="per point"),
+    click.option(
+        "--total-time-limit", type=Seconds(), default=600.0, show_default=True, help="for all points together"
+    ),
+    click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search"),
+)
+@quiet_option
+def command(
+    vary: Axis | None,
+    outputs: tuple[Path, ...],
+    best_case: bool,
+    time_limit: float,
+    total_time_limit: float,
+    memory_limit: int,
+    quiet: bool,
+    **source: Any,
+) -> int:
+    """The worst case against M^L + M^C, over the number of warps: curves or, with --vary, a heat map.
+
+    SOURCE is a kernel (.ptx, .cu, .cubin) or '-', and --warps A..B says for which numbers of warps.
+    """
+    _check_outputs(outputs)
+    with within(total_time_limit) as reading:
+        asked = _instances(source, vary)
+    points = planned(asked, vary)
+    whole = Limits(reading.left, memory_limit)
+    found: list[Point] = []
+    with attended(whole, quiet=quiet):
+        found.extend(computed(points, seconds=time_limit, whole=whole, best_case=best_case))
+    name = source["source"] or "--string"
+    comparison = Comparison(str(name), asked[0].machine, vary, tuple(found), whole.interrupted)
+    try:
+        all_written(partial(write_comparison, comparison, path) for path in outputs)
+    finally:  # a file that fails costs nobody the answer
+        click.echo(painted(_verdict(comparison) if quiet else _report(comparison)))
+    for path in outputs if not quiet else ():
+        click.echo(f"{'data' if path.suffix.lower() in DATA else 'picture'}: {path}")
+    if comparison.interrupted:
+        return INTERRUPTED
+    return DONE if comparison.all_exact else UNDECIDED
+
+
+def _check_outputs(outputs: Sequence[Path]) -> None:
+    """Refuse before the work what would fail after it."""
+    for path in outputs:
+        check_comparison_path(path)
+    refuse_twice(outputs)
+
+
+def _instances(source: dict[str, Any], vary: Axis | None) -> tuple[Instance, ...]:
+    """The instances before anything is varied, one for each number of warps."""
+    suffixes = (Path(source["source"] or "").suffix, f".{source['input_format']}")
+    if any(suffix in SUFFIXES for suffix in suffixes):
+        raise InputError("a comparison needs a kernel or a --string: an instance file says its numbers of warps itself")
+    if source["warps"] is None:
+        raise InputError("--warps is missing: for which numbers of warps, such as 1..48?")
+    count = len(source["warps"]) * (1 if vary is None else len(vary.values))
+    if count > MAX_POINTS:
+        raise InputError(f"{count} points exceed the limit of {MAX_POINTS}: narrow --warps or --vary")
+    return tuple(question.instance for question in instances(**source))
+
+
+def _report(comparison: Comparison) -> str:
+    width = terminal_width()
+    said = [*wrapped(subject(comparison), width), *assumptions(comparison.assumptions, width)]
+    return "\n".join([_verdict(comparison), table(comparison), *said])
+
+
+def _verdict(comparison: Comparison) -> str:
+    return f"{counts(comparison)}\n{summary(comparison)}"

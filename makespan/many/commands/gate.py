@@ -1,0 +1,96 @@
+"""`makespan gate`: deadlines of many kernels, one exit code, and a report that CI systems show."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from makespan.cli.asking import Question, answered, checked, located
+from makespan.cli.help_page import Command, examples
+from makespan.cli.output import quiet_option
+from makespan.cli.progress import progress
+from makespan.cli.running import BAD_INPUT, GATE, worst
+from makespan.host.errors import BrokenPromiseError, InputError, MakespanError
+from makespan.host.output_file import check_writable, write_whole
+from makespan.many.sweep import spec
+from makespan.model.deadline import Deadline, Outcome
+from makespan.model.result import Bounds
+from makespan.report.junit import Check, junit
+from makespan.report.result.text import deadline as verdict
+
+_UNNAMED = {"source", "deadline", "clock", "time-limit", "memory-limit", "threads", "seed"}
+
+
+@click.command("gate", cls=Command, epilog=examples("makespan gate gate.toml --junit makespan.xml"))
+@click.argument("spec_path", metavar="SPEC.toml", type=click.Path(path_type=Path))
+@click.option("--junit", "report", type=click.Path(path_type=Path), metavar="FILE.xml", help="leave a report for CI")
+@quiet_option
+def command(spec_path: Path, report: Path | None, quiet: bool) -> int:
+    """Is the worst case of every kernel in time? What 'solve --deadline' says of one, for all of a file.
+
+    SPEC.toml asks as that of a sweep, and each question has a deadline. Exit code: 0 if all are proven to be in time,
+    1 if a schedule of one is too late, 2 if one is refused, whatever the others are, 3 if one is not decided.
+    """
+    questions = _asked(spec_path)
+    if report is not None:
+        check_writable(report, "the report")
+    checks = []
+    for question in questions:
+        checks.append(check := _check(question, spec_path.parent, quiet=quiet))
+        if not quiet or check.outcome is not Outcome.MET:
+            click.echo(f"{check.name}: {check.line}")
+    if report is not None:
+        write_whole(report, junit(str(spec_path), checks), "the report")
+    click.echo(_counted(checks))
+    if any(check.outcome is None for check in checks):
+        return BAD_INPUT
+    return worst({GATE[check.outcome] for check in checks if check.outcome is not None})
+
+
+def _asked(path: Path) -> tuple[Question, ...]:
+    """The questions, each of which has a deadline; what the options alone tell is told before the work."""
+    questions = spec.read(path)
+    for question in questions:
+        try:
+            if checked(located(question, path.parent))["deadline"] is None:
+                raise InputError("no deadline, such as deadline = '280cycles'")
+        except InputError as error:
+            raise InputError(f"{path}: {_name(question)}: {error}") from None
+    return questions
+
+
+def _check(question: Question, folder: Path, *, quiet: bool) -> Check:
+    name = _name(question)
+    try:
+        with progress(quiet=quiet) as show:
+            found = answered(located(question, folder), show)
+    except BrokenPromiseError:
+        raise
+    except MakespanError as error:
+        return Check(name, None, f"refused: {error}".split("\n", 1)[0])
+    gate, bounds = _deadline(found.document["deadline"]), Bounds(found.lower, found.upper)
+    return Check(name, gate.outcome(bounds), verdict(gate, bounds, found.document["caveats"]), found.seconds)
+
+
+def _deadline(told: Mapping[str, Any]) -> Deadline:
+    """What the document of an answer says; the clock may be that of a GPU."""
+    seconds, clock = (None if told[key] is None else Fraction(told[key]) for key in ("seconds", "clock_hz"))
+    return Deadline(told["cycles"], seconds, clock)
+
+
+def _name(question: Mapping[str, Any]) -> str:
+    """The source and what else tells questions apart, as the spec has it."""
+    said = (f"{name}={_text(value)}" for name, value in question.items() if name not in _UNNAMED)
+    return " ".join([*([str(question["source"])] if "source" in question else []), *said])
+
+
+def _text(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _counted(checks: Sequence[Check]) -> str:
+    words = [str(check.outcome or "refused") for check in checks]
+    counts = [f"{words.count(word)} {word}" for word in (*map(str, Outcome), "refused") if word in words]
+    return f"{len(checks)} deadline{'s' * (len(checks) != 1)}: {', '.join(counts)}"

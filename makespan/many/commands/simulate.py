@@ -1,0 +1,234 @@
+"""`makespan simulate`: runs of scheduling policies, beside the worst case of all schedulers."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from makespan.cli.help_page import Command, examples, section
+from makespan.cli.output import (
+    QUIET,
+    TEXT,
+    all_written,
+    format_option,
+    quiet_option,
+    refuse_twice,
+    remark,
+    rendered,
+    text_form,
+)
+from makespan.cli.parameters import OneOf, Seconds, choice
+from makespan.cli.running import DONE, attended, exit_code, worst
+from makespan.cli.source import instances, source_options
+from makespan.cli.window import check_window, gantt_option, window, window_options, written
+from makespan.host.errors import InputError
+from makespan.host.stopwatch import within
+from makespan.model.instance import MAX_WARPS, Instance
+from makespan.model.schedule import Schedule
+from makespan.model.simulate.choices import ASSIGNMENTS, GROUP_SIZE, LATENCIES, PATHS, Choices
+from makespan.model.simulate.policies import POLICIES
+from makespan.model.strings import NamedInstance
+from makespan.proof.policy_gap import PolicyGap, enclosing, one_run, runs
+
+if TYPE_CHECKING:
+    from makespan.report.schedule.panels import Window
+
+ALL = "all"
+
+
+@click.command(
+    "simulate",
+    cls=Command,
+    epilog=examples(
+        "makespan simulate --string CLLCLL --warps 6", "makespan simulate ptx/vecadd.ptx --block 256 --policy gto"
+    ),
+)
+@source_options
+@section(
+    "Policy",
+    click.option(
+        "--policy",
+        type=OneOf([*POLICIES, ALL]),
+        default=ALL,
+        show_default=True,
+        help="who goes first; or a table",
+    ),
+    choice("--ranges", LATENCIES, "which latency, where there is a range"),
+    choice("--route", PATHS, "of every warp, where its kernel leaves a choice"),
+    choice("--intervals", LATENCIES, "for which ports are held, where there is a range"),
+    choice("--assignment", ASSIGNMENTS, "of warps to partitions, where the machine says none"),
+    click.option(
+        "--group-size",
+        type=click.IntRange(1, MAX_WARPS),
+        default=GROUP_SIZE,
+        show_default=True,
+        help="warps in a fetch group of two-level",
+    ),
+    click.option(
+        "--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True, help="of everything that is random"
+    ),
+)
+@section(
+    "Effort",
+    click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="to prove worst and best case"),
+)
+@format_option("csv")
+@gantt_option("one run")
+@window_options
+@section(
+    "Output", click.option("--plot", type=click.Path(path_type=Path), help="draw the table of all: .png, .svg or .pdf")
+)
+@quiet_option
+def command(
+    policy: str,
+    ranges: str,
+    route: str,
+    intervals: str,
+    assignment: str,
+    group_size: int,
+    seed: int,
+    time_limit: float,
+    output: str,
+    gantt: tuple[Path, ...],
+    first: int | None,
+    end: int | None,
+    plot: Path | None,
+    quiet: bool,
+    **source: Any,
+) -> int:
+    """Run scheduling policies: one with its statistics, or all, between the proven best and worst case.
+
+    A simulated makespan is one run of one policy. It bounds nothing; the worst case, which 'makespan solve' proves,
+    holds for every work-conserving scheduler.
+
+    SOURCE is a kernel (.ptx, .cu, .cubin), an instance file (.toml, .jsonl) or '-'.
+    """
+    with within(time_limit) as reading:
+        asked = instances(**source)
+    choices = Choices(ranges, route, seed, group_size, intervals, assignment)
+    _check_pictures(policy, gantt, plot, len(asked))
+    check_window(gantt, first, end)
+    output = text_form(output, quiet=quiet)
+    if output == "csv":
+        from makespan.report.policy_gap import CSV_HEADER
+
+        click.echo(CSV_HEADER)
+    if output in (TEXT, QUIET) and policy != ALL and len(asked) > 1:
+        from makespan.report.simulation import row_head
+
+        click.echo(row_head())
+    codes = [
+        _all(question, choices, time_limit if number else reading.left, output, plot, many=len(asked) > 1)
+        if policy == ALL
+        else _one(question, policy, choices, output, many=len(asked) > 1, gantt=gantt, first=first, end=end)
+        for number, question in enumerate(asked)
+    ]
+    return worst(codes)
+
+
+def _check_pictures(policy: str, gantt: Sequence[Path], plot: Path | None, instances: int) -> None:
+    """Refuse before the work what would fail after it."""
+    if gantt and policy == ALL:
+        raise InputError(f"--gantt draws the run of one policy: give --policy {'|'.join(POLICIES)}")
+    if plot is not None and policy != ALL:
+        raise InputError("--plot draws the table of --policy all; --gantt draws the run of one policy")
+    from makespan.report.pictures import check_picture_path
+    from makespan.report.schedule.file import check_schedule_path
+
+    for name, paths, check in (
+        ("--gantt", gantt, check_schedule_path),
+        ("--plot", () if plot is None else (plot,), check_picture_path),
+    ):
+        for path in paths:
+            if instances > 1:
+                raise InputError(f"{name} is for one instance; this is a range or a file of several")
+            check(path)
+    refuse_twice(gantt)
+
+
+def _one(
+    question: NamedInstance,
+    policy: str,
+    choices: Choices,
+    output: str,
+    *,
+    many: bool,
+    gantt: Sequence[Path],
+    first: int | None,
+    end: int | None,
+) -> int:
+    from makespan.model.simulate.statistics import statistics
+    from makespan.report import simulation
+
+    instance = question.instance
+    schedule = one_run(instance, policy, choices)
+    verdict = simulation.verdict(instance, policy, schedule.makespan)
+    brief = simulation.row(instance.warps, schedule.makespan, policy, question.name or "")
+    said = rendered(
+        output,
+        text=lambda: brief if many else simulation.report(instance, policy, choices, statistics(instance, schedule)),
+        quiet=lambda: brief if many else verdict,
+        data=lambda: simulation.document(question.name, instance, policy, choices, statistics(instance, schedule)),
+        csv=lambda: simulation.csv_row(instance, policy, schedule.makespan),
+    )
+    click.echo(said)
+    shown = window(schedule.makespan, first, end) if gantt else None
+    drawn = () if shown is None else gantt
+    if shown is not None:
+        _draw(instance, schedule, gantt, shown, verdict)
+    for line in written(drawn) if output != QUIET else ():
+        remark(line, output)
+    return DONE
+
+
+def _draw(instance: Instance, schedule: Schedule, paths: Sequence[Path], shown: "Window", title: str) -> None:
+    from makespan.report.schedule.file import write_schedule
+    from makespan.report.schedule.picture import View
+
+    view = View(title, str(instance), shown)
+    all_written(partial(write_schedule, instance, schedule, path, view) for path in paths)
+
+
+def _all(
+    question: NamedInstance, choices: Choices, seconds: float, output: str, plot: Path | None, *, many: bool
+) -> int:
+    from makespan.proof.engines import Limits, solve
+    from makespan.report.policy_gap import draw_policy_gap
+
+    schedules = runs(question.instance, choices)
+    limits = Limits(seconds)
+    with attended(limits, quiet=output == QUIET):
+        result = solve(question.instance, best_case=True, limits=limits)
+    gap = enclosing(result, schedules)
+    click.echo(_rendered(question, gap, choices, output, many=many))
+    if plot is not None:
+        draw_policy_gap(gap, plot)
+        if output != QUIET:
+            remark(f"picture: {plot}", output)
+    return exit_code(gap.result)
+
+
+def _rendered(question: NamedInstance, gap: PolicyGap, choices: Choices, output: str, *, many: bool) -> str:
+    from makespan.report import policy_gap, simulation
+    from makespan.report.lines import assumptions, terminal_width
+    from makespan.report.result import text
+
+    result = gap.result
+
+    def report() -> str:
+        settings = simulation.settings(question.instance, choices)
+        lines = [*verdict(), text.subject(result), settings, policy_gap.table(gap)]
+        return "\n".join([*lines, ""] if many else [*lines, *assumptions(result.assumptions, terminal_width())])
+
+    def verdict() -> list[str]:
+        return [text.verdict(result), policy_gap.summary(gap)]
+
+    return rendered(
+        output,
+        text=report,
+        quiet=lambda: "\n".join([f"{text.subject(result)}:", *verdict()] if many else verdict()),
+        data=lambda: policy_gap.document(gap, choices, question.name),
+        csv=lambda: policy_gap.csv_rows(gap),
+    )

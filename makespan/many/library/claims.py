@@ -1,0 +1,119 @@
+"""What solvers claim of the instances of a library: JSON lines, one claim each, of this program and of any other.
+
+{"instance": "cllcll-8", "digest": "...", "lower": 34, "upper": 34, "solver": "makespan", "version": "0.1.0",
+ "seconds": 0.01, "evidence": "theorem-e", "schedule": {...}}
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from makespan.host.errors import InputError
+from makespan.host.text_file import read_bytes
+from makespan.verify import Refused, parse
+
+KNOWN = "known.jsonl"
+"""The claims that a library ships, in its folder: the best that is known."""
+
+MAX_FILE_BYTES = 256 << 20
+MAX_LINES = 100_000
+_MOST_CYCLES = 10**100
+_MOST_TEXT = 200
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Bounds on the worst case of an instance, in cycles, with who says so and what speaks for it.
+
+    Args:
+        digest: of the instance, as `makespan benchmark show` tells it: a claim about another question is none.
+        lower: some schedule takes so long; `schedule` is one, as the `witness` of a bundle.
+        upper: no schedule takes longer; `evidence` says how that is proven.
+        seconds: of wall-clock time that were used, of the `limit` that there was.
+        bundle: SHA-256 of a file of evidence for `makespan verify`.
+    """
+
+    instance: str
+    digest: str
+    solver: str
+    version: str
+    seconds: float
+    lower: int | None = None
+    upper: int | None = None
+    limit: float | None = None
+    evidence: str | None = None
+    bundle: str | None = None
+    schedule: dict[str, Any] | None = None
+    where: str = ""
+
+    @property
+    def who(self) -> str:
+        """Who claims it."""
+        return f"{self.solver} {self.version}"
+
+
+def read(path: Path, *, rewritten: bool = False) -> tuple[Claim, ...]:
+    """The claims in a file; `where` of each is its file and line.
+
+    Args:
+        rewritten: this program keeps the file and may write it again.
+
+    Raises:
+        InputError: the file cannot be read, is too large, or a line is no claim.
+    """
+    content = read_bytes(path, "file of results", MAX_FILE_BYTES, rewritten=rewritten)
+    lines = content.split(b"\n")
+    if len(lines) > MAX_LINES:
+        raise InputError(f"{path}: {len(lines)} lines exceed the limit of {MAX_LINES}")
+    return tuple(_claim(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line.strip())
+
+
+def written(claims: Iterable[Claim]) -> str:
+    """Lines of claims."""
+    return "".join(f"{_line(claim)}\n" for claim in claims)
+
+
+def _line(claim: Claim) -> str:
+    fields = msgspec.to_builtins(msgspec.structs.replace(claim, where=""))
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def _claim(line: bytes, where: str) -> Claim:
+    try:
+        fields = parse(line)
+        if isinstance(fields, dict) and "where" in fields:
+            raise msgspec.ValidationError("Object contains unknown field `where`")
+        claim = msgspec.structs.replace(msgspec.convert(fields, Claim), where=where)
+    except (Refused, ValueError) as error:  # also a name that no encoding has
+        raise InputError(f"{where}: not a result: {str(error).removeprefix('not a bundle: ')}") from None
+    if (wrong := next(_wrong(claim), None)) is not None:
+        raise InputError(f"{where}: not a result: {wrong}")
+    return claim
+
+
+def _wrong(claim: Claim) -> Iterator[str]:
+    """What of a claim cannot be meant."""
+    for name in ("lower", "upper"):
+        value = getattr(claim, name)
+        if value is not None and not 1 <= value <= _MOST_CYCLES:
+            yield f"{name} is no number of cycles from 1, but {value!s:.40}"
+    if claim.lower is None and claim.upper is None:
+        yield "neither lower nor upper is given"
+    if claim.lower is None and claim.schedule is not None:
+        yield "a schedule without the lower bound that it proves"
+    for name in ("seconds", "limit"):
+        value = getattr(claim, name)
+        if value is not None and not 0 <= value < float("inf"):
+            yield f"{name} is no duration of 0 seconds or more"
+    for name in ("digest", "bundle"):
+        text = getattr(claim, name)
+        if text is not None and not _DIGEST.fullmatch(text):
+            yield f"{name} is no SHA-256 in 64 hexadecimal digits"
+    for name in ("instance", "solver", "version", "evidence"):
+        text = getattr(claim, name)
+        if text is not None and not (0 < len(text) <= _MOST_TEXT and text.isprintable()):
+            yield f"{name} is no printable text of 1..{_MOST_TEXT} letters"

@@ -1,0 +1,68 @@
+"""Whether what speaks for a claim holds: its schedule, executed anew, and its bundle, verified."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from makespan.host.text_file import is_file, read_bytes
+from makespan.many.library.claims import Claim
+from makespan.verify import Outcome, Refused, digest, execute, parse, verify
+from makespan.verify.reading import MOST_BYTES
+from makespan.verify.refusal import TooMuchWork
+
+
+class Proof(StrEnum):
+    """What stands for a bound; `word` is that of whoever claims it, and nothing else."""
+
+    WORD = "word"
+    SCHEDULE = "schedule"
+    BUNDLE = "bundle"
+
+
+class Proofs(NamedTuple):
+    """What stands for the two bounds of a claim."""
+
+    lower: Proof = Proof.WORD
+    upper: Proof = Proof.WORD
+
+
+def proofs(claim: Claim, question: Mapping[str, Any], bundles: Path | None) -> Proofs:
+    """What stands for a claim about `question`, an instance as in a bundle.
+
+    Args:
+        bundles: a folder with bundles as `DIGEST.json`; one that is not there proves nothing.
+
+    Raises:
+        Refused: the claim is about another question, or its evidence does not prove it.
+        InputError: a bundle that cannot be read.
+    """
+    if claim.digest != digest(dict(question)):
+        raise Refused(
+            f"about another question: its digest is {claim.digest:.12}..., not {digest(dict(question)):.12}..."
+        )
+    if claim.lower is not None and claim.upper is not None and claim.lower > claim.upper:
+        raise Refused(f"lower {claim.lower} exceeds upper {claim.upper}")
+    found = Proofs()
+    if claim.schedule is not None and claim.lower is not None:
+        try:
+            execute(question, claim.schedule, claim.lower)
+        except TooMuchWork:
+            raise Refused("the schedule is too large for this checker") from None
+        found = Proofs(lower=Proof.SCHEDULE)
+    path = None if bundles is None or claim.bundle is None else bundles / f"{claim.bundle}.json"
+    return found if path is None or not is_file(path) else _of_bundle(path, claim, found)
+
+
+def _of_bundle(path: Path, claim: Claim, found: Proofs) -> Proofs:
+    document: Any = parse(read_bytes(path, "bundle", MOST_BYTES))
+    verdict = verify(document)
+    if verdict.outcome is Outcome.REJECTED:
+        raise Refused(f"{path}: {verdict.reason}")
+    if document["sha256"] != claim.bundle or digest(document["instance"]) != claim.digest:
+        raise Refused(f"{path}: this bundle is another one, or about another question")
+    if claim.lower is not None and verdict.lower is not None and verdict.lower >= claim.lower:
+        found = found._replace(lower=Proof.BUNDLE)
+    if claim.upper is not None and verdict.upper is not None and verdict.upper <= claim.upper:
+        found = found._replace(upper=Proof.BUNDLE)
+    return found

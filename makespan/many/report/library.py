@@ -1,0 +1,140 @@
+"""What is known of the instances of a library and what solvers claim, as tables: by family, or instance by instance."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+from makespan.many.library.claims import Claim
+from makespan.many.library.collection import Entry
+from makespan.many.library.standing import Standing, standings
+from makespan.report.lines import columns
+
+SCHEMA = "makespan.benchmark/1"
+KNOWN = "best known"
+_EVERY = "all"
+_TRIVIAL_SECONDS, _EASY_SECONDS = 0.1, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyRow:
+    """What a solver claims of a family.
+
+    Args:
+        claimed: of how many instances it says something, and `exact` of how many both sides meet.
+        median_gap, largest_gap: of those with two sides, how far the upper is above the lower one, in percent of it.
+        seconds: that the claims with its best bounds took, together.
+    """
+
+    family: str
+    instances: int
+    solver: str
+    claimed: int
+    exact: int
+    median_gap: float | None
+    largest_gap: float | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRow:
+    """What is known of an instance; `seconds` of the slower of the claims with its best bounds."""
+
+    instance: str
+    lower: int | None
+    upper: int | None
+    gap: float | None
+    solver: str
+    evidence: str
+    seconds: float | None
+    difficulty: str
+
+
+Row = FamilyRow | InstanceRow
+
+
+def by_family(entries: Sequence[Entry], solvers: Mapping[str, Sequence[Claim]]) -> Iterator[FamilyRow]:
+    """A row for each family and solver, and for all families together where there are several."""
+    names: dict[str, list[str]] = {}
+    for entry in entries:
+        names.setdefault(entry.family, []).append(entry.name)
+    whole = {_EVERY: [entry.name for entry in entries]} if len(names) > 1 else {}
+    for family, members in {**names, **whole}.items():
+        for solver, claims in solvers.items():
+            found = [standing for standing in standings(members, claims).values() if standing.claims]
+            gaps = [standing.gap for standing in found if standing.gap is not None]
+            yield FamilyRow(
+                family,
+                len(members),
+                solver,
+                len(found),
+                sum(standing.is_solved for standing in found),
+                median(gaps) if gaps else None,
+                max(gaps, default=None),
+                sum((claim.seconds for standing in found for claim in standing.best), start=0.0),
+            )
+
+
+def by_instance(entries: Sequence[Entry], claims: Sequence[Claim]) -> Iterator[InstanceRow]:
+    """A row for each instance, with the best bounds that are claimed."""
+    for name, standing in standings([entry.name for entry in entries], claims).items():
+        best, (lower, upper) = standing.best, standing.interval
+        yield InstanceRow(
+            name,
+            lower,
+            upper,
+            standing.gap,
+            " and ".join(dict.fromkeys(claim.who for claim in best)),
+            "" if standing.upper is None else standing.upper.evidence or "",
+            max((claim.seconds for claim in best), default=None),
+            difficulty(standing),
+        )
+
+
+def difficulty(standing: Standing) -> str:
+    """In a word, what is known of it: unknown, open, or by the seconds of the slower proof trivial, easy or hard."""
+    if not standing.claims:
+        return "unknown"
+    if not standing.is_solved:
+        return "open"
+    seconds = max(claim.seconds for claim in standing.best)
+    return "trivial" if seconds < _TRIVIAL_SECONDS else "easy" if seconds < _EASY_SECONDS else "hard"
+
+
+def text(rows: Sequence[Row]) -> str:
+    """Columns, numbers to the right."""
+    cells = [_heads(rows), *(_cells(row) for row in rows)]
+    return "\n".join(columns(cells, right=_numbers(rows)))
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """A table as Markdown has it."""
+    heads, numbers = _heads(rows), _numbers(rows)
+    line = ["---:" if number in numbers else "---" for number in range(len(heads))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, line, *map(_cells, rows)))
+
+
+def document(rows: Sequence[Row]) -> dict[str, Any]:
+    """Plain data; gaps are percentages."""
+    return {"schema": SCHEMA, "rows": [asdict(row) for row in rows]}
+
+
+def _heads(rows: Sequence[Row]) -> list[str]:
+    return [name.replace("_", " ") for name in asdict(rows[0])]
+
+
+def _numbers(rows: Sequence[Row]) -> list[int]:
+    types = rows[0].__dataclass_fields__.values()
+    return [number for number, field in enumerate(types) if field.type is not str]
+
+
+def _cells(row: Row) -> list[str]:
+    return [_cell(name, value) for name, value in asdict(row).items()]
+
+
+def _cell(name: str, value: str | float | None) -> str:
+    if value is None:
+        return ""
+    if name.endswith("gap"):
+        return f"{value:.1f} %"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)

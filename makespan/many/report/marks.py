@@ -1,0 +1,189 @@
+"""How answers look: exact a diamond or a plain cell, bounded a bar or a hatched cell, none at all a cross."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from makespan.model.result import Bounds, Status
+from makespan.report.lines import wrapped
+from makespan.report.pictures import GREY, INK, LINES, cut, cut_within, formula
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.colors import Colormap, Normalize
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+WIDTH, HEIGHT, WIDEST, TALLEST = 9.6, 6.6, 16.0, 12.0  # inches
+COLUMN, ROW, LEFT, RIGHT, HEAD, FOOT = 0.46, 0.36, 0.85, 1.3, 1.1, 1.0  # inches
+_LETTER, _MOST_LETTERS = 0.085, 24  # inches; of what is written beside a row of cells
+_LINE, _LETTERS = 0.23, 120  # inches of a line of the head, and what fits into it
+_READABLE = 0.25  # inches of a cell that can hold a number
+_LARGE, _SMALL = 7.0, 2.0  # points of a marker
+_ROOMY = 60  # points that large markers have room for
+MAP = "cividis"
+"""Source: Nunez, Anderton and Renslow, PLOS ONE 13(7), 2018; for all kinds of colour vision; monotonic in grey."""
+
+EXACT, BAR, UNKNOWN, HATCH = "D", "_", "x", "////"
+
+
+def size_of(points: int) -> float:
+    """Of a marker, so that so many have room beside each other."""
+    return max(_SMALL, _LARGE * min(1.0, _ROOMY / points))
+
+
+def head(figure: "Figure", title: str, subject: str, said: str) -> None:
+    """Lines of text on top of a figure that is drawn, which grows until all that is `said`, with its conditions, fits.
+
+    Names from outside are no formulas.
+    """
+    lines = wrapped(said, _LETTERS, hang=0)
+    _grow(figure, _LINE * (len(lines) - 1))
+    height = figure.get_figheight()
+    look: dict[str, Any] = {"size": 13, "weight": "bold", "color": INK}
+    figure.text(0.02, 1 - 0.3 / height, formula(title), va="center", **look)
+    for number, line in enumerate((cut(subject, _LETTERS), *lines)):
+        figure.text(0.02, 1 - (0.6 + _LINE * number) / height, line, va="center", color=GREY, parse_math=False)
+
+
+def _grow(figure: "Figure", inches: float) -> None:
+    """Room on top: everything else stays where it is, counted from the bottom."""
+    legends = [(each, each.get_bbox_to_anchor().transformed(figure.transFigure.inverted())) for each in figure.legends]
+    share = figure.get_figheight() / (figure.get_figheight() + inches)
+    figure.set_figheight(figure.get_figheight() + inches)
+    for axes in figure.axes:
+        left, bottom, width, height = axes.get_position(original=True).bounds
+        axes.set_position((left, bottom * share, width, height * share))
+    for legend, box in legends:
+        legend.set_bbox_to_anchor((box.x0, box.y0 * share), transform=figure.transFigure)
+
+
+def draw_interval(axes: "Axes", x: float, bounds: Bounds, colour: str, marker: str, size: float) -> None:
+    """A marker for a value, a bar with two ends for an interval."""
+    if bounds.status is Status.EXACT:
+        axes.plot(x, bounds.upper, marker, ms=size * 0.8, color=colour, mew=0, zorder=3)
+        return
+    ends = (bounds.lower, bounds.upper)
+    axes.plot((x, x), ends, color=colour, linewidth=size * 0.35, solid_capstyle="butt", zorder=3)
+    axes.plot((x, x), ends, BAR, color=colour, ms=size * 1.5, mew=1.6, zorder=3)
+
+
+def draw_unknown(axes: "Axes", at: Sequence[float], size: float) -> None:
+    """Crosses on the axis."""
+    across = axes.get_xaxis_transform()
+    axes.plot(at, [0.03] * len(at), UNKNOWN, ms=size * 0.8, color=GREY, mew=1.3, transform=across, clip_on=False)
+
+
+def plain(axes: "Axes") -> None:
+    """Whole numbers, faint lines for reading, and no frame."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=13, integer=True, steps=[1, 2, 4, 5, 8, 10]))
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    axes.grid(axis="y", color=LINES, linewidth=0.5)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def set_room(axes: "Axes", first: float, last: float) -> None:
+    """Some space beside the first and the last value of the axis."""
+    beside = max(0.6, 0.015 * (last - first))
+    axes.set_xlim(first - beside, last + beside)
+
+
+def interval_keys(several: Iterable[Bounds], colour: str, marker: str, name: str) -> "list[Line2D]":
+    """What markers and bars of a colour mean, as far as they occur."""
+    from matplotlib.lines import Line2D
+
+    states = {bounds.status for bounds in several}
+    keys = []
+    if Status.EXACT in states:
+        keys.append(Line2D([], [], ls="", marker=marker, color=colour, mew=0, label=f"{name}, exact"))
+    if Status.BOUNDED in states:
+        label = f"{name}, bounded: lower to upper"
+        keys.append(Line2D([], [], ls="", marker=BAR, color=colour, ms=10, mew=2, label=label))
+    return keys
+
+
+def unknown_key(label: str) -> "Line2D":
+    """What a cross means."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], ls="", marker=UNKNOWN, color=GREY, ms=7, mew=1.3, label=label)
+
+
+def hatch_key(label: str) -> "Patch":
+    """What a hatch means."""
+    from matplotlib.patches import Patch
+
+    return Patch(facecolor="white", edgecolor=INK, hatch=HATCH, linewidth=0.4, label=label)
+
+
+def cells(columns: int, rows: Sequence[object]) -> "tuple[Figure, Axes, tuple[float, float]]":
+    """A figure with so many columns of cells and these rows, and how large a cell is, in inches."""
+    from matplotlib.figure import Figure
+
+    left = max(LEFT, 0.5 + _LETTER * min(_MOST_LETTERS, max(len(str(row)) for row in rows)))
+    width = min(WIDEST, max(WIDTH, left + COLUMN * columns + RIGHT))
+    height = min(TALLEST, max(4.2, HEAD + ROW * len(rows) + FOOT))
+    figure = Figure(figsize=(width, height), facecolor="white")
+    inside = (width - left - RIGHT, height - HEAD - FOOT)
+    axes = figure.add_axes((left / width, FOOT / height, inside[0] / width, inside[1] / height))
+    axes.set(xlim=(-0.5, columns - 0.5), ylim=(-0.5, len(rows) - 0.5))
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    return figure, axes, (inside[0] / columns, inside[1] / len(rows))
+
+
+def draw_cell(
+    axes: "Axes",
+    at: tuple[int, int],
+    inches: tuple[float, float],
+    colour: tuple[float, ...] | None,
+    number: str = "",
+    status: Status = Status.EXACT,
+) -> None:
+    """A coloured cell with its number where there is room; no colour is a cross, as nothing is known there."""
+    from matplotlib.patches import Rectangle
+
+    x, y = at
+    if colour is None:
+        axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="white", edgecolor=LINES, linewidth=0.4))
+        axes.plot(x, y, UNKNOWN, color=GREY, ms=min(7.0, 30 * min(inches)), mew=1.2)
+        return
+    light = sum(share * part for share, part in zip((0.299, 0.587, 0.114), colour[:3], strict=True)) > 0.5
+    ink = INK if light else "white"
+    hatch = HATCH if status is Status.BOUNDED else ""
+    axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor=ink, hatch=hatch, linewidth=0))
+    axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=0.8))
+    if inches[0] >= _READABLE and inches[1] >= _READABLE * 0.6:
+        size = min(8.0, 19 * inches[0], 72 * inches[0] / max(1, 0.62 * len(number)))
+        ground = {"facecolor": colour, "edgecolor": "none", "pad": 2}  # hatches do not run through the number
+        axes.text(x, y, number, size=size, color=ink, ha="center", va="center", bbox=ground)
+
+
+def set_ticks(axis: "Axis", values: Sequence[object], most: int) -> None:
+    """The values of cells, as many as can be read."""
+    step = -(-len(values) // most)
+    axis.set_ticks(
+        range(0, len(values), step),
+        [cut_within(str(value), _MOST_LETTERS) for value in values[::step]],
+        parse_math=False,
+    )
+
+
+def draw_scale(figure: "Figure", axes: "Axes", colours: "Colormap", scale: "Normalize", label: str) -> None:
+    """What the colours of cells mean, beside them."""
+    from matplotlib.cm import ScalarMappable
+
+    place = axes.get_position()
+    beside = figure.add_axes(
+        (place.x1 + 0.15 / figure.get_figwidth(), place.y0, 0.2 / figure.get_figwidth(), place.height)
+    )
+    bar = figure.colorbar(ScalarMappable(scale, colours), cax=beside)
+    bar.set_label(label)
+    bar.outline.set_visible(False)

@@ -1,0 +1,185 @@
+"""A table as a picture: worst cases over one option or two, or how many answers took how long.
+
+Looks as in a comparison (`marks`); nothing is drawn between points.
+"""
+
+from collections.abc import Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from makespan.many.report import marks
+from makespan.many.sweep.rows import FAILED, MISSING, Row, options
+from makespan.many.sweep.series import Curves, Map, Times
+from makespan.model.result import Status
+from makespan.model.wording import promised
+from makespan.report.pictures import FASTEST, GREY, PROVEN, RUN, cut_within, write_figure
+from makespan.report.result import rows as result_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+_LOOKS = (
+    (PROVEN, "D"), (RUN, "o"), (FASTEST, "^"), ("#CC79A7", "s"), ("#E69F00", "v"), ("#56B4E9", "P"), ("#000000", "X"),
+    (GREY, "*"),
+)  # fmt: skip
+"""Source of the colours: Okabe and Ito, Color Universal Design, 2008."""
+
+_LEGEND, _COLUMNS, _MOST_LETTERS = 0.845, 3, 26
+"""Where a legend begins, as a share of the height, and what fits into one of its columns."""
+
+_LEAST_SECONDS = 1e-3
+"""Where an axis of times begins; what took less stands there."""
+
+
+def draw_sweep(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...], path: Path) -> None:
+    """Write a picture to `path` (.png, .svg or .pdf), whole or not at all.
+
+    Raises:
+        InputError: a file that cannot be written.
+    """
+    write_figure(lambda: figure_of(found, shown), path, title=_title(shown), about="; ".join(_below(found, shown)))
+
+
+def figure_of(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...]) -> "Figure":
+    """The picture as a matplotlib figure; `found` are the rows that it is made of."""
+    figure = _curves(shown) if isinstance(shown, Curves) else _map(shown) if isinstance(shown, Map) else _times(shown)
+    marks.head(figure, _title(shown), *_below(found, shown))
+    return figure
+
+
+def _title(shown: Curves | Map | tuple[Times, ...]) -> str:
+    match shown:
+        case Curves():
+            return f"Worst case over {shown.over}"
+        case Map():
+            return f"Worst case over {shown.over[0]} and {shown.over[1]}"
+    return "Answers over the time that they took"
+
+
+def _below(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...]) -> tuple[str, str]:
+    """What all questions have in common, and how many answers there are on which conditions."""
+    values = {name: {str(row.question.get(name, "")) for row in found} for name in options(found)}
+    common = ", ".join(f"{name} {next(iter(each))}" for name, each in values.items() if len(each) == 1)
+    order = [*map(str, Status), FAILED, MISSING]
+    states = sorted((row.status for row in found), key=order.index)
+    caveats = list(dict.fromkeys(caveat for row in found for caveat in row.caveats))
+    proven = f"; proven for every work-conserving scheduler{promised(caveats)}"
+    if isinstance(shown, tuple) or all(row.worst is None for row in found):
+        proven = ""
+    return common or "several options", f"{result_rows.counts('question', states, caveats)}{proven}"
+
+
+def _curves(shown: Curves) -> "Figure":
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    figure = Figure(figsize=(marks.WIDTH, marks.HEIGHT), facecolor="white")
+    top = _top(len(shown.curves))
+    axes = figure.add_axes((0.09, 0.085, 0.885, top - 0.085))
+    every = [x for curve in shown.curves for x, _ in curve.points]
+    size, keys, unknown = marks.size_of(len(every)), list[Line2D](), set[float]()
+    for curve, (colour, marker) in zip(shown.curves, cycle(_LOOKS), strict=False):
+        for x, worst in curve.points:
+            if worst is not None:
+                marks.draw_interval(axes, x, worst, colour, marker, size)
+        unknown |= {x for x, worst in curve.points if worst is None}
+        keys.append(Line2D([], [], ls="", marker=marker, color=colour, mew=0, label=_label(curve.name, "worst case")))
+    if any(worst and worst.status is Status.BOUNDED for curve in shown.curves for _, worst in curve.points):
+        keys.append(Line2D([], [], ls="", marker=marks.BAR, color=GREY, ms=10, mew=2, label="bounded: lower to upper"))
+    marks.plain(axes)
+    axes.set_ylim(bottom=0)
+    if unknown:
+        marks.draw_unknown(axes, sorted(unknown), size)
+        keys.append(marks.unknown_key("no answer" if len(shown.curves) == 1 else "no answer for one of them"))
+    marks.set_room(axes, min(every), max(every))
+    axes.set_ylabel("cycles")
+    axes.set_xlabel(shown.over, parse_math=False)
+    _legend(figure, keys)
+    return figure
+
+
+def _label(name: str, otherwise: str) -> str:
+    return cut_within(name, _MOST_LETTERS) or otherwise
+
+
+def _top(groups: int) -> float:
+    """Where axes end below a legend of so many groups and two entries more."""
+    return _LEGEND - 0.012 - 0.032 * -(-(groups + 2) // _COLUMNS)
+
+
+def _legend(figure: "Figure", keys: "Sequence[Line2D]") -> None:
+    where = (0.08, _LEGEND)
+    legend = figure.legend(handles=keys, loc="upper left", bbox_to_anchor=where, ncols=_COLUMNS, frameon=False)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _map(shown: Map) -> "Figure":
+    from matplotlib import colormaps
+    from matplotlib.colors import Normalize
+
+    figure, axes, cell = marks.cells(len(shown.columns), shown.rows)
+    uppers = [worst.upper for worst in shown.cells.values()]
+    colours, scale = colormaps[marks.MAP], Normalize(0, max(uppers, default=1) or 1)
+    for x, column in enumerate(shown.columns):
+        for y, row in enumerate(shown.rows):
+            worst = shown.cells.get((column, row))
+            if worst is None:
+                marks.draw_cell(axes, (x, y), cell, None)
+            else:
+                sign = "" if worst.status is Status.EXACT else "\N{LESS-THAN OR EQUAL TO}"
+                marks.draw_cell(axes, (x, y), cell, colours(scale(worst.upper)), f"{sign}{worst.upper}", worst.status)
+    marks.set_ticks(axes.xaxis, shown.columns, 32)
+    marks.set_ticks(axes.yaxis, shown.rows, 30)
+    axes.set_xlabel(shown.over[0], parse_math=False)
+    axes.set_ylabel(shown.over[1], parse_math=False)
+    marks.draw_scale(figure, axes, colours, scale, "worst case in cycles, at most")
+    keys: list[Line2D | Patch] = []
+    if any(worst.status is Status.BOUNDED for worst in shown.cells.values()):
+        keys.append(marks.hatch_key("at most so much: the worst case is only bounded"))
+    if len(shown.cells) < len(shown.columns) * len(shown.rows):
+        keys.append(marks.unknown_key("no answer, or not asked"))
+    if keys:
+        figure.legend(handles=keys, loc="lower left", ncols=2, frameon=False, bbox_to_anchor=(0.01, 0.0))
+    return figure
+
+
+def _times(shown: Sequence[Times]) -> "Figure":
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    figure = Figure(figsize=(marks.WIDTH, marks.HEIGHT), facecolor="white")
+    top = _top(len(shown))
+    axes = figure.add_axes((0.09, 0.085, 0.885, top - 0.085))
+    marks.plain(axes)
+    last = max((seconds for group in shown for seconds in group.answered), default=_LEAST_SECONDS)
+    axes.set(
+        xscale="log",
+        xlim=(_LEAST_SECONDS, max(last * 1.5, 10 * _LEAST_SECONDS)),
+        ylim=(0, 102),
+        yticks=range(0, 101, 25),
+    )
+    axes.xaxis.set_major_formatter("{x:g}")
+    keys = []
+    for group, (colour, _) in zip(shown, cycle(_LOOKS), strict=False):
+        for seconds, look in ((group.answered, ":"), (group.exact, "-")):
+            reached = [100 * (at + 1) / group.questions for at in range(len(seconds))]
+            begin = [max(_LEAST_SECONDS, each) for each in seconds]
+            axes.step(
+                [_LEAST_SECONDS, *begin, last * 1.5],
+                [0, *reached, reached[-1] if reached else 0],
+                look,
+                where="post",
+                color=colour,
+            )
+        name = _label(group.name, "all questions")
+        keys.append(Line2D([], [], color=colour, lw=2, label=f"{name}: {group.questions}"))
+    looks: Sequence[tuple[str, str]] = (("-", "exact"), (":", "exact or bounded"))
+    keys += [Line2D([], [], color=GREY, ls=look, label=label) for look, label in looks]
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("share of questions answered in that time (%)")
+    _legend(figure, keys)
+    return figure

@@ -1,0 +1,253 @@
+"""The worst case against the pessimistic bound M^L + M^C, over the number of warps and one quantity of the machine.
+
+A point that was not computed stays unknown: nothing is interpolated, and no number stands without what proves it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from makespan.host.errors import InputError
+from makespan.model.assumptions import Assumption, Kind, together
+from makespan.model.instance import Instance
+from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.result import Bounds, Result, Status
+from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.portfolio import fastest_known
+
+NOT_COMPUTED = "not computed"
+_LATENCIES = frozenset({Kind.ONE_CYCLE, Kind.UNIT_LATENCY, Kind.UNSTATED_LATENCY})
+"""What says that the machine of a point has no latencies, which an axis may vary."""
+
+
+class Quantity(StrEnum):
+    """What of a machine can be varied; all but the issue width is of one class."""
+
+    CAPACITY = "capacity"
+    INTERVAL = "interval"
+    LATENCY = "latency"
+    ISSUE_WIDTH = "issue-width"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A quantity of the machine, and its rising values; `unit` is the class, None for the issue width."""
+
+    quantity: Quantity
+    values: tuple[int, ...]
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.values or list(self.values) != sorted(set(self.values)):
+            raise InputError(f"the values of {self.name} must rise")
+        if (self.unit is None) != (self.quantity is Quantity.ISSUE_WIDTH):
+            raise InputError("the issue width is of no class, and everything else is of one")
+
+    @property
+    def name(self) -> str:
+        """`issue-width`, `L.latency`, or `L` for a capacity."""
+        if self.unit is None:
+            return str(self.quantity)
+        return self.unit if self.quantity is Quantity.CAPACITY else f"{self.unit}.{self.quantity}"
+
+    @property
+    def label(self) -> str:
+        """The name in words, with its measure."""
+        return {
+            Quantity.CAPACITY: f"capacity of {self.unit} (ports)",
+            Quantity.INTERVAL: f"interval of {self.unit} (cycles)",
+            Quantity.LATENCY: f"latency of {self.unit} (cycles)",
+            Quantity.ISSUE_WIDTH: "issue width (instructions per cycle)",
+        }[self.quantity]
+
+    def machine(self, base: Machine, value: int) -> Machine:
+        """`base` with this value; it keeps its caveats, and its name says what was changed.
+
+        Raises:
+            InputError: `base` has no such class, or no machine can have this value.
+        """
+        if self.unit is not None and self.unit not in base.capacities:
+            known = ", ".join(base.capacities)
+            raise InputError(f"{self.name}: machine {base.name!r} has no units of class {self.unit}; it has {known}")
+        name = f"{base.name} with {self.name}={value}"
+        if self.unit is None:
+            return replace(base, name=name, issue_width=value)
+        units = tuple(self._changed(unit, value) if unit.name == self.unit else unit for unit in base.units)
+        return replace(base, name=name, units=units)
+
+    def _changed(self, unit: UnitClass, value: int) -> UnitClass:
+        if self.quantity is Quantity.LATENCY:
+            return replace(unit, latency=Latency(value, value))
+        if self.quantity is Quantity.INTERVAL:
+            return replace(unit, interval=value)
+        return replace(unit, capacity=value)
+
+
+@dataclass(frozen=True, slots=True)
+class BestCase:
+    """The proven interval of the shortest schedule, in cycles, and what proves its two sides.
+
+    `least-possible` is the work that no schedule avoids, `schedule` one that was replayed; `search` and `phases` are
+    what an engine proved of the whole or of the parts between barriers.
+    """
+
+    bounds: Bounds
+    lower_evidence: str
+    upper_evidence: str
+
+    @classmethod
+    def of(cls, result: Result) -> "BestCase | None":
+        """None where it was not asked for."""
+        if result.best_case is None:
+            return None
+        best, searched = result.best_case, "phases" if result.phases else "search"
+        known = fastest_known(result.instance, result.witness, Limits())
+        lower = "least-possible" if best.lower == known.lower else searched
+        return cls(best, lower, "schedule" if best.upper == known.upper else searched)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a solve proved of one point; all numbers are cycles, as in `Result`, whose witness was replayed."""
+
+    worst: Bounds
+    upper_evidence: str
+    pessimistic: int
+    best_case: BestCase | None
+    engine: str
+    seconds: float
+    assumptions: tuple[Assumption, ...]
+
+    @classmethod
+    def of(cls, result: Result) -> "Found":
+        """The numbers of a result, without its schedule."""
+        return cls(
+            result.bounds,
+            result.upper_evidence,
+            result.pessimistic,
+            BestCase.of(result),
+            result.backend,
+            result.seconds,
+            result.assumptions,
+        )
+
+    @property
+    def excess(self) -> tuple[float, float]:
+        """How far M^L + M^C is above the worst case, in percent of it: proven at least, and at most."""
+        return self.worst.exceeded_by(self.pessimistic)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One instance of a comparison; `value` is that of its axis, and `found` is None until it is computed."""
+
+    instance: Instance
+    value: int | None = None
+    found: Found | None = None
+
+    @property
+    def warps(self) -> int:
+        """All warps, those of all blocks."""
+        return self.instance.warps
+
+    @property
+    def status(self) -> str:
+        """`exact`, `bounded` or `not computed`."""
+        return NOT_COMPUTED if self.found is None else str(self.found.worst.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Points for rising numbers of warps and, with an axis, for each of them one per value.
+
+    Args:
+        name: where the program came from.
+        machine: the machine before anything was varied.
+        interrupted: whether the user stopped the work; points that are not computed can also be due to a limit.
+    """
+
+    name: str
+    machine: Machine
+    axis: Axis | None
+    points: tuple[Point, ...]
+    interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise InputError("a comparison needs at least one number of warps")
+
+    @property
+    def found(self) -> tuple[Found, ...]:
+        """What is known of the points that were computed."""
+        return tuple(point.found for point in self.points if point.found is not None)
+
+    @property
+    def warps(self) -> tuple[int, ...]:
+        """The numbers of warps, rising."""
+        return tuple(sorted({point.warps for point in self.points}))
+
+    @property
+    def all_exact(self) -> bool:
+        """Whether every point is computed and exact."""
+        return all(point.status == Status.EXACT for point in self.points)
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What all points that were computed assume, in the order of the first."""
+        each = [found.assumptions for found in self.found]
+        return tuple(note for note in each[0] if all(note in notes for notes in each)) if each else ()
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """The conditions of all points, computed or not; of latencies of one cycle only where all points have them."""
+        instances = [point.instance for point in self.points]
+        each = [replace(one, machine=replace(one.machine, name=self.machine.name)).assumptions for one in instances]
+        has = [{note.kind for note in notes} & _LATENCIES for notes in each]
+        common = has[0].intersection(*has)
+        if not common and all(kinds & {Kind.ONE_CYCLE, Kind.UNIT_LATENCY} for kinds in has):
+            common = {Kind.UNIT_LATENCY}  # where each instruction takes one cycle, each latency is one, too
+        return together([note for note in notes if note.kind not in _LATENCIES - common] for notes in each)
+
+
+def planned(instances: Iterable[Instance], axis: Axis | None) -> tuple[Point, ...]:
+    """The points to compute, the fewest warps first, so that what a limit cuts off is what takes longest.
+
+    Raises:
+        InputError: the machine has no such class, a value makes an instance too large, or warps that run ahead have
+            latencies of their own.
+    """
+    several = sorted(instances, key=lambda instance: instance.warps)
+    if axis is not None and axis.quantity is Quantity.LATENCY and any(instance.runs_ahead for instance in several):
+        raise InputError(f"{axis.name}: these warps run ahead, and their instructions have latencies of their own")
+    if axis is None:
+        return tuple(Point(instance) for instance in several)
+    return tuple(
+        Point(replace(instance, machine=axis.machine(instance.machine, value)), value)
+        for instance in several
+        for value in axis.values
+    )
+
+
+def computed(points: Sequence[Point], *, seconds: float, whole: Limits, best_case: bool) -> Iterator[Point]:
+    """All points in order, each solved within `seconds` and all together within `whole`.
+
+    The point in which `whole` ends has what was proven by then; those after it are not computed.
+    """
+    for number, point in enumerate(points, start=1):
+        if whole.expired:
+            yield point
+            continue
+        here = f"point {number} of {len(points)}: {_place(point)}"
+        whole.progress(here)
+        limits = Limits(min(seconds, whole.remaining), whole.memory_bytes, whole=whole, progress=_after(here, whole))
+        result = solve(point.instance, best_case=best_case, limits=limits)
+        yield replace(point, found=Found.of(result))
+
+
+def _after(here: str, whole: Limits) -> Callable[[str], None]:
+    return lambda line: whole.progress(f"{here}: {line}")
+
+
+def _place(point: Point) -> str:
+    warps = f"{point.warps} warp{'s' * (point.warps != 1)}"
+    return warps if point.value is None else f"{warps} on machine {point.instance.machine.name}"

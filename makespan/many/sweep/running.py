@@ -1,0 +1,134 @@
+"""A sweep: what is asked and not known is given to whoever answers, and what comes back is kept at once."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Protocol
+
+from makespan.host.stopwatch import about_left
+from makespan.many.sweep.job import Job, Outcome
+from makespan.many.sweep.store import Contradiction, Store
+from makespan.many.sweep.workshop import Workshop
+
+
+class Crew(Protocol):
+    """Whoever answers: this process, or a cluster."""
+
+    def submit(self, job: Job) -> "Future[Outcome]":
+        """Begin a job, now or later."""
+
+    def outcome(self, job: Job, future: "Future[Outcome]") -> Outcome:
+        """What came of it; raises where nothing more can come of any."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """How far a sweep is.
+
+    Args:
+        total: questions with different keys.
+        known: answered before it began.
+        skipped: failed before it began, and not asked again.
+        began: when the first outcome came, by the clock that rises: what goes before says nothing of the rest.
+        reason: why the first of them failed.
+        contradictions: which of what came back cannot be true together with what was kept.
+    """
+
+    total: int
+    known: int
+    skipped: int
+    answered: int = 0
+    failed: int = 0
+    reason: str = ""
+    contradictions: list[Contradiction] = field(default_factory=list)
+    began: float = 0.0
+
+    @property
+    def done(self) -> int:
+        """Questions of which something is known."""
+        return self.known + self.skipped + self.answered + self.failed
+
+    def __str__(self) -> str:
+        """One line of progress, with an estimate of the rest from the jobs so far."""
+        failed = f", {self.failed} failed" if self.failed else ""
+        later = self.answered + self.failed - 1
+        rest = about_left(monotonic() - self.began, later, self.total - self.done)
+        return f"{self.done} of {self.total}{failed}{rest}"
+
+
+def _nothing(came: object) -> None:
+    del came
+
+
+def sweep(
+    jobs: Sequence[Job],
+    store: Store,
+    crew: Crew,
+    *,
+    retry: bool = False,
+    kept: Callable[[Outcome], None] = _nothing,
+    progress: Callable[[Tally], None] = _nothing,
+) -> Tally:
+    """Answer what the table does not know yet; a job that fails costs nobody else anything.
+
+    Args:
+        retry: ask again what has failed before.
+        kept: called with each outcome, before it is in the table.
+        progress: called after each outcome.
+    """
+    wanted = {job.key: job for job in jobs}
+    known = store.answered() & wanted.keys()
+    skipped = set() if retry else store.failed() & wanted.keys()
+    tally = Tally(len(wanted), len(known), len(skipped))
+    open_jobs = [job for key, job in wanted.items() if key not in known and key not in skipped]
+    for outcome in outcomes(open_jobs, crew):
+        kept(outcome)
+        if (contradiction := store.keep(outcome)) is not None:
+            tally.contradictions.append(contradiction)
+        tally.began = tally.began or monotonic()
+        if outcome.found is None:
+            tally.failed += 1
+            tally.reason = tally.reason or outcome.failures[-1].reason
+        else:
+            tally.answered += 1
+        progress(tally)
+    return tally
+
+
+def outcomes(jobs: Collection[Job], crew: Crew) -> Iterator[Outcome]:
+    """In the order in which they come; what is not done when nobody listens any more is taken back."""
+    running: dict[Future[Outcome], Job] = {}
+    try:
+        running.update((crew.submit(job), job) for job in jobs)
+        for future in as_completed(running):
+            job = running.pop(future)
+            yield crew.outcome(job, future)
+    finally:
+        for future in running:
+            future.cancel()
+
+
+class _Local:
+    def __init__(self, threads: ThreadPoolExecutor, workshop: Workshop) -> None:
+        self._threads, self._workshop = threads, workshop
+
+    def submit(self, job: Job) -> "Future[Outcome]":
+        return self._threads.submit(self._workshop.outcome, job)
+
+    def outcome(self, job: Job, future: "Future[Outcome]") -> Outcome:
+        del job
+        return future.result()
+
+
+@contextmanager
+def local(workers: int, workshop: Workshop) -> Iterator[Crew]:
+    """So many processes on this machine; on the way out they end at once."""
+    threads = ThreadPoolExecutor(workers)
+    try:
+        yield _Local(threads, workshop)
+    finally:
+        workshop.stop()
+        threads.shutdown(cancel_futures=True)
+        workshop.close()

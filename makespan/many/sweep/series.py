@@ -1,0 +1,134 @@
+"""What a picture of a table shows: worst cases over one option or two, and how many were done in which time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from makespan.host.errors import InputError
+from makespan.many.sweep.rows import Row, known, options, sorted_as
+from makespan.model.result import Bounds, Status
+
+MOST_CURVES, MOST_CELLS = 8, 200
+"""As many looks as there are to tell apart, and cells beside each other."""
+
+
+class Curve(NamedTuple):
+    """Answers of a group by the value of an option, rising; None where there is none."""
+
+    name: str
+    points: tuple[tuple[float, Bounds | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """Worst cases over an option."""
+
+    over: str
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Worst cases over two options, by a pair of values; what is not in `cells` is not known."""
+
+    over: tuple[str, str]
+    columns: tuple[Any, ...]
+    rows: tuple[Any, ...]
+    cells: dict[tuple[Any, Any], Bounds]
+
+
+class Times(NamedTuple):
+    """Of a group of so many questions the seconds of answers, rising: of all, and of those that are exact."""
+
+    name: str
+    questions: int
+    answered: tuple[float, ...]
+    exact: tuple[float, ...]
+
+
+def curves(found: Sequence[Row], over: str, by: str | None) -> Curves:
+    """Worst cases over an option that is a number, a curve for each value of another one.
+
+    Raises:
+        InputError: an option that no question says, a value that is no number, too many groups, or questions that
+            differ in something else.
+    """
+    known(over, found)
+    groups = _groups(found, by)
+    made = []
+    for name, group in groups.items():
+        _one_for_each(group, (over,), by)
+        points = {_number(over, row): row.worst for row in group}
+        made.append(Curve(name, tuple(sorted(points.items(), key=lambda point: point[0]))))
+    return Curves(over, tuple(made))
+
+
+def heat_map(found: Sequence[Row], over: tuple[str, str]) -> Map:
+    """Worst cases over two options.
+
+    Raises:
+        InputError: as `curves`.
+    """
+    axes = []
+    for name in over:
+        known(name, found)
+        axes.append(tuple(sorted({row.question.get(name, "") for row in found}, key=sorted_as)))
+        if len(axes[-1]) > MOST_CELLS:
+            raise InputError(f"{name} has {len(axes[-1])} values, and at most {MOST_CELLS} fit: choose some by --where")
+    _one_for_each(found, over, None)
+    cells = {
+        (row.question.get(over[0], ""), row.question.get(over[1], "")): row.worst
+        for row in found
+        if row.worst is not None
+    }
+    return Map(over, axes[0], axes[1], cells)
+
+
+def times(found: Sequence[Row], by: str | None) -> tuple[Times, ...]:
+    """How long answers took, by the value of an option.
+
+    Raises:
+        InputError: an option that no question says, or too many groups.
+    """
+    return tuple(
+        Times(name, len(group), _seconds(group, list(Status)), _seconds(group, [Status.EXACT]))
+        for name, group in _groups(found, by).items()
+    )
+
+
+def _seconds(group: Sequence[Row], states: Sequence[Status]) -> tuple[float, ...]:
+    return tuple(sorted(row.seconds for row in group if row.seconds is not None and row.status in states))
+
+
+def _groups(found: Sequence[Row], by: str | None) -> dict[str, list[Row]]:
+    if by is None:
+        return {"": list(found)}
+    known(by, found)
+    values = sorted({str(row.question.get(by, "")) for row in found}, key=sorted_as)
+    if len(values) > MOST_CURVES:
+        raise InputError(f"--by {by}: {len(values)} groups, and at most {MOST_CURVES} can be told apart: use --where")
+    names = {value: f"{by} {value}" if value else f"without {by}" for value in values}
+    return {names[value]: [row for row in found if str(row.question.get(by, "")) == value] for value in values}
+
+
+def _number(name: str, row: Row) -> float:
+    try:
+        return float(row.question[name])
+    except (KeyError, TypeError, ValueError):
+        raise InputError(
+            f"--over {name}: {row.question.get(name, '')!r:.60} is no number; see --by and --where"
+        ) from None
+
+
+def _one_for_each(found: Sequence[Row], over: Sequence[str], by: str | None) -> None:
+    """Refuse rows that differ in what the picture does not show."""
+    shown = {*over, by}
+    varied = [
+        name
+        for name in options(found)
+        if name not in shown and len({str(row.question.get(name, "")) for row in found}) > 1
+    ]
+    places = [tuple(str(row.question.get(name, "")) for name in over) for row in found]
+    if len(set(places)) < len(places):
+        said = ", ".join(f"--where {name}=..." for name in varied) or "--where"
+        raise InputError(f"several questions have one place in the picture: choose by {said}, or tell apart by --by")

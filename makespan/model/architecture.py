@@ -1,0 +1,141 @@
+"""Names of architectures, and the one for which CUDA source is compiled where nobody names one."""
+
+import re
+from dataclasses import dataclass
+
+from makespan.host import tool
+from makespan.host.errors import InputError, MissingInputsError, ParseError, begins, meant
+from makespan.model import assumptions
+from makespan.model.assumptions import Assumption
+from makespan.model.machine import Machine, gpus, shipped
+from makespan.model.machine.gpus import Gpu
+from makespan.model.machine.occupancy import residency
+
+OLDEST_MACHINE_CODE = 70
+"""Machine code for older GPUs has other words, which nothing here reads."""
+
+_NAME = re.compile(r"(?:sm|compute)_[1-9][0-9]{1,2}[af]?", re.ASCII)
+_NUMBER = re.compile(r"(?:sm|compute|cc)?([1-9][0-9]{1,2})([af]?)", re.ASCII)
+_TOOLS = "ptxas", "nvdisasm"
+
+
+def is_of_gpus(name: str) -> bool:
+    """Whether a name asks for machine code, as `sm_86` does; `compute_86` asks for PTX.
+
+    >>> is_of_gpus("sm_86"), is_of_gpus("compute_86")
+    (True, False)
+    """
+    return name.startswith("sm_")
+
+
+def virtual(name: str) -> str:
+    """The architecture of the PTX from which machine code for `name` is made.
+
+    >>> virtual("sm_90a"), virtual("compute_75")
+    ('compute_90a', 'compute_75')
+    """
+    return name.replace("sm_", "compute_")
+
+
+def check(name: str, option: str) -> None:
+    """Accept a name of an architecture, whether or not there is such a GPU.
+
+    Args:
+        option: what the user calls it, for the message.
+
+    Raises:
+        InputError: another text; the message says which names are near.
+
+    >>> check("ampere", "--arch")
+    Traceback (most recent call last):
+    makespan.host.errors.InputError: --arch 'ampere' is no architecture; did you mean 'sm_80', 'sm_86' or 'sm_87'?\
+ expected sm_NN for machine code or compute_NN for PTX
+    """
+    if _NAME.fullmatch(name) is None:
+        near = meant(_near(name)) or ";"
+        raise InputError(
+            f"{option} {name[:40]!r} is no architecture{near} expected sm_NN for machine code or compute_NN for PTX"
+        )
+
+
+def _near(name: str) -> list[str]:
+    """What somebody means who writes `sm86` or `8.6`, or names a GPU or a family of them."""
+    plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    if (number := _NUMBER.fullmatch(plain)) is not None:
+        kind = "compute" if plain.startswith("compute") else "sm"
+        return [f"{kind}_{number[1]}{number[2]}"] if int(number[1]) in residency() else []
+    families = {name: file.machine.capabilities for name, file in shipped().items()}
+    cards = {name: () if card.sm is None else (card.sm,) for name, card in gpus.shipped().items()}
+    named = {sm for known, sms in (families | cards).items() for sm in sms if begins(name, known)}
+    return [f"sm_{sm}" for sm in sorted(named & residency().keys())]
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """The architecture of the GPU or machine that is asked about, for which source is compiled if nobody names one.
+
+    Args:
+        sm: its compute capability, as `machine.capability` has it.
+        because: why it is this one, as a clause.
+        lacking: why PTX stands in for machine code; None where nothing lacks.
+    """
+
+    sm: int
+    because: str
+    lacking: str | None = None
+
+    @property
+    def name(self) -> str:
+        """As `--arch` takes it."""
+        return f"sm_{self.sm}" if self.lacking is None else f"compute_{self.sm}"
+
+    @property
+    def assumption(self) -> Assumption:
+        """What a result says of it."""
+        return assumptions.compiled_for(f"the kernel is compiled for {self.name}, because {self.because}", self.lacking)
+
+    def telling(self, error: InputError, option: str) -> InputError:
+        """The same error, which also says which program it is about and how to ask about another one."""
+        if self.lacking is None:
+            hint = (
+                f"this is about the machine code for {self.name}, because {self.because};"
+                f" {option} {virtual(self.name)} asks about the PTX"
+            )
+        else:
+            hint = f"this is about the PTX for {self.name}, because {self.because}; {option} asks about another program"
+        if hint in str(error):
+            return error
+        if isinstance(error, ParseError):
+            return error.adding(hint)
+        first, newline, rest = str(error).partition("\n")
+        told = f"{first} ({hint}){newline}{rest}"
+        return MissingInputsError(told, error.missing) if isinstance(error, MissingInputsError) else type(error)(told)
+
+
+def default(machine: Machine | None, card: Gpu | None) -> Default | None:
+    """The architecture of the GPU that is asked about, else of the machine; None if nobody says which GPU it is.
+
+    Of several compute capabilities the least is taken: its machine code runs on later ones of the same major number,
+    see `machine.compatible`. Where machine code cannot be made or read, the architecture is that of PTX.
+
+    >>> from makespan.model.machine import PAPER, find
+    >>> found = default(find("ampere-ga10x").machine, None)
+    >>> found.sm, found.because
+    (86, 'machine ampere-ga10x has compute capability 8.6 or 8.7')
+    >>> default(PAPER, None)
+    """
+    if card is not None and card.sm is not None:
+        sm, because = card.sm, f"GPU {card.name} has compute capability {card.compute_capability}"
+    elif machine is not None and machine.capabilities:
+        sm, *others = sorted(set(machine.capabilities))
+        because = f"machine {machine.name} has "
+        because += f"compute capability {_dotted(sm)}" + "".join(f" or {_dotted(other)}" for other in others)
+    else:
+        return None
+    if sm < OLDEST_MACHINE_CODE:
+        return Default(sm, because, "none for GPUs before sm_70 can be read")
+    return Default(sm, because, "ptxas or nvdisasm is missing" if None in map(tool.find, _TOOLS) else None)
+
+
+def _dotted(sm: int) -> str:
+    return f"{sm // 10}.{sm % 10}"

@@ -1,0 +1,77 @@
+"""What is claimed of a worst case, whoever proved it: an interval, its subject, its proof and its conditions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from makespan.host.errors import InputError
+from makespan.model.assumptions import Assumption
+from makespan.model.gpu import GpuInstance, GpuResult
+from makespan.model.instance import Instance
+from makespan.model.program import Program
+from makespan.model.result import Bounds, Result
+from makespan.model.wording import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A proven interval of the worst case of some warps, or of all blocks of a launch, in cycles, however it got here.
+
+    Args:
+        subject: whose worst case it is.
+        proof: what proves `upper`.
+        assumptions: what must hold for the number to be a worst case of the source.
+        is_one_path: whether every warp has a single path. With several, no input of the kernel need lead to the one
+            that `lower` takes: a loop may make fewer iterations than its bound, and conditions can exclude each other.
+    """
+
+    lower: int
+    upper: int
+    subject: str
+    proof: str
+    assumptions: tuple[Assumption, ...]
+    is_one_path: bool
+
+    def __str__(self) -> str:
+        status = "exact" if self.lower == self.upper else f"at least {self.lower}"
+        return f"{self.subject}: {self.upper} cycles, {status}, by {self.proof}"
+
+    @classmethod
+    def of(cls, result: object) -> "Claim":
+        """What a `Result` or a `GpuResult` claims.
+
+        Raises:
+            InputError: anything else, such as an `Estimate`, which bounds nothing.
+        """
+        if not isinstance(result, Result | GpuResult):
+            raise InputError(
+                f"an execution time must be a proven upper bound, and {type(result).__name__} is none:"
+                " take the Result of makespan.solve, or a bundle"
+            )
+        return cls.about(result.instance, result.bounds, str(result.upper_evidence), result.assumptions)
+
+    @classmethod
+    def about(
+        cls,
+        asked: Instance | GpuInstance,
+        bounds: Bounds,
+        proof: str,
+        notes: tuple[Assumption, ...],
+    ) -> "Claim":
+        """A claim of these bounds; all that is not given follows from what is asked."""
+        one_path = all(program.is_chain for program in _programs(asked))
+        return cls(bounds.lower, bounds.upper, _subject(asked), proof, notes, one_path)
+
+
+def _programs(asked: Instance | GpuInstance) -> Iterator[Program]:
+    if isinstance(asked, Instance):
+        yield from (group.program for group in asked.groups)
+    else:
+        yield from (program for grid in asked.grids for program, _ in grid.block)
+
+
+def _subject(asked: Instance | GpuInstance) -> str:
+    if isinstance(asked, Instance):
+        return f"{asked.warps} warps on machine {asked.machine.name}"
+    blocks = " + ".join(f"{counted(grid.blocks, 'block')} of {counted(grid.warps, 'warp')}" for grid in asked.grids)
+    each = f" with {asked.resident} each" if len(asked.grids) == 1 else ""
+    return f"{blocks} on {counted(asked.sms, 'SM')}{each}, {asked.machine.name}"

@@ -1,0 +1,261 @@
+"""One question for a whole GPU: grids of blocks, and SMs on which a dispatcher puts them as soon as there is room."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from makespan.host.errors import InputError
+from makespan.model import assumptions
+from makespan.model.assumptions import Assumption
+from makespan.model.instance import MAX_WARPS, Group, Instance
+from makespan.model.machine import Machine
+from makespan.model.machine.values import MAX_SMS, check_whole
+from makespan.model.program import Program, merged, runs
+from makespan.model.wording import counted, cycles
+
+MAX_BLOCKS = 2**62
+"""More than the largest grid of CUDA, (2^31 - 1) x 65535 x 65535, on purpose: numbers are exact whatever their size."""
+MAX_DISPATCH = 100_000
+MAX_DRAM = 10**18
+"""Cycles; a longest launch of `MAX_BLOCKS` is longer, and refused."""
+MAX_GRIDS = 16
+MAX_ROOM = 2**40
+_MOST_SHOWN = 4
+
+Block: TypeAlias = tuple[tuple[Program, int], ...]
+"""The programs of the warps of a block in the order of the launch, each with how many warps in a row run it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The equal blocks of one launch.
+
+    Args:
+        block: what the warps of a block may execute. Warps of a block are numbered from 0 in this order. Equal programs
+            that follow one another are put together.
+        blocks: how many there are.
+        takes: what a block takes of each resource of an SM, for as long as it is there; `GpuInstance.room` says what
+            these are.
+    """
+
+    block: Block
+    blocks: int
+    takes: tuple[int, ...] = (1,)
+
+    def __post_init__(self) -> None:
+        check_whole(self.blocks, "the number of blocks of a grid", MAX_BLOCKS)
+        if not [Group(program, warps) for program, warps in self.block]:  # which refuses what is no group
+            raise InputError("a block needs at least one warp")
+        if any(isinstance(one, bool) or not isinstance(one, int) or not 0 <= one <= MAX_ROOM for one in self.takes):
+            raise InputError(f"a block takes a whole number 0..{MAX_ROOM} of each resource, not {self.takes!r:.80}")
+        object.__setattr__(self, "block", runs(self.block))  # equal questions are equal values
+
+    @property
+    def warps(self) -> int:
+        """Of a block."""
+        return sum(warps for _, warps in self.block)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuInstance:
+    """Grids that are launched together on SMs that are all alike; docs/model.md, "The whole GPU", has the rules.
+
+    Args:
+        grids: all blocks are there from cycle 0 on, and may be dispatched in any order.
+        machine: each of the SMs.
+        sms: how many take part.
+        room: what an SM has of each resource that blocks take; of one grid of which R blocks can be resident it is
+            `(R,)`, and each of its blocks takes `(1,)`.
+        dispatch: cycles from when a block gets its room until its warps begin, at most; at least none.
+        dram: cycles in which DRAM may be busy, at most: latencies may stand still then (docs/theory.md, 16).
+
+    >>> from makespan import Machine, Program
+    >>> block = ((Program.chain("CLL"), 8),)
+    >>> gpu = GpuInstance.of(block, 4096, Machine.of({"C": 1, "L": 1}), sms=46, resident=6)
+    >>> gpu.resident, gpu.slots, gpu.is_one_wave
+    (6, 276, False)
+
+    Raises:
+        InputError: nothing to do, a block that fits on no SM, or sizes past the limits.
+    """
+
+    grids: tuple[Grid, ...]
+    machine: Machine
+    sms: int
+    room: tuple[int, ...]
+    dispatch: int = 0
+    dram: int = 0
+
+    def __post_init__(self) -> None:
+        check_whole(self.sms, "the number of SMs", MAX_SMS)
+        if not 1 <= len(self.grids) <= MAX_GRIDS:
+            raise InputError(f"a GPU executes 1..{MAX_GRIDS} grids here, not {len(self.grids)}")
+        if isinstance(self.dispatch, bool) or not 0 <= self.dispatch <= MAX_DISPATCH:
+            raise InputError(f"the cycles of dispatch must be 0..{MAX_DISPATCH}, not {self.dispatch!r:.40}")
+        if isinstance(self.dram, bool) or not isinstance(self.dram, int) or not 0 <= self.dram <= MAX_DRAM:
+            raise InputError(f"the cycles in which DRAM is busy must be 0..{MAX_DRAM}, not {self.dram!r:.40}")
+        for room in self.room:
+            check_whole(room, "what an SM has of a resource", MAX_ROOM)
+        for grid in self.grids:
+            if len(grid.takes) != len(self.room) or not any(grid.takes):
+                raise InputError("a block takes something of an SM, and says of each resource how much")
+            if any(one > room for one, room in zip(grid.takes, self.room, strict=True)):
+                raise InputError(f"a block that takes {grid.takes} fits on no SM, which has {self.room}")
+        if sum(self.most_resident(grid) * grid.warps for grid in self.grids) > MAX_WARPS:
+            raise InputError(f"more than {MAX_WARPS} warps could be resident on an SM")
+        for grid in self.grids:
+            resident(grid.block, self.most_resident(grid), self.machine)  # refuses what does not fit the machine
+
+    @classmethod
+    def of(
+        cls,
+        block: Iterable[tuple[Program, int]],
+        blocks: int,
+        machine: Machine,
+        *,
+        sms: int,
+        resident: int,
+        dispatch: int = 0,
+        dram: int = 0,
+    ) -> "GpuInstance":
+        """One grid, of which so many blocks can be resident on an SM."""
+        return cls((Grid(tuple(block), blocks),), machine, sms, (resident,), dispatch, dram)
+
+    def fitting(self, grid: Grid) -> int:
+        """How many blocks of a grid one SM has room for, if no other is there, even where fewer are launched."""
+        return min(room // takes for takes, room in zip(grid.takes, self.room, strict=True) if takes)
+
+    def most_resident(self, grid: Grid) -> int:
+        """How many blocks of a grid can be on one SM at the same time, if no other is."""
+        return min(grid.blocks, self.fitting(grid))
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What must hold for the worst case to be one of its source: that of an SM, and what a GPU is."""
+        sms = (resident(grid.block, 1, self.machine) for grid in self.grids)
+        of_sms = (note for sm in sms for note in sm.assumed(start_together=False))
+        return tuple(dict.fromkeys([*map(assumptions.gpu, self._of_gpu()), *of_sms]))
+
+    def _of_gpu(self) -> Iterator[str]:
+        yield "all blocks are there in cycle 0, and nothing else is on these SMs"
+        if len(self.grids) == 1:
+            blocks, warps = counted(self.fitting(self.grid), "block"), counted(self.grid.warps, "warp")
+            yield f"{blocks} of {warps} can be resident on an SM, no more and no less, as long as so many are left"
+        yield (
+            "the dispatcher is work-conserving: as long as blocks are left there is one that fits on no SM; which of"
+            " them goes where is free"
+        )
+        begin = f"at most {cycles(self.dispatch)} after" if self.dispatch else "in the cycle in which"
+        yield f"the warps of a block begin {begin} it gets its room, which it keeps until its last warp has finished"
+        if self.dram:
+            yield (
+                f"SMs share the dispatcher, and DRAM, which is busy in at most {cycles(self.dram)}: in these a latency"
+                " may stand still; what else they share is in the latencies"
+            )
+        else:
+            yield "SMs share nothing but the dispatcher: what else they share, caches and memory, is in the latencies"
+        if self.machine.partitions > 1 and len(self.grids) > 1:
+            yield "blocks of several launches may have their warps in any partitions, spread evenly or not"
+        elif self.machine.partitions > 1 and not self.is_one_wave:
+            yield "a warp of a later block belongs to the partition of the warp whose place it takes"
+
+    def __str__(self) -> str:
+        """Which blocks on which SMs, on one line."""
+        grids = " + ".join(f"{counted(grid.blocks, 'block')} of {_of_block(grid)}" for grid in self.grids)
+        return f"{grids} on {counted(self.sms, 'SM')} of machine {self.machine}"
+
+    def alone(self, number: int) -> "GpuInstance":
+        """The same SMs with one of the grids."""
+        return self if len(self.grids) == 1 else replace(self, grids=(self.grids[number],))
+
+    @property
+    def width(self) -> int:
+        """Warps of a slot: the most that a block of any grid has."""
+        return max(grid.warps for grid in self.grids)
+
+    @property
+    def most_together(self) -> int:
+        """Blocks of all grids that are on one SM at the same time, at most.
+
+        >>> from makespan import Machine, Program
+        >>> block = ((Program.chain("CL"), 2),)
+        >>> grids = Grid(block, 9, takes=(1, 40)), Grid(block, 9, takes=(1, 60))
+        >>> gpu = GpuInstance(grids, Machine.of({"C": 1, "L": 1}), sms=2, room=(16, 100))
+        >>> gpu.most_together, gpu.alone(1).most_together
+        (2, 1)
+        """
+        most = sum(self.most_resident(grid) for grid in self.grids)
+        for number, room in enumerate(self.room):
+            if least := min(grid.takes[number] for grid in self.grids):
+                most = min(most, room // least)
+        return most
+
+    @property
+    def blocks(self) -> int:
+        """Of all grids."""
+        return sum(grid.blocks for grid in self.grids)
+
+    @property
+    def grid(self) -> Grid:
+        """The only grid.
+
+        Raises:
+            ValueError: there are several.
+        """
+        (grid,) = self.grids
+        return grid
+
+    @property
+    def resident(self) -> int:
+        """How many blocks of the only grid can be on one SM at the same time."""
+        return self.most_resident(self.grid)
+
+    @property
+    def slots(self) -> int:
+        """Blocks of the only grid that can be on the GPU at the same time."""
+        return self.sms * self.resident
+
+    @property
+    def is_one_wave(self) -> bool:
+        """Whether all blocks of the only grid have room from the beginning."""
+        return len(self.grids) == 1 and self.blocks <= self.slots
+
+    @property
+    def has_lone_sms(self) -> bool:
+        """Whether every SM is a question of its own: all blocks begin in cycle 0, and nothing that SMs share delays."""
+        return self.is_one_wave and not self.dispatch and not self.dram
+
+    def sm(self, blocks: int) -> Instance:
+        """An SM with so many blocks of the only grid, which start together."""
+        return resident(self.grid.block, blocks, self.machine)
+
+    def slots_of_warps(self, blocks: int) -> tuple[tuple[int, int], ...]:
+        """For every warp of `sm(blocks)`, in its order, which block it belongs to and which of its warps it is.
+
+        A block that comes later to the slot of one that has ended takes its warps' places, one by one.
+
+        >>> from makespan import Machine, Program
+        >>> block = (Program.chain("CL"), 1), (Program.chain("C"), 1), (Program.chain("CL"), 1)
+        >>> gpu = GpuInstance.of(block, 9, Machine.of({"C": 1, "L": 1}), sms=1, resident=2)
+        >>> gpu.slots_of_warps(2)  # an instance lists its warps by program, then by block
+        ((0, 0), (0, 2), (1, 0), (1, 2), (0, 1), (1, 1))
+        """
+        return tuple(divmod(number, self.grid.warps) for number in self.sm(blocks).number_of_warp())
+
+
+def resident(block: Block, blocks: int, machine: Machine) -> Instance:
+    """So many equal blocks that start together on one SM of a machine."""
+    return Instance.merged([(program, warps * blocks) for program, warps in block], machine, blocks=blocks)
+
+
+def assuming(block: Block, *told: Assumption) -> Block:
+    """The same block, whose programs assume more."""
+    return tuple((program.assuming((*program.assumptions, *told)), warps) for program, warps in block)
+
+
+def _of_block(grid: Grid) -> str:
+    programs = merged(grid.block)
+    shown = [f"{warps} x {program}" for program, warps in programs[:_MOST_SHOWN]]
+    if others := sum(warps for _, warps in programs[_MOST_SHOWN:]):
+        shown.append(f"{others} x others")
+    return " + ".join(shown)

@@ -1,0 +1,423 @@
+"""One question: these warps on this machine."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import groupby, islice, zip_longest
+
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.model import assumptions
+from makespan.model.assumptions import Assumption, Kind
+from makespan.model.feature import Feature, Features
+from makespan.model.machine import DELAY, ONE_CYCLE, PAPER, Assignment, Machine, Scheduler, UnitClass
+from makespan.model.machine.values import shown
+from makespan.model.program import BARRIER, Program, merged
+
+MAX_WARPS = 65_536
+MAX_WARP_INSTRUCTIONS = 5_000_000
+MAX_CYCLES = 50_000_000
+"""Of any schedule, as `Instance` finds out from stalls, latencies and what is held."""
+_MOST_SHOWN = 4
+_WITHOUT_PROMISE = 'leave the promise out: scheduler = "any" in the machine file'
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`warps` identical warps; equal warps are interchangeable, which every engine exploits."""
+
+    program: Program
+    warps: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.warps, bool) or not isinstance(self.warps, int) or self.warps < 1:
+            raise InputError(f"the number of warps must be a whole number from 1, not {self.warps!r}")
+        if self.warps > MAX_WARPS:
+            raise InputError(f"{self.warps} warps exceed the limit of {MAX_WARPS}")
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """Groups of warps, all different in their programs, that start together on one machine.
+
+    Warps are listed in the order of the groups, within a group in that of the blocks, and within a block in that of the
+    launch. `number_of_warp` says which number each of them has on the SM (docs/model.md, "The number of a warp").
+
+    Args:
+        groups: the warps of all blocks together.
+        machine: what executes them.
+        blocks: thread blocks, all alike, over which every group is spread evenly. A warp waits at a barrier for the
+            other warps of its block, those that have finished aside; without barriers blocks make no difference, and
+            any number becomes 1.
+        order: the order in which the warps of a block are launched: the group of each of them, by number. () means that
+            the groups follow one another, and every order that says no more than that becomes (). Instances that
+            differ only in an order that has no effect on their machine are equal.
+
+    Raises:
+        InputError: no warp, a class that the machine lacks, a program in two groups, a group that cannot be spread
+            over the blocks, an order that is not one of the warps of a block, or sizes past the limits.
+    """
+
+    groups: tuple[Group, ...]
+    machine: Machine = PAPER
+    blocks: int = 1
+    order: tuple[int, ...] = field(default=(), compare=False)
+    effective_order: tuple[int, ...] = field(default=(), init=False, repr=False)
+    """`order` where it has an effect, because the numbers of warps decide to which partitions they belong; else ()."""
+
+    def __post_init__(self) -> None:
+        if not self.groups:
+            raise InputError("an instance needs at least one warp")
+        if len({group.program for group in self.groups}) != len(self.groups):
+            raise InputError("two groups have the same program: merge them into one")
+        if isinstance(self.blocks, bool) or not isinstance(self.blocks, int) or not 1 <= self.blocks <= MAX_WARPS:
+            raise InputError(f"the number of blocks must be a whole number 1..{MAX_WARPS}, not {self.blocks!r}")
+        if uneven := [group.warps for group in self.groups if group.warps % self.blocks]:
+            raise InputError(f"{uneven[0]} warps cannot be spread evenly over {self.blocks} blocks")
+        if not isinstance(self.machine, Machine):
+            raise InputError(
+                f"a machine is a Machine, such as Machine.of({{'C': 1, 'L': 1}}), not {shown(self.machine)}"
+            )
+        known = self.machine.capacities
+        if missing := sorted(set().union(*(group.program.units for group in self.groups)) - set(known)):
+            have = ", ".join(f"{unit}={capacity}" for unit, capacity in known.items())
+            raise InputError(f"machine {self.machine.name!r} ({have}) has no units of class {', '.join(missing)}")
+        size = sum(group.warps * group.program.end for group in self.groups)
+        if self.warps > MAX_WARPS or size > MAX_WARP_INSTRUCTIONS:
+            raise InputError(
+                f"{self.warps} warps with {size} instructions in all exceed the limits of"
+                f" {MAX_WARPS} warps and {MAX_WARP_INSTRUCTIONS} warp-instructions"
+            )
+        self._check_cycles()
+        if any(unit.name == DELAY and unit != UnitClass.of_delays(self.warps) for unit in self.machine.units):
+            raise InputError(f"the class of delays needs a unit for each of {self.warps} warps")
+        order = self._checked_order()
+        if self.blocks > 1 and not self.has_barriers:
+            order = (order or self._in_turn()) * self.blocks
+            object.__setattr__(self, "blocks", 1)  # equal questions are equal values
+        order = () if self.identical or order == self._in_turn() else order
+        has_effect = self.machine.partitions > 1 and self.machine.assignment is Assignment.MODULO
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "effective_order", order if has_effect else ())
+
+    def _in_turn(self) -> tuple[int, ...]:
+        """The order in which the groups of a block follow one another."""
+        return tuple(number for number, group in enumerate(self.groups) for _ in range(group.warps // self.blocks))
+
+    def _checked_order(self) -> tuple[int, ...]:
+        """What the constructor was given, if that is an order of the warps of a block.
+
+        Raises:
+            InputError: it is none.
+        """
+        order, crews = self.order, {n: group.warps // self.blocks for n, group in enumerate(self.groups)}
+        is_order = isinstance(order, tuple) and all(type(group) is int for group in order)
+        if not is_order or (order and Counter(order) != crews):
+            has = ", ".join(f"{warps} of group {number}" for number, warps in islice(crews.items(), _MOST_SHOWN))
+            more = ", ..." * (len(crews) > _MOST_SHOWN)
+            raise InputError(
+                f"an order names the group of each warp of a block, and a block has {has}{more}; it is not"
+                f" {order!r:.60} (order=() stands for groups one after another)"
+            )
+        return order
+
+    def _check_cycles(self) -> None:
+        """Refuse schedules that nobody could write down.
+
+        Count stalls and latencies along the longest part of a path between two barriers, in every phase. A warp that
+        could issue and does not meets a cycle in which some instruction takes a slot or holds a port. So by induction
+        every instruction is issued, every result is there and every barrier opens no later than this sum up to there,
+        and as many cycles as somebody has held something.
+        """
+        if self.machine.is_basic and not self.runs_ahead:
+            return
+        units, parts = self.machine.units, list[list[int]]()
+        latencies = {unit.name: unit.latency.most for unit in units}
+        held = {unit.name: max((unit.interval, *(use.most for use in unit.uses))) for unit in units}
+        for program in (group.program for group in self.groups):
+            cycles = [max(timing.stall, timing.latency[1]) for timing in program.timings]
+            parts.append(program.longest_parts(cycles or [latencies.get(place.unit, 0) for place in program.places]))
+        most = sum(max(phase) for phase in zip_longest(*parts, fillvalue=0))
+        most += sum(group.warps * group.program.heaviest(held) for group in self.groups)
+        if most > MAX_CYCLES:
+            raise InputError(
+                f"schedules of up to {most} cycles exceed the limit of {MAX_CYCLES} cycles;"
+                " ask about fewer warps, or shorter loops"
+            )
+
+    @classmethod
+    def of(cls, program: Program | str, warps: int, machine: Machine = PAPER, *, blocks: int = 1) -> "Instance":
+        """`warps` identical warps of one program or instruction string, in `blocks` blocks."""
+        chosen = Program.chain(program) if isinstance(program, str) else program
+        return cls((Group(chosen, warps),), machine, blocks)
+
+    @classmethod
+    def merged(
+        cls, launched: Iterable[tuple[Program, int]], machine: Machine = PAPER, *, blocks: int = 1
+    ) -> "Instance":
+        """The warps of a launch, equal programs put together under all that they assume.
+
+        Args:
+            launched: the programs of the warps of a block, in the order of the launch, each with how many warps in a
+                row run it, those of all blocks added up. The groups are in order of appearance.
+            machine: what executes them.
+            blocks: over which each of these numbers of warps is spread evenly.
+
+        Raises:
+            InputError: a number of warps that cannot be spread over the blocks, or what no instance can be.
+
+        >>> compute, load = Program.chain("CC"), Program.chain("L")
+        >>> instance = Instance.merged([(compute, 1), (load, 2), (compute, 1)])
+        >>> [group.warps for group in instance.groups], instance.order
+        ([2, 2], (0, 1, 1, 0))
+        """
+        checked = [(group.program, group.warps) for group in (Group(program, warps) for program, warps in launched)]
+        groups = merged(checked)
+        number = {program: number for number, (program, _) in enumerate(groups)}
+        order: list[int] = []
+        if len(groups) < len(checked) and isinstance(blocks, int) and blocks > 0:  # else it is the order of the groups
+            for group, run in groupby(checked, key=lambda each: number[each[0]]):
+                each, left = divmod(sum(warps for _, warps in run), blocks)
+                if left:
+                    raise InputError(f"{each * blocks + left} warps cannot be spread evenly over {blocks} blocks")
+                order += [group] * each
+        return cls(tuple(Group(program, warps) for program, warps in groups), machine, blocks, tuple(order))
+
+    @property
+    def features(self) -> dict[Feature, str]:
+        """What sets this instance apart from equal strings over C and L on a basic machine, in words."""
+        found = self.machine.features
+        if self.issue_width is None:
+            found.pop(Feature.ISSUE_WIDTH, None)
+        units = set().union(*(group.program.units for group in self.groups))
+        if others := sorted(units - {"C", "L"}):
+            found[Feature.CLASSES] = f"classes besides C and L ({', '.join(others)})"
+        if DELAY in units and self.machine.issue_width is not None:
+            found[Feature.DELAYS] = Feature.DELAYS.value
+        if not self.identical:
+            found[Feature.GROUPS] = Feature.GROUPS.value
+        if not all(group.program.is_chain for group in self.groups):
+            found[Feature.CHOICES] = Feature.CHOICES.value
+        if self.has_barriers:
+            found[Feature.BARRIERS] = Feature.BARRIERS.value
+        if self.runs_ahead:
+            found[Feature.STALL_ON_USE] = Feature.STALL_ON_USE.value
+        return found
+
+    def beyond(self, known: Features) -> tuple[str, ...]:
+        """What there is besides the known, in words; empty if all of it is known."""
+        return tuple(words for feature, words in self.features.items() if feature not in known)
+
+    def require(self, known: Features, who: str) -> None:
+        """Refuse what `who`, who knows these features, would misread.
+
+        >>> Instance.of("CL", 2).require(frozenset(), "the table")
+
+        Raises:
+            UnsupportedError: the instance has another feature.
+        """
+        if beyond := self.beyond(known):
+            remedy = "" if self.relaxed.beyond(known) else f"; {_WITHOUT_PROMISE}"
+            raise UnsupportedError(f"{who} does not know {', '.join(beyond)}{remedy}")
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What must hold for the worst case of the instance to be one of its source."""
+        return self.assumed(start_together=True)
+
+    def assumed(self, *, start_together: bool) -> tuple[Assumption, ...]:
+        """The same of blocks that start together, or of blocks that come to an SM one by one."""
+        found = dict.fromkeys(self._of_machine(start_together=start_together))
+        return tuple(found | dict.fromkeys(note for group in self.groups for note in group.program.assumptions))
+
+    def _of_machine(self, *, start_together: bool) -> Iterator[Assumption]:
+        """What is assumed of the machine, and of what it does with the warps."""
+        machine = self.machine
+        untimed, own = self._untimed, self._own_latencies()
+        yield assumptions.machine(
+            machine.name,
+            ", ".join(map(str, machine.units)),
+            machine.issue_width,
+            is_basic=machine.is_basic,
+            runs_ahead=self.runs_ahead,
+            kind=Kind.MACHINE if untimed else self._latencies_of_nobody(own),
+        )
+        yield assumptions.execution(start_together=start_together)
+        yield assumptions.scheduler(is_fair=machine.scheduler is Scheduler.FAIR, is_basic=machine.is_basic)
+        yield from (note for note in machine.caveats if note.kind is Kind.CAVEAT)
+        if untimed:
+            yield assumptions.untimed(machine.name, untimed)
+        yield from (note for note in machine.caveats if note.kind is not Kind.CAVEAT)
+        if any(unit.uses for unit in machine.units):
+            held = ", ".join(f"{unit.name}+{use}" for unit in machine.units for use in unit.uses)
+            yield assumptions.resources(", ".join(map(str, machine.resources)), held)
+        if machine.partitions > 1:
+            shared = [ports.name for ports in machine.ports if ports.shared]
+            is_modulo = machine.assignment is Assignment.MODULO
+            yield assumptions.partitions(machine.partitions, shared, is_modulo=is_modulo)
+        if self.runs_ahead:
+            yield assumptions.stall()
+        if own:
+            yield assumptions.own_latencies(own)
+        elif not machine.fixed_latencies and not self.by_operation:
+            yield assumptions.any_latency()
+        if self.has_barriers:
+            yield assumptions.barriers(self.blocks if start_together else None)
+
+    def _latencies_of_nobody(self, own: str) -> Kind:
+        """The kind of a machine that stands for a GPU and states no latency, where operations state none, either."""
+        if self.by_operation or any(unit.latency != ONE_CYCLE for unit in self.machine.units):
+            return Kind.MACHINE
+        if own:
+            return Kind.UNSTATED_LATENCY
+        held = max(max((unit.interval, *(use.most for use in unit.uses))) for unit in self.machine.units)
+        return Kind.ONE_CYCLE if held == 1 else Kind.UNIT_LATENCY
+
+    @property
+    def _untimed(self) -> tuple[str, ...]:
+        """The classes that count with one cycle, as nobody knows their latency; none that states its own everywhere."""
+        if not self.runs_ahead:
+            return self.machine.untimed
+        by_class = {unit for unit, _, is_own in self._latencies() if not is_own and not self.by_operation}
+        return tuple(unit for unit in self.machine.untimed if unit in by_class)
+
+    def _own_latencies(self) -> str:
+        """Those of instructions that differ from their class, in words; none where operations decide all of them."""
+        own = (
+            []
+            if self.by_operation
+            else sorted((unit, *latency) for unit, latency, is_own in self._latencies() if is_own)
+        )
+        words = [f"{unit} {least}..{most}" if least < most else f"{unit} {least}" for unit, least, most in own]
+        return ", ".join(words if len(words) <= _MOST_SHOWN else [*words[:_MOST_SHOWN], "..."])
+
+    def _latencies(self) -> set[tuple[str, tuple[int, int], bool]]:
+        """Of all instructions the class, the range of the latency, and whether it is another one than of the class."""
+        of_class = {unit.name: (unit.latency.least, unit.latency.most) for unit in self.machine.units}
+        found: set[tuple[str, tuple[int, int], bool]] = set()
+        for program in (group.program for group in self.groups):
+            found |= {(unit, of_class[unit], False) for unit in program.units if not program.timings}
+            for place, timing in zip(program.places, program.timings, strict=False):
+                if place.unit != BARRIER:
+                    found.add((place.unit, timing.latency, timing.latency != of_class[place.unit]))
+        return found
+
+    @property
+    def relaxed(self) -> "Instance":
+        """The same warps under any scheduler: it has all schedules of this instance, so its upper bounds hold here."""
+        if self.machine.scheduler is Scheduler.ANY:
+            return self
+        return replace(self, machine=replace(self.machine, scheduler=Scheduler.ANY))
+
+    def __repr__(self) -> str:
+        return f"Instance({self})"
+
+    def __str__(self) -> str:
+        """Which warps on which machine, on one line."""
+        shown = [f"{group.warps} x {group.program}" for group in self.groups[:_MOST_SHOWN]]
+        if others := sum(group.warps for group in self.groups[_MOST_SHOWN:]):
+            shown.append(f"{others} x others")
+        blocks = f" in {self.blocks} blocks" if self.blocks > 1 else ""
+        return f"{' + '.join(shown)}{blocks} on machine {self.machine}"
+
+    @property
+    def warps(self) -> int:
+        """All warps together."""
+        return sum(group.warps for group in self.groups)
+
+    @property
+    def identical(self) -> bool:
+        """Whether all warps run the same program."""
+        return len(self.groups) == 1
+
+    @property
+    def issue_width(self) -> int | None:
+        """That of the machine, where it can bind: in a cycle a warp issues one instruction at most, a port takes one.
+
+        None is no limit.
+
+        >>> units = Machine.of({"C": 1, "L": 1}).units
+        >>> [Instance.of("CL", 3, Machine("m", units, issue_width=width)).issue_width for width in (1, 2)]
+        [1, None]
+        """
+        width = self.machine.issue_width
+        used = set().union(*(group.program.units for group in self.groups)) - {DELAY}
+        warps = -(-self.warps // self.machine.partitions)
+        if width is None or width >= min(warps, sum(self.machine.capacities[unit] for unit in used)):
+            return None
+        return width
+
+    @property
+    def fixed_latencies(self) -> bool:
+        """Whether the adversary has no latency to choose."""
+        timings = (timing for group in self.groups for timing in group.program.timings)
+        return self.machine.fixed_latencies and all(timing.latency[0] == timing.latency[1] for timing in timings)
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether some warp waits for results only when it needs them."""
+        return any(group.program.runs_ahead for group in self.groups)
+
+    @property
+    def by_operation(self) -> bool:
+        """Whether operations, and not classes, decide how long every instruction takes."""
+        return all(any(note.kind is Kind.OPERATIONS for note in group.program.assumptions) for group in self.groups)
+
+    @property
+    def partition_of_warp(self) -> tuple[int, ...] | None:
+        """The partition of every warp; None where the adversary chooses."""
+        parts = self.machine.partitions
+        if parts > 1 and self.machine.assignment is Assignment.ANY:
+            return None
+        return tuple(number % parts for number in self.number_of_warp())
+
+    def assignments(self) -> Iterator[tuple[int, ...]]:
+        """Every way to spread the warps over the partitions, up to the names of partitions."""
+        if (fixed := self.partition_of_warp) is not None:
+            yield fixed
+            return
+        parts, least = self.machine.partitions, self.warps // self.machine.partitions
+
+        def spread(chosen: tuple[int, ...], sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+            if len(chosen) == self.warps:
+                yield chosen
+                return
+            larger = sum(size > least for size in sizes)
+            for part in range(min(parts, max(chosen, default=-1) + 2)):
+                if sizes[part] < least or (sizes[part] == least and larger < self.warps % parts):
+                    grown = (*sizes[:part], sizes[part] + 1, *sizes[part + 1 :])
+                    yield from spread((*chosen, part), grown)
+
+        yield from spread((), (0,) * parts)
+
+    @property
+    def has_barriers(self) -> bool:
+        """Whether some warp may wait at a barrier."""
+        return any(group.program.has_barriers for group in self.groups)
+
+    def block_of_warp(self) -> tuple[int, ...]:
+        """The block number of every warp."""
+        return tuple(warp * self.blocks // group.warps for group in self.groups for warp in range(group.warps))
+
+    def number_of_warp(self) -> tuple[int, ...]:
+        """The number of every warp on the SM: that of its block, times the warps of a block, and its place in it.
+
+        >>> compute, load = Program.chain("C|C"), Program.chain("L|")
+        >>> instance = Instance.merged([(compute, 2), (load, 2), (compute, 2)], blocks=2)
+        >>> instance.number_of_warp()  # places 0 and 2 of both blocks run the first program, place 1 the second one
+        (0, 2, 3, 5, 1, 4)
+        """
+        places: list[list[int]] = [[] for _ in self.groups]
+        for place, group in enumerate(self.order or self._in_turn()):
+            places[group].append(place)
+        width = self.warps // self.blocks
+        return tuple(block * width + place for own in places for block in range(self.blocks) for place in own)
+
+    def group_of_warp(self) -> tuple[int, ...]:
+        """The group number of every warp."""
+        return tuple(number for number, group in enumerate(self.groups) for _ in range(group.warps))
+
+    def programs(self) -> Iterator[Program]:
+        """The program of every warp, in order."""
+        for group in self.groups:
+            for _ in range(group.warps):
+                yield group.program

@@ -1,0 +1,246 @@
+"""Machine files: TOML with a source beside each number."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from makespan.host.errors import InputError
+from makespan.host.text_file import named_file, parse_toml, read_text, shipped_files
+from makespan.model import assumptions
+from makespan.model.assumptions import Assumption, Kind
+from makespan.model.machine import tables
+from makespan.model.machine.tables import OF_FILE, Datum
+from makespan.model.machine.values import MAX_PARTITIONS, Assignment, Machine, Scheduler, capability, printable, shown
+
+MAX_FILE_BYTES = 16 << 10
+WARP = 32
+
+ISSUE = {
+    "width": "warps that issue per cycle",
+    "schedulers": "warp schedulers; each warp belongs to one of them",
+    "dispatch": "instructions that a scheduler may issue per cycle, all of one warp",
+}
+RESIDENCY = {
+    "warps": "resident warps per SM, at most",
+    "blocks": "resident blocks per SM, at most",
+    "registers": "32-bit registers per SM",
+    "shared_bytes": "bytes of shared memory per SM",
+}
+CORE_THROUGHPUT = {
+    "fp32": "32-bit floating-point add, multiply, multiply-add",
+    "int_add": "32-bit integer add",
+    "int_mul": "32-bit integer multiply",
+    "shift": "32-bit shift",
+    "cmp_minmax": "compare, minimum, maximum",
+    "logic": "32-bit logic",
+    "popc_clz": "bit counts",
+    "shuffle": "warp shuffle",
+    "cvt": "conversions of types, other than from 8-bit and to 64-bit ones",
+}
+THROUGHPUT = {
+    **CORE_THROUGHPUT,
+    "fp64": "64-bit floating-point add, multiply, multiply-add",
+    "sfu": "reciprocal, square root, sine, exponential and so on, 32-bit",
+    "ldst": "lanes of the load/store units",
+    "sync": "__syncthreads()",
+}
+_SUFFIX = ".toml"
+_LISTS = {"compute_capability", "notes", "caveats"}
+_TEXTS = OF_FILE - _LISTS - {"partitions"}
+_FIGURES = {"issue": ISSUE, "residency": RESIDENCY, "throughput": THROUGHPUT}
+_VALUES = {"units", "resources", "operations"}
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFile:
+    """A machine, what its file says about it, and each number with its source.
+
+    Args:
+        clock: which clock counts the cycles.
+        stated: caveats that stand in the file.
+        data: every number of the file; a key that is not there is not known.
+    """
+
+    machine: Machine
+    architecture: str | None
+    compute_capability: tuple[str, ...]
+    examples: str | None
+    clock: str | None
+    source: str | None
+    notes: tuple[str, ...]
+    stated: tuple[str, ...]
+    data: tuple[Datum, ...]
+
+    def values(self, table: str) -> dict[str, int]:
+        """The numbers of one of the tables issue, residency and throughput (results per cycle)."""
+        return {
+            datum.key.removeprefix(f"{table}."): datum.value
+            for datum in self.data
+            if datum.key.startswith(f"{table}.") and isinstance(datum.value, int)
+        }
+
+    @property
+    def unverified(self) -> tuple[Datum, ...]:
+        """The numbers that nobody has confirmed."""
+        return tuple(datum for datum in self.data if not datum.verified)
+
+    @property
+    def caveats(self) -> tuple[Assumption, ...]:
+        """Where the machine is known to be kinder than the GPU whose numbers it has."""
+        untimed = self.machine.untimed
+        unknown = (assumptions.untimed(self.machine.name, untimed),) if untimed else ()
+        return (*map(assumptions.caveat, self.stated), *unknown, *self._simplified())
+
+    def _simplified(self) -> Iterator[Assumption]:
+        """What a machine without partitions leaves out of the numbers of its file."""
+        machine = self.machine
+        if machine.partitions > 1:
+            return
+        schedulers = self.values("issue").get("schedulers", 1)
+        if schedulers > 1:
+            yield assumptions.unpartitioned(schedulers)
+        rates = self.values("throughput")
+        if rates:
+            yield assumptions.lowest_terms()
+        fp32 = rates.get("fp32", 0)
+        slower = [f"{name} {rates[name]}" for name in CORE_THROUGHPUT if rates.get(name, fp32) < fp32]
+        if slower and "C" in machine.capacities:
+            yield assumptions.slower_than_fp32(fp32, slower)
+
+
+def shipped() -> dict[str, MachineFile]:
+    """The machines that come with the package, by name."""
+    return {name: _read(file, file.name) for name, file in shipped_files("machines", _SUFFIX).items()}
+
+
+def find(name: str) -> MachineFile:
+    """A machine that comes with the package, by its name, or that of a file, by a path that ends in `.toml`.
+
+    Raises:
+        InputError: neither, or see `read`.
+    """
+    return _read(*named_file(name, "machines", _SUFFIX, "machine"))
+
+
+def of_architecture(sm: int) -> tuple[Machine, ...]:
+    """The partitioned machines that come with the package for the GPUs that execute the code of sm_86, say.
+
+    >>> [machine.name for machine in of_architecture(86)]
+    ['ampere-ga10x']
+    """
+    return tuple(machine for machine in _partitioned() if sm in machine.capabilities)
+
+
+@cache
+def _partitioned() -> tuple[Machine, ...]:
+    return tuple(file.machine for file in shipped().values() if file.machine.partitions > 1)
+
+
+def executes(machine: Machine, sm: int) -> bool:
+    """Whether GPUs of this machine execute machine code for sm_86, say; one may where nobody says which GPUs have it.
+
+    >>> [executes(file.machine, 86) for name, file in shipped().items() if name in ("ada", "hopper", "paper")]
+    [True, False, True]
+    """
+    return not machine.capabilities or any(compatible(sm, each) for each in machine.capabilities)
+
+
+def compatible(code: int, sm: int) -> bool:
+    """Whether machine code for sm_80, say, runs on GPUs of sm_86.
+
+    Source: CUDA C++ Programming Guide, "Binary Compatibility": code for X.y runs on X.z, where z is no less than y.
+
+    >>> compatible(80, 86), compatible(86, 80), compatible(75, 86)
+    (True, False, False)
+    """
+    return code // 10 == sm // 10 and code % 10 <= sm % 10
+
+
+def read(path: Path) -> MachineFile:
+    """Read a machine file.
+
+    Raises:
+        InputError: a file that cannot be read or is too large, no TOML, an unknown key, or a value out of range.
+    """
+    return _read(path, str(path))
+
+
+def _read(file: Path | Traversable, where: str) -> MachineFile:
+    text = read_text(file, "machine file", MAX_FILE_BYTES, where=where)
+    document = parse_toml(text, "machine file", where)
+    try:
+        return machine_file(document, Path(where).stem)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
+    """The machine of a document, which is called `stem` if it does not name itself."""
+    tables.only(document, OF_FILE | _VALUES | set(_FIGURES), "")
+    texts = {key: printable(document[key], key) if key in document else None for key in _TEXTS}
+    data = [tables.figure("partitions", document["partitions"], MAX_PARTITIONS)] if "partitions" in document else []
+    resources = [tables.resource(*item) for item in _items(document, "resources", "memory = { capacity = 1 }")]
+    operations = [tables.operation(*item) for item in _items(document, "operations", '[operations.int] class = "C"')]
+    if "units" not in document:
+        raise InputError("needs a table [units] such as C = { capacity = 1 }")
+    given = _items(document, "units", "C = { capacity = 1 }")
+    timed, ports = tuple(operation for operation, _ in operations), tuple(resource for resource, _ in resources)
+    units = [tables.unit(*item, ports, timed) for item in given]
+    data += [datum for _, datum in resources] + [datum for *_, its in units for datum in its]
+    data += [datum for _, datum in operations]
+    for table, known in _FIGURES.items():
+        data += tables.figures(table, document.get(table, {}), known)
+    plain = {datum.key: datum.value for datum in data if isinstance(datum.value, int)}
+    has_latency = {datum.key.split(".")[1] for datum in data if datum.key.endswith(".latency")}
+    has_latency |= {unit.name for unit, *_ in units if tables.served(unit.name, timed)}
+    machine = Machine(
+        texts["name"] or stem,
+        tuple(unit for unit, *_ in units),
+        plain.get("issue.width"),
+        scheduler=_choice(Scheduler, texts, "scheduler", Scheduler.ANY),
+        partitions=plain.get("partitions", 1),
+        assignment=_choice(Assignment, texts, "assignment", Assignment.ANY),
+        resources=(*ports, *(resource for _, own, _ in units for resource in own)),
+        operations=timed,
+        untimed=tuple(unit.name for unit, *_ in units if texts["architecture"] and unit.name not in has_latency),
+        capabilities=tuple(map(capability, _texts(document, "compute_capability"))),
+    )
+    found = MachineFile(
+        machine=machine,
+        architecture=texts["architecture"],
+        compute_capability=_texts(document, "compute_capability"),
+        examples=texts["examples"],
+        clock=texts["clock"],
+        source=texts["source"],
+        notes=_texts(document, "notes"),
+        stated=_texts(document, "caveats"),
+        data=tuple(data),
+    )
+    caveats = tuple(note for note in found.caveats if note.kind is not Kind.UNTIMED)  # an instance says these
+    return replace(found, machine=replace(machine, caveats=caveats))
+
+
+def _items(document: Mapping[str, Any], table: str, form: str) -> list[tuple[str, Any]]:
+    given = document.get(table, {})
+    if not isinstance(given, dict):
+        raise InputError(f"needs a table [{table}] such as {form}")
+    return list(given.items())
+
+
+def _choice(kind: type[_Choice], texts: Mapping[str, str | None], key: str, default: _Choice) -> _Choice:
+    given = texts[key]
+    if given not in (None, *kind):
+        raise InputError(f"{key} is {' or '.join(kind)}, not {shown(given)}")
+    return default if given is None else kind(given)
+
+
+def _texts(document: Mapping[str, object], key: str) -> tuple[str, ...]:
+    given = document.get(key, [])
+    if not isinstance(given, list):
+        raise InputError(f"{key} must be a list of texts, not {shown(given)}")
+    return tuple(printable(item, key) for item in given)

@@ -1,0 +1,391 @@
+"""Descriptions of whole GPUs: one TOML file each, with a source and a status beside every number, or `KEY=VALUE`.
+
+A number that is not in the file is not known: whoever asks for it is told how to measure it. Nothing is assumed.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
+from importlib.resources.abc import Traversable
+from math import isfinite
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from makespan.host.errors import InputError, did_you_mean
+from makespan.host.text_file import named_file, parse_toml, read_text, shipped_files
+from makespan.model.machine.files import of_architecture
+from makespan.model.machine.gpu_keys import KEYS, Key, Range, alternatives
+from makespan.model.machine.occupancy import Limits, residency
+from makespan.model.machine.values import MAX_SMS, Machine, capability, printable, shown
+
+_DIGITS = 40  # longer numbers are refused
+
+
+def number(text: str) -> float | None:
+    """The number, possibly infinite or NaN; None if it is none in ASCII, without underscores, of at most 40 characters.
+
+    >>> number("1.5e-6"), number("1_000"), number("٣")
+    (1.5e-06, None, None)
+    """
+    if len(text) > _DIGITS or not text.isascii() or "_" in text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+MAX_FILE_BYTES = 64 << 10
+MAX_VALUE = 1e15
+_SUFFIX = ".toml"
+_TEXTS = ("name", "architecture", "compute_capability")
+
+Value: TypeAlias = int | float | str
+
+
+class Status(StrEnum):
+    """How far a number can be trusted."""
+
+    MEASURED = "measured"
+    DATA_SHEET = "data sheet"
+    LITERATURE = "literature, unverified"
+    ASSUMED = "assumed (same generation)"
+    GIVEN = "given"
+    """on the command line or by a caller, for this estimate alone"""
+
+
+_SCOPES: Mapping[str | None, Literal["block", "warp"]] = {"block": "block", "warp": "warp"}
+_MIG = "mig."
+
+
+@dataclass(frozen=True, slots=True)
+class Datum:
+    """One number of a GPU, or one of a few texts, with where it comes from."""
+
+    value: Value
+    unit: str
+    source: str
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU, as far as it is known.
+
+    Args:
+        data: by dotted key, see `gpu_keys.KEYS`.
+
+    Raises:
+        InputError: an unknown key, a value out of range, or a compute capability that is none.
+    """
+
+    name: str
+    data: Mapping[str, Datum]
+    architecture: str | None = None
+    compute_capability: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for key, known in self.data.items():
+            _check(_key(key), key, known.value)
+        if self.compute_capability is not None:
+            capability(self.compute_capability)
+        object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
+
+    def get(self, key: str) -> float | None:
+        """The number, or None if it is not known."""
+        found = self.data.get(key) if _key(key) else None
+        return None if found is None else float(found.value)
+
+    def number(self, key: str) -> float:
+        """The number.
+
+        Raises:
+            InputError: it is not known; says what it is and how to measure or give it.
+        """
+        return float(self.datum(key).value)
+
+    def whole(self, key: str) -> int:
+        """The number of a key that counts something; raises as `number` does."""
+        return int(self.datum(key).value)
+
+    def text(self, key: str) -> str | None:
+        """The text of a key that has choices, or None if it is not known."""
+        return str(self.data[key].value) if _key(key) and key in self.data else None
+
+    def datum(self, key: str) -> Datum:
+        """The number with its source; raises as `number` does."""
+        known = _key(key)
+        if key not in self.data:
+            unit = f" [{known.unit}]" if known.unit else ""
+            raise InputError(f"GPU {self.name}: {key}{unit} is not known ({known.meaning}); {known.how}, or give it")
+        return self.data[key]
+
+    def missing(self, *keys: str) -> tuple[str, ...]:
+        """Those of the keys that are not known."""
+        return tuple(key for key in keys if _key(key) and key not in self.data)
+
+    def require(self, *keys: str, where: Mapping[str, str] | None = None) -> None:
+        """Refuse a GPU of which some of these numbers are not known.
+
+        Args:
+            where: what needs a number, by key.
+
+        Raises:
+            InputError: names them all, and how to get each.
+        """
+        missing = self.missing(*keys)
+        if len(missing) == 1 and missing[0] not in (where or {}):
+            self.datum(missing[0])
+        if not missing:
+            return
+        by_how: dict[str, list[str]] = {}
+        for key in missing:
+            needs = f" ({where[key]})" if where and key in where else ""
+            by_how.setdefault(KEYS[key].how, []).append(key + needs)
+        hows = "; ".join(f"{', '.join(several)}: {how}" for how, several in by_how.items())
+        count = "1 number is" if len(missing) == 1 else f"{len(missing)} numbers are"
+        raise InputError(f"GPU {self.name}: {count} not known; {hows}; or give each with --set KEY=N")
+
+    def hertz(self, key: str) -> Fraction:
+        """A clock, exactly the decimal number of GHz that is written; raises as `number` does."""
+        return Fraction(str(self.datum(key).value)) * 10**9
+
+    @property
+    def bandwidth(self) -> Fraction:
+        """Bytes per second that DRAM moves at its peak, exactly the decimal number of GB/s; raises as `number` does.
+
+        >>> print(find("rtx-3070").bandwidth)
+        448000000000
+        """
+        return Fraction(str(self.datum("mem_bw_gbs").value)) * 10**9
+
+    @property
+    def sm(self) -> int | None:
+        """The compute capability as code names it, 86 for 8.6; None if it is not known."""
+        return None if self.compute_capability is None else capability(self.compute_capability)
+
+    @property
+    def machine(self) -> Machine:
+        """Each of its SMs: the machine that comes with the package for its compute capability.
+
+        Raises:
+            InputError: there is none, or several.
+        """
+        found = () if self.sm is None else of_architecture(self.sm)
+        if len(found) != 1:
+            raise InputError(
+                f"GPU {self.name}: {len(found) or 'no'} machines with partitions come with the package for compute"
+                f" capability {self.compute_capability or '(not known)'}: say which machine it is with --machine"
+            )
+        return found[0]
+
+    @property
+    def mig(self) -> dict[str, int]:
+        """How many SMs an instance of Multi-Instance GPU has, by its name, such as `1g.10gb`."""
+        return {key.removeprefix(_MIG): self.whole(key) for key in self.data if key.startswith(_MIG)}
+
+    def count_sms(self, asked: str | None = None) -> int:
+        """How many SMs take part: all of them, so many, or those of the MIG instance of a name.
+
+        >>> card = find("a100-sxm")
+        >>> card.count_sms(), card.count_sms("10"), card.count_sms("3g.40gb")
+        (108, 10, 42)
+
+        Raises:
+            InputError: more than there are, or an instance that the file of the GPU does not have.
+        """
+        most, mig = self.whole("sms"), self.mig
+        if asked is None:
+            return most
+        count = mig.get(asked, number(asked) if asked.isdecimal() else None)
+        if count is None or not 1 <= count <= most:
+            named = f", or one of {', '.join(mig)}" if mig else " (it has no MIG instances)"
+            raise InputError(f"GPU {self.name}: the number of SMs must be 1..{most}{named}, not {shown(asked)}")
+        return int(count)
+
+    @property
+    def limits(self) -> Limits:
+        """What an SM of this GPU can hold: what its file says, and else what all SMs of its compute capability hold.
+
+        Raises:
+            InputError: neither has its warp size.
+        """
+        named = (name for name in Limits.__slots__ if f"limits.{name}" in KEYS and name != "register_scope")
+        known = {name: self.whole(key) for name in named if not self.missing(key := f"limits.{name}")}
+        of_all = None if self.sm is None else residency().get(self.sm)
+        found = of_all or Limits(warp_size=self.whole("warp_size"))
+        scope = _SCOPES.get(self.text("limits.register_scope")) or found.register_scope
+        return replace(found, **known, register_scope=scope)
+
+    def with_data(self, data: Mapping[str, Datum]) -> "Gpu":
+        """The same GPU with these data besides its own, and in place of those that tell the same."""
+        replaced = {other for key in data for other in alternatives(key)}
+        kept = {key: known for key, known in self.data.items() if key not in replaced}
+        return replace(self, data={**kept, **data})
+
+
+def datum(key: str, value: Value, *, source: str, status: Status = Status.GIVEN) -> Datum:
+    """A datum with the unit of its key.
+
+    Raises:
+        InputError: an unknown key, or a value out of range.
+    """
+    known = _key(key)
+    _check(known, key, value)
+    return Datum(value, known.unit, source, status)
+
+
+def shipped() -> dict[str, Gpu]:
+    """The GPUs that come with the package, by name."""
+    return {name: _read(file, file.name) for name, file in shipped_files("gpus", _SUFFIX).items()}
+
+
+def find(name: str, *, rewritten: bool = False) -> Gpu:
+    """A GPU that comes with the package, by its name, or that of a file, by a path that ends in `.toml`.
+
+    Args:
+        rewritten: the file may be written again, completed.
+
+    Raises:
+        InputError: neither, or see `read`.
+    """
+    return _read(*named_file(name, "gpus", _SUFFIX, "GPU"), rewritten=rewritten)
+
+
+def read(path: Path) -> Gpu:
+    """Read a GPU file.
+
+    Raises:
+        InputError: a file that cannot be read or is too large, no TOML, an unknown key, a value out of range, a number
+            without source or status.
+    """
+    return _read(path, str(path))
+
+
+def render(gpu: Gpu) -> str:
+    """The text of a GPU file; reading it gives an equal value."""
+    lines = [f"name = {_quoted(gpu.name)}"]
+    lines += [f"{key} = {_quoted(text)}" for key in _TEXTS[1:] if (text := getattr(gpu, key)) is not None]
+    if gpu.notes:
+        lines += ["notes = [", *(f"  {_quoted(note)}," for note in gpu.notes), "]"]
+    tables: dict[str, list[str]] = {"": []}
+    for key in (key for key in KEYS if key in gpu.data):
+        table, _, name = key.rpartition(".")
+        one = gpu.data[key]
+        value = _quoted(one.value) if isinstance(one.value, str) else repr(one.value)
+        origin = f"source = {_quoted(one.source)}, status = {_quoted(one.status)}"
+        tables.setdefault(table, []).append(f"{name} = {{ value = {value}, {origin} }}")
+    lines += ["", *tables.pop("")]
+    for table, entries in tables.items():
+        lines += ["", f"[{table}]", *entries]
+    return "\n".join(lines) + "\n"
+
+
+def _read(file: Path | Traversable, where: str, *, rewritten: bool = False) -> Gpu:
+    text = read_text(file, "GPU file", MAX_FILE_BYTES, where=where, rewritten=rewritten)
+    document = parse_toml(text, "GPU file", where)
+    try:
+        return _gpu(document, Path(where).stem)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _gpu(document: Mapping[str, object], stem: str) -> Gpu:
+    texts = {key: printable(document[key], key) if key in document else None for key in _TEXTS}
+    notes = document.get("notes", [])
+    if not isinstance(notes, list):
+        raise InputError(f"notes must be a list of texts, not {shown(notes)}")
+    tables = {key: value for key, value in document.items() if key not in (*_TEXTS, "notes")}
+    return Gpu(
+        name=texts["name"] or stem,
+        data=dict(_data(tables, "")),
+        architecture=texts["architecture"],
+        compute_capability=texts["compute_capability"],
+        notes=tuple(printable(note, "notes") for note in notes),
+    )
+
+
+def _data(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, Datum]]:
+    for name, given in table.items():
+        key = f"{prefix}{name}"
+        if key in KEYS:
+            yield key, _datum(key, given)
+        elif isinstance(given, dict) and any(known.startswith(f"{key}.") for known in KEYS):
+            yield from _data(given, f"{key}.")
+        else:
+            _key(key)
+
+
+def _datum(key: str, given: object) -> Datum:
+    if not isinstance(given, dict) or set(given) != {"value", "source", "status"}:
+        raise InputError(f'{key} must be {{ value = ..., source = "...", status = "..." }}, not {shown(given)}')
+    statuses = [status.value for status in Status]
+    if given["status"] not in statuses:
+        raise InputError(f"{key}: status {shown(given['status'])}; there are: {'; '.join(statuses)}")
+    source = printable(given["source"], f"{key}: source")
+    return datum(key, given["value"], source=source, status=Status(given["status"]))
+
+
+def _key(key: str) -> Key:
+    if key not in KEYS:
+        table = key.rpartition(".")[0]
+        near = [known for known in KEYS if known.rpartition(".")[0] == table]
+        listed = f"{', '.join(near[:12])}{', ...' * (len(near) > 12)}" if near else "see docs/estimators.md"
+        raise InputError(f"unknown key {shown(key)}{did_you_mean(key, KEYS) or ';'} known: {listed}")
+    return KEYS[key]
+
+
+def _check(known: Key, key: str, value: object) -> None:
+    if known.choices:
+        if value not in known.choices:
+            raise InputError(f"{key} must be one of {', '.join(known.choices)}, not {shown(value)}")
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"{key} must be {known.range}, not {shown(value)}")
+    is_right = {
+        Range.WHOLE: isinstance(value, int) and value >= 1,
+        Range.POSITIVE: value > 0,
+        Range.NOT_NEGATIVE: value >= 0,
+        Range.COUNT: isinstance(value, int) and value >= 0,
+    }[known.range]
+    most = MAX_SMS if key == "sms" or key.startswith(_MIG) else MAX_VALUE
+    if not (is_right and value <= most):
+        raise InputError(f"{key} must be {known.range}, at most {most:g}, not {shown(value)}")
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def with_settings(gpu: Gpu, settings: Iterable[str], source: str, *, model: str | None = None) -> Gpu:
+    """The GPU with these data in place of its own.
+
+    Args:
+        source: of the data, as it stands in reports and messages.
+        model: whose keys may leave out its name: `mem_ld=420` for `hong_kim.mem_ld=420`.
+
+    Raises:
+        InputError: an unknown key, one that is given twice, or no value that it may have.
+    """
+    given: dict[str, Datum] = {}
+    for setting in settings:
+        name, _, text = (part.strip() for part in setting.partition("="))
+        key = f"{model}.{name}" if f"{model}.{name}" in KEYS else name
+        if key in given:
+            raise InputError(f"{source} {name}: given twice")
+        given[key] = datum(key, _value(key, text, f"{source} {name}"), source=source)
+    return gpu.with_data(given)
+
+
+def _value(key: str, text: str, what: str) -> Value:
+    if key in KEYS and KEYS[key].choices:
+        return text
+    value = number(text)
+    if value is None or not isfinite(value):
+        raise InputError(f"{what} must be a number, not {shown(text)}")
+    is_whole = key in KEYS and KEYS[key].range is Range.WHOLE and value.is_integer()
+    return int(value) if is_whole else value

@@ -1,0 +1,240 @@
+"""How many blocks and warps are resident on an SM at the same time."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal, NamedTuple
+
+from makespan.host.errors import InputError
+
+_WARP_SIZE = 32  # of every GPU by NVIDIA
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an SM can hold; None is not known, and then limits nothing.
+
+    Args:
+        register_unit: registers are allocated in multiples of this, for a block or for a warp (`register_scope`); where
+            that is not known, as it is with `shared_unit`, they count as they are, and `Occupancy.unrounded` says so.
+        shared_unit: bytes of shared memory are allocated in multiples of this.
+        block_shared_bytes: what one block may have, of the `shared_bytes` of the SM.
+        barriers: for all blocks of the SM; None where they limit nothing.
+        thread_registers: what a thread may have.
+        register_parts: the register files of an SM, equal in size; the registers of a warp lie in one.
+        reserved_shared_bytes: what every block takes besides what it asks for.
+    """
+
+    warp_size: int
+    registers: int | None = None
+    shared_bytes: int | None = None
+    block_shared_bytes: int | None = None
+    warps: int | None = None
+    blocks: int | None = None
+    block_threads: int | None = None
+    register_unit: int | None = None
+    register_scope: Literal["block", "warp"] | None = None
+    shared_unit: int | None = None
+    barriers: int | None = None
+    thread_registers: int | None = None
+    register_parts: int = 1
+    reserved_shared_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value, least = getattr(self, name), 0 if name == "reserved_shared_bytes" else 1
+            if name != "register_scope" and value is not None and value < least:
+                raise InputError(f"limits: {name} must be at least {least}, not {value}")
+        if self.register_parts > 1 and self.register_scope != "warp":
+            raise InputError("limits: registers in several parts are those of warps")
+
+    @classmethod
+    def of_sm(cls, sm: int) -> "Limits":
+        """The limits of an SM by its compute capability, where all that limits is known.
+
+        >>> limits = Limits.of_sm(86)
+        >>> limits.warps, limits.blocks, limits.shared_bytes
+        (48, 16, 102400)
+
+        Raises:
+            InputError: one that nobody has written down.
+
+        Source: `data/residency.tsv`.
+        """
+        known = residency()
+        if sm not in known:
+            listed = ", ".join(map(str, known))
+            raise InputError(f"what an SM of compute capability sm_{sm} holds is not known; known: {listed}")
+        return known[sm]
+
+    def warps_of(self, threads: int) -> int:
+        """The warps of a block of so many threads.
+
+        Raises:
+            InputError: no thread, or more than a block may have.
+        """
+        if threads < 1:
+            raise InputError(f"threads per block must be at least 1, not {threads}")
+        if self.block_threads is not None and threads > self.block_threads:
+            raise InputError(f"{threads} threads per block: a block of this GPU has at most {self.block_threads}")
+        return -(-threads // self.warp_size)
+
+
+class Share(NamedTuple):
+    """What a block takes of a resource of an SM, as it is allocated, and what there is, in the same unit."""
+
+    takes: int
+    room: int
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """The blocks that fit on an SM.
+
+    Args:
+        shares: of the resources of which a block takes something.
+        limiting: the resources that allow no more than `blocks_per_sm`; empty if there is no known limit.
+        unknown: the resources that were left out, as their demand or their limit is not known.
+        unrounded: the keys of a GPU description that lack: what is allocated may be more than what counts here.
+    """
+
+    blocks_per_sm: int
+    warps_per_block: int
+    shares: Mapping[str, Share]
+    unknown: tuple[str, ...] = ()
+    unrounded: tuple[str, ...] = ()
+
+    @property
+    def by_resource(self) -> dict[str, int]:
+        """How many blocks each limit would allow by itself."""
+        return {name: share.room // share.takes for name, share in self.shares.items()}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What makes the number doubtful, for a reader."""
+        if not self.unrounded:
+            return ()
+        return (
+            f"{', '.join(self.unrounded)} not known: registers or shared memory count without rounding up to the units"
+            " in which they are allocated, so that fewer blocks may be resident",
+        )
+
+    @property
+    def limiting(self) -> tuple[str, ...]:
+        """The resources that allow no more."""
+        return tuple(name for name, blocks in self.by_resource.items() if blocks == self.blocks_per_sm)
+
+    def __str__(self) -> str:
+        """In words.
+
+        >>> print(occupancy(Limits.of_sm(86), warps_per_block=8, registers=96))
+        2 blocks of 8 warps can be resident: registers limit
+        """
+        blocks = "1 block" if self.blocks_per_sm == 1 else f"{self.blocks_per_sm} blocks"
+        warps = "1 warp" if self.warps_per_block == 1 else f"{self.warps_per_block} warps"
+        verb = "limits" if self.limiting == ("shared memory",) else "limit"
+        return f"{blocks} of {warps} can be resident: {' and '.join(self.limiting)} {verb}"
+
+
+def occupancy(
+    limits: Limits,
+    *,
+    warps_per_block: int,
+    registers: int | None = None,
+    shared_bytes: int | None = None,
+    barriers: int = 0,
+) -> Occupancy:
+    """How many blocks fit on one SM at a time, whatever the grid, with as much shared memory as can be had.
+
+    Args:
+        registers: per thread, as `ptxas -v` tells; None if not known.
+        shared_bytes: per block, static and dynamic; None if not known.
+        barriers: per block.
+
+    Raises:
+        InputError: a block that fits on no SM, naming the resource; or nothing known that limits the blocks.
+
+    Source: each limit over the allocated demand, as S. Hong and H. Kim, ISCA 2009, take it from the vendor's
+        occupancy calculator; allocation in whole units, files of registers, barriers and what is reserved from NVIDIA,
+        `cuda_occupancy.h`. Its other test of registers, that a block with its warps rounded up to whole parts has no
+        more than an SM, follows: with r registers a warp, ceil(warps / parts) * r * parts > registers means that fewer
+        than warps / parts of them fit in a part.
+    """
+    if warps_per_block < 1:
+        raise InputError(f"warps per block must be at least 1, not {warps_per_block}")
+    if registers is not None and registers < 0:
+        raise InputError(f"registers per thread must be at least 0, not {registers}")
+    if registers is not None and limits.thread_registers is not None and registers > limits.thread_registers:
+        raise InputError(f"{registers} registers per thread: a thread has at most {limits.thread_registers}")
+    if barriers < 0:
+        raise InputError(f"barriers per block must be at least 0, not {barriers}")
+    if limits.block_shared_bytes is not None and shared_bytes is not None and shared_bytes > limits.block_shared_bytes:
+        raise InputError(
+            f"the block needs {shared_bytes} bytes of shared memory, a block may have {limits.block_shared_bytes}"
+        )
+    demands = {
+        "blocks": (1, limits.blocks, "blocks"),
+        "warps": (warps_per_block, limits.warps, "warps"),
+        "registers": _registers(limits, warps_per_block, registers),
+        "shared memory": (_shared(limits, shared_bytes), limits.shared_bytes, "bytes of shared memory"),
+        "barriers": (barriers if limits.barriers else 0, limits.barriers, "barriers"),
+    }
+    found: dict[str, Share] = {}
+    unknown: list[str] = []
+    for name, (demand, limit, unit) in demands.items():
+        if demand is None or (limit is None and demand):
+            unknown.append(name)
+        elif limit is not None and demand:
+            found[name] = Share(demand, limit, unit)
+            if demand > limit:
+                raise InputError(f"the block fits on no SM: it needs {demand} {unit}, an SM has {limit}")
+    if not found:
+        raise InputError(f"the occupancy is not known: no limit is, for {', '.join(unknown)}; give the active blocks")
+    most = min(share.room // share.takes for share in found.values())
+    return Occupancy(most, warps_per_block, found, tuple(unknown), tuple(_unrounded(limits, found)))
+
+
+_ALLOCATION = {"registers": ("register_unit", "register_scope"), "shared memory": ("shared_unit",)}
+
+
+def _unrounded(limits: Limits, used: Iterable[str]) -> Iterator[str]:
+    """What is not known of how the resources that limit are allocated."""
+    names = [name for resource in used for name in _ALLOCATION.get(resource, ())]
+    yield from (f"limits.{name}" for name in names if getattr(limits, name) is None)
+
+
+def _registers(limits: Limits, warps: int, registers: int | None) -> tuple[int | None, int | None, str]:
+    """What a block needs, what an SM has, and in which unit: registers, or warps where their files are several."""
+    if registers is None:
+        return None, limits.registers, "registers"
+    warp = limits.warp_size * registers
+    if limits.register_scope != "warp":
+        return _rounded(warps * warp, limits.register_unit), limits.registers, "registers"
+    allocated = _rounded(warp, limits.register_unit)
+    if limits.register_parts == 1 or limits.registers is None or not allocated:
+        return warps * allocated, limits.registers, "registers"
+    room = limits.registers // limits.register_parts // allocated * limits.register_parts
+    return warps, room, f"warps of {allocated} registers"
+
+
+def _shared(limits: Limits, asked: int | None) -> int | None:
+    if asked is None:
+        return None
+    if asked < 0:
+        raise InputError(f"shared memory must be at least 0 bytes, not {asked}")
+    return _rounded(asked + limits.reserved_shared_bytes, limits.shared_unit)
+
+
+def _rounded(demand: int, unit: int | None) -> int:
+    return demand if unit is None else -(-demand // unit) * unit
+
+
+@cache
+def residency() -> Mapping[int, Limits]:
+    """What an SM holds, by compute capability: `data/residency.tsv`."""
+    text = (resources.files("makespan") / "data" / "residency.tsv").read_text("utf-8")
+    columns, *rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
+    numbers = ({name: int(cell) for name, cell in zip(columns, row, strict=True) if cell != "-"} for row in rows)
+    return {row.pop("sm"): Limits(warp_size=_WARP_SIZE, register_scope="warp", **row) for row in numbers}

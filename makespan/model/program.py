@@ -1,0 +1,309 @@
+"""What one warp may execute: a string of instructions, or an automaton that the adversary walks."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from itertools import groupby, zip_longest
+from typing import NamedTuple
+
+from makespan.host.errors import InputError
+from makespan.model.assumptions import Assumption
+
+MAX_PLACES = 1_000_000
+MAX_CYCLES_OF_PLACE = 100_000
+MAX_TOKENS_OF_PLACE = 64
+
+BARRIER = "|"
+"""The unit of a place that is a barrier: it needs no unit and takes no cycle, the warps of a block wait there."""
+
+
+class Origin(NamedTuple):
+    """Where an instruction comes from: a text line of a file and, if known, FILE:LINE of what it was compiled from."""
+
+    file: str
+    line: int
+    text: str = ""
+    source: str = ""
+
+
+class Timing(NamedTuple):
+    """How an instruction of a warp that runs ahead is timed.
+
+    A *token* (a register, a scoreboard counter) that an instruction sets is pending until its latency has passed, and
+    as long as any earlier instruction of the warp that set it is not done.
+
+    Args:
+        stall: cycles after which its warp may issue again at the earliest, from 1; of a barrier 0.
+        latency: least and most cycles after which its result is there; the adversary chooses. Of a barrier (0, 0).
+        sets: the tokens that are pending until then, in increasing order; none for a barrier.
+        awaits: the tokens of which none may be pending when it is issued, or its warp has come to the barrier.
+    """
+
+    stall: int = 1
+    latency: tuple[int, int] = (1, 1)
+    sets: tuple[int, ...] = ()
+    awaits: tuple[int, ...] = ()
+
+
+class Access(NamedTuple):
+    """An access to memory that DRAM may have to serve.
+
+    Args:
+        operation: of `machine.OPERATIONS`.
+        moved: bytes that DRAM moves for it, at most; None where nobody knows.
+        is_awaited: whether the warp can wait for it. Nobody waits for a store.
+    """
+
+    operation: str
+    moved: int | None
+    is_awaited: bool
+
+    @staticmethod
+    def worst(several: "Iterable[Access | None]") -> "Access | None":
+        """What covers each of several accesses, some of which may be none.
+
+        >>> Access.worst([None, Access("global", 1024, True), Access("global", 2048, False)])
+        Access(operation='global', moved=2048, is_awaited=True)
+        """
+        found = [one for one in several if one is not None]
+        if not found:
+            return None
+        known = [one.moved for one in found if one.moved is not None]
+        moved = max(known) if len(known) == len(found) else None
+        return Access(found[0].operation, moved, any(one.is_awaited for one in found))
+
+
+class Place(NamedTuple):
+    """One instruction instance, or a barrier: the unit class it needs, and which places may follow it."""
+
+    unit: str
+    successors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An acyclic automaton over unit classes; a string is the special case of a chain.
+
+    Places are numbered in topological order, so every successor is larger than its place, and
+    `program.end` (the number of places) stands for "finished". A warp begins at one of `starts`; who
+    schedules also picks every start and successor, so a worst case covers all paths.
+
+    Args:
+        places: the instruction instances.
+        starts: places at which a warp may begin.
+        origins: one source line per place, or empty when there is no source.
+        assumptions: what must hold for this program to stand for its source; goes into every result.
+        timings: one per place of a warp that runs ahead; empty for one that *blocks*: after every instruction it waits
+            for as long as the latency of its class says.
+        accesses: what each place asks of DRAM, None where that is nothing; empty where no place asks anything, or
+            nobody knows, as of a string.
+
+    Raises:
+        InputError: no place, a successor out of order, a place that no path reaches, or a path that is all barriers.
+    """
+
+    places: tuple[Place, ...]
+    starts: tuple[int, ...] = (0,)
+    origins: tuple[Origin, ...] = field(default=(), compare=False, repr=False)
+    assumptions: tuple[Assumption, ...] = field(default=(), compare=False)
+    timings: tuple[Timing, ...] = ()
+    accesses: tuple[Access | None, ...] = field(default=(), compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.places:
+            raise InputError("a program needs at least one instruction")
+        if len(self.places) > MAX_PLACES:
+            raise InputError(f"a program of {len(self.places)} instructions exceeds the limit of {MAX_PLACES}")
+        if self.origins and len(self.origins) != len(self.places):
+            raise InputError(f"{len(self.places)} places but {len(self.origins)} origins")
+        if self.timings and len(self.timings) != len(self.places):
+            raise InputError(f"{len(self.places)} places but {len(self.timings)} timings")
+        if self.accesses and len(self.accesses) != len(self.places):
+            raise InputError(f"{len(self.places)} places but {len(self.accesses)} accesses")
+        for number, (place, timing) in enumerate(zip(self.places, self.timings, strict=False)):
+            check_timing(timing, f"place {number}", is_barrier=place.unit == BARRIER)
+        reached = set(self.starts)
+        if not reached or not reached <= set(range(self.end)):
+            raise InputError(f"starts {self.starts} must be places 0..{self.end - 1}")
+        for number, place in enumerate(self.places):
+            after = place.successors
+            if not after or len(set(after)) != len(after) or min(after) <= number or max(after) > self.end:
+                raise InputError(f"place {number} has successors {after}; they must lie in {number + 1}..{self.end}")
+            if number not in reached:
+                raise InputError(f"place {number} is reached by no path")
+            reached.update(after)
+        if self.has_barriers and self.least() == 0:
+            raise InputError("a program needs at least one instruction on every path, not only barriers")
+
+    @classmethod
+    def chain(
+        cls, letters: str, *, origins: Sequence[Origin] = (), assumptions: Sequence[Assumption] = ()
+    ) -> "Program":
+        """The program of one instruction string.
+
+        >>> Program.chain("CLL").letters
+        'CLL'
+        """
+        places = tuple(Place(letter, (i + 1,)) for i, letter in enumerate(letters))
+        return cls(places, (0,), tuple(origins), tuple(assumptions))
+
+    def assuming(self, assumptions: Iterable[Assumption]) -> "Program":
+        """The same places under these assumptions."""
+        said = tuple(assumptions)
+        return self if said == self.assumptions else replace(self, assumptions=said)
+
+    def asking(self, accesses: "tuple[Access | None, ...]") -> "Program":
+        """The same places, which ask this of DRAM."""
+        return self if accesses == self.accesses else replace(self, accesses=accesses)
+
+    @property
+    def end(self) -> int:
+        """The number that stands for "finished"."""
+        return len(self.places)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether there is only one path."""
+        return self.starts == (0,) and all(p.successors == (i + 1,) for i, p in enumerate(self.places))
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether a warp waits for a result only where it needs it."""
+        return bool(self.timings)
+
+    @property
+    def letters(self) -> str | None:
+        """The instruction string of a chain that blocks at every place; None where letters do not say everything."""
+        return "".join(place.unit for place in self.places) if self.is_chain and not self.runs_ahead else None
+
+    @property
+    def units(self) -> frozenset[str]:
+        """The unit classes that some place needs."""
+        return frozenset(place.unit for place in self.places) - {BARRIER}
+
+    @property
+    def has_barriers(self) -> bool:
+        """Whether some place is a barrier."""
+        return any(place.unit == BARRIER for place in self.places)
+
+    def most(self, unit: str | None = None) -> int:
+        """The largest number of instructions (of `unit`, or of any class) on a path; barriers do not count."""
+        counts = self.counts(unit, max)
+        return max(counts[start] for start in self.starts)
+
+    def least(self, unit: str | None = None) -> int:
+        """The smallest number of instructions (of `unit`, or of any class) on a path; barriers do not count."""
+        counts = self.counts(unit, min)
+        return min(counts[start] for start in self.starts)
+
+    def counts(self, unit: str | None, choose: Callable[[Iterable[int]], int]) -> list[int]:
+        """For every place, and the end, the most (`max`) or fewest (`min`) instructions on a path from there on."""
+        return self.sums(dict.fromkeys(self.units if unit is None else (unit,), 1), choose)
+
+    def sums(self, weights: Mapping[str, int], choose: Callable[[Iterable[int]], int]) -> list[int]:
+        """For every place, and the end, the largest (`max`) or smallest sum of the weights of classes from there on."""
+        found = [0] * (self.end + 1)
+        for number in range(self.end - 1, -1, -1):
+            place = self.places[number]
+            found[number] = weights.get(place.unit, 0) + choose(found[after] for after in place.successors)
+        return found
+
+    def heaviest(self, weights: Mapping[str, int]) -> int:
+        """The largest sum of the weights of classes on a path."""
+        sums = self.sums(weights, max)
+        return max(sums[start] for start in self.starts)
+
+    def lightest(self, weights: Mapping[str, int]) -> int:
+        """The smallest sum of the weights of classes on a path."""
+        sums = self.sums(weights, min)
+        return min(sums[start] for start in self.starts)
+
+    def longest_parts(self, cycles: Sequence[int]) -> list[int]:
+        """The largest sum of cycles on a part of a path that has no barrier, by how many barriers come before the part.
+
+        Args:
+            cycles: of every place; those of a barrier do not count.
+
+        >>> places = [Place(unit, (at + 1,)) for at, unit in enumerate("CL|C|")]
+        >>> Program(tuple(places)).longest_parts([1, 5, 9, 2, 9])
+        [6, 2, 0]
+        """
+        ahead, is_barrier = [0] * (self.end + 1), [place.unit == BARRIER for place in self.places]
+        for at in range(self.end - 1, -1, -1):
+            if not is_barrier[at]:
+                ahead[at] = cycles[at] + max(ahead[after] for after in self.places[at].successors)
+        if not any(is_barrier):
+            return [max(ahead[start] for start in self.starts)]
+        fewest, most = [self.end] * (self.end + 1), [0] * (self.end + 1)
+        for start in self.starts:
+            fewest[start] = 0
+        for at, place in enumerate(self.places):
+            for after in place.successors:
+                fewest[after] = min(fewest[after], fewest[at] + is_barrier[at])
+                most[after] = max(most[after], most[at] + is_barrier[at])
+        begins: list[list[tuple[int, int]]] = [[] for _ in range(most[self.end] + 1)]
+        for at in range(self.end + 1):
+            begins[fewest[at]].append((-ahead[at], most[at]))
+        found, longest = list[int](), list[tuple[int, int]]()
+        for barriers, coming in enumerate(begins):
+            for part in coming:
+                heappush(longest, part)
+            while longest[0][1] < barriers:
+                heappop(longest)
+            found.append(-longest[0][0])
+        return found
+
+    def __repr__(self) -> str:
+        return f"Program({self})"
+
+    def __str__(self) -> str:
+        letters = self.letters
+        if letters is None and self.is_chain:
+            return f"string of {self.end} places that runs ahead"
+        if letters is None:
+            return f"automaton of {self.end} places" + (" that runs ahead" if self.runs_ahead else "")
+        return letters if len(letters) <= 60 else f"{letters[:40]}...{letters[-10:]} ({len(letters)} letters)"
+
+
+def check_timing(timing: Timing, where: str, *, is_barrier: bool) -> None:
+    """Refuse what is none; `where` begins the message.
+
+    Raises:
+        InputError: cycles or tokens out of range.
+    """
+    least = 0 if is_barrier else 1
+    cycles = (timing.stall, *timing.latency)
+    if len(timing.latency) != 2 or not least <= timing.stall <= MAX_CYCLES_OF_PLACE:
+        raise InputError(f"{where}: a stall of {timing.stall} cycles with a latency of {timing.latency}")
+    if not least <= timing.latency[0] <= timing.latency[1] <= MAX_CYCLES_OF_PLACE:
+        raise InputError(f"{where}: a latency is a range from {least} to {MAX_CYCLES_OF_PLACE}, not {timing.latency}")
+    if is_barrier and (any(cycles) or timing.sets):
+        raise InputError(f"{where}: a barrier takes no time and sets no token")
+    for tokens in (timing.sets, timing.awaits):
+        if list(tokens) != sorted(set(tokens)) or any(token < 0 for token in tokens):
+            raise InputError(f"{where}: tokens are whole numbers from 0 in increasing order, not {tokens}")
+        if len(tokens) > MAX_TOKENS_OF_PLACE:
+            raise InputError(f"{where}: {len(tokens)} tokens exceed the limit of {MAX_TOKENS_OF_PLACE}")
+
+
+def merged(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:
+    """Programs with numbers of warps, in order of appearance, equal ones put together under all that they assume."""
+    found: dict[Program, tuple[int, dict[Assumption, None], tuple[Access | None, ...]]] = {}
+    for program, warps in groups:
+        count, notes, accesses = found.get(program, (0, {}, program.accesses))
+        if accesses != program.accesses:
+            accesses = tuple(map(Access.worst, zip_longest(accesses, program.accesses)))  # one of them may be empty
+        found[program] = count + warps, notes | dict.fromkeys(program.assumptions), accesses
+    return tuple(
+        (program.assuming(notes).asking(accesses), count) for program, (count, notes, accesses) in found.items()
+    )
+
+
+def runs(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:
+    """Programs with numbers of warps, in order; equal programs are put together only where one follows the other.
+
+    >>> c, load = Program.chain("C"), Program.chain("L")
+    >>> [(str(program), warps) for program, warps in runs([(c, 1), (c, 1), (load, 1), (c, 2)])]
+    [('C', 2), ('L', 1), ('C', 2)]
+    """
+    return tuple(run for _, equal in groupby(groups, key=lambda group: group[0]) for run in merged(equal))

@@ -1,0 +1,217 @@
+"""What a solve returns: a proven interval and the evidence for both of its sides."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from makespan.host.errors import BrokenPromiseError
+from makespan.model.assumptions import Assumption, conditions
+from makespan.model.certificate import Certificate, Weights
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment
+from makespan.model.schedule import Schedule
+from makespan.model.wording import cycles, scope
+
+
+class Status(StrEnum):
+    """`exact` when both proofs meet, else `bounded`."""
+
+    EXACT = "exact"
+    BOUNDED = "bounded"
+
+
+class Upper(StrEnum):
+    """What proves an upper bound, as far as an independent checker has a proof of its own kind for it.
+
+    Where only the word of a solver stands for a bound, its evidence is the name of the engine.
+    """
+
+    PHASES = "phases"
+    PARTITIONS = "partitions"
+    PESSIMISTIC = "pessimistic"
+    THEOREM_E = "theorem-e"
+    THEOREM_L = "theorem-l"
+    THEOREM_F = "theorem-f"
+    THEOREM_A = "theorem-a"  # of bundles from before theorem E, which contains it
+    ISSUE_SLOTS = "issue-slots"
+    THEOREM_1S = "theorem-1s"
+    POTENTIAL = "potential"
+    TWO_WARP_DP = "two-warp-dp"
+    SEARCH = "search"
+
+
+class Anomaly(StrEnum):
+    """What looks like an improvement and may yet lengthen a worst case; a bound that is robust against it still holds.
+
+    Args:
+        RUN_AHEAD: a warp issues before the latencies, stalls and results of its earlier instructions that it waits for
+            in the model, at most one instruction a cycle. At a barrier it waits until all of them have passed.
+        SHORTER_LATENCY: than the least that the machine says.
+        SHORTER_INTERVAL: a port is held for less long.
+        MORE_PORTS: of a class, or issue slots.
+        FEWER_WARPS: or instructions, as long as each path is one of the program's. No partition has more warps.
+    """
+
+    RUN_AHEAD = "warps run ahead"
+    SHORTER_LATENCY = "latencies are shorter"
+    SHORTER_INTERVAL = "intervals are shorter"
+    MORE_PORTS = "there are more ports or issue slots"
+    FEWER_WARPS = "there are fewer warps"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A proven interval, in cycles: `lower <= value <= upper`."""
+
+    lower: int
+    upper: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lower <= self.upper:
+            raise BrokenPromiseError(f"not an interval: {self.lower}..{self.upper} cycles")
+
+    @property
+    def status(self) -> Status:
+        """Whether the interval is a single value."""
+        return Status.EXACT if self.lower == self.upper else Status.BOUNDED
+
+    def exceeded_by(self, bound: int) -> tuple[float, float]:
+        """How far a bound is above the value, in percent of it: proven at least, and at most.
+
+        >>> Bounds(40, 50).exceeded_by(60)
+        (20.0, 50.0)
+        """
+        least, most = (100 * (bound - value) / value for value in (self.upper, self.lower))
+        return least, most
+
+    def verdict(self, conditions: Iterable[str], *, of: str = "", interrupted: bool = False) -> str:
+        """What is proven of the worst case `of` something, one line: the number, whether exact, and the conditions.
+
+        >>> Bounds(40, 50).verdict(["for this path only"], of="2 blocks on 1 SM")
+        'bounded for this path only: the worst case of 2 blocks on 1 SM is at least 40 and at most 50 cycles'
+        """
+        worst = cycles(self.upper)
+        if self.status is Status.BOUNDED:
+            worst = f"at least {self.lower} and at most {worst}"
+        stopped = " (interrupted)" * interrupted
+        return f"{self.status}{scope(conditions)}: the worst case{of and f' of {of}'} is {worst}{stopped}"
+
+    def __and__(self, other: "Bounds") -> "Bounds":
+        """Keep what both prove; two proofs that contradict each other raise `BrokenPromiseError`."""
+        return Bounds(max(self.lower, other.lower), min(self.upper, other.upper))
+
+
+@dataclass(frozen=True, slots=True)
+class UpperBound:
+    """A proven upper bound, in cycles, with its evidence; see `Result` for what proves what."""
+
+    upper: int
+    evidence: str
+    certificate: Certificate | None = None
+    weights: tuple[Weights, ...] = ()
+    partitions: tuple["UpperBound", ...] = ()
+
+
+class Step(NamedTuple):
+    """What was proven `seconds` after the start, when `engine` made the interval smaller; bounds in cycles."""
+
+    seconds: float
+    engine: str
+    lower: int
+    upper: int
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The worst-case makespan of `instance`, in cycles.
+
+    Args:
+        bounds: proven interval of the worst case.
+        witness: a work-conserving schedule of `bounds.lower` cycles; replayed before it got here.
+        upper_evidence: what proves `bounds.upper`.
+        pessimistic: the bound M^L + M^C, for comparison.
+        best_case: proven interval of the shortest work-conserving schedule; None when not asked for.
+        backend: the engine that was asked for or, with `auto`, the one that closed the gap.
+        seconds: wall-clock time of the worst case, without that to load or compile what the engines consist of.
+        assumptions: what must hold for the number to be a worst case of the source.
+        interrupted: whether the user stopped the solve; the interval is proven all the same.
+        certificate: the sharpest potentials found; they prove `bounds.upper` where `upper_evidence` is `potential`.
+        weights: of pairs; they prove `bounds.upper` where `upper_evidence` is `theorem-e`, else there are none.
+        phases: what is proven of each phase between barriers, different ones in order of appearance; their sum over
+            all phases, and the cycles for which ports of earlier ones may keep a phase from beginning, prove
+            `bounds.upper` where `upper_evidence` is `phases`.
+        partitions: what is proven of each partition, different ones once, where they share nothing, see
+            `makespan.proof.bounds.partitions`; the largest proves `bounds.upper` where `upper_evidence` is
+            `partitions`.
+        history: how the interval became smaller; the last step is the final one.
+        best_case_seconds: wall-clock time of the best case, which is not in `seconds`; None when not asked for.
+    """
+
+    instance: Instance
+    bounds: Bounds
+    witness: Schedule
+    upper_evidence: str
+    pessimistic: int
+    best_case: Bounds | None
+    backend: str
+    seconds: float
+    assumptions: tuple[Assumption, ...]
+    interrupted: bool = False
+    certificate: Certificate | None = None
+    weights: tuple[Weights, ...] = ()
+    phases: tuple[UpperBound, ...] = ()
+    partitions: tuple[UpperBound, ...] = ()
+    history: tuple[Step, ...] = ()
+    best_case_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.witness.makespan != self.bounds.lower:
+            raise BrokenPromiseError(
+                f"the witness takes {self.witness.makespan} cycles, the lower bound says {self.bounds.lower}"
+            )
+
+    def __repr__(self) -> str:
+        return f"Result({self})"
+
+    def __str__(self) -> str:
+        """The verdict, one line: the number, whether it is exact, and under which conditions."""
+        return self.bounds.verdict(self.caveats, interrupted=self.interrupted)
+
+    @property
+    def status(self) -> Status:
+        """Whether worst case and proof meet."""
+        return self.bounds.status
+
+    @property
+    def proven(self) -> UpperBound:
+        """The upper side with its evidence, as part of the result of something larger."""
+        return UpperBound(self.bounds.upper, self.upper_evidence, self.certificate, self.weights, self.partitions)
+
+    @property
+    def robust_against(self) -> tuple[Anomaly, ...]:
+        """The anomalies that `bounds.upper` outlasts by its proof: those of `pessimistic`, or none.
+
+        An equal number proves as much, whichever theorem came first. A sharper one leans on every rule of the machine.
+        """
+        return outlasted(self.instance) if self.bounds.upper >= self.pessimistic else ()
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """The conditions without which the verdict would claim too much."""
+        return conditions(self.assumptions)
+
+
+def outlasted(instance: Instance) -> tuple[Anomaly, ...]:
+    """The anomalies that the pessimistic bound outlasts, all but two (docs/theory.md, 2 and 14).
+
+    Where warps that run ahead meet at barriers, it leans on what they wait for. And warps that move to other partitions
+    because others are missing may meet worse ones there.
+    """
+    machine, found = instance.machine, list(Anomaly)
+    if instance.runs_ahead and instance.has_barriers:
+        found.remove(Anomaly.RUN_AHEAD)
+    if machine.partitions > 1 and machine.assignment is not Assignment.ANY and not instance.identical:
+        found.remove(Anomaly.FEWER_WARPS)
+    return tuple(found)

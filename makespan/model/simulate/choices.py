@@ -1,0 +1,219 @@
+"""What no policy decides: the path of every warp, its partition, and what an instruction takes where there is a range.
+
+All is fixed before a run begins and does not depend on the schedule, so that policies are compared on equal terms.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from makespan.host.errors import InputError
+from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, TIMES
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, UnitClass
+from makespan.model.program import BARRIER, Program
+from makespan.model.simulate.floor import latencies as ranges
+
+LATENCIES = ("most", "least", "random")
+PATHS = ("longest", "shortest", "first", "random")
+ASSIGNMENTS = ("modulo", "random")
+KNOWS = PROGRAMS | TIMES | BARRIERS | MULTIPROCESSOR
+GROUP_SIZE = 8
+"""Source: Narasiman et al., MICRO 2011: 32 warps in fetch groups of 8."""
+
+_MASK = (1 << 64) - 1
+_STEP = 0x9E3779B97F4A7C15
+_POLICY, _LATENCY, _PATH, _USE, _PARTITION = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What whoever asks for a simulation has to say, for no policy says it.
+
+    Args:
+        latency: of every instruction that has a range: `most`, `least` or `random`.
+        path: through an automaton: `longest` (the most cycles alone at the largest latencies), `shortest` (the fewest
+            at the smallest), always the `first` successor, or `random`; of several that are equal the first.
+        seed: of everything random, 0 .. 2**64 - 1.
+        group_size: warps in a fetch group of the policy `two-level`.
+        interval: for which an instruction holds what it uses, where there is a range: `most`, `least` or `random`;
+            where it uses one of several resources it takes the first that is free, in a circle from the first one, or
+            from a random one.
+        assignment: of warps to partitions where the machine says none: `modulo`, or `random`.
+
+    Raises:
+        InputError: a name that is not known, or a number out of range.
+    """
+
+    latency: str = LATENCIES[0]
+    path: str = PATHS[0]
+    seed: int = 0
+    group_size: int = GROUP_SIZE
+    interval: str = LATENCIES[0]
+    assignment: str = ASSIGNMENTS[0]
+
+    def __post_init__(self) -> None:
+        if self.latency not in LATENCIES:
+            raise InputError(f"unknown choice of latencies {self.latency!r}; known: {', '.join(LATENCIES)}")
+        if self.interval not in LATENCIES:
+            raise InputError(f"unknown choice of intervals {self.interval!r}; known: {', '.join(LATENCIES)}")
+        if self.assignment not in ASSIGNMENTS:
+            raise InputError(f"unknown choice of partitions {self.assignment!r}; known: {', '.join(ASSIGNMENTS)}")
+        if self.path not in PATHS:
+            raise InputError(f"unknown choice of paths {self.path!r}; known: {', '.join(PATHS)}")
+        if not 0 <= self.seed <= _MASK:
+            raise InputError(f"a seed is a whole number from 0 to 2**64 - 1, not {self.seed}")
+        if self.group_size < 1:
+            raise InputError(f"a fetch group has at least 1 warp, not {self.group_size}")
+
+
+Uses = tuple[tuple[int, int], ...]
+"""For each use of a class the resource from which on a free one is looked for, and the cycles for which it is held."""
+
+
+class Routes(NamedTuple):
+    """For every warp the places on its path, barriers included, and what its instructions take.
+
+    Args:
+        paths: the places.
+        latencies: of each instruction.
+        partitions: to which the warps belong.
+        uses: of each instruction; empty where the machine leaves no choice.
+    """
+
+    paths: tuple[tuple[int, ...], ...]
+    latencies: tuple[tuple[int, ...], ...]
+    partitions: tuple[int, ...]
+    uses: tuple[tuple[Uses, ...], ...] = ()
+
+
+class Draws:
+    """SplitMix64: random numbers that are the same in any language.
+
+    Source: Steele, Lea and Flood, OOPSLA 2014.
+    """
+
+    def __init__(self, seed: int, *stream: int) -> None:
+        self.state = seed
+        for number in stream:
+            self.state = mixed(self.state + (number + 1) * _STEP)
+
+    def below(self, n: int) -> int:
+        """A number 0 .. n - 1: the next of 64 bits, modulo n."""
+        self.state = (self.state + _STEP) & _MASK
+        return mixed(self.state) % n
+
+
+def mixed(number: int) -> int:
+    """The finaliser of SplitMix64: a permutation of the numbers of 64 bits in which every bit depends on all."""
+    number &= _MASK
+    number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & _MASK
+    return number ^ (number >> 31)
+
+
+def draws_of_policy(seed: int, partition: int = 0) -> Draws:
+    """The random numbers of the policy `random` in a partition."""
+    return Draws(seed, _POLICY, *((partition,) if partition else ()))
+
+
+def routes(instance: Instance, choices: Choices) -> Routes:
+    """What all warps do; equal paths and latencies within a group are the same object."""
+    instance.require(KNOWS, "the simulator")
+    machine = instance.machine
+    paths: list[tuple[int, ...]] = []
+    latencies: list[tuple[int, ...]] = []
+    uses: list[tuple[Uses, ...]] = []
+    for group in instance.groups:
+        first, program = len(paths), group.program
+        if choices.path == "random" and not program.is_chain:
+            paths += [_random_path(program, Draws(choices.seed, _PATH, first + n)) for n in range(group.warps)]
+        else:
+            paths += [_path(machine, program, choices.path)] * group.warps
+        own = paths[first:]
+        executed = {id(path): [at for at in path if program.places[at].unit != BARRIER] for path in own}
+        taken = {key: tuple(ranges(machine, program, places)) for key, places in executed.items()}
+        latencies += _latencies([taken[id(path)] for path in own], choices, first)
+        if not machine.fixed_uses:
+            units = {unit.name: unit for unit in machine.units}
+            used = {key: [units[program.places[at].unit] for at in places] for key, places in executed.items()}
+            uses += _uses([used[id(path)] for path in own], choices, first)
+    return Routes(tuple(paths), tuple(latencies), assigned(instance, choices), tuple(uses))
+
+
+def _latencies(taken: list[tuple[tuple[int, int], ...]], choices: Choices, first: int) -> list[tuple[int, ...]]:
+    """The latencies of warps whose instructions have these ranges, of which the first has the number `first`."""
+    distinct = {id(own): own for own in taken}.values()
+    if choices.latency == "random" and any(least < most for own in distinct for least, most in own):
+        return [
+            tuple(least + draws.below(most - least + 1) for least, most in own)
+            for own, draws in ((own, Draws(choices.seed, _LATENCY, first + n)) for n, own in enumerate(taken))
+        ]
+    end = 0 if choices.latency == "least" else 1
+    rows = {id(own): tuple(latency[end] for latency in own) for own in taken}
+    return [rows[id(own)] for own in taken]
+
+
+def _uses(used: list[list[UnitClass]], choices: Choices, first: int) -> list[tuple[Uses, ...]]:
+    """What warps use whose instructions have these classes, of which the first has the number `first`."""
+    if choices.interval == "random":
+        return [_drawn(units, Draws(choices.seed, _USE, first + n)) for n, units in enumerate(used)]
+    is_least = choices.interval == "least"
+    rows = {
+        id(units): tuple(tuple((0, use.least if is_least else use.most) for use in unit.uses) for unit in units)
+        for units in used
+    }
+    return [rows[id(units)] for units in used]
+
+
+def _drawn(units: Sequence[UnitClass], draws: Draws) -> tuple[Uses, ...]:
+    return tuple(
+        tuple((draws.below(len(use.resources)), use.least + draws.below(use.most - use.least + 1)) for use in unit.uses)
+        for unit in units
+    )
+
+
+def assigned(instance: Instance, choices: Choices) -> tuple[int, ...]:
+    """The partition of every warp."""
+    if (fixed := instance.partition_of_warp) is not None:
+        return fixed
+    spread = [number % instance.machine.partitions for number in instance.number_of_warp()]
+    if choices.assignment == "random":
+        draws = Draws(choices.seed, _PARTITION)
+        for last in range(len(spread) - 1, 0, -1):
+            other = draws.below(last + 1)
+            spread[last], spread[other] = spread[other], spread[last]
+    return tuple(spread)
+
+
+def _path(machine: Machine, program: Program, rule: str) -> tuple[int, ...]:
+    if rule == "first":
+        return _walk(program, lambda options: options[0])
+    choose = min if rule == "shortest" else max
+    alone = _alone(machine, program, choose)
+    return _walk(program, lambda options: choose(options, key=alone.__getitem__))
+
+
+def _alone(machine: Machine, program: Program, choose: Callable[..., int]) -> list[int]:
+    """For every place, and the end, the cycles of the quickest (`min`) or slowest path from there on, alone.
+
+    Of a warp that runs ahead no latencies overlap here.
+    """
+    found, end = [0] * (program.end + 1), 0 if choose is min else 1
+    cycles = [latency[end] for latency in ranges(machine, program, range(program.end))]
+    for number, timing in enumerate(program.timings):
+        cycles[number] = max(cycles[number], timing.stall)
+    for number in range(program.end - 1, -1, -1):
+        found[number] = cycles[number] + choose(found[after] for after in program.places[number].successors)
+    return found
+
+
+def _random_path(program: Program, draws: Draws) -> tuple[int, ...]:
+    return _walk(program, lambda options: options[draws.below(len(options))])
+
+
+def _walk(program: Program, choose: Callable[[Sequence[int]], int]) -> tuple[int, ...]:
+    path = [choose(program.starts)]
+    while (after := choose(program.places[path[-1]].successors)) != program.end:
+        path.append(after)
+    return tuple(path)

@@ -1,0 +1,279 @@
+"""Where all warps stand and which ports are free, cycle by cycle, as somebody says who issues.
+
+The floor knows when a warp is ready and what its instruction needs; whether those who issue are the right ones is the
+business of who drives it: `replay` asks it of a schedule, a policy decides it.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Self
+
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine, Scheduler
+from makespan.model.program import BARRIER, Program, Timing
+
+Held = tuple[int, int]
+"""A port of the pool with this number, for so many cycles from the one of issue on."""
+
+_AT_BARRIER, _AT_END = -1, -2
+
+
+class Kind(NamedTuple):
+    """What an instruction of one class needs in one partition; pools by number, the issue slots of partitions last.
+
+    Args:
+        unit: the name of the class.
+        holds: the issue slot, if there is an issue width, and the port of its class.
+        uses: for each use of the class its pools, of which it holds a port of one.
+        fixed: what it holds where no use leaves a choice.
+        all_of: pools that must all have a free port.
+        one_of: groups of pools, of each of which one must have a free port.
+    """
+
+    unit: str
+    holds: tuple[Held, ...]
+    uses: tuple[tuple[int, ...], ...]
+    fixed: tuple[Held, ...]
+    all_of: tuple[int, ...]
+    one_of: tuple[tuple[int, ...], ...]
+
+    def held(self, chosen: Iterable[tuple[int, int]]) -> tuple[Held, ...]:
+        """What an instruction holds that chooses, for each use, which of the resources, and for how many cycles."""
+        used = zip(self.uses, chosen, strict=True)
+        return (*self.holds, *((pools[which], cycles) for pools, (which, cycles) in used))
+
+
+class Walk(NamedTuple):
+    """What a warp comes by: of every place on its path the kind, and how it is timed if the warp runs ahead."""
+
+    kinds: Sequence[int]
+    timings: Sequence[Timing]
+
+
+class Floor:
+    """Warps on their walks: `begin` every cycle in which something happens, then `issue`.
+
+    In the beginning nobody is there; warps, told apart by numbers from 0, are `put` there, one after another with the
+    same number if need be.
+
+    Args:
+        machine: the floor of which.
+        warps: how many can be there at the same time.
+    """
+
+    def __init__(self, machine: Machine, warps: int) -> None:
+        self.kinds = _kinds(machine)
+        self.free = [pool.capacity for pool in machine.pools]
+        self.free += [machine.issue_width or warps] * machine.partitions
+        self.ready: dict[int, dict[int, int]] = {}
+        """For every kind for which somebody is ready: who, in the order in which they came, since which cycle."""
+        self.arrivals = defaultdict[int, list[int]](list)
+        self.releases = defaultdict[int, list[int]](list)
+        self.unfinished, self.at_barriers = 0, 0
+        self.at = [0] * warps
+        self.ended = list[int]()
+        """Blocks all of whose warps have finished, in the order in which they did."""
+        self._is_fair = machine.scheduler is Scheduler.FAIR
+        self._walks = [Walk((_AT_END,), ())] * warps
+        self._until: list[dict[int, int]] = [{} for _ in range(warps)]
+        """Tokens, with the cycle from which on they are not pending."""
+        self._block = [0] * warps
+        self._running, self._waiting = Counter[int](), defaultdict[int, list[int]](list)
+
+    @classmethod
+    def of(cls, instance: Instance, paths: Sequence[Sequence[int]], partitions: Sequence[int]) -> Self:
+        """All warps of an instance are there from cycle 0 on, with these paths, barriers included, and partitions."""
+        floor = cls(instance.machine, instance.warps)
+        rows = walks(instance.machine, instance.programs(), paths, partitions)
+        for warp, (walk, block) in enumerate(zip(rows, instance.block_of_warp(), strict=True)):
+            floor.put(0, warp, walk, block)
+        return floor
+
+    def put(self, cycle: int, warp: int, walk: Walk, block: int) -> None:
+        """A warp with a number that nobody has, or who had it has finished, is there from a cycle on."""
+        self._walks[warp], self.at[warp], self._until[warp], self._block[warp] = walk, 0, {}, block
+        self.arrivals[cycle].append(warp)
+        self._running[block] += 1
+        self.unfinished += 1
+
+    def state(self, cycle: int) -> Hashable:
+        """Before a cycle begins, all that counts from then on, counted from then on, but for the walks."""
+
+        def events(by_cycle: dict[int, list[int]]) -> Hashable:
+            return tuple(sorted((then - cycle, tuple(sorted(numbers))) for then, numbers in by_cycle.items()))
+
+        pending = (((token, then - cycle) for token, then in until.items() if then > cycle) for until in self._until)
+        waiting = self.ready.values() if self._is_fair else ()
+        return (
+            tuple(self.at),
+            events(self.arrivals),
+            events(self.releases),
+            tuple(tuple(sorted(tokens)) for tokens in pending),
+            tuple(sorted((warp, since - cycle) for own in waiting for warp, since in own.items())),
+        )
+
+    def shift(self, cycles: int) -> None:
+        """The same state so many cycles later."""
+
+        def later(by_cycle: dict[int, list[int]]) -> defaultdict[int, list[int]]:
+            return defaultdict(list, {then + cycles: numbers for then, numbers in by_cycle.items()})
+
+        self.arrivals, self.releases = later(self.arrivals), later(self.releases)
+        self._until = [{token: then + cycles for token, then in until.items()} for until in self._until]
+        self.ready = {
+            kind: {warp: since + cycles for warp, since in waiting.items()} for kind, waiting in self.ready.items()
+        }
+
+    def begin(self, cycle: int) -> None:
+        """Before anybody issues in a cycle: ports are free again, and warps come to their next places."""
+        for pool in self.releases.pop(cycle, ()):
+            self.free[pool] += 1
+        ready, coming = self.ready, self.arrivals.pop(cycle, None)
+        while coming:
+            blocks = set[int]()
+            for warp in coming:
+                kind = self._walks[warp].kinds[self.at[warp]]
+                if kind < 0:
+                    blocks.add(self._stop(warp, kind))
+                elif kind in ready:
+                    ready[kind][warp] = cycle
+                else:
+                    ready[kind] = {warp: cycle}
+            coming = [warp for block in blocks for warp in self._passing(block)]
+            for warp in coming:
+                self.at[warp] += 1
+            coming = [warp for warp in coming if self._is_there(cycle, warp)]
+
+    def _stop(self, warp: int, kind: int) -> int:
+        """A warp waits at a barrier or has finished; the block in which others may wait for that."""
+        block = self._block[warp]
+        if kind == _AT_BARRIER:
+            self._waiting[block].append(warp)
+            self.at_barriers += 1
+        else:
+            self._running[block] -= 1
+            self.unfinished -= 1
+            if not self._running[block]:
+                self.ended.append(block)
+        return block
+
+    def _passing(self, block: int) -> list[int]:
+        """Who passes the barrier of a block now."""
+        if len(self._waiting[block]) < self._running[block]:
+            return []
+        passing, self._waiting[block] = self._waiting[block], []
+        self.at_barriers -= len(passing)
+        return passing
+
+    def _is_there(self, cycle: int, warp: int) -> bool:
+        """Whether no token keeps a warp that has passed a barrier from its next place; else it comes there later."""
+        then = self._awaited(warp, cycle)
+        if then > cycle:
+            self.arrivals[then].append(warp)
+        return then == cycle
+
+    def _awaited(self, warp: int, cycle: int) -> int:
+        """The first cycle from `cycle` on in which no token is pending that the warp awaits where it stands."""
+        timings, until, at = self._walks[warp].timings, self._until[warp], self.at[warp]
+        if not timings or not until:
+            return cycle
+        if at == len(timings):
+            return max(cycle, *until.values())
+        for token in timings[at].awaits:
+            if until.get(token, 0) > cycle:
+                cycle = until[token]
+        return cycle
+
+    def kind(self, warp: int) -> int:
+        """The kind of what a warp executes next; negative where it stands at a barrier or at its end."""
+        return self._walks[warp].kinds[self.at[warp]]
+
+    def has_finished(self, warp: int) -> bool:
+        """Whether the path of a warp is at its end."""
+        return self.kind(warp) == _AT_END
+
+    def fits(self, kind: int) -> bool:
+        """Whether all ports are free that an instruction needs."""
+        free, needs = self.free, self.kinds[kind]
+        for pool in needs.all_of:
+            if not free[pool]:
+                return False
+        return not needs.one_of or all(any(free[pool] for pool in pools) for pools in needs.one_of)
+
+    def fitting(self) -> int | None:
+        """A kind of which somebody is ready and could issue now; None if there is none."""
+        free, kinds = self.free, self.kinds
+        for kind in self.ready:
+            for pool in kinds[kind].all_of:
+                if not free[pool]:
+                    break
+            else:
+                if self.fits(kind):
+                    return kind
+        return None
+
+    def issue(self, cycle: int, warp: int, latency: int, held: Iterable[Held]) -> int | None:
+        """A warp that is ready issues; the first pool of which it needs a port while none is free, if there is one."""
+        walk = self._walks[warp]
+        kind = walk.kinds[self.at[warp]]
+        ready, free, releases = self.ready[kind], self.free, self.releases
+        del ready[warp]
+        if not ready:
+            del self.ready[kind]
+        for pool, cycles in held:
+            if not free[pool]:
+                return pool
+            free[pool] -= 1
+            releases[cycle + cycles].append(pool)
+        self.at[warp] += 1
+        then = cycle + latency
+        if walk.timings:
+            timing, until = walk.timings[self.at[warp] - 1], self._until[warp]
+            for token in timing.sets:
+                if until.get(token, 0) < then:
+                    until[token] = then
+            then = self._awaited(warp, cycle + timing.stall)
+        self.arrivals[then].append(warp)
+        return None
+
+
+def _kinds(machine: Machine) -> list[Kind]:
+    """For every class, and in it every partition, what its instructions need."""
+    pools = machine.pools
+    kinds = []
+    for unit in machine.units:
+        for partition in range(machine.partitions):
+            numbers = {pool.name: n for n, pool in enumerate(pools) if pool.partition in (None, partition)}
+            slot = () if machine.issue_width is None else ((len(pools) + partition, 1),)
+            holds = (*slot, (numbers[unit.name], unit.interval))
+            uses = tuple(tuple(numbers[name] for name in use.resources) for use in unit.uses)
+            fixed = *holds, *((numbers[use.resources[0]], use.least) for use in unit.uses)
+            sole = (own[0] for own in uses if len(own) == 1)
+            one_of = tuple(own for own in uses if len(own) > 1)
+            kinds.append(Kind(unit.name, holds, uses, fixed, (*(pool for pool, _ in holds), *sole), one_of))
+    return kinds
+
+
+def walks(
+    machine: Machine, programs: Iterable[Program], paths: Sequence[Sequence[int]], partitions: Sequence[int]
+) -> list[Walk]:
+    """For every warp, by its program, path and partition, what it comes by; equal paths are read once."""
+    parts = machine.partitions
+    numbers = {name: number * parts for number, name in enumerate(machine.capacities)}
+    rows: dict[tuple[int, int, int], Walk] = {}
+    found = []
+    for program, path, part in zip(programs, paths, partitions, strict=True):
+        key = id(program), id(path), part
+        if key not in rows:
+            units = (program.places[place].unit for place in path)
+            kinds = [*(_AT_BARRIER if unit == BARRIER else numbers[unit] + part for unit in units), _AT_END]
+            rows[key] = Walk(kinds, [program.timings[place] for place in path] if program.timings else ())
+        found.append(rows[key])
+    return found
+
+
+def latencies(machine: Machine, program: Program, places: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The least and the largest latency of what stands at these places; of a barrier (0, 0)."""
+    ranges = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units} | {BARRIER: (0, 0)}
+    for place in places:
+        yield program.timings[place].latency if program.timings else ranges[program.places[place].unit]

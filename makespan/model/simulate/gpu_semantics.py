@@ -1,0 +1,244 @@
+"""The definition of a whole GPU, written to be read: SMs as `simulate.semantics` defines them, and a dispatcher.
+
+The rules stand in docs/model.md, "The whole GPU". Between two cycles blocks end and others get their room, which takes
+no time; so a state is what is there after that. SMs share nothing else: each takes a step that it could take alone.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import accumulate, product
+from typing import NamedTuple
+
+from makespan.host.errors import UnsupportedError
+from makespan.model.gpu import GpuInstance, Grid
+from makespan.model.instance import Instance
+from makespan.model.machine import Scheduler
+from makespan.model.simulate import semantics
+from makespan.model.simulate.semantics import State
+
+
+class GpuState(NamedTuple):
+    """What the past leaves behind at the beginning of a cycle, once blocks have got the room that there is.
+
+    Args:
+        sms: every SM that has work, sorted, as they are all alike. Where a slot is empty, its warps have finished;
+            those of a block that has its room but not begun yet wait for that at one of their first places. Of several
+            grids a slot has the warps of a block of each, and those of all but one have finished.
+        left: blocks of each grid that have no room yet.
+        dram: cycles in which DRAM may still be busy.
+    """
+
+    sms: tuple[State, ...]
+    left: tuple[int, ...]
+    dram: int = 0
+
+
+def starts(gpu: GpuInstance) -> Iterator[GpuState]:
+    """Every way in which the blocks that get their room in cycle 0 may be spread over the SMs, and may begin.
+
+    Raises:
+        UnsupportedError: a scheduler that promises something.
+    """
+    if gpu.machine.scheduler is not Scheduler.ANY:
+        raise UnsupportedError(
+            "the definition of a whole GPU does not know a scheduler that promises something; leave the promise out:"
+            ' scheduler = "any" in the machine file'
+        )
+    left, found = tuple(grid.blocks for grid in gpu.grids), dict[GpuState, None]()
+    if len(gpu.grids) > 1:
+        found.update(dict.fromkeys(_dispatched(gpu, [_nobody(gpu)] * gpu.sms, left, gpu.dram)))
+    else:
+        for spread in _spreads(min(gpu.blocks, gpu.slots), gpu.sms, gpu.resident):
+            for sms in product(*(_empty(gpu.sm(blocks)) for blocks in spread)):
+                found.update(dict.fromkeys(_dispatched(gpu, sms, left, gpu.dram)))
+    yield from found
+
+
+def steps(gpu: GpuInstance, state: GpuState) -> Iterator[GpuState]:
+    """Every state that may follow one cycle later, each once; none once all blocks have ended."""
+    found = dict[GpuState, None]()
+    for is_busy in range(min(state.dram, 1) + 1):
+        ways = ({_settled(gpu, after) for after in _after(gpu, sm, is_busy=bool(is_busy))} for sm in state.sms)
+        for sms in product(*ways):
+            found.update(dict.fromkeys(_dispatched(gpu, sms, state.left, state.dram - is_busy)))
+    if state.sms:
+        yield from found
+
+
+_ITS_WAIT = -1
+"""Stands, beside tokens, for the latency of the last instruction of a warp that blocks."""
+
+
+def _after(gpu: GpuInstance, sm: State, *, is_busy: bool) -> Iterator[State]:
+    """Every state of an SM that may follow; while DRAM is busy, any of the latencies that have begun may stand still.
+
+    Of a warp that blocks, all that it waits for is a latency, but that a block begins late, which nobody tells apart.
+    """
+    instance = _sm(gpu, sm)
+    blocks = [not program.timings for program in instance.programs()]
+    waiting = [(warp, _ITS_WAIT) for warp, wait in enumerate(sm.waits) if wait and blocks[warp]]
+    waiting += [(warp, token) for warp, tokens in enumerate(sm.pending) for token, _ in tokens]
+    for chosen in product((False, True), repeat=len(waiting) * is_busy):
+        still = {one for one, stands in zip(waiting, chosen, strict=False) if stands}
+        waits = tuple(wait + ((warp, _ITS_WAIT) in still) for warp, wait in enumerate(sm.waits))
+        pending = tuple(
+            tuple((token, left + ((warp, token) in still)) for token, left in tokens)
+            for warp, tokens in enumerate(sm.pending)
+        )
+        yield from semantics.steps(instance, sm._replace(waits=waits, pending=pending))
+
+
+def finished(state: GpuState) -> bool:
+    """Whether all blocks have ended; as soon as no SM has work none is left."""
+    return not state.sms
+
+
+def _spreads(blocks: int, sms: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Every way to put so many blocks on so many SMs at most, up to `most` on each, largest first."""
+    if not blocks:
+        yield ()
+    for here in range(min(blocks, most), 0, -1) if sms else ():
+        for others in _spreads(blocks - here, sms - 1, here):
+            yield (here, *others)
+
+
+class _Slots(NamedTuple):
+    """An SM with so many slots; of several grids each has the warps of a block of every grid.
+
+    Args:
+        instance: in which a slot is a block.
+        of_warp: for every warp its slot and its grid.
+    """
+
+    instance: Instance
+    of_warp: tuple[tuple[int, int], ...]
+
+
+@lru_cache(maxsize=16)
+def _joint(gpu: GpuInstance) -> dict[int, _Slots]:
+    """SMs by how many warps they have."""
+    block = tuple(group for grid in gpu.grids for group in grid.block)
+    most = gpu.most_together
+    joint = replace(gpu, grids=(Grid(block, most),), room=(most,))
+    ends = list(accumulate(grid.warps for grid in gpu.grids))
+    grids = [next(grid for grid, end in enumerate(ends) if warp < end) for warp in range(joint.width)]
+    return {
+        slots * joint.width: _Slots(
+            joint.sm(slots), tuple((slot, grids[warp]) for slot, warp in joint.slots_of_warps(slots))
+        )
+        for slots in range(1, most + 1)
+    }
+
+
+def _slots(gpu: GpuInstance, sm: State) -> _Slots:
+    """The SM of which this is a state: of one grid it has as many slots as blocks began on it together."""
+    return _joint(gpu)[len(sm.places)]
+
+
+def _sm(gpu: GpuInstance, sm: State) -> Instance:
+    return _slots(gpu, sm).instance
+
+
+def _nobody(gpu: GpuInstance) -> State:
+    """An SM on which all slots are empty, of several grids: who comes belongs to any partition."""
+    sms = _joint(gpu)
+    free = next(_empty(sms[max(sms)].instance))
+    return free._replace(partitions=(0,) * len(free.partitions))
+
+
+def _settled(gpu: GpuInstance, sm: State) -> State:
+    """The same state, where nobody asks for the partitions of those that have finished."""
+    if len(gpu.grids) == 1 or not sm.partitions:
+        return sm
+    parts = (part * still for part, still in zip(sm.partitions, _unfinished(gpu, sm), strict=True))
+    return sm._replace(partitions=tuple(parts))
+
+
+def _unfinished(gpu: GpuInstance, sm: State) -> list[bool]:
+    """For every warp whether it is still there."""
+    pending = sm.pending or ((),) * len(sm.places)
+    rows = zip(_sm(gpu, sm).programs(), sm.places, sm.waits, pending, strict=True)
+    return [place != program.end or bool(wait or tokens) for program, place, wait, tokens in rows]
+
+
+def _empty(instance: Instance) -> Iterator[State]:
+    """An SM on which all slots are empty, and its warps spread over the partitions in any way that is allowed."""
+    ends = tuple(program.end for program in instance.programs())
+    pending = ((),) * instance.warps if instance.runs_ahead else ()
+    held = ((),) * len(instance.machine.pools)
+    for partitions in instance.assignments():
+        parts = partitions if instance.machine.partitions > 1 else ()
+        yield State(ends, (0,) * instance.warps, held, (), parts, pending)
+
+
+Placed = frozenset[tuple[int, int, int]]
+"""Blocks that get their room: on which of the SMs, in which slot, of which grid."""
+
+
+def _dispatched(gpu: GpuInstance, sms: Sequence[State], left: tuple[int, ...], dram: int) -> Iterator[GpuState]:
+    """Every way in which blocks get room, after which there is none for those of some grid that are left."""
+    for placed in _placements(gpu, [_grids(gpu, sm) for sm in sms], left):
+        coming = [{slot: grid for other, slot, grid in placed if other == number} for number in range(len(sms))]
+        rest = tuple(blocks - sum(grid == other for _, _, other in placed) for grid, blocks in enumerate(left))
+        for begun in product(*(_begun(gpu, sm, own) for sm, own in zip(sms, coming, strict=True))):
+            working = sorted(sm for sm in begun if not semantics.finished(_sm(gpu, sm), sm))
+            yield GpuState(tuple(working), rest, dram)
+
+
+def _placements(gpu: GpuInstance, sms: Sequence[Sequence[int | None]], left: tuple[int, ...]) -> Iterator[Placed]:
+    """Every set of blocks that may come where slots have blocks of these grids, or none."""
+    frontier: set[Placed] = {frozenset()}
+    while frontier:
+        more = set[Placed]()
+        for placed in frontier:
+            rest = [blocks - sum(grid == other for _, _, other in placed) for grid, blocks in enumerate(left)]
+            options = [
+                [
+                    (number, slot, grid)
+                    for number, slots in enumerate(sms)
+                    for slot in _room(gpu, number, slots, placed, grid)
+                ]
+                for grid in range(len(gpu.grids))
+            ]
+            if not any(rest) or any(blocks and not where for blocks, where in zip(rest, options, strict=True)):
+                yield placed
+            more |= {placed | {one} for blocks, where in zip(rest, options, strict=True) if blocks for one in where}
+        frontier = more
+
+
+def _room(gpu: GpuInstance, number: int, slots: Sequence[int | None], placed: Placed, grid: int) -> list[int]:
+    """The slots of an SM that a block of a grid may take; of several grids slots are but names, and one is enough."""
+    came = {slot: other for sm, slot, other in placed if sm == number}
+    there = [own for own in (*slots, *came.values()) if own is not None]
+    takes = zip(gpu.room, *(gpu.grids[own].takes for own in (*there, grid)), strict=True)
+    if any(sum(taken) > room for room, *taken in takes):
+        return []
+    empty = [slot for slot, own in enumerate(slots) if own is None and slot not in came]
+    return empty if len(gpu.grids) == 1 else empty[:1]
+
+
+def _grids(gpu: GpuInstance, sm: State) -> list[int | None]:
+    """For every slot of an SM the grid of the block that is there."""
+    slots, unfinished = _slots(gpu, sm).of_warp, _unfinished(gpu, sm)
+    taken = {slot: grid for (slot, grid), still in zip(slots, unfinished, strict=True) if still}
+    return [taken.get(slot) for slot in range(1 + max(slot for slot, _ in slots))]
+
+
+def _begun(gpu: GpuInstance, sm: State, blocks: Mapping[int, int]) -> Iterator[State]:
+    """Every way in which blocks begin in slots, on any path, each after a delay of its own for all its warps."""
+    instance, parts = _sm(gpu, sm), range(gpu.machine.partitions)
+    coming = [(warp, slot) for warp, (slot, grid) in enumerate(_slots(gpu, sm).of_warp) if blocks.get(slot) == grid]
+    programs, is_placed = tuple(instance.programs()), len(gpu.grids) > 1 and len(parts) > 1
+    for delays in product(range(gpu.dispatch + 1), repeat=len(blocks)):
+        late = dict(zip(blocks, delays, strict=True))
+        for first in product(*(programs[warp].starts for warp, _ in coming)):
+            places, waits = list(sm.places), list(sm.waits)
+            for (warp, slot), place in zip(coming, first, strict=True):
+                places[warp], waits[warp] = place, late[slot]
+            for chosen in product(parts, repeat=len(coming) * is_placed):
+                partitions = list(sm.partitions)
+                for (warp, _), part in zip(coming, chosen, strict=False):
+                    partitions[warp] = part
+                begun = sm._replace(places=tuple(places), waits=tuple(waits), partitions=tuple(partitions))
+                yield from semantics.settled(instance, begun)

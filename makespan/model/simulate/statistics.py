@@ -1,0 +1,158 @@
+"""What a schedule does with its cycles: counts that are exact and add up.
+
+Every warp spends every cycle in one of the ways that `WarpCycles` lists, so these sum to warps times makespan. What a
+schedule spends says nothing of what another one would.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from makespan.model.instance import Instance
+from makespan.model.program import BARRIER
+from makespan.model.schedule import Schedule
+from makespan.model.simulate.floor import Floor, latencies
+
+
+@dataclass(frozen=True, slots=True)
+class ClassUse:
+    """What becomes of one class of units or one resource.
+
+    Args:
+        instructions: warp-instructions that hold one of its ports.
+        port_cycles: cycles in which a port is held, summed over its ports; what is held past the makespan is left out.
+        offered: ports, of all partitions together, times makespan.
+    """
+
+    instructions: int
+    port_cycles: int
+    offered: int
+
+
+@dataclass(frozen=True, slots=True)
+class WarpCycles:
+    """How the warps spend their cycles, summed over the warps.
+
+    Args:
+        issuing: the cycle in which an instruction is issued.
+        latency: the cycles after it until its latency or stall has passed and no result is pending that is needed next.
+        ports: ready, but all ports of its class are held, or else of a resource that it uses, by class or resource.
+        issue_slot: ready, and a port is free, but the issue width is used up.
+        barrier: waiting at a barrier.
+        finished: after its end.
+    """
+
+    issuing: int
+    latency: int
+    ports: dict[str, int]
+    issue_slot: int
+    barrier: int
+    finished: int
+
+    @property
+    def total(self) -> int:
+        """Warps times makespan."""
+        return self.issuing + self.latency + sum(self.ports.values()) + self.issue_slot + self.barrier + self.finished
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Counts of one schedule.
+
+    Args:
+        makespan: in cycles.
+        issues: how many cycles issue so many instructions, by their number; those that occur.
+        issue_slots: issue width, of all partitions together, times makespan; None without an issue width.
+        classes: by class and then by resource, in the order of the machine.
+        warps: how the warps spend their cycles.
+    """
+
+    makespan: int
+    issues: dict[int, int]
+    issue_slots: int | None
+    classes: dict[str, ClassUse]
+    warps: WarpCycles
+
+
+def statistics(instance: Instance, schedule: Schedule) -> Statistics:
+    """Count what a schedule does that `replay` accepts; of another one the counts mean nothing."""
+    machine, makespan = instance.machine, schedule.makespan
+    walk = _Walk(instance, schedule)
+    for cycle, executing in enumerate(schedule.cycles):
+        walk.step(cycle, executing)
+    width, offered = machine.issue_width, Counter[str]()
+    for pool in machine.pools:
+        offered[pool.name] += pool.capacity
+    spent = walk.issued + walk.ports.total() + walk.barrier + walk.finished
+    return Statistics(
+        makespan=makespan,
+        issues=dict(sorted(Counter(map(len, schedule.cycles)).items())),
+        issue_slots=None if width is None else width * machine.partitions * makespan,
+        classes={
+            ports.name: ClassUse(
+                walk.instructions[ports.name], walk.port_cycles[ports.name], offered[ports.name] * makespan
+            )
+            for ports in machine.ports
+        },
+        warps=WarpCycles(
+            issuing=walk.issued,
+            latency=instance.warps * makespan - spent,
+            ports={ports.name: walk.ports[ports.name] for ports in machine.ports},
+            issue_slot=walk.ports[""],
+            barrier=walk.barrier,
+            finished=walk.finished,
+        ),
+    )
+
+
+class _Walk:
+    """One pass over a schedule: in every cycle who waits for what, and which ports are taken for how long.
+
+    `ports` has the warp-cycles of those who are ready and left out by what they wait for, "" for an issue slot.
+    """
+
+    def __init__(self, instance: Instance, schedule: Schedule) -> None:
+        self.instructions, self.port_cycles, self.ports = Counter[str](), Counter[str](), Counter[str]()
+        self.issued = self.barrier = self.finished = 0
+        self._names = [pool.name for pool in instance.machine.pools]
+        self._names += [""] * instance.machine.partitions
+        self._makespan = schedule.makespan
+        partitions = instance.partition_of_warp or schedule.partitions
+        self._floor = Floor.of(instance, schedule.paths, partitions)
+        self._latencies = [iter(row) for row in schedule.latencies] or _fixed(instance, schedule)
+        self._uses = [iter(row) for row in schedule.uses]
+
+    def step(self, cycle: int, executing: Sequence[int]) -> None:
+        """One cycle."""
+        floor = self._floor
+        if cycle in floor.arrivals or cycle in floor.releases:
+            floor.begin(cycle)
+        for warp in executing:
+            kind = floor.kinds[floor.kind(warp)]
+            held = kind.held(next(self._uses[warp])) if self._uses else kind.fixed
+            for pool, cycles in held:
+                self.instructions[self._names[pool]] += 1
+                self.port_cycles[self._names[pool]] += min(cycles, self._makespan - cycle)
+            floor.issue(cycle, warp, next(self._latencies[warp]), held)
+        self.issued += len(executing)
+        self.barrier += floor.at_barriers
+        self.finished += len(floor.at) - floor.unfinished
+        for kind_number, waiting in floor.ready.items():
+            self.ports[self._lacking(kind_number)] += len(waiting)
+
+    def _lacking(self, number: int) -> str:
+        """What keeps those back who are ready for this kind: its class before resources, and an issue slot last."""
+        kind, free = self._floor.kinds[number], self._floor.free
+        groups = ((kind.holds[-1][0],), *kind.uses, (kind.holds[0][0],))
+        return next(self._names[pools[0]] for pools in groups if not any(free[pool] for pool in pools))
+
+
+def _fixed(instance: Instance, schedule: Schedule) -> list[Iterator[int]]:
+    """For every warp the latencies of its instructions, which the instance leaves no choice; equal paths share them."""
+    rows: dict[tuple[int, int], list[int]] = {}
+    for program, path in zip(instance.programs(), schedule.paths, strict=True):
+        if (id(program), id(path)) not in rows:
+            executed = [place for place in path if program.places[place].unit != BARRIER]
+            rows[id(program), id(path)] = [most for _, most in latencies(instance.machine, program, executed)]
+    keys = zip(map(id, instance.programs()), map(id, schedule.paths), strict=True)
+    return [iter(rows[key]) for key in keys]

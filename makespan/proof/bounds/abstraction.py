@@ -1,0 +1,300 @@
+"""The finite abstraction of a cycle on which potential certificates rest.
+
+Words used here, for unit classes 0..n-1:
+
+z           the warp that finishes last; the *others* are all warps but z
+sigma       capacities, in ports
+threshold   per class; a count that reaches it is *open*: "that many or more"
+timed       a class whose instructions hold their ports for more than one cycle
+kind        ready others per class, cut at the thresholds; behind them the free ports of every timed class
+situation   the class that z is ready for, or `DELAYED`, and a kind
+stop        a situation in which z is delayed, or some class besides z's has fewer ready others than ports
+node        a situation, and where it is no stop the label: where z is at the first later stop
+slot        what z does in a cycle: its crossing (class, next class) if it moves, its class if it waits
+delayed     a warp on a delay place: of no class, it moves in every cycle, and kinds do not count it
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations_with_replacement, product
+from math import comb, prod
+from typing import NamedTuple
+
+from makespan.model.certificate import DELAYED_LABEL, FINISHED_LABEL, Kind, Node
+
+Crossing = tuple[int, int]
+"""(class of an instruction, class of the next one). `DELAYED` may be either, `END` the second: the warp finishes."""
+DELAYED = DELAYED_LABEL
+END = FINISHED_LABEL
+
+Slot = Crossing | int
+
+
+class Situation(NamedTuple):
+    """Where z is, a class or `DELAYED`, and what the others are ready for."""
+
+    last: int
+    kind: Kind
+
+
+class Cycle(NamedTuple):
+    """One cycle, abstractly: what z does, how many others move from class to class, and at least how many stay.
+
+    Args:
+        target: None if all warps finish.
+        moved: the movers by crossing; of the delayed others those that become ready, as far as they must be known.
+        unmoved: per class, the ready others that stay.
+        reopened: the classes of which more may stay without another target.
+        passing: the crossings that begin at delays and that any number of others may make besides.
+        ports: what happens to the ports of every timed class.
+    """
+
+    source: Situation
+    target: Situation | None
+    slot: Slot
+    moved: tuple[tuple[Crossing, int], ...]
+    unmoved: tuple[int, ...]
+    reopened: tuple[int, ...] = ()
+    passing: tuple[Crossing, ...] = ()
+    ports: tuple["Ports", ...] = ()
+
+
+class Ports(NamedTuple):
+    """Ports of a timed class in one cycle: held for the last time, held for longer, and taken."""
+
+    released: int
+    kept: int
+    taken: int
+
+
+@dataclass(frozen=True)
+class Abstraction:
+    """All abstract cycles of z and `others` more warps.
+
+    Args:
+        crossings: those that one of the others can make.
+        crossings_of_last: those that z can make.
+        timed: (class, interval) of each class with an interval longer than one cycle.
+        width: instructions issued per cycle at most; None is no limit.
+    """
+
+    sigma: tuple[int, ...]
+    thresholds: tuple[int, ...]
+    crossings: frozenset[Crossing]
+    crossings_of_last: frozenset[Crossing]
+    others: int
+    timed: tuple[tuple[int, int], ...] = ()
+    width: int | None = None
+
+    def stops(self, situation: Situation) -> bool:
+        """Whether z is delayed, or some class besides z's is short of others; always, if there is one class only."""
+        last, kind = situation
+        return last < 0 or len(self.sigma) == 1 or any(kind[x] < n for x, n in enumerate(self.sigma) if x != last)
+
+    def free(self, kind: Kind) -> list[int]:
+        """The free ports of every class."""
+        ports = list(self.sigma)
+        for (unit, _), count in zip(self.timed, kind[len(self.sigma) :], strict=True):
+            ports[unit] = count
+        return ports
+
+    @cached_property
+    def situations(self) -> tuple[Situation, ...]:
+        """All situations of unfinished states, and maybe some that no state is in."""
+        units = {before for before, _ in self.crossings}
+        counts = product(
+            *(range(threshold + 1 if unit in units else 1) for unit, threshold in enumerate(self.thresholds)),
+            *(range(self.sigma[unit] + 1) for unit, _ in self.timed),
+        )
+        kinds = [kind for kind in counts if sum(kind[: len(self.sigma)]) <= self.others]
+        return tuple(Situation(last, kind) for last in self._beginnings for kind in kinds)
+
+    @cached_property
+    def _beginnings(self) -> list[int]:
+        return sorted({before for before, _ in self.crossings_of_last})
+
+    @cached_property
+    def cycles(self) -> tuple[Cycle, ...]:
+        """Every abstract cycle from every situation."""
+        return tuple(cycle for situation in self.situations for cycle in self._from(situation))
+
+    @cached_property
+    def labels(self) -> dict[Situation, frozenset[int]]:
+        """Of every situation that is no stop, the labels that it can have: the least sets that the cycles allow."""
+        found: dict[Situation, set[int]] = {one: set() for one in self.situations if not self.stops(one)}
+        before: dict[Situation, set[Situation]] = {one: set() for one in found}
+        waiting = set()
+        for source, target, *_ in self.cycles:
+            if source in found:
+                if target in found:
+                    before[target].add(source)
+                else:
+                    found[source].add(END if target is None else target.last)
+                    waiting.add(source)
+        while waiting:
+            one = waiting.pop()
+            for source in before[one]:
+                if not found[one] <= found[source]:
+                    found[source] |= found[one]
+                    waiting.add(source)
+        return {one: frozenset(labels) for one, labels in found.items()}
+
+    def nodes_of(self, situation: Situation) -> tuple[Node, ...]:
+        """The nodes that a state in this situation may be; none, if z cannot finish last from there."""
+        last, kind = None if situation.last == DELAYED else situation.last, situation.kind
+        if situation in self.labels:
+            return tuple(Node(last, kind, label) for label in sorted(self.labels[situation]))
+        return (Node(last, kind),)
+
+    def node_pairs(self, source: Situation, target: Situation | None) -> Iterator[tuple[Node, Node | None]]:
+        """The nodes before and after a cycle; None after the last one."""
+        after = self.nodes_of(target) if target else ()
+        for before in self.nodes_of(source):
+            if before.label is None:
+                yield from ((before, one) for one in (after if target else (None,)))
+            elif target in self.labels:
+                yield from ((before, one) for one in after if one.label == before.label)
+            elif before.label == (target.last if target else END):
+                yield before, (after[0] if target else None)
+
+    def issues(self, situation: Situation) -> Iterator[tuple[int, ...]]:
+        """How many instructions of each class may be issued, z's included: as many as the issue width allows."""
+        ready = list(situation.kind[: len(self.sigma)])
+        if situation.last >= 0:
+            ready[situation.last] += 1
+        # thresholds are at least the capacities, so these minima are those of the true counts
+        most = tuple(map(min, ready, self.free(situation.kind)))
+        if self.width is None or sum(most) <= self.width:
+            yield most
+            return
+        for issued in product(*(range(count + 1) for count in most)):
+            if sum(issued) == self.width:
+                yield issued
+
+    def _slots(self, situation: Situation, issued: tuple[int, ...]) -> Iterator[Slot]:
+        """What z may do: it moves if an instruction of its class, and waits if others can issue all of them."""
+        last, kind = situation
+        if last < 0 or issued[last]:
+            yield from sorted(crossing for crossing in self.crossings_of_last if crossing[0] == last)
+        if last >= 0 and issued[last] <= kind[last]:
+            yield last
+
+    def _from(self, situation: Situation) -> Iterator[Cycle]:
+        for issued in self.issues(situation):
+            for slot in self._slots(situation, issued):
+                moving = _others(issued, slot)
+                ways = (_multisets(unit, count, self._next_of(unit)) for unit, count in enumerate(moving))
+                for choice in product(*ways):
+                    moved = tuple(pair for pairs in choice for pair in pairs)
+                    yield from self._with(situation, slot, issued, moving, moved)
+
+    def _with(
+        self,
+        situation: Situation,
+        slot: Slot,
+        issued: tuple[int, ...],
+        moving: list[int],
+        moved: tuple[tuple[Crossing, int], ...],
+    ) -> Iterator[Cycle]:
+        """The cycles in which these others move: for all numbers of those that stay, and of released ports."""
+        kind, ends = situation.kind, isinstance(slot, tuple) and slot[1] == END
+        if ends and any(after != END for (_, after), _ in moved):
+            return  # z does not finish before the others
+        arrived = [sum(count for (_, after), count in moved if after == unit) for unit in range(len(self.sigma))]
+        for rest in product(*(self._rest(kind, unit, moving[unit], n) for unit, n in enumerate(arrived))):
+            room = self.others - sum(moving) - sum(map(sum, rest))
+            counts = [sum(pair) + come for pair, come in zip(rest, arrived, strict=True)]
+            if room < 0 or (ends and any(counts)):
+                continue
+            unmoved, joining = tuple(stay for stay, _ in rest), [come for _, come in rest]
+            joins = tuple(((DELAYED, unit), count) for unit, count in enumerate(joining) if count)
+            ready, full = tuple(map(min, counts, self.thresholds)), range(len(counts))
+            is_open = [after >= threshold for after, threshold in zip(counts, self.thresholds, strict=True)]
+            reopened = tuple(x for x in full if room and is_open[x] and kind[x] == self.thresholds[x])
+            passing = {
+                (DELAYED, END),
+                *(() if ends else ((DELAYED, DELAYED), *((DELAYED, x) for x in full if is_open[x]))),
+            }
+            for ports in self._ports(kind, issued):
+                free = tuple(
+                    free + own.released - own.taken for free, own in zip(kind[len(ready) :], ports, strict=True)
+                )
+                last = slot[1] if isinstance(slot, tuple) else slot
+                yield Cycle(
+                    situation,
+                    None if ends else Situation(last, (*ready, *free)),
+                    slot,
+                    (*moved, *joins),
+                    unmoved,
+                    reopened,
+                    tuple(sorted(passing & self.crossings)) if room else (),
+                    ports,
+                )
+
+    def _rest(self, kind: Kind, unit: int, moving: int, arrived: int) -> Iterator[tuple[int, int]]:
+        """How many may stay, and how many delayed others become ready; up to where the next count is open again."""
+        stay = kind[unit] - moving
+        last = stay if kind[unit] < self.thresholds[unit] else max(stay, self.thresholds[unit] - arrived)
+        for unmoved in range(stay, last + 1):
+            most = self.thresholds[unit] - arrived - unmoved if (DELAYED, unit) in self.crossings else 0
+            for joining in range(max(0, most) + 1):
+                yield unmoved, joining
+
+    def _ports(self, kind: Kind, issued: tuple[int, ...]) -> Iterable[tuple[Ports, ...]]:
+        """Per timed class, how many ports may be held for the last time in this cycle; of an interval of two, all."""
+        return product(
+            *(
+                [Ports(back, held - back, issued[unit]) for back in ((held,) if interval == 2 else range(held + 1))]
+                for (unit, interval), free in zip(self.timed, kind[len(self.sigma) :], strict=True)
+                for held in [self.sigma[unit] - free]
+            )
+        )
+
+    def _next_of(self, unit: int) -> list[int]:
+        return sorted(after for before, after in self.crossings if before == unit)
+
+    def most_cycles(self, limit: int) -> int:
+        """At least as many as there are abstract cycles; a number above `limit` may be given without counting all."""
+        kinds = prod(t + 1 for t in self.thresholds) * prod(self.sigma[unit] + 1 for unit, _ in self.timed)
+        if kinds > limit:
+            return kinds
+        total = 0
+        for situation in self.situations:
+            total += self._most_from(situation)
+            if total > limit:
+                break
+        return total
+
+    def _most_from(self, situation: Situation) -> int:
+        kind = situation.kind
+        ports = prod(
+            self.sigma[unit] - free + 1 for (unit, _), free in zip(self.timed, kind[len(self.sigma) :], strict=True)
+        )
+        return ports * sum(
+            1  # of those in which all warps finish
+            if isinstance(slot, tuple) and slot[1] == END
+            else prod(self._most_ways(kind[unit], unit, count) for unit, count in enumerate(_others(issued, slot)))
+            for issued in self.issues(situation)
+            for slot in self._slots(situation, issued)
+        )
+
+    def _most_ways(self, ready: int, unit: int, issued: int) -> int:
+        ways = len(self._next_of(unit))
+        moves = comb(issued + ways - 1, issued) if ways else 1
+        stays = issued + 1 if ready == self.thresholds[unit] else 1
+        joins = self.thresholds[unit] + 1 if (DELAYED, unit) in self.crossings else 1
+        return moves * stays * joins
+
+
+def _others(issued: tuple[int, ...], slot: Slot) -> list[int]:
+    """How many of the instructions issued are others'."""
+    return [count - (isinstance(slot, tuple) and slot[0] == unit) for unit, count in enumerate(issued)]
+
+
+def _multisets(unit: int, count: int, after: list[int]) -> list[tuple[tuple[Crossing, int], ...]]:
+    """Every way in which `count` warps of class `unit` move on to the classes `after`."""
+    return [
+        tuple(((unit, to), chosen.count(to)) for to in after if to in chosen)
+        for chosen in combinations_with_replacement(after, count)
+    ]

@@ -1,0 +1,189 @@
+"""How long one warp takes alone: the longest or the least path of its program, with all that it waits for.
+
+An instruction is issued when the stall of the one before it has passed, the tokens that it awaits are there, and it
+finds a free port where a single one is all there is. Each of these is a time of an earlier instruction plus a
+constant, and of several the latest counts. Such *max-plus linear* steps commute with the maximum: where paths join it
+is enough to keep the latest time of everything, and the longest path comes out exactly. The earliest times of
+everything give a lower bound of all paths in the same way. (docs/theory.md, 14.)
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
+
+from makespan.model.machine import UnitClass
+from makespan.model.program import BARRIER, Program
+from makespan.proof.bounds.gates import Gate, Ports
+from makespan.proof.bounds.phases import Segment
+
+MOST_WORK = 2_000_000
+"""Paths that part, join or pass a barrier, times the tokens that each has to remember."""
+
+UNAWAITED, FURTHER = -1, -2
+"""Stand for all tokens that nobody awaits, which matter at the end only, and for those that are too many."""
+
+Due: TypeAlias = dict[int | Gate, int]
+"""When what is pending is there: tokens by number, and gates of a single port, or that a barrier leaves occupied."""
+
+
+class Step(NamedTuple):
+    """What a place does to the time.
+
+    Args:
+        stall: until the next place.
+        done: until tokens or ports are there again.
+        awaits: what has to be there before.
+    """
+
+    stall: int
+    done: tuple[tuple[int | Gate, int], ...] = ()
+    awaits: tuple[int | Gate, ...] = ()
+
+
+class Front(NamedTuple):
+    """A warp has come to a place at a time, with this on its way."""
+
+    time: int
+    due: Due
+
+
+def steps(program: Program, ports: Ports, units: Mapping[str, UnitClass], *, longest: bool) -> list[Step]:
+    """What the places do, at most (`longest`) or at least."""
+    names = _names(program, longest=longest)
+    held = {unit: _ports_of(ports, unit, longest=longest) for unit in program.units}
+    if program.has_barriers:
+        held = {unit: (occupied, tuple(h.gate for h in ports.holds[unit])) for unit, (occupied, _) in held.items()}
+    found = []
+    for at, place in enumerate(program.places):
+        occupied, needed = held.get(place.unit, ((), ()))
+        if not program.timings:
+            latency = units[place.unit].latency if place.unit != BARRIER else None
+            stall = 0 if latency is None else latency.most if longest else latency.least
+            found.append(Step(stall, tuple(one for one in occupied if one[1] > stall), needed))
+            continue
+        timing = program.timings[at]
+        cycles = timing.latency[longest]
+        done: list[tuple[int | Gate, int]] = [(names[token], cycles) for token in timing.sets if token in names]
+        done = [one for one in (*done, *occupied) if one[1] > timing.stall]
+        awaits = (names[token] for token in timing.awaits if token in names)
+        found.append(Step(timing.stall, tuple(done), (*awaits, *needed)))
+    return found
+
+
+def _names(program: Program, *, longest: bool) -> dict[int, int]:
+    """Tokens by number; of too many, those left share a name for the longest path, and have none for the least."""
+    awaited = {token for timing in program.timings for token in timing.awaits}
+    every = {token for timing in program.timings for token in timing.sets}
+    copies = len(program.starts) + sum(len(place.successors) - 1 + (place.unit == BARRIER) for place in program.places)
+    most = max(1, MOST_WORK // copies)
+    names = dict.fromkeys(every - awaited, UNAWAITED)
+    for number, token in enumerate(sorted(every & awaited)):
+        if number < most:
+            names[token] = number
+        elif longest:
+            names[token] = FURTHER
+    return names
+
+
+def _ports_of(ports: Ports, unit: str, *, longest: bool) -> tuple[tuple[tuple[Gate, int], ...], tuple[Gate, ...]]:
+    """The single ports that an instruction of this class holds, for how long, and those that it cannot do without."""
+    own = [hold for hold in ports.holds[unit] if ports.is_own(hold.gate)]
+    needed = tuple(hold.gate for hold in own)
+    if not longest:
+        return tuple((hold.gate, hold.least) for hold in own), needed
+    holds = (((name,), hold.most) for hold in ports.holds[unit] for name in hold.gate if ports.capacities[name] == 1)
+    return tuple(holds), needed
+
+
+def alone(
+    program: Program, todo: list[Step], segment: Segment, begin: Callable[[int], Due], *, longest: bool = True
+) -> int:
+    """Cycles from the beginning of a phase until the warp comes to the barrier at its end, or has finished.
+
+    Args:
+        program: what it executes.
+        todo: what its places do.
+        segment: the phase.
+        begin: by entry of the phase, what is on its way at its beginning.
+        longest: else the least.
+    """
+    join = _latest if longest else _earliest
+    choose = max if longest else min
+    fronts: dict[int, Front] = {}
+    ends: list[int] = []
+
+    def comes(front: Front, target: int) -> None:
+        if target == program.end:
+            ends.append(max((front.time, *(time for key, time in front.due.items() if isinstance(key, int)))))
+        elif program.places[target].unit == BARRIER:
+            ends.append(_issued(front, todo[target]))
+        else:
+            known = fronts.get(target)
+            fronts[target] = front if known is None else join(known, front)
+
+    for entry in segment.entries:
+        comes(Front(0, begin(entry)), entry)
+    for at in segment.places:
+        front, step = fronts.pop(at), todo[at]
+        issued, due = _issued(front, step), front.due
+        for key, cycles in step.done:
+            due[key] = max(due.get(key, 0), issued + cycles)
+        _leave(Front(issued + step.stall, due), program.places[at].successors, comes)
+    return choose(ends)
+
+
+def residues(program: Program, todo: list[Step]) -> dict[int, Due]:
+    """For every place behind a barrier, how long after a warp has come to the barrier tokens are still on their way.
+
+    At most, whatever keeps the warp waiting: waits only make them fewer. What a place awaits is there when it is left.
+    """
+    fronts: dict[int, Front] = {start: Front(0, {}) for start in program.starts}
+    found: dict[int, Due] = {}
+
+    def comes(front: Front, target: int) -> None:
+        known = fronts.get(target)
+        if known is None:
+            fronts[target] = front
+            return
+        moved = {key: time + front.time - known.time for key, time in known.due.items()}
+        fronts[target] = _latest(front, Front(front.time, moved))
+
+    for at, place in enumerate(program.places):
+        front, step = fronts.pop(at), todo[at]
+        for key in step.awaits:
+            if key != FURTHER:  # of these it awaits only some
+                front.due.pop(key, None)
+        for key, cycles in step.done:
+            if isinstance(key, int):
+                front.due[key] = max(front.due.get(key, 0), front.time + cycles)
+        if place.unit == BARRIER:
+            left = {key: time - front.time for key, time in front.due.items() if time > front.time}
+            for after in place.successors:
+                known = found.setdefault(after, {})
+                known |= {key: max(cycles, known.get(key, 0)) for key, cycles in left.items()}
+        _leave(Front(front.time + step.stall, front.due), place.successors, comes)
+    return found
+
+
+def _issued(front: Front, step: Step) -> int:
+    due = front.due
+    return max((front.time, *(due[key] for key in step.awaits if key in due)))
+
+
+def _leave(front: Front, successors: tuple[int, ...], comes: Callable[[Front, int], None]) -> None:
+    """Go to all successors, to the last one without a copy."""
+    *others, last = successors
+    for target in others:
+        comes(Front(front.time, front.due.copy()), target)
+    comes(front, last)
+
+
+def _latest(one: Front, other: Front) -> Front:
+    small, large = sorted((one.due, other.due), key=len)
+    for key, time in small.items():
+        large[key] = max(time, large.get(key, 0))
+    return Front(max(one.time, other.time), large)
+
+
+def _earliest(one: Front, other: Front) -> Front:
+    both = one.due.keys() & other.due.keys()
+    return Front(min(one.time, other.time), {key: min(one.due[key], other.due[key]) for key in both})

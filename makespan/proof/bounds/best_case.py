@@ -1,0 +1,97 @@
+"""A lower bound on the shortest schedule of one SM."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import zip_longest
+
+from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.program import Program
+from makespan.proof.bounds.alone import alone, steps
+from makespan.proof.bounds.gates import Ports
+from makespan.proof.bounds.phases import segments_of
+
+KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
+
+
+def least_possible(instance: Instance) -> int:
+    """Cycles that every schedule takes: those of the slowest warp alone, or the work of the busiest ports or slots.
+
+    Of N instructions on so many ports that they cannot do without, the last one is issued after ceil(N / ports) - 1
+    intervals at the earliest, and its latency passes, too.
+    """
+    instance.require(KNOWS, "the least possible")
+    latencies = {unit.name: unit.latency.least for unit in instance.machine.units}
+    programs = [(group.program, group.warps) for group in instance.groups]
+    found = [program.lightest(latencies) for program, _ in programs if not program.timings]
+    found += busy(instance.machine, programs, partial(_most_of_a_partition, instance))
+    return max((1, _longest_warp(instance), *found))  # every path has an instruction
+
+
+def _longest_warp(instance: Instance) -> int:
+    """The least time of a warp alone, phase by phase: a barrier opens when the last warp of its block has come."""
+    ports, units = Ports.of(instance.machine), {unit.name: unit for unit in instance.machine.units}
+    rows = []
+    for program in (group.program for group in instance.groups):
+        todo = steps(program, ports, units, longest=False)
+        segments = segments_of(program) or ()  # too many phases say nothing
+        rows.append([alone(program, todo, segment, lambda _: {}, longest=False) for segment in segments])
+    return sum(map(max, zip_longest(*rows, fillvalue=0)))
+
+
+def busy(
+    machine: Machine,
+    warps: Sequence[tuple[Program, int]],
+    fullest: Callable[[list[int]], int] = lambda _: 0,
+    sms: int = 1,
+) -> Iterator[int]:
+    """For the ports of each gate, in all partitions or in the one with most to do: how long they are busy.
+
+    Args:
+        machine: of all SMs.
+        warps: how many execute each program, on all SMs.
+        fullest: if a warp of each program has so much to do, what some partition has.
+        sms: how many there are.
+    """
+    ports = Ports.of(machine)
+    used = frozenset[str]().union(*(program.units for program, _ in warps))
+    tails = {
+        unit: min(_least_tail(machine, program, unit) for program, _ in warps if unit in program.units) for unit in used
+    }
+    for gate in ports.gates(used):
+        holds = [(unit, hold) for unit in used for hold in ports.holds[unit] if set(hold.gate) <= set(gate)]
+        interval, tail = min(hold.least for _, hold in holds), min(tails[unit] for unit, _ in holds)
+        # of several holds at the same gate, one is counted
+        work = [program.lightest(dict.fromkeys((unit for unit, _ in holds), 1)) for program, _ in warps]
+        capacities = [ports.capacities[r] * (1 if r in ports.shared else machine.partitions) for r in gate]
+        loads = [(sum(count * own for (_, count), own in zip(warps, work, strict=True)), sms * sum(capacities))]
+        if not ports.shared & set(gate):
+            loads.append((fullest(work), ports.capacity(gate)))
+        for count, capacity in loads:
+            if count:
+                yield (-(-count // capacity) - 1) * interval + tail
+
+
+def _least_tail(machine: Machine, program: Program, unit: str) -> int:
+    """How long a warp goes on at least after it has issued an instruction of a class."""
+    if not program.timings:
+        return next(one.latency.least for one in machine.units if one.name == unit)
+    return min(
+        max(timing.stall, timing.latency[0] if timing.sets else 0)
+        for place, timing in zip(program.places, program.timings, strict=True)
+        if place.unit == unit
+    )
+
+
+def _most_of_a_partition(instance: Instance, work: list[int]) -> int:
+    """The least that some partition has to do, if a warp of each group has so much."""
+    parts = instance.partition_of_warp
+    by_warp = [work[group] for group in instance.group_of_warp()]
+    if parts is None:  # what any warps are that share the fullest partition; of the average, `busy` knows
+        return sum(sorted(by_warp)[: -(-instance.warps // instance.machine.partitions)])
+    found = Counter[int]()
+    for part, own in zip(parts, by_warp, strict=True):
+        found[part] += own
+    return max(found.values())

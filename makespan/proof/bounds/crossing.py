@@ -1,0 +1,141 @@
+"""What reaches over a barrier on a real multiprocessor: results that are pending, and ports that are held.
+
+Where neither can matter behind the barrier, a phase begins as if nothing had been before it. (docs/theory.md, 7,
+proposition P'.)
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+
+from makespan.model.instance import Instance
+from makespan.model.program import BARRIER, Program, Timing
+from makespan.proof.bounds.gates import Ports
+
+MOST_STEPS = 2_000_000
+"""Places that are looked at behind those that set a token."""
+
+Held = dict[str, int]
+"""By pool name, cycles for which a port may still be held."""
+
+
+def awaited_within(program: Program) -> tuple[Timing, ...] | None:
+    """The timings without results that nobody can wait for, where all others are waited for within their phase.
+
+    None where a warp may come to a barrier that does not wait for such a result: it may be needed behind it, and the
+    end of the phase would wait for it. Or where it takes too long to tell.
+    """
+    left, found = MOST_STEPS, []
+    for at, timing in enumerate(program.timings):
+        kept = []
+        for token in timing.sets:
+            is_awaited = is_left_behind = False
+            for place in _while_pending(program, at, token):
+                left -= 1
+                if left < 0:
+                    return None
+                is_met = _meets(program, place, token)
+                is_awaited = is_awaited or is_met
+                is_left_behind = is_left_behind or (not is_met and program.places[place].unit == BARRIER)
+            if is_awaited and is_left_behind:
+                return None
+            if is_awaited:
+                kept.append(token)
+        found.append(timing._replace(sets=tuple(kept)))
+    return tuple(found)
+
+
+def _meets(program: Program, place: int, token: int) -> bool:
+    """Whether a warp waits for this token there; for all of them at its end."""
+    return place == program.end or token in program.timings[place].awaits
+
+
+def _while_pending(program: Program, setter: int, token: int) -> Iterator[int]:
+    """Where a warp may come while what `setter` sets is pending, barriers or not, up to where it waits for it.
+
+    A wait for a port or another result only brings it there later, so the sum of the stalls is the least time.
+    """
+    timing = program.timings[setter]
+    least: dict[int, int] = {}
+    waiting: list[int] = []
+
+    def reach(targets: Iterable[int], cycles: int) -> None:
+        for target in targets:
+            if cycles < least.get(target, timing.latency[1]):
+                if target not in least:
+                    heappush(waiting, target)
+                least[target] = cycles
+
+    reach(program.places[setter].successors, timing.stall)
+    while waiting:
+        at = heappop(waiting)
+        yield at
+        if not _meets(program, at, token):
+            reach(program.places[at].successors, least[at] + program.timings[at].stall)
+
+
+def named(places: Sequence[int], timings: Sequence[Timing]) -> tuple[Timing, ...]:
+    """The timings of a phase with tokens numbered as they are first set in it, and without those set elsewhere."""
+    names: dict[int, int] = {}
+    for at in places:
+        for token in timings[at].sets:
+            names.setdefault(token, len(names))
+    return tuple(
+        timing._replace(
+            sets=tuple(sorted(names[token] for token in timing.sets)),
+            awaits=tuple(sorted(names[token] for token in timing.awaits if token in names)),
+        )
+        for timing in (timings[at] for at in places)
+    )
+
+
+def left_behind(instance: Instance, ports: Ports, pieces: Iterable[Program], held: Mapping[str, int]) -> Held:
+    """For how long after the end of a phase ports may be held by what was issued in it, or before (`held`)."""
+    found: Held = {}
+    shortest = 0
+    for program in pieces:
+        stalls, to_go = _stalls(instance, program), [0] * (program.end + 1)
+        for at in range(program.end - 1, -1, -1):
+            place = program.places[at]
+            to_go[at] = stalls[at] + min(to_go[after] for after in place.successors)
+            for hold in ports.holds[place.unit]:
+                if hold.most > to_go[at]:
+                    found |= {name: max(hold.most - to_go[at], found.get(name, 0)) for name in hold.gate}
+        shortest = max(shortest, min(to_go[start] for start in program.starts))
+    older = {name: cycles - shortest for name, cycles in held.items() if cycles > shortest}
+    return {name: max(found.get(name, 0), older.get(name, 0)) for name in found | older}
+
+
+def late(instance: Instance, ports: Ports, pieces: Sequence[Program], held: Mapping[str, int]) -> Held | None:
+    """The held ports for which all warps of a phase have to wait before they issue anything; None if only some do.
+
+    Only where nothing is shared by partitions: each of them begins late by itself.
+    """
+    nearest: dict[str, int] = {}
+    for program in pieces:
+        stalls, since = _stalls(instance, program), dict.fromkeys(program.starts, 0)
+        for at, place in enumerate(program.places):
+            for after in place.successors:
+                since[after] = min(since[at] + stalls[at], since.get(after, since[at] + stalls[at]))
+            for name in {name for hold in ports.holds[place.unit] for name in hold.gate}:
+                nearest[name] = min(since[at], nearest.get(name, since[at]))
+    soon = {name: cycles for name, cycles in held.items() if nearest.get(name, cycles) < cycles}
+    if not soon:
+        return {}
+    units = frozenset().union(*(program.units for program in pieces))
+    if instance.machine.partitions > 1 and any(pool.shared for pool in instance.machine.serving(set(units)).ports):
+        return None
+    first = [program.places[start].unit for program in pieces for start in program.starts]
+    needed = (
+        name
+        for name in soon
+        if ports.capacities[name] == 1 and all(any(h.gate == (name,) for h in ports.holds[unit]) for unit in first)
+    )
+    return soon if len(list(needed)) == len(soon) else None
+
+
+def _stalls(instance: Instance, program: Program) -> list[int]:
+    """The least cycles between two instructions of a warp, by place of the first."""
+    least = {unit.name: unit.latency.least for unit in instance.machine.units}
+    return [
+        program.timings[at].stall if program.timings else least[place.unit] for at, place in enumerate(program.places)
+    ]

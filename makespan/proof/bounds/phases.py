@@ -1,0 +1,185 @@
+"""Barriers cut an instance into phases: what the warps execute between one barrier and the next.
+
+Phase k of a program holds what a warp that has passed k barriers may execute until it comes to the next one or ends.
+Where all warps are in one block and every warp of a group takes part in a phase or none does, all warps of a phase
+start it together, and it is an instance of its own. A schedule of the whole is then a row of schedules of the phases,
+so the sum of their worst cases is an upper bound. On a real multiprocessor this holds where what is pending at a
+barrier matters to nobody, and ports that are held do no more than to let all wait. (docs/theory.md, 7, propositions P
+and P'.)
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple
+
+from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment, Scheduler
+from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.proof.bounds import crossing
+from makespan.proof.bounds.gates import Ports
+
+KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
+
+MOST_PLACES = 4_000_000
+"""Places of all phases together; a place that may follow different numbers of barriers is in several phases."""
+
+
+class Segment(NamedTuple):
+    """What a warp may execute in one phase.
+
+    Args:
+        entries: where it may stand after the barrier, in increasing order; a barrier or the end means that it may
+            have nothing to execute.
+        places: what it may execute, in increasing order.
+    """
+
+    entries: tuple[int, ...]
+    places: tuple[int, ...]
+
+
+class Part(NamedTuple):
+    """What one group of the whole instance executes in a phase.
+
+    Args:
+        group: its number.
+        program: the phase as a program.
+        places: for every place of `program`, the place of the group's program.
+    """
+
+    group: int
+    program: Program
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One phase: the parts of the groups that execute something in it, and the question that they make together.
+
+    Args:
+        instance: the question.
+        parts: of the groups.
+        late: ports of earlier phases for which all warps may have to wait first, with so many cycles at most.
+    """
+
+    instance: Instance
+    parts: tuple[Part, ...]
+    late: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def lag(self) -> int:
+        """Cycles for which nobody may be able to begin, at most."""
+        return max((cycles for _, cycles in self.late), default=0)
+
+
+def phases(instance: Instance) -> tuple[Phase, ...] | None:
+    """The phases of an instance in order, those without instructions left out.
+
+    None if there are several blocks, if in some phase a warp of a group may have nothing to execute while another one
+    has, if a port that is held or a result that is pending when a barrier opens may matter behind it, if warps that
+    take part in a phase may be spread unevenly over partitions, or if there are too many places.
+    """
+    instance.require(KNOWS, "the cut into phases")
+    is_multiprocessor = bool(MULTIPROCESSOR & instance.features.keys())
+    if instance.blocks > 1 or (is_multiprocessor and instance.machine.scheduler is not Scheduler.ANY):
+        return None
+    if not is_multiprocessor and any(unit.interval > unit.latency.least for unit in instance.machine.units):
+        return None
+    cut = []
+    for group in instance.groups:
+        segments, timings = segments_of(group.program), crossing.awaited_within(group.program)
+        if segments is None or timings is None or not all(_all_or_none(group.program, own) for own in segments):
+            return None
+        cut.append([_as_program(group.program, own, timings) if own.places else None for own in segments])
+    found: list[Phase] = []
+    ports, held = Ports.of(instance.machine), dict[str, int]()
+    for row in zip_longest(*cut):
+        parts = tuple(Part(group, *part) for group, part in enumerate(row) if part is not None)
+        if not parts:
+            continue
+        if not _is_spread(instance, parts):
+            return None
+        warps = ((part.program, instance.groups[part.group].warps) for part in parts)
+        question, late = Instance.merged(warps, instance.machine), dict[str, int]()
+        if is_multiprocessor:
+            pieces = [part.program for part in parts]
+            waited = crossing.late(instance, ports, pieces, held)
+            if waited is None:
+                return None
+            late, held = waited, crossing.left_behind(instance, ports, pieces, held)
+        found.append(Phase(question, parts, tuple(late.items())))
+    return tuple(found)
+
+
+def _is_spread(instance: Instance, parts: Sequence[Part]) -> bool:
+    """Whether the warps of a phase are spread over partitions as the question of the phase says."""
+    machine = instance.machine
+    if machine.partitions == 1:
+        return True
+    return len(parts) == len(instance.groups) and (machine.assignment is Assignment.ANY or len(parts) == 1)
+
+
+def segments_of(program: Program) -> tuple[Segment, ...] | None:
+    """What a warp may execute after 0, 1, 2, ... barriers; None if that is more than `MOST_PLACES` in all."""
+    found, total = [], 0
+    entries = set(program.starts)
+    while entries - {program.end}:
+        reached = _reached(program, entries)
+        places = sorted(place for place in reached if place != program.end and program.places[place].unit != BARRIER)
+        found.append(Segment(tuple(sorted(entries)), tuple(places)))
+        total += 1 + len(reached)
+        if total > MOST_PLACES:
+            return None
+        ended = {program.end} & reached
+        entries = {after for place in reached - ended - set(places) for after in program.places[place].successors}
+        entries |= ended
+    return tuple(found)
+
+
+def _reached(program: Program, entries: Iterable[int]) -> set[int]:
+    """Everything up to the next barriers, these and the end included."""
+    found, waiting = set[int](), list(entries)
+    while waiting:
+        at = waiting.pop()
+        if at not in found:
+            found.add(at)
+            if at != program.end and program.places[at].unit != BARRIER:
+                waiting += program.places[at].successors
+    return found
+
+
+def _all_or_none(program: Program, segment: Segment) -> bool:
+    """Whether every entry, or none, begins with an instruction."""
+    kinds = {at != program.end and program.places[at].unit != BARRIER for at in segment.entries}
+    return len(kinds) == 1
+
+
+def _as_program(program: Program, segment: Segment, timings: Sequence[Timing]) -> tuple[Program, tuple[int, ...]]:
+    """A segment with all entries at instructions as a program, and its places as places of the whole."""
+    number = {place: at for at, place in enumerate(segment.places)}
+    end = len(number)
+    places = tuple(
+        Place(
+            program.places[at].unit, tuple(sorted({number.get(after, end) for after in program.places[at].successors}))
+        )
+        for at in segment.places
+    )
+    origins = [program.origins[at] for at in segment.places] if program.origins else ()
+    starts = tuple(number[entry] for entry in segment.entries)
+    timed = crossing.named(segment.places, timings) if timings else ()
+    return Program(places, starts, tuple(origins), timings=timed), segment.places
+
+
+def sums(
+    program: Program, segments: Sequence[Segment], weights: Mapping[str, int], choose: Callable[[Iterable[int]], int]
+) -> list[int]:
+    """For every phase the largest (`max`) or smallest (`min`) sum of the weights of classes that a warp executes."""
+    found = []
+    for segment in segments:
+        ahead: dict[int, int] = {}
+        for at in reversed(segment.places):
+            place = program.places[at]
+            ahead[at] = weights.get(place.unit, 0) + choose(ahead.get(after, 0) for after in place.successors)
+        found.append(choose(ahead.get(entry, 0) for entry in segment.entries))
+    return found

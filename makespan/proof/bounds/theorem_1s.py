@@ -1,0 +1,335 @@
+"""Theorem 1S: a bound for the multiprocessor as it is, with partitions, resources, and warps that run ahead.
+
+Alone, a warp is a max-plus system, whose longest time T is known (`bounds.alone`). With others it is later by its
+*hits* at most: cycles in which it could issue in that sense and is kept out. Then a gate of its instruction is full
+(`bounds.gates`), by what others hold, or by its own earlier instructions where a gate has several ports. So give each
+port of a gate a price, such that a full gate costs 1 at least. What an instruction holds in a cycle counts once, for
+the gate at which it is dearest, and
+
+    M <= max over the warps z that may finish last of  T(z) + floor(what all others hold, at these prices).
+
+Proof, and how barriers change it: docs/theory.md, 14.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+from math import lcm
+from typing import NamedTuple, TypeAlias
+
+from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
+from makespan.model.instance import Group, Instance
+from makespan.model.program import BARRIER, Program
+from makespan.model.result import Upper, UpperBound
+from makespan.proof.bounds.alone import Due, alone, residues, steps
+from makespan.proof.bounds.gates import Gate, Ports
+from makespan.proof.bounds.phases import Segment, segments_of
+
+KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
+
+MOST_PRICES = 16
+"""Ways to price gates of several pools that are tried."""
+
+MOST_FAMILIES = 16
+"""Different sets of gates that may keep warps out; if there are more, each warp gets all of them, which is safe."""
+
+MOST_WORK = 10_000_000
+"""Phases times groups, and places of automata, for every way to place z and to price; if there is more, fewer prices
+are tried, or none."""
+
+Prices: TypeAlias = Mapping[Gate, Mapping[str, int]]
+"""What a port of each name costs at each gate, in units of 1 / scale."""
+
+
+def theorem_1s(instance: Instance) -> UpperBound | None:
+    """The bound of theorem 1S; None for a machine of today's theorem 1', with warps that block.
+
+    >>> from makespan.model.machine import Machine, UnitClass
+    >>> from makespan.model.strings import parse_string
+    >>> units = UnitClass("C", 1, interval=2), UnitClass("L", 1, shared=True)
+    >>> machine = Machine("two schedulers", units, issue_width=1, partitions=2)
+    >>> loads_ahead = parse_string("L()@30L()@30C(1,2)@4", machine)
+    >>> theorem_1s(Instance.of(loads_ahead, 4, machine)).upper  # 35 alone; 4 for the warp beside it, 4 for others' L
+    43
+    """
+    if instance.beyond(KNOWS) or not MULTIPROCESSOR & instance.features.keys():
+        return None
+    return UpperBound(bound(instance), Upper.THEOREM_1S)
+
+
+def bound(instance: Instance) -> int:
+    """Theorem 1S, in cycles.
+
+    Raises:
+        UnsupportedError: there are delays as places.
+    """
+    instance.require(KNOWS, "theorem 1S")
+    ports = Ports.of(instance.machine)
+    families = families_of(instance, ports)
+    found = paths_of(instance, ports, sum(map(len, families.values())))
+    if found is None:
+        return one_after_another(instance, ports)
+    paths, tries = found
+    gates = list(dict.fromkeys(chain.from_iterable(families)))
+    scale = scale_of(ports, gates)
+    return min(
+        _bound(instance, ports, paths, families, prices, scale)
+        for prices in islice(ways_to_price(ports, gates, scale), tries)
+    )
+
+
+def paths_of(instance: Instance, ports: Ports, views: int) -> "tuple[list[Paths], int] | None":
+    """The phases of every group, and how many prices may be tried if each has to be looked at in so many views.
+
+    None if there are more phases than can be told apart.
+    """
+    segments = [segments_of(group.program) for group in instance.groups]
+    cut = [found for found in segments if found is not None]
+    if len(cut) < len(segments):
+        return None
+    automata = (own for group, own in zip(instance.groups, cut, strict=True) if not group.program.is_chain)
+    work = max(map(len, cut)) * len(cut) + sum(len(segment.places) for own in automata for segment in own)
+    tries = min(MOST_WORK // (work * views), MOST_PRICES)
+    if not tries:
+        return None
+    held = _occupied(instance, ports, cut)
+    return [Paths.of(instance, ports, group, own, held) for group, own in zip(instance.groups, cut, strict=True)], tries
+
+
+def one_after_another(instance: Instance, ports: Ports) -> int:
+    """For more phases than can be told apart: in each cycle a stall, a latency or a hold of some instruction passes."""
+    most = {unit.name: unit.latency.most for unit in instance.machine.units}
+    longest = {name: max(most[name], *(hold.most for hold in held)) for name, held in ports.holds.items()}
+
+    def of(program: Program) -> int:
+        ahead = [0] * (program.end + 1)
+        for at in range(program.end - 1, -1, -1):
+            place = program.places[at]
+            cycles = 0 if place.unit == BARRIER else longest[place.unit]
+            if program.timings:
+                cycles = max(cycles, program.timings[at].stall, program.timings[at].latency[1])
+            ahead[at] = cycles + max(ahead[after] for after in place.successors)
+        return max(ahead[start] for start in program.starts)
+
+    return sum(group.warps * of(group.program) for group in instance.groups)
+
+
+class Kind(NamedTuple):
+    """Instructions that cost the same."""
+
+    unit: str
+    stall: int
+
+
+class _Phase(NamedTuple):
+    """What a warp may execute in a phase: in how many cycles alone at most, and which kinds along its paths.
+
+    Args:
+        alone: cycles.
+        kinds: of the places of the segment; of a string how many there are of each.
+    """
+
+    alone: int
+    segment: Segment
+    kinds: Mapping[int, Kind]
+    counts: Counter[Kind] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The phases of a program."""
+
+    program: Program
+    phases: tuple[_Phase, ...]
+    kinds: frozenset[Kind]
+
+    @classmethod
+    def of(
+        cls, instance: Instance, ports: Ports, group: Group, segments: tuple[Segment, ...], occupied: Sequence[Due]
+    ) -> "Paths":
+        """Of a group, cut into segments; `occupied` is what older instructions of the block hold in each phase."""
+        program, units = group.program, {unit.name: unit for unit in instance.machine.units}
+        todo = steps(program, ports, units, longest=True)
+        kinds = {at: Kind(place.unit, todo[at].stall) for at, place in enumerate(program.places)}
+        left = residues(program, todo) if program.has_barriers else {}
+        found, is_chain = [], program.is_chain
+        if program.end in left:  # what is on its way at the last barrier
+            segments = (*segments, Segment((program.end,), ()))
+        for number, segment in enumerate(segments):
+
+            def begin(entry: int, *, is_first: bool = number == 0, held: Due = occupied[number]) -> Due:
+                return {} if is_first else left.get(entry, {}) | held
+
+            longest = alone(program, todo, segment, begin)
+            counts = Counter(kinds[at] for at in segment.places) if is_chain else None
+            found.append(_Phase(longest, segment, kinds, counts))
+        executed = frozenset(kind for kind in kinds.values() if kind.unit != BARRIER)
+        return cls(program, tuple(found), executed)
+
+    def heaviest(self, number: int, weights: Mapping[Kind, int]) -> int:
+        """The largest sum of weights along a path through a phase; 0 if there is no such phase."""
+        if number >= len(self.phases):
+            return 0
+        phase = self.phases[number]
+        if phase.counts is not None:
+            return sum(count * weights[kind] for kind, count in phase.counts.items())
+        ahead: dict[int, int] = {}
+        for at in reversed(phase.segment.places):
+            rest = max(ahead.get(after, 0) for after in self.program.places[at].successors)
+            ahead[at] = weights[phase.kinds[at]] + rest
+        return max(ahead.get(entry, 0) for entry in phase.segment.entries)
+
+
+def _occupied(instance: Instance, ports: Ports, segments: Sequence[tuple[Segment, ...]]) -> list[Due]:
+    """For every phase, for how many cycles from its beginning on older instructions of the block may hold each gate.
+
+    Who issued one has come to the barrier, or ended: its stall has passed. (A latency may be shorter than its range.)
+    """
+    gates = ports.gates(frozenset().union(*(group.program.units for group in instance.groups)))
+    found: list[Due] = [{}]
+    held: dict[str, int] = {}
+    for row in zip_longest(*segments, fillvalue=Segment((), ())):
+        for group, segment in zip(instance.groups, row, strict=True):
+            program = group.program
+            executed = {
+                (program.places[at].unit, program.timings[at].stall if program.timings else 1) for at in segment.places
+            }
+            for unit, stall in executed:
+                for hold in ports.holds[unit]:
+                    held |= {name: max(hold.most - stall, held.get(name, 0)) for name in hold.gate}
+        longest = {gate: max(held.get(name, 0) for name in gate) for gate in gates}
+        found.append({gate: cycles for gate, cycles in longest.items() if cycles > 0})
+    return found
+
+
+class _Crowd(NamedTuple):
+    """Warps by group, and which of them are in the partition of z.
+
+    Args:
+        warps: by group.
+        here: of these in the partition of z, by group; None: `beside` warps besides it, whichever are worst.
+        beside: how many, where `here` does not say.
+    """
+
+    warps: tuple[int, ...]
+    here: tuple[int, ...] | None
+    beside: int = 0
+
+    def others(self, here: Sequence[int], elsewhere: Sequence[int]) -> list[int]:
+        """What all besides z add up to, for z of each group, if a warp counts so much here, and so much elsewhere."""
+        if self.here is not None:
+            total = sum(
+                n * one + (every - n) * other
+                for n, every, one, other in zip(self.here, self.warps, here, elsewhere, strict=True)
+            )
+            return [total - own for own in here]
+        more = [one - other for one, other in zip(here, elsewhere, strict=True)]
+        ranked = sorted(zip(more, self.warps, strict=True), reverse=True)
+        first = list(islice(chain.from_iterable([extra] * n for extra, n in ranked), self.beside + 1))
+        least = first[self.beside - 1] if self.beside else max(first) + 1
+        every = sum(n * other for n, other in zip(self.warps, elsewhere, strict=True))
+        among, besides = sum(first), sum(first[: self.beside])
+        return [
+            every - other + (among - extra if extra >= least else besides)
+            for extra, other in zip(more, elsewhere, strict=True)
+        ]
+
+
+def _crowds(instance: Instance) -> Iterator[tuple[_Crowd, _Crowd]]:
+    """For each way to look at the partition of z: all warps, and those of its block."""
+    everybody = tuple(group.warps for group in instance.groups)
+    partitions = instance.partition_of_warp
+    if partitions is not None and instance.blocks == 1:
+        found = Counter(zip(partitions, instance.group_of_warp(), strict=True))
+        every = range(instance.machine.partitions)
+        for here in dict.fromkeys(tuple(found[part, group] for group in range(len(everybody))) for part in every):
+            yield (_Crowd(everybody, here),) * 2
+        return
+    block = tuple(warps // instance.blocks for warps in everybody)
+    beside = -(-instance.warps // instance.machine.partitions) - 1
+    yield _Crowd(everybody, None, beside), _Crowd(block, None, min(beside, sum(block) - 1))
+
+
+Families: TypeAlias = dict[tuple[Gate, ...], list[tuple[_Crowd, list[int]]]]
+"""By the gates that can keep z out: where z may be, and of which groups."""
+
+
+def families_of(instance: Instance, ports: Ports) -> Families:
+    """Gates count that others, and z itself, can fill."""
+    units = [group.program.units for group in instance.groups]
+    kinds, gates = list(dict.fromkeys(units)), ports.gates(frozenset().union(*units))
+    families: Families = {}
+    for everybody, block in _crowds(instance):
+        full: list[set[Gate]] = [set() for _ in units]
+        for gate in gates:
+            shared = [name for name in gate if name in ports.shared]
+            here = {kind: ports.most_held(kind, gate) for kind in kinds}
+            elsewhere = {kind: ports.most_held(kind, shared) for kind in kinds}
+            own = {kind: 0 if ports.is_own(gate) else ports.most_held(kind, gate, since=1) for kind in kinds}
+            others = everybody.others([here[kind] for kind in units], [elsewhere[kind] for kind in units])
+            for number, (kind, held) in enumerate(zip(units, others, strict=True)):
+                if held + own[kind] >= ports.capacity(gate):
+                    full[number].add(gate)
+        found: dict[tuple[Gate, ...], list[int]] = {}
+        for number, kind in enumerate(units):
+            if block.here is None or block.here[number]:
+                found.setdefault(tuple(gate for gate in ports.gates(kind) if gate in full[number]), []).append(number)
+        if len(found) > MOST_FAMILIES:
+            found = {tuple(dict.fromkeys(chain.from_iterable(found))): sorted(chain.from_iterable(found.values()))}
+        for family, members in found.items():
+            families.setdefault(family, []).append((block, members))
+    return families
+
+
+def scale_of(ports: Ports, gates: Iterable[Gate]) -> int:
+    """Prices are in units of 1 / this."""
+    return lcm(*(count for gate in gates for count in (ports.capacity(gate), *(ports.capacities[r] for r in gate))))
+
+
+def ways_to_price(ports: Ports, gates: Iterable[Gate], scale: int) -> Iterator[Prices]:
+    """All pools of each gate alike; then, for one gate after another, one pool alone."""
+    alike = {gate: dict.fromkeys(gate, scale // ports.capacity(gate)) for gate in gates}
+    yield alike
+    for gate in alike:
+        if len(gate) > 1:
+            for name in gate:
+                yield {**alike, gate: {name: scale // ports.capacities[name]}}
+
+
+def _bound(
+    instance: Instance,
+    ports: Ports,
+    paths: Sequence[Paths],
+    families: Families,
+    prices: Prices,
+    scale: int,
+) -> int:
+    """T and the floor, phase by phase; for several blocks with one floor, and all that other blocks execute."""
+    worst = [0] * max(len(path.phases) for path in paths)
+    kinds = frozenset[Kind]().union(*(path.kinds for path in paths))
+    for family, places in families.items():
+        counting = {gate: prices[gate] for gate in family}
+        shared = {gate: {r: p for r, p in price.items() if r in ports.shared} for gate, price in counting.items()}
+        many = {gate: price for gate, price in counting.items() if not ports.is_own(gate)}
+        charges = {kind: ports.charge(kind.unit, counting) for kind in kinds}
+        outside = {kind: ports.charge(kind.unit, shared) for kind in kinds}
+        later = {kind: ports.charge(kind.unit, many, since=kind.stall) for kind in kinds}
+        for number in range(len(worst)):
+            here = [path.heaviest(number, charges) for path in paths]
+            elsewhere = [path.heaviest(number, outside) for path in paths]
+            own = [path.heaviest(number, later) for path in paths]
+            for crowd, members in places:
+                others = crowd.others(here, elsewhere)
+                for z in members:
+                    if number < len(paths[z].phases):
+                        cycles = scale * paths[z].phases[number].alone + others[z] + own[z]
+                        worst[number] = max(worst[number], cycles)
+    if instance.blocks == 1:
+        return sum(cycles // scale for cycles in worst)
+    charges = {kind: ports.charge(kind.unit, prices) for kind in kinds}
+    total = sum(worst)
+    for group, path in zip(instance.groups, paths, strict=True):
+        heaviest = sum(path.heaviest(number, charges) for number in range(len(path.phases)))
+        total += (group.warps - group.warps // instance.blocks) * heaviest
+    return total // scale

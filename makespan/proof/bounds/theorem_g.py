@@ -1,0 +1,371 @@
+"""Theorem G: grids of any number of blocks on a whole GPU, in time that does not depend on how many there are.
+
+Before the last block is dispatched every SM is full, so each slot is a chain of blocks without a gap. A chain is under
+way, or is kept out by what its SM executes. Summed up over all slots, an instruction counts once for each chain of its
+SM, R of them, and there are S R slots: with A for all that one block adds to the sum, the last block is dispatched by
+
+    t1 <= floor((B - 1) A / (S R)),        and then all ends within what one SM takes for R blocks, and a little more.
+
+What an instruction counts is that of theorem 1S (prices of ports), or of theorem E (pairs). Several grids: a block
+weighs in a chain what it takes of an SM. Proof: docs/theory.md, 15.
+
+Cycles in which DRAM is busy, and latencies stand still, come on top of all that, once (theorem V, docs/theory.md, 16).
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain, islice
+from math import gcd
+from typing import NamedTuple
+
+from makespan.model.certificate import Weights
+from makespan.model.feature import MULTIPROCESSOR
+from makespan.model.gpu import GpuInstance, Grid, LastDispatch
+from makespan.model.instance import Instance
+from makespan.model.machine import Assignment
+from makespan.proof.bounds.gates import Gate, Ports
+from makespan.proof.bounds.pairing import Pairing
+from makespan.proof.bounds.theorem_1s import (
+    Kind,
+    Paths,
+    Prices,
+    bound,
+    families_of,
+    one_after_another,
+    paths_of,
+    scale_of,
+    ways_to_price,
+)
+from makespan.proof.bounds.theorem_e import Pairs, tried
+
+ALL, PARTITIONS, PAIRS, ONE_BY_ONE = "all", "partitions", "pairs", "one-by-one"
+"""The ways to count: every instruction for each chain of its SM; those of another partition for shared ports only;
+theorem E; and every cycle in which something of an SM passes, whatever waits for it."""
+
+
+def theorem_g(gpu: GpuInstance) -> LastDispatch:
+    """When the last block is dispatched at the latest, and the end of all: the best of all ways to count.
+
+    >>> from makespan import Machine, Program
+    >>> block = ((Program.chain("CCLL"), 2),)
+    >>> proven = theorem_g(GpuInstance.of(block, 10**9, Machine.of({"C": 1, "L": 1}), sms=10, resident=4))
+    >>> proven.counting, proven.dispatched, proven.tail, proven.upper  # alone 4 cycles, and 3 a warp that others wait
+    ('pairs', 774999998, 32, 775000030)
+
+    Raises:
+        UnsupportedError: there are delays as places.
+    """
+    proofs = _of_one_grid(gpu) if len(gpu.grids) == 1 else _of_several_grids(gpu)
+    return min(proofs, key=lambda proof: proof.upper)._replace(dram=gpu.dram)
+
+
+class _Count(NamedTuple):
+    """What a block of the only grid adds to the sum over all slots, in units of 1 / `scale` cycles.
+
+    Args:
+        counting: how it is counted.
+        block: all of it.
+        scale: of all numbers here.
+        executed: the part that is due to what the block executes, and not to its own time.
+        tail: the end, counted in the same way; None where there is no such proof.
+        slots: over which the sum goes, by SM.
+        weights: of theorem E.
+    """
+
+    counting: str
+    block: int
+    scale: int
+    executed: int
+    tail: int | None
+    slots: int
+    weights: tuple[Weights, ...] = ()
+
+    def proofs(self, gpu: GpuInstance, tail: int) -> Iterator[LastDispatch]:
+        """With the tail of theorem 1S, and with the own one, which need not count before what it counts itself."""
+        charged, scale = 0 if gpu.is_one_wave else gpu.blocks - 1, self.scale * gpu.sms * self.slots
+        total = self.block * charged
+        yield LastDispatch(self.counting, self.block, charged, scale, 0, total // scale, tail, self.weights)
+        if self.tail is not None:
+            spared = max(0, self.slots - 2) * self.executed if charged else 0
+            last, rest = divmod(self.tail, self.scale)  # what is spared may be after t1: both are rounded together
+            first = (total - spared + rest * (scale // self.scale)) // scale
+            yield LastDispatch(self.counting, self.block, charged, scale, spared, first, last, self.weights)
+
+
+def _of_one_grid(gpu: GpuInstance) -> Iterator[LastDispatch]:
+    sm, block = gpu.sm(gpu.resident), _Block.of(gpu, gpu.grid)
+    late = gpu.dispatch + block.held
+    tail = late + bound(sm)
+    for count in (*_by_prices(gpu, sm, block, late), *_by_pairs(gpu, sm)):
+        yield from count.proofs(gpu, tail)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The warps of a block, and what they may execute, phase by phase.
+
+    Args:
+        instance: the block alone.
+        ports: of the machine.
+        paths: of every group; None if there are more phases than can be told apart.
+        tries: how many prices may be tried.
+        held: for how many cycles a port may still be held when the warp that took it has finished.
+    """
+
+    instance: Instance
+    ports: Ports
+    paths: Sequence[Paths] | None
+    tries: int
+    held: int
+
+    @classmethod
+    def of(cls, gpu: GpuInstance, grid: Grid) -> "_Block":
+        instance, ports = Instance.merged(grid.block, gpu.machine), Ports.of(gpu.machine)
+        paths, tries = paths_of(instance, ports, 1) or (None, 0)
+        longest = max(hold.most for unit in _units(instance) for hold in ports.holds[unit])
+        return cls(instance, ports, paths, tries, longest - 1)
+
+    @property
+    def passing(self) -> int:
+        """Cycles in which something of the block passes: a stall, a latency or a hold."""
+        return one_after_another(self.instance, self.ports)
+
+
+def _units(instance: Instance) -> frozenset[str]:
+    return frozenset[str]().union(*(group.program.units for group in instance.groups))
+
+
+class _Rates(NamedTuple):
+    """What instructions of a block cost at some prices, in units of 1 / `scale` cycles.
+
+    Args:
+        block: which executes them.
+        paths: of its groups.
+        scale: of the prices.
+        charges: of each kind for any chain.
+        outside: for one in another partition.
+        later: for its own chain, as long as this is its warp.
+    """
+
+    block: _Block
+    paths: Sequence[Paths]
+    scale: int
+    charges: Mapping[Kind, int]
+    outside: Mapping[Kind, int]
+    later: Mapping[Kind, int]
+
+    @classmethod
+    def at(cls, block: _Block, paths: Sequence[Paths], prices: Prices, scale: int) -> "_Rates":
+        ports, kinds = block.ports, frozenset[Kind]().union(*(path.kinds for path in paths))
+        shared = {gate: {r: p for r, p in price.items() if r in ports.shared} for gate, price in prices.items()}
+        many = {gate: price for gate, price in prices.items() if not ports.is_own(gate)}
+        charges = {kind: ports.charge(kind.unit, prices) for kind in kinds}
+        outside = {kind: ports.charge(kind.unit, shared) for kind in kinds}
+        later = {kind: ports.charge(kind.unit, many, since=kind.stall) for kind in kinds}
+        return cls(block, paths, scale, charges, outside, later)
+
+    def work(self, weights: Mapping[Kind, int]) -> int:
+        """Of all warps of the block."""
+        return sum(
+            group.warps * sum(path.heaviest(number, weights) for number in range(len(path.phases)))
+            for group, path in zip(self.block.instance.groups, self.paths, strict=True)
+        )
+
+    def chain(self, counted: Mapping[Kind, int] | None) -> int:
+        """The time of a chain alone, and what it counts for itself in the place of what it is `counted` otherwise."""
+        weights = {kind: 0 if counted is None else self.later[kind] - counted[kind] for kind in self.charges}
+        return sum(
+            max(
+                self.scale * path.phases[number].alone + path.heaviest(number, weights)
+                for path in self.paths
+                if number < len(path.phases)
+            )
+            for number in range(max(len(path.phases) for path in self.paths))
+        )
+
+
+def _by_prices(gpu: GpuInstance, sm: Instance, block: _Block, late: int) -> Iterator[_Count]:
+    yield _Count(ONE_BY_ONE, gpu.dispatch + block.passing, 1, 0, None, 1)
+    if block.paths is None:
+        return
+    resident, ports = gpu.resident, block.ports
+    gates = _gates(sm, ports)
+    scale = scale_of(ports, gates)
+    for prices in islice(ways_to_price(ports, gates, scale), block.tries):
+        rates = _Rates.at(block, block.paths, prices, scale)
+        executed = resident * rates.work(rates.charges) + rates.chain(rates.charges)
+        every = scale * late + executed
+        yield _Count(ALL, every, scale, executed - rates.chain(None), every, resident)
+        if gpu.machine.partitions > 1 and not sm.has_barriers:
+            beside = resident * rates.work(rates.outside) + rates.chain(rates.outside) + _crowding(gpu, rates)
+            yield _Count(PARTITIONS, scale * late + beside, scale, 0, None, resident)
+
+
+def _gates(sm: Instance, ports: Ports) -> list[Gate]:
+    """Those that the warps of an SM can fill, or that may still be held by warps that have finished."""
+    full = frozenset(chain.from_iterable(families_of(sm, ports)))
+    units = _units(sm)
+    kept = {name for unit in units for hold in ports.holds[unit] if hold.most > 1 for name in hold.gate}
+    return [gate for gate in ports.gates(units) if gate in full or kept.intersection(gate)]
+
+
+def _crowding(gpu: GpuInstance, rates: _Rates) -> int:
+    """What warps of the same partition count more: those there when a chain's block comes, and those that come."""
+    block, resident = rates.block.instance, gpu.resident
+    more = {kind: charge - rates.outside[kind] for kind, charge in rates.charges.items()}
+    heaviest = [(path.heaviest(0, more), group.warps) for group, path in zip(block.groups, rates.paths, strict=True)]
+    if gpu.machine.assignment is Assignment.MODULO:
+        return _crowding_as_numbered(gpu, heaviest)
+    most = -(-resident * block.warps // gpu.machine.partitions)
+    there = _largest([(own, resident * warps) for own, warps in heaviest], most - 1)
+    coming = (resident - 1) * _largest(heaviest, min(block.warps, most))
+    return there + min(coming, _meetings(gpu, most) * max(own for own, _ in heaviest))
+
+
+def _meetings(gpu: GpuInstance, most: int) -> int:
+    """How many chains of other slots the warps of a block can meet, all together, if a partition has so many at most.
+
+    In the partition with most of these chains, m of them, are `most - m` of its warps at most; each other one meets
+    no more than m, nor than all the others.
+    """
+    warps, others = gpu.grid.warps, gpu.resident - 1
+
+    def met(chains: int) -> int:
+        here = min(warps, most - chains)
+        return here * chains + (warps - here) * min(chains, others - chains)
+
+    return max((met(chains) for chains in range(1, min(others, most) + 1)), default=0)
+
+
+def _crowding_as_numbered(gpu: GpuInstance, heaviest: Sequence[tuple[int, int]]) -> int:
+    """The same where the numbers of warps say to which partition they belong."""
+    parts, sm = range(gpu.machine.partitions), gpu.sm(gpu.resident)
+    values = [own for own, warps in heaviest for _ in range(gpu.resident * warps)]
+    crews: list[dict[int, list[int]]] = [{} for _ in range(gpu.resident)]
+    for number, value in zip(sm.number_of_warp(), values, strict=True):
+        crews[number // gpu.grid.warps].setdefault(number % len(parts), []).append(value)
+    together = [[value for crew in crews for value in crew.get(part, ())] for part in parts]
+    there = max(sum(values) - min(values) for values in together if values)
+    loads = Counter(tuple(sum(crew.get(part, (-1,))) for part in parts) for crew in crews)
+
+    def met(coming: tuple[int, ...], other: tuple[int, ...]) -> int:
+        return max(max(0, here) for here, chain in zip(coming, other, strict=True) if chain >= 0)
+
+    return there + max(
+        sum((count - (one == other)) * met(one, other) for other, count in loads.items()) for one in loads
+    )
+
+
+def _largest(values: Sequence[tuple[int, int]], count: int) -> int:
+    """The sum of so many of the largest, each there so many times."""
+    total = 0
+    for value, times in sorted(values, reverse=True):
+        taken = min(times, count)
+        total, count = total + taken * value, count - taken
+    return total
+
+
+def _by_pairs(gpu: GpuInstance, sm: Instance) -> Iterator[_Count]:
+    """Theorem E, for each link from when its block begins, with all that other warps have open then."""
+    units = {unit.name: unit for unit in gpu.machine.units if unit.name in _units(sm)}
+    if MULTIPROCESSOR & sm.features.keys() or sm.has_barriers or sm.issue_width is not None or gpu.dram:
+        return
+    if any(unit.interval > 1 for unit in units.values()):
+        return
+    users = {name: sum(group.warps for group in sm.groups if name in group.program.units) for name in units}
+    classes = tuple(name for name, unit in units.items() if users[name] > unit.capacity)  # the others are never full
+    resident = gpu.resident
+
+    def proven(pairs: Pairs) -> _Count:
+        more, entering = pairs.more, pairs.entering
+        left = sum(group.warps * own for group, own in zip(sm.groups, pairs.left, strict=True))
+        opened = [_most_open(pairing) for pairing in pairs.pairings]
+        every = sum(group.warps * own for group, own in zip(sm.groups, opened, strict=True))
+        before = every // resident * (resident - 1)  # those of the own block have nothing open when it begins
+        alone = max(pairing.heaviest(pairs.costs, 0, entering=entering) for pairing in pairs.pairings)
+        chain = max(pairing.heaviest(more, 1, entering=entering) for pairing in pairs.pairings)
+        late = pairs.scale * gpu.dispatch
+        tail = late + chain + left + every - min(opened)
+        block = late + chain + left + before
+        return _Count(PAIRS, block, pairs.scale, chain + left - alone, tail, resident, (pairs.weights,))
+
+    yield from tried(sm, classes, proven, lambda count: count.block)
+
+
+def _most_open(pairing: Pairing) -> int:
+    """The most that a warp can have open at a time: the largest weight of a pair."""
+    places = pairing.program.places
+    return max(
+        (
+            min(pairing.masses.get(unit, 0) - pairing.reserves[at][0], pairing.limits[after])
+            for at, (unit, successors) in enumerate(places)
+            for after in successors
+            if after < pairing.program.end and places[after].unit != unit
+        ),
+        default=0,
+    )
+
+
+def _of_several_grids(gpu: GpuInstance) -> Iterator[LastDispatch]:
+    """All gates count, and nothing is supposed of partitions."""
+    blocks = [_Block.of(gpu, grid) for grid in gpu.grids]
+    late, ports = gpu.dispatch + max(block.held for block in blocks), blocks[0].ports
+    paths = [block.paths for block in blocks if block.paths is not None]
+    passing = [Fraction(block.passing) for block in blocks]
+    yield _weighed(gpu, ONE_BY_ONE, [gpu.dispatch + own for own in passing], [late + own for own in passing], passing)
+    if len(paths) < len(blocks):
+        return
+    gates = ports.gates(frozenset[str]().union(*(_units(block.instance) for block in blocks)))
+    scale = scale_of(ports, gates)
+    shares = _shares(gpu)
+    together = _most_together(gpu, shares, gpu.room)
+    for prices in islice(ways_to_price(ports, gates, scale), min(block.tries for block in blocks)):
+        rates = [_Rates.at(block, own, prices, scale) for block, own in zip(blocks, paths, strict=True)]
+        works = [Fraction(rate.work(rate.charges), scale) for rate in rates]
+        chains = [late + Fraction(rate.chain(rate.charges), scale) for rate in rates]
+        costs = [share * own + together * work for share, own, work in zip(shares, chains, works, strict=True)]
+        ends = [own + work for own, work in zip(chains, works, strict=True)]
+        yield _weighed(gpu, ALL, costs, ends, works)
+
+
+def _weighed(
+    gpu: GpuInstance, counting: str, costs: Sequence[Fraction], ends: Sequence[Fraction], works: Sequence[Fraction]
+) -> LastDispatch:
+    """From what a block of each grid adds to the sum over all SMs, what it takes at the end, and adds for another."""
+    total = sum((grid.blocks * cost for grid, cost in zip(gpu.grids, costs, strict=True)), -min(costs)) / gpu.sms
+    shares = _shares(gpu)
+    weight = sum((grid.blocks * share for grid, share in zip(gpu.grids, shares, strict=True)), -min(shares))
+    tails = []
+    for grid, end in zip(gpu.grids, ends, strict=True):
+        left = tuple(room - takes for room, takes in zip(gpu.room, grid.takes, strict=True))
+        tails.append(end + _most_together(gpu, works, left))
+    charged = int(weight >= gpu.sms)  # else there is room for all from the beginning
+    first = total.numerator * charged // total.denominator
+    return LastDispatch(counting, total.numerator, charged, total.denominator, 0, first, int(max(tails)))
+
+
+def _shares(gpu: GpuInstance) -> list[Fraction]:
+    """What a block of each grid weighs, so that on an SM on which some block does not fit they add up to 1 at least."""
+    rows = zip(gpu.room, *(grid.takes for grid in gpu.grids), strict=True)
+    full = [_least_taken(room - max(takes), gcd(*takes) or 1) for room, *takes in rows]
+    return [max(map(Fraction, grid.takes, full)) for grid in gpu.grids]
+
+
+def _least_taken(more_than: int, unit: int) -> int:
+    """What is taken of a resource at least, if it is more than that, and a number of units."""
+    return (more_than // unit + 1) * unit
+
+
+def _most_together(gpu: GpuInstance, values: Sequence[Fraction], room: Sequence[int]) -> Fraction:
+    """What the values of blocks add up to at most that fit together in this room."""
+    limits = [Fraction(0)]
+    for grid, value in zip(gpu.grids, values, strict=True):
+        fit = min(left // takes for left, takes in zip(room, grid.takes, strict=True) if takes)
+        limits[0] += min(fit, grid.blocks) * value
+    for number, left in enumerate(room):
+        takes = [grid.takes[number] for grid in gpu.grids]
+        if all(takes):
+            limits.append(left * max(value / one for value, one in zip(values, takes, strict=True)))
+    return min(limits)

@@ -1,0 +1,231 @@
+"""Theorem E with thresholds: for warps that run ahead of their results, and for one issue slot beside the ports.
+
+A pair counts if its second letter comes soon enough: only where the gap behind the first is never above a threshold of
+its class. The last finisher z pays, wherever it turns from one class to another, for what its gap is shorter than the
+threshold. With a single issue slot a letter can keep z waiting by the cycle in which it is issued, whatever z needs, so
+pairs take nothing of that cycle: of a class of one port and interval i, whose letters count i, they take i - 1 at most.
+With partitions or resources each class of pairs has such a port in every partition; all else counts as in theorem 1S.
+Proof: docs/theory.md, 3.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from math import lcm
+
+from makespan.model.certificate import Weights
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY, UnitClass
+from makespan.model.program import Program
+from makespan.model.result import Upper, UpperBound
+from makespan.proof.bounds.alone import alone, steps
+from makespan.proof.bounds.gaps import Gap, gaps
+from makespan.proof.bounds.gates import Ports
+from makespan.proof.bounds.pairing import Pairing
+from makespan.proof.bounds.phases import Segment
+
+MOST_VALUES = 8
+"""Thresholds of a class that are tried, beside one that costs nothing."""
+
+MOST_VISITS = 500_000
+"""Places that are scanned to try them."""
+
+
+def with_thresholds(instance: Instance) -> UpperBound | None:
+    """The bound; None where ports and slots are such that it does not apply, or where no two classes can make a pair.
+
+    Args:
+        instance: if it has barriers, there is none.
+    """
+    question = _Question.of(instance)
+    if question is None or len(question.counted) < 2:
+        return None
+    best = min(question.proofs(), key=lambda proof: proof.upper)
+    return UpperBound(best.upper, Upper.THEOREM_E, weights=(best.weights,))
+
+
+class _Question:
+    """What does not depend on thresholds; masses are whole numbers, `scale` of them are a port for a cycle.
+
+    Attributes:
+        counted: the classes whose ports pairs take; of every other one an instruction keeps z waiting for a cycle.
+        masses: what pairs can take of an instruction, by class.
+        costs: for how long an instruction of another warp keeps z waiting, if no pair takes of it, by class.
+        free: by class the threshold up to which z pays nothing that it would not pay at a lower one.
+        gaps: by group and place.
+        alone: by group, how long a warp takes alone; 0 where it blocks and there is but one partition.
+        elsewhere: by group, what a warp of another partition adds; `later` what z holds itself, once it may be ready.
+        beside: how many others are in the partition of z.
+    """
+
+    def __init__(self, instance: Instance, counted: Mapping[str, UnitClass], gaps: list[list[Gap]]) -> None:
+        self.instance, self.counted, self.gaps = instance, counted, gaps
+        self.units = {unit.name: unit for unit in instance.machine.units}
+        self.elsewhere, self.later = [0] * len(instance.groups), [0] * len(instance.groups)
+        self.beside = instance.warps - 1
+        slot = 0 if instance.issue_width is None and not _is_divided(instance) else 1
+        self.scale = 1 if slot else lcm(*(unit.capacity for unit in counted.values()))
+        whole = {name: unit.interval * self.scale // unit.capacity for name, unit in counted.items()}
+        self.masses = {name: mass - slot for name, mass in whole.items()}
+        self.costs = dict.fromkeys(self.units, 1) | whole
+        held = {name: counted[name].interval if name in counted else 1 for name in self.units}
+        self.free = {name: max(cycles, 1 + slot) for name, cycles in held.items()}
+        if _is_divided(instance):
+            self._divide()
+
+    def _divide(self) -> None:
+        """Prices as those of theorem 1S, of all gates that may be full."""
+        ports, used = Ports.of(self.instance.machine), set().union(*(g.program.units for g in self.instance.groups))
+        gates = [gate for gate in ports.gates(used) if not self._is_free(gate)]
+        self.scale = lcm(*map(ports.capacity, gates))
+        prices = {gate: dict.fromkeys(gate, self.scale // ports.capacity(gate)) for gate in gates}
+        shared = {gate: {r: one for r, one in price.items() if r in ports.shared} for gate, price in prices.items()}
+        several = {gate: price for gate, price in prices.items() if not ports.is_own(gate)}
+        self.masses = {name: (unit.interval - 1) * self.scale for name, unit in self.counted.items()}
+        self.costs = {name: ports.charge(name, prices) for name in used}
+        outside = {name: ports.charge(name, shared) for name in used}
+        self.beside = -(-self.instance.warps // self.instance.machine.partitions) - 1
+        for number, (group, own) in enumerate(zip(self.instance.groups, self.gaps, strict=True)):
+            stalls = [timing.stall for timing in group.program.timings] or [gap.least for gap in own]
+            units = [place.unit for place in group.program.places]
+            self.elsewhere[number] = _heaviest(group.program, [outside[unit] for unit in units])
+            held = [ports.charge(unit, several, since=stall) for unit, stall in zip(units, stalls, strict=True)]
+            self.later[number] = _heaviest(group.program, held)
+
+    def _is_free(self, gate: tuple[str, ...]) -> bool:
+        """Whether the slot keeps its ports from being held all at once: those of a class in one partition."""
+        unit = self.units.get(gate[0]) if len(gate) == 1 else None
+        return unit is not None and not unit.shared and unit.capacity >= unit.interval
+
+    def others(self, here: Sequence[int]) -> list[int]:
+        """The most that all besides z add up to, for z of each group; so much in its partition, or `elsewhere`."""
+        groups = self.instance.groups
+        every = sum(group.warps * own for group, own in zip(groups, self.elsewhere, strict=True))
+        gains = [one - other for one, other in zip(here, self.elsewhere, strict=True)]
+        found = []
+        for z, other in enumerate(self.elsewhere):
+            seats, total = self.beside, every - other
+            for gain, number in sorted(zip(gains, range(len(groups)), strict=True), reverse=True):
+                taken = min(seats, groups[number].warps - (number == z))
+                seats, total = seats - taken, total + taken * gain
+            found.append(total)
+        return found
+
+    @classmethod
+    def of(cls, instance: Instance) -> "_Question | None":
+        """None where a premise fails: who waits, waits for a port of a counted class or for the one slot."""
+        width = instance.issue_width
+        used = set().union(*(group.program.units for group in instance.groups))
+        units = [unit for unit in instance.machine.units if unit.name in used]
+        if _is_divided(instance):
+            counted = [unit for unit in units if unit.capacity == 1 < unit.interval and not (unit.shared or unit.uses)]
+            fits = instance.machine.issue_width == 1 and DELAY not in used
+        elif width is None:
+            counted = units
+            fits = all(unit.capacity == 1 or unit.interval == 1 for unit in units) and DELAY not in used
+        else:
+            counted = [unit for unit in units if unit.capacity == 1 < unit.interval]
+            fits = width == 1 and all(unit.capacity >= unit.interval for unit in units if unit not in counted)
+        if not fits or instance.has_barriers:
+            return None
+        latencies = {unit.name: unit.latency for unit in units}
+        found = [gaps(group.program, latencies) for group in instance.groups]
+        known = [own for own in found if own is not None]
+        return cls(instance, {unit.name: unit for unit in counted}, known) if len(known) == len(found) else None
+
+    @cached_property
+    def alone(self) -> list[int]:
+        ports = Ports.of(self.instance.machine)
+
+        def of(program: Program) -> int:
+            every = Segment(program.starts, tuple(range(program.end)))
+            return alone(program, steps(program, ports, self.units, longest=True), every, lambda _: {})
+
+        return [
+            of(g.program) if g.program.runs_ahead or _is_divided(self.instance) else 0 for g in self.instance.groups
+        ]
+
+    def proofs(self) -> Iterator["_Proof"]:
+        """With thresholds that cost nothing, and with others that are tried, one class after another."""
+        best = _Proof(self, self.free)
+        yield best
+        most = min(MOST_VALUES, MOST_VISITS // sum(group.program.end for group in self.instance.groups))
+        for name in self.counted if most else ():
+            values = sorted(value for value in self._values(name) if value > self.free[name])
+            step = max(1, -(-len(values) // most))
+            tried = [
+                _Proof(self, {**best.thresholds, name: value}) for value in values[(len(values) - 1) % step :: step]
+            ]
+            yield from tried
+            best = min((best, *tried), key=lambda proof: proof.upper)
+
+    def _values(self, name: str) -> set[int]:
+        """The largest gaps behind instructions of a class before one of another."""
+        found = set[int]()
+        for group, own in zip(self.instance.groups, self.gaps, strict=True):
+            places = group.program.places
+            for gap, (unit, successors) in zip(own, places, strict=True):
+                if unit == name and any(after < len(places) and places[after].unit != name for after in successors):
+                    found.add(gap.most)
+        return found
+
+
+class _Proof:
+    """What thresholds prove."""
+
+    def __init__(self, question: _Question, thresholds: Mapping[str, int]) -> None:
+        self.question, self.thresholds = question, thresholds
+        groups = question.instance.groups
+        apart = [
+            {
+                at
+                for at, (gap, place) in enumerate(zip(own, group.program.places, strict=True))
+                if gap.most > thresholds[place.unit]
+            }
+            for group, own in zip(groups, question.gaps, strict=True)
+        ]
+        self.pairings = [
+            Pairing.scan(group.program, question.masses, question.masses, places)
+            for group, places in zip(groups, apart, strict=True)
+        ]
+        left = [pairing.heaviest(question.costs, -1) for pairing in self.pairings]
+        own = [self._own(number) for number in range(len(groups))]
+        found = zip(own, question.others(left), question.later, strict=True)
+        self.upper = max(cycles + (others + later) // question.scale for cycles, others, later in found)
+
+    @property
+    def weights(self) -> Weights:
+        question = self.question
+        caps = tuple(question.masses.values())
+        thresholds = tuple(self.thresholds[name] for name in question.counted)
+        return Weights(tuple(question.counted), caps, tuple(one.reserves for one in self.pairings), thresholds)
+
+    def _own(self, number: int) -> int:
+        """What z itself takes: alone, and for gaps below the thresholds where it turns to another class.
+
+        A warp that blocks has one gap for each instruction, and waits for a port that it holds itself at most until the
+        interval is over; so both are added up along its path.
+        """
+        question, pairing = self.question, self.pairings[number]
+        units = [place.unit for place in pairing.program.places]
+        least = {name: max(cycles, self.thresholds[name]) for name, cycles in question.free.items()}
+        if pairing.program.runs_ahead or _is_divided(question.instance):
+            short = [max(0, least[unit] - gap.least) for unit, gap in zip(units, question.gaps[number], strict=True)]
+            return question.alone[number] + pairing.heaviest({}, 0, leaving=short)
+        latency = {name: unit.latency.most for name, unit in question.units.items()}
+        held = {name: question.counted[name].interval if name in question.counted else 1 for name in latency}
+        worth = {name: max(cycles, held[name]) for name, cycles in latency.items()}
+        short = [max(0, least[unit] - worth[unit]) for unit in units]
+        last = {name: latency[name] - cycles for name, cycles in worth.items()}
+        return pairing.heaviest(worth, 0, leaving=short, last=last)
+
+
+def _is_divided(instance: Instance) -> bool:
+    """Whether ports are not all of one class and one partition."""
+    return instance.machine.partitions > 1 or any(unit.uses for unit in instance.machine.units)
+
+
+def _heaviest(program: Program, weights: Sequence[int]) -> int:
+    ahead = [0] * (program.end + 1)
+    for at in reversed(range(program.end)):
+        ahead[at] = weights[at] + max(ahead[after] for after in program.places[at].successors)
+    return max(ahead[start] for start in program.starts)

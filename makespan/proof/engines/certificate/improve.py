@@ -1,0 +1,179 @@
+"""Certificates and the witnesses that follow them, coarse and quick first, finer while time lasts."""
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import NamedTuple
+
+from makespan.model.certificate import DELAYED_LABEL, Certificate, Node, Potential
+from makespan.model.instance import Instance
+from makespan.model.machine import DELAY
+from makespan.model.result import Upper
+from makespan.proof.bounds.conditions import Mode, Question
+from makespan.proof.bounds.delays import expanded
+from makespan.proof.bounds.front import Front, front
+from makespan.proof.bounds.potential import Proof, synthesise
+from makespan.proof.bounds.theorem_e import theorem_e
+from makespan.proof.engines.certificate import beam
+from makespan.proof.engines.certificate.guide import guides
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.limits import Limits
+
+SMALL_PLACES = 40
+"""Programs up to this size get the finest certificate right after the quick one."""
+
+FRONT_STATES = 1_000
+FRONT_PLACES = 160
+FRONT_WARPS = 16
+MOST_CYCLES = 600_000
+"""Abstract cycles, counted generously, up to which an abstraction is enumerated."""
+
+FIRST_BEAM, QUICK_BEAM = (8, 1), (32, 1)
+WIDE_BEAMS = ((256, 2), (1024, 8), (8192, 64))
+"""(width, states per place of the laggard) of the beams: one before any certificate, one after each, and wide ones."""
+
+SHARE_OF_TIME = 0.6
+"""What one certificate may take of the remaining time, so that some is left for witnesses."""
+
+GROWTH = 3
+"""So many times as long as a certificate takes the next finer one, about; what would not end is not begun."""
+
+Key = Callable[[Node], Hashable]
+"""What a part of a node's table depends on."""
+
+
+class _Level(NamedTuple):
+    """How fine a certificate is.
+
+    Args:
+        extra: thresholds above the capacities.
+        front_states: at most so many in the front.
+        others: what the numbers of the others depend on.
+        last: what those of the last finisher depend on.
+        one_delay: the same numbers for delays in all tables.
+    """
+
+    extra: tuple[int, ...]
+    front_states: int
+    others: Key
+    last: Key
+    one_delay: bool = True
+
+
+def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
+    """Ever better certificates, each with a quick witness, then wider beams; ends when nothing finer is left.
+
+    Certificates are about the instance with its latencies as places; there are none if these are too many. Beams follow
+    the best one, if it proves fewer cycles than theorem E, which wide ones follow otherwise.
+    """
+    expansion = expanded(instance)
+    if expansion is None:
+        limits.progress("no certificate: the latencies are more places than an instance may have")
+        return
+    whole = expansion.instance
+    followed = first = _Followed.theorem_e(instance)
+    fronts: dict[int, Front | None] = {}
+    spent = 0.0
+    for level in _levels(whole):
+        if spent * GROWTH > limits.remaining * SHARE_OF_TIME:
+            break
+        began = limits.elapsed
+        if level.front_states not in fronts:
+            fronts[level.front_states] = front(whole, level.front_states, lambda: limits.expired)
+        states = fronts[level.front_states]
+        certificate = None if states is None else _certificate(whole, level, states, limits)
+        spent = limits.elapsed - began
+        if certificate is not None:
+            limits.progress(f"certificate: at most {certificate.upper} cycles")
+            yield Finding(upper=certificate.upper, evidence=Upper.POTENTIAL, certificate=certificate)
+            if followed is None or certificate.upper < followed.upper:
+                followed = _Followed(certificate.upper, certificate.potentials)
+                yield from _witnesses(instance, followed, QUICK_BEAM, limits)
+    for wide in (QUICK_BEAM, *WIDE_BEAMS) if followed == first else WIDE_BEAMS:
+        yield from _witnesses(instance, followed, wide, limits)
+
+
+def follow_theorem_e(instance: Instance, limits: Limits) -> Iterator[Finding]:
+    """What a narrow beam finds before there is a certificate, where it knows the instance."""
+    return _witnesses(instance, _Followed.theorem_e(instance), FIRST_BEAM, limits)
+
+
+class _Followed(NamedTuple):
+    """What beams follow: a potential for every group that may hold the laggard, and the bound that they say."""
+
+    upper: int
+    potentials: tuple[Potential, ...]
+
+    @classmethod
+    def theorem_e(cls, instance: Instance) -> "_Followed | None":
+        """Those of theorem E, where the beam knows the instance."""
+        bound = None if instance.beyond(beam.KNOWS) else theorem_e(instance)
+        return None if bound is None else cls(bound.upper, guides(instance))
+
+
+def _witnesses(
+    instance: Instance, followed: _Followed | None, size: tuple[int, int], limits: Limits
+) -> Iterator[Finding]:
+    """What a beam of this size finds for every group that may hold the laggard, where it knows the instance."""
+    if followed is None or instance.beyond(beam.KNOWS):
+        return
+    with limits.preparing():
+        beam.load()
+    for potential in followed.potentials:
+        witness = None if limits.expired else beam.search(instance, potential, *size, limits)
+        if witness is not None:
+            limits.progress(f"beam of {size[0]} states: at least {witness.makespan} cycles")
+            yield Finding(witness=witness)
+
+
+def _levels(instance: Instance) -> list[_Level]:
+    classes = len(set().union(*(group.program.units for group in instance.groups)) - {DELAY})
+    places = sum(group.program.end for group in instance.groups)
+    none, all_of = (0,) * classes, (1,) * classes
+    states = FRONT_STATES if places <= FRONT_PLACES and instance.warps <= FRONT_WARPS else 1
+    quick = _Level(none, 1, ahead, ahead)
+    finest = _Level(all_of, states, whole, whole, one_delay=places > FRONT_PLACES)
+    if places <= SMALL_PLACES and instance.machine.is_basic:
+        return [quick, finest]
+    return [
+        quick,
+        _Level(none, 1, ahead, own_class),
+        _Level(none, 1, ahead, whole),
+        _Level(all_of, 1, ahead, whole),
+        finest,
+    ]
+
+
+def _certificate(instance: Instance, level: _Level, states: Front, limits: Limits) -> Certificate | None:
+    """One potential for every group that may hold the last finisher; None if one is too large or late."""
+    proofs: list[Proof] = []
+    for last in range(len(instance.groups)):
+        question = Question(instance, last)
+        shape = question.abstraction(level.extra)
+        if shape.most_cycles(MOST_CYCLES) > MOST_CYCLES or limits.expired:
+            return None
+        seconds = limits.remaining * SHARE_OF_TIME
+
+        def mode(node: Node) -> Mode:
+            return Mode(level.others(node), level.last(node))
+
+        proof = synthesise(question, shape, states, seconds, mode, lambda: limits.expired, one_delay=level.one_delay)
+        if proof is None:
+            return None
+        proofs.append(proof)
+    return Certificate(max(proof.upper for proof in proofs), tuple(proof.potential for proof in proofs))
+
+
+def ahead(node: Node) -> int:
+    """Where the last finisher is in the next stop: in this one, if it is one."""
+    if node.label is not None:
+        return node.label
+    return DELAYED_LABEL if node.last is None else node.last
+
+
+def own_class(node: Node) -> Hashable:
+    """The same, the last finisher's class, and how many others are ready for that."""
+    return ahead(node), node.last, None if node.last is None else node.kind[node.last]
+
+
+def whole(node: Node) -> Hashable:
+    """The same, and the kind; the last finisher's class only at stops, where it is what lies ahead."""
+    return ahead(node), node.kind

@@ -1,0 +1,60 @@
+"""What an engine is: something that proves bounds or finds schedules, says what it knows, and may say no."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from makespan.model.certificate import Certificate
+from makespan.model.feature import Features
+from makespan.model.instance import Instance
+from makespan.model.schedule import Schedule
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is proven when an engine begins: it may prune by it, start from it, or ignore it.
+
+    Args:
+        witness: the longest schedule so far; it was replayed.
+        upper: the smallest upper bound so far, in cycles.
+        certificate: the potentials that prove `upper` or a larger bound, if there are any.
+    """
+
+    witness: Schedule
+    upper: int
+    certificate: Certificate | None = None
+
+
+class Engine(Protocol):
+    """An exact method or a heuristic; whatever is heavy is imported when it begins.
+
+    Attributes:
+        name: its evidence in results, where it gives no proof of its own kind; small letters, digits and hyphens.
+        backend: the choice of users to which it belongs, and what results and refusals name. Where several engines
+            share one, the first that can take an instance is asked.
+        about: one line for the list of backends.
+        knows: the features of instances that it reads rightly; it never sees one with any other.
+    """
+
+    name: str
+    backend: str
+    about: str
+    knows: Features
+
+    def obstacle(self, instance: Instance, limits: Limits) -> str | None:
+        """Why it cannot take this instance, although it knows all of its features: a whole sentence; None if it can."""
+
+    def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:
+        """What it proves, as soon as it has; nothing where the limits do not suffice."""
+
+
+def refusal(engine: Engine, instance: Instance, limits: Limits) -> str | None:
+    """Why this engine must not or cannot take this instance, in a line; None if it can.
+
+    This is the one place that keeps instances with features that an engine does not know from it.
+    """
+    if beyond := instance.beyond(engine.knows):
+        return f"backend {engine.backend} does not know {', '.join(beyond)}"
+    return engine.obstacle(instance, limits)

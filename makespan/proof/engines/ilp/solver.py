@@ -1,0 +1,211 @@
+"""The worst case by integer linear programming: CBC (from PuLP) or HiGHS, each in a process that can be killed.
+
+What a solver proves is taken with care:
+
+* PuLP calls a solution "Optimal" even after a time limit; only `sol_status == LpSolutionOptimal` proves it.
+* The best schedule of a solver that was stopped proves nothing from above. Its bound does; it is in the log only.
+* A bound is rounded outward, to the next whole cycle above it.
+"""
+
+import json
+import math
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from makespan.host.errors import BrokenPromiseError, InputError, UnsupportedError
+from makespan.host.tool import temporary_folder
+from makespan.model.instance import Instance
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.ilp import NAME
+from makespan.proof.engines.ilp.model import FORMS, Model, Values, build, pulp, shape
+from makespan.proof.engines.limits import Limits
+
+MOST_TERMS = 5_000_000
+"""Coefficients up to which a programme is built: PuLP takes about 2 s and 250 MB for a million."""
+
+_TOLERANCE = 2e-3
+"""By how much a bound may be off: CBC prints three decimals, and both solvers accept errors of 1e-6."""
+
+_INFINITY = 1e20
+"""What solvers print for "no bound" lies beyond this."""
+
+_SECONDS_PER_LOOK = 0.05
+_GRACE_SECONDS = 2.0
+"""How long a solver that was told to stop may take to write down what it has."""
+
+
+class _Answer(NamedTuple):
+    """What a solver says: values of a solution, whether it is optimal, and a lower bound on the objective."""
+
+    values: Values | None = None
+    optimal: bool = False
+    infeasible: bool = False
+    least: float | None = None
+
+
+def solve(instance: Instance, limits: Limits, *, horizon: int, form: str = "published", solver: str = "cbc") -> Finding:
+    """The worst case of warps with one instruction string over C and L; bounds and schedule so far at a time limit.
+
+    Args:
+        horizon: a proven upper bound on the worst case, in cycles.
+        form: `published`, or `tightened`, which has the same answer and is solved much faster.
+        solver: `cbc` or `highs`.
+
+    Raises:
+        InputError: an unknown form or solver.
+        UnsupportedError: an instance that the ILP does not describe.
+        BrokenPromiseError: no schedule fits into the horizon.
+    """
+    if form not in FORMS or solver not in SOLVERS:
+        raise InputError(f"unknown ILP {form!r} with {solver!r}; known: {', '.join(FORMS)} with {', '.join(SOLVERS)}")
+    size = shape(instance, horizon)
+    if horizon < len(size.letters):
+        raise BrokenPromiseError(f"{len(size.letters)} instructions do not fit into a horizon of {horizon} cycles")
+    if (terms := size.terms(form)) > MOST_TERMS:
+        limits.progress(f"no ILP: about {terms} coefficients are more than the limit of {MOST_TERMS}")
+        return Finding()
+    model = build(instance, horizon, form, lambda: limits.expired)
+    if model is None or limits.expired:
+        return Finding()
+    limits.progress(f"ILP: {model.problem.numVariables()} binaries, {model.problem.numConstraints()} rows")
+    with temporary_folder() as folder:
+        answer = SOLVERS[solver](model, folder, limits)
+    return _finding(model, answer, horizon)
+
+
+def _finding(model: Model, answer: _Answer, horizon: int) -> Finding:
+    if answer.infeasible:
+        raise BrokenPromiseError(f"no schedule ends within {horizon} cycles: the horizon is not an upper bound")
+    witness = None if answer.values is None else model.schedule(answer.values)
+    if answer.optimal and witness is not None:
+        return Finding(witness, witness.makespan, NAME)
+    upper = None if answer.least is None else math.floor(_TOLERANCE - answer.least)
+    if upper is None or upper >= horizon:
+        return Finding(witness)
+    return Finding(witness, upper, NAME)
+
+
+# --- CBC ------------------------------------------------------------------------------------------------------
+
+
+def _cbc(model: Model, folder: Path, limits: Limits) -> _Answer:
+    solver = pulp().COIN_CMD(path=cbc_path(), msg=False)
+    files = {name: folder / name for name in ("model.mps", "solution", "log")}
+    written = model.problem.writeMPS(str(files["model.mps"]), rename=1)
+    options = f"-sec {max(0.01, limits.remaining):.2f} -timeMode elapsed -ratio 0 -allow 0 -solve -printingOptions all"
+    command = [solver.path, str(files["model.mps"]), *options.split(), "-solution", str(files["solution"])]
+    _run(command, files["log"], limits)
+    if not files["solution"].exists():
+        return _Answer()
+    status, values, _, _, _, sol_status = solver.readsol_MPS(str(files["solution"]), model.problem, *written[:3])
+    return _Answer(
+        values=values if sol_status in (pulp().LpSolutionOptimal, pulp().LpSolutionIntegerFeasible) else None,
+        optimal=sol_status == pulp().LpSolutionOptimal,
+        infeasible=status == pulp().LpStatusInfeasible and not limits.expired,
+        least=cbc_bound(_text(files["log"])),
+    )
+
+
+def cbc_path() -> str:
+    """The program CBC: the one inside PuLP, or else the one on the path.
+
+    Raises:
+        UnsupportedError: there is none for this platform.
+    """
+    for path in (pulp().PULP_CBC_CMD.pulp_cbc_path, shutil.which("cbc")):
+        if path is not None and pulp().COIN_CMD(path=path).available():
+            return str(path)
+    raise UnsupportedError("PuLP brings no CBC for this platform; put cbc on the path, or take the solver highs")
+
+
+def cbc_bound(log: str) -> float | None:
+    """The proven lower bound on the objective in a log of CBC.
+
+    Only the final report counts, and only once the first relaxation was solved: before that, the number stands for
+    a simplex that was on its way.
+    """
+    _, solved, rest = log.partition("Continuous objective value is")
+    _, ended, report = rest.rpartition("\nResult - ")
+    return _number("Lower bound:", report) if solved and ended else None
+
+
+def _number(label: str, report: str) -> float | None:
+    """The finite number after a label at the beginning of a line."""
+    found = re.search(rf"^ *{label}\s+(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*$", report, re.MULTILINE)
+    return float(found[1]) if found and abs(float(found[1])) < _INFINITY else None
+
+
+# --- HiGHS ----------------------------------------------------------------------------------------------------
+
+
+def _highs(model: Model, folder: Path, limits: Limits) -> _Answer:
+    files = {name: folder / name for name in ("model.mps", "result", "improving", "log")}
+    _, names, _, _ = model.problem.writeMPS(str(files["model.mps"]), rename=1)
+    paths = [str(files[name]) for name in ("model.mps", "result", "improving")]
+    until = str(time.time() + limits.remaining)
+    _run([sys.executable, "-m", "makespan.proof.engines.ilp.highs", *paths, until], files["log"], limits)
+    result: dict[str, Any] = json.loads(_text(files["result"]) or '{"status": "", "values": {}}')
+    optimal = result["status"] == "OPTIMAL"
+    values = result["values"] if optimal else improved(_text(files["improving"]))
+    return _Answer(
+        values=None if values is None else {name: values[short] for name, short in names.items()},
+        optimal=optimal,
+        infeasible=result["status"] == "INFEASIBLE",
+        least=highs_bound(_text(files["log"])),
+    )
+
+
+def highs_bound(log: str) -> float | None:
+    """The proven lower bound on the objective in the final report of HiGHS."""
+    return _number("Dual bound", log.rpartition("Solving report")[2])
+
+
+def improved(text: str) -> dict[str, float] | None:
+    """The last complete solution in a file of improving solutions, to which HiGHS may just have been writing."""
+    for block in reversed(text.split("Objective ")[1:]):
+        head = re.match(r"\S+\n# Columns (\d+)\n", block)
+        lines = block[head.end() :].split("\n")[:-1] if head else []
+        if head and len(lines) >= int(head[1]):
+            return {name: float(value) for name, value in (line.split() for line in lines[: int(head[1])])}
+    return None
+
+
+def _text(path: Path) -> str:
+    """What a solver wrote; nothing where it was stopped before that."""
+    return path.read_text("utf-8", "replace") if path.exists() else ""
+
+
+SOLVERS: dict[str, Callable[[Model, Path, Limits], _Answer]] = {"cbc": _cbc, "highs": _highs}
+
+
+def _run(command: Sequence[str], log: Path, limits: Limits) -> None:
+    """Run a solver until it ends; past the limits it is asked to stop, then killed."""
+    told: float | None = None
+    with log.open("wb") as out, _started(command, out) as child:
+        try:
+            while child.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(_SECONDS_PER_LOOK)
+                if limits.interrupted and told is None:
+                    child.send_signal(signal.SIGINT)
+                if limits.expired and told is None:
+                    told = time.monotonic()
+                if told is not None and time.monotonic() - told > _GRACE_SECONDS:
+                    return
+        finally:
+            child.kill()
+
+
+def _started(command: Sequence[str], out: Any) -> "subprocess.Popen[bytes]":
+    """In a session of its own, so that a Ctrl-C for us does not stop it before it is asked to."""
+    return subprocess.Popen(  # noqa: S603 - the command is ours
+        command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+    )

@@ -1,0 +1,122 @@
+"""The inner loops of the levels, see `levels`.
+
+A *key* packs how late each warp is, in cycles, `bits` for each, the least late one in the lowest bits. In cycle t a
+warp that is late by d stands where one that never waits stands in cycle t - d: `issues[t - d]` says whether a letter is
+to be issued there, and `left[t - d]` how many letters are left, of which there are none from len(issues) on. Before
+cycle s such a warp has begun long[s] of the longest gaps.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from makespan.host.compiled import NIL, ONE, compiled
+
+Keys = npt.NDArray[np.int64]
+Row = npt.NDArray[np.int64]
+
+
+class Scene(NamedTuple):
+    """What stays the same, and room for how late each warp is and whether it is ready."""
+
+    issues: Row
+    left: Row
+    long: Row
+    late: Row
+    ready: Row
+
+
+@compiled
+def unpack(key: int, bits: int, late: Row) -> None:
+    """How late each warp is, the least late one first."""
+    for warp in range(len(late)):
+        late[warp] = key & ((ONE << bits) - ONE)
+        key >>= bits
+
+
+@compiled
+def passed(chosen: int, ready: Row, late: Row, bits: int) -> int:
+    """The key after a cycle in which one of the ready warps issues, and the others become later by one.
+
+    Equally late warps are ready together, and the chosen one is the first of them: the order remains.
+    """
+    key = NIL
+    for warp in range(len(late) - 1, -1, -1):
+        key = (key << bits) | (late[warp] + (ready[warp] if warp != chosen else NIL))
+    return key
+
+
+@compiled
+def able(cycle: int, late: Row, issues: Row, ready: Row) -> int:
+    """Which warps are ready, and how many."""
+    count = NIL
+    for warp in range(len(late)):
+        at = cycle - late[warp]
+        ready[warp] = issues[at] if NIL <= at < len(issues) else NIL
+        count += ready[warp]
+    return count
+
+
+@compiled
+def hope(cycle: int, late: Row, most: int, left: Row, long: Row) -> int:
+    """How late a warp that is not through can become: by one for each letter of each other one that theorem O2 leaves.
+
+    In each long gap of z all others issue that are not through, and `most` says by when z has come to it at the latest.
+    """
+    found, end = -ONE, len(left)
+    for z in range(len(late)):
+        here = cycle - late[z]
+        if here >= end:
+            continue
+        able = late[z]
+        for warp in range(len(late)):
+            there = cycle - late[warp]
+            if warp != z and there < end:
+                before = min(end, max(here, here + end - there - (most - late[z])))
+                able += left[there] - (long[before] - long[here])
+        found = max(found, able)
+    return found
+
+
+@compiled
+def grow(
+    cycle: int, keys: Keys, bits: int, least: int, most: int, scene: Scene, same: Keys, new: Keys
+) -> tuple[int, int]:
+    """Write the keys of the next cycle: those that do not change, and those that do; return how many.
+
+    Keys from which nobody becomes later than `least` are left out; nobody becomes later than `most`.
+    """
+    issues, left, long, late, ready = scene.issues, scene.left, scene.long, scene.late, scene.ready
+    kept = made = NIL
+    for key in keys:
+        unpack(key, bits, late)
+        if hope(cycle, late, most, left, long) <= least:
+            continue
+        if able(cycle, late, issues, ready) <= ONE:
+            same[kept] = key
+            kept += ONE
+            continue
+        before = -ONE
+        for warp in range(len(late)):
+            if ready[warp] and late[warp] != before:
+                before = late[warp]
+                new[made] = passed(warp, ready, late, bits)
+                made += ONE
+    return kept, made
+
+
+@compiled
+def parent(cycle: int, keys: Keys, bits: int, target: int, scene: Scene) -> int:
+    """The number of a key of this cycle that may become the target in the next one; -1 if there is none."""
+    issues, late, ready = scene.issues, scene.late, scene.ready
+    for number in range(len(keys)):
+        unpack(keys[number], bits, late)
+        if able(cycle, late, issues, ready) <= ONE:
+            if keys[number] == target:
+                return number
+            continue
+        for warp in range(len(late)):
+            if ready[warp] and passed(warp, ready, late, bits) == target:
+                return number
+    return -1

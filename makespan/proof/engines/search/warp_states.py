@@ -1,0 +1,183 @@
+"""What the past of one warp leaves behind, as a number: equal numbers have the same future, whatever warp it is.
+
+What is pending is told by the places that need it, not by its name, so that results which the same places need are one.
+It is forgotten once it is sure to be there before the warp can come to any of them; and what the next place needs is
+no more than a time to wait. (docs/theory.md, 8.)
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from makespan.model.instance import Instance
+from makespan.model.machine import Machine
+from makespan.model.program import BARRIER, Program
+
+FINISHED = 0
+"""The number of all warps that have nothing left to do or to wait for."""
+
+_Pending = tuple[tuple[int, int], ...]
+"""For a set of places, as bits, the cycles until a result that they need is there; the end needs every result."""
+
+
+class _State(NamedTuple):
+    """A crew (-1 less the block for a warp at its end), the next place, cycles to wait for it, and what is pending."""
+
+    crew: int
+    place: int
+    wait: int
+    pending: _Pending
+
+
+class Move(NamedTuple):
+    """What becomes of a warp: its number a cycle later, the place that it goes to, the latency of its instruction."""
+
+    number: int
+    target: int
+    latency: int
+
+
+class WarpStates:
+    """The states of the warps of an instance under numbers, and what follows from each.
+
+    A *crew* are the warps of a group in one block. By number:
+
+    Attributes:
+        unit: the class that it would issue, a barrier, or "" while it waits.
+        issues: whether that is a class.
+        wait: cycles until it stands ready at its place, or has finished.
+        block: where it belongs.
+        to_go: an amount that is smaller the further it is.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.blocks, self.barriers = instance.blocks, instance.has_barriers
+        self.crews = [
+            (_Course(group.program, instance.machine), block, group.warps // instance.blocks)
+            for group in instance.groups
+            for block in range(instance.blocks)
+        ]
+        self._numbers: dict[_State, int] = {}
+        self._states: list[_State] = []
+        self.unit: list[str] = []
+        self.issues: list[bool] = []
+        self.wait: list[int] = []
+        self.block: list[int] = []
+        self.to_go: list[int] = []
+        self._number(_State(-1, 0, 0, ()))
+        self.later = cache(self._later)
+        self.moves = cache(self._moves)
+
+    def begin(self, crew: int) -> list[int]:
+        """In which states its warps may begin."""
+        return [self._numbered(crew, start, 0, ()) for start in self.crews[crew][0].program.starts]
+
+    def crew(self, number: int) -> int:
+        """To which it belongs, before its end."""
+        return self._states[number].crew
+
+    def place(self, number: int) -> int:
+        """Where it stands in its program."""
+        return self._states[number].place
+
+    def _later(self, number: int, cycles: int) -> int:
+        """The same warp so many cycles later, if it does not issue."""
+        crew, place, wait, pending = self._states[number]
+        left = tuple((needed, rest - cycles) for needed, rest in pending if rest > cycles)
+        return self._numbered(crew, place, max(0, wait - cycles), left)
+
+    def _moves(self, number: int) -> list[Move]:
+        """What may become of it if it issues or passes its barrier now; equal ends once."""
+        crew, at, _, pending = self._states[number]
+        course = self.crews[crew][0]
+        found: dict[int, Move] = {}
+        for target in course.program.places[at].successors:
+            for latency, wait, new in course.outcomes(at):
+                spent = 0 if self.unit[number] == BARRIER else 1
+                left = [(needed, rest - spent) for needed, rest in pending if rest > spent]
+                after = self._numbered(crew, target, wait, (*left, *new))
+                found.setdefault(after, Move(after, target, latency))
+        return list(found.values())
+
+    def _numbered(self, crew: int, place: int, wait: int, pending: Iterable[tuple[int, int]]) -> int:
+        if crew < 0:
+            return self._number(_State(crew, place, wait, ()) if wait else self._states[FINISHED])
+        course, block, _ = self.crews[crew]
+        known = tuple(pending)
+        at_end = place == course.program.end
+        wait = max((wait, *(left for needed, left in known if at_end or needed >> place & 1)))
+        if at_end:
+            return self._numbered(-1 - (block if self.barriers else 0), 0, wait, ())
+        return self._number(_State(crew, place, wait, course.relevant(place, wait, known)))
+
+    def _number(self, state: _State) -> int:
+        number = self._numbers.setdefault(state, len(self._states))
+        if number == len(self._states):
+            ended = state.crew < 0
+            program = None if ended else self.crews[state.crew][0].program
+            self._states.append(state)
+            self.wait.append(state.wait)
+            self.unit.append("" if program is None or state.wait else program.places[state.place].unit)
+            self.issues.append(self.unit[-1] not in ("", BARRIER))
+            self.block.append(-1 - state.crew if ended else self.crews[state.crew][1])
+            self.to_go.append(0 if program is None else program.end - state.place)
+        return number
+
+
+class _Course:
+    """A program with what its places say of time."""
+
+    def __init__(self, program: Program, machine: Machine) -> None:
+        self.program = program
+        self._latencies = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units}
+        self._needing: dict[int, int] = {}
+        for at, timing in enumerate(program.timings):
+            for token in timing.awaits:
+                self._needing[token] = self._needing.get(token, 0) | 1 << at
+        self._until_needed = cache(self._cycles_until_needed)
+        self.outcomes = cache(self._outcomes)
+
+    def _least(self, at: int) -> int:
+        """Cycles from an issue until the warp can be at the next place, at least."""
+        if self.program.timings:
+            return self.program.timings[at].stall
+        return 0 if self.program.places[at].unit == BARRIER else self._latencies[self.program.places[at].unit][0]
+
+    def _cycles_until_needed(self, needed: int) -> list[int]:
+        """For every place the cycles from its issue until the warp can be where this is needed, at least."""
+        program = self.program
+        found = [0] * program.end
+        for at in range(program.end - 1, -1, -1):
+            after = (0 if s == program.end or needed >> s & 1 else found[s] for s in program.places[at].successors)
+            found[at] = self._least(at) + min(after)
+        return found
+
+    def relevant(self, place: int, wait: int, pending: Sequence[tuple[int, int]]) -> _Pending:
+        """What may keep the warp waiting somewhere behind this place."""
+        kept: dict[int, int] = {}
+        for needed, left in pending:
+            if left > wait + self._until_needed(needed)[place]:
+                behind = needed >> place + 1 << place + 1
+                kept[behind] = max(left, kept.get(behind, 0))
+        return tuple(
+            (needed, left)
+            for needed, left in sorted(kept.items())
+            if not any(needed | more == more != needed and left <= longer for more, longer in kept.items())
+        )
+
+    def _outcomes(self, at: int) -> list[tuple[int, int, _Pending]]:
+        """For every latency of a place: it, the cycles to wait after the cycle of issue, and what becomes pending."""
+        return list(self._outcomes_of(at))
+
+    def _outcomes_of(self, at: int) -> Iterator[tuple[int, int, _Pending]]:
+        unit = self.program.places[at].unit
+        if unit == BARRIER:
+            yield 0, 0, ()
+        elif not self.program.timings:
+            least, most = self._latencies[unit]
+            yield from ((latency, latency - 1, ()) for latency in range(least, most + 1))
+        else:
+            stall, (least, most), sets, _ = self.program.timings[at]
+            for latency in range(least, most + 1):
+                new = ((self._needing.get(token, 0), latency - 1) for token in sets if latency > 1)
+                yield latency, stall - 1, tuple(new)

@@ -1,0 +1,302 @@
+"""One or two warps that run ahead, exactly: from event to event, over all that the past can leave behind.
+
+An *event* is a cycle in which a warp issues, or in which both pass a barrier. Until the next one nobody has a choice
+but for latencies, and each event lets a warp go on to a later place. So the states (what each warp waits for, how ports
+are held) are visited by the sum of the two places, each with the first and the last cycle in which it can be reached.
+docs/theory.md, section 8, has the proof.
+"""
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from math import prod
+from typing import TypeAlias
+
+from makespan.host.errors import BrokenPromiseError
+from makespan.model.feature import BARRIERS, PROGRAMS, TIMES, Feature
+from makespan.model.instance import Instance
+from makespan.model.program import BARRIER
+from makespan.model.result import Bounds, Upper
+from makespan.model.schedule import Schedule
+from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.limits import Limits
+from makespan.proof.engines.two_warps.holdings import Chosen, Holdings, most_ways
+from makespan.proof.engines.two_warps.situations import Range, Situations, entries
+
+KNOWS = PROGRAMS | TIMES | BARRIERS | {Feature.RESOURCES, Feature.STALL_ON_USE}
+
+MAX_ENTRIES = 1_000_000
+"""Of what is known beforehand of the places of both programs, and of the ways to begin."""
+
+MAX_WAYS = 1_000
+"""In which one instruction can hold what its class uses."""
+
+_BYTES_PER_ENTRY = 200
+_BYTES_PER_STATE = 400
+_BYTES_PER_SITUATION = 1500
+_EVENTS_PER_LOOK = 64
+_NEVER = 1 << 40
+
+State: TypeAlias = tuple[int, int, int]
+"""The numbers of the situations of both warps, and of the holding."""
+
+
+def applies(instance: Instance) -> bool:
+    """Whether there are one or two warps in one block, with what only this module knows, and few enough places."""
+    is_plain = not instance.features.keys() & {Feature.RESOURCES, Feature.STALL_ON_USE}
+    if instance.warps > 2 or instance.blocks > 1 or is_plain or instance.beyond(KNOWS):
+        return False
+    return most_ways(instance.machine) <= MAX_WAYS and _entries(instance) <= MAX_ENTRIES
+
+
+def _entries(instance: Instance) -> int:
+    return sum(entries(group.program) for group in instance.groups) + prod(
+        len(program.starts) for program in instance.programs()
+    )
+
+
+def solve(instance: Instance, limits: Limits) -> Finding:
+    """The exact worst and best case; nothing where limits do not suffice. This `applies` to the instance."""
+    if _entries(instance) * _BYTES_PER_ENTRY > limits.memory_bytes:
+        return Finding()
+    events = _Events(instance)
+    if not events.visit(limits):
+        return Finding()
+    best_case = Bounds(events.shortest, events.shortest)
+    return Finding(events.witness(), events.longest, Upper.SEARCH, best_case=best_case)
+
+
+def best_case(instance: Instance, limits: Limits) -> Bounds | None:
+    """The exact best case; None where limits do not suffice. This `applies` to the instance."""
+    return solve(instance, limits).best_case
+
+
+_Event: TypeAlias = tuple[int, tuple[Chosen | None, Chosen | None], State]
+"""The cycles since the last event; of each warp what it holds if it issues, else None; the state then."""
+
+
+class _Events:
+    """The states of an instance; two warps of the same program share their situations, in increasing order."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._holdings = Holdings(instance)
+        programs = tuple(dict.fromkeys(instance.programs()))
+        situations = [Situations(program, instance.machine) for program in programs]
+        self._is_same = instance.warps == 2 and len(programs) == 1
+        self._first, self._second = situations[0], situations[-1]
+        starts = programs[0].starts, programs[-1].starts if instance.warps == 2 else (programs[0].end,)
+        self._starts = [
+            self._sorted((self._first.begun(one), self._second.begun(other), 0)) for one, other in product(*starts)
+        ]
+        self.longest, self.shortest = 0, _NEVER
+        self._last = -1
+        # for every state in the order of visits: itself, the last cycle of the event before, and where that came from
+        self._visited = tuple(array("q") for _ in range(5))
+
+    def _sorted(self, state: State) -> State:
+        one, other, holding = state
+        return (other, one, holding) if self._is_same and one > other else state
+
+    def visit(self, limits: Limits) -> bool:
+        """All states, by the sum of their places; False when a limit comes first."""
+        first, second = self._first, self._second
+        waiting: list[dict[State, list[int]]] = [{} for _ in range(first.end + second.end + 1)]
+        for start in self._starts:
+            waiting[self._sum(start)][start] = [-1, -1, -1]
+        visited, live, events = 0, 0, 0
+        one, other, holding, cycles, sources = self._visited
+        places, places_of_other = first.place, second.place
+        for number in range(len(waiting)):
+            here, waiting[number] = waiting[number], {}
+            for state, (latest, source, soonest) in here.items():
+                one.append(state[0])
+                other.append(state[1])
+                holding.append(state[2])
+                cycles.append(latest)
+                sources.append(source)
+                for cycle, _, (a, b, held) in self._after(state):
+                    if events % _EVENTS_PER_LOOK == 0 and not self._within(limits, live):
+                        return False
+                    events += 1
+                    layer = waiting[places[a] + places_of_other[b]]
+                    after = (b, a, held) if self._is_same and a > b else (a, b, held)
+                    known = layer.get(after)
+                    if known is None:
+                        layer[after] = [latest + cycle, visited, soonest + cycle]
+                        live += 1
+                        continue
+                    if latest + cycle > known[0]:
+                        known[0], known[1] = latest + cycle, visited
+                    if soonest + cycle < known[2]:
+                        known[2] = soonest + cycle
+                if number == len(waiting) - 1:
+                    self._end(state, latest, soonest)
+                visited += 1
+            live -= len(here)
+        return True
+
+    def _end(self, state: State, latest: int, soonest: int) -> None:
+        """Both warps have issued all; the state was visited last."""
+        (least, most), (least_of_other, most_of_other) = self._first.ready[state[0]], self._second.ready[state[1]]
+        if latest + max(most, most_of_other) > self.longest:
+            self.longest, self._last = latest + max(most, most_of_other), len(self._visited[0]) - 1
+        self.shortest = min(self.shortest, soonest + max(least, least_of_other))
+
+    def _sum(self, state: State) -> int:
+        return self._first.place[state[0]] + self._second.place[state[1]]
+
+    def _within(self, limits: Limits, live: int) -> bool:
+        situations = sum(len(each.place) for each in {self._first, self._second})
+        size = live * _BYTES_PER_STATE + (situations + self._holdings.size) * _BYTES_PER_SITUATION
+        size += sum(numbers.itemsize * len(numbers) for numbers in self._visited)
+        if size > limits.memory_bytes:
+            limits.need_memory()
+            return False
+        return not limits.expired
+
+    def _after(self, state: State) -> Iterator[_Event]:
+        """Every next event; none where both warps have issued all."""
+        units = {self._first.unit[state[0]], self._second.unit[state[1]]}
+        if units == {""}:
+            return iter(())
+        return self._passing(state) if units <= {"", BARRIER} else self._issuing(state)
+
+    def _issuing(self, state: State) -> Iterator[_Event]:
+        """Somebody issues, who is not kept from it by a barrier."""
+        first, second, ports = self._first, self._second, self._holdings
+        a, b, holding = state
+        unit, unit_of_other = first.unit[a], second.unit[b]
+        low, high = self._span(first.ready[a], unit, holding)
+        low_of_other, high_of_other = self._span(second.ready[b], unit_of_other, holding)
+        for cycle in range(min(low, low_of_other), min(high, high_of_other) + 1):
+            now = ports.later(holding, cycle)
+            may, other_may = low <= cycle, low_of_other <= cycle
+            for chosen, held in ports.taken(now, unit) if may else ():
+                both = other_may and not ports.one_slot and ports.free(held, unit_of_other) == 0
+                targets = first.issued(a, cycle)
+                if high_of_other > cycle or (other_may and not both):
+                    left = ports.left(held)
+                    for to in targets:
+                        yield cycle, (chosen, None), (to, second.later(b, cycle), left)
+                if both:
+                    for also, all_held in ports.taken(held, unit_of_other):
+                        left = ports.left(all_held)
+                        for to, to_of_other in product(targets, second.issued(b, cycle)):
+                            yield cycle, (chosen, also), (to, to_of_other, left)
+            for chosen, held in ports.taken(now, unit_of_other) if other_may else ():
+                both = may and not ports.one_slot and ports.free(held, unit) == 0
+                if high > cycle or (may and not both):
+                    left = ports.left(held)
+                    for to in second.issued(b, cycle):
+                        yield cycle, (None, chosen), (first.later(a, cycle), to, left)
+
+    def _span(self, ready: Range, unit: str, holding: int) -> Range:
+        """The cycles in which a warp can be the first to issue; never at a barrier, where it waits for the other."""
+        if not unit or unit == BARRIER:
+            return _NEVER, _NEVER
+        free = self._holdings.free(holding, unit)
+        return ready if free <= ready[0] else (free, max(ready[1], free))
+
+    def _passing(self, state: State) -> Iterator[_Event]:
+        """Both stand at barriers, or one has finished; what follows can be issued in the same cycle."""
+        first, second = self._first, self._second
+        a, b, holding = state
+        ready, ready_of_other = first.ready[a], second.ready[b]
+        for cycle in range(max(ready[0], ready_of_other[0]) - 1, max(ready[1], ready_of_other[1])):
+            held = self._holdings.left(self._holdings.later(holding, cycle))
+            targets = first.issued(a, cycle) if first.unit[a] else (first.begun(first.end),)
+            targets_of_other = second.issued(b, cycle) if second.unit[b] else (second.begun(second.end),)
+            for to, to_of_other in product(targets, targets_of_other):
+                yield cycle, (None, None), (to, to_of_other, held)
+
+    def witness(self) -> Schedule:
+        """A longest schedule, once all states are visited."""
+        one, other, holding, cycles, sources = self._visited
+        numbers = [self._last]
+        while (source := sources[numbers[-1]]) >= 0:
+            numbers.append(source)
+        numbers.reverse()
+        courses = [_Course(0, self._first), _Course(1, self._second)]
+        for at, to in pairwise(numbers):
+            before, after = ((one[number], other[number], holding[number]) for number in (at, to))
+            chosen, state = self._between(before, after, cycles[to] - cycles[at])
+            for course, situation, taken in zip(courses, before, chosen, strict=False):
+                course.follow(situation, cycles[to], taken, is_issue=chosen != (None, None))
+            if self._sorted(state) != state:
+                courses.reverse()
+        return self._schedule(sorted(courses, key=lambda course: course.warp)[: self._instance.warps])
+
+    def _between(self, before: State, after: State, cycle: int) -> tuple[tuple[Chosen | None, Chosen | None], State]:
+        """What happens in the event so many cycles after a state that leads to another, and that one as it comes."""
+        for later, chosen, state in self._after(before):
+            if later == cycle and self._sorted(state) == after:
+                return chosen, state
+        raise BrokenPromiseError("no event leads from a state of two warps to the one that came from it")
+
+    def _schedule(self, courses: Sequence["_Course"]) -> Schedule:
+        cycles: list[tuple[int, ...]] = [()] * self.longest
+        for course in courses:
+            course.settle(self.longest)
+            for issue in course.issues:
+                cycles[issue.cycle] += (course.warp,)
+        latencies, uses = (
+            tuple(tuple(issue.latency for issue in course.issues) for course in courses),
+            tuple(tuple(issue.chosen for issue in course.issues) for course in courses),
+        )
+        return Schedule(
+            tuple(cycles),
+            tuple(tuple(course.path) for course in courses),
+            () if self._instance.fixed_latencies else latencies,
+            uses=() if self._instance.machine.fixed_uses else uses,
+        )
+
+
+@dataclass(slots=True)
+class _Issue:
+    """An instruction is issued; its latency counts once its result is waited for."""
+
+    place: int
+    cycle: int
+    chosen: Chosen
+    latency: int
+
+
+class _Course:
+    """What one warp does, event by event."""
+
+    def __init__(self, warp: int, situations: Situations) -> None:
+        self.warp, self._situations = warp, situations
+        self.path: list[int] = []
+        self.issues: list[_Issue] = []
+        self._pending: list[_Issue] = []
+
+    def follow(self, situation: int, cycle: int, chosen: Chosen | None, *, is_issue: bool) -> None:
+        """Take part in an event, or not."""
+        place = self._situations.place[situation]
+        if is_issue and chosen is None:
+            return
+        begin = cycle if is_issue else cycle + 1  # of what comes after a barrier
+        if place == self._situations.end:
+            self.settle(begin)
+            return
+        timing = self._situations.timings[place]
+        self.settle(begin, timing.awaits)
+        self.path.append(place)
+        if chosen is not None:
+            self.issues.append(_Issue(place, cycle, chosen, timing.latency[0]))
+            self._pending.append(self.issues[-1])
+
+    def settle(self, cycle: int, awaited: Iterable[int] | None = None) -> None:
+        """What has been waited for up to this cycle took until then, if it could; None is for everything.
+
+        So no warp is ready earlier than it may be, and none is later than a longest latency allows.
+        """
+        pending, self._pending = self._pending, []
+        for issue in pending:
+            timing = self._situations.timings[issue.place]
+            if awaited is None or not set(timing.sets).isdisjoint(awaited):
+                issue.latency = max(timing.latency[0], min(timing.latency[1], cycle - issue.cycle))
+            else:
+                self._pending.append(issue)

@@ -1,0 +1,109 @@
+"""What scheduling policies do, beside the best and the worst case of all schedulers.
+
+A run of a policy is one schedule. The shortest and the longest case are proven for every work-conserving scheduler.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from makespan.host.errors import BrokenPromiseError
+from makespan.model.instance import Instance
+from makespan.model.result import Bounds, Result, Step
+from makespan.model.schedule import Schedule
+from makespan.model.simulate import POLICIES, Choices, replay, run
+from makespan.model.wording import pessimistic_name, pessimistic_words, promised
+from makespan.proof.bounds import least_possible, pessimistic
+
+ONE_RUN = "one run, not a bound"
+
+
+class Row(NamedTuple):
+    """One line of the table; `lower == upper` for a run and for what is exact, in cycles."""
+
+    name: str
+    kind: str
+    lower: int
+    upper: int
+    remark: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyGap:
+    """Runs of policies, and a result with a best case that encloses them.
+
+    Args:
+        result: no longer open than the runs leave it, see `enclosing`.
+        runs: the makespan in cycles by policy.
+    """
+
+    result: Result
+    runs: Mapping[str, int]
+
+    @property
+    def best_case(self) -> Bounds:
+        """The proven interval of the shortest schedule."""
+        if self.result.best_case is None:
+            raise ValueError("a policy gap needs a result with a best case")
+        return self.result.best_case
+
+    def rows(self) -> Iterator[Row]:
+        """The table: best case, runs from the shortest to the longest, worst case, M^L + M^C."""
+        best, worst = self.best_case, self.result.bounds
+        yield Row("best case", "proven", best.lower, best.upper, "the shortest work-conserving schedule")
+        for policy, makespan in sorted(self.runs.items(), key=lambda item: item[1]):
+            yield Row(policy, "run", makespan, makespan, ONE_RUN)
+        every = f"every work-conserving scheduler{promised(self.result.caveats)}"
+        evidence = f"{every}; at most {worst.upper} by {self.result.upper_evidence}"
+        yield Row("worst case", "proven", worst.lower, worst.upper, evidence)
+        bound = self.result.pessimistic
+        name = pessimistic_name(self.result.instance.machine, runs_ahead=self.result.instance.runs_ahead)
+        yield Row(name, "bound", bound, bound, pessimistic_words(name))
+
+
+def one_run(instance: Instance, policy: str, choices: Choices) -> Schedule:
+    """The schedule of a policy, replayed, and within the bounds that cost nothing.
+
+    Raises:
+        InvalidScheduleError: it does not replay.
+        BrokenPromiseError: it is outside of these bounds.
+    """
+    schedule = run(instance, policy, choices)
+    least, makespan, most = least_possible(instance), replay(instance, schedule), pessimistic(instance)
+    if not least <= makespan <= most:
+        raise BrokenPromiseError(f"policy {policy} takes {makespan} cycles, outside of {least}..{most}")
+    return schedule
+
+
+def runs(instance: Instance, choices: Choices) -> dict[str, Schedule]:
+    """`one_run` of every policy, by its name."""
+    return {policy: one_run(instance, policy, choices) for policy in POLICIES}
+
+
+def enclosing(result: Result, schedules: Mapping[str, Schedule]) -> PolicyGap:
+    """The runs of policies on the instance of a result.
+
+    Each run is a work-conserving schedule, so where an interval is open the runs may narrow it. Where the result has no
+    best case, it is between the work to be done and the shortest run.
+
+    Raises:
+        InvalidScheduleError: a run does not replay.
+        BrokenPromiseError: a run is shorter than the best case or longer than the worst case.
+    """
+    runs = {policy: replay(result.instance, schedule) for policy, schedule in schedules.items()}
+    best, worst = result.best_case, result.bounds
+    if best is None:
+        best = Bounds(least_possible(result.instance), min(runs.values()))
+    for policy, makespan in runs.items():
+        if not best.lower <= makespan <= worst.upper:
+            raise BrokenPromiseError(
+                f"policy {policy} takes {makespan} cycles, outside of {best.lower}..{worst.upper}, which was proven"
+            )
+    best &= Bounds(best.lower, min(best.upper, *runs.values()))
+    longest = max(schedules.values(), key=lambda schedule: schedule.makespan)
+    if longest.makespan > worst.lower:
+        policy = next(policy for policy, schedule in schedules.items() if schedule is longest)
+        step = Step(result.seconds, policy, longest.makespan, worst.upper, result.upper_evidence)
+        bounds = Bounds(longest.makespan, worst.upper)
+        result = replace(result, witness=longest, bounds=bounds, history=(*result.history, step))
+    return PolicyGap(replace(result, best_case=best), runs)

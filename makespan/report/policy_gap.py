@@ -1,0 +1,146 @@
+"""Runs of policies between best and worst case: in words, as data and as a picture."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from makespan.model.result import Bounds
+from makespan.model.simulate import Choices
+from makespan.model.wording import promised
+from makespan.proof.policy_gap import ONE_RUN, PolicyGap, Row
+from makespan.report.lines import columns, wrapped
+from makespan.report.pictures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, SPAN, cut, formula, write_figure
+from makespan.report.result import text
+from makespan.report.result.document import document as result_document
+from makespan.report.simulation import settings_document
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CSV_HEADER = "warps,name,kind,least,most,evidence"
+_WIDTH, _ROW, _TITLE, _AROUND = 9.6, 0.34, 0.27, 1.83  # inches
+_LETTERS = 82  # of the title that fit on a line
+_LEFT, _RIGHT = 0.12, 0.90
+
+
+def table(gap: PolicyGap) -> str:
+    """The rows in columns; shares are of the safe number, the upper bound of the worst case."""
+    safe = gap.result.bounds.upper
+    cells = [("", "cycles", "of worst, %", "")]
+    for row in gap.rows():
+        cycles = text.interval(Bounds(row.lower, row.upper))
+        cells.append((row.name, cycles, f"{100 * row.upper / safe:.1f}", row.remark))
+    return "\n".join(columns(cells, right=(1, 2)))
+
+
+def summary(gap: PolicyGap) -> str:
+    """One line: how far the worst case is above what the policies did."""
+    slowest, worst = max(gap.runs.values()), gap.result.bounds
+    fastest = min(gap.runs.values())
+    spread = f"{slowest}" if slowest == fastest else f"{fastest} to {slowest}"
+    if slowest == worst.upper:
+        return f"simulated: {spread} cycles; the slowest of these runs is a worst case"
+    least, most = (100 * (bound - slowest) / slowest for bound in (worst.lower, worst.upper))
+    above = f"{most:.1f} %" if worst.lower == worst.upper else f"{least:.1f} to {most:.1f} %"
+    return f"simulated: {spread} cycles; the worst case is {above} above the slowest of these runs"
+
+
+def document(gap: PolicyGap, choices: Choices, name: str | None) -> dict[str, Any]:
+    """Runs and result as plain data, schema `makespan.policy-gap/1`; `name` is that of the instance."""
+    return {
+        "schema": "makespan.policy-gap/1",
+        "name": name,
+        "choices": settings_document(choices),
+        "runs": runs_document(gap),
+        "result": result_document(gap.result),
+    }
+
+
+def runs_document(gap: PolicyGap) -> list[dict[str, Any]]:
+    """The runs as plain data, none of which is a bound."""
+    return [{"policy": policy, "makespan": makespan, "is_bound": False} for policy, makespan in gap.runs.items()]
+
+
+def csv_rows(gap: PolicyGap) -> str:
+    """A row of `CSV_HEADER` for each row of the table."""
+    evidence = {"worst case": str(gap.result.upper_evidence)}
+    return "\n".join(
+        f"{gap.result.instance.warps},{row.name},{row.kind},{row.lower},{row.upper},"
+        + ({"run": "one run", "bound": "pessimistic"}.get(row.kind) or evidence.get(row.name, ""))
+        for row in gap.rows()
+    )
+
+
+def draw_policy_gap(gap: PolicyGap, path: Path) -> None:
+    """Write the picture of the table to `path` (.png, .svg or .pdf), whole or not at all.
+
+    Raises:
+        InputError: a file that cannot be written.
+    """
+    about = f"{text.subject(gap.result)}; {summary(gap)}"
+    write_figure(lambda: _figure(gap), path, title=text.verdict(gap.result), about=about)
+
+
+def _figure(gap: PolicyGap) -> "Figure":
+    from matplotlib.figure import Figure
+
+    rows = list(gap.rows())
+    title = wrapped(text.verdict(gap.result), _LETTERS, hang=0)
+    below = _TITLE * len(title)
+    height = _AROUND + below + _ROW * len(rows)
+    figure = Figure(figsize=(_WIDTH, height), facecolor="white")
+    axes = figure.add_axes((_LEFT, 0.95 / height, _RIGHT - _LEFT, _ROW * len(rows) / height))
+    figure.text(
+        0.02, 1 - 0.18 / height, "\n".join(title), size=13, weight="bold", color=INK, va="top", parse_math=False
+    )
+    lines = ((0.33 + below, text.subject(gap.result)), (0.56 + below, summary(gap)))
+    for down, line in lines:
+        figure.text(0.02, 1 - down / height, cut(line), color=GREY, va="center", parse_math=False)
+    for number, row in enumerate(rows):
+        _draw_row(axes, number, row)
+    _finish(axes, gap, rows)
+    figure.text(0.02, 0.2 / height, _note(rows, promised(gap.result.caveats)), size=8, color=GREY, va="center")
+    return figure
+
+
+def _note(rows: Sequence[Row], promise: str) -> str:
+    """What the shapes that occur mean, where proofs need a scheduler that keeps a promise."""
+    proven = [row for row in rows if row.kind != "run"]
+    shapes = {"diamonds": any(r.lower == r.upper for r in proven), "bars": any(r.lower < r.upper for r in proven)}
+    shown = " and ".join(name for name, occurs in shapes.items() if occurs)
+    return (
+        f"dots: {ONE_RUN}; {shown}: proven for every work-conserving scheduler{promise}, "
+        "and so is the shaded span from best to worst case"
+    )
+
+
+def _draw_row(axes: "Axes", number: int, row: Row) -> None:
+    """A dot for a run, a diamond for a proven value, a bar for a proven interval; the cycles to the right of it."""
+    colour = {"proven": PROVEN, "run": RUN, "bound": PESSIMISTIC}[row.kind]
+    cycles = "..".join(f"{value:,}" for value in dict.fromkeys((row.lower, row.upper)))
+    axes.hlines(number, 0, row.lower, color=LINES, linewidth=0.7, zorder=1)
+    if row.lower < row.upper:
+        axes.plot([row.lower, row.upper], [number, number], color=colour, linewidth=5, solid_capstyle="butt")
+        axes.plot([row.lower, row.upper], [number, number], "|", color=colour, markersize=13, markeredgewidth=2)
+    else:
+        marker = "o" if row.kind == "run" else "D"
+        axes.plot([row.upper], [number], marker, color=colour, markersize=7, markeredgewidth=0)
+    ends = (row.upper, number)
+    axes.annotate(cycles, ends, xytext=(9, 0), textcoords="offset points", va="center_baseline", color=INK)
+
+
+def _finish(axes: "Axes", gap: PolicyGap, rows: list[Row]) -> None:
+    """The span between best and worst case, the names of the rows, and an axis of whole cycles from 0 on."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.axvspan(gap.best_case.lower, gap.result.bounds.upper, color=SPAN, zorder=0)
+    axes.set(xlim=(0, 1.02 * max(row.upper for row in rows)), ylim=(len(rows) - 0.5, -0.5), xlabel="cycles")
+    axes.set_yticks(range(len(rows)), [formula(row.name).replace(" bound", "\nbound") for row in rows])
+    for label, row in zip(axes.get_yticklabels(), rows, strict=True):
+        label.set_fontweight("normal" if row.kind == "run" else "bold")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.tick_params(length=0, axis="y")
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)

@@ -1,0 +1,158 @@
+"""One run of a policy in the words of a terminal and as data."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from makespan.model.assumptions import conditions
+from makespan.model.instance import Instance
+from makespan.model.simulate import Choices
+from makespan.model.simulate.statistics import Statistics
+from makespan.model.wording import cycles, scope
+from makespan.report.provenance import versions
+
+_RULES = {
+    "lrr": "loose round robin: first the warps after the one that issued last, in a circle",
+    "gto": "greedy-then-oldest: the greedy warp as long as it can, then the smallest number",
+    "gty": "greedy-then-youngest: the greedy warp as long as it can, then the largest number",
+    "oldest": "the smallest number first",
+    "youngest": "the largest number first",
+    "two-level": "the current fetch group first, in round robin, then the groups after it",
+    "random": "each warp that can issue with the same probability",
+}
+
+
+def verdict(instance: Instance, policy: str, makespan: int) -> str:
+    """One line: the number, and what it is worth."""
+    said = scope(conditions(instance.assumptions))
+    return f"simulated{said}: {cycles(makespan)} under {policy}, in one run; this is not a bound"
+
+
+def row_head() -> str:
+    """The head of a table of runs.
+
+    >>> print(row_head()); print(row(12, 345, "gto", "mix"))
+    warps         cycles  policy, one run each; this is not a bound
+       12            345  gto        mix
+    """
+    return f"{'warps':>5}{'cycles':>15}  policy, one run each; this is not a bound"
+
+
+def row(warps: int, makespan: int, policy: str, name: str = "") -> str:
+    """A run in such a table, as soon as it is known."""
+    return f"{warps:>5}{makespan:>15}  {policy:<11}{name}".rstrip()
+
+
+def settings(instance: Instance, choices: Choices) -> str:
+    """One line: what no policy decides, as far as the instance leaves it open."""
+    said = []
+    if not instance.fixed_latencies:
+        said.append(f"latency: {choices.latency}")
+    if not instance.machine.fixed_uses:
+        said.append(f"intervals: {choices.interval}")
+    if instance.partition_of_warp is None:
+        said.append(f"partitions: {choices.assignment}")
+    if any(not group.program.is_chain for group in instance.groups):
+        said.append(f"route: {choices.path}")
+    return f"runs with {', '.join([*said, f'seed {choices.seed}', f'fetch groups of {choices.group_size}'])}"
+
+
+def report(instance: Instance, policy: str, choices: Choices, counts: Statistics) -> str:
+    """The whole report; the verdict comes first."""
+    lines = [
+        verdict(instance, policy, counts.makespan),
+        str(instance),
+        f"policy {policy}: {_RULES[policy]}",
+        settings(instance, choices),
+        *_cycles(counts),
+        *_classes(counts),
+        *_ways(counts),
+    ]
+    return "\n".join(lines)
+
+
+def document(name: str | None, instance: Instance, policy: str, choices: Choices, counts: Statistics) -> dict[str, Any]:
+    """One run of a policy as plain data, schema `makespan.simulation/1`; `name` is that of the instance."""
+    ways = counts.warps
+    return {
+        "schema": "makespan.simulation/1",
+        "name": name,
+        "warps": instance.warps,
+        "blocks": instance.blocks,
+        "machine": instance.machine.name,
+        "policy": policy,
+        "choices": settings_document(choices),
+        "makespan": counts.makespan,
+        "is_bound": False,
+        "cycles_by_issues": {str(issues): cycles for issues, cycles in counts.issues.items()},
+        "issue_slots": counts.issue_slots,
+        "classes": {
+            name: {"instructions": use.instructions, "port_cycles": use.port_cycles, "offered": use.offered}
+            for name, use in counts.classes.items()
+        },
+        "warp_cycles": {
+            "issuing": ways.issuing,
+            "latency": ways.latency,
+            "waiting_for_ports": ways.ports,
+            "waiting_for_issue_slot": ways.issue_slot,
+            "barrier": ways.barrier,
+            "finished": ways.finished,
+        },
+        "versions": versions(),
+    }
+
+
+def settings_document(choices: Choices) -> dict[str, Any]:
+    """What no policy decides, as plain data."""
+    return {
+        "latency": choices.latency,
+        "route": choices.path,
+        "seed": choices.seed,
+        "group_size": choices.group_size,
+        "intervals": choices.interval,
+        "assignment": choices.assignment,
+    }
+
+
+def csv_row(instance: Instance, policy: str, makespan: int) -> str:
+    """The run as a row of the CSV that `report.study.policy_gap.csv_rows` makes of several."""
+    return f"{instance.warps},{policy},run,{makespan},{makespan},one run"
+
+
+def _cycles(counts: Statistics) -> Iterator[str]:
+    yield f"{'cycles':<24}{counts.makespan:>12}"
+    for issues, spent in counts.issues.items():
+        yield _line(f"with {issues} issue{'s' * (issues != 1)}", spent, counts.makespan)
+    if counts.issue_slots is not None:
+        yield _line("issue slots used", counts.warps.issuing, counts.issue_slots)
+
+
+def _classes(counts: Statistics) -> Iterator[str]:
+    offered = sum(use.offered for use in counts.classes.values())
+    yield f"{'port-cycles':<24}{offered:>12}"
+    for name, use in counts.classes.items():
+        yield f"{_line(f'{name} held', use.port_cycles, use.offered)}  {use.instructions} instructions"
+
+
+def _ways(counts: Statistics) -> Iterator[str]:
+    ways = counts.warps
+    rows = {
+        "issuing": ways.issuing,
+        "latency passes": ways.latency,
+        **{f"waiting for {_ports(name)}": cycles for name, cycles in ways.ports.items()},
+        "waiting for an issue slot": ways.issue_slot,
+        "waiting at a barrier": ways.barrier,
+        "finished": ways.finished,
+    }
+    yield f"{'warp-cycles':<24}{ways.total:>12}"
+    for name, spent in rows.items():
+        if spent:
+            yield _line(name, spent, ways.total)
+
+
+def _ports(name: str) -> str:
+    """A class or a resource, which has a longer name, in a line of the table."""
+    return f"a port of {name}" if name.isupper() else name
+
+
+def _line(name: str, part: int, whole: int) -> str:
+    return f"  {name:<26}{part:>8}  {100 * part / whole:>5.1f} %"

@@ -1,6 +1,0 @@
-"""Questions over HTTP: a page that asks, the processes that answer, and the server between them."""
-
-from makespan.serve.jobs import Jobs, Limits
-from makespan.serve.server import Server, is_loopback
-
-__all__ = ["Jobs", "Limits", "Server", "is_loopback"]

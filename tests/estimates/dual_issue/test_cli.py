@@ -1,0 +1,204 @@
+"""`makespan microbench dual-issue`, `makespan estimate --method dual-issue` and `makespan dual-issue`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from makespan.estimates import Origin
+from makespan.estimates.dual_issue import Characteristics, Work, characterise, estimate, parse_device
+from makespan.model import machine
+from tests.command import Runner
+from tests.estimates.dual_issue.test_listing import FFMA, GOLDEN, NOPS
+from tests.estimates.dual_issue.test_measurements import rows
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def gk110() -> Characteristics:
+    return characterise(parse_device("vgk110"), range(8), name="vgk110", origin="a test", is_virtual=True)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "k20.csv"
+    path.write_text("\n".join(rows()))
+    return path
+
+
+def test_the_virtual_device_is_measured_and_written(microbench: Runner, tmp_path: Path) -> None:
+    toml = tmp_path / "gk110.toml"
+    done = microbench("dual-issue", "--device", "vgk110:noise=0.0002,seed=1", "--fast", "--machine-out", toml)
+    assert done.code == 0, done.err
+    assert "bank of register r: (r & 1) | ((r >> 2) & 1) << 1" in done.out
+    assert "control codes  open dual issue 1, no extra delay 40, delayed 215" in done.out
+    assert "warning: not all pairs were measured" in done.out
+    assert "a virtual device: it shows that the method works, and says nothing about hardware" in done.out
+    found = machine.find(str(toml))
+    assert found.machine.capacities == {"C": 6}
+    assert {figure.key for figure in found.unverified} == {"units.C.latency", "issue.dispatch"}
+
+
+def test_a_table_is_measured_as_json(microbench: Runner, table: Path) -> None:
+    done = microbench("dual-issue", "--import", table, "--format", "json")
+    document = json.loads(done.out)
+    assert (done.code, document["schema"], document["is_virtual"]) == (0, "makespan.dual-issue/1", False)
+    assert document["banks"]["function_bits"] == [0, 2]
+    assert document["codes"]["dual"] == [4]
+    assert [pattern["pattern"] for pattern in document["patterns"] if pattern["is_best"]] == ["1-2-2-1"]
+    assert document["sustained_ops_per_cycle"] == 186.35
+
+
+def test_the_portable_pair_is_written(microbench: Runner, tmp_path: Path) -> None:
+    assert microbench("dual-issue", "--emit", "portable", "-o", tmp_path).code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ffma.cu"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--registers", "1"], 2, "registers: 2..255 can be compared, not 1"),
+        (["--registers", "256"], 2, "registers: 2..255 can be compared, not 256"),
+        (["--device", "k20"], 2, "unknown device 'k20'; there is vgk110"),
+        (["--device", "vgk110:noise=0.05"], 4, "unresolved"),
+        (["--device", "vgk110:noise=0.0005", "--threshold", "patent"], 4, "take the threshold auto"),
+        (["--pattern", "1-3"], 2, "is no pattern"),
+        (["--pattern", "2-2"], 2, "leaves 3 of 7 slots free"),
+        (["--import", "none.csv"], 2, "cannot read the table of measurements"),
+        (["--import", "none.csv", "--device", "vgk110"], 2, "no --device, --fast or --single-code beside it"),
+        (["--lanes", "128"], 2, "--lanes and --schedulers describe the SM of --import"),
+        (["--emit", "portable"], 2, "-o is missing"),
+        (["-o", "x"], 2, "add --emit"),
+        (["--machine-out", "none/x.toml"], 2, "cannot write the machine file"),
+        (["--import", "none.csv", "--single-code"], 2, "no --device, --fast or --single-code beside it"),
+        (["--import", "none.csv", "--lanes", "0"], 2, "0 lanes are fewer"),
+        (["--import", "none.csv", "--schedulers", "0"], 2, "lanes are fewer than those of 0 schedulers"),
+    ],
+)
+def test_what_cannot_be_measured_says_so(
+    arguments: list[str], code: int, message: str, microbench: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = microbench("dual-issue", *arguments)
+    assert (done.code, done.out) == (code, "")
+    assert message in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_only_the_patterns_asked_for_are_measured(microbench: Runner) -> None:
+    done = microbench("dual-issue", "--registers", 8, "--pattern", "1-1-1-1", "--pattern", "1-2-2-1", "--single-code")
+    assert done.code == 0, done.err
+    assert [line.split()[0] for line in done.out.splitlines() if "%" in line and line.startswith("  1")] == [
+        "1-2-2-1", "1-1-1-1",
+    ]  # fmt: skip
+
+
+def test_words_are_decoded_and_encoded(listings: Runner) -> None:
+    assert listings("decode", "0x08dc109c14801410").out.splitlines() == [
+        "0  04  -:-:D:-:04",
+        "1  05  -:-:D:-:05",
+        "2  20  -:-:-:-:00",
+        "3  05  -:-:D:-:05",
+        "4  27  -:-:-:-:07",
+        "5  04  -:-:D:-:04",
+        "6  37  -:-:-:S:07",
+    ]
+    assert listings("encode", "05", "04", "05", "04", "05", "04", "90").out == "0x0a40101410141014\n"
+    assert json.loads(listings("decode", "0880808080808080", "--format", "json").out)["codes"] == [0x20] * 7
+
+
+def test_a_listing_is_checked_cycle_by_cycle(listings: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "golden.sass"
+    path.write_text(GOLDEN)
+    done = listings("check", path)
+    assert done.code == 0
+    assert (
+        "    reads R6 bank 2, R27 bank 1, R146 bank 0, R149 bank 3; cached R150; shared R146: no conflict" in done.out
+    )
+    assert done.out.endswith("6 arithmetic instructions in 4 issue cycles, 0 of them with a conflict\n")
+    without = listings("check", path, "--no-cache", "--format", "json")
+    assert (without.code, json.loads(without.out)["conflicts"]) == (1, 2)
+    assert listings("check", path, "--banks", "0").code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["decode", "0x1880808080808080"], "is no scheduling word"),
+        (["decode", "0x0880808080808080ff"], "in hexadecimal, 16 digits at most"),
+        (["decode", "word"], "in hexadecimal"),
+        (["encode", "05"], "has 7 codes"),
+        (["encode", *["05"] * 6, "100"], "one byte"),
+        (["check", "none.sass"], "cannot read the listing"),
+        (["check", "bad.sass"], "bad.sass: line 7: a dual code on the last slot"),
+        (["check", "bad.sass", "--banks", "9"], "bank bits"),
+        (["check", "bad.sass", "--banks", "0;2"], "--banks '0;2' is no list of numbers such as 0,2"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], message: str, listings: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.sass").write_text(NOPS * 6 + FFMA.format("D", 4, 9))
+    done = listings(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_an_estimate_is_the_work_over_what_the_device_sustains(gk110: Characteristics) -> None:
+    found = estimate(gk110, Work(1e9), sms=13, clock_ghz=0.706)
+    assert found.cycles == pytest.approx(1e9 / 13 / gk110.sustained)
+    assert found.seconds == pytest.approx(float(found.cycles or 0) / 0.706e9)
+    values = {quantity.name: quantity for quantity in found.quantities}
+    assert values["peak"].value == pytest.approx(3524.352)
+    assert values["reached"].value == pytest.approx(0.9726 * 3524.352, rel=1e-3)
+    assert values["efficiency"].value == pytest.approx(97.26, abs=0.05)
+    assert values["sustained"].origin is Origin.MEASURED
+    assert any("virtual device" in warning for warning in found.warnings)
+    assert estimate(gk110, Work(1e9), sms=13, clock_ghz=None).seconds is None
+
+
+def test_the_command_counts_the_multiply_adds_of_a_kernel(estimate: Runner) -> None:
+    done = estimate(
+        "--method", "dual-issue", ROOT / "ptx" / "polynomial.ptx", "--block", 256, "--grid", 104, "--param", "3=26624",
+        "--fast", "--format", "json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    values = {quantity["name"]: quantity["value"] for quantity in document["quantities"]}
+    text = (ROOT / "ptx" / "polynomial.ptx").read_text()
+    assert values["ffma"] == text.count("fma.rn.f32") * 26624
+    assert document["cycles"] == pytest.approx(values["ffma"] / 13 / values["sustained"])
+    assert document["is_bound"] is False
+
+
+def test_the_command_takes_a_count_and_a_table(estimate: Runner, table: Path) -> None:
+    done = estimate("dual-issue", "--ffma", "1e9", "--import", table, "--sms", 13, "--clock-ghz", 0.706)
+    assert done.code == 0, done.err
+    assert done.out.endswith("estimate (not a bound) by dual-issue: 412788 cycles, 0.000584686 s\n")
+    assert "virtual" not in done.out
+    described = estimate("dual-issue", "--ffma", "1e9", "--import", table, "--gpu", "gtx1050", "--format", "json")
+    values = {quantity["name"]: quantity for quantity in json.loads(described.out)["quantities"]}
+    assert (values["sms"]["value"], values["sms"]["origin"]) == (5, "gpu")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give either SOURCE or --ffma"),
+        (["x.ptx", "--ffma", "1"], "give either SOURCE or --ffma"),
+        (["--ffma", "0"], "a number above 0, not 0"),
+        (["--ffma", "inf"], "a number above 0, not inf"),
+        (["--ffma", "1", "--block", "3"], "--block is for a kernel file; --ffma says how many there are"),
+        (["--ffma", "1", "--import", "TABLE"], "--sms is missing"),
+        (["--ffma", "1", "--gpu", "gtx1050", "--sms", "3"], "no --sms and --clock-ghz beside it"),
+        (["--ffma", "1", "--import", "TABLE", "--sms", "0"], "sms must be at least 1"),
+        (["--ffma", "1", "--import", "TABLE", "--sms", "1", "--clock-ghz", "-1"], "above 0, not -1"),
+        ([str(ROOT / "ptx" / "bitonic.ptx"), "--block", "256", "--grid", "1"], "executes no fma.rn.f32"),
+    ],
+)
+def test_estimates_of_nothing_are_refused(arguments: list[str], message: str, estimate: Runner, table: Path) -> None:
+    done = estimate("dual-issue", *[str(table) if argument == "TABLE" else argument for argument in arguments])
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err

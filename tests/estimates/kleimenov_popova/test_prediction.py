@@ -1,0 +1,407 @@
+"""Numbers of the model of Kleimenov and Popova: figure 3, worked examples K1 to K10, and the rules."""
+
+from fractions import Fraction
+
+import pytest
+
+from makespan.estimates.kleimenov_popova import (
+    Device,
+    HitRates,
+    LaunchLine,
+    Levels,
+    LoopRule,
+    Rules,
+    SyncUnit,
+    Timing,
+    by_throughput,
+    by_units,
+    estimate,
+    expressions,
+    fixpoint,
+    from_ptx,
+    relative_error,
+    thread_time,
+)
+from makespan.estimates.kleimenov_popova.recurrence import Repeat, Sequence
+from makespan.estimates.microbench import fit
+from makespan.estimates.microbench.parameter import Parameter
+from makespan.estimates.microbench.samples import Sample
+from makespan.host.errors import InputError, MeasurementError
+from makespan.kernels.flow import launch
+from makespan.model.machine.occupancy import Limits
+from tests.estimates.kleimenov_popova.inputs import FIGURE_3, alike, device, gpu, kernel, straight
+
+FINE = Rules(eps=1e-9)
+S, B, F, I = "setp", "bra", "f64", "i32"  # noqa: E741 - the letters of figure 3
+BODY = straight(
+    (S, "r1", "p1"),
+    (B, "p1", ""),
+    (F, "fd1", "fd2"),
+    (F, "fd2", "fd3"),
+    (F, "fd3 fd9", "fd1"),
+    (I, "r1", "r1"),
+)
+SETS = {"A": ((6, 48, 6), (1, 1, 32, 1)), "B": ((6, 8, 6), (1, 1, 2, 1)), "C": ((6, 10, 6), (1, 1, 1, 1))}
+
+
+def timing(name: str) -> Timing:
+    latencies, delays = SETS[name]
+    return Timing(
+        dict(zip((S, F, I), map(float, latencies), strict=True)),
+        dict(zip((S, B, F, I), map(float, delays), strict=True)),
+    )
+
+
+def iterations(count: int, name: str) -> float:
+    return float(thread_time(Sequence(BODY.steps * count), timing(name)).cycles(0))
+
+
+# rules T and U
+
+
+def test_rule_u_takes_the_units_of_a_processing_block() -> None:
+    assert [by_units(units) for units in (32, 16, 8, 1, 64)] == [1, 2, 4, 32, 1]
+
+
+def test_rule_t_at_compute_capability_6_1_equals_rule_u() -> None:
+    per_sm = {"f32": 128, "f64": 4, "sfu": 32}
+    assert [by_throughput(rate / 4) for rate in per_sm.values()] == [1, 32, 4]
+    assert [by_units(units) for units in (32, 1, 8)] == [1, 32, 4]
+
+
+def test_rule_t_refuses_the_throughput_of_a_whole_sm() -> None:
+    with pytest.raises(InputError, match=r"0\.25 is below 1 cycle: rule T.*divide a figure per SM"):
+        by_throughput(128)
+    with pytest.raises(InputError, match="below 1"):
+        Timing({}, {"f32": 0.25})
+
+
+# figure 3
+
+
+@pytest.mark.parametrize(("name", "expected"), [("A", (136, 280, 424)), ("B", (26, 57, 88)), ("C", (29, 63, 97))])
+def test_figure_3_one_two_and_three_iterations(name: str, expected: tuple[int, ...]) -> None:
+    assert tuple(iterations(count, name) for count in (1, 2, 3)) == expected
+
+
+@pytest.mark.parametrize(("name", "unrolled", "exact"), [("A", 2100, 2152), ("B", 427.5, 460), ("C", 472.5, 505)])
+def test_figure_3_fifteen_trips(name: str, unrolled: float, exact: int) -> None:
+    loop = Sequence((Repeat("LOOP", BODY, 15),))
+    assert thread_time(loop, timing(name)).cycles(0) == Fraction(unrolled)
+    assert thread_time(loop, timing(name), LoopRule.EXACT).cycles(0) == exact  # this body has no back edge
+
+
+@pytest.mark.parametrize(("name", "steady"), [("A", 144), ("B", 31), ("C", 34)])
+def test_figure_3_steady_increment_is_extended_beyond_64_iterations(name: str, steady: int) -> None:
+    took = [
+        thread_time(Sequence((Repeat("LOOP", BODY, trips),)), timing(name), LoopRule.EXACT).cycles(0)
+        for trips in (15, 64, 65, 1000)
+    ]
+    assert [after - took[0] for after in took] == [0, 49 * steady, 50 * steady, 985 * steady]
+
+
+def test_figure_3_with_the_back_edge_counted() -> None:
+    """Set B with del_B = 1: T1 27, T2 58, T15 461."""
+    found = [
+        from_ptx(
+            kernel(FIGURE_3.replace("15;", f"{trips};")),
+            launch("32", "1"),
+            gpu(latency_f64=8, delay_f64=2),
+            device(),
+            HitRates(0, 0),
+            rule=LoopRule.EXACT,
+        )
+        .threads[0]
+        .steps.loops[0]
+        for trips in (1, 2, 15)
+    ]
+    took = [thread_time(Sequence((loop,)), timing("B"), LoopRule.EXACT).cycles(0) for loop in found]
+    assert took == [27, 58, 461]
+
+
+@pytest.mark.parametrize(("name", "printed"), [("A", 2100), ("B", 412.5), ("C", 465)])
+def test_figure_3_form_as_printed_omits_an_issue_delay(name: str, printed: float) -> None:
+    (lat_s, lat_f, lat_i), (_, del_b, del_f, del_i) = SETS[name]
+    inner = max(max(del_f + del_i, lat_i) + lat_s + del_b, lat_f)
+    assert (lat_s + del_b + 2 * lat_f + inner + 2 * lat_f + del_f + del_i) / 2 * 15 == printed
+
+
+def test_figure_3_as_an_expression_in_names() -> None:
+    loop = Sequence((Repeat("LOOP", BODY, 15),))
+    t2, total = expressions(loop, timing("B"))[:2]
+    shared = "del_bra + del_f64 + del_i32 + 4*lat_f64 + lat_setp"
+    assert t2.text == f"{shared} + max(del_bra + del_f64 + lat_i32 + lat_setp, lat_f64)"
+    for name, expected in (("A", 280), ("B", 57), ("C", 63)):
+        known = timing(name)
+        values = {f"lat_{kind}": Fraction(value) for kind, value in known.latencies.items()}
+        values |= {f"del_{kind}": Fraction(value) for kind, value in known.delays.items()}
+        assert t2.value is not None
+        assert total.value is not None
+        assert t2.value.value(values) == expected
+        assert total.value.value(values) == Fraction(expected, 2) * 15
+
+
+def test_expression_of_lat_is_printed_as_a_maximum() -> None:
+    loads = straight(("global", "a", "x"), ("f32", "b", "y"), ("f32", "x y", "z"))
+    time = thread_time(loads, Timing({"f32": 10.0}, {"global": 1.0, "f32": 1.0})).cycles
+    assert str(time) == "max(12, 1 + lat)"
+    assert time.is_convex
+
+
+def test_time_after_a_loop_waits_for_what_the_loop_left_behind() -> None:
+    """T2 = 2, the register is ready at 1 + lat: after 10 trips it is ready at 10 + max(0, 1 + lat - 2)."""
+    body = straight(("global", "a", "x"))
+    after = straight(("f32", "x", "y")).steps
+    steps = Sequence((Repeat("LOOP", body, 10), *after))
+    time = thread_time(steps, Timing({"f32": 4.0}, {"global": 1.0, "f32": 1.0})).cycles
+    assert [time(lat) for lat in (0, 1, 100)] == [11, 11, 110]
+
+
+def test_where_one_trip_of_a_loop_would_fall_with_lat_its_running_maximum_counts() -> None:
+    """T2 = max(6, 4 + lat) and z is ready at 63, so that its reader issues at max(T2/2, 63 - T2/2): 60, 41, 102."""
+    body = straight(("f32", "", "z"), ("f64", "x", "y"), ("global", "a", "x"))
+    steps = Sequence((Repeat("LOOP", body, 1), *straight(("f32", "z", "v")).steps))
+    delays = dict.fromkeys(("f32", "f64", "global"), 1.0)
+    time = thread_time(steps, Timing({"f32": 60.0, "f64": 1.0}, delays)).cycles
+    assert [time(lat) for lat in (0, 40, 200)] == [61, 61, 103]
+
+
+# worked examples
+
+WAVES = {
+    "K1": (Levels(128, 32, 8, 4), 40, (1325, 1325, 1325), 3975),
+    "K2": (Levels(1, 1e9, 1e9, 1e9), 40, (2048, 2048, 1325), 5421),
+    "K3": (Levels(128, 2, 1, 0.5), 40, (4096, 4096, 2048), 10240),
+    "K4": (Levels(2, 1, 1, 100), 40, (2048, 2048, 1325), 5421),
+    "K5": (Levels(1e9, 1e9, 1e9, 1e9), 900, (3600, 3600, 1800), 9000),
+}
+
+
+@pytest.mark.parametrize("name", WAVES)
+@pytest.mark.parametrize("is_uniform", [False, True])
+def test_worked_examples_k1_to_k5(name: str, is_uniform: bool) -> None:
+    bandwidth, delay, expected, total = WAVES[name]
+    found = estimate(device(bandwidth), alike(delay=delay, is_uniform=is_uniform), rules=FINE)
+    times = [wave.time for wave in found.waves for _ in range(wave.repeats)]
+    assert times == pytest.approx(expected, rel=1e-6)
+    assert found.cycles == pytest.approx(total, rel=1e-6)
+    assert found.seconds == pytest.approx(total / 1e9, rel=1e-6)
+    assert found.launch_s == 0
+    assert any("no launch time is known" in warning for warning in found.warnings)
+
+
+def latencies(name: str) -> list[tuple[float, float, float, float]]:
+    bandwidth, delay, _, _ = WAVES[name]
+    waves = estimate(device(bandwidth), alike(delay=delay), rules=FINE).waves
+    return [(wave.lat_l1, wave.lat_l2, wave.lat_dram, wave.lat_uncoal) for wave in waves]
+
+
+def test_k1_leaves_the_latencies_alone() -> None:
+    assert latencies("K1") == [(80, 220, 400, 680)] * 3
+    assert [wave.limiter for wave in estimate(device(WAVES["K1"][0]), alike()).waves] == ["dependences"] * 3
+
+
+def test_k2_raises_the_latency_of_l1() -> None:
+    assert latencies("K2")[0] == pytest.approx((562, 220, 400, 680), rel=1e-6)
+    assert estimate(device(WAVES["K2"][0]), alike()).waves[0].limiter == "bandwidth of L1"
+
+
+def test_k3_raises_the_latencies_of_device_memory_and_of_uncoalesced_requests() -> None:
+    assert latencies("K3")[0] == pytest.approx((80, 220, 1364, 2728), rel=1e-6)
+    assert latencies("K3")[2] == pytest.approx((80, 220, 400, 1403), rel=1e-6)
+
+
+def test_k4_raises_the_latency_of_l2() -> None:
+    assert latencies("K4")[0] == pytest.approx((80, 1184, 400, 680), rel=1e-6)
+
+
+def test_k5_is_bound_by_issue() -> None:
+    assert {wave.limiter for wave in estimate(device(), alike(delay=900)).waves} == {"issue"}
+
+
+@pytest.mark.parametrize("is_uniform", [False, True])
+def test_the_processing_block_with_the_most_warps_decides_the_issue(is_uniform: bool) -> None:
+    """Three warps on two processing blocks: one has two of them, so twice 900 cycles of issue."""
+    kernel = alike(delay=900, threads=96, blocks=1, syncs=0, is_uniform=is_uniform)
+    assert estimate(device(), kernel, rules=FINE).cycles == pytest.approx(1800)
+
+
+def test_intermediate_values_of_the_worked_examples() -> None:
+    found = estimate(device(), alike(is_uniform=True))
+    assert found.departure_delay == 10
+    assert (found.occupancy.blocks_per_sm, found.occupancy.warps_per_block) == (4, 2)
+    assert [(wave.blocks, wave.repeats, wave.unloaded) for wave in found.waves] == [(8, 2, 1325), (4, 1, 1325)]
+
+
+def test_barriers_cost_more_if_the_block_counts_in_threads() -> None:
+    """1325 has one departure delay of 10 for the second warp; counted in threads it has 63."""
+    assert estimate(device(), alike(), sync_unit=SyncUnit.THREADS).waves[0].time == pytest.approx(1315 + 630)
+
+
+@pytest.mark.parametrize(("eps", "expected"), [(1, 10238.693677), (1e-3, 10239.999159)])
+def test_k6_printed_stop_test_depends_on_eps(eps: float, expected: float) -> None:
+    printed = Rules(eps, until_supplied=False)
+    assert estimate(device(WAVES["K3"][0]), alike(), rules=printed).cycles == pytest.approx(expected, abs=1e-6)
+    assert estimate(device(WAVES["K3"][0]), alike(), rules=Rules(eps)).cycles == pytest.approx(10240, abs=1e-8)
+
+
+def sequence_of_times(demanded: float, bandwidth: float) -> tuple[list[float], float, int]:
+    times: list[float] = []
+
+    def time(lat: float) -> float:
+        times.append(100 + 10 * lat)
+        return times[-1]
+
+    found = fixpoint(time, demanded, bandwidth, 28, Rules(eps=1e-6))
+    assert found.time == times[-1]
+    return times, found.latency, found.iterations
+
+
+def test_k7_sequence_of_the_fixed_point() -> None:
+    times, latency, count = sequence_of_times(64000, 128)
+    assert times[:4] == pytest.approx([380, 468.42105263, 493.25842697, 498.63325740], abs=1e-8)
+    assert (times[-1], latency) == pytest.approx((500, 40), rel=1e-9)
+    assert count == 18
+
+
+def test_k8_sequence_of_the_fixed_point() -> None:
+    times, latency, count = sequence_of_times(128000, 128)
+    assert times[:3] == pytest.approx([380, 836.84210526, 980.50314465], abs=1e-8)
+    assert (times[-1], latency) == pytest.approx((1000, 90), rel=1e-9)
+    assert count == 14
+
+
+def test_k8_a_level_that_nothing_waits_for() -> None:
+    found = fixpoint(lambda _: 700, 2000, 1, 28)
+    assert (found.time, found.latency, found.is_insensitive) == (2000, 28, True)
+
+
+def test_a_wave_counts_the_bandwidth_of_levels_that_nothing_waits_for() -> None:
+    found = estimate(device(Levels(1e9, 1e9, 0.5, 1e9)), alike(time=lambda _: 100, uncoal=0))
+    assert found.waves[0].time == pytest.approx(2048 / 0.5)
+    assert found.waves[0].insensitive == ("DRAM",)
+    assert "nothing waits for DRAM: only the bandwidth limits there" in found.warnings
+
+
+def test_as_printed_an_idle_level_becomes_faster_than_without_load() -> None:
+    assert fixpoint(lambda lat: 100 + 10 * lat, 200, 1, 28, Rules.as_printed()).time == pytest.approx(200, abs=1e-4)
+    assert fixpoint(lambda lat: 100 + 10 * lat, 200, 1, 28).time == 380
+
+
+def test_as_printed_a_level_that_cannot_deliver_is_said_to_be_overlooked() -> None:
+    narrow = device(Levels(1e-12, 1e9, 1e9, 1e9))
+    printed = estimate(narrow, alike(), rules=Rules.as_printed())
+    assert printed.cycles < 1000
+    assert any("the bandwidth of L1 cannot deliver in this time" in warning for warning in printed.warnings)
+    assert not any("only the bandwidth limits there" in warning for warning in printed.warnings)
+    still = estimate(device(Levels(1e9, 1e9, 1e9, 1e-3)), alike(time=lambda _: 1000), rules=Rules.as_printed())
+    assert any("the bandwidth of uncoal cannot deliver" in warning for warning in still.warnings)
+    corrected = estimate(narrow, alike())
+    assert any("nothing waits for L1: only the bandwidth" in warning for warning in corrected.warnings)
+    assert not any("cannot deliver" in warning for warning in corrected.warnings)
+
+
+def test_as_printed_a_time_that_stands_still_hides_an_overload() -> None:
+    def time(lat: float) -> float:
+        return max(100 + 2 * lat, 1000)
+
+    printed = fixpoint(time, 2000, 1, 28, Rules.as_printed())
+    assert (printed.time, printed.iterations) == (1000, 2)
+    found = fixpoint(time, 2000, 1, 28)
+    assert (found.time, found.latency) == pytest.approx((2000, 950), rel=1e-9)
+
+
+def test_a_fixed_point_that_is_not_reached_says_so() -> None:
+    slow = fixpoint(lambda lat: 1e9 + lat, 1e9 + 1e3, 1, 400, Rules(max_iterations=100))
+    assert not slow.is_converged
+    assert (slow.iterations, slow.mul > 1) == (100, True)
+
+
+# launch and error
+
+
+def empty(blocks: int, seconds: Fraction) -> Sample:
+    """An empty kernel with blocks of 4 warps."""
+    return Sample(("4",), (blocks,), seconds, in_seconds=True)
+
+
+def fit_launch(several: list[Sample]) -> tuple[Parameter, ...]:
+    return fit.fit_launch(several, "test")
+
+
+def test_k9_regression_returns_the_line() -> None:
+    fitted = fit_launch([empty(blocks, Fraction(blocks * 2, 10**9) + Fraction(5, 10**6)) for blocks in (1, 10, 100)])
+    line = LaunchLine(*(float(each.value) for each in fitted))
+    assert line.x1 == pytest.approx(2e-9, rel=1e-12)
+    assert line.x2 == pytest.approx(5e-6, rel=1e-12)
+    assert line.seconds(1000) == pytest.approx(7e-6, rel=1e-12)
+
+
+def test_launch_time_is_added_to_the_waves() -> None:
+    known = Device(
+        2, 2, 1.0, Levels(80, 220, 400, 680), Levels(128, 32, 8, 4), device().limits, {2: LaunchLine(2e-9, 5e-6)}
+    )
+    found = estimate(known, alike(), measured_s=1e-5)
+    assert found.launch_s == pytest.approx(20 * 2e-9 + 5e-6)
+    assert found.seconds == pytest.approx(5.04e-6 + 3975e-9)
+    assert found.error == pytest.approx(abs(1e-5 - 9.015e-6) / 1e-5)
+    assert not found.warnings
+
+
+def test_k10_relative_error() -> None:
+    assert relative_error(2.0, 1.9) == pytest.approx(0.05)
+    with pytest.raises(InputError, match="measured time must be positive"):
+        relative_error(0, 1)
+
+
+def test_one_grid_is_no_line() -> None:
+    with pytest.raises(InputError, match="4: samples of at least 2 different counts are needed, not 1"):
+        fit_launch([empty(1, Fraction(1, 10**6)), empty(1, Fraction(2, 10**6))])
+    with pytest.raises(MeasurementError, match="cannot be negative"):
+        fit_launch([empty(1, Fraction(2, 10**6)), empty(10, Fraction(1, 10**6))])
+
+
+# bad input
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hits": (1.5, 0)}, "l1pct must be within 0..1"),
+        ({"hits": (0, float("nan"))}, "l2pct must be within 0..1"),
+        ({"hits": (0.7, 0.6)}, "at most 1 together"),
+        ({"uncoal": 17}, r"uncoalMem 17 must be within 0\.\.mem, and mem is 16"),
+        ({"mem": float("nan"), "uncoal": float("nan")}, "must be within"),
+        ({"delay": float("nan")}, "delay must be finite"),
+        ({"syncs": -1}, "syncs must be finite and at least 0"),
+        ({"time": lambda lat: 1000 - lat}, "its time falls to .*; it must not fall"),
+        ({"time": lambda lat: float("nan")}, "not a number of cycles"),
+        ({"threads": 0}, "threads per block must be at least 1, not 0"),
+        ({"threads": 2048}, "a block of this GPU has at most 1024"),
+        ({"threads": 320}, "the block fits on no SM: it needs 10 warps, an SM has 8"),
+        ({"blocks": 0}, "at least 1 block"),
+    ],
+)
+def test_a_kernel_model_out_of_range_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        estimate(device(), alike(**changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("latency", "bandwidth", "clock", "message"),
+    [
+        (Levels(80, 220, 400, 399), Levels(1, 1, 1, 1), 1.0, "lat_uncoal 399 is below lat_DRAM 400"),
+        (Levels(0, 220, 400, 680), Levels(1, 1, 1, 1), 1.0, "lat_L1 must be positive"),
+        (Levels(80, 220, 400, 680), Levels(1, 0, 1, 1), 1.0, "band_L2 must be positive"),
+        (Levels(80, 220, 400, 680), Levels(1, 1, float("nan"), 1), 1.0, "band_DRAM must be positive"),
+        (Levels(80, 220, 400, 680), Levels(1, 1, 1, 1), 0.0, "clock_ghz must be positive"),
+    ],
+)
+def test_a_device_out_of_range_is_refused(latency: Levels, bandwidth: Levels, clock: float, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Device(2, 2, clock, latency, bandwidth, Limits(warp_size=32, blocks=1))
+
+
+def test_eps_must_be_positive() -> None:
+    with pytest.raises(InputError, match="eps must be positive"):
+        Rules(eps=0)

@@ -1,0 +1,152 @@
+"""The suite on an OpenCL device, such as PoCL, which every computer can have: what holds even on a busy one."""
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from makespan.estimates import opencl
+from makespan.estimates.opencl_cost_table import fits, opencl_device, reference
+from makespan.estimates.opencl_cost_table.device import Benchmark, Device, repeated
+from makespan.estimates.opencl_cost_table.evaluation import agree, evaluate, iterations, values
+from makespan.estimates.opencl_cost_table.expression import Array, Type
+from makespan.estimates.opencl_cost_table.language import iteration
+from makespan.estimates.opencl_cost_table.suite import COPIES, EMPTY, FIXED_ITEMS, Plan, chains, measure, tabulate
+from makespan.estimates.opencl_cost_table.table import CostTable
+from makespan.host.errors import InputError, MeasurementError
+from tests.command import Runner
+
+pytestmark = pytest.mark.pocl
+SIZES = [1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22]
+RUNS = 9
+
+
+@pytest.fixture(scope="module")
+def device() -> Device:
+    try:
+        return opencl_device.OpenCLDevice(0)
+    except MeasurementError as error:
+        pytest.skip(str(error))
+
+
+def fastest(device: Device, kernel: Benchmark, items: int = FIXED_ITEMS, group: int = 256) -> float:
+    """Microseconds of the fastest of several runs: others were held up."""
+    run = device.benchmark(kernel, items, group)
+    return min(run() for _ in range(RUNS))
+
+
+def slope(device: Device, more: Benchmark, less: Benchmark) -> float:
+    times = [fastest(device, more, size) - fastest(device, less, size) for size in SIZES]
+    return fits.line(SIZES, times).slope
+
+
+def test_an_empty_kernel_is_linear_in_work_items(device: Device) -> None:
+    assert (fits.line(SIZES, [fastest(device, EMPTY, size) for size in SIZES]).r2 or 0) > 0.9
+
+
+def test_small_work_groups_are_slow(device: Device) -> None:
+    kernel = COPIES["float"]
+    assert fastest(device, kernel, group=1) > 3 * fastest(device, kernel, group=256)
+
+
+def test_complex_reads_are_dearer_than_continuous_ones(device: Device) -> None:
+    found = {d.row: slope(device, d.more, d.less) for d in Plan().differences if d.row.endswith("GLOBAL_READ")}
+    assert found["COMPLEX_GLOBAL_READ"] > 3 * found["GLOBAL_READ"] > 0
+
+
+def test_dividing_integers_is_dearer_than_adding_them(device: Device) -> None:
+    found = {d.row: slope(device, d.more, d.less) for d in Plan().differences if d.row in ("INT_DIV", "INT_ADD")}
+    assert found["INT_DIV"] > 3 * found["INT_ADD"]
+
+
+def test_chains_of_additions_saturate(device: Device) -> None:
+    chain = next(chain for chain in chains("float", "mixed") if chain.row == "FLOAT_ADD")
+    times = {n: fastest(device, chain.more(n)) for n in (1, 4, 128)}
+    assert times[128] > 4 * times[4]
+    assert times[4] < 2 * times[1]
+
+
+def test_transfers_take_time(device: Device) -> None:
+    for back in (False, True):
+        small, large = (repeated(device.transfer(size, back=back)).median for size in (1 << 17, 1 << 24))
+        assert 0 < small < large
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "m[x,y,z]",
+        "m[z % 5, y, x % 6]*x - y / (z + 1)",
+        "g(m[1,2,3]) + x % 2 - n[y,z] % 7",
+        "-m[x,y,z]/(n[z,x] + 0.5f) + -7/2",
+        "n[n[1,2] % 7, x] - (x - y)/3 - (y - z)%2",
+    ],
+)
+def test_results_are_those_of_numpy(device: Device, body: str) -> None:
+    arrays = [Array("m", Type.FLOAT, (5, 6, 8)), Array("n", Type.INT, (9, 8))]
+    found = iteration(rf"m.\(x,y,z){{ {body} }}", arrays=arrays, functions=["g(v)=v*v-1"])
+    data = values(arrays, 1)
+    assert agree(device.iteration(found, data, 8).result, reference.evaluate(found, data))
+
+
+@pytest.mark.parametrize("kind", ["random", "realistic"])
+def test_results_of_samples_are_those_of_numpy(device: Device, kind: Any) -> None:
+    array = Array("matrix", Type.FLOAT, (48, 32))
+    data = values([array], 7)
+    for sample in islice(iterations(array, kind=kind, seed=7), 12):
+        found, expected = device.iteration(sample, data, 32).result, reference.evaluate(sample, data)
+        assert np.allclose(found, expected, rtol=1e-5, atol=1e-5, equal_nan=True), sample
+
+
+@pytest.fixture(scope="module")
+def measured(device: Device) -> CostTable:
+    from datetime import date
+
+    plan = Plan(quick=True)
+    return tabulate(device, plan, measure(device, plan, seconds=8), date(2026, 1, 1))
+
+
+def test_predictions_of_realistic_samples_are_of_the_right_size(device: Device, measured: CostTable) -> None:
+    array = Array("matrix", Type.FLOAT, (1024, 1024))
+    drawn = list(islice(iterations(array, kind="realistic", seed=1), 40))
+    found = evaluate(device, measured, drawn, group=256, seed=1, seconds=6)
+    assert all(sample.agrees for sample in found.samples)
+    assert 0.4 < found.median < 2.5
+
+
+def test_a_kernel_that_does_not_build_shows_its_log(device: Device) -> None:
+    from dataclasses import replace
+
+    with pytest.raises(MeasurementError, match=r"(?s)a kernel does not build; its build log:\n.*nonsense"):
+        device.benchmark(replace(EMPTY, body="nonsense = 1;"), 256, 256)
+
+
+def test_a_work_group_that_is_too_large_is_a_failed_measurement(device: Device) -> None:
+    run = device.benchmark(EMPTY, 1 << 20, device.max_work_group * 2)
+    with pytest.raises(MeasurementError, match="running failed"):
+        run()
+
+
+def test_a_device_that_cannot_be_timed_is_refused(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Untimed:
+        name, queue_properties = "d", 0
+
+    monkeypatch.setattr(opencl, "devices", lambda: [Untimed])
+    with pytest.raises(MeasurementError, match="d: its driver cannot time what it does"):
+        opencl_device.OpenCLDevice()
+
+
+def test_a_device_that_is_not_there(device: Device, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--device 99: no such device; there are 0: "):
+        opencl_device.OpenCLDevice(99)
+    done = Runner("microbench", capsys)("opencl", "--device", "99", "-o", tmp_path / "t.json")
+    assert done.code == 2
+
+
+def test_double_precision_is_measured_where_there_is_some(device: Device) -> None:
+    if not device.has_double:
+        pytest.skip("no floats of 64 bits")
+    chain = next(iter(chains("double", "mixed")))
+    assert fastest(device, chain.more(4)) > 0
