@@ -191,7 +191,7 @@ def _complain(message: str, as_json: bool, code: int, context: str = "") -> int:
 
 
 def _shown(text: str) -> str:
-    """No text of a file commands a terminal."""
+    """Return no text of a file commands a terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 

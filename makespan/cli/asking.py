@@ -65,7 +65,7 @@ OPTIONS: Mapping[str, click.Parameter] = {name: option for name, option in _ALL.
 
 
 def checked(question: Question) -> dict[str, Any]:
-    """The values of all options as click converts them, defaults among them; no file is read.
+    """Return the values of all options as click converts them, defaults among them; no file is read.
 
     Raises:
         InputError: no option of this name, or a value that it does not take.
@@ -89,7 +89,7 @@ def checked(question: Question) -> dict[str, Any]:
 
 
 def located(question: Question, folder: Path) -> Question:
-    """The question where names of files in it are relative to a folder, as in a file that has questions.
+    """Return the question where names of files in it are relative to a folder, as in a file that has questions.
 
     >>> located({"source": "a.ptx", "machine": "turing", "warps": 2}, Path("kernels"))["source"]
     'kernels/a.ptx'
@@ -113,7 +113,7 @@ def _located(name: str, value: Any, folder: Path) -> Any:
 
 
 def _words(name: str, value: object) -> Iterator[str]:
-    """An option as one writes it on a command line."""
+    """Yield an option as one writes it on a command line."""
     option = OPTIONS.get(name)
     if not isinstance(option, click.Option):
         near = did_you_mean(name, OPTIONS)
@@ -149,7 +149,7 @@ class Effort:
 
     @classmethod
     def parted(cls, options: Mapping[str, Any]) -> tuple["Effort", dict[str, Any]]:
-        """The effort of `question_options`, and the rest of them."""
+        """Return the effort of `question_options`, and the rest of them."""
         own = {field.name: options[field.name] for field in fields(cls)}
         return cls(**own), {name: value for name, value in options.items() if name not in own}
 
@@ -192,17 +192,17 @@ class Answer:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 that the bundle states of itself."""
+        """Return the SHA-256 that the bundle states of itself."""
         return str(self.evidence["sha256"])
 
     @property
     def bundle(self) -> bytes:
-        """The file that `--bundle` leaves."""
+        """Return the file that `--bundle` leaves."""
         return encoded(self.evidence)
 
 
 def posed(question: Question) -> dict[str, Any]:
-    """The instance alone, as a bundle has it; nothing is solved.
+    """Return the instance alone, as a bundle has it; nothing is solved.
 
     Raises:
         InputError: see `answered`.
@@ -264,7 +264,7 @@ def _of_gpu(options: dict[str, Any], effort: Effort, progress: Callable[[str], N
 def on_one_sm(
     *, scheduler: str | None, assignment: str | None, deadline: str | None, clock: str | None, **options: Any
 ) -> tuple[Deadline | None, tuple[NamedInstance, ...]]:
-    """The deadline, and the instances under what is promised, that `question_options` ask for about one SM.
+    """Return the deadline, and the instances under what is promised, that `question_options` ask for about one SM.
 
     Raises:
         InputError: options that contradict each other or lack something, or a source that is no input.
@@ -282,7 +282,7 @@ def _under(scheduler: str | None, assignment: str | None, found: Iterable[NamedI
 
 
 def told(named: NamedInstance, result: Result, gate: Deadline | None) -> dict[str, Any]:
-    """The document of an instance."""
+    """Return the document of an instance."""
     name = {"name": named.name} if named.name else {}
     expected = {"expected": named.makespan} if named.makespan is not None else {}
     explained = {"explanation": explanation_document(explain(result.instance, result.witness))}

@@ -90,7 +90,7 @@ def asked(
     clock: str | None,
     **options: Any,
 ) -> Asked:
-    """The launch that `source_options` and `gpu_options` ask for, or all of a file; all are checked first.
+    """Return the launch that `source_options` and `gpu_options` ask for, or all of a file; all are checked first.
 
     Raises:
         InputError: options that contradict each other or lack something, or a source that is no launch.
@@ -155,7 +155,7 @@ def _of_file(
 
 
 def _count(card: Gpu | None, sms: str | None) -> int:
-    """How many SMs take part."""
+    """Return how many SMs take part."""
     if card is not None:
         return card.count_sms(sms)
     if sms is None or not (sms.isascii() and sms.isdecimal() and len(sms) <= 40):
@@ -195,7 +195,7 @@ def _of_string(
 
 
 def is_asked(options: Mapping[str, Any]) -> bool:
-    """Whether the options are about a whole GPU, and not about one SM."""
+    """Return whether the options are about a whole GPU, and not about one SM."""
     return options["gpu"] is not None or options["sms"] is not None
 
 
@@ -238,7 +238,7 @@ class Files:
         check_window(self.gantt, self.first, self.end)
 
     def write(self, result: GpuResult) -> list[str]:
-        """A line for each file that is written: no picture of a part that begins after the schedule has ended.
+        """Return a line for each file that is written: no picture of a part that begins after the schedule has ended.
 
         Raises:
             InputError: a file that cannot be written; the others are.
@@ -283,6 +283,6 @@ def _printed(asked: Asked, result: GpuResult, output: str) -> str:
 
 
 def told(asked: Asked, result: GpuResult) -> dict[str, Any]:
-    """The document of a launch."""
+    """Return the document of a launch."""
     gated = {} if asked.gate is None else {"deadline": deadline_document(asked.gate, result.bounds)}
     return {**document(result, name=asked.name, clock=asked.clock), **gated}

@@ -35,12 +35,12 @@ class LazyGroup(click.Group):
         self._table = {name: what for commands in sections.values() for name, what in commands.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of the table."""
+        """Return the commands in the order of the table."""
         del ctx
         return list(self._table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command from its own module."""
+        """Return the command from its own module."""
         del ctx
         if cmd_name not in self._table:
             return None
@@ -51,7 +51,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is called; for an unknown one the question whether another one was meant."""
+        """Return the command that is called; for an unknown one the question whether another one was meant."""
         name = args[0]
         if name not in self._table and not name.startswith("-"):
             near = did_you_mean(name, self._table)

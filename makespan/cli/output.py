@@ -27,7 +27,7 @@ def format_option(*others: str, what: str | None = None) -> Decorator:
 
 
 def text_form(output: str, *, quiet: bool) -> str:
-    """The value of `--format`, and `QUIET` for what `--quiet` leaves of a text.
+    """Return the value of `--format`, and `QUIET` for what `--quiet` leaves of a text.
 
     Raises:
         InputError: both are given.

@@ -40,7 +40,7 @@ class Capacity(click.ParamType[Machine]):
     name = "X=N,..."
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Machine:
-        """The machine, named "custom"."""
+        """Return the machine, named "custom"."""
         if isinstance(value, Machine):
             return value
         capacities: dict[str, int] = {}
@@ -63,7 +63,7 @@ class Warps(click.ParamType[range]):
     name = "N|A..B"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> range:
-        """The counts."""
+        """Return the counts."""
         if isinstance(value, range):
             return value
         match = re.fullmatch(rf"(\d{{1,{_DIGITS}}})(?:\.\.(\d{{1,{_DIGITS}}}))?", str(value))
@@ -81,7 +81,7 @@ class Seconds(click.ParamType[float]):
     name = "SECONDS"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The seconds."""
+        """Return the seconds."""
         try:
             seconds = float(str(value))
         except ValueError:
@@ -97,7 +97,7 @@ class Memory(click.ParamType[int]):
     name = "SIZE"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The bytes."""
+        """Return the bytes."""
         match = re.fullmatch(rf"(\d{{1,{_DIGITS}}})\s*([A-Za-z]*)", str(value))
         if match is None or match[2] not in _BYTES or int(match[1]) == 0:
             self.fail(f"{value!r} is not a size such as 8GiB; units: {', '.join(filter(None, _BYTES))}", param, ctx)
@@ -105,7 +105,7 @@ class Memory(click.ParamType[int]):
 
 
 def extents(text: str, what: str) -> tuple[int, ...]:
-    """A shape such as `4096x4096`.
+    """Return a shape such as `4096x4096`.
 
     Raises:
         InputError: no such thing.

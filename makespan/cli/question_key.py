@@ -24,7 +24,7 @@ _PROGRAM = "arch", "machine", "gpu"
 
 
 def key(question: Question, *, known: dict[str, str] | None = None) -> str:
-    """A SHA-256 that equal questions share, whatever their files are called, and with another `THEORY` nobody.
+    """Return a SHA-256 that equal questions share, whatever their files are called, and with another `THEORY` nobody.
 
     It covers the content of every file that is read; of a file of launches also what it names. Of a kernel that is
     compiled or assembled first it covers the PTX and, where that is asked about, the machine code: so included files
@@ -51,7 +51,7 @@ def key(question: Question, *, known: dict[str, str] | None = None) -> str:
 
 
 def _plain(name: str, value: Any, given: Mapping[str, Any], known: dict[str, str]) -> Any:
-    """A value of an option as plain data; for a file what it holds."""
+    """Return a value of an option as plain data; for a file what it holds."""
     match name, value:
         case "source", _:
             return _digest(Path(value), known, **{about: given[about] for about in _PROGRAM})
@@ -101,7 +101,7 @@ def _program(path: Path, arch: str | None, machine: str | None, gpu: str | None)
 
 
 def _machine_code(ptx: str, file: str, arch: str) -> str:
-    """Its digest; without any there is no answer either, which then says why."""
+    """Return its digest; without any there is no answer either, which then says why."""
     from makespan.kernels import sass
 
     try:
@@ -134,7 +134,7 @@ def _sha256(content: bytes) -> str:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """All texts in plain data."""
+    """Yield all texts in plain data."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

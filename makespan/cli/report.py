@@ -168,7 +168,7 @@ def command(
 
 
 def _improved(steps: bool, /) -> Callable[[Step], None]:
-    """A printer of proven intervals on stderr, for a program that shows them; silent unless `steps`."""
+    """Return a printer of proven intervals on stderr, for a program that shows them; silent unless `steps`."""
     return lambda step: click.echo(DATA["json"](step._asdict()), err=True) if steps else None
 
 
@@ -215,7 +215,7 @@ def _check_outputs(output: Path, bundle: Path | None) -> None:
 
 
 def _questions(source: dict[str, Any], curve: range | None) -> tuple[NamedInstance, tuple[NamedInstance, ...]]:
-    """The instance that the page is about, and those of the curve."""
+    """Return the instance that the page is about, and those of the curve."""
     asked = instances(**source)
     if len(asked) > 1:
         raise InputError(f"a page is about one instance, and this is {len(asked)}; for a range of warps give --curve")
@@ -250,7 +250,7 @@ def _read(what: str, path: Path) -> Input:
 
 
 def _launched(source: dict[str, Any]) -> "LaunchedKernel | None":
-    """The kernel that is asked about; None where the source is none."""
+    """Return the kernel that is asked about; None where the source is none."""
     if source["source"] is None or not is_kernel(source["source"]):
         return None
     from makespan.kernels.question import launched
@@ -260,7 +260,7 @@ def _launched(source: dict[str, Any]) -> "LaunchedKernel | None":
 
 
 def _machine_file(source: dict[str, Any], instance: Instance) -> MachineFile | None:
-    """The file with the sources of the numbers; None where the user or an instance file gives them."""
+    """Return the file with the sources of the numbers; None where the user or an instance file gives them."""
     if source["capacity"] is not None:
         return None
     if source["machine"] is not None:
@@ -276,7 +276,7 @@ def _machine_of_gpu(source: dict[str, Any], launch: Asked) -> MachineFile | None
 
 
 def _points(first: Result, others: Iterable[NamedInstance], solved: Callable[[Instance], Result]) -> Iterator[Result]:
-    """A result for each number of warps, until the user interrupts; `first` is one that is known."""
+    """Yield a result for each number of warps, until the user interrupts; `first` is one that is known."""
     for other in others:
         result = first if other.instance == first.instance else solved(other.instance)
         yield result
@@ -322,7 +322,7 @@ def _is_given(context: click.Context, parameter: click.Parameter) -> bool:
 
 
 def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
-    """A parameter as one writes it on the command line."""
+    """Yield a parameter as one writes it on the command line."""
     name = max(parameter.opts, key=len)
     if isinstance(parameter, click.Argument):
         yield str(value)

@@ -40,7 +40,7 @@ def exit_code(result: Result, asked: NamedInstance | None = None, gate: Deadline
 
 
 def worst(codes: Collection[int]) -> int:
-    """The exit code of a command that has several answers.
+    """Return the exit code of a command that has several answers.
 
     >>> worst([DONE, UNDECIDED, DONE]), worst([NO, UNDECIDED])
     (3, 1)
@@ -60,7 +60,7 @@ def stoppable() -> Iterator[None]:
 
 
 def interrupted() -> int:
-    """The exit code of a command that was stopped: it tells which signal came first."""
+    """Return the exit code of a command that was stopped: it tells which signal came first."""
     return TERMINATED if _stopped_by[:1] == [signal.SIGTERM] else INTERRUPTED
 
 

@@ -138,7 +138,7 @@ class _Form:
         return {TEXT: self.rows.head() if self.rows else "", "csv": csv}.get(self.output, "")
 
     def one(self, question: NamedInstance, result: Result) -> str:
-        """One result."""
+        """Return one result."""
         return rendered(
             self.output,
             text=lambda: self._text(question, result),

@@ -244,7 +244,7 @@ def instances(
 
 
 def promised(machine: Machine, scheduler: str | None, assignment: str | None) -> Machine:
-    """The machine under what `promise_options` say.
+    """Return the machine under what `promise_options` say.
 
     Raises:
         InputError: partitions by numbers of warps on a machine without partitions.
@@ -276,7 +276,7 @@ def check_no_instance(instance: str | None) -> None:
 
 
 def given_machine(capacity: Machine | None, machine: str | None) -> Machine | None:
-    """The machine that is asked for, if any.
+    """Return the machine that is asked for, if any.
 
     Raises:
         InputError: two of them, or a file that is none.
@@ -311,7 +311,7 @@ def check_string(options: Mapping[str, Any], allowed: Set[str]) -> None:
 
 
 def _usage(message: str) -> click.UsageError:
-    """An error that points to the help of the command."""
+    """Return an error that points to the help of the command."""
     return click.UsageError(message, click.get_current_context(silent=True))
 
 
@@ -370,7 +370,7 @@ def kernel_question(
 
 
 def chosen_kernels(module: "Module", name: str | None) -> "Sequence[Kernel]":
-    """The kernel of this name, or all, of which there is at least one.
+    """Return the kernel of this name, or all, of which there is at least one.
 
     Raises:
         InputError: there is none.
@@ -379,7 +379,7 @@ def chosen_kernels(module: "Module", name: str | None) -> "Sequence[Kernel]":
 
 
 def kind_of_source(source: str, input_format: str | None) -> str:
-    """The suffix of SOURCE or, for '-', the one of the format that is stated."""
+    """Return the suffix of SOURCE or, for '-', the one of the format that is stated."""
     if source == "-":
         if input_format is None:
             raise InputError(f"SOURCE '-' needs --input-format {'|'.join(FORMATS)}")

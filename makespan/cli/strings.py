@@ -151,7 +151,7 @@ def _loop(loop: "LoopInfo") -> dict[str, Any]:
 
 
 def _program(program: "Program", warps: int | None) -> dict[str, Any]:
-    """One program, of so many warps of a block, in figures; a string where it has only one path."""
+    """Return one program, of so many warps of a block, in figures; a string where it has only one path."""
     return {
         "warps": warps,
         "string": program.letters,
@@ -223,7 +223,7 @@ def _span(least: int, most: int) -> str:
 
 
 def _paths(program: Program) -> int | None:
-    """How many paths there are; None for more than `_MOST_PATHS`."""
+    """Return how many paths there are; None for more than `_MOST_PATHS`."""
     counts = [0] * program.end + [1]
     for number in range(program.end - 1, -1, -1):
         counts[number] = min(sum(counts[after] for after in program.places[number].successors), _MOST_PATHS + 1)
@@ -232,7 +232,7 @@ def _paths(program: Program) -> int | None:
 
 
 def _dot(launched: "LaunchedKernel", *, alone: bool) -> str:
-    """The control flow graph in the language of Graphviz: a node for each block, with its lines.
+    """Return the control flow graph in the language of Graphviz: a node for each block, with its lines.
 
     Raises:
         InputError: of a kernel `alone`, control flow that is not understood; with others, it becomes a comment.

@@ -51,7 +51,7 @@ def check_window(gantt: Sequence[Path], first: int | None, end: int | None) -> N
 
 
 def window(makespan: int, first: int | None, end: int | None) -> Window | None:
-    """The cycles to draw; what lies beyond the makespan is cut.
+    """Return the cycles to draw; what lies beyond the makespan is cut.
 
     None, with a line on stderr, where the schedule is over before the first of them: the answer is known by then, and
     the exit code is that of the answer.
@@ -64,5 +64,5 @@ def window(makespan: int, first: int | None, end: int | None) -> Window | None:
 
 
 def written(paths: Sequence[Path]) -> Iterator[str]:
-    """A line for each file of a schedule."""
+    """Yield a line for each file of a schedule."""
     yield from (f"{'picture' if path.suffix.lower() in PICTURES else 'schedule'}: {path}" for path in paths)

@@ -35,7 +35,7 @@ class Stages(NamedTuple):
         return self.operations[-1]
 
     def beside(self, graph: Graph, demand: Demand, done: int) -> int:
-        """How often work of the own family, of the same activation or a later one, may go before the operations.
+        """Return how often work of the own family, of the same activation or a later one, may go before the operations.
 
         Args:
             done: from the event until the end of the last of them, at most.
@@ -118,7 +118,7 @@ def parted(known: Known, head: str, place: str, rank: int | None) -> tuple[list[
 
 
 def _by_deadlines(known: Known, stages: Stages, own: int, asked: Sequence[Sequence[Demand]]) -> Iterator[Wait]:
-    """Only what has an earlier deadline goes before, and of the others one each time may have begun."""
+    """Yield only what has an earlier deadline goes before, and of the others one each time may have begun."""
     if any(operation.task is not stages.first.task for operation in stages.operations):
         return
     groups = []
@@ -134,7 +134,7 @@ def _by_deadlines(known: Known, stages: Stages, own: int, asked: Sequence[Sequen
 
 
 def _due_first(known: Known, stages: Stages, demand: Demand) -> int | None:
-    """How many jobs that are not done when the path begins can have a deadline up to that of its own job."""
+    """Return how many jobs that are not done when the path begins can have a deadline up to that of its own job."""
     task, other = stages.first.task, demand.task
     since, arrival = known.since[demand.first.number], known.arrival(other)
     if since is None or arrival is None:

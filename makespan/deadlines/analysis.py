@@ -65,7 +65,7 @@ def verdicts(
 
 
 def is_proven(task_set: TaskSet, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether `analyse` says yes, for less: what is late need not be known exactly.
+    """Return whether `analyse` says yes, for less: what is late need not be known exactly.
 
     Raises:
         InputError: as `analyse`.
@@ -106,7 +106,7 @@ def _task(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Lo
 
 
 def _is_shown(task: Task) -> bool:
-    """Whether its copies and kernels are shown to take their bounds."""
+    """Return whether its copies and kernels are shown to take their bounds."""
     return all(s.attained == s.wcet and s.is_shown for s in task.of(Kind.COPY, Kind.KERNEL))
 
 
@@ -164,7 +164,7 @@ def _notes(task_set: TaskSet, found: Responses, limits: Limits) -> Iterator[str]
 
 
 def _is_confirmed(place: str, served: Served) -> bool:
-    """Whether the second implementation was asked and agrees.
+    """Return whether the second implementation was asked and agrees.
 
     Raises:
         BrokenPromiseError: it does not agree.

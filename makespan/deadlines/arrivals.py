@@ -11,7 +11,7 @@ MOST_ACTIVATIONS = 20
 
 
 def arrivals_within(length: int, period: int, jitter: int) -> int:
-    """The most jobs that become ready in a closed interval, `length` ticks from its first instant to its last.
+    """Return the most jobs that become ready in a closed interval, `length` ticks from its first instant to its last.
 
     Jobs arrive at least `period` apart and each becomes ready at most `jitter` later.
 
@@ -24,7 +24,7 @@ def arrivals_within(length: int, period: int, jitter: int) -> int:
 
 
 def first_multiple(first: int, period: int, least: int) -> int:
-    """The first of `first`, `first + period` and so on that is at least `least`.
+    """Return the first of `first`, `first + period` and so on that is at least `least`.
 
     >>> first_multiple(3, 10, 0), first_multiple(3, 10, 14)
     (3, 23)
@@ -86,7 +86,7 @@ class Steps:
 
 
 def least_fixed_point(demand: Callable[[int], int], start: int, cost: int, steps: Steps) -> int:
-    """The least x of at least `start` with `demand(x) <= x`, for a demand that never shrinks.
+    """Return the least x of at least `start` with `demand(x) <= x`, for a demand that never shrinks.
 
     Args:
         cost: steps that one evaluation takes.

@@ -87,7 +87,7 @@ class Assessment:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """The conditions of all execution times, in the order of a verdict."""
+        """Return the conditions of all execution times, in the order of a verdict."""
         return together(wcet.assumptions for wcet in self.wcets.values())
 
 
@@ -199,17 +199,17 @@ def _verdicts(
 
 
 def _proven(system: TaskSet, /) -> Verdict:
-    """The verdict without a search for late schedules."""
+    """Return the verdict without a search for late schedules."""
     return analyse(system, evidence=False)
 
 
 def _quickly_proven(system: TaskSet, /) -> Verdict:
-    """The same within limits for a question that is asked a hundred times."""
+    """Return the same within limits for a question that is asked a hundred times."""
     return analyse(system, limits=QUICK, evidence=False)
 
 
 def _is_quickly_proven(system: TaskSet, /) -> bool:
-    """Whether that says yes."""
+    """Return whether that says yes."""
     return is_proven(system, QUICK)
 
 
@@ -252,7 +252,7 @@ def _margins(
 
 
 def _slower(description: Description, wcets: Mapping[str, Wcet], system: TaskSet, slower: Fraction) -> TaskSet:
-    """The system with its places and priorities, and a clock that is so many times slower."""
+    """Return the system with its places and priorities, and a clock that is so many times slower."""
     times = {name: wcet.time(slower) for name, wcet in wcets.items()}
     changed, _ = task_set(description, times)
     return replace(changed, tasks=tuple(_placed(task, system.by_name[task.name]) for task in changed.tasks))
@@ -304,7 +304,7 @@ def _notes(description: Description, wcets: Mapping[str, Wcet], verdict: Verdict
 
 
 def _of_partitions(description: Description) -> Iterator[str]:
-    """How partitions and cores serve."""
+    """Yield how partitions and cores serve."""
     partitions = description.partitions
     if not partitions or any(entry.slices is None for entry in partitions):
         yield (

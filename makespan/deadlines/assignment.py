@@ -38,7 +38,7 @@ class Analysis(Protocol):
     """Says what is proven of a task set; `analyse` is one."""
 
     def __call__(self, task_set: TaskSet, /) -> Verdict:
-        """The verdict."""
+        """Return the verdict."""
         ...
 
 
@@ -79,7 +79,7 @@ class _Oracle:
         self.known: dict[tuple[str, frozenset[str]], bool] = {}
 
     def holds(self, partition: str, names: Iterable[str]) -> bool:
-        """Whether the tasks that are there already and those named all meet their deadlines on the partition."""
+        """Return whether the tasks that are there already and those named all meet their deadlines on the partition."""
         key = (partition, frozenset(names))
         if key not in self.known:
             verdict = self.analysis(_isolated(self.task_set, partition, key[1]))
@@ -88,7 +88,7 @@ class _Oracle:
         return self.known[key]
 
     def agrees(self, places: Mapping[str, str]) -> bool:
-        """Whether the analysis proves the whole task set with these places, chains included."""
+        """Return whether the analysis proves the whole task set with these places, chains included."""
         return self.analysis(self.task_set.assigned(places)).answer is Answer.YES
 
 
@@ -105,7 +105,7 @@ def assign(task_set: TaskSet, analysis: Analysis, heuristic: Heuristic) -> Assig
 
 
 def _packed(task_set: TaskSet, oracle: _Oracle, heuristic: Heuristic) -> dict[str, str] | None:
-    """The places that a heuristic finds, if the analysis proves the whole task set with them."""
+    """Return the places that a heuristic finds, if the analysis proves the whole task set with them."""
     held: dict[str, list[str]] = {partition.name: [] for partition in task_set.partitions}
     load = {name: utilisation(task_set.tasks, name) for name in held}
     for task in sorted(task_set.unassigned, key=_utilisation, reverse=True):
@@ -205,7 +205,7 @@ class _Master:
         self.model.add(sum(chosen) <= len(chosen) - 1)
 
     def propose(self, seconds: float) -> dict[str, list[str]] | None:
-        """An assignment that is left; None if there is none (`is_empty`) or time is up."""
+        """Return an assignment that is left; None if there is none (`is_empty`) or time is up."""
         from ortools.sat.python import cp_model
 
         solver = cp_model.CpSolver()
@@ -223,7 +223,7 @@ class _Master:
 
 
 def _isolated(task_set: TaskSet, partition: str, names: frozenset[str]) -> TaskSet:
-    """The named tasks on the partition, and every other one that has no place alone on a partition of its own.
+    """Return the named tasks on the partition, and every other one that has no place alone on a partition of its own.
 
     Who starts whom stays as it is; what chains of timers take does not matter for deadlines of tasks.
     """
@@ -251,7 +251,7 @@ def _small_conflicts(oracle: _Oracle, task_set: TaskSet) -> Iterator[tuple[str, 
 
 
 def _core(oracle: _Oracle, partition: str, names: Sequence[str]) -> list[str]:
-    """A subset that fails as well and from which no family can be left out."""
+    """Return a subset that fails as well and from which no family can be left out."""
     core = list(names)
     for family in dict.fromkeys(oracle.families[name] for name in names):
         fewer = [other for other in core if oracle.families[other] != family]
@@ -261,7 +261,7 @@ def _core(oracle: _Oracle, partition: str, names: Sequence[str]) -> list[str]:
 
 
 def _families(task_set: TaskSet) -> dict[str, str]:
-    """The head of each task: itself, or whose data starts it."""
+    """Return the head of each task: itself, or whose data starts it."""
     first = heads(predecessors(task_set))
     return {task.name: first.get(task.name, task.name) for task in task_set.tasks}
 

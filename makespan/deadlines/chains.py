@@ -14,7 +14,7 @@ from makespan.host.errors import InputError
 
 
 def predecessors(task_set: TaskSet) -> dict[str, tuple[str, ...]]:
-    """The tasks whose jobs start those of each task that is started by data, each after those that start it.
+    """Return the tasks whose jobs start those of each task that is started by data, each after those that start it.
 
     Raises:
         InputError: a task is started in a circle, by tasks that go back to different heads, or by data and a timer; its

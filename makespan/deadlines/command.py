@@ -53,7 +53,7 @@ class Part(click.ParamType[tuple[Fraction, Fraction]]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[Fraction, Fraction]:
-        """Both ends, the first one earlier."""
+        """Return both ends, the first one earlier."""
         if isinstance(value, tuple):
             return value
         first, dots, last = str(value).partition("..")
@@ -185,7 +185,7 @@ def command(
 
 
 def _names(description: Description, chosen: str | None) -> tuple[str, ...]:
-    """The tasks to draw; none where nobody chooses."""
+    """Return the tasks to draw; none where nobody chooses."""
     names = () if chosen is None else tuple(dict.fromkeys(name.strip() for name in chosen.split(",")))
     known = [entry.name for entry in description.tasks]
     if unknown := [name for name in names if name not in known]:
@@ -195,7 +195,7 @@ def _names(description: Description, chosen: str | None) -> tuple[str, ...]:
 
 
 def _solved(description: Description, solver: Solver) -> dict[str, Wcet]:
-    """The execution times; after Ctrl-C those that are known are printed."""
+    """Return the execution times; after Ctrl-C those that are known are printed."""
     found: dict[str, Wcet] = {}
     try:
         found.update(each_execution_time(description, solver))
@@ -207,7 +207,7 @@ def _solved(description: Description, solver: Solver) -> dict[str, Wcet]:
 
 
 def _with_sizes(known: Iterator[Assessment], sizes: Iterable[Fewest]) -> Iterator[Assessment]:
-    """The stages of an assessment, and from the last one on with what is found about how few SMs do."""
+    """Yield the stages of an assessment, and from the last one on with what is found about how few SMs do."""
     found: Assessment | None = None
     for stage in known:
         found = stage
@@ -220,7 +220,7 @@ def _with_sizes(known: Iterator[Assessment], sizes: Iterable[Fewest]) -> Iterato
 
 
 def _reached(known: Iterator[Assessment]) -> Assessment:
-    """The last assessment, or the one that was reached by the time of Ctrl-C."""
+    """Return the last assessment, or the one that was reached by the time of Ctrl-C."""
     found = None
     try:
         for stage in known:
@@ -270,7 +270,7 @@ def _store(folder: Path | None, effort: str, *, no_cache: bool) -> BundleCache |
 
 
 def _draw(found: Assessment, path: Path | None, view: View) -> Iterator[str]:
-    """The picture of the latest job that a search finds, among the tasks that are chosen or matter most."""
+    """Yield the picture of the latest job that a search finds, among the tasks that are chosen or matter most."""
     if path is None:
         return
     if found.verdict is None:
@@ -284,7 +284,7 @@ def _draw(found: Assessment, path: Path | None, view: View) -> Iterator[str]:
 
 
 def _page(found: Assessment, path: Path | None, view: View, given: bytes | None) -> Iterator[str]:
-    """The page, with the worst schedules of the tasks that are chosen or matter most."""
+    """Yield the page, with the worst schedules of the tasks that are chosen or matter most."""
     if path is None or given is None:
         return
     from makespan.deadlines.report.page import MOST_PICTURES, Found, check_size, deadlines_page
@@ -306,13 +306,13 @@ def _page(found: Assessment, path: Path | None, view: View, given: bytes | None)
 
 
 def _late(found: Assessment) -> tuple[str, ...]:
-    """The first few tasks that miss their deadlines."""
+    """Return the first few tasks that miss their deadlines."""
     tasks = () if found.verdict is None else found.verdict.tasks
     return tuple(task.task for task in tasks if task.miss is not None)[:_DRAWN]
 
 
 def _closest(found: Assessment) -> tuple[str, ...]:
-    """The tasks that miss their deadlines, then the others, those with the least slack first."""
+    """Return the tasks that miss their deadlines, then the others, those with the least slack first."""
     tasks = () if found.verdict is None else found.verdict.tasks
     due = found.task_set.by_name
     slack = {task.task: -1 if task.response is None else due[task.task].deadline - task.response for task in tasks}

@@ -32,7 +32,7 @@ class Course:
     delays: tuple[tuple[int, ...], ...]
 
     def jobs(self, task: Task) -> Iterator[Job]:
-        """The jobs; a job is not released before the one before it."""
+        """Yield the jobs; a job is not released before the one before it."""
         arrival, released = self.first, 0
         rows = zip(self.gaps, self.waits, self.times, self.delays, strict=True)
         for number, (gap, wait, times, delays) in enumerate(rows):
@@ -86,7 +86,7 @@ def _column(random: Random, low: int, high: int, count: int) -> tuple[int, ...]:
 
 
 def varied(run: Run, job: Completed, random: Random, words: str) -> Scenario:
-    """The same scenario with one to three changes, of what comes before the end of `job`."""
+    """Return the same scenario with one to three changes, of what comes before the end of `job`."""
     scenario = run.scenario
     courses = _courses(scenario)
     order = list(scenario.order)
@@ -129,7 +129,7 @@ def _course(task: Task, jobs: list[Job]) -> Course:
 
 
 def _moved(course: Course, scenario: Scenario, random: Random) -> Course:
-    """All jobs earlier or later, by a little or such that two releases meet or just miss each other."""
+    """Return all jobs earlier or later, by a little or such that two releases meet or just miss each other."""
     other = random.choice(scenario.jobs)
     mine = course.first + course.waits[0]
     step = random.choice((other.release - mine + random.randint(-1, 1), random.randint(-3, 3)))
@@ -137,7 +137,7 @@ def _moved(course: Course, scenario: Scenario, random: Random) -> Course:
 
 
 def _stretched(course: Course, task: Task, random: Random, at: int) -> Course:
-    """One job and all after it later, or as soon as the period allows."""
+    """Return one job and all after it later, or as soon as the period allows."""
     gap = random.choice((0, 1, random.randint(0, task.period)))
     return replace(course, gaps=(*course.gaps[:at], gap if at else 0, *course.gaps[at + 1 :]))
 
@@ -175,7 +175,7 @@ def full(task: Task, first: int, release: int, until: int) -> Course:
 
 
 def quick(task: Task, course: Course, until: int) -> Course:
-    """The same, but after the first job all up to the launch of segment `until` takes no longer than it must."""
+    """Return the same, but after the first job all up to the launch of segment `until` takes no longer than it must."""
     times = tuple(least(segment) if at < until else segment.wcet for at, segment in enumerate(task.segments))
     delays = tuple(0 if at <= until else segment.delay for at, segment in enumerate(task.segments))
     later = len(course.times) - 1
@@ -195,7 +195,7 @@ def packed(task: Task, release: int, until: int) -> Course:
 
 
 def scenario_of(task_set: TaskSet, courses: Mapping[str, Course], order: tuple[str, ...], words: str) -> Scenario:
-    """The jobs of all courses together; of tasks that are started by data, as many as start them."""
+    """Return the jobs of all courses together; of tasks that are started by data, as many as start them."""
     jobs = {name: tuple(course.jobs(task_set.by_name[name])) for name, course in courses.items()}
     for follower, sources in predecessors(task_set).items():
         jobs[follower] = _started(follower, courses[follower], len(jobs[sources[0]]))

@@ -31,7 +31,7 @@ class Demand(NamedTuple):
 
     @property
     def at_once(self) -> int | None:
-        """How many jobs may wait for it or have it run at one instant, at most; None: nobody knows.
+        """Return how many jobs may wait for it or have it run at one instant, at most; None: nobody knows.
 
         A job whose thread spins keeps the CPU time of the next one from its core, and so what comes after that.
         """
@@ -68,7 +68,7 @@ def _of_task(known: Known, place: str, task: Task, slices: Slices | None) -> Ite
 
 
 def _spun(known: Known, task: Task) -> Demand:
-    """All segments of a job with their launches and their waiting for servers, no more than the job takes."""
+    """Return all segments of a job with their launches and their waiting for servers, no more than the job takes."""
     numbers = known.graph.of[task.name]
     first, last = known.graph.operations[numbers[0]], known.graph.operations[numbers[-1]]
     work, end, since = known.whole(task), known.end[last.number], known.since[last.number]
@@ -78,7 +78,7 @@ def _spun(known: Known, task: Task) -> Demand:
 
 
 def activations(length: int, period: int) -> int:
-    """How many others, earlier or later by whole periods at least, are less than `length` away.
+    """Return how many others, earlier or later by whole periods at least, are less than `length` away.
 
     >>> activations(10, 10), activations(11, 10)
     (0, 1)

@@ -47,7 +47,7 @@ class Priorities(StrEnum):
 
     @property
     def is_given(self) -> bool:
-        """Whether every task says its own number."""
+        """Return whether every task says its own number."""
         return self in (Priorities.LARGER_FIRST, Priorities.SMALLER_FIRST)
 
 
@@ -125,7 +125,7 @@ class ServedEntry:
 
 
 def execution_keys(name: str, kinds: Iterable[Kind]) -> dict[int, str]:
-    """The names of the execution times of a task, by the indices of its copies and kernels.
+    """Return the names of the execution times of a task, by the indices of its copies and kernels.
 
     >>> execution_keys("filter", [Kind.CPU, Kind.KERNEL]), execution_keys("dnn", [Kind.COPY, Kind.KERNEL])
     ({1: 'filter'}, {0: 'dnn[0]', 1: 'dnn[1]'})
@@ -161,13 +161,13 @@ class TaskEntry:
 
     @property
     def executions(self) -> dict[str, ServedEntry]:
-        """Its copies and kernels by the names of their execution times."""
+        """Return its copies and kernels by the names of their execution times."""
         keys = self.keys
         return {keys[index]: part for index, part in enumerate(self.segments) if isinstance(part, ServedEntry)}
 
     @property
     def is_assumed_to_spin(self) -> bool:
-        """Whether its thread waits on a core, and nobody says how."""
+        """Return whether its thread waits on a core, and nobody says how."""
         return self.core is not None and self.wait is None and bool(self.executions)
 
     @property
@@ -238,21 +238,21 @@ class Description:
 
     @property
     def executions(self) -> dict[str, ServedEntry]:
-        """All copies and kernels by the names of their execution times."""
+        """Return all copies and kernels by the names of their execution times."""
         return {key: part for task in self.tasks for key, part in task.executions.items()}
 
     def sms_of(self, kernel: ServedEntry) -> tuple[int, ...]:
-        """The numbers of SMs that may run a kernel: those of every partition while it has none."""
+        """Return the numbers of SMs that may run a kernel: those of every partition while it has none."""
         sizes = (entry.sms for entry in self.partitions if kernel.place in (None, entry.partition.name))
         return tuple(sorted(set(sizes)))
 
     @property
     def sms(self) -> dict[str, int]:
-        """How many SMs each partition has, by its name."""
+        """Return how many SMs each partition has, by its name."""
         return {entry.partition.name: entry.sms for entry in self.partitions}
 
     def with_sms(self, sms: Mapping[str, int]) -> "Description":
-        """The same with so many SMs of each of these partitions."""
+        """Return the same with so many SMs of each of these partitions."""
         changed = (replace(entry, sms=sms.get(entry.partition.name, entry.sms)) for entry in self.partitions)
         return replace(self, partitions=tuple(changed))
 
@@ -294,7 +294,7 @@ def task_set(description: Description, execution_times: Mapping[str, ExecutionTi
 
 
 def _longest_way(description: Description) -> int:
-    """How many segments may come one after the other in what one arrival starts, at most."""
+    """Return how many segments may come one after the other in what one arrival starts, at most."""
     by_data = [chain.tasks for chain in description.chains if chain.activation is Activation.DATA]
     linked = {name for names in by_data for name in names}
     alone = max((len(entry.segments) for entry in description.tasks), default=1)
@@ -312,7 +312,7 @@ def _in_ticks(description: Description, times: Mapping[str, ExecutionTime], tick
 
 
 def common_tick(times: Iterable[Fraction]) -> Fraction:
-    """The largest time of which a picosecond and all `times` are whole multiples.
+    """Return the largest time of which a picosecond and all `times` are whole multiples.
 
     >>> common_tick([Fraction(1, 1000)]), common_tick([Fraction(1, 3 * 10**9)])
     (Fraction(1, 1000000000000), Fraction(1, 3000000000000))
@@ -324,7 +324,7 @@ def common_tick(times: Iterable[Fraction]) -> Fraction:
 
 
 def _tick(description: Description, execution_times: Mapping[str, ExecutionTime], unit: int) -> Fraction:
-    """One of which so many divide every time: theorem 4."""
+    """Return one of which so many divide every time: theorem 4."""
     times = [time for entry in description.tasks for time in entry.times]
     times += [chain.deadline for chain in description.chains if chain.deadline is not None]
     times += [time for entry in description.partitions for time in entry.times]
@@ -333,7 +333,7 @@ def _tick(description: Description, execution_times: Mapping[str, ExecutionTime]
 
 
 def _ticks(time: Fraction, tick: Fraction) -> int:
-    """How many there are in a time of which `tick` is a measure."""
+    """Return how many there are in a time of which `tick` is a measure."""
     ticks = time / tick
     if ticks.denominator != 1:
         raise ValueError(f"{time} s are no whole number of ticks of {tick} s")

@@ -68,7 +68,7 @@ Segments: TypeAlias = tuple[CpuEntry | ServedEntry, ...]
 def task(
     table: Mapping[str, object], folder: Path, launch: GivenTime | None = None, *, vouched: str = 'evidence = "..."'
 ) -> TaskEntry:
-    """A table `[[task]]`, or a row with the same keys.
+    """Return a table `[[task]]`, or a row with the same keys.
 
     Args:
         launch: what the launch of its copies and kernels takes where it says nothing else.
@@ -114,7 +114,7 @@ def task(
 
 
 def partition(table: Mapping[str, object], card: Gpu | None = None) -> PartitionEntry:
-    """A table `[[partition]]`, of SMs of a GPU if somebody says which.
+    """Return a table `[[partition]]`, of SMs of a GPU if somebody says which.
 
     Raises:
         InputError: an unknown key, no name or policy, no such policy, or not so many SMs.
@@ -128,7 +128,7 @@ def partition(table: Mapping[str, object], card: Gpu | None = None) -> Partition
 
 
 def copy_engine(table: Mapping[str, object]) -> CopyEngine:
-    """A table `[[copy_engine]]`.
+    """Return a table `[[copy_engine]]`.
 
     Raises:
         InputError: an unknown key, no name or policy, or no such policy.
@@ -140,7 +140,7 @@ def copy_engine(table: Mapping[str, object]) -> CopyEngine:
 
 
 def sms(value: object, card: Gpu | None, what: str) -> int:
-    """A number of SMs; of a GPU also the name of a MIG instance, which has so many.
+    """Return a number of SMs; of a GPU also the name of a MIG instance, which has so many.
 
     Where nothing is said (None) it is one SM, but not of a GPU: there each partition says how many are its own.
     """
@@ -159,7 +159,7 @@ def sms(value: object, card: Gpu | None, what: str) -> int:
 
 
 def chain(table: Mapping[str, object]) -> ChainEntry:
-    """A table `[[chain]]`.
+    """Return a table `[[chain]]`.
 
     Raises:
         InputError: an unknown key, or one that is missing or does not fit.
@@ -234,14 +234,14 @@ def _completed(
 
 
 def _one_kernel(table: Mapping[str, object], folder: Path, where: str, vouched: str) -> Segments:
-    """A kernel between `cpu_before` and `cpu_after`."""
+    """Return a kernel between `cpu_before` and `cpu_after`."""
     kernel = ServedEntry(Kind.KERNEL, _source(table, folder, where, vouched))
     before, after = (duration(table.get(key, "0s"), f"{where}: {key}") for key in _CPU)
     return (*([CpuEntry(before)] if before else []), kernel, *([CpuEntry(after)] if after else []))
 
 
 def _segments(value: object, folder: Path, where: str) -> Segments:
-    """The list `segments` of a task."""
+    """Return the list `segments` of a task."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise InputError(f'{where}: segments must be a list of tables such as {{ cpu = "1ms" }}, not {shown(value)}')
     if not 1 <= len(value) <= MAX_SEGMENTS:
@@ -321,7 +321,7 @@ def _evidence(table: Mapping[str, object], key: str, where: str) -> str | None:
 
 
 def _positive(table: Mapping[str, object], key: str, where: str) -> Fraction:
-    """A time of more than zero, in seconds."""
+    """Return a time of more than zero, in seconds."""
     seconds = duration(table[key], f"{where}: {key}")
     if seconds == 0:
         raise InputError(f"{where}: {key} must be more than zero")
@@ -329,7 +329,7 @@ def _positive(table: Mapping[str, object], key: str, where: str) -> Fraction:
 
 
 def _policy(table: Mapping[str, object], where: str, *more: str) -> Policy:
-    """One of those that need nothing else, where `more` there are as well."""
+    """Return one of those that need nothing else, where `more` there are as well."""
     known = ", ".join((*Policy, *more))
     if "policy" not in table:
         raise InputError(f"{where} has no policy: give one of {known}")
@@ -339,7 +339,7 @@ def _policy(table: Mapping[str, object], where: str, *more: str) -> Policy:
 
 
 def _slices(table: Mapping[str, object], where: str) -> SlicesEntry | None:
-    """How contexts take a partition in turn, None where they do not."""
+    """Return how contexts take a partition in turn, None where they do not."""
     if table.get("policy") != TIME_SLICED:
         if said := [key for key in _SLICES if key in table]:
             raise InputError(f'{where}: {said[0]} has no effect without policy = "{TIME_SLICED}": leave it out')

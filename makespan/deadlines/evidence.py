@@ -49,7 +49,7 @@ def _attempt(task_set: TaskSet, name: str, worst: Run | None, random: Random, mo
 def find_miss(
     task_set: TaskSet, name: str, *, tries: int = TRIES, seed: int = 0, most_jobs: int = MOST_JOBS
 ) -> Miss | None:
-    """A job of the task that ends after its deadline in a simulated legal schedule; None if the search saw none.
+    """Return a job of the task that ends after its deadline in a simulated legal schedule; None if the search saw none.
 
     Every copy and kernel runs for a time that it is shown to take or, where the user gave one, for up to that. The same
     arguments give the same answer; `missed` gives the whole schedule.
@@ -67,7 +67,7 @@ def find_miss(
 def missed(
     task_set: TaskSet, name: str, *, tries: int = TRIES, seed: int = 0, most_jobs: int = MOST_JOBS
 ) -> Run | None:
-    """The schedule behind `find_miss`."""
+    """Return the schedule behind `find_miss`."""
     runs = islice(_attempts(task_set, name, seed, most_jobs), tries)
     return next((run for run, miss in runs if miss is not None), None)
 
@@ -120,7 +120,7 @@ def _attempts(task_set: TaskSet, name: str, seed: int, most_jobs: int) -> Iterat
 
 
 def _vouched_for(task_set: TaskSet) -> list[Task]:
-    """The tasks with times that nobody has shown, switches of contexts among them."""
+    """Return the tasks with times that nobody has shown, switches of contexts among them."""
     switched = {p.name for p in task_set.partitions if p.slices is not None and p.slices.switch}
     return [t for t in task_set.tasks if t.is_vouched_for or any(s.place in switched for s in t.segments)]
 
@@ -179,7 +179,7 @@ def _attained(task: Task) -> Task:
 
 
 def _only(task_set: TaskSet, some: Iterable[Task]) -> TaskSet:
-    """These tasks, with the servers and the chains by data that they need."""
+    """Return these tasks, with the servers and the chains by data that they need."""
     tasks = tuple(some)
     names, hosts = {task.name for task in tasks}, {segment.place for task in tasks for segment in task.segments}
     return TaskSet(
@@ -191,13 +191,13 @@ def _only(task_set: TaskSet, some: Iterable[Task]) -> TaskSet:
 
 
 def _families(task_set: TaskSet) -> dict[str, str]:
-    """The head of each task's family."""
+    """Return the head of each task's family."""
     first = heads(predecessors(task_set))
     return {name: first.get(name, name) for name in task_set.by_name}
 
 
 def _neighbours(task_set: TaskSet, name: str, family: Mapping[str, str]) -> list[Task]:
-    """The task and all that it meets on servers, on cores and in its family, and that those meet."""
+    """Return the task and all that it meets on servers, on cores and in its family, and that those meet."""
     places = {
         task.name: {("by", family[task.name]), ("on", task.core), *(("at", segment.place) for segment in task.segments)}
         - {("on", None), ("at", None)}
@@ -233,7 +233,7 @@ class Window:
 
     @property
     def jobs(self) -> tuple[Completed, ...]:
-        """The jobs that arrive or run in the window."""
+        """Return the jobs that arrive or run in the window."""
         return tuple(job for job in self.run.jobs if job.arrival < self.end and job.completion > self.start)
 
 

@@ -99,7 +99,7 @@ def _exact(known: TaskVerdict, attained: Mapping[str, int]) -> TaskVerdict:
 
 
 def _last(task_set: TaskSet, tasks: Sequence[Task], asked: int | None) -> int:
-    """The ticks of the shortest step between which events may lie."""
+    """Return the ticks of the shortest step between which events may lie."""
     return _common(tasks) if asked is None or task_set.unit == 1 else max(_NOT_BY_TICKS, asked)
 
 
@@ -110,7 +110,7 @@ def _common(tasks: Sequence[Task]) -> int:
 
 
 def grids(tasks: Sequence[Task], last: int) -> Iterator[int]:
-    """The ticks of steps, ever fewer, down to `last`.
+    """Yield the ticks of steps, ever fewer, down to `last`.
 
     >>> from makespan.deadlines.task import one_kernel
     >>> list(grids([one_kernel("t", 6, 100, 100)], 2))
@@ -179,7 +179,7 @@ def _task(known: TaskVerdict, verdict: Verdict, found: Explored, how: str, *, is
 
 
 def _chain(known: ChainVerdict, verdict: Verdict, found: Explored) -> ChainVerdict:
-    """The chain with the best that is known of its tasks."""
+    """Return the chain with the best that is known of its tasks."""
     task_set = verdict.tasks_analysed
     chain = next(chain for chain in task_set.chains if chain.name == known.chain)
     tasks = [task_set.by_name[name] for name in chain.tasks]

@@ -120,7 +120,7 @@ def walked(
     most_states: int = MOST_STATES,
     is_short: Shortness = lambda _: True,
 ) -> Explored:
-    """The same of one of its parts; without a number if it has too many states.
+    """Return the same of one of its parts; without a number if it has too many states.
 
     Raises:
         InputError: as `explore`.
@@ -154,7 +154,7 @@ def obstacle(task_set: TaskSet, tasks: Sequence[Task], *, grid: int = 1) -> str 
 
 
 def parts(task_set: TaskSet) -> list[tuple[Task, ...]]:
-    """The tasks in groups that share neither cores nor servers nor data.
+    """Return the tasks in groups that share neither cores nor servers nor data.
 
     Raises:
         InputError: chains by data that contradict themselves.
@@ -257,7 +257,7 @@ class Walk:
                     todo.append(reached)
 
     def least_states(self) -> int:
-        """How many there are at least: a job that is alone has one after each step of each of its segments."""
+        """Return how many there are at least: a job that is alone has one after each step of each of its segments."""
         courses = [course for family in self.families for course in family.courses]
         return max(sum(part.wcet - 1 for part in course.parts) for course in courses)
 
@@ -273,7 +273,7 @@ class Walk:
                     )
 
     def steps(self, state: State, ages: Ages) -> Iterator[Step]:
-        """All that can happen next."""
+        """Yield all that can happen next."""
         families = self.families
         for come in product(*(family.comings(local) for family, local in zip(families, state, strict=True))):
             old = [
@@ -360,7 +360,7 @@ class Walk:
         self.end[name] = max(self.end[name], ages[ended.since] + length)
 
     def _plain(self, state: State) -> State:
-        """The state with the least numbers in the order of those that are only compared.
+        """Return the state with the least numbers in the order of those that are only compared.
 
         The order counts among jobs that wait for a FIFO server, and among deadlines that no later job can come before.
         """

@@ -99,7 +99,7 @@ class Course:
     core: Place | None
 
     def asks(self, policy: Policy, job: Job) -> bool:
-        """Whether a server with this policy will choose or not choose the job from now on."""
+        """Return whether a server with this policy will choose or not choose the job from now on."""
         if job.stage <= Stage.ENDED:
             return False
         begin = job.segment + (job.stage is Stage.SERVED)
@@ -169,11 +169,11 @@ class Family:
         return known
 
     def rows(self, number: int) -> Rows:
-        """The jobs of a state."""
+        """Return the jobs of a state."""
         return self._locals[number].rows
 
     def _split(self, number: int) -> tuple[int, int]:
-        """A number of all but the timer, and the timer."""
+        """Return a number of all but the timer, and the timer."""
         timer, rows = self._locals[number]
         return self._number(Local(0, rows)), timer
 
@@ -208,7 +208,7 @@ class Family:
             yield from self._launched(moved, slot, segment + 1)
 
     def _moved(self, rows: Rows, slot: int, segment: int | None) -> Iterator[Rows]:
-        """The first so many jobs of a task that await their release, or the launch of a segment, get it."""
+        """Yield the first so many jobs of a task that await their release, or the launch of a segment, get it."""
         course = self.courses[slot]
         stage, at = (Stage.ARRIVED, 0) if segment is None else (Stage.LAUNCHED, segment)
         limit = course.jitter if segment is None else course.parts[segment].delay
@@ -280,7 +280,7 @@ class Family:
     # ---- a step
 
     def _ticked(self, number: int, on_core: tuple[Position, ...], length: int) -> tuple[Ticked, ...]:
-        """All that a step can lead to, `length` long: 0 or 1; nothing if some limit does not allow it."""
+        """Return all that a step can lead to, `length` long: 0 or 1; nothing if some limit does not allow it."""
         timer, rows = self._locals[number]
         running: list[Position] = []
         for row, jobs in enumerate(rows):
@@ -301,7 +301,7 @@ class Family:
         return tuple(self._after(local, ends) for ends in self._endings(rows, running))
 
     def _older(self, slot: int, job: Job, length: int, *, is_run: bool) -> Job | None:
-        """The job after the step; None if it must not last so long."""
+        """Return the job after the step; None if it must not last so long."""
         course = self.courses[slot]
         time, turn = job.time, job.turn
         if job.stage is Stage.ARRIVED:
@@ -336,7 +336,7 @@ class Family:
         return self._part(rows, position).wcet - rows[row][slot].time
 
     def _after(self, local: Local, ends: tuple[Position, ...]) -> Ticked:
-        """The state when these segments have ended: jobs go on, start others, or go away."""
+        """Return the state when these segments have ended: jobs go on, start others, or go away."""
         rows, ended, short = local.rows, [], []
         for row, slot in ends:
             job, course = rows[row][slot], self.courses[slot]
@@ -382,7 +382,7 @@ class Family:
     # ---- numbers of which only the order counts
 
     def _marks(self, number: int) -> tuple[tuple[str | Place, int], ...]:
-        """Its numbers that are compared with those of other families, each with what is compared."""
+        """Return its numbers that are compared with those of other families, each with what is compared."""
         found: list[tuple[str | Place, int]] = []
         for jobs in self._locals[number].rows:
             for slot, job in enumerate(jobs):
@@ -396,7 +396,7 @@ class Family:
         return tuple(found)
 
     def _marked(self, number: int, new: tuple[tuple[tuple[str | Place, int], int], ...]) -> int:
-        """The state with new numbers for old ones."""
+        """Return the state with new numbers for old ones."""
         timer, rows = self._locals[number]
         changed = dict(new)
         for row, jobs in enumerate(rows):

@@ -61,7 +61,7 @@ class Fewest:
 def fewest_sms(
     description: Description, solver: Solver, progress: Callable[[str], None] = lambda _: None
 ) -> Iterator[Fewest]:
-    """The fewest SMs of each partition in turn whose kernels are all solved; then, of several, of all at once.
+    """Return the fewest SMs of each partition in turn whose kernels are all solved; then, of several, of all at once.
 
     Times that are given, or come from a bundle, are those on as many SMs as the file says: nobody vouches for another
     number, and such a partition keeps its own.
@@ -146,5 +146,5 @@ def _partitions(description: Description) -> tuple[str, ...]:
 
 
 def _all(description: Description) -> int:
-    """How many SMs the GPU has."""
+    """Return how many SMs the GPU has."""
     return 0 if description.card is None else description.card.count_sms()

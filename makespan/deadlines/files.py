@@ -31,7 +31,7 @@ _DIGITS = re.compile(r"-?[0-9]{1,30}")
 
 
 def read(path: Path, *, gpu: str | None = None, clock: str | None = None, priorities: str | None = None) -> Description:
-    """The tasks that a `.toml` or `.csv` file describes; paths in it start from its folder.
+    """Return the tasks that a `.toml` or `.csv` file describes; paths in it start from its folder.
 
     Args:
         gpu: for a CSV file, which cannot say it: whose SMs the partitions are, see `gpus.find`.
@@ -199,7 +199,7 @@ def _add_row(
 
 
 def _cell(column: str, cell: str) -> Any:
-    """The value that TOML would have there."""
+    """Return the value that TOML would have there."""
     if column in NUMBERS and _DIGITS.fullmatch(cell):
         return int(cell)
     if column in LISTS:

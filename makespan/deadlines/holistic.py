@@ -118,7 +118,7 @@ def responses(task_set: TaskSet, limits: Limits) -> Responses:
 
 
 def responses_in_time(task_set: TaskSet, limits: Limits) -> Responses | None:
-    """The same if every bound is within its deadline, else None; known as soon as one has risen above it.
+    """Return the same if every bound is within its deadline, else None; known as soon as one has risen above it.
 
     Raises:
         InputError: as `responses`.
@@ -269,7 +269,7 @@ class _System:
         return None if length is None else self._up(length)
 
     def _least_window(self, windows: Iterable[tuple[int | None, tuple[int, ...]]]) -> int | None:
-        """The least sum of when a path is ready and how long it takes, all of them for the same end."""
+        """Return the least sum of when a path is ready and how long it takes, all of them for the same end."""
         hopes = [(_sum(ready, self.windows.at_least(path)), ready, path) for ready, path in windows]
         least: int | None = None
         for hope, ready, path in sorted((hope, ready, path) for hope, ready, path in hopes if hope is not None):
@@ -307,7 +307,7 @@ class _System:
         self.known.end[last] = end
 
     def _limited(self, task: Task, bound: Callable[[Steps], _Found | None]) -> _Found | None:
-        """A bound, or None where the limits do not suffice for it."""
+        """Return a bound, or None where the limits do not suffice for it."""
         allowed = min(self.limits.one, self.steps.left)
         steps = Steps(allowed)
         try:
@@ -352,7 +352,7 @@ class _System:
         return found
 
     def _needs(self, task: Task) -> set[str]:
-        """The tasks whose bounds go into that of this one."""
+        """Return the tasks whose bounds go into that of this one."""
         found = {other.name for other in self.graph.families[self.graph.family[task.name]]}
         for place in {self.graph.operations[number].place for number in self.graph.of[task.name]}:
             for number in self.graph.at[place]:

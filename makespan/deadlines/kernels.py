@@ -27,7 +27,7 @@ MAX_QUESTIONS = 64
 
 
 def on_sms(launch: KernelLaunch, sms: int, card: Gpu | None = None) -> GpuInstance:
-    """All blocks of a launch on a partition of so many SMs.
+    """Return all blocks of a launch on a partition of so many SMs.
 
     Args:
         card: the GPU that they belong to. All its other SMs count as at work, whatever runs there, where a latency
@@ -80,6 +80,6 @@ def on_one_sm(gpu: GpuInstance) -> tuple[Instance, ...]:
 
 
 def _more_is_worse(machine: Machine) -> bool:
-    """Whether one more block can never make the others faster at worst."""
+    """Return whether one more block can never make the others faster at worst."""
     held = (max((unit.interval, *(use.most for use in unit.uses))) for unit in machine.units)
     return machine.partitions == 1 and all(cycles == 1 for cycles in held)

@@ -33,7 +33,7 @@ class Known:
             self.span.append(operation.wcet)
 
     def kept(self, key: Hashable, heads: Iterable[str], value: Callable[[], _Value]) -> _Value:
-        """A value that depends on what is known of some families only, computed anew when that changes."""
+        """Return a value that depends on what is known of some families only, computed anew when that changes."""
         state = tuple(map(self.version.__getitem__, heads))
         before = self._kept.get(key)
         if before is None or before[0] != state:
@@ -42,7 +42,7 @@ class Known:
         return found
 
     def of(self, operation: Operation) -> tuple[int | None, int | None, int | None]:
-        """All that is known of an operation."""
+        """Return all that is known of an operation."""
         number = operation.number
         return self.end[number], self.since[number], self.span[number]
 

@@ -87,7 +87,7 @@ class Graph:
 
     @cached_property
     def at(self) -> Mapping[str, tuple[int, ...]]:
-        """The operations on each resource."""
+        """Return the operations on each resource."""
         found: dict[str, list[int]] = {place: [] for place in self.policies}
         for operation in self.operations:
             found.setdefault(operation.place, []).append(operation.number)
@@ -95,7 +95,7 @@ class Graph:
 
     @cached_property
     def families(self) -> Mapping[str, tuple[Task, ...]]:
-        """The tasks of each family, by its head."""
+        """Return the tasks of each family, by its head."""
         found: dict[str, list[Task]] = {}
         for name in self.of:
             found.setdefault(self.family[name], []).append(self.tasks.by_name[name])
@@ -103,7 +103,7 @@ class Graph:
 
     @cached_property
     def residents(self) -> Mapping[str, tuple[Task, ...]]:
-        """The tasks that may use each resource; a thread that spins uses its core even without CPU time."""
+        """Return the tasks that may use each resource; a thread that spins uses its core even without CPU time."""
         found: dict[str, list[Task]] = {}
         for task in self.tasks.tasks:
             places = {self.operations[number].place for number in self.of[task.name]}
@@ -113,7 +113,7 @@ class Graph:
 
     @cached_property
     def families_at(self) -> Mapping[str, Mapping[str, tuple[Task, ...]]]:
-        """The residents of each resource, by the head of their family, each after those that start it."""
+        """Return the residents of each resource, by the head of their family, each after those that start it."""
         found: dict[str, dict[str, tuple[Task, ...]]] = {}
         for place, residents in self.residents.items():
             names = {task.name for task in residents}
@@ -136,20 +136,20 @@ class Graph:
         return self.operations[self.of[task.name][0]].earliest
 
     def is_ranked(self, place: str) -> bool:
-        """Whether fixed priorities decide there."""
+        """Return whether fixed priorities decide there."""
         return self.policies.get(place, Policy.FIXED_PRIORITY) is Policy.FIXED_PRIORITY
 
     def is_server(self, place: str) -> bool:
-        """Whether it serves one segment at a time, to its end; a core does not."""
+        """Return whether it serves one segment at a time, to its end; a core does not."""
         return place in self.policies
 
     def is_concurrent(self, one: Task, other: Task) -> bool:
-        """Whether jobs of the same activation can be there at the same time: neither waits for the other."""
+        """Return whether jobs of the same activation can be there at the same time: neither waits for the other."""
         a, b = one.name, other.name
         return a != b and self.family[a] == self.family[b] and a not in self.before[b] and b not in self.before[a]
 
     def is_before(self, one: Operation, other: Operation) -> bool:
-        """Whether it has ended in an activation before the other is ready."""
+        """Return whether it has ended in an activation before the other is ready."""
         if one.task is other.task:
             return one.index < other.index
         return one.task.name in self.before[other.task.name]
@@ -172,7 +172,7 @@ class Graph:
         return tuple(reversed(found))
 
     def paths(self, number: int, most: int) -> tuple[tuple[int, ...], ...]:
-        """All ways from the head to an operation; none if there are more than `most`."""
+        """Return all ways from the head to an operation; none if there are more than `most`."""
         ways: list[tuple[int, ...]] = [(number,)]
         done: list[tuple[int, ...]] = []
         while ways:

@@ -91,7 +91,7 @@ class _Part:
         )
 
     def order(self, progress: Callable[[str], None]) -> list[Task] | None:
-        """The most urgent first; None where none was found."""
+        """Return the most urgent first; None where none was found."""
         holds = self._fits if self.is_plain else self._is_in_time
         above, below = list(self.ranked), list[Task]()
         if not self.is_plain and self._is_proven(above):
@@ -147,7 +147,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _binds(chain: Chain) -> bool:
-    """Whether more is asked of its tasks than their own deadlines."""
+    """Return whether more is asked of its tasks than their own deadlines."""
     return chain.activation is Activation.DATA or chain.deadline is not None
 
 

@@ -24,13 +24,13 @@ class Curve:
     number: int
 
     def max_arrivals(self, delta: int) -> int:
-        """The most in `delta` ticks, one of which counts as an interval that begins and ends with it."""
+        """Return the most in `delta` ticks, one of which counts as an interval that begins and ends with it."""
         return 0 if delta <= 0 else arrivals_within(delta - 1, self.period, self.jitter)
 
     __call__ = max_arrivals
 
     def steps(self) -> Iterator[int]:
-        """All lengths whose next one has room for more kernels."""
+        """Return all lengths whose next one has room for more kernels."""
         return chain((0,), count(first_multiple(-self.jitter, self.period, 1), self.period))
 
 

@@ -56,21 +56,21 @@ class Own:
 
     @classmethod
     def alone(cls, stream: Stream) -> "Own":
-        """An operation whose family has nothing else on the server."""
+        """Return an operation whose family has nothing else on the server."""
         return cls(stream, stream.wcet, ((stream.wcet, stream.delay),), stream.delay)
 
     @property
     def is_alone(self) -> bool:
-        """Whether its family has nothing else on the server."""
+        """Return whether its family has nothing else on the server."""
         return self.each == self.stream.wcet and not (self.ahead or self.beside or self.blockers)
 
     def is_too_long(self, busy: int | None) -> bool:
-        """Whether nobody looks through a busy window of this length; None: it need not end."""
+        """Return whether nobody looks through a busy window of this length; None: it need not end."""
         return not self.is_alone and (busy is None or busy > MOST_ACTIVATIONS * self.stream.period)
 
     @property
     def whole(self) -> Stream:
-        """All that the family asks for, as one stream."""
+        """Return all that the family asks for, as one stream."""
         return Stream(self.each, self.stream.period, self.late)
 
     def before(self, q: int) -> list[tuple[int, int | None]]:
@@ -110,7 +110,7 @@ def _ordered_by_readiness(stream: Stream) -> Stream:
 
 
 def busy_period(streams: Sequence[Stream], blocking: int, steps: Steps) -> int | None:
-    """The least length L > 0 with `blocking` + the kernels that can come in L ticks <= L; None if there is none.
+    """Return the least length L > 0 with `blocking` + the kernels that can come in L ticks <= L; None if there is none.
 
     Source: Davis, Burns, Bril and Lukkien, Real-Time Systems 35(3), 2007.
     """
@@ -181,14 +181,14 @@ def _hyperperiod(streams: Sequence[Stream], busy: int | None) -> int:
 
 
 def _is_over(busy: int, event: int, ahead: int, best: Sequence[int], since: Sequence[int]) -> bool:
-    """Whether nothing whose event is no earlier than `event` can be worse: all end with the busy window."""
+    """Return whether nothing whose event is no earlier than `event` can be worse: all end with the busy window."""
     return event >= busy or all(busy - max(ahead - x, event) <= most for most, x in zip(best, since, strict=True))
 
 
 def _starts(
     own: Own, q: int, rivals: Sequence[Stream], blocking: int, steps: Steps
 ) -> Iterator[tuple[int, int | None]]:
-    """The latest start after `q` earlier activations, with the earliest event, in each case."""
+    """Yield the latest start after `q` earlier activations, with the earliest event, in each case."""
     rows = [(s.wcet, s.period, s.delay) for s in rivals]
     spare = ONE - _load(rivals)
     least = scaled((c * (j + 1), t) for c, t, j in rows)
@@ -219,7 +219,7 @@ class _Edf:
         self.family, self.own, self.rivals, self.steps = own, own.stream, rivals, steps
 
     def bounds(self, since: Sequence[int]) -> tuple[Bound, ...] | None:
-        """The worst over all releases, counted from the start of the window, that are worth a look."""
+        """Return the worst over all releases, counted from the start of the window, that are worth a look."""
         streams = (self.family.whole, *self.rivals)
         if _excess(streams) > 0:
             return None
@@ -323,5 +323,5 @@ class _Edf:
 
 
 def _jobs(stream: Stream, first: int, release: int) -> int:
-    """How many of a rival's go before a kernel with this release, the first of them one released at `first`."""
+    """Return how many of a rival's go before a kernel with this release, the first of them one released at `first`."""
     return (release - first + stream.jitter) // stream.period + 1 if release >= first else 0

@@ -16,7 +16,7 @@ _EDF = (Policy.EDF, Policy.EDF_RELEASE)
 
 
 def hyperperiod(task_set: TaskSet) -> int:
-    """The least time after which the pattern of strictly periodic arrivals repeats, in ticks."""
+    """Return the least time after which the pattern of strictly periodic arrivals repeats, in ticks."""
     return lcm(*(task.period for task in task_set.tasks))
 
 
@@ -39,7 +39,7 @@ def periodic(task_set: TaskSet, *, most_jobs: int = MOST_JOBS) -> Scenario:
 
 
 def critical(task_set: TaskSet, name: str, *, most_jobs: int = MOST_JOBS) -> Iterator[Scenario]:
-    """The instants at which analyses expect the worst for a task; everybody takes for as long as allowed.
+    """Yield the instants at which analyses expect the worst for a task; everybody takes for as long as allowed.
 
     Everybody is released at once, as late as jitter allows, and from then on as soon as periods allow; then again, one
     tick after what the task has to wait for on its first server has begun: the longest of what would have to wait for
@@ -85,12 +85,12 @@ class _Visit(NamedTuple):
 
     @property
     def place(self) -> tuple[bool, str | None]:
-        """Its core, or its server."""
+        """Return its core, or its server."""
         return self.is_on_core, self.task.core if self.is_on_core else self.segment.place
 
 
 def _visits(task_set: TaskSet) -> list[_Visit]:
-    """All segments; those of a task in their order."""
+    """Return all segments; those of a task in their order."""
     starts = predecessors(task_set)
     first = heads(starts)
     found: list[_Visit] = []
@@ -154,7 +154,7 @@ class _Meeting:
         return self.start - (self.met[task.name].ready if self.is_aimed and task.name in self.met else 0)
 
     def _bunched(self, courses: Mapping[str, Course]) -> dict[str, Course]:
-        """The first jobs take their time to come there, later ones do not."""
+        """Return the first jobs take their time to come there, later ones do not."""
         found = dict(courses)
         for visit in self.met.values():
             for name in visit.before:

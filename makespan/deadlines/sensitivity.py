@@ -51,12 +51,12 @@ class Proof(Protocol):
     """Whether an analysis proves every deadline, without saying more; `is_proven` is one."""
 
     def __call__(self, task_set: TaskSet, /) -> bool:
-        """Whether its answer is yes."""
+        """Return whether its answer is yes."""
         ...
 
 
 def execution_factor(task_set: TaskSet, analysis: Analysis, proves: Proof, *, only: str | None = None) -> Margin:
-    """The largest factor on the execution times of all kernels, or of those of task `only`, in thousandths.
+    """Return the largest factor on the execution times of all kernels, or of those of task `only`, in thousandths.
 
     Args:
         analysis: says who is late where it fails.
@@ -87,7 +87,7 @@ def execution_factor(task_set: TaskSet, analysis: Analysis, proves: Proof, *, on
 
 
 def shortest_period(task_set: TaskSet, analysis: Analysis, proves: Proof, task: str) -> Margin:
-    """The shortest period of a task in ticks that leaves all deadlines proven; the deadlines stay as they are.
+    """Return the shortest period of a task in ticks that leaves all deadlines proven; the deadlines stay as they are.
 
     It is looked for in thousandths of the period, or in ticks if everything happens at whole ones and it has fewer.
 
@@ -112,14 +112,14 @@ def shortest_period(task_set: TaskSet, analysis: Analysis, proves: Proof, task: 
 
 
 def _started_together(task_set: TaskSet, name: str) -> set[str]:
-    """The task and all that start it by data or that it starts, directly or not."""
+    """Return the task and all that start it by data or that it starts, directly or not."""
     first = heads(predecessors(task_set))
     own = first.get(name, name)
     return {own, *(follower for follower, head in first.items() if head == own)}
 
 
 def slowest_clock(at: Callable[[Fraction], TaskSet], clock_hz: Fraction, analysis: Analysis, proves: Proof) -> Margin:
-    """The slowest clock of the GPU in Hz, in thousandths of `clock_hz`, at which all deadlines are proven.
+    """Return the slowest clock of the GPU in Hz, in thousandths of `clock_hz`, at which all deadlines are proven.
 
     Args:
         at: the task set at a clock in Hz; what was given in seconds does not change with it.

@@ -178,7 +178,7 @@ class Completed(NamedTuple):
 
     @property
     def is_late(self) -> bool:
-        """Whether the deadline is missed."""
+        """Return whether the deadline is missed."""
         return self.completion > self.deadline
 
 
@@ -192,7 +192,7 @@ class Run:
 
     @cached_property
     def responses(self) -> dict[str, int]:
-        """The longest response of each task that has a job, in ticks."""
+        """Return the longest response of each task that has a job, in ticks."""
         found: dict[str, int] = {}
         for job in self.jobs:
             found[job.task] = max(found.get(job.task, 0), job.response)
@@ -200,11 +200,11 @@ class Run:
 
     @cached_property
     def late(self) -> tuple[Completed, ...]:
-        """The jobs that miss their deadlines."""
+        """Return the jobs that miss their deadlines."""
         return tuple(job for job in self.jobs if job.is_late)
 
     def tightest(self, task: str | None = None) -> Completed | None:
-        """The job, of `task` or of any, with the least slack; None without a job."""
+        """Return the job, of `task` or of any, with the least slack; None without a job."""
         return min((job for job in self.jobs if task in (None, job.task)), key=lambda job: job.slack, default=None)
 
 
@@ -350,7 +350,7 @@ class _System:
 
     @property
     def next(self) -> int | None:
-        """The next instant at which something ends, is released or becomes ready."""
+        """Return the next instant at which something ends, is released or becomes ready."""
         instants = [resource.end for resource in self.resources if resource.end is not None]
         return min((*instants, self.coming[0][0]) if self.coming else instants, default=None)
 

@@ -24,7 +24,7 @@ class Stairs(NamedTuple):
     def of(
         cls, value: Callable[[int], int], period: int, rise: int, once: Iterable[int], again: Iterable[int]
     ) -> "Stairs":
-        """The table of a function.
+        """Return the table of a function.
 
         Args:
             once: lengths at which it may rise.
@@ -43,6 +43,6 @@ class Stairs(NamedTuple):
         return cls(period, rise, end, tuple(found), tuple(map(value, found)))
 
     def at(self, length: int) -> int:
-        """The value for a length."""
+        """Return the value for a length."""
         periods = max(0, -((self.end - length) // self.period))
         return periods * self.rise + self.values[bisect_right(self.starts, length - periods * self.period) - 1]

@@ -50,7 +50,7 @@ class Server:
 
     @property
     def place(self) -> str:
-        """Its name with what it is: so analyses, simulations, reports and pictures call it."""
+        """Return its name with what it is: so analyses, simulations, reports and pictures call it."""
         return f"{self.what} {self.name}"
 
 
@@ -148,7 +148,7 @@ class Segment:
 
     @property
     def is_vouched_for(self) -> bool:
-        """Whether its time is only given: nobody has shown that it takes so long."""
+        """Return whether its time is only given: nobody has shown that it takes so long."""
         return self.attained is None or not self.is_shown or self.delay > 0
 
     @property
@@ -225,11 +225,11 @@ class Task:
             )
 
     def of(self, *kinds: Kind) -> tuple[Segment, ...]:
-        """Its segments of these kinds."""
+        """Return its segments of these kinds."""
         return tuple(segment for segment in self.segments if segment.kind in kinds)
 
     def on(self, place: str) -> tuple[Segment, ...]:
-        """Its segments on a copy engine or partition."""
+        """Return its segments on a copy engine or partition."""
         return tuple(segment for segment in self.segments if segment.place == place)
 
     @property
@@ -239,21 +239,21 @@ class Task:
 
     @property
     def spins(self) -> bool:
-        """Whether its thread keeps a core busy while it waits."""
+        """Return whether its thread keeps a core busy while it waits."""
         return self.core is not None and self.wait is Wait.SPIN
 
     @property
     def is_unassigned(self) -> bool:
-        """Whether some kernel has no partition yet."""
+        """Return whether some kernel has no partition yet."""
         return any(segment.place is None for segment in self.of(Kind.KERNEL))
 
     @property
     def is_vouched_for(self) -> bool:
-        """Whether some time that its jobs may take is only given: nobody has shown that one takes so long."""
+        """Return whether some time that its jobs may take is only given: nobody has shown that one takes so long."""
         return any(segment.is_vouched_for for segment in self.segments)
 
     def assigned(self, partition: str | None) -> "Task":
-        """The same task; its kernels that have no partition run on this one."""
+        """Return the same task; its kernels that have no partition run on this one."""
 
         def placed(segment: Segment) -> Segment:
             is_free = segment.kind is Kind.KERNEL and segment.place is None
@@ -279,7 +279,7 @@ def one_kernel(
     attained: int | None = None,
     is_shown: bool = True,
 ) -> Task:
-    """The commonest task: a kernel with CPU time before and after it, each left out where it is 0.
+    """Return the commonest task: a kernel with CPU time before and after it, each left out where it is 0.
 
     >>> [str(segment.kind) for segment in one_kernel("filter", 4, 10, 10, partition="SM0").segments]
     ['kernel']
@@ -322,7 +322,7 @@ class Chain:
 
 
 def least_unit(segments: int) -> int:
-    """How many ticks must divide all times for bounds to hold in continuous time.
+    """Return how many ticks must divide all times for bounds to hold in continuous time.
 
     Args:
         segments: those that come one after the other on the longest way from an arrival through what its data starts.
@@ -386,32 +386,32 @@ class TaskSet:
 
     @cached_property
     def by_name(self) -> dict[str, Task]:
-        """Each task by its name."""
+        """Return each task by its name."""
         return {task.name: task for task in self.tasks}
 
     @property
     def servers(self) -> tuple[Server, ...]:
-        """All that serves one segment at a time."""
+        """Return all that serves one segment at a time."""
         return (*self.partitions, *self.engines)
 
     def on(self, server: str) -> tuple[Task, ...]:
-        """The tasks that have a segment there."""
+        """Return the tasks that have a segment there."""
         return tuple(task for task in self.tasks if task.on(server))
 
     @property
     def unassigned(self) -> tuple[Task, ...]:
-        """The tasks with a kernel that has no partition yet."""
+        """Return the tasks with a kernel that has no partition yet."""
         return tuple(task for task in self.tasks if task.is_unassigned)
 
     @property
     def cores(self) -> dict[str, tuple[Task, ...]]:
-        """The tasks of each CPU core."""
+        """Return the tasks of each CPU core."""
         names = dict.fromkeys(task.core for task in self.tasks if task.core is not None)
         return {name: tuple(task for task in self.tasks if task.core == name) for name in names}
 
     @property
     def _times(self) -> Iterator[int]:
-        """All that are given; those that are not, are left out."""
+        """Yield all that are given; those that are not, are left out."""
         for task in self.tasks:
             yield from (task.period, task.deadline, task.jitter, task.offset or 0)
             for segment in task.segments:
@@ -421,7 +421,7 @@ class TaskSet:
             yield from () if slices is None else (slices.length, slices.switch)
 
     def up(self, ticks: int) -> int:
-        """The least multiple of `unit` that is no less.
+        """Return the least multiple of `unit` that is no less.
 
         >>> TaskSet((one_kernel("a", 4, 10, 10),), (), unit=2).up(7)
         8
@@ -429,7 +429,7 @@ class TaskSet:
         return -(-ticks // self.unit) * self.unit
 
     def finer(self, count: int) -> "TaskSet":
-        """The same system in ticks that are `count` times as short, of which `unit` has as many as before."""
+        """Return the same system in ticks that are `count` times as short, of which `unit` has as many as before."""
 
         def segment_of(segment: Segment) -> Segment:
             attained = None if segment.attained is None else count * segment.attained

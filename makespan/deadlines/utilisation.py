@@ -8,7 +8,7 @@ from makespan.deadlines.verdict import Load
 
 
 def ratio(parts: Iterable[tuple[int, int]]) -> Fraction:
-    """The exact sum of `amount / every`.
+    """Return the exact sum of `amount / every`.
 
     >>> ratio([(1, 3), (1, 6)])
     Fraction(1, 2)
@@ -21,7 +21,7 @@ ONE = 1 << 192
 
 
 def scaled(parts: Iterable[tuple[int, int]]) -> int:
-    """The sum of `amount / every` in units of `1 / ONE`, too small by less than one unit for each part.
+    """Return the sum of `amount / every` in units of `1 / ONE`, too small by less than one unit for each part.
 
     Exact sums of many ratios have denominators with thousands of digits; where a lower bound will do, this is fast.
     """
@@ -29,7 +29,7 @@ def scaled(parts: Iterable[tuple[int, int]]) -> int:
 
 
 def excess(parts: Sequence[tuple[int, int]]) -> int:
-    """The sign of the sum of `amount / every` less 1, exactly.
+    """Return the sign of the sum of `amount / every` less 1, exactly.
 
     >>> excess([(1, 3), (2, 3)]), excess([(1, 3), (2, 3), (1, 10**80)]), excess([(10**80 - 1, 10**80)])
     (0, 1, -1)
@@ -52,7 +52,7 @@ def utilisation(tasks: Iterable[Task], place: str | None = None) -> Fraction:
 
 
 def served(task: Task, place: str | None = None) -> tuple[Segment, ...]:
-    """Its kernels, or what it has on one partition or copy engine."""
+    """Return its kernels, or what it has on one partition or copy engine."""
     return task.of(Kind.KERNEL) if place is None else task.on(place)
 
 

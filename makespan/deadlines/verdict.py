@@ -92,12 +92,12 @@ class Load:
 
     @property
     def is_overload(self) -> bool:
-        """Whether it may be more than there is: then nothing is proven."""
+        """Return whether it may be more than there is: then nothing is proven."""
         return self.numerator > self.denominator
 
     @property
     def is_refuted(self) -> bool:
-        """Whether it is more than there is: then no scheduler helps."""
+        """Return whether it is more than there is: then no scheduler helps."""
         return self.attained > 1
 
 
@@ -127,6 +127,6 @@ class Verdict:
         return min(grounds, key=len, default=())
 
     def with_miss(self, miss: Miss) -> "Verdict":
-        """The same, with evidence against one task."""
+        """Return the same, with evidence against one task."""
         tasks = (replace(task, answer=Answer.NO, miss=miss) if task.task == miss.task else task for task in self.tasks)
         return replace(self, tasks=tuple(tasks))

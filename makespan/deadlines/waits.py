@@ -80,7 +80,7 @@ class Way(NamedTuple):
 
 
 def least_length(fixed: int, ways: Sequence[Way], horizon: int, steps: Steps, least: int = 1) -> int | None:
-    """The least length that holds all that a path takes in so long a window; None beyond the horizon.
+    """Return the least length that holds all that a path takes in so long a window; None beyond the horizon.
 
     Args:
         fixed: ticks for which no resource is needed.
@@ -101,7 +101,7 @@ def least_length(fixed: int, ways: Sequence[Way], horizon: int, steps: Steps, le
 
 
 def blocked(stages: Sequence[Operation]) -> int:
-    """How many of the operations may find that another one has begun.
+    """Return how many of the operations may find that another one has begun.
 
     Not one that is ready at the instant at which what comes before it leaves the same server: nothing has begun then.
     """

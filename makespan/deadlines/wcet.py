@@ -80,18 +80,18 @@ class Wcet:
 
     @property
     def is_exact(self) -> bool:
-        """Whether a schedule of the model takes so long."""
+        """Return whether a schedule of the model takes so long."""
         return self.at_least == self.seconds
 
     def time(self, slower: Fraction = Fraction(1)) -> ExecutionTime:
-        """The time; of what is counted in cycles, with a clock that is so many times slower."""
+        """Return the time; of what is counted in cycles, with a clock that is so many times slower."""
         factor = Fraction(1) if self.cycles is None else slower
         at_least = None if self.at_least is None else self.at_least * factor
         return ExecutionTime(self.seconds * factor, at_least, is_shown=self.is_one_path)
 
     @classmethod
     def of_claim(cls, claim: Claim, clock: Fraction, evidence: str) -> "Wcet":
-        """A claim at this many hertz."""
+        """Return a claim at this many hertz."""
         at_least = claim.lower / clock
         notes = claim.assumptions
         seconds, one_path = claim.upper / clock, claim.is_one_path
@@ -102,7 +102,7 @@ class Store(Protocol):
     """Where results are kept; what comes from there is verified."""
 
     def load(self, asked: Instance | GpuInstance) -> Claim | None:
-        """The claim kept for what is asked, None where there is none that can be trusted."""
+        """Return the claim kept for what is asked, None where there is none that can be trusted."""
 
     def save(self, result: Result | GpuResult) -> None:
         """Keep a result."""
@@ -125,7 +125,7 @@ class Solver:
     known: dict[tuple[Instance | GpuInstance, tuple[Assumption, ...]], Claim] = field(default_factory=dict)
 
     def claim(self, asked: Instance | GpuInstance) -> Claim:
-        """The worst case of what is asked: from the store, or solved, once."""
+        """Return the worst case of what is asked: from the store, or solved, once."""
         key = asked, asked.assumptions
         if key not in self.known:
             self.known[key] = self._claim(asked)
@@ -157,7 +157,7 @@ def execution_times(description: Description, solver: Solver) -> dict[str, Wcet]
 def each_execution_time(
     description: Description, solver: Solver, found: dict[tuple[str, tuple[int, ...]], Wcet] | None = None
 ) -> Iterator[tuple[str, Wcet]]:
-    """The same one by one, as they become known.
+    """Yield the same one by one, as they become known.
 
     Args:
         found: what is known, by source and by the numbers of SMs that may run it; it grows.
@@ -175,7 +175,7 @@ def each_execution_time(
 
 
 def wcet_key(task: Task, index: int) -> str:
-    """The name of the execution time of a copy or kernel of a task, see `execution_keys`."""
+    """Return the name of the execution time of a copy or kernel of a task, see `execution_keys`."""
     return execution_keys(task.name, (segment.kind for segment in task.segments))[index]
 
 
@@ -235,7 +235,7 @@ def of_bundle(path: Path, sizes: Sequence[int]) -> Claim:
 
 
 def _document(path: Path) -> Any:
-    """The JSON of a file that may be a bundle."""
+    """Return the JSON of a file that may be a bundle."""
     content = read_bytes(path, "bundle", MOST_BYTES)
     try:
         document: Any = parse(content)
@@ -298,7 +298,7 @@ def _reason(claim: Claim, evidence: str | None) -> str:
 
 
 def _solved(launch: KernelLaunch, sizes: Sequence[int], card: Gpu | None, solver: Solver) -> Claim:
-    """The worst of the worst cases on partitions with so many SMs."""
+    """Return the worst of the worst cases on partitions with so many SMs."""
     from makespan.deadlines.kernels import on_one_sm, on_sms
 
     with within(solver.limits().seconds):

@@ -27,7 +27,7 @@ class Windows:
         self.lengths: dict[tuple[int, ...], tuple[tuple[int, ...], int | None]] = {}
 
     def at_least(self, path: tuple[int, ...]) -> int | None:
-        """A bound from below on `length`, as far as it is known; None where that has none."""
+        """Return a bound from below on `length`, as far as it is known; None where that has none."""
         if path in self.lengths:
             return self.lengths[path][1]
         operations = [self.graph.operations[number] for number in path]
@@ -52,7 +52,7 @@ class Windows:
         return before[1]
 
     def _needs(self, stages: Sequence[Stages]) -> tuple[str, ...]:
-        """The families, by their heads, whose bounds matter."""
+        """Return the families, by their heads, whose bounds matter."""
         graph, found = self.graph, {self.graph.family[stages[0].first.task.name]}
         for there in stages:
             place = there.place
@@ -98,7 +98,7 @@ class Windows:
 
 
 def _by_place(path: Sequence[Operation]) -> tuple[Stages, ...]:
-    """The operations on each resource, first those on that of the first."""
+    """Return the operations on each resource, first those on that of the first."""
     places: dict[str, list[Operation]] = {}
     for operation in path:
         places.setdefault(operation.place, []).append(operation)

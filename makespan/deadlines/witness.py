@@ -17,7 +17,7 @@ _NEW = Pending(Stage.ARRIVED)
 
 
 def late_job(task_set: TaskSet, name: str, most_states: int, *, grid: int = 1) -> Miss | None:
-    """A late job of the task in a simulated schedule, which a walk in steps of `grid` ticks has found.
+    """Return a late job of the task in a simulated schedule, which a walk in steps of `grid` ticks has found.
 
     Execution times are those that jobs can take: what is shown is no shorter, either. None where no job is late with
     these, or where equals go in an order that no scenario has.
@@ -87,7 +87,7 @@ def _longer(job: Job, grid: int) -> Job:
 
 
 def _path(walk: Walk, name: str) -> list[tuple[State, Step]]:
-    """The steps to the end of the job of a task that takes longest, each with the state before it."""
+    """Return the steps to the end of the job of a task that takes longest, each with the state before it."""
     trail: list[Mark] = []
     mark: Mark | None = walk.last[name]
     while mark is not None and len(trail) <= walk.response[name]:
@@ -126,7 +126,7 @@ class _Activation:
 
 
 def _jobs(walk: Walk, tasks: Sequence[Task], path: Sequence[tuple[State, Step]]) -> tuple[Job, ...]:
-    """The jobs of a scenario that goes this way."""
+    """Return the jobs of a scenario that goes this way."""
     jobs: list[Job] = []
     for number, family in enumerate(walk.families):
         mine = [tasks[course.number] for course in family.courses]

@@ -65,7 +65,7 @@ class Recurring(NamedTuple):
 
     @property
     def stairs(self) -> Stairs:
-        """The least of them for each length."""
+        """Return the least of them for each length."""
         once = [row.start + 1 for case in self.cases for row in case if row.start is not None]
         later = [row.first + 1 for case in self.cases for row in case]
         again = [1 - late for _, late in (self.joint, *self.rows)]

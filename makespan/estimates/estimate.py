@@ -40,7 +40,7 @@ _ORIGINS = {Status.GIVEN: Origin.GIVEN, Status.MEASURED: Origin.MEASURED}
 
 
 def from_gpu(gpu: Gpu, key: str, name: str) -> Quantity:
-    """A number of a GPU as an input of an estimate, with its source as the note; raises as `Gpu.number` does."""
+    """Return a number of a GPU as an input of an estimate, with its source as the note; raises as `Gpu.number` does."""
     found = gpu.datum(key)
     origin = _ORIGINS.get(found.status, Origin.GPU)
     return Quantity(name, found.value, found.unit, origin, f"{found.status}: {found.source}")

@@ -26,12 +26,12 @@ class Line:
     r_squared: Fraction | None
 
     def at(self, x: int) -> Fraction:
-        """The y of the line."""
+        """Return the y of the line."""
         return self.intercept + self.slope * x
 
 
 def fit_line(points: Iterable[tuple[float | Fraction, float | Fraction]]) -> Line:
-    """The line of least squares; floats count as the binary fractions that they are.
+    """Return the line of least squares; floats count as the binary fractions that they are.
 
     >>> line = fit_line([(32, 544), (64, 672), (128, 928), (256, 1440)])
     >>> int(line.slope), int(line.at(1)), line.slope_error

@@ -13,7 +13,7 @@ REMEDY = "pip install pyopencl pocl-binary-distribution"
 
 
 def devices() -> list[Any]:
-    """All devices of all platforms, in their order, as pyopencl has them.
+    """Return all devices of all platforms, in their order, as pyopencl has them.
 
     Raises:
         MeasurementError: there is no OpenCL.
@@ -65,7 +65,7 @@ class Opened:
             raise MeasurementError(f"{self.name}: {what} failed: {str(error).strip().splitlines()[0]}") from None
 
     def kernel(self, source: str, name: str) -> Any:
-        """A kernel of a program.
+        """Return a kernel of a program.
 
         Raises:
             MeasurementError: it does not build; the message has the build log.

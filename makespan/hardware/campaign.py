@@ -161,7 +161,7 @@ def hashed(image: bytes) -> str:
 def conditions(
     inputs: Sequence[str], offsets: Sequence[str], caches: Sequence[str], neighbours: Sequence[str]
 ) -> tuple[Condition, ...]:
-    """All combinations of what is said in words; runs go through them in turn.
+    """Return all combinations of what is said in words; runs go through them in turn.
 
     Raises:
         InputError: a word that is none of these.
@@ -237,12 +237,12 @@ def _warps(data: bytes, campaign: Campaign) -> Iterator[WarpRecord]:
 
 
 def line(one: Campaign | Run) -> bytes:
-    """A line of the file."""
+    """Return a line of the file."""
     return msgspec.json.encode(one) + b"\n"
 
 
 def read(path: Path) -> tuple[Campaign, tuple[Run, ...]]:
-    """The campaign that a file keeps, with at least one run.
+    """Return the campaign that a file keeps, with at least one run.
 
     Raises:
         InputError: a file that cannot be read or is too large; a line that is none, with its number.

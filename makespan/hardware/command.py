@@ -224,7 +224,7 @@ def command(
 
 
 def _unless_read(path: Path, kept: Path | None) -> Path | None:
-    """A file that nobody has named, but not where its own runs are judged again: it stays as it is."""
+    """Return a file that nobody has named, but not where its own runs are judged again: it stays as it is."""
     is_read = kept is not None and is_file(path) and is_file(kept) and path.samefile(kept)
     return None if is_read else path
 
@@ -258,7 +258,7 @@ def _named(buffers: Sequence[str]) -> dict[str, str]:
 
 
 def _measured(about: "Campaign", each: Any, target: Path | None, count: int, *, quiet: bool) -> "tuple[Run, ...]":
-    """All runs, which are written down as they come."""
+    """Return all runs, which are written down as they come."""
     from makespan.hardware.campaign import line
 
     label = f"{'simulating' if about.device.virtual else 'measuring'} {about.device.name}"
@@ -286,7 +286,7 @@ def _measured(about: "Campaign", each: Any, target: Path | None, count: int, *, 
 
 
 def _alone(target: Path) -> BinaryIO:
-    """The file, empty, which no other command writes while it is open."""
+    """Return the file, empty, which no other command writes while it is open."""
     file = target.open("ab")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -301,7 +301,7 @@ def _alone(target: Path) -> BinaryIO:
 
 
 def _solved(question: Any, seconds: float, *, best_case: bool, quiet: bool) -> Any:
-    """The result of an instance or of a launch."""
+    """Return the result of an instance or of a launch."""
     from makespan.model.instance import Instance
     from makespan.proof.engines import Limits, solve
     from makespan.proof.engines.gpu import solve_gpu

@@ -61,7 +61,7 @@ class Device(Protocol):
         """Load machine code, in place of what was loaded before; `launch` means this kernel from now on."""
 
     def allocate(self, size: int) -> int:
-        """The address of so many bytes of its memory, a multiple of 256."""
+        """Return the address of so many bytes of its memory, a multiple of 256."""
 
     def write(self, address: int, data: bytes) -> None:
         """Copy to its memory."""

@@ -72,7 +72,7 @@ class Harness:
 
 
 def instrumented(module: Module, name: str | None = None) -> Harness:
-    """The module with records in this kernel, the only one by default; other kernels stay as they are.
+    """Return the module with records in this kernel, the only one by default; other kernels stay as they are.
 
     Raises:
         InputError: no such kernel.
@@ -116,7 +116,7 @@ def _check(module: Module, kernel: Kernel) -> None:
 
 
 def _body(kernel: Kernel) -> Iterator[Statement]:
-    """The statements with records: the declarations first, which stand before what is executed."""
+    """Yield the statements with records: the declarations first, which stand before what is executed."""
     added = _added()
     cut = next(n for n, s in enumerate(added.statements) if isinstance(s, Label))
     begin, end = added.statements[:cut], added.instructions[-2:]

@@ -82,7 +82,7 @@ class Held:
 
     @property
     def bound(self) -> int:
-        """The proven upper bound, in cycles."""
+        """Return the proven upper bound, in cycles."""
         return self.result.bounds.upper
 
     @property
@@ -92,7 +92,7 @@ class Held:
 
     @property
     def longest(self) -> Window:
-        """The longest window."""
+        """Return the longest window."""
         return max(self.windows, key=lambda window: window.cycles)
 
     @property
@@ -123,13 +123,13 @@ class Judgement:
 
     @property
     def counterexample(self) -> bytes:
-        """A file of the runs that are not below a bound."""
+        """Return a file of the runs that are not below a bound."""
         above = {window.run for window in self.violations}
         return b"".join([line(self.campaign), *(line(run) for run in self.runs if run.number in above)])
 
     @property
     def fixed(self) -> dict[str, str]:
-        """The conditions that were the same in all runs."""
+        """Return the conditions that were the same in all runs."""
         each = [
             {name: str(getattr(run.condition, name)) for name in run.condition.__struct_fields__} for run in self.runs
         ]
@@ -187,7 +187,7 @@ def _window(run: Run, sm: int, blocks: Iterable[Sequence[WarpRecord]]) -> Window
 
 
 def _together(spans: Iterable[tuple[int, int]]) -> Iterator[int]:
-    """How many blocks are there after each start, and after each cycle in which one has read the clock last."""
+    """Yield how many blocks are there after each start, and after each cycle in which one has read the clock last."""
     steps = sorted(step for start, end in spans for step in ((start, 1), (end + 1, -1)))
     count = 0
     for _, step in steps:

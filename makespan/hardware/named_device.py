@@ -27,7 +27,7 @@ class NamedDevice:
     fault: Fault | None
 
     def opened(self, capability: str, launch: Callable[[], GpuInstance]) -> Device:
-        """The device, which executes machine code for this compute capability.
+        """Return the device, which executes machine code for this compute capability.
 
         Args:
             launch: what a virtual one simulates.
@@ -49,7 +49,7 @@ class NamedDevice:
 
 
 def named_device(name: str) -> NamedDevice:
-    """The device of a name.
+    """Return the device of a name.
 
     Raises:
         InputError: no device has such a name.

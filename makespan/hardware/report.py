@@ -47,7 +47,7 @@ def _noun(held: Held) -> str:
 
 
 def report(found: Judgement, width: int = WIDTH) -> str:
-    """The verdict, the numbers, what explains the distance, and what was not varied."""
+    """Return the verdict, the numbers, what explains the distance, and what was not varied."""
     lines = wrapped(verdict(found), width, hang=0)
     name = "simulated" if found.campaign.device.virtual else "measured"
     for held in found.kinds:
@@ -85,7 +85,7 @@ def _rows(held: Held, name: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _expected(held: Held, found: Judgement) -> Iterator[tuple[str, str, str, str]]:
-    """The same of estimates, which are about whole launches."""
+    """Yield the same of estimates, which are about whole launches."""
     if held.resident is not None or found.campaign.blocks == 1:
         for method, expected in found.estimates.items():
             if expected is not None:
@@ -149,7 +149,7 @@ def _circumstances(found: Judgement) -> Iterator[str]:
 
 
 def document(found: Judgement) -> dict[str, Any]:
-    """The same as plain data, schema `makespan.validation/2`."""
+    """Return the same as plain data, schema `makespan.validation/2`."""
     device = found.campaign.device
     return {
         "schema": "makespan.validation/2",

@@ -18,7 +18,7 @@ _PLACES = 3
 
 
 def measured(base: Mapping[str, Any], fit: Fit, remarks: Mapping[str, str], file: str) -> dict[str, Any]:
-    """The document of a machine file, from that of a base; its name says that it is another one.
+    """Return the document of a machine file, from that of a base; its name says that it is another one.
 
     No range counts as verified, as the most that was seen is no bound; an operation that has no upper end in the base
     gets none. Nothing of virtual samples is verified.
@@ -73,7 +73,7 @@ def _ends(span: Span) -> int | list[int | None]:
 
 
 def is_open_ended(latency: object) -> bool:
-    """Whether a latency of a document has no upper end."""
+    """Return whether a latency of a document has no upper end."""
     return isinstance(latency, dict) and "value" not in latency
 
 
@@ -102,7 +102,7 @@ def lower_than(base: MachineFile, found: Found) -> str | None:
 
 
 def rendered(document: Mapping[str, Any]) -> str:
-    """The text of a TOML document of plain data; reading it gives an equal one.
+    """Return the text of a TOML document of plain data; reading it gives an equal one.
 
     >>> print(rendered({"name": "mine", "units": {"C": {"capacity": 1, "latency": [2, 4]}}}), end="")
     name = "mine"

@@ -177,7 +177,7 @@ def _slopes(key: Key, times: Times) -> list[Fraction]:
 
 
 def _whole(values: Collection[Fraction]) -> Span:
-    """The least and the most in whole cycles, outwards but for the tolerance."""
+    """Return the least and the most in whole cycles, outwards but for the tolerance."""
     return Span(max(1, floor(min(values) + TOLERANCE)), max(1, ceil(max(values) - TOLERANCE)))
 
 
@@ -241,7 +241,7 @@ def _pairs(runs: Mapping[Key, Times]) -> int:
 
 
 def _groups(same: Mapping[tuple[int, int], bool]) -> Groups | None:
-    """The groups of warps that slow each other down; None where no two do."""
+    """Return the groups of warps that slow each other down; None where no two do."""
     together = [pair for pair, is_same in same.items() if is_same]
     if not together:
         return None

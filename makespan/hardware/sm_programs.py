@@ -97,7 +97,7 @@ def chains(names: Collection[str] = OPERATIONS) -> Iterator[tuple[str, str, Link
 
 
 def sm_source(names: Collection[str] = OPERATIONS) -> dict[str, str]:
-    """The program in CUDA, with the operations that are asked for.
+    """Return the program in CUDA, with the operations that are asked for.
 
     Raises:
         InputError: an operation that is not measured.
@@ -138,7 +138,7 @@ def sm_source(names: Collection[str] = OPERATIONS) -> dict[str, str]:
 
 
 def _log() -> list[str]:
-    """A warp that notes the clock again and again, into registers first."""
+    """Return a warp that notes the clock again and again, into registers first."""
     notes = range(LOG_STEPS)
     return [
         f".reg .b32 {', '.join(f'c{step}' for step in notes)};",

@@ -74,18 +74,18 @@ class Subject:
 
     @property
     def recorded_ptx(self) -> LaunchedKernel:
-        """The kernel with records as PTX, launched alike."""
+        """Return the kernel with records as PTX, launched alike."""
         question = replace(self.recorded.question, arch=None, dynamic_shared=None)
         return launched(replace(question, source=self.harness.module))
 
     @property
     def capability(self) -> str:
-        """The compute capability for which it is."""
+        """Return the compute capability for which it is."""
         number = str(getattr(self.recorded.kernel, "sm", 0))
         return f"{number[:-1]}.{number[-1]}"
 
     def campaign(self, device: Identity, source: str, seed: int) -> Campaign:
-        """The launch on a device.
+        """Return the launch on a device.
 
         Raises:
             InputError: nobody says how many threads a block has, or there are too many.
@@ -109,7 +109,7 @@ class Subject:
 
 
 def subject(question: KernelQuestion, arch: str, buffers: Mapping[str, str]) -> Subject:
-    """The kernel of a question, compiled for an architecture.
+    """Return the kernel of a question, compiled for an architecture.
 
     Args:
         question: of a source in CUDA or PTX; without a grid one block is launched.
@@ -175,7 +175,7 @@ class Target:
             self.card.count_sms(str(self.sms))
 
     def alone(self, kernel: LaunchedKernel) -> Instance:
-        """One block alone on an SM, with all other SMs at work.
+        """Return one block alone on an SM, with all other SMs at work.
 
         Raises:
             InputError: a latency that depends on all that a launch asks of DRAM.
@@ -191,7 +191,7 @@ class Target:
         return found
 
     def launched(self, kernel: LaunchedKernel) -> GpuInstance:
-        """All blocks on all SMs."""
+        """Return all blocks on all SMs."""
         found = of_kernel(kernel, self.machine, sms=self.sms, card=self.card)
         return as_given(found, self.named, self.card)
 

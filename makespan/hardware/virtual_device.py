@@ -141,7 +141,7 @@ class VirtualDevice:
 
 
 def _clock_reads(program: Program) -> frozenset[int]:
-    """The places that read the clock."""
+    """Return the places that read the clock."""
     found = frozenset(number for number, origin in enumerate(program.origins) if "SR_CLOCK" in origin.text)
     if not found:
         raise InputError("a virtual device needs a kernel that reads its clock: one with records")
@@ -164,7 +164,7 @@ def _blocks(history: History, warps: int) -> list[tuple[int, int, list[list[int]
 
 
 def _slowed(gpu: GpuInstance) -> GpuInstance:
-    """The same blocks with all latencies at four times their upper ends."""
+    """Return the same blocks with all latencies at four times their upper ends."""
 
     def slow(program: Program) -> Program:
         most = (min(MAX_CYCLES_OF_PLACE, _LATE * timing.latency[1]) for timing in program.timings)

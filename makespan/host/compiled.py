@@ -30,26 +30,26 @@ try:
 except ImportError:
 
     def compiled(function: Function) -> Function:
-        """The function as it is."""
+        """Return the function as it is."""
         return function
 
     def uncounted(function: Function) -> Function:
-        """The function as it is."""
+        """Return the function as it is."""
         return function
 
     def inlined(function: Function) -> Function:
-        """The function as it is."""
+        """Return the function as it is."""
         return function
 else:
     from numba.core import caching, event
     from numba.extending import register_jitable
 
     def compiled(function: Function) -> Function:
-        """The function in machine code, kept on disk, and without the interpreter lock."""
+        """Return the function in machine code, kept on disk, and without the interpreter lock."""
         return _kept(function, {"nogil": True})
 
     def uncounted(function: Function) -> Function:
-        """The same without reference counts, for functions that make no array themselves.
+        """Return the same without reference counts, for functions that make no array themselves.
 
         To count references to arrays in tuples takes five times as long as what an inner loop does with them, and to
         compile the counting takes as long as to compile the loop.

@@ -31,7 +31,7 @@ class ParseError(InputError):
         super().__init__(f"{self.file}:{line}:{column}: {message}")
 
     def adding(self, hint: str) -> "ParseError":
-        """The same with a hint behind the message."""
+        """Return the same with a hint behind the message."""
         return ParseError(self.file, self.line, self.column, f"{self.message} ({hint})", self.context)
 
 
@@ -53,7 +53,7 @@ class MissingInput(NamedTuple):
     hint: str = ""
 
     def given(self, named: Naming) -> str:
-        """How to give it, such as `--loop-bound 'gemm.cu:24=N'`; it can be copied to a command line.
+        """Return how to give it, such as `--loop-bound 'gemm.cu:24=N'`; it can be copied to a command line.
 
         >>> MissingInput("loop_bounds", "$L__BB0_2=N", "a bound").given(str)
         "loop_bounds '$L__BB0_2=N'"
@@ -72,7 +72,7 @@ class MissingInputsError(InputError):
     def of(
         cls, where: str, missing: Sequence[MissingInput], named: Naming = str, more: str = ""
     ) -> "MissingInputsError":
-        """The error about these inputs.
+        """Return the error about these inputs.
 
         >>> bytes_given = MissingInput("dynamic_shared", "N", "the bytes of shared memory that the launch adds")
         >>> print(MissingInputsError.of("gemm.cu", [bytes_given]))
@@ -88,7 +88,7 @@ class MissingInputsError(InputError):
         return cls("\n  ".join([f"{where}: {count}: {listed}", *(one.hint for one in missing if one.hint)]), missing)
 
     def adding(self, line: str) -> "MissingInputsError":
-        """The same with one more line at the end."""
+        """Return the same with one more line at the end."""
         return MissingInputsError(f"{self}\n{line}", self.missing)
 
     def with_command(self, words: Sequence[str], named: Naming) -> "MissingInputsError":
@@ -101,13 +101,13 @@ class MissingInputsError(InputError):
 
 
 def _asked(missing: MissingInput, named: Naming) -> str:
-    """An input with all its remedies."""
+    """Return an input with all its remedies."""
     others = " and ".join(_written(field, blank, named) for field, blank in missing.instead)
     return f"{missing.what} ({missing.given(named)}{f', or {others}' if others else ''})"
 
 
 def _written(field: str, blank: str, named: Naming) -> str:
-    """A field with its value, as a shell takes it; labels of loops are always in quotes."""
+    """Return a field with its value, as a shell takes it; labels of loops are always in quotes."""
     quoted = shlex.quote(blank)
     return f"{named(field)} {repr(blank) if quoted == blank and field == 'loop_bounds' else quoted}"
 
@@ -133,7 +133,7 @@ class InvalidScheduleError(BrokenPromiseError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question that follows an unknown name; empty where none of the known ones is near.
+    """Return a question that follows an unknown name; empty where none of the known ones is near.
 
     The same letters and digits come first, then a name that differs by about one letter, then all names that begin
     like this one, and then the nearest of the others: who asks for an `h100` means no `h200`.
@@ -153,7 +153,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def meant(names: Sequence[str]) -> str:
-    """The question whether one of these names was meant; empty without any.
+    """Return the question whether one of these names was meant; empty without any.
 
     >>> meant(["a", "b", "c"]), meant([])
     ("; did you mean 'a', 'b' or 'c'?", '')

@@ -85,7 +85,7 @@ def _identity(file: Path | IO[bytes]) -> tuple[int, int] | None:
 def read_text(
     file: Path | Traversable, what: str, most_bytes: int, *, where: str | None = None, rewritten: bool = False
 ) -> str:
-    """The text of a file, without a byte order mark; see `read_bytes`.
+    """Return the text of a file, without a byte order mark; see `read_bytes`.
 
     Raises:
         InputError: a file that cannot be read, has more than `most_bytes`, or is not UTF-8.
@@ -97,7 +97,7 @@ def read_text(
 def read_bytes(
     file: Path | Traversable, what: str, most_bytes: int, *, where: str | None = None, rewritten: bool = False
 ) -> bytes:
-    """The bytes of a file, which may be a pipe or have no known size.
+    """Return the bytes of a file, which may be a pipe or have no known size.
 
     Args:
         what: for messages, as `where`, the path by default.
@@ -161,7 +161,7 @@ def refuse_utf16(data: bytes, what: str, where: str) -> None:
 
 
 def parse_toml(text: str, what: str, where: str) -> dict[str, Any]:
-    """The document in a text.
+    """Return the document in a text.
 
     Raises:
         InputError: no TOML, or a line with more than `MAX_DOTS` dots, as tomllib takes quadratic time for a long key.
@@ -192,7 +192,7 @@ def named_file(name: str, folder: str, suffix: str, what: str) -> tuple[Traversa
 
 
 def shipped_files(folder: str, suffix: str) -> dict[str, Traversable]:
-    """The files of a folder of the package's data, by name without the suffix, in alphabetical order."""
+    """Return the files of a folder of the package's data, by name without the suffix, in alphabetical order."""
     found = (resources.files("makespan") / "data" / folder).iterdir()
     return dict(sorted((file.name.removesuffix(suffix), file) for file in found if file.name.endswith(suffix)))
 

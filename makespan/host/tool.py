@@ -104,20 +104,20 @@ def run(
 
 
 def find(name: str) -> Path | None:
-    """A tool of CUDA: of the installed wheels, which read what every older toolkit wrote, else on PATH."""
+    """Return a tool of CUDA: of the installed wheels, which read what every older toolkit wrote, else on PATH."""
     wheels = (path for root in wheel_roots() for path in sorted(root.glob(f"*/bin/{name}"), reverse=True))
     found = next((path for path in wheels if os.access(path, os.X_OK)), None) or shutil.which(name)
     return Path(found).absolute() if found else None
 
 
 def wheel_roots() -> tuple[Path, ...]:
-    """The folders of the installed wheels of CUDA."""
+    """Return the folders of the installed wheels of CUDA."""
     spec = find_spec("nvidia")
     return tuple(Path(place) for place in (spec.submodule_search_locations or ())) if spec else ()
 
 
 def head(path: Path, most_bytes: int) -> bytes | None:
-    """The first bytes of a file, None if it does not exist."""
+    """Return the first bytes of a file, None if it does not exist."""
     if not path.is_file():
         return None
     with path.open("rb") as stream:

@@ -146,7 +146,7 @@ def flying(block: Block, at_once: int) -> int:
 
 
 def doubts(block: Block, at_once: int, touched: int, card: Gpu, beside: Mapping[str, bool]) -> tuple[Assumption, ...]:
-    """Whether DRAM can serve within the latencies of a program all that can be in flight, by Little's law.
+    """Return whether DRAM can serve within the latencies of a program all that can be in flight, by Little's law.
 
     Args:
         at_once: blocks of all launches that can be on the GPU at the same time.
@@ -192,6 +192,6 @@ def _gigahertz(card: Gpu) -> str:
 
 
 def _where(program: Program, at: int) -> str:
-    """The line of a place."""
+    """Return the line of a place."""
     origin = program.origins[at]
     return f"{origin.file}:{origin.line}: `{origin.text}`"

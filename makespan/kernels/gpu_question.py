@@ -26,7 +26,7 @@ def gpu_instance(
     sms: int | None = None,
     machine: Machine | None = None,
 ) -> GpuInstance:
-    """All blocks of the grid of a launch on a GPU, as `solve_gpu` takes them.
+    """Return all blocks of the grid of a launch on a GPU, as `solve_gpu` takes them.
 
     Args:
         gpu: a shipped one by its name, a GPU file, or what was read; None where only the number of SMs is known.
@@ -55,7 +55,7 @@ def gpu_instance(
 def of_kernel(
     kernel: LaunchedKernel, machine: Machine | None = None, *, sms: int, card: Gpu | None = None
 ) -> GpuInstance:
-    """All blocks of the grid of a launch, on so many SMs.
+    """Return all blocks of the grid of a launch, on so many SMs.
 
     Args:
         machine: each SM; None for that of `card`, or without one for `LaunchedKernel.default_machine`.
@@ -116,7 +116,7 @@ def of_kernels(
     card: Gpu | None = None,
     room: Mapping[str, int] | None = None,
 ) -> GpuInstance:
-    """All blocks of several launches, which are there together, on so many SMs.
+    """Return all blocks of several launches, which are there together, on so many SMs.
 
     Args:
         card: as of `of_kernel`.
@@ -210,7 +210,7 @@ def _check_registers(launches: Sequence[SharedLaunch], shares: Sequence[dict[str
 
 
 def _blocks(kernel: LaunchedKernel, card: Gpu | None) -> int:
-    """How many blocks are launched; 0 where nobody says it."""
+    """Return how many blocks are launched; 0 where nobody says it."""
     if card is not None:
         _check_code(kernel.kernel, card)
     return 0 if kernel.launch.grid is None else prod(kernel.launch.grid)
@@ -236,7 +236,7 @@ def at_work(kernel: LaunchedKernel, sms: int, blocks: int, card: Gpu | None) -> 
 
 
 def _beside_dram(kernel: LaunchedKernel, sms: int, card: Gpu | None) -> LaunchedKernel:
-    """The same with latencies without the cycles in which DRAM is busy; `_served` counts these.
+    """Return the same with latencies without the cycles in which DRAM is busy; `_served` counts these.
 
     Raises:
         InputError: nobody says what DRAM moves, or what else uses it.
@@ -286,7 +286,7 @@ def _served(
 
 
 def _block(kernel: LaunchedKernel, machine: Machine, missing: Sequence[MissingInput]) -> Block:
-    """The warps of a block; `missing` is what else is missing for the question."""
+    """Return the warps of a block; `missing` is what else is missing for the question."""
     grid = (GRID,) if kernel.launch.grid is None else ()
     each = kernel.blocks(machine, (*grid, *missing))
     if len(each) != 1:
@@ -302,7 +302,7 @@ def dispatch_cycles(card: Gpu | None) -> int:
 
 
 def given_resident(asked: int | None, warps: int, card: Gpu | None, named: Naming) -> int:
-    """The blocks that are said to be resident on an SM, each of so many warps, where nobody knows better.
+    """Return the blocks that are said to be resident on an SM, each of so many warps, where nobody knows better.
 
     Raises:
         MissingInputsError: none are said.
@@ -324,7 +324,7 @@ def _check_code(kernel: Kernel, card: Gpu) -> None:
 
 
 def _missing_resident(kernel: LaunchedKernel, card: Gpu | None) -> tuple[MissingInput, ...]:
-    """How many blocks are resident on an SM, where nobody says it and nothing tells it."""
+    """Return how many blocks are resident on an SM, where nobody says it and nothing tells it."""
     if kernel.question.blocks_per_sm is not None:
         return ()
     if isinstance(kernel.kernel, ptx.Kernel):
@@ -337,7 +337,7 @@ def _missing_resident(kernel: LaunchedKernel, card: Gpu | None) -> tuple[Missing
 
 
 def _resident(kernel: LaunchedKernel, warps: int, blocks: int, card: Gpu | None) -> tuple[int, tuple[Assumption, ...]]:
-    """How many blocks of so many warps are resident on an SM, of so many that are launched, and why."""
+    """Return how many blocks of so many warps are resident on an SM, of so many that are launched, and why."""
     asked, named = kernel.question.blocks_per_sm, kernel.question.named
     if isinstance(kernel.kernel, ptx.Kernel):
         count = given_resident(asked, warps, card, named)
@@ -350,7 +350,7 @@ def _resident(kernel: LaunchedKernel, warps: int, blocks: int, card: Gpu | None)
 
 
 def _unknown(room: Occupancy) -> str:
-    """The limits that are not all known, in words; empty where they are."""
+    """Return the limits that are not all known, in words; empty where they are."""
     return ", ".join((*room.unknown, *room.unrounded))
 
 

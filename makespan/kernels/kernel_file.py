@@ -45,7 +45,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 
 def is_kernel(file: str) -> bool:
-    """Whether a file holds kernels, as its suffix or its first bytes tell.
+    """Return whether a file holds kernels, as its suffix or its first bytes tell.
 
     >>> is_kernel("saxpy.cu"), is_kernel("saxpy.cubin"), is_kernel("tasks.toml")
     (True, True, False)
@@ -54,7 +54,7 @@ def is_kernel(file: str) -> bool:
 
 
 def is_source(path: Path) -> bool:
-    """Whether a file is compiled before it is read, as its suffix tells.
+    """Return whether a file is compiled before it is read, as its suffix tells.
 
     >>> is_source(Path("saxpy.cu")), is_source(Path("saxpy.ptx"))
     (True, False)
@@ -63,7 +63,7 @@ def is_source(path: Path) -> bool:
 
 
 def read(path: Path, *, arch: str | None = None, keep_ptx: Path | None = None, named: Naming = str) -> "Module":
-    """The kernels in a file: machine code where the file has it or `arch` is that of GPUs, else PTX.
+    """Return the kernels in a file: machine code where the file has it or `arch` is that of GPUs, else PTX.
 
     Args:
         arch: a virtual architecture such as `compute_80`, for which source is compiled; or one of GPUs such as `sm_86`,
@@ -129,7 +129,7 @@ def _for_gpu(module: "Module", arch: str | None) -> "Module":
 
 
 def assembled(module: "ptx.Module", arch: str) -> "tuple[bytes, sass.Module]":
-    """The machine code that the assembler makes of PTX: a file to load, and the kernels in it.
+    """Return the machine code that the assembler makes of PTX: a file to load, and the kernels in it.
 
     Raises:
         InputError: see `sass.assembled`.
@@ -145,7 +145,7 @@ def assembled(module: "ptx.Module", arch: str) -> "tuple[bytes, sass.Module]":
 
 
 def _telling(kernel: "sass.Kernel", told: "ptx.Kernel", text: str, arch: str) -> "sass.Kernel":
-    """The kernel with what its PTX tells, and with how to ask for it again.
+    """Return the kernel with what its PTX tells, and with how to ask for it again.
 
     These are names of parameters, how it was made, and the text with its comments, which assemblers leave out.
     """

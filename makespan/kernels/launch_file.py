@@ -69,7 +69,7 @@ class Launches:
 
 
 def read(path: Path, machine: Machine | None = None, card: "Gpu | None" = None) -> Launches:
-    """The launches that a file describes; paths in it start from its folder.
+    """Return the launches that a file describes; paths in it start from its folder.
 
     Args:
         machine: the one that is named, and `card` the GPU, see `question.launched`.
@@ -106,7 +106,7 @@ def _launches(document: Mapping[str, object], folder: Path, machine: Machine | N
 
 
 def checked_text(path: Path, what: str) -> str:
-    """The text of a file that people write.
+    """Return the text of a file that people write.
 
     Raises:
         InputError: it cannot be read, is too large, or has a line that is too long.
@@ -119,7 +119,7 @@ def checked_text(path: Path, what: str) -> str:
 
 
 def launch_entry(table: Mapping[str, object], folder: Path) -> tuple[str, "KernelQuestion", dict[str, int]]:
-    """A table `[[launch]]` of a kernel that shares a GPU with others: its name, and what a block takes of an SM.
+    """Return a table `[[launch]]` of a kernel that shares a GPU with others: its name, and what a block takes of an SM.
 
     Raises:
         InputError: an unknown key, one that nothing is proven of, or one that is missing or does not fit.
@@ -140,7 +140,7 @@ def launch_entry(table: Mapping[str, object], folder: Path) -> tuple[str, "Kerne
 
 
 def launch_question(table: Mapping[str, object], path: Path, folder: Path) -> "KernelQuestion":
-    """The question about a kernel that a table describes; paths in it start from `folder`.
+    """Return the question about a kernel that a table describes; paths in it start from `folder`.
 
     Raises:
         InputError: a value does not fit.
@@ -191,7 +191,7 @@ def _key(field: str) -> str:
 
 
 def launch_machine(table: Mapping[str, object], folder: Path) -> Machine | None:
-    """The machine that a table names, or describes by its capacities; None where it does neither.
+    """Return the machine that a table names, or describes by its capacities; None where it does neither.
 
     Raises:
         InputError: it does both, or a value does not fit.
@@ -234,7 +234,7 @@ def _extent(value: object, what: str) -> str:
 
 
 def amounts(value: object, what: str, least: int) -> dict[str, int]:
-    """A table of whole numbers, such as `{ blocks = 16, warps = 48 }`."""
+    """Return a table of whole numbers, such as `{ blocks = 16, warps = 48 }`."""
     if not isinstance(value, dict) or len(value) > MAX_RESOURCES:
         raise InputError(f"{what} must be a table of at most {MAX_RESOURCES} numbers, not {shown(value)}")
     for name, number in value.items():
@@ -245,7 +245,7 @@ def amounts(value: object, what: str, least: int) -> dict[str, int]:
 
 
 def tables(document: Mapping[str, object], key: str, most: int, *, needed: bool = False) -> list[dict[str, object]]:
-    """The list of tables `[[key]]`.
+    """Return the list of tables `[[key]]`.
 
     Raises:
         InputError: something else is there, too many, or none where at least one is needed.
@@ -270,14 +270,14 @@ def only(table: Mapping[str, object], known: Sequence[str], where: str) -> None:
 
 
 def choice(value: object, kinds: type[Choice], what: str) -> Choice:
-    """One of the values of an enumeration."""
+    """Return one of the values of an enumeration."""
     if not isinstance(value, str) or value not in list(kinds):
         raise InputError(f"{what} must be one of {', '.join(kinds)}, not {shown(value)}")
     return kinds(value)
 
 
 def entry_name(table: Mapping[str, object], what: str) -> str:
-    """The name of an entry.
+    """Return the name of an entry.
 
     Raises:
         InputError: it has none, or it is not a short printable text.
@@ -289,14 +289,14 @@ def entry_name(table: Mapping[str, object], what: str) -> str:
 
 
 def text(value: object, what: str) -> str:
-    """A short printable text."""
+    """Return a short printable text."""
     if not isinstance(value, str) or not value.isprintable() or not 1 <= len(value) <= MAX_TEXT:
         raise InputError(f"{what} must be a text of 1..{MAX_TEXT} printable characters, not {shown(value)}")
     return value
 
 
 def texts(value: object, what: str) -> tuple[str, ...]:
-    """A list of short printable texts.
+    """Return a list of short printable texts.
 
     Raises:
         InputError: the value is something else.
@@ -307,6 +307,6 @@ def texts(value: object, what: str) -> tuple[str, ...]:
 
 
 def count(value: object, what: str, most: int) -> int:
-    """A whole number 1..`most`."""
+    """Return a whole number 1..`most`."""
     check_whole(value, what, most)
     return int(str(value))

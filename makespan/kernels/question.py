@@ -49,33 +49,33 @@ class Language(Protocol):
     """What the package of a language can say of its kernels, or of what its `flow` made of them."""
 
     def flow(self, kernel: Any) -> Flow:
-        """Its control flow."""
+        """Return its control flow."""
 
     def fitted(self, launch: Launch, kernel: Any) -> Launch:
-        """The launch, with parameters by the names in the kernel."""
+        """Return the launch, with parameters by the names in the kernel."""
 
     def bounds_for(self, kernel: Any, given: Any, kernels: Any) -> tuple[GivenBound, ...]:
         """Those of the bounds that are not meant for another kernel."""
 
     def loops(self, kernel: Any, loop_bounds: Any, launch: Launch) -> tuple[LoopInfo, ...]:
-        """Its loops, with bounds."""
+        """Return its loops, with bounds."""
 
     def branches(self, kernel: Any) -> tuple[BranchInfo, ...]:
-        """Its conditional branches."""
+        """Return its conditional branches."""
 
     def bounds_template(self, kernels: Any, *, loops: Any) -> str:
-        """A bounds file to fill in."""
+        """Return a bounds file to fill in."""
 
     @property
     def warps(self) -> Callable[..., Warps]:
-        """The warps of a launch."""
+        """Return the warps of a launch."""
 
 
 _LANGUAGES: Mapping[type, Language] = MappingProxyType({ptx.Module: ptx, sass.Module: sass})
 
 
 def language(module: Module) -> Language:
-    """The package that knows the language of a module."""
+    """Return the package that knows the language of a module."""
     return _LANGUAGES[type(module)]
 
 
@@ -155,12 +155,12 @@ class KernelQuestion:
 
     @property
     def name(self) -> str:
-        """The name of the file."""
+        """Return the name of the file."""
         return Path(self.source if isinstance(self.source, Path) else self.source.file).name
 
     @property
     def counts(self) -> range | None:
-        """All numbers of warps that are asked for."""
+        """Return all numbers of warps that are asked for."""
         return range(self.warps, self.warps + 1) if isinstance(self.warps, int) else self.warps
 
     def compiled_for(self, machine: Machine | None, card: Gpu | None) -> "KernelQuestion":
@@ -186,7 +186,7 @@ class KernelQuestion:
             raise self.by_default.telling(error, self.named("arch")) from None
 
     def module(self) -> Module:
-        """The module with the kernel.
+        """Return the module with the kernel.
 
         Raises:
             InputError: a file that cannot be read, see `kernel_file.read`; or what machine code says itself.
@@ -221,7 +221,7 @@ class KernelQuestion:
             )
 
     def instance(self, machine: Machine | None = None) -> Instance:
-        """The instance where there is just one; see `instances`.
+        """Return the instance where there is just one; see `instances`.
 
         Raises:
             InputError: a range of warps; or see `instances`.
@@ -302,7 +302,7 @@ def bounds_template(question: KernelQuestion, module: Module, kernels: Sequence[
 
 
 def launched(question: KernelQuestion, machine: Machine | None = None, card: Gpu | None = None) -> "LaunchedKernel":
-    """The kernel that is asked about, read.
+    """Return the kernel that is asked about, read.
 
     Args:
         machine: the one that is named, and `card` the GPU: what source is compiled for, see
@@ -326,18 +326,18 @@ class LaunchedKernel:
 
     @property
     def language(self) -> Language:
-        """The package that knows it."""
+        """Return the package that knows it."""
         return language(self.module)
 
     @cached_property
     def flow(self) -> Flow:
-        """Its control flow."""
+        """Return its control flow."""
         with self.question.telling():
             return self.language.flow(self.kernel)
 
     @cached_property
     def launch(self) -> Launch:
-        """The launch, as far as it is known, with the parameters by their names in the kernel."""
+        """Return the launch, as far as it is known, with the parameters by their names in the kernel."""
         return self.language.fitted(self.question.launch, self.kernel)
 
     @cached_property
@@ -351,19 +351,19 @@ class LaunchedKernel:
 
     @property
     def loop_bounds(self) -> tuple[GivenBound, ...]:
-        """The bounds that are given for this kernel."""
+        """Return the bounds that are given for this kernel."""
         return self._bounded[1]
 
     @cached_property
     def loops(self) -> tuple[LoopInfo, ...]:
-        """Its loops, with their bounds as far as they are known."""
+        """Return its loops, with their bounds as far as they are known."""
         flow, given = self._bounded
         with self.question.telling():
             return self.language.loops(flow, given, self.launch)
 
     @property
     def branches(self) -> tuple[BranchInfo, ...]:
-        """Its conditional branches that can be reached."""
+        """Return its conditional branches that can be reached."""
         with self.question.telling():
             return self.language.branches(self.flow)
 
@@ -401,7 +401,7 @@ class LaunchedKernel:
         return tuple((program.assuming((*program.assumptions, how.assumption)), count) for program, count in found)
 
     def _warps(self, machine: Machine | None) -> Warps:
-        """The warps on a machine."""
+        """Return the warps on a machine."""
         asked, (flow, given) = self.question, self._bounded
         chosen = machine or self.default_machine
         with asked.telling():
@@ -448,7 +448,7 @@ class LaunchedKernel:
         return sass.missing_shared(self.kernel, self.question.dynamic_shared)
 
     def _resident(self, block: Block, machine: Machine) -> Instance:
-        """The blocks on one SM that are asked for, or as many as can be resident."""
+        """Return the blocks on one SM that are asked for, or as many as can be resident."""
         asked, grid = self.question.blocks_per_sm, self.launch.grid
         if isinstance(self.kernel, ptx.Kernel):
             if asked is not None and grid is not None and prod(grid) > 1:
@@ -462,7 +462,7 @@ class LaunchedKernel:
         return resident(assuming(block, *told), blocks, machine)
 
     def residency(self, warps: int, limits: Limits | None = None) -> Occupancy:
-        """How many blocks of machine code, each of so many warps, an SM can hold.
+        """Return how many blocks of machine code, each of so many warps, an SM can hold.
 
         Args:
             limits: of the SM; None for those of the architecture of the code.
@@ -480,7 +480,7 @@ class LaunchedKernel:
             return sass.residency(self.kernel, self.launch.threads_per_block or _least_threads(warps), given, limits)
 
     def blocks(self, machine: Machine | None = None, missing: Sequence[MissingInput] = ()) -> tuple[Block, ...]:
-        """The programs of a block on a machine, for every number of warps that is asked for.
+        """Return the programs of a block on a machine, for every number of warps that is asked for.
 
         Args:
             missing: what else is missing for the question; all that is missing is asked for at once.

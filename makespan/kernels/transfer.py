@@ -86,18 +86,18 @@ def transferred(
 
 
 def _is_wanted(flow: sass.SassFlow, given: Sequence[GivenBound], launch: Launch) -> bool:
-    """Whether there is a loop that runs nobody knows exactly how often."""
+    """Return whether there is a loop that runs nobody knows exactly how often."""
     return any(info.bound is None or not info.bound.exact for info in sass.loops(flow, given, launch))
 
 
 def _by_position(launch: Launch, kernel: sass.Kernel) -> Launch:
-    """The launch with parameters by their position, by which every language knows them."""
+    """Return the launch with parameters by their position, by which every language knows them."""
     position = {declared.name: str(number) for number, declared in enumerate(kernel.parameters)}
     return replace(launch, parameters={position.get(key, key): value for key, value in launch.parameters.items()})
 
 
 def _as_in_machine_code(info: LoopInfo, compiled: ptx.Kernel, flow: sass.SassFlow) -> LoopInfo:
-    """A loop of the PTX with what decides it, parameters by the names that they have for machine code."""
+    """Return a loop of the PTX with what decides it, parameters by the names that they have for machine code."""
     order = [name for parameter in compiled.parameters or () for name, _ in parameter.names]
     called, declared = flow.semantics.parameter_names(), flow.kernel.parameters
 
@@ -189,7 +189,7 @@ class _Source:
 
     @cached_property
     def elusive(self) -> Set[_Key]:
-        """The loops that can go around without a test that leaves or repeats them."""
+        """Return the loops that can go around without a test that leaves or repeats them."""
         return {self.keys[number] for number, loop in enumerate(self.nest.loops) if self._is_elusive(number)}
 
     @cached_property
@@ -207,7 +207,7 @@ class _Source:
         return found
 
     def outer(self, key: _Key) -> Set[_Key | None]:
-        """The innermost loops around a loop, by copy."""
+        """Return the innermost loops around a loop, by copy."""
         numbers = (number for number, other in enumerate(self.keys) if other == key)
         above = (self.nest.loops[number].outer for number in numbers)
         return {None if number is None else self.keys[number] for number in above}
@@ -260,7 +260,7 @@ class _Code:
         return tuple(found)
 
     def told(self, number: int) -> Told:
-        """The bound of a loop.
+        """Return the bound of a loop.
 
         Raises:
             _No: none is told.
@@ -306,7 +306,7 @@ class _Code:
         return Told(maximum, f"transferred by the compiler's line table from {where}: {bounds}", where, tuple(given))
 
     def _asks(self, keys: Iterable[_Key]) -> tuple[Asked, ...]:
-        """The loops among these whose bounds nobody knows, in any copy."""
+        """Return the loops among these whose bounds nobody knows, in any copy."""
         known = zip(self.source.keys, self.source.infos, strict=True)
         open_ends = [info for key, info in known if key in keys and self.source.most[key] is None]
         return tuple(dict.fromkeys(ask for info in open_ends if info.bound is None for ask in info.asks))
@@ -320,7 +320,7 @@ class _Code:
         return most
 
     def _chain(self, outermost: _Key, inner: Set[_Key]) -> tuple[_Key, ...]:
-        """All loops from the innermost one to the outermost one.
+        """Return all loops from the innermost one to the outermost one.
 
         Raises:
             _No: they are not all inside of each other, or copies of one stand in several loops.
@@ -349,7 +349,7 @@ class _Code:
             raise _No(f"PTX loop {min(elusive)} can go around without a test of its own")
 
     def _goes_past(self, number: int, own: Sequence[int], keys: Set[_Key]) -> bool:
-        """Whether a loop can go around without a test of these PTX loops."""
+        """Return whether a loop can go around without a test of these PTX loops."""
         loop, tests = self.nest.loops[number], self.source.tests
         at = {block: tests.get(self._last(block)) for block in own if self.flow.has_sides(block)}
         passed = {block for block, key in at.items() if key is not None and key in keys}
@@ -362,14 +362,14 @@ class _Code:
             outer = self.nest.loops[outer].outer
 
     def _lines(self, block: int) -> Set[int]:
-        """The lines of PTX from which the instructions of a block come."""
+        """Return the lines of PTX from which the instructions of a block come."""
         return {line for number in self.flow.numbers(block) if (line := self._line(number))}
 
     def _last(self, block: int) -> int:
         return self._line(self.flow.blocks[block].stop - 1)
 
     def _line(self, number: int) -> int:
-        """The line of PTX from which an instruction comes; 0 where it is not known."""
+        """Return the line of PTX from which an instruction comes; 0 where it is not known."""
         place = self.flow.code[number].ptx
         return 0 if place is None else place.line
 

@@ -20,7 +20,7 @@ _TOOLS = "ptxas", "nvdisasm"
 
 
 def is_of_gpus(name: str) -> bool:
-    """Whether a name asks for machine code, as `sm_86` does; `compute_86` asks for PTX.
+    """Return whether a name asks for machine code, as `sm_86` does; `compute_86` asks for PTX.
 
     >>> is_of_gpus("sm_86"), is_of_gpus("compute_86")
     (True, False)
@@ -29,7 +29,7 @@ def is_of_gpus(name: str) -> bool:
 
 
 def virtual(name: str) -> str:
-    """The architecture of the PTX from which machine code for `name` is made.
+    """Return the architecture of the PTX from which machine code for `name` is made.
 
     >>> virtual("sm_90a"), virtual("compute_75")
     ('compute_90a', 'compute_75')
@@ -95,7 +95,7 @@ class Default:
         return assumptions.compiled_for(f"the kernel is compiled for {self.name}, because {self.because}", self.lacking)
 
     def telling(self, error: InputError, option: str) -> InputError:
-        """The same error, which also says which program it is about and how to ask about another one."""
+        """Return the same error, which also says which program it is about and how to ask about another one."""
         if self.lacking is None:
             hint = (
                 f"this is about the machine code for {self.name}, because {self.because};"
@@ -113,7 +113,7 @@ class Default:
 
 
 def default(machine: Machine | None, card: Gpu | None) -> Default | None:
-    """The architecture of the GPU that is asked about, else of the machine; None if nobody says which GPU it is.
+    """Return the architecture of the GPU that is asked about, else of the machine; None if nobody says which GPU it is.
 
     Of several compute capabilities the least is taken: its machine code runs on later ones of the same major number,
     see `machine.compatible`. Where machine code cannot be made or read, the architecture is that of PTX.

@@ -100,12 +100,12 @@ class Assumption:
         return self.text
 
     def naming(self, text: str) -> "Assumption":
-        """The same assumption in a longer sentence, which says whose it is."""
+        """Return the same assumption in a longer sentence, which says whose it is."""
         return replace(self, text=text)
 
     @property
     def document(self) -> dict[str, object]:
-        """The assumption as it stands in JSON."""
+        """Return the assumption as it stands in JSON."""
         return {"kind": str(self.kind), "text": self.text, **({"about": list(self.about)} if self.about else {})}
 
 
@@ -258,7 +258,7 @@ _CONDITION_OF: Mapping[Kind, Condition] = MappingProxyType(
 
 
 def conditions(assumptions: Iterable[Assumption]) -> tuple[str, ...]:
-    """The conditions that a verdict states under these assumptions, each once, in the order of `CONDITIONS`.
+    """Return the conditions that a verdict states under these assumptions, each once, in the order of `CONDITIONS`.
 
     >>> conditions([one_path("S=fall"), latency("global", "at most 900 cycles", "300 or more")])
     ('for this path only', 'if global takes at most 900 cycles')
@@ -267,7 +267,7 @@ def conditions(assumptions: Iterable[Assumption]) -> tuple[str, ...]:
 
 
 def together(several: Iterable[Iterable[Assumption]]) -> tuple[str, ...]:
-    """The conditions of several results, which need not agree in what they assume, each once.
+    """Return the conditions of several results, which need not agree in what they assume, each once.
 
     >>> together([[latency("sfu", "20 cycles", "18..24")], [one_path("S=fall"), latency("sfu", "18 cycles", "18..24")]])
     ('for this path only', 'if sfu takes 20 cycles', 'if sfu takes 18 cycles')
@@ -277,7 +277,7 @@ def together(several: Iterable[Iterable[Assumption]]) -> tuple[str, ...]:
 
 
 def _numbered(assumptions: Iterable[Assumption]) -> Iterator[tuple[int, str]]:
-    """The conditions in the order of `CONDITIONS`, with their numbers there."""
+    """Yield the conditions in the order of `CONDITIONS`, with their numbers there."""
     found: dict[Kind, dict[str, None]] = {}
     for assumption in assumptions:
         found.setdefault(assumption.kind, {}).update(dict.fromkeys(assumption.about))
@@ -288,7 +288,7 @@ def _numbered(assumptions: Iterable[Assumption]) -> Iterator[tuple[int, str]]:
 
 
 def is_well_formed(assumption: Assumption) -> bool:
-    """Whether an assumption that was read from a file is about what its kind can be about.
+    """Return whether an assumption that was read from a file is about what its kind can be about.
 
     >>> is_well_formed(Assumption(Kind.LATENCY, "", ("global takes at most 900 cycles",)))
     True
@@ -302,7 +302,7 @@ def is_well_formed(assumption: Assumption) -> bool:
 
 
 def quoted(name: str) -> str:
-    """A name from outside as a verdict shows it: any but a plain one is in quotes.
+    """Return a name from outside as a verdict shows it: any but a plain one is in quotes.
 
     >>> quoted("ampere-ga10x"), quoted("x, exact")
     ('ampere-ga10x', "'x, exact'")
@@ -328,7 +328,7 @@ def machine(
 
 
 def execution(*, start_together: bool) -> Assumption:
-    """How a warp executes; warps of a whole GPU do not start together."""
+    """Return how a warp executes; warps of a whole GPU do not start together."""
     start = "all warps start in cycle 0; " * start_together
     return Assumption(Kind.EXECUTION, f"{start}a warp executes at most one instruction per cycle, in program order")
 
@@ -348,7 +348,7 @@ def resources(named: str, held: str) -> Assumption:
 
 
 def partitions(count: int, shared: Sequence[str], *, is_modulo: bool) -> Assumption:
-    """How the SM is divided, and which warp belongs to which partition."""
+    """Return how the SM is divided, and which warp belongs to which partition."""
     spread = "modulo their number" if is_modulo else "evenly in any way"
     text = (
         f"{count} partitions with issue and units of their own, but for what all of them share"
@@ -367,7 +367,7 @@ def stall() -> Assumption:
 
 
 def own_latencies(listed: str) -> Assumption:
-    """The latencies that instructions state, where they are not those of their class."""
+    """Return the latencies that instructions state, where they are not those of their class."""
     text = (
         f"latencies of instructions that are not those of their class: {listed}; each takes any of its range, all"
         " others any of the range of their class"
@@ -381,7 +381,7 @@ def any_latency() -> Assumption:
 
 
 def barriers(blocks: int | None) -> Assumption:
-    """How warps wait for each other; None where the number of blocks on an SM changes."""
+    """Return how warps wait for each other; None where the number of blocks on an SM changes."""
     where = {None: "", 1: "all warps are in one block; "}.get(blocks, f"the warps are in {blocks} blocks; ")
     waits = "at a barrier a warp waits for the others of its block, those that have ended aside"
     return Assumption(Kind.BARRIERS, f"{where}{waits}, and to pass it takes no time")
@@ -391,12 +391,12 @@ def barriers(blocks: int | None) -> Assumption:
 
 
 def caveat(words: str) -> Assumption:
-    """The words of an author of a machine file, which are shown and mean nothing to this package."""
+    """Return the words of an author of a machine file, which are shown and mean nothing to this package."""
     return Assumption(Kind.CAVEAT, words)
 
 
 def untimed(machine_name: str, classes: Sequence[str]) -> Assumption:
-    """The classes for whose latency one cycle stands, as nobody knows it."""
+    """Return the classes for whose latency one cycle stands, as nobody knows it."""
     listed = ", ".join(classes)
     text = f"no latency is known for {listed}: 1 cycle, the least there is, stands in its place"
     return Assumption(Kind.UNTIMED, text, (f"{quoted(machine_name)} ({listed})",))
@@ -448,7 +448,7 @@ def as_compiled(sm: int, machine_name: str) -> Assumption:
 
 
 def compiled(compilation: object) -> Assumption:
-    """How the code was made."""
+    """Return how the code was made."""
     return Assumption(Kind.SOURCE, str(compilation))
 
 
@@ -466,7 +466,7 @@ def operations(machine_name: str, listed: str) -> Assumption:
 
 
 def unverified(cycles: Mapping[str, str]) -> Assumption:
-    """The latencies, by operation, that nobody has confirmed."""
+    """Return the latencies, by operation, that nobody has confirmed."""
     listed = ", ".join(f"{name} {range_}" for name, range_ in cycles.items())
     text = f"latencies that nobody has confirmed: {listed}; the file of the machine has a source or reason for each"
     return Assumption(Kind.UNVERIFIED, text, tuple(cycles))
@@ -510,13 +510,13 @@ def read_behind() -> Assumption:
 
 
 def classes(by_prefix: Mapping[str, str]) -> Assumption:
-    """The classes of opcodes that a user says."""
+    """Return the classes of opcodes that a user says."""
     listed = [f"{prefix}={letter}" for prefix, letter in by_prefix.items()]
     return Assumption(Kind.CLASSES, f"own unit classes: {', '.join(listed)}", tuple(listed))
 
 
 def unknown_opcodes(letter: str, opcodes: Sequence[str]) -> Assumption:
-    """The opcodes that no table knows."""
+    """Return the opcodes that no table knows."""
     listed = ", ".join(opcodes)
     about = f"{letter} ({_listed(opcodes)})"
     return Assumption(Kind.UNKNOWN_OPCODES, f"opcodes that no table knows count as {letter}: {listed}", (about,))
@@ -539,27 +539,27 @@ def one_path(fixed: str) -> Assumption:
 
 
 def loop(label: str, bound: str) -> Assumption:
-    """How often a loop runs, by the code alone."""
+    """Return how often a loop runs, by the code alone."""
     return Assumption(Kind.LOOP, f"loop {label}: {bound}")
 
 
 def given_loop(label: str, bound: str, given: Sequence[str]) -> Assumption:
-    """How often a loop runs, as a user or a comment says; `given` is what is said, such as `("L=16",)`."""
+    """Return how often a loop runs, as a user or a comment says; `given` is what is said, such as `("L=16",)`."""
     return Assumption(Kind.GIVEN_LOOP, f"loop {label}: {bound}", tuple(given))
 
 
 def transferred_loop(label: str, bound: str) -> Assumption:
-    """How often a loop of machine code runs, as the compiler's line table tells."""
+    """Return how often a loop of machine code runs, as the compiler's line table tells."""
     return Assumption(Kind.TRANSFERRED_LOOP, f"loop bounds transferred from PTX: loop {label}: {bound}")
 
 
 def given_in_ptx(given: Sequence[str]) -> Assumption:
-    """The bounds of loops of PTX that a user or a comment says, and that were transferred to machine code."""
+    """Return the bounds of loops of PTX that a user or a comment says, and that were transferred to machine code."""
     return Assumption(Kind.GIVEN_LOOP, f"loop bounds of the PTX as given: {', '.join(given)}", tuple(given))
 
 
 def trusted_loop(label: str, bound: str, against: str) -> Assumption:
-    """How often a loop runs, as a user says against the code."""
+    """Return how often a loop runs, as a user says against the code."""
     text = f"loop bounds trusted against the code: loop {label}: {bound}, but it makes {against}"
     return Assumption(Kind.TRUSTED_LOOP, text)
 
@@ -581,7 +581,7 @@ def lanes(text: str) -> Assumption:
 
 
 def residency(text: str) -> Assumption:
-    """How many blocks are on an SM, and why."""
+    """Return how many blocks are on an SM, and why."""
     return Assumption(Kind.RESIDENCY, text)
 
 
@@ -606,7 +606,7 @@ def gpu(text: str) -> Assumption:
 
 
 def dram_rate(rate: str, then: str) -> Assumption:
-    """How much DRAM moves at least, such as `448 GB/s, its peak`, and what follows from that."""
+    """Return how much DRAM moves at least, such as `448 GB/s, its peak`, and what follows from that."""
     return Assumption(Kind.DRAM_RATE, f"DRAM moves at least {rate}, as long as an access waits for it; {then}", (rate,))
 
 

@@ -40,7 +40,7 @@ class Node:
 
 
 def rank(node: Node, thresholds: Kind) -> int:
-    """The number of a node's `last` and `kind` among all with these thresholds, where no class has an interval.
+    """Return the number of a node's `last` and `kind` among all with these thresholds, where no class has an interval.
 
     It is mixed-radix, the last class being the lowest digit; while the last finisher is delayed, `last` counts as one
     class more.

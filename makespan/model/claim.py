@@ -57,7 +57,7 @@ class Claim:
         proof: str,
         notes: tuple[Assumption, ...],
     ) -> "Claim":
-        """A claim of these bounds; all that is not given follows from what is asked."""
+        """Return a claim of these bounds; all that is not given follows from what is asked."""
         one_path = all(program.is_chain for program in _programs(asked))
         return cls(bounds.lower, bounds.upper, _subject(asked), proof, notes, one_path)
 

@@ -100,7 +100,7 @@ class Instance:
         object.__setattr__(self, "effective_order", order if has_effect else ())
 
     def _in_turn(self) -> tuple[int, ...]:
-        """The order in which the groups of a block follow one another."""
+        """Return the order in which the groups of a block follow one another."""
         return tuple(number for number, group in enumerate(self.groups) for _ in range(group.warps // self.blocks))
 
     def _checked_order(self) -> tuple[int, ...]:
@@ -154,7 +154,7 @@ class Instance:
     def merged(
         cls, launched: Iterable[tuple[Program, int]], machine: Machine = PAPER, *, blocks: int = 1
     ) -> "Instance":
-        """The warps of a launch, equal programs put together under all that they assume.
+        """Return the warps of a launch, equal programs put together under all that they assume.
 
         Args:
             launched: the programs of the warps of a block, in the order of the launch, each with how many warps in a
@@ -225,7 +225,7 @@ class Instance:
         return self.assumed(start_together=True)
 
     def assumed(self, *, start_together: bool) -> tuple[Assumption, ...]:
-        """The same of blocks that start together, or of blocks that come to an SM one by one."""
+        """Return the same of blocks that start together, or of blocks that come to an SM one by one."""
         found = dict.fromkeys(self._of_machine(start_together=start_together))
         return tuple(found | dict.fromkeys(note for group in self.groups for note in group.program.assumptions))
 
@@ -321,12 +321,12 @@ class Instance:
 
     @property
     def warps(self) -> int:
-        """All warps together."""
+        """Return all warps together."""
         return sum(group.warps for group in self.groups)
 
     @property
     def identical(self) -> bool:
-        """Whether all warps run the same program."""
+        """Return whether all warps run the same program."""
         return len(self.groups) == 1
 
     @property
@@ -348,30 +348,30 @@ class Instance:
 
     @property
     def fixed_latencies(self) -> bool:
-        """Whether the adversary has no latency to choose."""
+        """Return whether the adversary has no latency to choose."""
         timings = (timing for group in self.groups for timing in group.program.timings)
         return self.machine.fixed_latencies and all(timing.latency[0] == timing.latency[1] for timing in timings)
 
     @property
     def runs_ahead(self) -> bool:
-        """Whether some warp waits for results only when it needs them."""
+        """Return whether some warp waits for results only when it needs them."""
         return any(group.program.runs_ahead for group in self.groups)
 
     @property
     def by_operation(self) -> bool:
-        """Whether operations, and not classes, decide how long every instruction takes."""
+        """Return whether operations, and not classes, decide how long every instruction takes."""
         return all(any(note.kind is Kind.OPERATIONS for note in group.program.assumptions) for group in self.groups)
 
     @property
     def partition_of_warp(self) -> tuple[int, ...] | None:
-        """The partition of every warp; None where the adversary chooses."""
+        """Return the partition of every warp; None where the adversary chooses."""
         parts = self.machine.partitions
         if parts > 1 and self.machine.assignment is Assignment.ANY:
             return None
         return tuple(number % parts for number in self.number_of_warp())
 
     def assignments(self) -> Iterator[tuple[int, ...]]:
-        """Every way to spread the warps over the partitions, up to the names of partitions."""
+        """Yield every way to spread the warps over the partitions, up to the names of partitions."""
         if (fixed := self.partition_of_warp) is not None:
             yield fixed
             return
@@ -391,11 +391,11 @@ class Instance:
 
     @property
     def has_barriers(self) -> bool:
-        """Whether some warp may wait at a barrier."""
+        """Return whether some warp may wait at a barrier."""
         return any(group.program.has_barriers for group in self.groups)
 
     def block_of_warp(self) -> tuple[int, ...]:
-        """The block number of every warp."""
+        """Return the block number of every warp."""
         return tuple(warp * self.blocks // group.warps for group in self.groups for warp in range(group.warps))
 
     def number_of_warp(self) -> tuple[int, ...]:
@@ -413,11 +413,11 @@ class Instance:
         return tuple(block * width + place for own in places for block in range(self.blocks) for place in own)
 
     def group_of_warp(self) -> tuple[int, ...]:
-        """The group number of every warp."""
+        """Return the group number of every warp."""
         return tuple(number for number, group in enumerate(self.groups) for _ in range(group.warps))
 
     def programs(self) -> Iterator[Program]:
-        """The program of every warp, in order."""
+        """Yield the program of every warp, in order."""
         for group in self.groups:
             for _ in range(group.warps):
                 yield group.program

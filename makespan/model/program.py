@@ -139,7 +139,7 @@ class Program:
     def chain(
         cls, letters: str, *, origins: Sequence[Origin] = (), assumptions: Sequence[Assumption] = ()
     ) -> "Program":
-        """The program of one instruction string.
+        """Return the program of one instruction string.
 
         >>> Program.chain("CLL").letters
         'CLL'
@@ -148,27 +148,27 @@ class Program:
         return cls(places, (0,), tuple(origins), tuple(assumptions))
 
     def assuming(self, assumptions: Iterable[Assumption]) -> "Program":
-        """The same places under these assumptions."""
+        """Return the same places under these assumptions."""
         said = tuple(assumptions)
         return self if said == self.assumptions else replace(self, assumptions=said)
 
     def asking(self, accesses: "tuple[Access | None, ...]") -> "Program":
-        """The same places, which ask this of DRAM."""
+        """Return the same places, which ask this of DRAM."""
         return self if accesses == self.accesses else replace(self, accesses=accesses)
 
     @property
     def end(self) -> int:
-        """The number that stands for "finished"."""
+        """Return the number that stands for "finished"."""
         return len(self.places)
 
     @property
     def is_chain(self) -> bool:
-        """Whether there is only one path."""
+        """Return whether there is only one path."""
         return self.starts == (0,) and all(p.successors == (i + 1,) for i, p in enumerate(self.places))
 
     @property
     def runs_ahead(self) -> bool:
-        """Whether a warp waits for a result only where it needs it."""
+        """Return whether a warp waits for a result only where it needs it."""
         return bool(self.timings)
 
     @property
@@ -178,21 +178,21 @@ class Program:
 
     @property
     def units(self) -> frozenset[str]:
-        """The unit classes that some place needs."""
+        """Return the unit classes that some place needs."""
         return frozenset(place.unit for place in self.places) - {BARRIER}
 
     @property
     def has_barriers(self) -> bool:
-        """Whether some place is a barrier."""
+        """Return whether some place is a barrier."""
         return any(place.unit == BARRIER for place in self.places)
 
     def most(self, unit: str | None = None) -> int:
-        """The largest number of instructions (of `unit`, or of any class) on a path; barriers do not count."""
+        """Return the largest number of instructions (of `unit`, or of any class) on a path; barriers do not count."""
         counts = self.counts(unit, max)
         return max(counts[start] for start in self.starts)
 
     def least(self, unit: str | None = None) -> int:
-        """The smallest number of instructions (of `unit`, or of any class) on a path; barriers do not count."""
+        """Return the smallest number of instructions (of `unit`, or of any class) on a path; barriers do not count."""
         counts = self.counts(unit, min)
         return min(counts[start] for start in self.starts)
 
@@ -209,12 +209,12 @@ class Program:
         return found
 
     def heaviest(self, weights: Mapping[str, int]) -> int:
-        """The largest sum of the weights of classes on a path."""
+        """Return the largest sum of the weights of classes on a path."""
         sums = self.sums(weights, max)
         return max(sums[start] for start in self.starts)
 
     def lightest(self, weights: Mapping[str, int]) -> int:
-        """The smallest sum of the weights of classes on a path."""
+        """Return the smallest sum of the weights of classes on a path."""
         sums = self.sums(weights, min)
         return min(sums[start] for start in self.starts)
 

@@ -73,11 +73,11 @@ class Bounds:
 
     @property
     def status(self) -> Status:
-        """Whether the interval is a single value."""
+        """Return whether the interval is a single value."""
         return Status.EXACT if self.lower == self.upper else Status.BOUNDED
 
     def exceeded_by(self, bound: int) -> tuple[float, float]:
-        """How far a bound is above the value, in percent of it: proven at least, and at most.
+        """Return how far a bound is above the value, in percent of it: proven at least, and at most.
 
         >>> Bounds(40, 50).exceeded_by(60)
         (20.0, 50.0)
@@ -176,22 +176,22 @@ class Result:
         return f"Result({self})"
 
     def __str__(self) -> str:
-        """The verdict, one line: the number, whether it is exact, and under which conditions."""
+        """Return the verdict, one line: the number, whether it is exact, and under which conditions."""
         return self.bounds.verdict(self.caveats, interrupted=self.interrupted)
 
     @property
     def status(self) -> Status:
-        """Whether worst case and proof meet."""
+        """Return whether worst case and proof meet."""
         return self.bounds.status
 
     @property
     def proven(self) -> UpperBound:
-        """The upper side with its evidence, as part of the result of something larger."""
+        """Return the upper side with its evidence, as part of the result of something larger."""
         return UpperBound(self.bounds.upper, self.upper_evidence, self.certificate, self.weights, self.partitions)
 
     @property
     def robust_against(self) -> tuple[Anomaly, ...]:
-        """The anomalies that `bounds.upper` outlasts by its proof: those of `pessimistic`, or none.
+        """Return the anomalies that `bounds.upper` outlasts by its proof: those of `pessimistic`, or none.
 
         An equal number proves as much, whichever theorem came first. A sharper one leans on every rule of the machine.
         """
@@ -199,12 +199,12 @@ class Result:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """The conditions without which the verdict would claim too much."""
+        """Return the conditions without which the verdict would claim too much."""
         return conditions(self.assumptions)
 
 
 def outlasted(instance: Instance) -> tuple[Anomaly, ...]:
-    """The anomalies that the pessimistic bound outlasts, all but two (docs/theory.md, 2 and 14).
+    """Return the anomalies that the pessimistic bound outlasts, all but two (docs/theory.md, 2 and 14).
 
     Where warps that run ahead meet at barriers, it leans on what they wait for. And warps that move to other partitions
     because others are missing may meet worse ones there.

@@ -53,11 +53,11 @@ class Schedule:
 
     @property
     def makespan(self) -> int:
-        """The number of cycles."""
+        """Return the number of cycles."""
         return len(self.cycles)
 
     def ops(self, instance: Instance) -> Iterator[Op]:
-        """Every warp-instruction, by cycle and then by warp."""
+        """Yield every warp-instruction, by cycle and then by warp."""
         executed = self.paths
         if instance.has_barriers:
             programs = instance.programs()
@@ -73,7 +73,7 @@ class Schedule:
 
     @classmethod
     def of_chains(cls, instance: Instance, cycles: Iterable[Iterable[int]]) -> "Schedule":
-        """A schedule of strings, where the executing warps say everything."""
+        """Return a schedule of strings, where the executing warps say everything."""
         paths = (path for group in instance.groups for path in [tuple(range(group.program.end))] * group.warps)
         return cls(tuple(tuple(sorted(warps)) for warps in cycles), tuple(paths))
 
@@ -101,7 +101,7 @@ class Schedule:
         paths: list[list[int]] = [[] for _ in range(instance.warps)]
 
         def moved(move: Move) -> list[int]:
-            """The warps that make this move, taken from where they waited."""
+            """Return the warps that make this move, taken from where they waited."""
             warps = [waiting[move.group, move.place].popleft() for _ in range(move.warps)]
             for warp in warps:
                 paths[warp].append(move.place)

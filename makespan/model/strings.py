@@ -44,7 +44,7 @@ class NamedInstance:
     source: str | None = None
 
     def agrees(self, proven: Bounds) -> bool:
-        """Whether the expected worst case, if there is one, lies in the proven interval."""
+        """Return whether the expected worst case, if there is one, lies in the proven interval."""
         return self.makespan is None or proven.lower <= self.makespan <= proven.upper
 
 
@@ -69,7 +69,7 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def parse_string(text: str, machine: Machine) -> Program:
-    """The program of an instruction string; white space in it is ignored, and `|` is a barrier.
+    """Return the program of an instruction string; white space in it is ignored, and `|` is a barrier.
 
     >>> parse_string("L()C(1)@4", Machine.of({"C": 1, "L": 1})).timings[1]
     Timing(stall=1, latency=(4, 4), sets=(1,), awaits=(0,))
@@ -149,7 +149,7 @@ def _timings(found: list[_Written], machine: Machine) -> Iterator[Timing]:
 
 
 def read_instances(path: Path) -> tuple[NamedInstance, ...]:
-    """All instances of a `.toml` or `.jsonl` file; the whole file is checked before anything is returned.
+    """Return all instances of a `.toml` or `.jsonl` file; the whole file is checked before anything is returned.
 
     Raises:
         InputError: the file cannot be read, is too large, or something in it is not an instance.
@@ -158,7 +158,7 @@ def read_instances(path: Path) -> tuple[NamedInstance, ...]:
 
 
 def chosen(found: Sequence[NamedInstance], which: str, where: str) -> NamedInstance:
-    """The instance with this name or, where none has it, with this number, from 1.
+    """Return the instance with this name or, where none has it, with this number, from 1.
 
     Raises:
         InputError: there is none, or several have this name.
@@ -175,7 +175,7 @@ def chosen(found: Sequence[NamedInstance], which: str, where: str) -> NamedInsta
 
 
 def parse_instances(text: str, where: str, suffix: str) -> tuple[NamedInstance, ...]:
-    """The instances in `text`, which has the format of a file with this suffix; `where` is for messages."""
+    """Return the instances in `text`, which has the format of a file with this suffix; `where` is for messages."""
     records = _from_toml(text, where) if suffix == ".toml" else _from_json_lines(text, where)
     if not records:
         what = "a table [[instance]]" if suffix == ".toml" else "an object"
@@ -204,7 +204,7 @@ def _from_json_lines(text: str, where: str) -> list[tuple[str, _Record]]:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object whose keys differ; of two equal ones JSON readers silently take either."""
+    """Return an object whose keys differ; of two equal ones JSON readers silently take either."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise ValueError(f"field {next(key for key in fields if sum(k == key for k, _ in pairs) > 1)!r} is given twice")

@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?(?P<unit>[A-Za-zµμ]*)"
 
 
 def duration(text: object, what: str) -> Fraction:
-    """The seconds that `200us` or `0.5 ms` means; zero is one.
+    """Return the seconds that `200us` or `0.5 ms` means; zero is one.
 
     Raises:
         InputError: no number, no unit, or more than 10^9 s; the message begins with `what`.
@@ -41,7 +41,7 @@ def duration(text: object, what: str) -> Fraction:
 
 
 def frequency(text: object, what: str) -> Fraction:
-    """The hertz that `1.4GHz` means; zero is none.
+    """Return the hertz that `1.4GHz` means; zero is none.
 
     Raises:
         InputError: no number, no unit, zero, or more than 1000 GHz; the message begins with `what`.
@@ -53,7 +53,7 @@ def frequency(text: object, what: str) -> Fraction:
 
 
 def ticks_up(seconds: Fraction, tick: Fraction) -> int:
-    """The fewest ticks that are no shorter: for what takes at most so long.
+    """Return the fewest ticks that are no shorter: for what takes at most so long.
 
     >>> ticks_up(Fraction(5, 2), Fraction(1)), ticks_down(Fraction(5, 2), Fraction(1))
     (3, 2)
@@ -62,12 +62,12 @@ def ticks_up(seconds: Fraction, tick: Fraction) -> int:
 
 
 def ticks_down(seconds: Fraction, tick: Fraction) -> int:
-    """The most ticks that are no longer: for periods and deadlines."""
+    """Return the most ticks that are no longer: for periods and deadlines."""
     return floor(seconds / tick)
 
 
 def rounded(value: Fraction, rounding: Callable[[Fraction], int]) -> Fraction:
-    """The value to as many significant digits as are printed, by `ceil`, `floor` or `round`."""
+    """Return the value to as many significant digits as are printed, by `ceil`, `floor` or `round`."""
     if value == 0:
         return value
     size = abs(value)
@@ -79,7 +79,7 @@ def rounded(value: Fraction, rounding: Callable[[Fraction], int]) -> Fraction:
 
 
 def up(seconds: Fraction) -> str:
-    """A bound from above for people, to six digits.
+    """Return a bound from above for people, to six digits.
 
     >>> up(Fraction(1, 3)), down(Fraction(1, 3))
     ('333.334 ms', '333.333 ms')
@@ -88,13 +88,13 @@ def up(seconds: Fraction) -> str:
 
 
 def down(seconds: Fraction) -> str:
-    """A bound from below, or what is left at least, to six digits; negative if it is too little."""
+    """Return a bound from below, or what is left at least, to six digits; negative if it is too little."""
     left = rounded(seconds, floor)
     return f"-{shown_time(-left)}" if left < 0 else shown_time(left)
 
 
 def shown_time(seconds: Fraction) -> str:
-    """A time for people, in the largest unit that leaves a whole part, to six digits, to the nearest of them.
+    """Return a time for people, in the largest unit that leaves a whole part, to six digits, to the nearest of them.
 
     It is for times that somebody has given. A bound is printed by `up` or `down`.
 
@@ -107,7 +107,7 @@ def shown_time(seconds: Fraction) -> str:
 
 
 def shown_frequency(hertz: Fraction) -> str:
-    """A frequency for people, in the largest unit that leaves a whole part, to six digits, rounded up.
+    """Return a frequency for people, in the largest unit that leaves a whole part, to six digits, rounded up.
 
     A clock is what bounds rest on, "at least so fast": one that is printed too low would promise too much.
 

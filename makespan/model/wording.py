@@ -32,7 +32,7 @@ def cycles(count: int) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """How many there are, such as `1 block` or `2 blocks`."""
+    """Return how many there are, such as `1 block` or `2 blocks`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

@@ -42,13 +42,13 @@ class PolicyGap:
 
     @property
     def best_case(self) -> Bounds:
-        """The proven interval of the shortest schedule."""
+        """Return the proven interval of the shortest schedule."""
         if self.result.best_case is None:
             raise ValueError("a policy gap needs a result with a best case")
         return self.result.best_case
 
     def rows(self) -> Iterator[Row]:
-        """The table: best case, runs from the shortest to the longest, worst case, M^L + M^C."""
+        """Yield the table: best case, runs from the shortest to the longest, worst case, M^L + M^C."""
         best, worst = self.best_case, self.result.bounds
         yield Row("best case", "proven", best.lower, best.upper, "the shortest work-conserving schedule")
         for policy, makespan in sorted(self.runs.items(), key=lambda item: item[1]):
@@ -62,7 +62,7 @@ class PolicyGap:
 
 
 def one_run(instance: Instance, policy: str, choices: Choices) -> Schedule:
-    """The schedule of a policy, replayed, and within the bounds that cost nothing.
+    """Return the schedule of a policy, replayed, and within the bounds that cost nothing.
 
     Raises:
         InvalidScheduleError: it does not replay.
@@ -81,7 +81,7 @@ def runs(instance: Instance, choices: Choices) -> dict[str, Schedule]:
 
 
 def enclosing(result: Result, schedules: Mapping[str, Schedule]) -> PolicyGap:
-    """The runs of policies on the instance of a result.
+    """Return the runs of policies on the instance of a result.
 
     Each run is a work-conserving schedule, so where an interval is open the runs may narrow it. Where the result has no
     best case, it is between the work to be done and the shortest run.

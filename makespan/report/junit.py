@@ -22,7 +22,7 @@ class Check:
 
 
 def junit(suite: str, checks: Sequence[Check]) -> bytes:
-    """A document in which a missed or undecided deadline is a failure of that type, and a refusal an error.
+    """Return a document in which a missed or undecided deadline is a failure of that type, and a refusal an error.
 
     Source: the schema of the Jenkins xUnit plugin, junit-10.xsd, in the part that GitLab and GitHub's actions read.
 

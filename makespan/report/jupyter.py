@@ -33,7 +33,7 @@ class Picture:
 
 
 def gantt(result: Result) -> Picture:
-    """The schedule that takes as long as the lower bound says; see docs/pictures.md for how to read it."""
+    """Return the schedule that takes as long as the lower bound says; see docs/pictures.md for how to read it."""
     from makespan.report.schedule.picture import View, rendered_gantt
 
     svg = rendered_gantt(result.instance, result.witness, ".svg", View(verdict(result), pictured(result)))
@@ -41,7 +41,7 @@ def gantt(result: Result) -> Picture:
 
 
 def html(result: Result) -> str:
-    """The verdict, the interval with its evidence, and the assumptions, as a fragment of HTML.
+    """Return the verdict, the interval with its evidence, and the assumptions, as a fragment of HTML.
 
     Text from outside (names of machines, assumptions) is escaped, and what prints nothing is written as numbers.
     """

@@ -12,12 +12,12 @@ _HELD = ":\N{NO-BREAK SPACE}"
 
 
 def terminal_width() -> int:
-    """The columns of the terminal, or what fits on most where there is none."""
+    """Return the columns of the terminal, or what fits on most where there is none."""
     return shutil.get_terminal_size((WIDTH, 0)).columns
 
 
 def wrapped(line: str, width: int = WIDTH, *, hang: int = 2) -> list[str]:
-    """A line as several, the later ones `hang` columns further to the right.
+    """Return a line as several, the later ones `hang` columns further to the right.
 
     A name and its number ("0: 12") stay together, and no word is broken.
 
@@ -64,7 +64,7 @@ def facts(known: Mapping[str, str], width: int = WIDTH) -> list[str]:
 
 
 def bullets(title: str, notes: Iterable[str], width: int = WIDTH) -> list[str]:
-    """A list under its title; nothing where there is none."""
+    """Return a list under its title; nothing where there is none."""
     lines = [line for note in notes for line in wrapped(f"  - {note}", width)]
     return [f"{title}:", *lines] if lines else []
 

@@ -53,7 +53,7 @@ def check_picture_path(path: Path) -> None:
 
 
 def rendered(drawn: Callable[[], "Figure"], suffix: str, *, title: str, about: str = "", **style: Any) -> bytes:
-    """The bytes of the figure that `drawn` returns, in the format of `suffix`; equal figures give equal bytes.
+    """Return the bytes of the figure that `drawn` returns, in the format of `suffix`; equal figures give equal bytes.
 
     Args:
         title: what screen readers say first, and what properties of a file show.
@@ -87,34 +87,34 @@ def write_figure(drawn: Callable[[], "Figure"], path: Path, *, title: str, about
 
 
 def padded() -> "ConstrainedLayoutEngine":
-    """A layout that leaves a margin around everything."""
+    """Return a layout that leaves a margin around everything."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     return ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
 
 
 def printable(text: str) -> str:
-    """A text with a replacement for everything that prints nothing."""
+    """Return a text with a replacement for everything that prints nothing."""
     return "".join(letter if letter.isprintable() or letter.isspace() else "\ufffd" for letter in text)
 
 
 def title_lines(text: str, letters: int) -> list[str]:
-    """A title in at most three lines of so many letters, with dots for what does not fit."""
+    """Return a title in at most three lines of so many letters, with dots for what does not fit."""
     return wrap(printable(text), letters, max_lines=3, placeholder=" ...")
 
 
 def formula(text: str) -> str:
-    """A line of ours with M^L + M^C as the axes have it; dollars in it are dollars."""
+    """Return a line of ours with M^L + M^C as the axes have it; dollars in it are dollars."""
     return text.replace("$", r"\$").replace("M^L + M^C", "M$^L$ + M$^C$")
 
 
 def cut(line: str, letters: int = 120) -> str:
-    """A line that fits, with dots for what does not."""
+    """Return a line that fits, with dots for what does not."""
     return line if len(line) <= letters else f"{line[: letters - 4]} ..."
 
 
 def cut_within(name: str, letters: int) -> str:
-    """A name that fits, with dots for its middle: what tells names apart stands at their ends.
+    """Return a name that fits, with dots for its middle: what tells names apart stands at their ends.
 
     >>> cut_within("detector of lane 10", 12), cut_within("lane 10", 12)
     ('detec ... 10', 'lane 10')
@@ -168,7 +168,7 @@ class HeadLine(NamedTuple):
 
 
 def head_lines(title: str, subtitle: str, width: int) -> list[HeadLine]:
-    """A title and what stands below it, each in at most three lines that fit into `width`."""
+    """Return a title and what stands below it, each in at most three lines that fit into `width`."""
     lines = [HeadLine(line, _TITLE_LINE, _BOLD) for line in fitting_lines(title, width, **_BOLD)]
     return lines + [HeadLine(line, LINE, _PLAIN) for line in fitting_lines(subtitle, width, **_PLAIN)]
 
@@ -183,7 +183,7 @@ def fitting_lines(text: str, width: int, *, size: int, **look: Any) -> list[str]
 
 
 def across(line: str, *, size: int, weight: str = "normal", **_: Any) -> float:
-    """How wide a line is, in pixels."""
+    """Return how wide a line is, in pixels."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 

@@ -25,7 +25,7 @@ _LEFT, _RIGHT = 0.12, 0.90
 
 
 def table(gap: PolicyGap) -> str:
-    """The rows in columns; shares are of the safe number, the upper bound of the worst case."""
+    """Return the rows in columns; shares are of the safe number, the upper bound of the worst case."""
     safe = gap.result.bounds.upper
     cells = [("", "cycles", "of worst, %", "")]
     for row in gap.rows():
@@ -35,7 +35,7 @@ def table(gap: PolicyGap) -> str:
 
 
 def summary(gap: PolicyGap) -> str:
-    """One line: how far the worst case is above what the policies did."""
+    """Return one line: how far the worst case is above what the policies did."""
     slowest, worst = max(gap.runs.values()), gap.result.bounds
     fastest = min(gap.runs.values())
     spread = f"{slowest}" if slowest == fastest else f"{fastest} to {slowest}"
@@ -58,12 +58,12 @@ def document(gap: PolicyGap, choices: Choices, name: str | None) -> dict[str, An
 
 
 def runs_document(gap: PolicyGap) -> list[dict[str, Any]]:
-    """The runs as plain data, none of which is a bound."""
+    """Return the runs as plain data, none of which is a bound."""
     return [{"policy": policy, "makespan": makespan, "is_bound": False} for policy, makespan in gap.runs.items()]
 
 
 def csv_rows(gap: PolicyGap) -> str:
-    """A row of `CSV_HEADER` for each row of the table."""
+    """Return a row of `CSV_HEADER` for each row of the table."""
     evidence = {"worst case": str(gap.result.upper_evidence)}
     return "\n".join(
         f"{gap.result.instance.warps},{row.name},{row.kind},{row.lower},{row.upper},"

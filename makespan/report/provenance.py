@@ -6,5 +6,5 @@ from makespan.version import __version__
 
 
 def versions() -> dict[str, str]:
-    """The versions of this package and of Python, as every document states them."""
+    """Return the versions of this package and of Python, as every document states them."""
     return {"makespan": __version__, "python": platform.python_version()}

@@ -22,13 +22,13 @@ _RULES = {
 
 
 def verdict(instance: Instance, policy: str, makespan: int) -> str:
-    """One line: the number, and what it is worth."""
+    """Return one line: the number, and what it is worth."""
     said = scope(conditions(instance.assumptions))
     return f"simulated{said}: {cycles(makespan)} under {policy}, in one run; this is not a bound"
 
 
 def row_head() -> str:
-    """The head of a table of runs.
+    """Return the head of a table of runs.
 
     >>> print(row_head()); print(row(12, 345, "gto", "mix"))
     warps         cycles  policy, one run each; this is not a bound
@@ -38,12 +38,12 @@ def row_head() -> str:
 
 
 def row(warps: int, makespan: int, policy: str, name: str = "") -> str:
-    """A run in such a table, as soon as it is known."""
+    """Return a run in such a table, as soon as it is known."""
     return f"{warps:>5}{makespan:>15}  {policy:<11}{name}".rstrip()
 
 
 def settings(instance: Instance, choices: Choices) -> str:
-    """One line: what no policy decides, as far as the instance leaves it open."""
+    """Return one line: what no policy decides, as far as the instance leaves it open."""
     said = []
     if not instance.fixed_latencies:
         said.append(f"latency: {choices.latency}")
@@ -57,7 +57,7 @@ def settings(instance: Instance, choices: Choices) -> str:
 
 
 def report(instance: Instance, policy: str, choices: Choices, counts: Statistics) -> str:
-    """The whole report; the verdict comes first."""
+    """Return the whole report; the verdict comes first."""
     lines = [
         verdict(instance, policy, counts.makespan),
         str(instance),
@@ -71,7 +71,7 @@ def report(instance: Instance, policy: str, choices: Choices, counts: Statistics
 
 
 def document(name: str | None, instance: Instance, policy: str, choices: Choices, counts: Statistics) -> dict[str, Any]:
-    """One run of a policy as plain data, schema `makespan.simulation/1`; `name` is that of the instance."""
+    """Return one run of a policy as plain data, schema `makespan.simulation/1`; `name` is that of the instance."""
     ways = counts.warps
     return {
         "schema": "makespan.simulation/1",
@@ -114,7 +114,7 @@ def settings_document(choices: Choices) -> dict[str, Any]:
 
 
 def csv_row(instance: Instance, policy: str, makespan: int) -> str:
-    """The run as a row of the CSV that `report.study.policy_gap.csv_rows` makes of several."""
+    """Return the run as a row of the CSV that `report.study.policy_gap.csv_rows` makes of several."""
     return f"{instance.warps},{policy},run,{makespan},{makespan},one run"
 
 
@@ -150,7 +150,7 @@ def _ways(counts: Statistics) -> Iterator[str]:
 
 
 def _ports(name: str) -> str:
-    """A class or a resource, which has a longer name, in a line of the table."""
+    """Return a class or a resource, which has a longer name, in a line of the table."""
     return f"a port of {name}" if name.isupper() else name
 
 

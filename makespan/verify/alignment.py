@@ -28,7 +28,7 @@ class _Block(NamedTuple):
 
 
 def bound(instance: Instance, effort: Effort) -> int | None:
-    """The upper bound, in cycles; None where a premise fails.
+    """Return the upper bound, in cycles; None where a premise fails.
 
     Raises:
         TooMuchWork: too many pairs of blocks.
@@ -82,7 +82,7 @@ class _Crew:
 
 
 def _apart(crews: Sequence[_Crew], name: str) -> bool:
-    """Both premises for a class."""
+    """Return both premises for a class."""
     filled = max(_others(crews, own, name) for own in crews if own.same[name])
     onward = [
         own.blocks[at + 1].first - own.blocks[at].first
@@ -100,7 +100,7 @@ def _apart(crews: Sequence[_Crew], name: str) -> bool:
 
 
 def _others(crews: Sequence[_Crew], own: _Crew, name: str) -> int:
-    """How many letters of a class all warps but one of `own` issue, each those of one block."""
+    """Return how many letters of a class all warps but one of `own` issue, each those of one block."""
     return sum((crew.warps - (crew is own)) * crew.largest[name] for crew in crews)
 
 
@@ -156,7 +156,7 @@ def _follow(crews: Sequence[_Crew], work: Work) -> None:
 
 
 def _in_reach(crew: _Crew, job: int, end: int, ahead: int, busy: int) -> bool:
-    """Whether a job can delay a block of the chain that ends alone in this cycle."""
+    """Return whether a job can delay a block of the chain that ends alone in this cycle."""
     shift = crew.blocks[job].first - end
     if shift > 0:
         return shift <= ahead
@@ -164,7 +164,7 @@ def _in_reach(crew: _Crew, job: int, end: int, ahead: int, busy: int) -> bool:
 
 
 def _extended(known: _Paths, crew: _Crew, jobs: Sequence[int], near: int | None) -> list[tuple[int, int]]:
-    """The best path to each of these jobs, increasing, with its value."""
+    """Return the best path to each of these jobs, increasing, with its value."""
     found, passed, longest = list[tuple[int, int]](), 0, 0
     for job in jobs:
         while passed < len(known.row) and known.row[passed][0] < job - 1:

@@ -20,7 +20,7 @@ LATENCIES = frozenset({Kind.MACHINE, Kind.ONE_CYCLE, Kind.UNIT_LATENCY, Kind.UNS
 
 
 def assumptions(value: object) -> tuple[Assumption, ...]:
-    """The assumptions in `value`.
+    """Return the assumptions in `value`.
 
     Raises:
         Refused: a key or type is wrong, or an assumption is about what its kind cannot be about.
@@ -72,18 +72,18 @@ def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Inst
 
 
 def _is_by_operation(said: Iterable[Assumption], instances: Iterable[Instance]) -> bool:
-    """Whether operations decide latencies, which then stand at every instruction."""
+    """Return whether operations decide latencies, which then stand at every instruction."""
     has_timings = all(group.program.timings for instance in instances for group in instance.groups)
     return has_timings and any(note.kind is Kind.OPERATIONS for note in said)
 
 
 def of_instance(said: Iterable[Assumption]) -> tuple[str, ...]:
-    """The conditions that the instance decides, which `check` has held against it."""
+    """Return the conditions that the instance decides, which `check` has held against it."""
     return conditions(note for note in said if note.kind in _DECIDED)
 
 
 def of_bundle(said: Iterable[Assumption]) -> tuple[str, ...]:
-    """The conditions that are the word of the bundle."""
+    """Return the conditions that are the word of the bundle."""
     return conditions(note for note in said if note.kind not in _DECIDED)
 
 

@@ -77,7 +77,7 @@ class Holds:
         self._held: dict[str, int] = {}
 
     def enter(self, pieces: Sequence[Program]) -> int:
-        """How many cycles later a phase may begin, at most, because nobody finds a free port.
+        """Return how many cycles later a phase may begin, at most, because nobody finds a free port.
 
         Raises:
             Mixed: some may find one, and others not; or partitions that meet begin at different times.

@@ -21,13 +21,13 @@ _ONE = Latency(1, 1)
 
 
 def sizes(instance: Instance) -> list[int]:
-    """How many places each group has with its latencies as places."""
+    """Return how many places each group has with its latencies as places."""
     rows = {unit.name: unit.latency.most for unit in instance.machine.units}
     return [sum(rows.get(place.unit, 1) for place in group.program.places) for group in instance.groups]
 
 
 def expanded(instance: Instance) -> Instance:
-    """The instance with its latencies as places.
+    """Return the instance with its latencies as places.
 
     Raises:
         TooMuchWork: more places than an instance may have.
@@ -59,7 +59,7 @@ def _expanded(program: Program, latencies: dict[str, Latency]) -> Program:
 
 
 def _row(unit: str, first: int, cycles: Latency, then: tuple[int, ...]) -> Iterator[Place]:
-    """One place of the original program: `then` is what follows it."""
+    """Yield one place of the original program: `then` is what follows it."""
     after = first + cycles.most
     entered = [after - delays for delays in range(max(1, cycles.least - 1), cycles.most)]
     yield Place(unit, (*sorted(entered), *(then if cycles.least == 1 else ())))

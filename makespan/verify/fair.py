@@ -18,7 +18,7 @@ MOST_STEPS = 20_000_000
 
 
 def theorem_f(instance: Instance) -> int | None:
-    """The upper bound, in cycles; None where a premise fails, or where it would take too long."""
+    """Return the upper bound, in cycles; None where a premise fails, or where it would take too long."""
     machine = instance.machine
     used = {name for group in instance.groups for name in group.program.units}
     units = [unit for unit in machine.units if unit.name in used]

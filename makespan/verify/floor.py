@@ -49,7 +49,7 @@ class _Kind:
     ready: int = 0
 
     def fits(self, free: Sequence[int], also: _Pools = ()) -> bool:
-        """Whether a port is free of all that it needs, if `also` of these pools one more is."""
+        """Return whether a port is free of all that it needs, if `also` of these pools one more is."""
         for pool, _ in self.held:
             if not free[pool] and pool not in also:
                 return False
@@ -131,7 +131,7 @@ class Floor:
             self._line.enter(warp)
 
     def state(self, cycle: int) -> object:
-        """All on which it depends what may follow from this cycle on; ways are told apart by identity."""
+        """Return all on which it depends what may follow from this cycle on; ways are told apart by identity."""
         there = [
             warp
             for warp, script in enumerate(self._scripts)
@@ -289,7 +289,7 @@ class _Line:
         self._waiting[kind][warp] = cycle
 
     def leave(self, cycle: int, served: Mapping[int, tuple[_Kind, _Pools]], free: Sequence[int]) -> int | None:
-        """These warps issue and take these ports; a warp that one of them may not go before, if there is any.
+        """Return these warps issue and take these ports; a warp that one of them may not go before, if there is any.
 
         Who waits has the turn of another if its ports would suffice.
         """

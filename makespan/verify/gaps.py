@@ -8,7 +8,7 @@ from makespan.verify.refusal import Work
 
 
 def most(program: Program, units: Mapping[str, UnitClass], work: Work) -> list[int]:
-    """The most cycles from the issue at each place until its warp is ready for whatever follows.
+    """Return the most cycles from the issue at each place until its warp is ready for whatever follows.
 
     A result that is `latency` cycles away when its instruction is issued comes nearer by each stall on the way. Whoever
     awaits its token has it at his issue, so behind him nobody waits for it any more.
@@ -35,7 +35,7 @@ def most(program: Program, units: Mapping[str, UnitClass], work: Work) -> list[i
 
 
 def least(program: Program, units: Mapping[str, UnitClass]) -> list[int]:
-    """The fewest: the stall, and the latency of an instruction whose result everything behind it needs."""
+    """Return the fewest: the stall, and the latency of an instruction whose result everything behind it needs."""
     if not program.timings:
         return [units[place.unit].latency.least for place in program.places]
     found = []
@@ -47,7 +47,7 @@ def least(program: Program, units: Mapping[str, UnitClass]) -> list[int]:
 
 
 def alone(program: Program, machine: Machine, work: Work) -> int:
-    """The most cycles that a warp takes if nobody else is there, on any path and at any latencies.
+    """Return the most cycles that a warp takes if nobody else is there, on any path and at any latencies.
 
     Each place is issued when the latest of some earlier times has come, a constant after an earlier issue; so the
     latest that any path to it has seen of every token, and of every single port, says when at the latest. How its own

@@ -61,7 +61,7 @@ class GpuBundle:
 
 
 def bundle(document: dict[str, Any]) -> GpuBundle:
-    """The claim and the evidence in `document`.
+    """Return the claim and the evidence in `document`.
 
     Raises:
         Refused: a key or type is wrong, a value contradicts the instance, or the digest does not match.
@@ -96,7 +96,7 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
 
 
 def instance(value: object) -> GpuInstance:
-    """The question in `value`.
+    """Return the question in `value`.
 
     Raises:
         Refused: a key or type is wrong, something is none of the values, or there is too much of it.
@@ -133,7 +133,7 @@ def _amounts(value: object, name: str) -> tuple[int, ...]:
 
 
 def of_block(gpu: GpuInstance, grid: Grid) -> Instance:
-    """An SM with one block of a grid."""
+    """Return an SM with one block of a grid."""
     return Instance.merged(grid.block, gpu.machine)
 
 
@@ -159,12 +159,12 @@ def _claim(value: object, *, is_older: bool) -> Claim:
 
 
 def fixed_latencies(gpu: GpuInstance, grid: Grid) -> bool:
-    """Whether the adversary has no latency to choose in blocks of this grid."""
+    """Return whether the adversary has no latency to choose in blocks of this grid."""
     return of_block(gpu, grid).fixed_latencies
 
 
 def schedule(value: object, name: str, gpu: GpuInstance) -> GpuSchedule | None:
-    """A schedule of a whole GPU, or none.
+    """Return a schedule of a whole GPU, or none.
 
     Raises:
         Refused: a key or type is wrong, or it is too large.

@@ -25,7 +25,7 @@ _HOW = {ONE_WAVE: "those of its SMs, which have all blocks from the beginning", 
 
 
 def speaks_of(document: object) -> TypeGuard[dict[str, Any]]:
-    """Whether it is a bundle of a whole GPU, of any version."""
+    """Return whether it is a bundle of a whole GPU, of any version."""
     schema = document.get("schema") if isinstance(document, dict) else None
     return isinstance(schema, str) and schema.startswith("makespan.gpu-bundle/")
 
@@ -47,7 +47,7 @@ def verify(document: dict[str, Any], most_states: int) -> Verdict:
 
 
 def _verdict(bundle: GpuBundle, most_states: int) -> Verdict:
-    """The cheap claims first."""
+    """Return the cheap claims first."""
     gpu, claim = bundle.gpu, bundle.claim
     lower = floor_of_gpu(gpu) if bundle.witness is None else replay(gpu, bundle.witness)
     if bundle.witness is not None and lower != claim.lower:
@@ -76,7 +76,7 @@ def _verdict(bundle: GpuBundle, most_states: int) -> Verdict:
 
 
 def _name(uppers: dict[str, int], claim: Claim) -> str:
-    """The proof that the verdict names."""
+    """Return the proof that the verdict names."""
     return min(uppers, key=lambda proof: (uppers[proof] > claim.upper, proof != claim.evidence))
 
 

@@ -25,7 +25,7 @@ _EVER = 10 ** (3 * shapes.MOST_DIGITS)
 
 
 def replay(gpu: GpuInstance, witness: GpuSchedule) -> int:
-    """The makespan of `witness`, in cycles.
+    """Return the makespan of `witness`, in cycles.
 
     Raises:
         Refused: an SM breaks a rule of the machine, a block gets room that is taken, begins too late or never ends, all
@@ -102,7 +102,7 @@ class _Sm:
         self.last: dict[int, int] = {}
 
     def run(self) -> int:
-        """The cycle in which its last block has ended."""
+        """Return the cycle in which its last block has ended."""
         for stretch in self._history.stretches:
             self._stretch(stretch)
         self._ends()

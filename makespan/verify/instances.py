@@ -29,7 +29,7 @@ _OF_SOME = ("scheduler", "partitions", "assignment", "shared", "resources", "use
 
 
 def instance(value: object) -> Instance:
-    """The question in `value`.
+    """Return the question in `value`.
 
     Raises:
         Refused: a key or type is wrong, something is none of the values, or there is too much of it.
@@ -94,7 +94,7 @@ def groups(written: Sequence[object], room: Work, served: Machine) -> tuple[Grou
 
 
 def machine(value: object) -> Machine:
-    """The machine in `value`: what not every machine has is written only where there is some of it."""
+    """Return the machine in `value`: what not every machine has is written only where there is some of it."""
     said = [key for key in _OF_SOME if key in shapes.entries(value)]
     parts = shapes.table(value, "machine", "name", "capacity", "interval", "latency", "issue_width", *said)
     names = list(map(class_name, shapes.entries(parts["capacity"])))
@@ -201,7 +201,7 @@ def _place(value: object) -> Place:
 
 
 def _timing(value: object) -> Timing:
-    """Its stall, latencies and tokens; whether they may be is for `Program` to say."""
+    """Return its stall, latencies and tokens; whether they may be is for `Program` to say."""
     stall, latency, sets, awaits = shapes.items(value, "timing", 4, 4)
     least, most = shapes.items(latency, "latency", 2, 2)
     tokens = (

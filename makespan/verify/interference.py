@@ -74,7 +74,7 @@ class Company(NamedTuple):
     seats: int
 
     def most(self, here: Sequence[int], there: Sequence[int]) -> int:
-        """The largest sum of what each of them adds in the partition of z, and what in another."""
+        """Return the largest sum of what each of them adds in the partition of z, and what in another."""
         total = sum(map(int.__mul__, self.beside, here)) + sum(map(int.__mul__, self.elsewhere, there))
         left = self.seats
         for gain, warps, least in sorted(
@@ -103,7 +103,7 @@ class Question:
         self.cut = [list(_phases(program, work)) for program in self.programs]
 
     def bound(self) -> int:
-        """The smallest bound of all prices tried."""
+        """Return the smallest bound of all prices tried."""
         alone = [self.alone(group) for group in range(len(self.programs))]
         totals = []
         for prices in self.prices():
@@ -119,7 +119,7 @@ class Question:
         return sum(self._capacity[name] for name in gate)
 
     def prices(self) -> Iterator[Prices]:
-        """All pools of a gate at one price; then, of one gate at a time, only one of them at any."""
+        """Yield all pools of a gate at one price; then, of one gate at a time, only one of them at any."""
         even = {gate: dict.fromkeys(gate, self.scale // self._size(gate)) for gate in self.gates}
         yield even
         for gate in self.gates:
@@ -155,13 +155,13 @@ class Question:
 
     @property
     def _in_blocks(self) -> bool:
-        """Whether there are warps whom no barrier of z's block holds."""
+        """Return whether there are warps whom no barrier of z's block holds."""
         return self._instance.blocks > 1
 
     # What z waits for
 
     def full(self, group: int, company: Company) -> frozenset[Gate]:
-        """The gates of z's instructions of which all ports can be held at one time."""
+        """Return the gates of z's instructions of which all ports can be held at one time."""
         found = set()
         for gate in {hold.gate for unit in self.classes[group] for hold in self.holds[unit]}:
             self._work.spend(len(self.classes))
@@ -185,7 +185,7 @@ class Question:
         return sum((b - a) * max(sum(most > a for most in row) for row in rows) for a, b in pairwise(ends))
 
     def _is_single(self, gate: Gate) -> bool:
-        """Whether it has one port: then, in a hit, z does not hold it itself."""
+        """Return whether it has one port: then, in a hit, z does not hold it itself."""
         return self._size(gate) == 1
 
     def _rates(
@@ -210,7 +210,7 @@ class Question:
         return found
 
     def _with(self, prices: Prices, alone: Sequence[Sequence[int]]) -> int:
-        """The bound at these prices."""
+        """Return the bound at these prices."""
         depth = max(map(len, self.cut))
         worst = [0] * depth  # of every phase, times the scale where there are several blocks
         known: dict[frozenset[Gate], tuple[list[list[int]], list[list[int]]]] = {}

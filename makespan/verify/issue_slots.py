@@ -21,7 +21,7 @@ class _Times(NamedTuple):
 
 
 def bound(instance: Instance) -> int | None:
-    """The sharper of both, in cycles; None where a premise fails, or there is too much to compare."""
+    """Return the sharper of both, in cycles; None where a premise fails, or there is too much to compare."""
     programs = [group.program for group in instance.groups]
     if len(programs) * sum(program.end for program in programs) > MOST_GAPS:
         return None
@@ -36,7 +36,7 @@ def bound(instance: Instance) -> int | None:
 
 
 def _width(machine: Machine, used: set[str]) -> int | None:
-    """How many warps issue whenever another one is ready and does not; and never more.
+    """Return how many warps issue whenever another one is ready and does not; and never more.
 
     With an issue width, in the `interval - 1` cycles before and in this one, less than `interval` times the width are
     issued while a slot is left; a class with so many ports has one left, too. The ports of a single class, held for

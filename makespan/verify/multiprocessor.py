@@ -64,7 +64,7 @@ class _Option(NamedTuple):
 
 
 def shortest_and_longest(instance: Instance, most_states: int) -> tuple[int, int] | None:
-    """The makespans of the shortest and the longest schedule; None after `most_states` states."""
+    """Return the makespans of the shortest and the longest schedule; None after `most_states` states."""
     if instance.warps > MOST_WARPS:
         return None
     work = Work(_STEPS_PER_STATE * most_states)
@@ -217,7 +217,7 @@ class _Walker:
         return choose(0, -1, [])
 
     def _options(self, warp: _Warp) -> list[_Option]:
-        """Every way in which it could issue now, if all ports were free."""
+        """Return every way in which it could issue now, if all ports were free."""
         place = self._place(warp)
         if place is None or place == BARRIER:
             return []
@@ -226,7 +226,7 @@ class _Walker:
         return self._known[warp]
 
     def _place(self, warp: _Warp) -> str | None:
-        """The class of its instruction, or a barrier; None while it waits."""
+        """Return the class of its instruction, or a barrier; None while it waits."""
         program = self._programs[warp.group]
         if warp.wait or warp.place == program.end:
             return None
@@ -256,7 +256,7 @@ class _Walker:
             yield _Option((*always, *held), after)
 
     def _passed(self, warps: Iterable[_Warp], held: Iterable[tuple[int, ...]], cycles: int) -> set[_State]:
-        """The states so many cycles later, in which nobody issues any more."""
+        """Return the states so many cycles later, in which nobody issues any more."""
         ports = tuple(tuple(sorted(left - cycles for left in own if left > cycles)) for own in held)
         return self._settled([self._later(warp, cycles) for warp in warps], ports)
 
@@ -270,7 +270,7 @@ class _Walker:
         return warp._replace(wait=max(0, warp.wait - cycles), pending=tuple(sorted(pending.items())))
 
     def _settled(self, warps: Iterable[_Warp], held: tuple[tuple[int, ...], ...]) -> set[_State]:
-        """The states once who has finished has left, and barriers have opened that can."""
+        """Return the states once who has finished has left, and barriers have opened that can."""
         found = set[_State]()
         waiting = [list(warps)]
         while waiting:

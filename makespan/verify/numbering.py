@@ -5,7 +5,7 @@ from makespan.model.machine import Assignment, Machine
 
 
 def matter(machine: Machine) -> bool:
-    """Whether the numbers of warps say to which partition they belong."""
+    """Return whether the numbers of warps say to which partition they belong."""
     return machine.partitions > 1 and machine.assignment is Assignment.MODULO
 
 

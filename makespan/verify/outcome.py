@@ -66,7 +66,7 @@ class Verdict:
     said: tuple[str, ...] | None = ()
 
     def about(self, subject: object, said: Iterable[Assumption] | None) -> "Verdict":
-        """The same verdict about this subject, under what the result assumes."""
+        """Return the same verdict about this subject, under what the result assumes."""
         printable = "".join(letter if letter.isprintable() else "?" for letter in str(subject))
         if said is None:
             return replace(self, subject=printable, said=None)
@@ -75,7 +75,7 @@ class Verdict:
 
     @property
     def upper(self) -> int | None:
-        """The smallest upper bound that was proven again."""
+        """Return the smallest upper bound that was proven again."""
         return min((value for _, value in self.uppers), default=None)
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Verdict:
 
 
 def within(inner: Interval, outer: Interval) -> bool:
-    """Whether one interval lies in the other."""
+    """Return whether one interval lies in the other."""
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 

@@ -103,7 +103,7 @@ class Judge:
         self.everybody = sum(warps * own for warps, own in zip(crews, self.unpaired, strict=True))
 
     def by_group(self) -> list[int]:
-        """The bound for a last finisher of each group."""
+        """Return the bound for a last finisher of each group."""
         alone = [walk.most(self.cost, 0, self.price, self.spared)[0] for walk in self.walks]
         return [
             (cost + self.everybody - own) // self.scale + self._waiting(share)
@@ -186,7 +186,7 @@ def _with_thresholds(instance: Instance, proof: Weights, work: Work) -> int:
 
 
 def _is_divided(instance: Instance) -> bool:
-    """Whether some ports are those of a partition, or of no class."""
+    """Return whether some ports are those of a partition, or of no class."""
     return instance.machine.partitions > 1 or any(unit.uses for unit in instance.machine.units)
 
 
@@ -332,7 +332,7 @@ class _Walk:
         return max(ended), max(passed)
 
     def largest(self) -> int:
-        """The most that a pair of places takes."""
+        """Return the most that a pair of places takes."""
         rows = zip(self.program.places, self.reserves, strict=True)
         return max(
             self._step(unit, row[0], after, at in self.apart)[0]

@@ -36,7 +36,7 @@ def questions(instance: Instance) -> list[Instance] | None:
 
 
 def _alone(machine: Machine, used: frozenset[str]) -> Machine:
-    """One partition, with what is in use."""
+    """Return one partition, with what is in use."""
     units = tuple(unit for unit in machine.units if unit.name in used)
     names = {name for unit in units for use in unit.uses for name in use.resources}
     resources = tuple(resource for resource in machine.resources if resource.name in names)
@@ -44,7 +44,7 @@ def _alone(machine: Machine, used: frozenset[str]) -> Machine:
 
 
 def _crews(instance: Instance, work: Work) -> Iterator[tuple[int, ...]]:
-    """How many warps of each group a partition can have."""
+    """Yield how many warps of each group a partition can have."""
     numbers, parts = [group.warps for group in instance.groups], instance.machine.partitions
     if (fixed := numbering.partitions(instance)) is not None:
         rows = [[0] * len(numbers) for _ in range(parts)]
@@ -59,7 +59,7 @@ def _crews(instance: Instance, work: Work) -> Iterator[tuple[int, ...]]:
 
 
 def _spread(numbers: list[int], size: int, work: Work) -> Iterator[tuple[int, ...]]:
-    """All ways to take `size` warps, most of the first groups first."""
+    """Yield all ways to take `size` warps, most of the first groups first."""
     stack: list[tuple[tuple[int, ...], int]] = [((), size)]
     while stack:
         chosen, left = stack.pop()

@@ -10,7 +10,7 @@ Phase = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def along(program: Program, weights: Sequence[int], choose: Choose = max, phase: Phase | None = None) -> int:
-    """The largest (or smallest) sum of what places weigh on a path, or on its part in a phase."""
+    """Return the largest (or smallest) sum of what places weigh on a path, or on its part in a phase."""
     begins, inside = phase or (program.starts, range(program.end))
     ahead = dict[int, int]()
     for at in reversed(inside):
@@ -19,5 +19,5 @@ def along(program: Program, weights: Sequence[int], choose: Choose = max, phase:
 
 
 def total(program: Program, weights: Mapping[str, int], choose: Choose = max) -> int:
-    """The same for the weights of the classes of instructions; 0 where none is given."""
+    """Return the same for the weights of the classes of instructions; 0 where none is given."""
     return along(program, [weights.get(place.unit, 0) for place in program.places], choose)

@@ -16,18 +16,18 @@ MOST_VISITS = 8_000_000
 
 
 def questions(instance: Instance) -> list[Instance] | None:
-    """One instance per phase that has instructions, in order; None if they are no questions of their own."""
+    """Return one instance per phase that has instructions, in order; None if they are no questions of their own."""
     found = cut(instance)
     return None if found is None else [question for question, _ in found]
 
 
 def lag(instance: Instance) -> int:
-    """How many cycles later phases may begin in all, for ports that earlier ones hold."""
+    """Return how many cycles later phases may begin in all, for ports that earlier ones hold."""
     return sum(late for _, late in cut(instance) or ())
 
 
 def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
-    """The phases, each with the cycles in which nobody may find a port; all together bound the worst case.
+    """Return the phases, each with the cycles in which nobody may find a port; all together bound the worst case.
 
     It needs one block, and that in every phase each group's warps all have something to execute or all have not: then
     the warps that take part begin it together, anywhere that their programs allow. And all ports must be free again
@@ -107,7 +107,7 @@ def shares(instance: Instance, cut: Sequence[Sequence[Phase]]) -> dict[str, Shar
 
 
 def _along(instance: Instance, cut: Sequence[Sequence[Phase]], weights: Mapping[str, int], choose: Choose) -> int:
-    """The sum over the phases of the largest or smallest share of a group."""
+    """Return the sum over the phases of the largest or smallest share of a group."""
     rows = []
     for program, own in zip((group.program for group in instance.groups), cut, strict=True):
         weighed = [weights.get(place.unit, 0) for place in program.places]
@@ -116,7 +116,7 @@ def _along(instance: Instance, cut: Sequence[Sequence[Phase]], weights: Mapping[
 
 
 def phases(instance: Instance) -> list[list[Phase]]:
-    """The phases of every group.
+    """Return the phases of every group.
 
     Raises:
         TooMuchWork: there are too many.
@@ -151,7 +151,7 @@ def _phases(program: Program, work: Work) -> Iterator[Phase]:
 
 
 def _piece(program: Program, begins: Iterable[int], inside: Sequence[int], timings: Sequence[Timing]) -> Program:
-    """The instructions of a phase as a program; a barrier or the end is its end."""
+    """Return the instructions of a phase as a program; a barrier or the end is its end."""
     names = dict(zip(inside, count()))
     places = [
         Place(

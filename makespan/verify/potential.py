@@ -114,7 +114,7 @@ class Limits(NamedTuple):
 
 
 def bound(instance: Instance, certificate: Certificate, effort: Effort | None = None) -> int:
-    """The upper bound that `certificate` proves, in cycles: the largest over the groups that may hold z.
+    """Return the upper bound that `certificate` proves, in cycles: the largest over the groups that may hold z.
 
     Args:
         instance: the question.
@@ -191,7 +191,7 @@ class _Check:
         return max(ended, self.potential.front + max(values) // least)
 
     def _beginnings(self, walker: Walker, state: int) -> Iterator[Beginning]:
-        """One for every class of the places where z may stand."""
+        """Yield one for every class of the places where z may stand."""
         where, ports = list(walker.standing(state)), walker.held(state)
         ready, places = Counter[int](), dict[int, list[int]]()
         for group, place, count in where:
@@ -208,7 +208,7 @@ class _Check:
     # Abstract cycles
 
     def _cycles(self, situations: set[Node]) -> dict[Node, list[Cycle]]:
-        """The abstract cycles of every situation that can be reached from `situations`."""
+        """Return the abstract cycles of every situation that can be reached from `situations`."""
         found: dict[Node, list[Cycle]] = {}
         waiting = list(situations)
         while waiting:
@@ -240,7 +240,7 @@ class _Check:
                 yield issued
 
     def _roles(self, situation: Node, issued: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], list[Move]]]:
-        """How many others of each class are among those who move, and what z may do then."""
+        """Yield how many others of each class are among those who move, and what z may do then."""
         if situation.last is None:
             yield issued, self.terms.last[DELAYED]
             return
@@ -288,7 +288,7 @@ class _Check:
         ready: list[int],
         ports: list[tuple[tuple[Passing, ...], Kind]],
     ) -> Iterator[Cycle]:
-        """The cycles in which z and the others move so, and so many others are ready afterwards."""
+        """Yield the cycles in which z and the others move so, and so many others are ready afterwards."""
         spare = self.others - sum(moves.values())
         if spare < 0:
             return  # needs more warps than there are
@@ -308,13 +308,13 @@ class _Check:
                 yield Cycle(role, counts, tuple(move for move in more if move == _OFF), passing, _END)
 
     def _arrivals(self, kind: Kind, x: int, moved: int, arrived: int) -> range:
-        """How many others may come to class x from delays; the last number stands for all from there on."""
+        """Return how many others may come to class x from delays; the last number stands for all from there on."""
         if (DELAYED, x) not in self.terms.others[DELAYED]:
             return range(1)
         return range(max(0, self.thresholds[x] - arrived - (kind[x] - moved)) + 1)
 
     def _stays(self, kind: Kind, x: int, moved: int, arrived: int) -> range:
-        """How many others of class x may stay; the last number of an open class stands for all from there on."""
+        """Return how many others of class x may stay; the last number of an open class stands for all from there on."""
         least = kind[x] - moved
         if kind[x] < self.thresholds[x]:
             return range(least, least + 1)
@@ -332,7 +332,7 @@ class _Check:
             yield chosen
 
     def _labels(self, cycles: Mapping[Node, list[Cycle]]) -> dict[Node, set[int | None]]:
-        """The labels that every situation can have: {None} at a stop, none where no cycles lead to the end."""
+        """Return the labels that every situation can have: {None} at a stop, none where no cycles lead to the end."""
         labels = {situation: set[int | None]() for situation in cycles}
         entered = {situation: {cycle.after for cycle in cycles[situation]} for situation in cycles}
         grown = True
@@ -348,7 +348,7 @@ class _Check:
         return labels
 
     def _seen(self, after: Node, labels: Mapping[Node, set[int | None]]) -> set[int | None]:
-        """The labels that a cycle to `after` gives to a situation that is no stop."""
+        """Return the labels that a cycle to `after` gives to a situation that is no stop."""
         if after == _END:
             return {FINISHED_LABEL}
         if after in self.looking or not labels[after]:
@@ -360,7 +360,7 @@ class _Check:
     def _all_decreases(
         self, cycles: Mapping[Node, list[Cycle]], labels: Mapping[Node, set[int | None]]
     ) -> Iterator[tuple[int, Node, Node]]:
-        """A lower bound of the decrease for every abstract cycle and every pair of nodes that it joins."""
+        """Yield a lower bound of the decrease for every abstract cycle and every pair of nodes that it joins."""
         for situation, possible in cycles.items():
             for cycle in possible:
                 for u, v in self._nodes(situation, cycle.after, labels):
@@ -375,7 +375,7 @@ class _Check:
             yield u, v
 
     def _decrease(self, u: Node, v: Node, cycle: Cycle) -> int:
-        """A lower bound of the decrease from one table to another."""
+        """Return a lower bound of the decrease from one table to another."""
         self.work.spend()
         numbers = self._number(u), self._number(v)
         before, after = (self.tables[number] for number in numbers)
@@ -389,7 +389,7 @@ class _Check:
         return total + self._passed(before, after, cycle.ports)
 
     def _passed(self, before: Table, after: Table, ports: Iterable[Passing]) -> int:
-        """A lower bound of what the ports contribute."""
+        """Return a lower bound of what the ports contribute."""
         total = 0
         for (released, kept, taken), was, then in zip(ports, before.ports, after.ports, strict=True):
             total += released * was[0] - taken * then[-1]
@@ -403,12 +403,12 @@ class _Check:
         return self.numbers[node]
 
     def _nothing(self) -> Table:
-        """The table of the end."""
+        """Return the table of the end."""
         others = tuple((0,) * group.program.end for group in self.instance.groups)
         return Table(others, others[self.potential.last_group], 0, tuple((0,) * slow.held for slow in self.slow))
 
     def _value(self, label: int | None, state: Beginning) -> int:
-        """The largest R over the places of z."""
+        """Return the largest R over the places of z."""
         table = self.tables[self._number(Node(state.situation.last, state.situation.kind, label))]
         everybody = sum(count * table.others[group][place] for group, place, count in state.where)
         ports = sum(sum(map(mul, row, counts)) for row, counts in zip(table.ports, state.held, strict=True))

@@ -22,7 +22,7 @@ Pieces = tuple[tuple[Instance, UpperBound], ...]
 
 
 def name_of_proof(value: object) -> str:
-    """An `Upper`, or an engine whose word nobody can check: then the bound must follow from something else.
+    """Return an `Upper`, or an engine whose word nobody can check: then the bound must follow from something else.
 
     No engine is called a theorem, so one that is not known here is refused.
     """

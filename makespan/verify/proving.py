@@ -74,7 +74,7 @@ class Prover:
 
     @property
     def upper(self) -> int:
-        """The smallest upper bound that was proven."""
+        """Return the smallest upper bound that was proven."""
         return min(self.uppers.values())
 
     def prove(self) -> None:
@@ -128,7 +128,7 @@ class Prover:
         self.uppers[Upper.PARTITIONS] = max(proven.values())
 
     def _proven(self, pieces: Pieces) -> dict[Instance, int]:
-        """The upper bound of each different question that was proven."""
+        """Return the upper bound of each different question that was proven."""
         different = dict(pieces)
         proven = dict[Instance, int]()
         for question, piece in different.items():
@@ -164,7 +164,7 @@ class Prover:
             raise Refused(f"upper {claimed} reported by {name}, which proves only {proven[name]}")
 
     def _closed_form(self, name: Upper) -> bool:
-        """Whether it applies, and its bound unless that takes too long."""
+        """Return whether it applies, and its bound unless that takes too long."""
         if name in self.uppers:
             return True
         if self.is_multiprocessor != (name == Upper.THEOREM_1S):

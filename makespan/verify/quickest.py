@@ -34,7 +34,7 @@ def floor(instance: Instance) -> int:
 
 
 def floor_of_gpu(gpu: GpuInstance) -> int:
-    """The same of a whole GPU: some slot gets its share of all blocks, one after another, and some SM its share.
+    """Return the same of a whole GPU: some slot gets its share of all blocks, one after another, and some SM its share.
 
     Of several grids, what blocks take of a resource they keep for as long as they are there.
     """
@@ -54,7 +54,7 @@ def floor_of_gpu(gpu: GpuInstance) -> int:
 
 
 def _crew(block: Iterable[tuple[Program, int]], blocks: int) -> Counter[Program]:
-    """How many warps of so many blocks run each program."""
+    """Return how many warps of so many blocks run each program."""
     found = Counter[Program]()
     for program, warps in block:
         found[program] += warps * blocks
@@ -62,7 +62,7 @@ def _crew(block: Iterable[tuple[Program, int]], blocks: int) -> Counter[Program]
 
 
 def _phases(instance: Instance, program: Program, work: Work) -> Iterator[int]:
-    """The least time from each barrier to the next one, or to the end, as long as no path has ended before."""
+    """Yield the least time from each barrier to the next one, or to the end, as long as no path has ended before."""
     units = {unit.name: unit for unit in instance.machine.units}
     single = {ports.name for ports in instance.machine.ports if ports.capacity == 1}
     begins, ended = set(program.starts), False
@@ -114,7 +114,7 @@ def _held(unit: UnitClass, single: set[str]) -> dict[str, int]:
 
 
 def _busy(instance: Instance, crew: Mapping[Program, int] | None = None, sms: int = 0) -> Iterator[int]:
-    """How long ports are busy that some instructions cannot do without, in all partitions and in the busiest one.
+    """Yield how long ports are busy that some instructions cannot do without, in all partitions and in the busiest one.
 
     In all partitions there is a `crew` in the place of the warps of the instance; and if these are the partitions of
     so many SMs, none is busier than another for sure.
@@ -148,7 +148,7 @@ def _busy(instance: Instance, crew: Mapping[Program, int] | None = None, sms: in
 
 
 def _tail(instance: Instance, unit: UnitClass) -> int:
-    """How long a warp goes on at least once it has issued an instruction of a class."""
+    """Return how long a warp goes on at least once it has issued an instruction of a class."""
     found = []
     for program in (group.program for group in instance.groups if unit.name in group.program.units):
         if not program.timings:

@@ -57,7 +57,7 @@ class Bundle:
 
 
 def parse(content: bytes) -> object:
-    """The JSON document in `content`; stricter than `json.loads`.
+    """Return the JSON document in `content`; stricter than `json.loads`.
 
     Raises:
         Refused: not UTF-8, not JSON, a key twice in one object, NaN or infinity, a number of over 100 digits, nested
@@ -94,7 +94,7 @@ def digest(document: dict[str, Any]) -> str:
 
 
 def bundle(document: object) -> Bundle:
-    """The claim and the evidence in `document`.
+    """Return the claim and the evidence in `document`.
 
     Raises:
         Refused: a key or type is wrong, a value contradicts the instance, or the digest does not match.
@@ -195,7 +195,7 @@ def _determined(instance: Instance) -> dict[str, object]:
 
 
 def _of_order(instance: Instance) -> dict[str, object]:
-    """The order of the launch as a bundle has it, said only where the numbers of warps have an effect."""
+    """Return the order of the launch as a bundle has it, said only where the numbers of warps have an effect."""
     if not instance.order or not numbering.matter(instance.machine):
         return {}
     return {"order": [[group, len(list(equal))] for group, equal in groupby(instance.order)]}
@@ -244,7 +244,7 @@ def _duration(value: object) -> None:
 
 
 def best_case(value: object, most: int = shapes.MOST_CYCLES) -> tuple[int, int] | None:
-    """An interval, which may be a single number, or nothing."""
+    """Return an interval, which may be a single number, or nothing."""
     if value is None:
         return None
     if not isinstance(value, list):
@@ -260,7 +260,7 @@ def best_case(value: object, most: int = shapes.MOST_CYCLES) -> tuple[int, int] 
 
 
 def witness(value: object, instance: Instance, makespan: int) -> Schedule:
-    """A schedule of so many cycles.
+    """Return a schedule of so many cycles.
 
     Raises:
         Refused: a key or type is wrong, it has another length, or it is too large.
@@ -329,7 +329,7 @@ def _paths(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
 
 
 def per_warp(value: object, name: str, warps: int, most: int) -> tuple[tuple[int, ...], ...]:
-    """A row of numbers for every warp, each with how many warps share it."""
+    """Return a row of numbers for every warp, each with how many warps share it."""
     rows: list[tuple[int, ...]] = []
     for entry in shapes.items(value, name, most=warps):
         count, numbers = shapes.items(entry, name, 2, 2)

@@ -16,14 +16,14 @@ def bad(reason: str) -> NoReturn:
 
 
 def entries(value: object) -> dict[str, Any]:
-    """An object."""
+    """Return an object."""
     if type(value) is not dict or any(type(key) is not str for key in value):
         bad("an object was expected")
     return value
 
 
 def table(value: object, name: str, *keys: str, later: str = "") -> dict[str, Any]:
-    """An object with exactly these keys; one that came `later` may be absent, which is an empty list."""
+    """Return an object with exactly these keys; one that came `later` may be absent, which is an empty list."""
     found = entries(value)
     if later:
         found, keys = {later: []} | found, (*keys, later)
@@ -35,28 +35,28 @@ def table(value: object, name: str, *keys: str, later: str = "") -> dict[str, An
 
 
 def items(value: object, name: str, least: int = 1, most: int = MOST_INSTRUCTIONS) -> list[Any]:
-    """A list of so many items."""
+    """Return a list of so many items."""
     if type(value) is not list or not least <= len(value) <= most:
         bad(f"{name} is not a list of {least}..{most} items")
     return value
 
 
 def text(value: object, name: str) -> str:
-    """A text."""
+    """Return a text."""
     if type(value) is not str or len(value) > _MOST_TEXT:
         bad(f"{name} is not a text of at most {_MOST_TEXT} letters")
     return value
 
 
 def whole(value: object, name: str, least: int = 0, most: int = MOST_CYCLES) -> int:
-    """A whole number."""
+    """Return a whole number."""
     if type(value) is not int or not least <= value <= most:
         bad(f"{name} is not a whole number in {least}..{most}")
     return value
 
 
 def wholes(value: object, name: str, most: int = MOST_CYCLES, least: int = 1) -> tuple[int, ...]:
-    """A list of numbers 0..`most`, with at least `least` of them."""
+    """Return a list of numbers 0..`most`, with at least `least` of them."""
     numbers = items(value, name, least)
     if any(type(number) is not int or not 0 <= number <= most for number in numbers):
         bad(f"{name} holds something that is not a whole number in 0..{most}")

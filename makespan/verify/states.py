@@ -66,7 +66,7 @@ class Walker:
         self._bit = {home: self._ports.bits + self._bits * n for n, home in enumerate(self._homes)}
 
     def starts(self) -> set[int]:
-        """All states before the first cycle."""
+        """Return all states before the first cycle."""
         states = {0}
         for block, (number, group) in product(range(self._blocks), enumerate(self._instance.groups)):
             self._check_memory(len(group.program.starts))
@@ -86,7 +86,7 @@ class Walker:
         return self._ports.held(state)
 
     def _counts(self, state: int) -> Iterator[tuple[int, int]]:
-        """The backward numbers of the places where warps are, and how many."""
+        """Yield the backward numbers of the places where warps are, and how many."""
         state >>= self._ports.bits
         while state:
             if self._step > 1:
@@ -97,7 +97,7 @@ class Walker:
             yield number, count
 
     def after(self, state: int) -> set[int]:
-        """All states that one cycle can lead to from `state`."""
+        """Return all states that one cycle can lead to from `state`."""
         ready: dict[str, list[tuple[int, list[int]]]] = {}
         self._work.spend(self._step + self._step_of_ports)
         for number, count in self._counts(state):
@@ -120,7 +120,7 @@ class Walker:
     def _shared(
         self, states: set[int], ready: dict[str, list[tuple[int, list[int]]]], most: dict[str, int], width: int
     ) -> set[int]:
-        """The states after exactly `width` issues, at most so many of each class."""
+        """Return the states after exactly `width` issues, at most so many of each class."""
         ways: dict[int, set[int]] = {0: states}  # by the number of issues so far
         behind = sum(most.values())
         for unit, limit in most.items():
@@ -149,7 +149,7 @@ class Walker:
             raise TooMuchWork
 
     def _jumps(self, number: int) -> tuple[str, list[int]]:
-        """The unit of a place, and what a warp that goes on from it adds to the state, by successor."""
+        """Return the unit of a place, and what a warp that goes on from it adds to the state, by successor."""
         block, group, place = self._homes[number]
         unit, successors = self._instance.groups[group].program.places[place]
         self._check_memory(len(successors))
@@ -204,7 +204,7 @@ class Walker:
         return found
 
     def _sums(self, numbers: list[int], count: int) -> Iterator[int]:
-        """All sums of `count` of `numbers`."""
+        """Yield all sums of `count` of `numbers`."""
         if len(numbers) == 1:
             yield count * numbers[0]
             return
@@ -250,13 +250,13 @@ class _Ports:
         }
 
     def free(self, state: int) -> dict[str, int]:
-        """The ports of every class that can be used in this cycle."""
+        """Return the ports of every class that can be used in this cycle."""
         if not self.bits:
             return self._capacities
         return {**self._capacities, **{unit: self._capacities[unit] - sum(n) for unit, n in self.held(state).items()}}
 
     def passed(self, state: int) -> int:
-        """The state with all ports held for a cycle less."""
+        """Return the state with all ports held for a cycle less."""
         if not self.bits:
             return state
         low = state & (1 << self.bits) - 1

@@ -57,7 +57,7 @@ class Terms:
         return self._found[before, after]
 
     def _column(self, number: int, side: int) -> list[dict[Move, list[int]]]:
-        """The coefficients at all beginnings (`side` 0) or ends (1) of every move; 0 for a finished warp."""
+        """Return the coefficients at all beginnings (`side` 0) or ends (1) of every move; 0 for a finished warp."""
         if (number, side) not in self._columns:
             if len(self._columns) * self._size > MOST_REMEMBERED:
                 self._columns.clear()

@@ -35,7 +35,7 @@ MOST_PRICES = 16
 
 
 def bound(gpu: GpuInstance, weights: Sequence[Weights]) -> int:
-    """An upper bound on every schedule, in cycles: the least of all ways to count.
+    """Return an upper bound on every schedule, in cycles: the least of all ways to count.
 
     Raises:
         Refused: weights of pairs are given, and theorem E does not apply, or to others.
@@ -187,7 +187,7 @@ def _beside_by_number(gpu: GpuInstance, more: Sequence[Fraction]) -> Fraction:
 
 
 def _most(values: Sequence[tuple[Fraction, int]], count: int) -> Fraction:
-    """The largest sum of so many, each of which there is so often."""
+    """Return the largest sum of so many, each of which there is so often."""
     total = Fraction(0)
     for value, times in sorted(values, reverse=True):
         total += value * min(times, count)
@@ -235,7 +235,7 @@ def _paired(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator[int]:
 
 
 def _several_grids(gpu: GpuInstance) -> Iterator[int]:
-    """Each block weighs, by what it takes of an SM; those on an SM on which one does not fit weigh 1 at least.
+    """Yield each block weighs, by what it takes of an SM; those on an SM on which one does not fit weigh 1 at least.
 
     All that is taken of a resource is a multiple of what divides whatever blocks take of it.
     """
@@ -307,5 +307,5 @@ def _together(gpu: GpuInstance, values: Sequence[Fraction], room: Sequence[int])
 
 
 def _fit(grid: Grid, room: Sequence[int]) -> int:
-    """How many blocks of a grid fit in so much room."""
+    """Return how many blocks of a grid fit in so much room."""
     return min(grid.blocks, *(left // one for left, one in zip(room, grid.takes, strict=True) if one))

@@ -79,12 +79,12 @@ class _Ports(NamedTuple):
         return cls(span, later, taken, free, lasting, before)
 
     def after(self, held: int, cycles: int) -> int:
-        """How ports are held so many cycles later."""
+        """Return how ports are held so many cycles later."""
         return self.later[min(cycles, self.span)][held]
 
 
 def _can_block(unit: UnitClass) -> bool:
-    """Whether two warps, of which one is ready, can hold all ports, or both need the last one.
+    """Return whether two warps, of which one is ready, can hold all ports, or both need the last one.
 
     Of one warp's instructions, issued at least the least latency apart, ceil(interval / latency) overlap.
     """
@@ -175,7 +175,7 @@ class _Pairs:
         self._room = Work(MOST_CYCLES)
 
     def value(self) -> int:
-        """The cycles that all take, with the best choice of where to start."""
+        """Return the cycles that all take, with the best choice of where to start."""
         first, second = self._programs
         lowest = {after: p for p in range(first.end - 1, -1, -1) for after in first.places[p].successors}
         self._pairs = [[] for _ in range(first.end + 1)]
@@ -223,7 +223,7 @@ class _Pairs:
         self._pairs[p][q] = _Pair(rows, (falling[0], falling[1]))
 
     def _both_ready(self, places: tuple[int, int], held: int, both: dict[int, int]) -> int:
-        """The cycles left where both warps are ready now."""
+        """Return the cycles left where both warps are ready now."""
         ports = self._ports
         ended = [place == program.end for place, program in zip(places, self._programs, strict=True)]
         if any(ended):

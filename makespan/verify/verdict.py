@@ -75,7 +75,7 @@ class _Judge:
         )
 
     def verdict(self) -> Verdict:
-        """The cheap claims first."""
+        """Return the cheap claims first."""
         claim, prover = self.claim, self.prover
         lower = replay(self.instance, self.bundle.witness)
         pessimistic = bounds.pessimistic(self.instance)

@@ -44,7 +44,7 @@ def shares(instance: Instance) -> list[dict[str, Share]]:
 
 
 def most_waiting(machine: Machine, others: int, shares: dict[str, Share]) -> int:
-    """The most cycles in which a warp does not issue, though all that it issued is over by its largest latency.
+    """Return the most cycles in which a warp does not issue, though all that it issued is over by its largest latency.
 
     In such a cycle all ports of its class are held, or `issue width` instructions of as many `others` are issued. The
     latter are `b` of a class at most, and the ports of a class are held for so many cycles in all; the cycle in which

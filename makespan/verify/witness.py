@@ -13,7 +13,7 @@ from makespan.verify.refusal import Refused
 
 
 def replay(instance: Instance, witness: Schedule) -> int:
-    """The makespan of `witness`, in cycles.
+    """Return the makespan of `witness`, in cycles.
 
     Raises:
         Refused: a path that its program lacks, a latency, resource or interval that its instruction lacks, partitions
@@ -108,7 +108,7 @@ def _places(program: Program, classes: Mapping[str, tuple[int, int]]) -> list[St
 
 
 def _route(program: Program, path: tuple[int, ...], places: list[Step]) -> list[Step]:
-    """The steps along a path from a start to the end of its program."""
+    """Return the steps along a path from a start to the end of its program."""
     if path[0] not in program.starts:
         raise Refused(f"witness: no warp of its program begins at place {path[0]}")
     for place, after in zip(path, (*path[1:], program.end), strict=True):

@@ -86,7 +86,7 @@ def refuse_policies(task_set: TaskSet, tool: str, *known: Policy) -> None:
 
 
 def hyperperiod(periods: Sequence[int]) -> int:
-    """The least common multiple, in ticks, of the periods at which rows of a table come.
+    """Return the least common multiple, in ticks, of the periods at which rows of a table come.
 
     Raises:
         UnsupportedError: more than `MOST_ROWS` of them come in it.

@@ -49,7 +49,7 @@ for name, deadline, delay, parts, sources in jobs:
 
 
 def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
-    """The script."""
+    """Return the script."""
     refuse_policies(task_set, "pyCPA", Policy.FIXED_PRIORITY, Policy.FIFO)
     _refuse_spinning(task_set)
     graph = Graph(task_set)
@@ -67,7 +67,7 @@ def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
 
 
 def _plain(note: str) -> str:
-    """A note with names of any characters, for a docstring."""
+    """Return a note with names of any characters, for a docstring."""
     return note.replace("\\", "/").replace('"', "'")
 
 

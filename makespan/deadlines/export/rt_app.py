@@ -26,7 +26,7 @@ _LARGEST_US = 2**31 - 1
 
 
 def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
-    """The JSON."""
+    """Return the JSON."""
     refuse_policies(task_set, "rt-app", Policy.FIXED_PRIORITY)
     for follower, sources in predecessors(task_set).items():
         raise UnsupportedError(

@@ -61,7 +61,7 @@ class {name}(Scheduler):
 
 
 def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
-    """The XML and its scheduler."""
+    """Return the XML and its scheduler."""
     refuse_cpu(task_set, "SimSo")
     for task in task_set.tasks:
         if len(task.segments) > 1:
@@ -90,7 +90,7 @@ def _notes(task_set: TaskSet) -> Iterator[str]:
 
 
 def _followers(task_set: TaskSet) -> dict[str, str]:
-    """The task that data of each one starts."""
+    """Return the task that data of each one starts."""
     found: dict[str, str] = {}
     for follower, sources in predecessors(task_set).items():
         if len(sources) > 1:

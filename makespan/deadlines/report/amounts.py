@@ -8,7 +8,7 @@ _NAMES = 5  # in one line
 
 
 def percent(load: Load) -> str:
-    """How much of the time is demanded, at most; never 100.0 % for more than that.
+    """Return how much of the time is demanded, at most; never 100.0 % for more than that.
 
     >>> from fractions import Fraction
     >>> percent(Load("gpu", 1, 3, Fraction(1, 3))), percent(Load("gpu", 1000001, 1000000, Fraction(1)))
@@ -22,7 +22,7 @@ def percent(load: Load) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
+    """Return the first few names, and how many more there are."""
     more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
     return ", ".join(names[:_NAMES]) + more
 

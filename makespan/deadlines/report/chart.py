@@ -116,7 +116,7 @@ ALL = View()
 
 
 def ticks_of(part: tuple[Fraction, Fraction], tick: Fraction) -> tuple[int, int]:
-    """A part of a window in whole ticks that has all of it; seconds become ticks."""
+    """Return a part of a window in whole ticks that has all of it; seconds become ticks."""
     return floor(part[0] / tick), ceil(part[1] / tick)
 
 
@@ -165,7 +165,7 @@ def chart(window: Window, view: View = ALL) -> Chart:
 
 
 def _near(window: Window, since: int, until: int, wanted: set[str]) -> tuple[Window, list[Stretch]]:
-    """A part of the window, and what runs in it on all that these tasks use there, by its end."""
+    """Return a part of the window, and what runs in it on all that these tasks use there, by its end."""
     seen = Window(window.run, window.job, since, until)
     near = {stretch.resource for stretch in seen.stretches if stretch.task in wanted}
     return seen, sorted((s for s in seen.stretches if s.resource in near), key=lambda stretch: stretch.end)
@@ -176,7 +176,7 @@ def _some(names: Iterable[str], known: set[str]) -> list[str]:
 
 
 def _leading_to(starts: Mapping[str, Sequence[str]], name: str) -> list[str]:
-    """The tasks whose data starts a task, directly or not; the nearest first."""
+    """Return the tasks whose data starts a task, directly or not; the nearest first."""
     found = list(starts.get(name, ()))
     for source in found:  # it grows
         found += [other for other in starts.get(source, ()) if other not in found]

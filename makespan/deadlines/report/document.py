@@ -16,7 +16,7 @@ SCHEMA = "makespan.schedulability/2"
 
 
 def document(assessment: Assessment) -> dict[str, Any]:
-    """An assessment as plain data; times are whole ticks, of which `tick` says how long one is."""
+    """Return an assessment as plain data; times are whole ticks, of which `tick` says how long one is."""
     verdict, assignment = assessment.verdict, assessment.assignment
     found = {} if verdict is None else {task.task: task for task in verdict.tasks}
     return {
@@ -84,7 +84,7 @@ def _task(task: Task, assessment: Assessment, about: TaskVerdict | None) -> dict
 
 
 def _segment(segment: Segment, wcet: Wcet | None) -> dict[str, Any]:
-    """A segment; CPU time is given with the task, and no execution time stands beside it."""
+    """Return a segment; CPU time is given with the task, and no execution time stands beside it."""
     return {
         "kind": str(segment.kind),
         "place": segment.place,
@@ -161,5 +161,5 @@ def _fewest(fewest: Fewest) -> dict[str, Any]:
 
 
 def _exact(value: Fraction) -> str:
-    """A fraction in lowest terms, such as 3/7 or 12."""
+    """Return a fraction in lowest terms, such as 3/7 or 12."""
     return str(value)

@@ -83,7 +83,7 @@ class Drawing(NamedTuple):
 
 
 def drawing(chart: Chart, tick: Fraction, layout: Layout) -> Drawing:
-    """The drawing of a chart; `tick` is in seconds."""
+    """Return the drawing of a chart; `tick` is in seconds."""
     return _Draft(chart, tick, layout).drawing()
 
 
@@ -177,11 +177,11 @@ class _Draft:
                 yield Stroke(path, "arrow")
 
     def is_inside(self, time: int) -> bool:
-        """Whether the chart shows it."""
+        """Return whether the chart shows it."""
         return self.chart.start <= time <= self.chart.end
 
     def job_marks(self, span: Span) -> Iterator[Stroke]:
-        """A job: its line, where something of it runs, when it came and when it must end."""
+        """Yield a job: its line, where something of it runs, when it came and when it must end."""
         y, colour = self.lane(span), f"t{span.task % COLOURS}"
         name = f"{visible(self.chart.tasks[span.row])}#{span.number}"
         took, allowed = ((end - span.arrival) * self.tick for end in (span.completion, span.deadline))

@@ -11,7 +11,7 @@ from makespan.model.units import shown_frequency, up
 
 
 def fewest_line(fewest: Fewest) -> str:
-    """How many SMs do, and what is not proven with fewer."""
+    """Return how many SMs do, and what is not proven with fewer."""
     found = fewest.found
     if fewest.partition is None:
         return _together(fewest)
@@ -48,7 +48,7 @@ def _ends(numbers: range) -> str:
 
 
 def margin_line(margin: Margin, tick: Fraction) -> str:
-    """One line: how far a quantity may go, and who is not in time beyond."""
+    """Return one line: how far a quantity may go, and who is not in time beyond."""
     if margin.holds is None:
         return f"{margin.quantity}: not proven at any value that was looked at"
     way = "up" if margin.quantity.startswith("execution") else "down"

@@ -63,7 +63,7 @@ def check_size(task_set: TaskSet) -> None:
 
 
 def deadlines_page(assessment: Assessment, found: Found) -> str:
-    """The HTML of an assessment, with its pictures; equal arguments give equal text."""
+    """Return the HTML of an assessment, with its pictures; equal arguments give equal text."""
     pictures = {name: _drawings(window, assessment.tick, found.view) for name, window in found.windows.items()}
     return rendered("page.html.j2", deadlines_page_data(assessment, found), __package__, pictures=pictures)
 
@@ -74,7 +74,7 @@ def _drawings(window: Window, tick: Fraction, view: View) -> list[Drawing]:
 
 
 def deadlines_page_data(assessment: Assessment, found: Found) -> dict[str, Any]:
-    """All but the pictures, with the SHA-256 of its canonical JSON; text from outside has passed `visible`."""
+    """Return all but the pictures, with the SHA-256 of its canonical JSON; text from outside has passed `visible`."""
     check_size(assessment.task_set)
     verdict, tick = assessment.verdict, assessment.tick
     about = {} if verdict is None else {task.task: task for task in verdict.tasks}

@@ -158,7 +158,7 @@ def _arrow(
 
 
 def _stretch(shown: Chart) -> float:
-    """How much higher than usual a row is that has to show jobs which overlap."""
+    """Return how much higher than usual a row is that has to show jobs which overlap."""
     return (1 + max((span.lanes for span in shown.spans), default=1)) / 2
 
 
@@ -229,7 +229,7 @@ def _keys(shown: Chart) -> "list[Any]":
 
 
 def unit_of(seconds: Fraction) -> tuple[str, Fraction]:
-    """The unit of an axis that goes so far."""
+    """Return the unit of an axis that goes so far."""
     return next(
         ((name, size) for name, size in reversed(SECONDS.items()) if seconds >= 2 * size), ("ps", SECONDS["ps"])
     )

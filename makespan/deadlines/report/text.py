@@ -23,12 +23,12 @@ NUMBERS = (2, 4, 5, 6, 7)
 
 
 def verdict(assessment: Assessment) -> str:
-    """One line: the answer, on what conditions, and why."""
+    """Return one line: the answer, on what conditions, and why."""
     return f"{assessment.answer}{scope(_conditions(assessment))}: {_why(assessment)}"
 
 
 def _conditions(assessment: Assessment) -> Iterator[str]:
-    """The caveats, with the names of the tasks where they are not those of all kernels that are proven."""
+    """Yield the caveats, with the names of the tasks where they are not those of all kernels that are proven."""
     proven = {key: wcet for key, wcet in assessment.wcets.items() if wcet.kind is Kind.PROVEN}
     for caveat in assessment.caveats:
         some = [key for key, wcet in proven.items() if caveat in wcet.caveats]
@@ -40,19 +40,19 @@ def _conditions(assessment: Assessment) -> Iterator[str]:
 
 
 def _owners(assessment: Assessment, keys: Sequence[str]) -> list[str]:
-    """The tasks that execution times belong to."""
+    """Return the tasks that execution times belong to."""
     return [task.name for task in assessment.task_set.tasks if any(key in keys for key, _ in _timed(task))]
 
 
 def _timed(task: Task) -> Iterator[tuple[str, Segment]]:
-    """The copies and kernels of a task, with the keys of their execution times."""
+    """Yield the copies and kernels of a task, with the keys of their execution times."""
     for index, segment in enumerate(task.segments):
         if segment.kind is not Part.CPU:
             yield wcet_key(task, index), segment
 
 
 def executions(task: Task, wcets: Mapping[str, Wcet]) -> list[tuple[Segment, Wcet | None]]:
-    """The segments of a task, each with its execution time; CPU time is given with the task and has none."""
+    """Return the segments of a task, each with its execution time; CPU time is given with the task and has none."""
     return [
         (segment, None if segment.kind is Part.CPU else wcets[wcet_key(task, index)])
         for index, segment in enumerate(task.segments)
@@ -60,7 +60,7 @@ def executions(task: Task, wcets: Mapping[str, Wcet]) -> list[tuple[Segment, Wce
 
 
 def report(assessment: Assessment, *, width: int = WIDTH) -> str:
-    """The whole report: the answer, the table, what explains it, and what all of it rests on.
+    """Return the whole report: the answer, the table, what explains it, and what all of it rests on.
 
     Args:
         width: columns of text; the table has the width that it needs.
@@ -92,7 +92,7 @@ def further(assessment: Assessment) -> dict[str, list[str]]:
 
 
 def subject(assessment: Assessment) -> str:
-    """One line: how many tasks run where."""
+    """Return one line: how many tasks run where."""
     tasks = many(len(assessment.task_set.tasks), "task")
     engines = assessment.task_set.engines
     clock = "" if assessment.clock is None else f", SM clock {shown_frequency(assessment.clock)}"
@@ -112,7 +112,7 @@ def subject(assessment: Assessment) -> str:
 
 
 def order(server: Server, tick: Fraction) -> str:
-    """How a partition or copy engine chooses among what waits for it."""
+    """Return how a partition or copy engine chooses among what waits for it."""
     slices = server.slices if isinstance(server, Partition) else None
     if slices is None:
         return str(server.policy)
@@ -144,7 +144,7 @@ def row(task: Task, assessment: Assessment, about: TaskVerdict | None) -> tuple[
 
 
 def places(task: Task) -> str:
-    """All that its jobs run on, and whether its thread keeps the core busy meanwhile."""
+    """Return all that its jobs run on, and whether its thread keeps the core busy meanwhile."""
     core = [] if task.core is None else [f"{task.core} (spin)" if task.spins else task.core]
     return ", ".join(dict.fromkeys((*core, *(s.place or _UNKNOWN for s in task.of(Part.COPY, Part.KERNEL)))))
 
@@ -170,7 +170,7 @@ def _segments(assessment: Assessment) -> list[str]:
 
 
 def segments_line(task: Task, tick: Fraction) -> str:
-    """Its segments with their places and times, such as `cpu0 1 ms, SM0 3 ms (launched within 10 us)`."""
+    """Return its segments with their places and times, such as `cpu0 1 ms, SM0 3 ms (launched within 10 us)`."""
     return ", ".join(
         f"{(task.core if segment.kind is Part.CPU else segment.place) or _UNKNOWN} {up(segment.wcet * tick)}"
         + (f" (launched within {up(segment.delay * tick)})" if segment.delay else "")
@@ -194,14 +194,14 @@ def _sum(task: TaskVerdict, tick: Fraction) -> str:
 
 
 def quality(task: TaskVerdict) -> str:
-    """Whether the bound is attained; nothing where nobody knows."""
+    """Return whether the bound is attained; nothing where nobody knows."""
     if task.is_attained:
         return "attained"
     return "attained if execution times are" if task.is_exact else ""
 
 
 def misses(assessment: Assessment, name: str | None = None) -> list[str]:
-    """The evidence against deadlines, of all tasks or of one."""
+    """Return the evidence against deadlines, of all tasks or of one."""
     found = () if assessment.verdict is None else assessment.verdict.tasks
     tasks = [task for task in found if name in (None, task.task)]
     due = {task.name: task.deadline for task in assessment.task_set.tasks}
@@ -219,7 +219,7 @@ def _supposing(tasks: Sequence[str]) -> str:
 
 
 def _named(assessment: Assessment) -> dict[str, Wcet]:
-    """The execution times by task, or by task, segment and place where a task has several."""
+    """Return the execution times by task, or by task, segment and place where a task has several."""
     found = {}
     for task in assessment.task_set.tasks:
         for key, segment in _timed(task):
@@ -229,7 +229,7 @@ def _named(assessment: Assessment) -> dict[str, Wcet]:
 
 
 def execution_times(wcets: Mapping[str, Wcet]) -> list[str]:
-    """A line for each: who answers for it, and its evidence."""
+    """Return a line for each: who answers for it, and its evidence."""
     return [f"{name}, {wcet.kind}: {_cycles(wcet)}{wcet.evidence}" for name, wcet in wcets.items()]
 
 

@@ -29,7 +29,7 @@ class MethodGroup(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The method under the name by which the help calls it."""
+        """Return the method under the name by which the help calls it."""
         name, method, rest = super().resolve_command(ctx, args)
         return f"--method {name}" if name in METHODS else f"--{name}", method, rest
 

@@ -93,7 +93,7 @@ def command(
 
 
 def _question(asked: Asked, gpu: "Gpu") -> "Question":
-    """The kernel and its launch.
+    """Return the kernel and its launch.
 
     Raises:
         InputError: no kernel, or a launch without block or grid.
@@ -112,7 +112,7 @@ def _question(asked: Asked, gpu: "Gpu") -> "Question":
 
 
 def _answers(methods: "Mapping[str, Callable[[], Estimate]]") -> "tuple[dict[str, Estimate], dict[str, str]]":
-    """The estimates, and what the methods without one lack."""
+    """Return the estimates, and what the methods without one lack."""
     found, missing = {}, {}
     for name in METHODS:
         try:

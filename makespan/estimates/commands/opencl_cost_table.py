@@ -168,7 +168,7 @@ def _assigned(texts: tuple[str, ...], option: str, convert: Any) -> dict[str, An
 
 
 def _bytes(text: str) -> tuple[int | None, int | None]:
-    """The bytes of both transfers, or none."""
+    """Return the bytes of both transfers, or none."""
     if text == "none":
         return None, None
     match = re.fullmatch(rf"(-?\d{{1,{_DIGITS}}}),(-?\d{{1,{_DIGITS}}})", text, re.ASCII)

@@ -19,7 +19,7 @@ device_options = stack(
 
 
 def opened(device: int | None, virtual: str | None, noise: float | None, seed: int) -> "Device":
-    """The device of these options.
+    """Return the device of these options.
 
     Raises:
         InputError: options that contradict each other, no such device or table.

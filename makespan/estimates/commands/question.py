@@ -88,7 +88,7 @@ class Asked:
                 raise InputError(f"{option_name(name)} is for a kernel file; {instead}")
 
     def arch(self, gpu: "Gpu | None") -> str | None:
-        """The architecture of the PTX that source becomes: the one that is given, else that of the GPU.
+        """Return the architecture of the PTX that source becomes: the one that is given, else that of the GPU.
 
         None is the default of `ptx.cuda`. GPUs from before sm_70 get it, too: few compilers still know them, and the
         models that were published for them count the instructions of any PTX.
@@ -102,7 +102,7 @@ class Asked:
         return architecture.virtual(found.name)
 
     def question(self, gpu: "Gpu | None" = None) -> "Question":
-        """The kernel with its launch.
+        """Return the kernel with its launch.
 
         Raises:
             InputError: no such kernel, or a launch, a bound or a file that is none.
@@ -124,7 +124,7 @@ class Asked:
 
 
 def described(name: str, settings: tuple[str, ...], model: str | None = None) -> "Gpu":
-    """The GPU of the options; keys of `model` may leave out its name."""
+    """Return the GPU of the options; keys of `model` may leave out its name."""
     from makespan.model.machine import gpus
     from makespan.model.machine.gpus import with_settings
 

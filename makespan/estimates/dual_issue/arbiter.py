@@ -46,12 +46,12 @@ class Bubbles:
 
 
 def spell(pattern: Sequence[int]) -> str:
-    """A pattern as it is written: `1-2-2-1`."""
+    """Return a pattern as it is written: `1-2-2-1`."""
     return "-".join(map(str, pattern))
 
 
 def parse_pattern(text: str, *, ranked: bool = False) -> Pattern:
-    """The pattern that `spell` wrote.
+    """Return the pattern that `spell` wrote.
 
     Args:
         ranked: whether it must be one of the six of the ranking.

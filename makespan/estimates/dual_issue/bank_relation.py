@@ -61,7 +61,7 @@ class BankResult:
     complete: bool
 
     def required(self) -> "BankResult":
-        """The result itself.
+        """Return the result itself.
 
         Raises:
             MeasurementError: the relation is not that of banks.
@@ -88,12 +88,12 @@ def check_registers(registers: Sequence[int]) -> None:
 
 
 def all_pairs(registers: Sequence[int]) -> list[Pair]:
-    """Every unordered pair, the lower register first: n (n - 1) / 2."""
+    """Return every unordered pair, the lower register first: n (n - 1) / 2."""
     return list(combinations(sorted(registers), 2))
 
 
 def destination_for(registers: Sequence[int]) -> int:
-    """A register outside of the tested ones, which no pair can depend on; RZ if they are all tested."""
+    """Return a register outside of the tested ones, which no pair can depend on; RZ if they are all tested."""
     return next((register for register in range(ZERO - 1, -1, -1) if register not in registers), ZERO)
 
 
@@ -146,7 +146,7 @@ def _limit(shares: Sequence[float], threshold: Threshold, theory: float, known: 
 
 
 def _patent_limit(clean: float, noise: float) -> float:
-    """The fixed limit, where what is free of conflicts is surely above it."""
+    """Return the fixed limit, where what is free of conflicts is surely above it."""
     if clean - PATENT_LIMIT < _SURE_MARGIN * noise:
         raise MeasurementError(
             f"unresolved: without conflicts this device reaches {clean:.2%} of theory, with a noise of {noise:.3%} too"
@@ -156,7 +156,7 @@ def _patent_limit(clean: float, noise: float) -> float:
 
 
 def auto_limit(shares: Sequence[float], noise: float | None) -> float:
-    """The middle of the largest gap between sorted throughputs; below all of them if they are all equal.
+    """Return the middle of the largest gap between sorted throughputs; below all of them if they are all equal.
 
     Args:
         shares: of theory, one of them known to be free of conflicts.
@@ -231,7 +231,7 @@ def _connected(registers: Sequence[int], conflicts: set[Pair]) -> tuple[tuple[in
 
 
 def _violations(members: Sequence[int], conflicts: set[Pair]) -> list[tuple[int, int, int]]:
-    """A triple for every two registers of a class that do not conflict, with one between if there is one."""
+    """Return a triple for every two registers of a class that do not conflict, with one between if there is one."""
     found = []
     for a, c in combinations(members, 2):
         if (a, c) not in conflicts:
@@ -245,7 +245,7 @@ def _pair(a: int, b: int) -> Pair:
 
 
 def _fast(probe: _Probe, registers: Sequence[int], threshold: Threshold, known: Reference) -> BankResult:
-    """Each register against the first of each class; the provisional limit must be in the largest gap, too."""
+    """Return each register against the first of each class; the provisional limit must be in the largest gap, too."""
     clean = known.rate / probe.device.sm.theory
     margin = max(_FAST_MARGIN * known.noise, _LEAST_MARGIN)
     limit = _patent_limit(clean, known.noise) if threshold is Threshold.PATENT else clean * (1 - margin)

@@ -49,7 +49,7 @@ class CodeResult:
         return tuple(code for code, gap in enumerate(self.gaps) if gap > 1 + TOLERANCE)
 
     def required_dual(self) -> int:
-        """The first code that opens a dual issue.
+        """Return the first code that opens a dual issue.
 
         Raises:
             MeasurementError: there is none.
@@ -87,7 +87,7 @@ def _pair(code: int, single: int) -> tuple[Instruction, Instruction]:
 
 
 def interpret(gaps: Sequence[float], throughput: Sequence[float], latency: Sequence[float]) -> CodeResult:
-    """The meaning of measured distances.
+    """Return the meaning of measured distances.
 
     Raises:
         MeasurementError: a distance between dual issue and single issue, or below 0.
@@ -115,7 +115,7 @@ def _fields(gaps: Sequence[float]) -> Iterator[StallField]:
 
 
 def _field(gaps: Sequence[float], base: int, shift: int, width: int) -> StallField | None:
-    """The field of these bits, if at least half of its values follow a straight line upwards.
+    """Return the field of these bits, if at least half of its values follow a straight line upwards.
 
     Codes that open a dual issue count nothing, and are left out.
     """

@@ -22,7 +22,7 @@ _TEXTURE, _GLOBAL, _NOT_DUAL, _SHARED, _STALL = 0x80, 0x40, 0x20, 0x10, 0x0F
 
 
 def check_code(code: int, what: str = "a control code") -> int:
-    """The code itself.
+    """Return the code itself.
 
     Raises:
         InputError: not 0..255.
@@ -33,7 +33,7 @@ def check_code(code: int, what: str = "a control code") -> int:
 
 
 def encode(codes: Sequence[int]) -> int:
-    """The scheduling word of a block.
+    """Return the scheduling word of a block.
 
     >>> hex(encode([0x05, 0x04, 0x05, 0x04, 0x05, 0x04, 0x90]))
     '0xa40101410141014'
@@ -47,7 +47,7 @@ def encode(codes: Sequence[int]) -> int:
 
 
 def decode(word: int) -> tuple[int, ...]:
-    """The seven codes of a scheduling word.
+    """Return the seven codes of a scheduling word.
 
     Raises:
         InputError: no 64-bit word, or one without the opcode of scheduling words (0x08 on top, 00 in the lowest bits).
@@ -78,7 +78,7 @@ def spelled(code: int) -> str:
 
 
 def parsed(text: str) -> int:
-    """The code that `spelled` wrote.
+    """Return the code that `spelled` wrote.
 
     Raises:
         InputError: other text.
@@ -137,5 +137,5 @@ class StallField:
 
     @property
     def codes(self) -> tuple[int, ...]:
-        """The codes of the field, by rising field value."""
+        """Return the codes of the field, by rising field value."""
         return tuple(self.base + (value << self.shift) for value in range(1 << self.width))

@@ -54,7 +54,7 @@ class Instruction:
 
     @property
     def is_arithmetic(self) -> bool:
-        """Whether it needs lanes."""
+        """Return whether it needs lanes."""
         return self.opcode in OPERANDS
 
     def __str__(self) -> str:
@@ -78,11 +78,11 @@ class Program:
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
-        """The unrolled body."""
+        """Return the unrolled body."""
         return self.body * self.unroll
 
     def count(self, *opcodes: Opcode) -> int:
-        """How many of its instructions have one of these opcodes."""
+        """Return how many of its instructions have one of these opcodes."""
         return self.unroll * sum(instruction.opcode in opcodes for instruction in self.body)
 
 

@@ -40,7 +40,7 @@ class Work:
 
     @classmethod
     def of(cls, profile: "KernelProfile") -> "Work":
-        """The 32-bit multiply-adds of a launch.
+        """Return the 32-bit multiply-adds of a launch.
 
         Raises:
             InputError: there are none.
@@ -124,7 +124,7 @@ def _warnings(found: Characteristics) -> list[str]:
 
 
 def peak_gflops(lanes: int, sms: int, clock_ghz: float) -> float:
-    """The most that the lanes can do, in Gflop/s.
+    """Return the most that the lanes can do, in Gflop/s.
 
     >>> round(peak_gflops(192, 13, 0.706), 3)
     3524.352

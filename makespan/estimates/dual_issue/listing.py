@@ -50,12 +50,12 @@ class Line:
 
     @property
     def base(self) -> str:
-        """The mnemonic without modifiers."""
+        """Return the mnemonic without modifiers."""
         return self.mnemonic.partition(".")[0]
 
     @property
     def is_arithmetic(self) -> bool:
-        """Whether it needs the lanes of a group, and reads its registers through the ports of the banks."""
+        """Return whether it needs the lanes of a group, and reads its registers through the ports of the banks."""
         return self.base in _ARITHMETIC
 
     @property
@@ -102,12 +102,12 @@ class Listing:
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """All instructions in order."""
+        """Return all instructions in order."""
         return tuple(line for block in self.blocks for line in block)
 
 
 def read(path: Path) -> Listing:
-    """The listing in a file.
+    """Return the listing in a file.
 
     Raises:
         InputError: a file that cannot be read, is too large, or is no listing.
@@ -116,7 +116,7 @@ def read(path: Path) -> Listing:
 
 
 def parse(content: str, where: str) -> Listing:
-    """The listing in a text.
+    """Return the listing in a text.
 
     Raises:
         ParseError: the first line that is not understood, a block of more or fewer than seven instructions, or a
@@ -263,7 +263,7 @@ def check(
 
 
 def pattern_of(reports: Collection[CycleReport], block: int) -> Pattern:
-    """How many arithmetic instructions each issue cycle of a block has, those without any left out."""
+    """Return how many arithmetic instructions each issue cycle of a block has, those without any left out."""
     return tuple(report.issued for report in reports if report.block == block and report.issued)
 
 

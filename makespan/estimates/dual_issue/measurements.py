@@ -137,7 +137,7 @@ def _row(cells: list[str], sm: Sm, at: str) -> tuple[str, str, _Row]:
 
 
 def _key(test: str, key: str) -> str:
-    """The key in its one spelling."""
+    """Return the key in its one spelling."""
     try:
         if test == "bank":
             a, b = (int(name[1:]) if name[:1] == "R" and name[1:].isdecimal() else -1 for name in key.split(":"))

@@ -51,7 +51,7 @@ class Characteristics:
 
     @property
     def best(self) -> tuple[PatternResult, ...]:
-        """The best patterns, as far as the noise lets one tell; empty where none was measured."""
+        """Return the best patterns, as far as the noise lets one tell; empty where none was measured."""
         return best(self.patterns, self.noise or 0.0) if self.patterns else ()
 
 
@@ -92,7 +92,7 @@ _MOST_TEXT = 480
 
 
 def machine_file(found: Characteristics) -> str:
-    """A machine file with one class of units, C: the 32-bit floating-point lanes.
+    """Return a machine file with one class of units, C: the 32-bit floating-point lanes.
 
     What a machine file cannot say (dual issues, stall codes, banks) stands in its notes. Numbers of a virtual device
     are not verified.
@@ -169,6 +169,6 @@ def _code_notes(codes: CodeResult) -> Iterator[str]:
 
 
 def _quoted(value: str) -> str:
-    """A TOML string; what cannot be printed becomes a question mark."""
+    """Return a TOML string; what cannot be printed becomes a question mark."""
     printable = "".join(letter if letter.isprintable() else "?" for letter in value)
     return json.dumps(printable[:_MOST_TEXT], ensure_ascii=False)

@@ -69,7 +69,7 @@ def codes_for(found: CodeResult, *, single_code: bool = False) -> Codes:
 
 
 def layout(pattern: Pattern, codes: Codes, ffmas: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """A block of eight words with this pattern: the FFMAs with their codes, and NOPs where slots are free.
+    """Return a block of eight words with this pattern: the FFMAs with their codes, and NOPs where slots are free.
 
     A free slot follows a single FFMA, the last one first, and issues with it, so that it does not disturb the rhythm.
 
@@ -100,7 +100,7 @@ def _coded(instruction: Instruction, code: int) -> Instruction:
 
 
 def program_for(pattern: Pattern, codes: Codes, classes: Sequence[Sequence[int]]) -> Program:
-    """A loop body of this pattern whose FFMAs never conflict: all read the same registers, each of its own bank.
+    """Return a loop body of this pattern whose FFMAs never conflict: all read the same registers, each of its own bank.
 
     Args:
         classes: registers by bank.
@@ -145,12 +145,12 @@ def patterns(
 
 
 def ranked(results: Iterable[PatternResult]) -> tuple[PatternResult, ...]:
-    """The best first; of equals, the one with the later first dual issue last."""
+    """Return the best first; of equals, the one with the later first dual issue last."""
     return tuple(sorted(results, key=lambda result: (-result.efficiency, result.pattern)))
 
 
 def best(results: Sequence[PatternResult], noise: float = 0.0) -> tuple[PatternResult, ...]:
-    """The patterns that a measurement of this noise cannot tell from the best one.
+    """Return the patterns that a measurement of this noise cannot tell from the best one.
 
     Raises:
         MeasurementError: nothing was measured.

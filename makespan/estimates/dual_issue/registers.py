@@ -33,7 +33,7 @@ class BankFunction:
             raise InputError(f"bank bits are different bits 0..{_INDEX_BITS - 1} in rising order, not {self.bits}")
 
     def __call__(self, register: int) -> int:
-        """The number of the bank."""
+        """Return the number of the bank."""
         return sum((register >> bit & 1) << place for place, bit in enumerate(self.bits))
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ GK110_BANKS = BankFunction((0, 2))
 
 
 def ways(registers: Iterable[int], banks: Banks) -> int:
-    """The most registers, each counted once, that one bank has to read: 0 or 1 is no conflict."""
+    """Return the most registers, each counted once, that one bank has to read: 0 or 1 is no conflict."""
     counts = Counter(banks(register) for register in set(registers) if register != ZERO)
     return max(counts.values(), default=0)
 

@@ -69,7 +69,7 @@ def rate(device: IssueDevice, program: Program, warps: int, loops: int) -> float
 
 
 def clean_instruction(destination: int, register: int, code: int = SINGLE_ISSUE) -> Instruction:
-    """An FMUL that cannot have a bank conflict: it reads one register."""
+    """Return an FMUL that cannot have a bank conflict: it reads one register."""
     return Instruction(Opcode.FMUL, destination, (register, register), code)
 
 
@@ -127,7 +127,7 @@ def chain(first: int, second: int, code: int = SINGLE_ISSUE) -> tuple[Instructio
 
 
 def runs_for(noise: float, cycles: float) -> int:
-    """How often to measure a span of so many cycles.
+    """Return how often to measure a span of so many cycles.
 
     Raises:
         MeasurementError: too often.
@@ -162,7 +162,7 @@ def latency(device: IssueDevice, *, code: int = SINGLE_ISSUE, noise: float = 0.0
 
 
 def pair_latency(device: IssueDevice, *, noise: float = 0.0, seed: int = 0) -> float:
-    """The same by two instructions: their span if dependent, less that if independent, and the issue gap of 1.
+    """Return the same by two instructions: their span if dependent, less that if independent, and the issue gap of 1.
 
     Raises:
         MeasurementError: too noisy.

@@ -80,13 +80,13 @@ class Truth:
         return CLEAN / TWO_WAY - 1 if most == 2 else CLEAN / THREE_WAY - 1 + (most - 3)
 
     def pairs(self, first: Instruction, second: Instruction) -> bool:
-        """Whether the codes and registers let the second instruction issue with the first."""
+        """Return whether the codes and registers let the second instruction issue with the first."""
         written = first.destination
         depends = written is not None and written != ZERO and written in (*second.sources, second.destination)
         return self.gaps[first.code] == 0 and not depends and Opcode.S2R not in (first.opcode, second.opcode)
 
     def shape(self, block: tuple[Instruction, ...]) -> tuple[tuple[Instruction, ...], ...]:
-        """The issue cycles of a block: what issues together if nothing but codes and registers hinders it."""
+        """Return the issue cycles of a block: what issues together if nothing but codes and registers hinders it."""
         cycles, at = [], 0
         while at < len(block):
             size = 2 if at + 1 < len(block) and self.pairs(block[at], block[at + 1]) else 1
@@ -100,7 +100,7 @@ class Truth:
         return self.bubbles.of(shape)
 
     def is_dual(self, instructions: tuple[Instruction, ...]) -> bool:
-        """Whether a program issues two arithmetic instructions at once."""
+        """Return whether a program issues two arithmetic instructions at once."""
         return any(
             all(one.is_arithmetic for one in cycle) and len(cycle) > 1
             for block in blocks(instructions)
@@ -133,7 +133,7 @@ def closed_form_cycles(truth: Truth, program: Program, warps: int, loops: int) -
 
 
 def _is_free(truth: Truth, program: Program) -> bool:
-    """Whether nothing but gaps and conflicts delays an instruction."""
+    """Return whether nothing but gaps and conflicts delays an instruction."""
     written = {one.destination for one in program.body}
     return len(program) <= truth.sm.icache_instructions and not any(
         truth.gaps[one.code] == 0

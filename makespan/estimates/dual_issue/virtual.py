@@ -54,7 +54,7 @@ class VirtualSm:
 
 
 def parse_device(text: str) -> VirtualSm:
-    """The device that `vgk110[:option=value,...]` names.
+    """Return the device that `vgk110[:option=value,...]` names.
 
     Raises:
         InputError: another device, an unknown option, or a value that is none.
@@ -188,7 +188,7 @@ class _Scheduler:
     cached: frozenset[int] = frozenset()
 
     def choice(self, now: int) -> _Warp | None:
-        """The warp that issued last, or else the one that has been able to for longest."""
+        """Return the warp that issued last, or else the one that has been able to for longest."""
         if now < self.free:
             return None
         if self.last is not None and self.last.at <= now:
@@ -197,7 +197,7 @@ class _Scheduler:
 
     @property
     def next(self) -> int:
-        """The earliest cycle in which it could issue; there is a warp."""
+        """Return the earliest cycle in which it could issue; there is a warp."""
         return max(min(warp.at for warp in self.warps), self.free)
 
 
@@ -240,7 +240,7 @@ class _Sm:
             self.issue(scheduler, warp, now)
 
     def size(self, warp: _Warp, now: int) -> int:
-        """How many instructions of a warp issue now: one, or two if the second one's operands are there."""
+        """Return how many instructions of a warp issue now: one, or two if the second one's operands are there."""
         if not self.slots[warp.place].with_next:
             return 1
         return 2 if self.operands(warp, self.slots[warp.place + 1]) <= now else 1

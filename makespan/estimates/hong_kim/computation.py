@@ -35,7 +35,7 @@ def comp_cycles(gpu: HongKimGPU, kernel: HongKimKernel, model: CompModel | None 
 
 
 def needed(kernel: HongKimKernel, operations: Collection[str], model: CompModel | None = None) -> Iterator[str]:
-    """The measured parameters that the model asks for, by their names in `HongKimGPU`.
+    """Yield the measured parameters that the model asks for, by their names in `HongKimGPU`.
 
     Args:
         operations: those of the table of throughputs.
@@ -53,7 +53,7 @@ def needed(kernel: HongKimKernel, operations: Collection[str], model: CompModel 
 
 
 def chosen_comp_model(gpu: HongKimGPU, kernel: HongKimKernel, model: CompModel | None = None) -> CompModel:
-    """The model that `comp_cycles` takes; raises as it does."""
+    """Return the model that `comp_cycles` takes; raises as it does."""
     known = _known(gpu, kernel)
     if model == "throughput" and not known:
         raise InputError(

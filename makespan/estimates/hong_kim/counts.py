@@ -28,7 +28,7 @@ class Counted:
 
 
 def coalescing(gpu: Gpu) -> Coalescing:
-    """How lanes share transactions on this GPU: segments of 128 bytes if its description does not say."""
+    """Return how lanes share transactions on this GPU: segments of 128 bytes if its description does not say."""
     default = Coalescing()
     rule, segment = gpu.text("hong_kim.coalescing_rule"), gpu.get("hong_kim.segment_bytes")
     return Coalescing(
@@ -37,7 +37,7 @@ def coalescing(gpu: Gpu) -> Coalescing:
 
 
 def count(profile: KernelProfile, *, active_blocks_per_sm: int | None = None) -> Counted:
-    """The counts of one thread, the mean over the warps of the launch.
+    """Return the counts of one thread, the mean over the warps of the launch.
 
     An access whose lanes are all switched off counts as computation, as every instruction that is no access to device
     memory and no barrier.

@@ -31,7 +31,7 @@ def estimate_launch(
     notes: Mapping[str, str] | None = None,
     warnings: tuple[str, ...] = (),
 ) -> Estimate:
-    """The likely time of a launch, explained.
+    """Return the likely time of a launch, explained.
 
     Args:
         origin: of the counts of the kernel.
@@ -99,7 +99,7 @@ def _of_gpu(gpu: Gpu) -> Iterator[Quantity]:
 
 
 def _of_result(result: HongKimResult, variant: Variant) -> Iterator[Quantity]:
-    """The symbols in their order, and among them what is no number."""
+    """Yield the symbols in their order, and among them what is no number."""
     for name, quantity in result.symbols.items():
         if name == "published exec":
             yield Quantity("case", str(result.case), "", Origin.DERIVED)
@@ -111,5 +111,5 @@ def _of_result(result: HongKimResult, variant: Variant) -> Iterator[Quantity]:
 
 
 def _plain(value: Fraction | float) -> int | float:
-    """A number that JSON knows."""
+    """Return a number that JSON knows."""
     return value if isinstance(value, int) else float(value)

@@ -19,7 +19,7 @@ LARGEST = 10**18
 
 
 def exact(value: object, what: str, *, positive: bool = False) -> Fraction:
-    """The number, which must be finite and not negative; `what` names it in messages.
+    """Return the number, which must be finite and not negative; `what` names it in messages.
 
     A float is the shortest decimal that prints like it: 1.35 is 27/20, as its writer meant.
 
@@ -38,7 +38,7 @@ def exact(value: object, what: str, *, positive: bool = False) -> Fraction:
 
 
 def whole(value: object, what: str, *, least: int = 1) -> int:
-    """The whole number of at least `least`; raises as `exact` does."""
+    """Return the whole number of at least `least`; raises as `exact` does."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InputError(f"{what} must be a whole number, not {shown(value)}")
     if not least <= value <= LARGEST:
@@ -113,7 +113,7 @@ class HongKimGPU:
         return self.limits.warp_size
 
     def measured(self, name: str) -> Fraction:
-        """A parameter in cycles that a microbenchmark measures.
+        """Return a parameter in cycles that a microbenchmark measures.
 
         Raises:
             InputError: it was not measured; names the microbenchmark.
@@ -186,7 +186,7 @@ class HongKimKernel:
 
     @property
     def total_insts(self) -> Fraction:
-        """All instructions but barriers."""
+        """Return all instructions but barriers."""
         return self.mem_insts + exact(self.comp_insts, "")
 
 
@@ -202,7 +202,7 @@ COUNTS = {
 
 
 def counts(text: str, what: str) -> dict[str, Fraction]:
-    """The numbers of `NAME=N,...`, by field.
+    """Return the numbers of `NAME=N,...`, by field.
 
     >>> counts("comp=27,uncoal=6", "--counts")
     {'comp_insts': Fraction(27, 1), 'uncoal_mem_insts': Fraction(6, 1)}

@@ -91,7 +91,7 @@ class HongKimResult:
 
     @property
     def below_issue_bound(self) -> bool:
-        """Whether the published formula promises more than the SM can issue."""
+        """Return whether the published formula promises more than the SM can issue."""
         return self["published exec"] < self["issue_bound"]
 
 
@@ -103,7 +103,7 @@ def estimate(
     rep: Rep = "real",
     comp_model: CompModel | None = None,
 ) -> HongKimResult:
-    """The likely time of a launch; never a bound.
+    """Return the likely time of a launch; never a bound.
 
     Args:
         variant: `isca09` is as published; `issue-bounded` is at least the time to issue all instructions.
@@ -239,7 +239,7 @@ def _memory_parallelism(symbols: Symbols, gpu: HongKimGPU, kernel: HongKimKernel
 
 
 def _case(of: dict[str, Fraction]) -> tuple[Case, Bound]:
-    """The case, decided on the values before `min`."""
+    """Return the case, decided on the values before `min`."""
     if "MWP" not in of:
         return Case.COMPUTE_ONLY, Bound.COMPUTE_ONLY
     if min(of["MWP_without_BW_full"], of["MWP_peak_BW"], of["CWP_full"]) >= of["N"]:

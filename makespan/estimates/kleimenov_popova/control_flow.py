@@ -59,7 +59,7 @@ class ControlFlow:
         return 0 if region is None else self.terrain.nest.loops[region].header
 
     def _path(self, region: int | None, node: int, stop: int, depth: int) -> list[Step]:
-        """The steps from a block to where lanes meet, within a loop or the kernel."""
+        """Return the steps from a block to where lanes meet, within a loop or the kernel."""
         if depth > MAX_DEPTH:
             raise self._refused(f"branches nest deeper than {MAX_DEPTH}")
         found: list[Step] = []
@@ -100,13 +100,13 @@ class ControlFlow:
         return self._done[number]
 
     def _trips(self, number: int) -> int:
-        """How often the body is executed as a whole: a last time beyond the back edges if a latch can leave."""
+        """Return how often the body is executed as a whole: a last time beyond the back edges if a latch can leave."""
         loop = self.terrain.nest.loops[number]
         is_whole = any(source in loop.latches for source, _ in loop.exits)
         return (self.terrain.most_repeats(number) or 0) + is_whole
 
     def _inner(self, region: int | None, node: int) -> int | None:
-        """The loop that begins at a node of a region and is not the region itself."""
+        """Return the loop that begins at a node of a region and is not the region itself."""
         around = list(self.terrain.nest.around(node))
         heads = [n for n in around if self.terrain.nest.loops[n].header == node and n != region]
         return heads[0] if heads else None
@@ -140,7 +140,7 @@ class ControlFlow:
         return any(source not in self.uniform and source not in self.decided for source in sources)
 
     def _meeting(self, region: int | None) -> Mapping[int, int]:
-        """The immediate post-dominators of the nodes of a region."""
+        """Return the immediate post-dominators of the nodes of a region."""
         if region not in self._meets:
             import networkx as nx
 

@@ -30,7 +30,7 @@ class HitRates(NamedTuple):
     l2: float
 
     def checked(self) -> "HitRates":
-        """The same.
+        """Return the same.
 
         Raises:
             InputError: a part outside 0..1, or more than all together.
@@ -64,7 +64,7 @@ class Thread(NamedTuple):
     syncs: float = 0
 
     def typical(self) -> float:
-        """The time at a typical latency.
+        """Return the time at a typical latency.
 
         Raises:
             InputError: a number out of range, or a time that is none or that falls, at some latencies.
@@ -103,7 +103,7 @@ class Warp:
 
     @classmethod
     def of(cls, threads: Sequence[Thread]) -> "Warp":
-        """The warp of some threads, of which the one that takes longest at a typical latency is the main one."""
+        """Return the warp of some threads, of which the one that takes longest at a typical latency is the main one."""
         typical = {thread: thread.typical() for thread in dict.fromkeys(threads)}
         main = max(typical, key=typical.__getitem__)
         return cls(
@@ -194,7 +194,7 @@ class Load:
         return max([self.issue, *(time(latency) + extra for time, extra in self.times)])
 
     def latency(self, latencies: Levels) -> float:
-        """The mean latency of an access; 0 where there is none."""
+        """Return the mean latency of an access; 0 where there is none."""
         if not self.all_bytes:
             return 0.0
         l1, l2, dram, uncoal = (number / self.all_bytes for number in self.bytes)
@@ -245,7 +245,7 @@ def load(blocks: Sequence[Sequence[Warp]], device: Device, kernel: KernelModel, 
 
 
 def waves(kernel: KernelModel, device: Device, blocks_per_sm: int, unit: SyncUnit = SyncUnit.WARPS) -> Iterator[Wave]:
-    """The waves of a launch in order; equal ones that follow each other are one with `repeats`.
+    """Yield the waves of a launch in order; equal ones that follow each other are one with `repeats`.
 
     Raises:
         UnsupportedError: too many blocks that differ.
@@ -270,7 +270,7 @@ def waves(kernel: KernelModel, device: Device, blocks_per_sm: int, unit: SyncUni
 
 
 def _uniform_wave(kernel: KernelModel, device: Device, blocks: int, repeats: int, unit: SyncUnit) -> Wave:
-    """A wave of equal blocks: some SMs have one block more than the others."""
+    """Return a wave of equal blocks: some SMs have one block more than the others."""
     warps = kernel.warps(0)
     each, more = divmod(blocks, device.sms)
     counts = ((each + 1, more), (each, device.sms - more))

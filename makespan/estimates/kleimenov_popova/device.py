@@ -22,7 +22,7 @@ class LaunchLine(NamedTuple):
     x2: float
 
     def seconds(self, blocks: int) -> float:
-        """The launch time of a grid."""
+        """Return the launch time of a grid."""
         return blocks * self.x1 + self.x2
 
 
@@ -108,7 +108,7 @@ class Device:
 
     @classmethod
     def of(cls, gpu: Gpu) -> "Device":
-        """The numbers of a GPU description.
+        """Return the numbers of a GPU description.
 
         Raises:
             InputError: numbers that are missing, all of them at once, each with how to measure it.
@@ -139,7 +139,7 @@ def _band(gpu: Gpu, name: str) -> float:
 
 
 def launch_lines(gpu: Gpu) -> dict[int, LaunchLine]:
-    """The launch times that a GPU description has, by warps of a block.
+    """Return the launch times that a GPU description has, by warps of a block.
 
     Raises:
         InputError: one of the two numbers of a line is missing.

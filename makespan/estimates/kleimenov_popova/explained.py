@@ -21,7 +21,7 @@ _RULES = {
 
 
 def explained(gpu: Gpu, device: Device, model: PtxModel, hits: HitRates, result: StaticFixpointResult) -> Estimate:
-    """The estimate with every quantity; `cycles` are those of the waves, `seconds` have the launch besides."""
+    """Return the estimate with every quantity; `cycles` are those of the waves, `seconds` have the launch besides."""
     slowest = max(result.waves, key=lambda wave: wave.time * wave.repeats)
     return Estimate(
         method=METHOD,
@@ -42,7 +42,7 @@ def explained(gpu: Gpu, device: Device, model: PtxModel, hits: HitRates, result:
 
 
 def _terms(result: StaticFixpointResult) -> Iterator[Term]:
-    """The waves, which follow each other; the last ones together where they are many."""
+    """Yield the waves, which follow each other; the last ones together where they are many."""
     shown, rest = result.waves[:MAX_TERMS], result.waves[MAX_TERMS:]
     for number, wave in enumerate(shown, 1):
         times = f", {wave.repeats} times" if wave.repeats > 1 else ""

@@ -74,7 +74,7 @@ def from_ptx(
     registers: int | None = None,
     dynamic_shared_bytes: int = 0,
 ) -> PtxModel:
-    """The model of a launch of a PTX kernel.
+    """Return the model of a launch of a PTX kernel.
 
     Args:
         device: the numbers of that GPU.
@@ -113,7 +113,7 @@ def from_ptx(
 
 
 def device_of(gpu: Gpu, kernel: Kernel, launch: Launch) -> Device:
-    """The numbers of a GPU, if none is missing that a launch of this kernel needs.
+    """Return the numbers of a GPU, if none is missing that a launch of this kernel needs.
 
     Raises:
         InputError: a launch without block or grid, an instruction of no known class, an issue delay that is none; or
@@ -127,7 +127,7 @@ def device_of(gpu: Gpu, kernel: Kernel, launch: Launch) -> Device:
 
 
 def singles(launched: Launched) -> tuple[Single, ...]:
-    """Every instruction as the recurrence sees it.
+    """Return every instruction as the recurrence sees it.
 
     Raises:
         InputError: an instruction of no known class.
@@ -182,7 +182,7 @@ class _Source:
             yield steps, tuple(sorted(control.choices)), warps
 
     def moved(self, number: int) -> int:
-        """The bytes that one thread moves from or to the device memory by an instruction."""
+        """Return the bytes that one thread moves from or to the device memory by an instruction."""
         access = memory_access(self.launched.flow.code[number])
         return access.lane_bytes if access is not None and access.space in DEVICE else 0
 
@@ -213,7 +213,7 @@ def _thread(
 
 
 def _uncoalesced(operations: Iterable[MemoryOperation]) -> dict[tuple[int, str], float]:
-    """The part of what an instruction moves that goes in uncoalesced requests, by line and text."""
+    """Return the part of what an instruction moves that goes in uncoalesced requests, by line and text."""
     moved: dict[tuple[int, str], list[float]] = {}
     for operation in operations:
         both = moved.setdefault((operation.line, operation.text), [0.0, 0.0])

@@ -48,7 +48,7 @@ def by_units(units: float, *, warp_size: int = WARP_SIZE) -> float:
 
 
 def checked(delay: float, where: str) -> float:
-    """An issue delay, in cycles.
+    """Return an issue delay, in cycles.
 
     Raises:
         InputError: less than one cycle, or no number.
@@ -87,11 +87,11 @@ class Timing:
             checked(delay, f"class {kind}")
 
     def latency(self, kind: str) -> Number:
-        """The latency of a class other than global memory."""
+        """Return the latency of a class other than global memory."""
         return exact(_found(self.latencies, kind, "latency"))
 
     def delay(self, kind: str) -> Number:
-        """The issue delay of a class."""
+        """Return the issue delay of a class."""
         return exact(_found(self.delays, kind, "delay"))
 
 
@@ -109,7 +109,7 @@ _WAYS = ("delay", *_RULES)
 
 
 def timing(gpu: Gpu, singles: Mapping[str, Single], where: Mapping[str, str]) -> Timing:
-    """The timing of the classes of some instructions.
+    """Return the timing of the classes of some instructions.
 
     Args:
         singles: an instruction for each class whose delay is needed; its latency is needed if it writes a register.
@@ -153,7 +153,7 @@ def _with_result(singles: Mapping[str, Single]) -> list[str]:
 
 
 def delay(gpu: Gpu, kind: str) -> float:
-    """The issue delay of a class, in cycles.
+    """Return the issue delay of a class, in cycles.
 
     Raises:
         InputError: it is missing, told in two ways, or below one cycle.
@@ -173,7 +173,7 @@ def delay(gpu: Gpu, kind: str) -> float:
 
 
 def quantities(gpu: Gpu, timing: Timing) -> Iterator[Quantity]:
-    """The numbers that were used, each with its source."""
+    """Yield the numbers that were used, each with its source."""
     for kind in sorted(timing.latencies):
         yield from_gpu(gpu, f"{PREFIX}.latency.{kind}", f"lat_{kind}")
     for kind in sorted(timing.delays):

@@ -28,7 +28,7 @@ class Order:
     above: Mapping[str, str]
 
     def covers(self, more: _Sum, less: _Sum) -> bool:
-        """Whether one sum is at least another, whatever the values."""
+        """Return whether one sum is at least another, whatever the values."""
         rest = dict(more)
         for name, count in less:
             rest[name] = rest.get(name, 0) - count
@@ -51,32 +51,32 @@ class MaxPlus:
 
     @classmethod
     def zero(cls, order: Order) -> "MaxPlus":
-        """The empty sum."""
+        """Return the empty sum."""
         return cls(frozenset([()]), order)
 
     @classmethod
     def name(cls, name: str, order: Order) -> "MaxPlus":
-        """A single name."""
+        """Return a single name."""
         return cls(frozenset([((name, 1),)]), order)
 
     def __add__(self, other: "MaxPlus") -> "MaxPlus":
         return self._of(_added(a, b) for a in self.sums for b in other.sums)
 
     def scaled(self, factor: Number) -> "MaxPlus":
-        """The multiple by a constant that is not negative."""
+        """Return the multiple by a constant that is not negative."""
         return self._of(tuple((name, count * factor) for name, count in each if count * factor) for each in self.sums)
 
     def maximum(self, other: "MaxPlus") -> "MaxPlus":
-        """The larger of both."""
+        """Return the larger of both."""
         return self if self == other else self._of(self.sums | other.sums)
 
     def value(self, values: Mapping[str, Number]) -> Number:
-        """The value for these values of the names."""
+        """Return the value for these values of the names."""
         return max(sum((values[name] * count for name, count in each), start=Fraction(0)) for each in self.sums)
 
     @property
     def names(self) -> Set[str]:
-        """Every name in it."""
+        """Return every name in it."""
         return {name for each in self.sums for name, _ in each}
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ def _added(one: _Sum, other: _Sum) -> _Sum:
 
 
 def _uncovered(sums: Set[_Sum], order: Order) -> Iterator[_Sum]:
-    """The sums that no other covers; of two that cover each other, the first in order of their texts."""
+    """Yield the sums that no other covers; of two that cover each other, the first in order of their texts."""
     kept: list[_Sum] = []
     for each in sorted(sums, key=str):
         if not any(order.covers(other, each) for other in kept):

@@ -12,7 +12,7 @@ _Knot: TypeAlias = tuple[Number, Number]
 
 
 def exact(value: float) -> Number:
-    """The same number without rounding; whole ones as int, which is faster."""
+    """Return the same number without rounding; whole ones as int, which is faster."""
     return int(value) if value == int(value) else Fraction(value)
 
 
@@ -34,14 +34,14 @@ class PiecewiseLinear:
         return cls(((0, intercept),), slope)
 
     def __call__(self, lat: Number) -> Number:
-        """The value at one latency, exactly."""
+        """Return the value at one latency, exactly."""
         at = bisect_right(self.knots, lat, key=lambda knot: knot[0]) - 1
         x, y = self.knots[at]
         return y + (self._slope(at) * (lat - x) if lat != x else 0)
 
     @property
     def slopes(self) -> tuple[Number, ...]:
-        """The slope after each knot."""
+        """Return the slope after each knot."""
         return tuple(self._slope(at) for at in range(len(self.knots)))
 
     def _slope(self, at: int) -> Number:
@@ -59,11 +59,11 @@ class PiecewiseLinear:
         return self + other.scaled(-1)
 
     def scaled(self, factor: Number) -> "PiecewiseLinear":
-        """The multiple by a constant."""
+        """Return the multiple by a constant."""
         return PiecewiseLinear(tuple((x, y * factor) for x, y in self.knots), self.slope * factor)
 
     def maximum(self, other: "PiecewiseLinear") -> "PiecewiseLinear":
-        """The larger of both at every latency."""
+        """Return the larger of both at every latency."""
         places = _places(self, other)
         ours, theirs = [self(x) for x in places], [other(x) for x in places]
         differences = [a - b for a, b in zip(ours, theirs, strict=True)]
@@ -83,7 +83,7 @@ class PiecewiseLinear:
         return _through(found, end)
 
     def running_maximum(self) -> "PiecewiseLinear":
-        """The largest value so far: the least function above this one that never falls."""
+        """Return the largest value so far: the least function above this one that never falls."""
         found = [self.knots[0]]
         highest = self.knots[0][1]
         for (x, y), slope in zip(self.knots, self.slopes, strict=True):
@@ -101,7 +101,7 @@ class PiecewiseLinear:
 
     @property
     def is_convex(self) -> bool:
-        """Whether it is the maximum of the lines that it consists of."""
+        """Return whether it is the maximum of the lines that it consists of."""
         return all(a <= b for a, b in pairwise(self.slopes))
 
     @property
@@ -111,7 +111,7 @@ class PiecewiseLinear:
         return tuple((y - slope * x, slope) for (x, y), slope in pairs)
 
     def numeric(self) -> Callable[[float], float]:
-        """The same function in floating point, which is faster."""
+        """Return the same function in floating point, which is faster."""
         xs = [float(x) for x, _ in self.knots]
         ys = [float(y) for _, y in self.knots]
         slopes = [float(slope) for slope in self.slopes]
@@ -134,7 +134,7 @@ class PiecewiseLinear:
 
 
 def shown(number: Number) -> str:
-    """A number in decimal, with up to ten significant digits."""
+    """Return a number in decimal, with up to ten significant digits."""
     return f"{float(number):.10g}"
 
 
@@ -159,7 +159,7 @@ def _distinct(points: Sequence[_Knot]) -> Iterator[_Knot]:
 
 
 def _through(points: "Iterator[_Knot] | Sequence[_Knot]", slope: Number) -> PiecewiseLinear:
-    """The function through some points, without knots on a straight line."""
+    """Return the function through some points, without knots on a straight line."""
     kept: list[_Knot] = []
     for x, y in points:
         while len(kept) > 1 and _is_straight(kept[-2], kept[-1], (x, y)):

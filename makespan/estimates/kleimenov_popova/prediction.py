@@ -45,7 +45,7 @@ class Rules:
 
     @classmethod
     def as_printed(cls, eps: float = EPS) -> "Rules":
-        """The algorithms as the paper prints them."""
+        """Return the algorithms as the paper prints them."""
         return cls(eps, never_below_unloaded=False, until_supplied=False)
 
 
@@ -176,7 +176,7 @@ class StaticFixpointResult:
 
     @property
     def is_converged(self) -> bool:
-        """Whether every fixed point was found."""
+        """Return whether every fixed point was found."""
         return not any(wave.unconverged for wave in self.waves)
 
 
@@ -188,7 +188,7 @@ def estimate(
     sync_unit: SyncUnit = SyncUnit.WARPS,
     measured_s: float | None = None,
 ) -> StaticFixpointResult:
-    """The likely time of a launch of this kernel.
+    """Return the likely time of a launch of this kernel.
 
     Args:
         measured_s: what the launch took, in seconds, to compare with.
@@ -318,11 +318,11 @@ def _limiter(wave: Wave, device: Device, time: float, unloaded: float) -> str:
 
 
 def _needs(wave: Wave, device: Device) -> dict[str, float]:
-    """The cycles in which each level delivers what the wave asks for."""
+    """Return the cycles in which each level delivers what the wave asks for."""
     demanded = wave.bytes._replace(l1=max(load.bytes.l1 for load, _ in wave.loads))
     return {name: need / band for name, need, band in zip(NAMES.values(), demanded, device.bandwidth, strict=True)}
 
 
 def _overloaded(wave: Wave, device: Device, time: float) -> Iterator[str]:
-    """The levels that do not deliver in this time."""
+    """Yield the levels that do not deliver in this time."""
     yield from (name for name, need in _needs(wave, device).items() if need > time * (1 + _OVERLOAD))

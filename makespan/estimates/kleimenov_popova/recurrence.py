@@ -59,7 +59,7 @@ class Sequence:
     steps: tuple[Step, ...] = field(default=())
 
     def executions(self, *, with_back_edges: bool) -> Mapping[int, int]:
-        """How often each instruction is executed."""
+        """Return how often each instruction is executed."""
         found: Counter[int] = Counter()
         for step in self.steps:
             if isinstance(step, Repeat):
@@ -71,7 +71,7 @@ class Sequence:
 
     @property
     def loops(self) -> tuple[Repeat, ...]:
-        """All loops in it, outer ones first."""
+        """Return all loops in it, outer ones first."""
         own = [step for step in self.steps if isinstance(step, Repeat)]
         return tuple(loop for outer in own for loop in (outer, *outer.body.loops))
 
@@ -104,19 +104,19 @@ class Arithmetic(Protocol[V]):
     """What times are made of."""
 
     def zero(self) -> V:
-        """No time."""
+        """Return no time."""
 
     def delay(self, kind: str) -> V:
-        """The issue delay of a kind of instruction."""
+        """Return the issue delay of a kind of instruction."""
 
     def latency(self, kind: str) -> V:
-        """Its latency."""
+        """Return its latency."""
 
     def left_over(self, ready: V, time: V, loop: str, register: str) -> V:
         """By how much a register is ready after the end of an unrolled loop: `max(0, ready - time)`."""
 
     def further(self, before: V, after: V, times: Number) -> V:
-        """The multiple of the time between two moments."""
+        """Return the multiple of the time between two moments."""
 
 
 @dataclass(slots=True)
@@ -140,7 +140,7 @@ class Recurrence(Generic[V]):
     steps_left: int = MAX_STEPS
 
     def run(self, sequence: Sequence, state: State[V] | None = None, trips: int = 1) -> State[V]:
-        """The state after so many executions of a sequence, by default from a fresh state."""
+        """Return the state after so many executions of a sequence, by default from a fresh state."""
         state = state or State(self.arithmetic.zero())
         for _ in range(trips):
             for step in sequence.steps:
@@ -154,7 +154,7 @@ class Recurrence(Generic[V]):
 
     @property
     def issues_back_edges(self) -> bool:
-        """Whether unconditional back edges take their issue delay."""
+        """Return whether unconditional back edges take their issue delay."""
         return self.rule is LoopRule.EXACT
 
     def _issue(self, step: Single, state: State[V]) -> None:

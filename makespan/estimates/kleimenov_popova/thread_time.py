@@ -80,7 +80,7 @@ class ThreadTime(NamedTuple):
 
 
 def thread_time(sequence: Sequence, timing: Timing, rule: LoopRule = LoopRule.UNROLL2) -> ThreadTime:
-    """The time of a lone thread that executes a sequence.
+    """Return the time of a lone thread that executes a sequence.
 
     Where `LoopRule.EXACT` extends a loop whose increments are not periodic yet, the result may fall at some latency;
     its running maximum stands for it.

@@ -80,7 +80,7 @@ def kernels() -> Iterator[tuple[str, Kind, int]]:
 
 
 def body(form: str, kind: Kind, length: int) -> list[str]:
-    """A chain or stream of a class, as `linked` makes it.
+    """Return a chain or stream of a class, as `linked` makes it.
 
     The caller passes in `memory` the address of four 64-bit words that hold their own addresses, and has 32 shared
     words that hold their own offsets, at shared address 0.

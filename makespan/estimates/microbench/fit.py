@@ -61,7 +61,7 @@ class _Runs:
 
     @property
     def middle(self) -> Line:
-        """The line through the medians."""
+        """Return the line through the medians."""
         return fit_line((count, median(times)) for count, times in self.times.items())
 
     def needs(self, least: int) -> None:
@@ -69,7 +69,7 @@ class _Runs:
             raise InputError(f"{self.name}: samples of at least {least} different counts are needed, not {self.counts}")
 
     def slope(self, key: str, note: str, *, least: int = 2, per: Fraction = Fraction(1)) -> Parameter:
-        """The slope as a parameter, over the `per` things that each count is."""
+        """Return the slope as a parameter, over the `per` things that each count is."""
         self.needs(least)
         value, line = self.middle.slope / per, fit_line(self.all)
         if value <= 0:
@@ -140,7 +140,7 @@ def _single(walks: _Runs, source: str) -> Parameter:
 
 
 def _whole_gpu(key: str, runs: _Runs, gpu: Gpu, per: Fraction, source: str) -> Parameter:
-    """The deck's T f SMs / (K global_size / warp_size), whose denominator is the number of requests.
+    """Return the deck's T f SMs / (K global_size / warp_size), whose denominator is the number of requests.
 
     The runs with the most requests count: in them the latency of the first request weighs least.
     """
@@ -263,7 +263,7 @@ def _scattered(line: Line, share: float, warps: str, *, force: bool) -> tuple[st
 
 
 def _mean(values: Sequence[Fraction]) -> tuple[Fraction, float | None]:
-    """The mean with its standard error."""
+    """Return the mean with its standard error."""
     mean = sum(values, Fraction(0)) / len(values)
     if len(values) == 1:
         return mean, None

@@ -36,14 +36,14 @@ class Parameter:
         return BANDWIDTH_LIMITED in self.doubts
 
     def datum(self) -> Datum:
-        """The number for a GPU description."""
+        """Return the number for a GPU description."""
         sure = "" if self.error is None else f", standard error {self.error:.3g}"
         fit = "" if self.r_squared is None else f", R^2 {float(self.r_squared):.6f}"
         source = "; ".join([f"microbenchmark, {self.note}{sure}{fit}", *self.doubts])
         return datum(self.key, float(self.value), source=source, status=Status.MEASURED)
 
     def document(self) -> dict[str, object]:
-        """The number as plain data."""
+        """Return the number as plain data."""
         return {
             "key": self.key,
             "value": float(self.value),

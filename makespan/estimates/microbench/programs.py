@@ -75,7 +75,7 @@ class MemoryPlan:
 
 
 def filled(file: str, /, **values: object) -> str:
-    """A template of the package with its places filled; `$host`, what host programs share, needs no value."""
+    """Return a template of the package with its places filled; `$host`, what host programs share, needs no value."""
     folder = resources.files("makespan.estimates.microbench") / "templates"
     host = (folder / "host.cu").read_text("utf-8") if file.endswith(".cu") else ""
     return Template((folder / file).read_text("utf-8")).substitute(values, host=host)
@@ -121,7 +121,7 @@ def memory_source(language: Language, plan: MemoryPlan) -> dict[str, str]:
 
 
 def throughput_source(language: Language, *, rounds: int = ROUNDS) -> dict[str, str]:
-    """A kernel for every operation; in CUDA with a host program that prints samples as CSV."""
+    """Return a kernel for every operation; in CUDA with a host program that prints samples as CSV."""
     expressions = operations(language)
     tests = (f'        {{"{name}", run_{name}, {len(_values(name))}}},' for name in expressions)
     text = filled(
@@ -184,7 +184,7 @@ def walks() -> dict[str, str]:
 
 
 def launch_source(language: Language, *, warp_size: int = 32, max_warps: int = MAX_WARPS) -> dict[str, str]:
-    """An empty kernel with a host program that prints launch times as CSV.
+    """Return an empty kernel with a host program that prints launch times as CSV.
 
     Raises:
         InputError: blocks that no GPU has.

@@ -38,7 +38,7 @@ class Sample:
 
     @property
     def count(self) -> int:
-        """How much was done."""
+        """Return how much was done."""
         return prod(self.counts)
 
 
@@ -81,7 +81,7 @@ LAUNCH = Table(
 
 
 def read(path: Path, table: Table) -> tuple[Sample, ...]:
-    """The samples of a file.
+    """Return the samples of a file.
 
     Raises:
         InputError: a file that cannot be read or is no such table; names the line.
@@ -114,7 +114,7 @@ def remarks(path: Path) -> dict[str, str]:
 
 
 def text(samples: Iterable[Sample], table: Table) -> str:
-    """The text of a file that `read` reads; all samples are in the unit of the first."""
+    """Return the text of a file that `read` reads; all samples are in the unit of the first."""
     several = list(samples)
     unit = "seconds" if several[0].in_seconds else "cycles"
     rows = (",".join([*sample.what, *map(str, sample.counts), repr(float(sample.time))]) for sample in several)

@@ -17,7 +17,7 @@ class Range(NamedTuple):
 
 
 def values(expression: ex.Expression) -> Range:
-    """The values of an expression of type int; an element that is read can be anything."""
+    """Return the values of an expression of type int; an element that is read can be anything."""
     match expression:
         case ex.Literal(value):
             return Range(int(value), int(value))
@@ -33,7 +33,7 @@ def values(expression: ex.Expression) -> Range:
 
 
 def overflows(expression: ex.Expression) -> bool:
-    """Whether an integer in it may leave 32 bits."""
+    """Return whether an integer in it may leave 32 bits."""
     integers = (node for node in ex.walk(expression) if node.type is ex.Type.INT)
     return any(not ex.INT_LEAST <= bound <= ex.INT_MOST for node in integers for bound in values(node))
 
@@ -101,7 +101,7 @@ class Affine:
 
 
 def classify(read: ex.Read, iteration: ex.Iteration, interval_bytes: int) -> Access:
-    """The class of a read; the first of constant, interval, continuous and complex that applies.
+    """Return the class of a read; the first of constant, interval, continuous and complex that applies.
 
     - constant: the index does not depend on the iteration variables.
     - interval: all addresses lie within `interval_bytes`.
@@ -128,12 +128,12 @@ def span_bytes(read: ex.Read) -> int:
 
 
 def index_range(read: ex.Read) -> Range:
-    """The linear indices that the read can have, or more."""
+    """Return the linear indices that the read can have, or more."""
     return values(linear_index(read))
 
 
 def outside_reads(iteration: ex.Iteration) -> Iterator[str]:
-    """The reads that may lie outside of their array, in words; the language does not check them."""
+    """Yield the reads that may lie outside of their array, in words; the language does not check them."""
     for read in {node: None for node in ex.walk(iteration.body) if isinstance(node, ex.Read)}:
         least, most = index_range(read)
         is_known = not any(isinstance(node, ex.Read) for subscript in read.subscripts for node in ex.walk(subscript))
@@ -143,7 +143,7 @@ def outside_reads(iteration: ex.Iteration) -> Iterator[str]:
 
 
 def linear_index(read: ex.Read) -> ex.Expression:
-    """The index into the array as it lies in memory, in elements, simplified."""
+    """Return the index into the array as it lies in memory, in elements, simplified."""
     index: ex.Expression = ex.literal(0)
     for subscript, stride in zip(read.subscripts, read.array.strides, strict=True):
         index = ex.operation("+", index, ex.operation("*", simplified(subscript), ex.literal(stride)))
@@ -167,7 +167,7 @@ def simplified(expression: ex.Expression) -> ex.Expression:
 
 
 def affine_form(expression: ex.Expression) -> Affine | None:
-    """The expression as an affine one of the variables; None where it is not seen to be one."""
+    """Return the expression as an affine one of the variables; None where it is not seen to be one."""
     match expression:
         case ex.Literal(value):
             return Affine(int(value), {})

@@ -78,7 +78,7 @@ class _Tally:
     seen: set[ex.Read] = field(default_factory=set)
 
     def items(self, expression: ex.Expression, *, as_value: bool) -> Iterator[str]:
-        """The rows that the expression needs, each as often as it needs it."""
+        """Yield the rows that the expression needs, each as often as it needs it."""
         match expression:
             case ex.Variable() if as_value:
                 yield str(Access.PRIVATE)

@@ -71,7 +71,7 @@ def repeated(
 
 
 def _is_known(squares: float, runs: int, mean: float, tolerance: float) -> bool:
-    """Whether the standard error of the mean is within the tolerance."""
+    """Return whether the standard error of the mean is within the tolerance."""
     return squares / (runs - 1) / runs <= (tolerance * mean) ** 2
 
 
@@ -102,12 +102,12 @@ class Benchmark:
     counts: Counts
 
     def number(self, work_items: int) -> float:
-        """The argument `a` of a launch."""
+        """Return the argument `a` of a launch."""
         return work_items // COLUMNS if self.a is None else self.a
 
     @property
     def source(self) -> str:
-        """The kernel, called `benchmark`."""
+        """Return the kernel, called `benchmark`."""
         element = self.element
         extension = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if element == "double" else ""
         return (
@@ -129,11 +129,11 @@ class Device(Protocol):
 
     @property
     def name(self) -> str:
-        """Its own."""
+        """Return its own."""
 
     @property
     def is_virtual(self) -> bool:
-        """Whether it only computes its times, so that nothing is measured."""
+        """Return whether it only computes its times, so that nothing is measured."""
 
     @property
     def driver(self) -> str:
@@ -145,7 +145,7 @@ class Device(Protocol):
 
     @property
     def has_double(self) -> bool:
-        """Whether it knows floats of 64 bits."""
+        """Return whether it knows floats of 64 bits."""
 
     def transfer(self, size: int, *, back: bool) -> Run:
         """Move `size` bytes to the device, or back from it."""

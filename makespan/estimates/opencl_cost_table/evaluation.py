@@ -147,7 +147,7 @@ class Quality:
 
     @property
     def mean(self) -> float:
-        """The arithmetic one."""
+        """Return the arithmetic one."""
         return fsum(self.qs) / len(self.samples)
 
     @property
@@ -157,7 +157,7 @@ class Quality:
 
     @property
     def within_factor_2(self) -> float:
-        """The share of samples with 0.5 < q < 2."""
+        """Return the share of samples with 0.5 < q < 2."""
         return sum(0.5 < q < 2 for q in self.qs) / len(self.samples)
 
     def quantiles(self) -> dict[float, float]:
@@ -171,7 +171,7 @@ class Quality:
         return self.quantiles()[0.5]
 
     def worst(self) -> list[Sample]:
-        """The ten that are off by the largest factor, either way."""
+        """Return the ten that are off by the largest factor, either way."""
         return sorted(self.samples, key=lambda s: -abs(log(s.q)) if s.q > 0 else -np.inf)[:WORST]
 
     def histogram(self) -> list[tuple[float, float, int]]:

@@ -42,7 +42,7 @@ class Array:
 
     @property
     def elements(self) -> int:
-        """How many."""
+        """Return how many."""
         return prod(self.shape)
 
     @property
@@ -172,7 +172,7 @@ class Iteration:
 
     @property
     def work_items(self) -> int:
-        """One per element."""
+        """Return one per element."""
         return self.array.elements
 
     @property
@@ -182,24 +182,24 @@ class Iteration:
 
     @property
     def bytes_in(self) -> int:
-        """All arrays that are read move to the device."""
+        """Return all arrays that are read move to the device."""
         return sum(array.size for array in self.arrays)
 
     @property
     def bytes_out(self) -> int:
-        """The result moves back."""
+        """Return the result moves back."""
         return self.work_items * ELEMENT_BYTES
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and everything in it, from left to right, the outer before the inner."""
+    """Yield the expression and everything in it, from left to right, the outer before the inner."""
     yield expression
     for part in parts(expression):
         yield from walk(part)
 
 
 def parts(expression: Expression) -> tuple[Expression, ...]:
-    """The operands or subscripts."""
+    """Return the operands or subscripts."""
     match expression:
         case Operation():
             return (expression.left, expression.right)
@@ -212,7 +212,7 @@ def parts(expression: Expression) -> tuple[Expression, ...]:
 
 
 def literal(value: float) -> Literal:
-    """A constant, a float rounded to 32 bits.
+    """Return a constant, a float rounded to 32 bits.
 
     Raises:
         InputError: it does not fit in 32 bits.
@@ -260,7 +260,7 @@ def _integral(operator: str, left: int, right: int) -> int:
 
 
 def _single(value: float) -> float:
-    """The nearest float of 32 bits."""
+    """Return the nearest float of 32 bits."""
     try:
         rounded: float = unpack("f", pack("f", value))[0]
     except OverflowError:

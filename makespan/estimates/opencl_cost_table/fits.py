@@ -40,7 +40,7 @@ def line(x: Sequence[float], microseconds: Sequence[float], *, through_origin: b
 
 
 def work_group(times: Mapping[int, float]) -> WorkGroup:
-    """The factor 1 + B1 exp(-s/t1) + B2 exp(-s/t2) of a work-group size s, from the time at each size.
+    """Return the factor 1 + B1 exp(-s/t1) + B2 exp(-s/t2) of a work-group size s, from the time at each size.
 
     The two scales are searched on a grid, B1 and B2 >= 0 follow by linear least squares (variable projection), and a
     Gauss-Newton step polishes all four. Residuals are relative, as the noise of times is; what counts is the error of
@@ -62,7 +62,7 @@ def work_group(times: Mapping[int, float]) -> WorkGroup:
 
 
 def _from_zero(first: Floats, second: Floats, target: Floats) -> tuple[float, float]:
-    """The least squares combination of two columns without negative factors."""
+    """Return the least squares combination of two columns without negative factors."""
     both, *_ = np.linalg.lstsq(np.column_stack([first, second]), target, rcond=None)
     if min(both) >= 0:
         return float(both[0]), float(both[1])
@@ -74,7 +74,7 @@ def _from_zero(first: Floats, second: Floats, target: Floats) -> tuple[float, fl
 def _polished(
     start: tuple[float, float, float, float], sizes: Floats, weights: Floats, target: Floats
 ) -> tuple[float, float, float, float]:
-    """One Gauss-Newton step from `start`, if it leaves a smaller error and stays within the model."""
+    """Return one Gauss-Newton step from `start`, if it leaves a smaller error and stays within the model."""
 
     def residuals(parameters: Sequence[float]) -> Floats:
         b1, t1, b2, t2 = parameters
@@ -99,7 +99,7 @@ def saturation(
     errors: Mapping[int, float] | None = None,
     irregular: bool = False,
 ) -> Saturation:
-    """The law of n operations from the time at each n, without what the kernel takes anyway.
+    """Return the law of n operations from the time at each n, without what the kernel takes anyway.
 
     The candidate k with the least squares of {plateau: mean of the times up to k; line through (k, plateau) beyond}
     is where saturation begins. Without a plateau, k = 1, the law is `linear`; without a rise it is `count_free`.
@@ -128,7 +128,7 @@ def saturation(
 
 
 def as_published(law: Saturation, one: Line) -> Saturation:
-    """The law without `tau`, where operations beyond saturation cost what the first one costs, to `SAME`.
+    """Return the law without `tau`, where operations beyond saturation cost what the first one costs, to `SAME`.
 
     T + T max(0, n - k), which is what is fitted, is the published T max(1, n - x_sat) with x_sat = k - 1.
     """

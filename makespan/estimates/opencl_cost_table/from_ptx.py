@@ -43,7 +43,7 @@ class Visit:
 
 
 def read_classes(launched: Launched, interval_bytes: int) -> dict[int, Access]:
-    """The class of each global read, by its number in the kernel; one that is not there has no known addresses.
+    """Return the class of each global read, by its number in the kernel; one that is not there has no known addresses.
 
     A loop runs within a thread, so an address that changes from iteration to iteration and is the same for all threads
     is constant, and one that follows the number of the thread in each iteration is continuous.
@@ -169,7 +169,7 @@ def work(
     bytes_in: int | None = None,
     bytes_out: int | None = None,
 ) -> Work:
-    """The launch of a kernel in rows of the cost table; a block is a work-group, and a thread a work-item.
+    """Return the launch of a kernel in rows of the cost table; a block is a work-group, and a thread a work-item.
 
     Counts are means over the warps of the launch, rounded up. Source of the mapping: the rows of Pöppl 2014 have no
     multiply-add, so one is a product and a sum; a reciprocal is a division; a shift to the left is a product.
@@ -215,7 +215,7 @@ class _Counting:
             yield f"reads whose addresses are not known count as complex: lines {', '.join(map(str, lines))}"
 
     def _all(self) -> Iterator[tuple[Instruction, float]]:
-        """Every instruction, with the executions of a warp."""
+        """Yield every instruction, with the executions of a warp."""
         yield from zip(self.code, (instruction.executions for instruction in self.profile.instructions), strict=True)
 
     def _executed(self) -> Iterator[tuple[Instruction, float]]:
@@ -258,7 +258,7 @@ class _Counting:
 
 
 def _arithmetic(instruction: Instruction) -> Iterator[str]:
-    """The rows of an instruction that is no access; none for moves, comparisons, branches and conversions."""
+    """Yield the rows of an instruction that is no access; none for moves, comparisons, branches and conversions."""
     kind = _TYPES.get(instruction.opcode.rpartition(".")[2])
     if kind is None or instruction.name not in _PARTS:
         return

@@ -45,7 +45,7 @@ _TOKEN = re.compile(
 def iteration(
     text: str, *, arrays: Iterable[Array], constants: Mapping[str, int] | None = None, functions: Iterable[str] = ()
 ) -> Iteration:
-    r"""The domain iteration in `text`, such as `m.\(x,y){ g(x) + m[x,y] }`.
+    r"""Return the domain iteration in `text`, such as `m.\(x,y){ g(x) + m[x,y] }`.
 
     Args:
         constants: named integers.
@@ -127,7 +127,7 @@ class _Cursor:
         return self.source.tokens[self.place]
 
     def take(self, *words: str) -> _Token:
-        """The next word, which is one of these, or anything if there are none."""
+        """Return the next word, which is one of these, or anything if there are none."""
         found = self.next
         if words and found.word not in words:
             self.expected(" or ".join(sorted(words)))
@@ -212,7 +212,7 @@ class _Reader:
         self.cursor, self.depth = _Cursor(source, place), len(inlined)
 
     def whole(self, closing: str = "") -> Expression:
-        """The expression up to the end of the text, with nothing but `closing` behind it."""
+        """Return the expression up to the end of the text, with nothing but `closing` behind it."""
         found = self._sum()
         for word in (closing, "") if closing else ("",):
             if self.cursor.next.word != word:

@@ -29,22 +29,22 @@ def source(iteration: ex.Iteration) -> str:
 
 
 def text(expression: ex.Expression) -> str:
-    """The expression in OpenCL C, reads by their linear index."""
+    """Return the expression in OpenCL C, reads by their linear index."""
     return _text(expression, index)
 
 
 def written(expression: ex.Expression) -> str:
-    """The expression in the language of domain iterations."""
+    """Return the expression in the language of domain iterations."""
     return _text(expression, lambda read: ", ".join(map(written, read.subscripts)))
 
 
 def written_iteration(iteration: ex.Iteration) -> str:
-    """The iteration in its own language."""
+    """Return the iteration in its own language."""
     return rf"{iteration.array.name}.\({','.join(iteration.variables)}){{ {written(iteration.body)} }}"
 
 
 def index(read: ex.Read) -> str:
-    """The linear index of a read, the fastest subscript first: `b + a*256 + c*65536`."""
+    """Return the linear index of a read, the fastest subscript first: `b + a*256 + c*65536`."""
     terms = []
     for subscript, stride in reversed(list(zip(read.subscripts, read.array.strides, strict=True))):
         atomic = isinstance(subscript, ex.Variable) or (isinstance(subscript, ex.Literal) and subscript.value >= 0)
@@ -86,7 +86,7 @@ def _constant(value: float) -> str:
 
 
 def _shortest(value: float) -> str:
-    """The fewest digits that give the same float of 32 bits."""
+    """Return the fewest digits that give the same float of 32 bits."""
     candidates = (f"{value:.{digits}g}" for digits in range(1, 10))
     shown = next(digits for digits in candidates if ex.literal(float(digits)).value == value)
     return shown if set(shown) & {".", "e"} else f"{shown}.0"

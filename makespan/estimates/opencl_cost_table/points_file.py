@@ -32,7 +32,7 @@ def beside(table: Path) -> Path:
 
 
 def text(device: Device, plan: Plan, points: Mapping[str, Measurement], *, is_complete: bool) -> str:
-    """The file; each point has mean, standard error, runs, median and whether it converged."""
+    """Return the file; each point has mean, standard error, runs, median and whether it converged."""
     document = _Points(SCHEMA, device.name, device.driver, asdict(plan), is_complete, dict(points))
     return msgspec.json.encode(document).decode() + "\n"
 

@@ -81,7 +81,7 @@ class Prediction:
 
     @property
     def kernel(self) -> float:
-        """The kernel without transfers, which the source calls TOTAL_COST."""
+        """Return the kernel without transfers, which the source calls TOTAL_COST."""
         return self.factor * sum(row.microseconds for row in self.rows)
 
     @property
@@ -93,7 +93,7 @@ class Prediction:
         return next(found for found in self.rows if found.name == row)
 
     def on_device(self, cpu_seconds: float) -> bool:
-        """Whether the device takes less time than the CPU."""
+        """Return whether the device takes less time than the CPU."""
         return self.total < cpu_seconds * 1e6
 
 
@@ -179,7 +179,7 @@ def _doubts(table: CostTable, work: Work, replaced: set[str]) -> list[str]:
 
 
 def estimate(prediction: Prediction) -> Estimate:
-    """The prediction in the form that all estimators share; its terms are in seconds."""
+    """Return the prediction in the form that all estimators share; its terms are in seconds."""
     work, table = prediction.work, prediction.table
     rows = [(row.name, row.microseconds * prediction.factor) for row in prediction.rows if row.microseconds]
     moves = [("to the device", prediction.to_device), ("from the device", prediction.from_device)]

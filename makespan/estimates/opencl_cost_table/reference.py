@@ -16,7 +16,7 @@ MAX_ELEMENTS = 1 << 26
 
 
 def evaluate(iteration: ex.Iteration, data: Mapping[str, Values]) -> Values:
-    """The result, in the shape of the array of the iteration.
+    """Return the result, in the shape of the array of the iteration.
 
     Args:
         data: every array that is read, by name, in its shape and type.

@@ -214,7 +214,7 @@ class Point:
 
 
 def points(device: Device, plan: Plan) -> tuple[Point, ...]:
-    """All points of the suite, those that are compared with each other side by side, so that drift hits both."""
+    """Return all points of the suite, those that are compared with each other side by side, so that drift hits both."""
     return tuple({point.key: point for point in _points(device, plan)}.values())
 
 
@@ -253,7 +253,7 @@ def measure(
 
 
 def tabulate(device: Device, plan: Plan, measured: Mapping[str, Measurement], day: date) -> CostTable:
-    """The cost table that the points of `measure` give."""
+    """Return the cost table that the points of `measure` give."""
     found = _Found(plan, measured, _group(device))
     differences = {difference.row: difference for difference in plan.differences}
     return CostTable(
@@ -349,7 +349,7 @@ class _Found:
         return fits.line(self.items, once, through_origin=through_origin)
 
     def operation(self, difference: Difference) -> Operation:
-        """Only divisions have an intercept, by the model; those by literals are not chained, and so linear."""
+        """Return only divisions have an intercept, by the model; those by literals are not chained, and so linear."""
         cost = self.line(difference, through_origin=not difference.row.endswith("_DIV"))
         chain = next((chain for chain in self.plan.chains if chain.row == difference.row), None)
         law = Saturation(kind="linear") if chain is None else self._saturation(chain, cost)

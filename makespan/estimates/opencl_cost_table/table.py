@@ -91,7 +91,7 @@ class Saturation(Record, frozen=True, kw_only=True):
             raise ValueError("points must have rising numbers of operations from 1 on")
 
     def multiple(self, n: int) -> float:
-        """How many times the cost of one n operations cost, which is n * M(n), without `tau`; 0 for none.
+        """Return how many times the cost of one n operations cost, which is n * M(n), without `tau`; 0 for none.
 
         Source: Pöppl 2014. M(n) = 1/n up to `x_sat` and (n - x_sat)/n beyond it, hence max(1, n - x_sat); integers 1/n.
         """
@@ -204,12 +204,12 @@ class CostTable(Record, frozen=True, kw_only=True):
 
 
 def shipped() -> dict[str, CostTable]:
-    """The tables that come with the package, by name."""
+    """Return the tables that come with the package, by name."""
     return {name: _read(file, file.name) for name, file in shipped_files("cost_tables", ".json").items()}
 
 
 def find(name: str) -> CostTable:
-    """A table that comes with the package, by its name, or that of a file, by a path that ends in `.json`.
+    """Return a table that comes with the package, by its name, or that of a file, by a path that ends in `.json`.
 
     Raises:
         InputError: neither, or see `read`.
@@ -227,7 +227,7 @@ def read(path: Path) -> CostTable:
 
 
 def parse(text: str, where: str) -> CostTable:
-    """The table in `text`; `where` is for messages."""
+    """Return the table in `text`; `where` is for messages."""
     try:
         return msgspec.convert(json.loads(text, object_pairs_hook=_once), CostTable)
     except (ValueError, RecursionError) as error:
@@ -235,7 +235,7 @@ def parse(text: str, where: str) -> CostTable:
 
 
 def written(table: CostTable) -> str:
-    """The file of a table."""
+    """Return the file of a table."""
     return json.dumps(msgspec.to_builtins(table), indent=2, ensure_ascii=False) + "\n"
 
 

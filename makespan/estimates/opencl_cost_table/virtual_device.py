@@ -46,7 +46,7 @@ class VirtualDevice:
         return self._noisy(predict(self._hidden, Work(kernel.counts, work_items, group)).kernel)
 
     def iteration(self, iteration: Iteration, data: Mapping[str, Values], group: int) -> Executed:
-        """The result by numpy, in the time that its counts cost."""
+        """Return the result by numpy, in the time that its counts cost."""
         counts = count(iteration, interval_bytes=self._hidden.interval_bytes)
         time = predict(self._hidden, Work(counts, iteration.work_items, group)).kernel
         return Executed(reference.evaluate(iteration, data), self._noisy(time))

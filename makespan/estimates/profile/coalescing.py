@@ -20,7 +20,7 @@ class Transactions(NamedTuple):
 def transactions(
     addresses: NDArray[np.int64], active: NDArray[np.bool_], lane_bytes: int, coalescing: Coalescing
 ) -> Transactions:
-    """The transactions of warps.
+    """Return the transactions of warps.
 
     Args:
         addresses: by warp and lane, in bytes; where a lane is not active, anything.
@@ -65,7 +65,7 @@ def _segments(
 
 
 def _segment(addresses: NDArray[np.int64], segment_bytes: int) -> NDArray[np.int64]:
-    """The segment of each address; a shift takes a tenth of the time of a division."""
+    """Return the segment of each address; a shift takes a tenth of the time of a division."""
     if segment_bytes & (segment_bytes - 1):
         return addresses // segment_bytes
     return addresses >> (segment_bytes.bit_length() - 1)

@@ -122,13 +122,13 @@ class _Source:
 
     @cached_property
     def numbered(self) -> tuple[int, ...]:
-        """The block of every instruction, in text order."""
+        """Return the block of every instruction, in text order."""
         spans = enumerate(self.flow.blocks)
         return tuple(block for block, span in spans for _ in range(span.first, span.stop))
 
     @cached_property
     def probed(self) -> Probed | None:
-        """The kernel with probes; None where calls or indirect branches keep it from being followed."""
+        """Return the kernel with probes; None where calls or indirect branches keep it from being followed."""
         return probed(self.flow, self.launched.launch) if self.flow.is_plain else None
 
     def counts(self) -> _Counts:
@@ -174,7 +174,7 @@ class _Source:
         return Accesses(self.flow, offsets, self.coalescing, self.warp_size, launched.threads, self.warps)
 
     def _decided(self) -> Mapping[int, int]:
-        """The branches that go one way in every warp."""
+        """Return the branches that go one way in every warp."""
         warps = self.launched.launch.warps_per_block or 0
         if not self.flow.is_plain or warps > MAX_WARPS_DECIDED:
             return {}
@@ -192,7 +192,7 @@ class _Source:
         )
 
     def _class(self, one: WarpClass) -> WarpClass:
-        """The executions by instruction, from those by block."""
+        """Return the executions by instruction, from those by block."""
         return WarpClass(one.warps, tuple(one.executions[block] for block in self.numbered))
 
     def _notes(self, memory: Sequence[MemoryOperation]) -> Iterator[str]:

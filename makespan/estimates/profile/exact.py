@@ -47,7 +47,7 @@ F = TypeVar("F", bound=Following)
 def follow(
     found: Probed, launch: Launch, registers: Iterable[str], steps: int, make: Callable[[Code, Threads, int], F]
 ) -> Iterator[F]:
-    """The executions of all groups of threads that differ, each once it has ended.
+    """Yield the executions of all groups of threads that differ, each once it has ended.
 
     Args:
         registers: whose values matter, beside those that decide branches.
@@ -163,7 +163,7 @@ def _warps(launch: Launch, warp_size: int) -> int:
 
 
 def _shared_ways(found: Probed, parting: set[int]) -> Iterator[int]:
-    """The branches whose sides share a block before lanes meet again."""
+    """Yield the branches whose sides share a block before lanes meet again."""
     rules = reconvergences(found.flow) if parting else ()
     for block in sorted(parting):
         for rule in rules[:1]:
@@ -182,7 +182,7 @@ class _Layout:
 
     @classmethod
     def of(cls, group: Threads, launch: Launch, warp_size: int) -> "_Layout":
-        """The warps of a group in order, whatever the warp size."""
+        """Return the warps of a group in order, whatever the warp size."""
         laneid: Any = group.state["%laneid"]
         if group.warps is None:
             return cls(np.zeros(1, np.int64), np.zeros(1, np.int64), (1, warp_size))

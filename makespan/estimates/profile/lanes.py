@@ -34,11 +34,11 @@ class Spaced:
 
     @property
     def is_known(self) -> bool:
-        """Whether the value itself is known."""
+        """Return whether the value itself is known."""
         return self.zeros >= ALL_ZERO
 
     def equals(self, other: "Spaced") -> bool:
-        """Whether nothing tells them apart."""
+        """Return whether nothing tells them apart."""
         return self.zeros == other.zeros and bool((self.offset == other.offset).all())
 
 
@@ -110,7 +110,7 @@ class _Analysis:
         return Spaced(one.offset, min(one.zeros, other.zeros, _zeros(difference)))
 
     def _after(self, block: int) -> State:
-        """The state at the end of a block."""
+        """Return the state at the end of a block."""
         state = dict(self.entering.get(block, {}))
         span = self.flow.blocks[block]
         for number in range(span.first, span.stop):
@@ -142,7 +142,7 @@ class _Analysis:
         return found if found is not None and bool((abs(found.offset) < _MOST).all()) else None
 
     def _loaded(self, instruction: Instruction, access: Access, state: State) -> Spaced | None:
-        """A load from one address gives all lanes the same; a pointer is aligned."""
+        """Return a load from one address gives all lanes the same; a pointer is aligned."""
         names = names_in("".join(instruction.operands[1:]))
         if instruction.opcode.startswith("ld.param") and self.flow.kernel.is_entry:
             name = next(iter(names), "")
@@ -190,7 +190,7 @@ class _Analysis:
         return Spaced(value.offset, min(value.zeros, bits)) if is_small or self._is_uniform(value) else None
 
     def product(self, a: Spaced, b: Spaced) -> Spaced | None:
-        """The product: of a known number, or of two values that are the same in a warp."""
+        """Return the product: of a known number, or of two values that are the same in a warp."""
         for one, other in ((a, b), (b, a)):
             if one.is_known and self._is_uniform(one) and bool((one.offset == one.offset[0]).all()):
                 factor = int(one.offset[0])
@@ -252,7 +252,7 @@ def _specials(launch: Launch) -> State:
 
 
 def _zeros(values: NDArray[np.int64]) -> int:
-    """How many of the lowest bits are 0 in all values."""
+    """Return how many of the lowest bits are 0 in all values."""
     bits = int(np.bitwise_or.reduce(np.abs(values)))
     return (bits & -bits).bit_length() - 1 if bits else ALL_ZERO
 
@@ -262,7 +262,7 @@ def _has_width(kind: str) -> bool:
 
 
 def _doubled(kind: str) -> str:
-    """The kind of a product of two numbers of a kind."""
+    """Return the kind of a product of two numbers of a kind."""
     return f"{kind[0]}{2 * width(kind)}" if _has_width(kind) else kind
 
 
@@ -300,7 +300,7 @@ def _left(analysis: _Analysis, _: Instruction, values: list[Spaced]) -> Spaced |
 
 
 def _known(apply: Callable[[Any, Any], Any]) -> Callable[[_Analysis, Instruction, list[Spaced]], Spaced | None]:
-    """A rule for numbers that are known and not negative."""
+    """Return a rule for numbers that are known and not negative."""
 
     def rule(_: _Analysis, instruction: Instruction, values: list[Spaced]) -> Spaced | None:
         if len(values) != 2 or not all(v.is_known and bool((v.offset >= 0).all()) for v in values):

@@ -31,7 +31,7 @@ class Launched:
 
     @classmethod
     def of(cls, kernel: Kernel, launch: Launch, loop_bounds: Sequence[GivenBound] = ()) -> "Launched":
-        """The kernel with its launch.
+        """Return the kernel with its launch.
 
         Raises:
             InputError: no instruction, or a launch without block or grid.
@@ -47,12 +47,12 @@ class Launched:
 
     @cached_property
     def flow(self) -> PtxFlow:
-        """The blocks of the kernel."""
+        """Return the blocks of the kernel."""
         return flow(self.kernel)
 
     @cached_property
     def nest(self) -> Nest:
-        """Its loops."""
+        """Return its loops."""
         return nest(self.flow)
 
     @property
@@ -66,7 +66,7 @@ class Launched:
         return prod(self.launch.grid or ())
 
     def infos(self, warp: int | None = None) -> tuple[LoopInfo, ...]:
-        """How often its loops run, in a warp of each block or in all of them."""
+        """Return how often its loops run, in a warp of each block or in all of them."""
         return loop_infos(self.flow, self.nest, self.loop_bounds, self.launch, warp)
 
     def terrain(self, warp: int) -> Terrain:
@@ -79,10 +79,10 @@ class Launched:
 
     @cached_property
     def uniform(self) -> frozenset[int]:
-        """The blocks of the flow at whose end no lanes part, as far as that is known; else what branches say."""
+        """Return the blocks of the flow at whose end no lanes part, as far as that is known; else what branches say."""
         return uniform_branches(self.flow, self.launch) if self.flow.is_plain else said_uniform(self.flow)
 
     @property
     def branching(self) -> frozenset[int]:
-        """The blocks of the flow that have several successors."""
+        """Return the blocks of the flow that have several successors."""
         return frozenset(filter(self.flow.has_sides, range(self.flow.exit)))

@@ -55,12 +55,12 @@ class MemoryAccess(NamedTuple):
 
     @property
     def is_device(self) -> bool:
-        """Whether it goes to the device memory."""
+        """Return whether it goes to the device memory."""
         return self.space in DEVICE
 
 
 def kind(instruction: Instruction, file: str) -> Kind:
-    """The class of an instruction.
+    """Return the class of an instruction.
 
     Raises:
         InputError: an opcode that no table knows, with its line.
@@ -117,6 +117,6 @@ def _space(parts: list[str]) -> str:
 
 
 def _bits(parts: list[str]) -> int:
-    """The width of the type that ends an opcode; predicates and others count as a byte."""
+    """Return the width of the type that ends an opcode; predicates and others count as a byte."""
     found = [match for match in map(_TYPE.fullmatch, reversed(parts)) if match]
     return int(found[0][1]) if found else 8

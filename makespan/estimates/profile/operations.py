@@ -35,7 +35,7 @@ class Accesses:
     warps: int
 
     def counted(self, exact: ExactCounts, executions: Mapping[int, float]) -> Iterator[MemoryOperation]:
-        """All accesses, with the addresses of their executions where these are known.
+        """Yield all accesses, with the addresses of their executions where these are known.
 
         Args:
             executions: of a warp, by number of an instruction, for those whose addresses were not looked at.
@@ -57,7 +57,7 @@ class Accesses:
                     yield self._made(number, access, mean, lanes, served, coalesced=key, reason=COUNTED)
 
     def estimated(self, executions: Mapping[int, float]) -> Iterator[MemoryOperation]:
-        """All accesses, each with all lanes that a warp has."""
+        """Yield all accesses, each with all lanes that a warp has."""
         for number, access in self._all():
             yield self._spaced(number, access, executions[number], self._mean_lanes)
 
@@ -72,7 +72,7 @@ class Accesses:
                 yield number, access
 
     def _spaced(self, number: int, access: MemoryAccess, executions: float, lanes: float) -> MemoryOperation:
-        """An access of which at most the distances between lanes are known."""
+        """Return an access of which at most the distances between lanes are known."""
         if not access.is_device:
             return self._made(number, access, executions, lanes)
         if access.space == "local":
@@ -102,7 +102,7 @@ class Accesses:
         return float(found.served.mean()), bool(found.coalesced.all())
 
     def _aligned_to(self, access: MemoryAccess) -> int:
-        """The bytes to which a base must be aligned for a count to hold."""
+        """Return the bytes to which a base must be aligned for a count to hold."""
         is_row = self.coalescing.rule is Rule.CC10
         return self.warp_size // 2 * access.lane_bytes if is_row else self.coalescing.segment_bytes
 

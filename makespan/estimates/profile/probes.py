@@ -72,7 +72,7 @@ class Probed:
 
 
 def probed(found: PtxFlow, launch: Launch) -> Probed:
-    """The kernel of a plain flow with probes."""
+    """Return the kernel of a plain flow with probes."""
     statements: list[Statement] = []
     original: list[int | None] = []
     probes: dict[int, Probe] = {}
@@ -118,7 +118,7 @@ def _probe(
 
 
 def _plainer(instruction: Instruction, symbols: Mapping[str, int]) -> Instruction:
-    """The same to the analysis, which knows no conversion of addresses and no variables."""
+    """Return the same to the analysis, which knows no conversion of addresses and no variables."""
     if instruction.name == "cvta":
         kind = instruction.opcode.rpartition(".")[2]
         instruction = replace(instruction, opcode=f"mov.{kind}")
@@ -129,7 +129,7 @@ def _plainer(instruction: Instruction, symbols: Mapping[str, int]) -> Instructio
 
 
 def _symbols(found: PtxFlow) -> dict[str, int]:
-    """An address for each variable in memory."""
+    """Return an address for each variable in memory."""
     declared = [s for s in (*found.kernel.variables, *found.kernel.statements) if isinstance(s, Declaration)]
     names = [name for d in declared if not d.is_register and d.space != ".param" for name, _ in d.names]
     return {name: (at + 1) << 16 for at, name in enumerate(dict.fromkeys(names))}
@@ -163,19 +163,19 @@ def _pointers(
 
 
 def _parameters(instruction: Instruction) -> tuple[str, ...]:
-    """The parameters that a load reads."""
+    """Return the parameters that a load reads."""
     if not instruction.opcode.startswith("ld.param"):
         return ()
     return names_in("".join(instruction.operands[1:]))
 
 
 def _reads_memory(instruction: Instruction) -> bool:
-    """Whether the result does not tell what the address was."""
+    """Return whether the result does not tell what the address was."""
     access = memory_access(instruction)
     return access is not None and access.space != "param"
 
 
 def _sources(instruction: Instruction, access: Access) -> list[str]:
-    """The registers through which a pointer may have come."""
+    """Return the registers through which a pointer may have come."""
     texts = [instruction.operands[at] for at in _FOLLOWED.get(instruction.name, ()) if at < len(instruction.operands)]
     return [access.own(name) for text in texts for name in names_in(text)]

@@ -45,7 +45,7 @@ def read_resources(path: Path, kernel: str) -> Resources:
 
 
 def parse_resources(text: str, kernel: str, where: str) -> Resources:
-    """The same for a text; `where` is for messages."""
+    """Return the same for a text; `where` is for messages."""
     found: dict[str, list[str]] = {}
     entry = None
     for line in text.splitlines():
@@ -68,7 +68,7 @@ def parse_resources(text: str, kernel: str, where: str) -> Resources:
 
 
 def declared_shared_bytes(kernel: Kernel) -> int:
-    """The bytes of the `.shared` variables that a kernel mentions, each at its alignment, in text order.
+    """Return the bytes of the `.shared` variables that a kernel mentions, each at its alignment, in text order.
 
     Raises:
         InputError: a declaration whose size cannot be read.

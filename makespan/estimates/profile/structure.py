@@ -50,7 +50,7 @@ class Structure:
     _loops: dict[int, Counter[int]] = field(default_factory=dict)
 
     def counts(self) -> Counter[int]:
-        """How often a warp executes each block.
+        """Return how often a warp executes each block.
 
         Raises:
             InputError: a loop without bound; lists the labels.
@@ -92,12 +92,12 @@ class Structure:
         return (ways[self.decided[block]],) if block in self.decided else ways
 
     def _inner(self, block: int, region: int | None) -> int | None:
-        """The loop that begins at a block, directly inside another or the kernel."""
+        """Return the loop that begins at a block, directly inside another or the kernel."""
         loops = self.nest.loops
         return next((n for n, loop in enumerate(loops) if loop.header == block and loop.outer == region), None)
 
     def _from(self, inside: _Pass, block: int, stop: int) -> Counter[int]:
-        """The counts from a block on until another."""
+        """Return the counts from a block on until another."""
         if (block, stop) in inside.known:
             return inside.known[block, stop]
         found, here = Counter[int](), block
@@ -114,7 +114,7 @@ class Structure:
         return found
 
     def _own(self, inside: _Pass, block: int) -> Counter[int]:
-        """The counts of a block, or of the whole loop that begins there."""
+        """Return the counts of a block, or of the whole loop that begins there."""
         inner = self._inner(block, inside.region)
         return Counter({block: 1}) if inner is None else self._loop(inner)
 
@@ -130,7 +130,7 @@ class Structure:
         return self._loops[number]
 
     def _last(self, once: _Pass) -> Counter[int]:
-        """The pass that leaves a loop that tests before its body: from the head to the farthest exit."""
+        """Return the pass that leaves a loop that tests before its body: from the head to the farthest exit."""
         assert once.region is not None  # noqa: S101 - the kernel is no loop
         leaving = {block for block in once.after if self._leaves(once, block)}
         longest: dict[int, Counter[int]] = {}
@@ -141,7 +141,7 @@ class Structure:
         return longest.get(once.begin, Counter())
 
     def _leaves(self, once: _Pass, block: int) -> bool:
-        """Whether a block, or a loop in it that begins there, has a way out of the loop around."""
+        """Return whether a block, or a loop in it that begins there, has a way out of the loop around."""
         assert once.region is not None  # noqa: S101 - the kernel is no loop
         inner = self._inner(block, once.region)
         blocks = {block} if inner is None else self.nest.loops[inner].blocks
@@ -152,7 +152,7 @@ class Structure:
         return sum(count * (blocks[block].stop - blocks[block].first) for block, count in counts.items())
 
     def _chosen(self, inside: _Pass, block: int, sides: list[Counter[int]]) -> Counter[int]:
-        """Both sides where lanes may part, else the longer one."""
+        """Return both sides where lanes may part, else the longer one."""
         inner = self._inner(block, inside.region)
         sources = {block} if inner is None else {source for source, _ in self.nest.loops[inner].exits}
         if sources & self.divergent:
@@ -164,7 +164,7 @@ class Structure:
 
 
 def _order(after: Mapping[int, tuple[int, ...]], begin: int) -> list[int]:
-    """The blocks in reach, each before those that follow it."""
+    """Return the blocks in reach, each before those that follow it."""
     found: list[int] = []
     seen = {begin}
     stack: list[tuple[int, Iterator[int]]] = [(begin, iter(after[begin]))]
@@ -181,7 +181,7 @@ def _order(after: Mapping[int, tuple[int, ...]], begin: int) -> list[int]:
 
 
 def _meeting_points(after: Mapping[int, tuple[int, ...]], begin: int) -> dict[int, int]:
-    """The immediate post-dominator of each block that is reached, within one pass."""
+    """Return the immediate post-dominator of each block that is reached, within one pass."""
     import networkx as nx
 
     backwards: nx.DiGraph[int] = nx.DiGraph()

@@ -75,7 +75,7 @@ class MemoryOperation:
 
     @property
     def is_device(self) -> bool:
-        """Whether it goes to the device memory."""
+        """Return whether it goes to the device memory."""
         return self.space in DEVICE
 
 
@@ -143,5 +143,5 @@ class KernelProfile:
 
     @property
     def device_memory(self) -> tuple[MemoryOperation, ...]:
-        """The accesses that go to the device memory and are executed at all."""
+        """Return the accesses that go to the device memory and are executed at all."""
         return tuple(operation for operation in self.memory if operation.is_device and operation.executions)

@@ -46,7 +46,7 @@ class Estimates:
 
 
 def report(estimates: Estimates) -> str:
-    """The whole comparison in words."""
+    """Return the whole comparison in words."""
     return "\n".join(
         [
             f"launch: {estimates.launch}",
@@ -65,7 +65,7 @@ def report(estimates: Estimates) -> str:
 
 
 def document(estimates: Estimates) -> dict[str, Any]:
-    """The same as plain data."""
+    """Return the same as plain data."""
     return {
         "schema": SCHEMA,
         "launch": estimates.launch,

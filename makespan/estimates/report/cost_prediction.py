@@ -12,7 +12,7 @@ _HEADINGS = ("cost type", "number in kernel", "time, us")
 
 
 def text(prediction: Prediction, *, explain: bool = False, cpu_seconds: float | None = None) -> str:
-    """The table; the verdict comes last.
+    """Return the table; the verdict comes last.
 
     Args:
         explain: all quantities with their origins, too.
@@ -29,7 +29,7 @@ def text(prediction: Prediction, *, explain: bool = False, cpu_seconds: float | 
 
 
 def document(prediction: Prediction, cpu_seconds: float | None = None) -> dict[str, Any]:
-    """The estimate as plain data, with the rows of the table, and the decision if there is one."""
+    """Return the estimate as plain data, with the rows of the table, and the decision if there is one."""
     rows = [{"name": row.name, "count": row.count, "microseconds": row.microseconds} for row in prediction.rows]
     decided = (
         {} if cpu_seconds is None else {"on_device": prediction.on_device(cpu_seconds), "cpu_seconds": cpu_seconds}
@@ -50,7 +50,7 @@ def decision(prediction: Prediction, cpu_seconds: float) -> str:
 
 
 def measured(table: CostTable) -> str:
-    """A measured table, with the doubts of its fits."""
+    """Return a measured table, with the doubts of its fits."""
     lines = [f"cost table of {table.device} ({table.driver}), {table.date}"]
     rows = [("row", "per item, ns", "fixed, us", "error, ns", "R^2", "")]
     costs = {"BASE_COST": table.base, **table.ops, **table.access}

@@ -13,7 +13,7 @@ _LISTS = ("reads", "banks", "cached", "shared")
 
 
 def text(found: Characteristics) -> str:
-    """The whole report, test by test; the sustained throughput comes last."""
+    """Return the whole report, test by test; the sustained throughput comes last."""
     return "\n".join(_lines(found))
 
 
@@ -82,7 +82,7 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def document(found: Characteristics) -> dict[str, Any]:
-    """The same as plain data."""
+    """Return the same as plain data."""
     return {
         "schema": SCHEMA,
         "device": found.name,
@@ -124,7 +124,7 @@ def _codes(found: CodeResult) -> dict[str, Any]:
 
 
 def cycles_text(reports: Sequence[CycleReport]) -> str:
-    """A listing cycle by cycle; the last line counts the conflicts."""
+    """Return a listing cycle by cycle; the last line counts the conflicts."""
     conflicts = sum(report.ways > 1 for report in reports)
     issued = sum(report.issued for report in reports)
     lines = [line for number, report in enumerate(reports) for line in _cycle_lines(number, report)]
@@ -152,7 +152,7 @@ def _cycle_lines(number: int, report: CycleReport) -> Iterator[str]:
 
 
 def cycles_document(reports: Sequence[CycleReport]) -> dict[str, Any]:
-    """The same as plain data."""
+    """Return the same as plain data."""
     cycles = [
         {
             "block": report.block,

@@ -21,7 +21,7 @@ _HEADINGS = {
 
 
 def text(estimate: Estimate, *, explain: bool = False) -> str:
-    """The whole report; the verdict comes last, where the eye is.
+    """Return the whole report; the verdict comes last, where the eye is.
 
     Args:
         explain: one line for each quantity, with its source and what to know of it.
@@ -37,7 +37,7 @@ def text(estimate: Estimate, *, explain: bool = False) -> str:
 
 
 def verdict(estimate: Estimate) -> str:
-    """One line: the time, and that it is an estimate.
+    """Return one line: the time, and that it is an estimate.
 
     >>> verdict(Estimate("hong-kim", 50728.1875, None, (), "memory", ()))
     'estimate (not a bound) by hong-kim: 50728.2 cycles'
@@ -46,13 +46,13 @@ def verdict(estimate: Estimate) -> str:
 
 
 def time(estimate: Estimate) -> str:
-    """The cycles and seconds that are known."""
+    """Return the cycles and seconds that are known."""
     known = [(estimate.cycles, "cycles"), (estimate.seconds, "s")]
     return ", ".join(f"{number(value)} {unit}" for value, unit in known if value is not None)
 
 
 def number(value: float | int | str) -> str:
-    """A value as a reader wants it: whole numbers whole, others with six digits."""
+    """Return a value as a reader wants it: whole numbers whole, others with six digits."""
     if isinstance(value, str):
         return value
     if isinstance(value, int) or (isfinite(value) and value == int(value) and abs(value) < 1e15):
@@ -61,7 +61,7 @@ def number(value: float | int | str) -> str:
 
 
 def document(estimate: Estimate) -> dict[str, Any]:
-    """The estimate as plain data."""
+    """Return the estimate as plain data."""
     return {
         "schema": SCHEMA,
         "kind": "estimate",
@@ -107,7 +107,7 @@ def _assigned(quantity: Quantity) -> str:
 
 
 def _terms(estimate: Estimate) -> Iterator[str]:
-    """The parts: those that add up, and those of which the largest counts."""
+    """Yield the parts: those that add up, and those of which the largest counts."""
     unit = "s" if estimate.cycles is None else "cycles"
     groups = {"made of": False, "the largest counts": True}
     width = max((len(term.name) for term in estimate.terms), default=0)

@@ -60,7 +60,7 @@ def _title(qualities: Mapping[str, Quality]) -> str:
 
 
 def csv(qualities: Mapping[str, Quality]) -> str:
-    """The histograms, with a header line; a bin holds its lower end and not its upper one."""
+    """Return the histograms, with a header line; a bin holds its lower end and not its upper one."""
     rows = [
         f"{name},{low:.6g},{high:.6g},{samples}"
         for name, quality in qualities.items()
@@ -90,7 +90,7 @@ def draw_quality(qualities: Mapping[str, Quality], path: Path) -> None:
 
 
 def figure_of(qualities: Mapping[str, Quality]) -> "Figure":
-    """The histograms as a matplotlib figure, for notebooks; 1 is a prediction that is right."""
+    """Return the histograms as a matplotlib figure, for notebooks; 1 is a prediction that is right."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_WIDTH, _HEIGHT_EACH * len(qualities)), facecolor="white", layout=padded())

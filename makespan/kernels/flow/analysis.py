@@ -19,7 +19,7 @@ class Compiled(Routine, Protocol):
 
     @property
     def compilation(self) -> object | None:
-        """How it was made, in words; None if it was given as it is."""
+        """Return how it was made, in words; None if it was given as it is."""
 
 
 K = TypeVar("K", bound=Compiled)
@@ -36,7 +36,7 @@ class Analysis(Generic[K, F]):
     def loops(
         self, kernel: K | F, loop_bounds: Sequence[GivenBound] = (), launch: Launch | None = None
     ) -> tuple[LoopInfo, ...]:
-        """The loops of a kernel in text order, each with its bound as far as one is known.
+        """Return the loops of a kernel in text order, each with its bound as far as one is known.
 
         Raises:
             InputError: a bound for no loop, or one that another bound or the code contradicts.
@@ -46,7 +46,7 @@ class Analysis(Generic[K, F]):
         return loop_infos(found, nest(found), loop_bounds, launch or Launch())
 
     def branches(self, kernel: K | F) -> tuple[BranchInfo, ...]:
-        """The conditional branches that can be reached, in text order.
+        """Return the conditional branches that can be reached, in text order.
 
         Raises:
             InputError: control flow that is not understood.
@@ -54,7 +54,7 @@ class Analysis(Generic[K, F]):
         return branch_infos(self.flow(kernel))
 
     def bounds_for(self, kernel: K, given: Iterable[GivenBound], kernels: Iterable[K]) -> tuple[GivenBound, ...]:
-        """The bounds without those that fit only another of these kernels, so that one set can serve them all.
+        """Return the bounds without those that fit only another of these kernels, so that one set can serve them all.
 
         Raises:
             InputError: control flow of `kernel` that is not understood.
@@ -69,7 +69,7 @@ class Analysis(Generic[K, F]):
         *,
         loops: Callable[[K], Sequence[LoopInfo]] | None = None,
     ) -> str:
-        """A bounds file to fill in: a line for each loop, `LABEL,?` where no bound is known.
+        """Return a bounds file to fill in: a line for each loop, `LABEL,?` where no bound is known.
 
         Args:
             loops: what tells those of a kernel; the default follows from the other arguments.

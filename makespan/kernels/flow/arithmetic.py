@@ -44,7 +44,7 @@ def selected(a: Any, b: Any, c: Any) -> tuple[Any]:
 
 
 def each(scalar: Callable[..., int | None]) -> Callable[..., tuple[Any]]:
-    """A computation on ints, applied to each element of arrays; unknown if it is for one of them."""
+    """Return a computation on ints, applied to each element of arrays; unknown if it is for one of them."""
 
     def compute(*values: Any) -> tuple[Any]:
         if all(isinstance(value, int) for value in values):
@@ -81,7 +81,7 @@ def _is(value: Any, number: int) -> bool:
 
 
 def ones(w: int) -> int:
-    """The number of w ones in binary."""
+    """Return the number of w ones in binary."""
     return (1 << w) - 1
 
 
@@ -91,12 +91,12 @@ def truth_bit(truth: Any) -> Any:
 
 
 def capped(a: Any, most: int) -> Any:
-    """The smaller one of both."""
+    """Return the smaller one of both."""
     return select(truth_bit(a < most), a, most)
 
 
 def as_signed(a: int, w: int) -> int:
-    """The number whose two's complement `a` is.
+    """Return the number whose two's complement `a` is.
 
     >>> as_signed(255, 8), as_signed(255, 16)
     (-1, 255)
@@ -105,18 +105,18 @@ def as_signed(a: int, w: int) -> int:
 
 
 def extended(a: Any, w: int) -> Any:
-    """The signed number of `w` bits in 64 bits."""
+    """Return the signed number of `w` bits in 64 bits."""
     s = 1 << (w - 1)
     return ((a ^ s) - s) & ALL
 
 
 def product(a: int, b: int, w: int, signed: bool) -> int:
-    """The product as a number of any size."""
+    """Return the product as a number of any size."""
     return as_signed(a, w) * as_signed(b, w) if signed else a * b
 
 
 def wide_product(a: Any, b: Any, w: int, signed: bool) -> Any:
-    """The product in twice the width."""
+    """Return the product in twice the width."""
     return (extended(a, w) * extended(b, w) if signed else a * b) & ones(2 * w)
 
 
@@ -129,7 +129,7 @@ def shifted_right(a: Any, b: Any, w: int, *, signed: bool) -> Any:
 
 
 def division(*, remainder: bool) -> Callable[[Any, Any], tuple[Any]]:
-    """The quotient or the remainder of unsigned numbers; unknown for zero."""
+    """Return the quotient or the remainder of unsigned numbers; unknown for zero."""
 
     def compute(a: Any, b: Any) -> tuple[Any]:
         if not (b if isinstance(b, int) else b.all()):
@@ -184,7 +184,7 @@ def looked_up(a: int, b: int, c: int, table: int) -> int:
 
 
 def ieee(bits: int, w: int) -> float | None:
-    """The float with these bits; None for a subnormal one."""
+    """Return the float with these bits; None for a subnormal one."""
     found: float = struct.unpack("<f" if w == 32 else "<d", bits.to_bytes(w // 8, "little"))[0]
     least = 2.0**-126 if w == 32 else 2.0**-1022
     return None if found != 0 and abs(found) < least else found

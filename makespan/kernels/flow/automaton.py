@@ -112,7 +112,7 @@ class Branching:
         self._slack = [self._exit_slack(loop) if terrain.is_exact(loop) else None for loop in loops]
 
     def begin(self) -> Counts:
-        """The counts at the entry."""
+        """Return the counts at the entry."""
         return tuple(self._repeats[loop] for loop in self._around[0])
 
     def point(self, block: int) -> int:
@@ -131,11 +131,11 @@ class Branching:
         return self._points[block]
 
     def may_part(self, block: int) -> bool:
-        """Whether lanes may go different ways at the end of a block."""
+        """Return whether lanes may go different ways at the end of a block."""
         return block not in self._uniform and block not in self._decided
 
     def ways(self, block: int, counts: Counts) -> list[tuple[int, Counts]]:
-        """The blocks that may follow, each once and with its counts; those that a bound forbids are left out."""
+        """Return the blocks that may follow, each once and with its counts; those that a bound forbids are left out."""
         successors: Iterable[int] = self._terrain.flow.blocks[block].successors
         if block in self._decided:
             successors = (self._terrain.flow.blocks[block].successors[self._decided[block]],)
@@ -143,7 +143,7 @@ class Branching:
         return [(after, left) for after, left in found if left is not None]
 
     def met(self, block: int, counts: Counts) -> Counts | None:
-        """The counts when lanes that parted at the end of a block meet; None if a bound keeps them from it."""
+        """Return the counts when lanes that parted at the end of a block meet; None if a bound keeps them from it."""
         return self._arrive(block, self._points[block], counts)
 
     def _follow(self, block: int, after: int, counts: Counts) -> Counts | None:
@@ -162,14 +162,14 @@ class Branching:
         return (*kept, *(self._repeats[loop] for loop in entered))
 
     def _shared(self, block: int, after: int) -> int:
-        """How many loops are around both."""
+        """Return how many loops are around both."""
         one, other = self._around[block], self._around[after]
         if one == other:
             return len(one)
         return sum(a == b for a, b in zip(one, other, strict=False))
 
     def _exit_slack(self, loop: int) -> int | None:
-        """How many repeats of an exact bound may be left when the loop is left; None for any number.
+        """Return how many repeats of an exact bound may be left when the loop is left; None for any number.
 
         A loop that leaves only from its latches or only from its head has run all its iterations then. With other
         exits it may be in its last iteration or past it. Where lanes with different counts meet, no count is exact.
@@ -180,7 +180,7 @@ class Branching:
         return int(not here.is_bottom_tested and any(source != here.header for source, _ in here.exits))
 
     def _mixes(self, block: int, number: int) -> bool:
-        """Whether lanes that part at the end of a block may meet inside a loop, some having repeated it."""
+        """Return whether lanes that part at the end of a block may meet inside a loop, some having repeated it."""
         loop, point = self._terrain.nest.loops[number], self._points[block]
         if point not in loop.blocks or point == loop.header:
             return False
@@ -204,7 +204,7 @@ class _Order:
         self._is_exact = ways <= MAX_ORDERED_SIDES
 
     def choices(self, left: frozenset[int]) -> frozenset[int]:
-        """The ways that may be next."""
+        """Return the ways that may be next."""
         return left if self._is_exact or not left else self.all
 
     def without(self, left: frozenset[int], way: int) -> frozenset[int]:
@@ -280,7 +280,7 @@ class Builder:
         )
 
     def _starts(self, branching: Branching) -> frozenset[int]:
-        """The places at which a warp may begin; recursion is spelled out, since loops make it deep."""
+        """Return the places at which a warp may begin; recursion is spelled out, since loops make it deep."""
         first = Task(0, branching.begin(), self._terrain.flow.exit, Goal(_ENDED, _ENDED))
         done: dict[Task, frozenset[int]] = {}
         stack, opened = [(first, self._run(first, branching))], {first}
@@ -303,7 +303,7 @@ class Builder:
         return done[first]
 
     def _run(self, task: Task, branching: Branching) -> Run:
-        """The places at which a group may begin that runs from a block to a point: `run` of the grammar."""
+        """Yield the places at which a group may begin that runs from a block to a point: `run` of the grammar."""
         block, counts, point, goal = task
         passed = []
         found: frozenset[int] | None = None
@@ -357,7 +357,7 @@ class Builder:
         return (yield from begun(order.all, some_met=False))
 
     def _before(self, block: int, afters: frozenset[int]) -> frozenset[int]:
-        """The places at which to begin a block that goes on at any of some places."""
+        """Return the places at which to begin a block that goes on at any of some places."""
         for at in self._served[block] if afters else ():
             key = (self._kinds[at], afters)
             place = self._numbers.get(key)

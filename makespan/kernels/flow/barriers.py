@@ -15,7 +15,7 @@ _AT_BARRIER = Timing(0, (0, 0))
 
 
 def with_barriers(flow: Flow, units: Sequence[str | None], launch: Launch) -> tuple[str | None, ...]:
-    """The units of all instructions, with `BARRIER` for the barriers that all threads of a block wait at.
+    """Return the units of all instructions, with `BARRIER` for the barriers that all threads of a block wait at.
 
     One that needs a unit before its warp has come to the barrier has a class and then `BARRIER`, and keeps both.
     """

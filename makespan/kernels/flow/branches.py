@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
 
 def branch_infos(flow: Flow) -> tuple[BranchInfo, ...]:
-    """The conditional branches that can be reached, in text order.
+    """Return the conditional branches that can be reached, in text order.
 
     Raises:
         UnsupportedError: control flow that has no natural loops.
@@ -59,7 +59,7 @@ def keys(flow: Flow, block: int) -> tuple[str, str]:
 
 
 def controlled(flow: Flow, nest: Nest, block: int) -> Iterator[int]:
-    """The loops around a branch, innermost first, in which one of its sides stays and the other does not."""
+    """Return the loops around a branch, innermost first, in which one of its sides stays and the other does not."""
     taken, fall = flow.blocks[block].successors
     return (n for n in nest.around(block) if (taken in nest.loops[n].blocks) != (fall in nest.loops[n].blocks))
 
@@ -100,7 +100,7 @@ def read_trace(path: Path) -> tuple[Step, ...]:
 
 
 def preferences(flow: Flow, take: Mapping[str, str]) -> dict[int, int]:
-    """The side that `take` chooses, by block; `:LINE` wins over a label.
+    """Return the side that `take` chooses, by block; `:LINE` wins over a label.
 
     Raises:
         InputError: a key that no branch has, or a side that is neither taken nor fall.

@@ -32,11 +32,11 @@ class Computation(NamedTuple):
 
     @property
     def yields_predicates(self) -> bool:
-        """Whether all results are 0 or 1, as they are at the largest values of all sources."""
+        """Return whether all results are 0 or 1, as they are at the largest values of all sources."""
         return all(value in (0, 1) for value in self.apply(self._masks))
 
     def may_be_known(self, unknown: Set[str]) -> bool:
-        """Whether results may be known although these registers are not, as `p or q` is where p holds.
+        """Return whether results may be known although these registers are not, as `p or q` is where p holds.
 
         It tries the least and the largest values of the others, and those with which they are compared.
         """
@@ -56,7 +56,7 @@ class Computation(NamedTuple):
         return {source.register: source.mask for source in self.sources if source.register is not None}
 
     def apply(self, state: "Mapping[str, Value]") -> "tuple[Value, ...]":
-        """The values of the results, given those of the registers; a register that is missing is unknown."""
+        """Return the values of the results, given those of the registers; a register that is missing is unknown."""
         values: list[Any] = []
         for register, constant, mask, is_negated in self.sources:
             value: Any = constant if register is None else state.get(register)

@@ -62,6 +62,6 @@ def live(flow: Flow, matter: Set[str]) -> tuple[Set[str], ...]:
 
 
 def guards(flow: Flow, block: int) -> tuple[str, ...]:
-    """The register of the guard of the instruction that ends a block, if it has one."""
+    """Return the register of the guard of the instruction that ends a block, if it has one."""
     guard = flow.effects[flow.blocks[block].stop - 1].guard
     return () if guard is None else (guard.register,)

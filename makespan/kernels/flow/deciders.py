@@ -47,7 +47,7 @@ _Mixed: TypeAlias = dict[str, _Value | None]
 
 
 def deciders(flow: Flow, nest: Nest, launch: Launch, endless: Collection[int]) -> dict[int, tuple[LaunchInput, ...]]:
-    """The inputs that are not given and that decide together how often a loop runs, by number of the loop.
+    """Return the inputs that are not given and that decide together how often a loop runs, by number of the loop.
 
     Args:
         endless: the loops of which no end is in sight; others are not looked at.
@@ -113,7 +113,7 @@ class _Dependence:
 
     @cached_property
     def _matter(self) -> frozenset[str]:
-        """The registers that have a say in where a warp goes."""
+        """Return the registers that have a say in where a warp goes."""
         return influential(self.flow, lambda number: self._computations[number] is not None)
 
     @cached_property
@@ -132,7 +132,7 @@ class _Dependence:
 
     @cached_property
     def _special(self) -> Mapping[str, _Value]:
-        """The registers by which a thread knows where it is."""
+        """Return the registers by which a thread knows where it is."""
         registers, launch = self.flow.semantics.instruction_set.registers, self.launch
         block = _KNOWN if launch.block is not None else _Value(frozenset({LaunchInput("block")}))
         grid = _KNOWN if launch.grid is not None else _Value(frozenset({LaunchInput("grid")}))
@@ -271,5 +271,5 @@ class _Dependence:
 
 
 def _are_alike(one: Computation, other: Computation | None) -> bool:
-    """Whether two computations of one instruction come from the same sources."""
+    """Return whether two computations of one instruction come from the same sources."""
     return other is not None and (one.results, one.sources) == (other.results, other.sources)

@@ -28,7 +28,7 @@ class Reconvergence:
 
 
 def reconvergences(flow: Flow) -> tuple[Reconvergence, ...]:
-    """Every way in which hardware may choose the points, without repetitions: one, unless lanes end early.
+    """Return every way in which hardware may choose the points, without repetitions: one, unless lanes end early.
 
     Where the code itself says the points, there is that way alone, and lanes that end are waited for no longer.
 
@@ -58,17 +58,17 @@ def reconvergences(flow: Flow) -> tuple[Reconvergence, ...]:
 
 
 def reachable(flow: Flow) -> frozenset[int]:
-    """The blocks to which a way leads from the entry."""
+    """Return the blocks to which a way leads from the entry."""
     return closure(flow, [0] if flow.blocks else [])
 
 
 def parted(flow: Flow, block: int, point: int) -> frozenset[int]:
-    """The blocks that lanes may execute between parting at the end of `block` and meeting at `point`."""
+    """Return the blocks that lanes may execute between parting at the end of `block` and meeting at `point`."""
     return closure(flow, flow.blocks[block].successors, avoid=point)
 
 
 def closure(flow: Flow, begin: Iterable[int], avoid: int | None = None) -> frozenset[int]:
-    """The blocks to which ways lead from some blocks, those included, without passing `avoid`."""
+    """Return the blocks to which ways lead from some blocks, those included, without passing `avoid`."""
     found, waiting = set[int](), list(begin)
     while waiting:
         block = waiting.pop()
@@ -79,7 +79,7 @@ def closure(flow: Flow, begin: Iterable[int], avoid: int | None = None) -> froze
 
 
 def _points(flow: Flow, reached: Set[int], ends: Set[int]) -> dict[int, int]:
-    """The immediate post-dominators of the blocks that branch, where only `ends` lead to the virtual exit."""
+    """Return the immediate post-dominators of the blocks that branch, where only `ends` lead to the virtual exit."""
     import networkx as nx
 
     backwards: nx.DiGraph[int] = nx.DiGraph()

@@ -60,12 +60,12 @@ class Step(NamedTuple):
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """All registers that it may write."""
+        """Return all registers that it may write."""
         results = self.computation.results if self.computation else ()
         return (*self.forgets, *(name for name in results if name is not None))
 
     def may_know(self, known: Set[str]) -> bool:
-        """Whether its results can be known if these registers are."""
+        """Return whether its results can be known if these registers are."""
         if self.computation is None:
             return False
         read = (source.register for source in self.computation.sources)
@@ -157,7 +157,7 @@ def _nodes(flow: Flow, nest: Nest, heads: Mapping[int, int]) -> dict[int | None,
 
 
 def order(flow: Flow) -> list[int]:
-    """The blocks that can be reached, in reverse postorder."""
+    """Return the blocks that can be reached, in reverse postorder."""
     found: list[int] = []
     seen = {0}
     stack: list[tuple[int, Iterator[int]]] = [(0, iter(flow.blocks[0].successors))] if flow.blocks else []
@@ -315,7 +315,7 @@ class Execution:
             known = found
 
     def _may_decide(self, block: int, known: Set[str]) -> bool:
-        """Whether the outcome of the branch that ends a block can be known if these registers can."""
+        """Return whether the outcome of the branch that ends a block can be known if these registers can."""
         register, _ = self.code.branches[block]
         for step in reversed(self.code.steps[block]):
             if step.computation is not None and register in step.computation.results and step.may_know(known):
@@ -325,7 +325,7 @@ class Execution:
         return register in known
 
     def _stalls(self, number: int, before: Front, after: Front) -> bool:
-        """Whether an iteration has changed nothing, so that all to come are like it."""
+        """Return whether an iteration has changed nothing, so that all to come are like it."""
         names = self.code.written[number]
         same = all(_equal(before.state.get(name), after.state.get(name)) for name in names)
         return same and _equal(before.mask, after.mask)
@@ -401,7 +401,7 @@ def _merged(value: "Value", mask: "Mask", other: "Value", other_mask: "Mask") ->
 
 
 def _narrowed(mask: "Mask", guard: "Value", value: int) -> "Mask":
-    """The threads at which the guard may have this value; False for none."""
+    """Return the threads at which the guard may have this value; False for none."""
     if guard is None:
         return mask
     if isinstance(guard, int):
@@ -417,7 +417,7 @@ def _either(one: "Mask", other: "Mask") -> "Mask":
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Whether two values or masks are the same, as int or array, known or not."""
+    """Return whether two values or masks are the same, as int or array, known or not."""
     if one is other:
         return True
     if one is None or other is None:

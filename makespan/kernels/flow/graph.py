@@ -69,15 +69,15 @@ class Flow:
 
     @property
     def exit(self) -> int:
-        """The virtual exit."""
+        """Return the virtual exit."""
         return len(self.blocks)
 
     def numbers(self, block: int) -> range:
-        """The numbers of the instructions of a block."""
+        """Return the numbers of the instructions of a block."""
         return range(self.blocks[block].first, self.blocks[block].stop)
 
     def last(self, block: int) -> Instruction:
-        """The instruction that ends a block, or the last one before it."""
+        """Return the instruction that ends a block, or the last one before it."""
         return self.code[self.blocks[block].stop - 1]
 
     def ending(self, block: int) -> Effect:
@@ -85,16 +85,16 @@ class Flow:
         return self.effects[self.blocks[block].stop - 1]
 
     def is_branch(self, block: int) -> bool:
-        """Whether the block ends in a conditional branch, be it to the end of the kernel."""
+        """Return whether the block ends in a conditional branch, be it to the end of the kernel."""
         return len(self.blocks[block].successors) == 2 and self.ending(block).guard is not None
 
     def has_sides(self, block: int) -> bool:
-        """Whether several blocks may follow."""
+        """Return whether several blocks may follow."""
         return len(set(self.blocks[block].successors)) > 1
 
     @property
     def is_plain(self) -> bool:
-        """Whether it has branches to labels and ends alone: no indirect branch, and no call that was inlined."""
+        """Return whether it has branches to labels and ends alone: no indirect branch, and no call that was inlined."""
         return all(effect.transfer in (None, Transfer.DIRECT) for effect in self.effects)
 
     def at(self, *places: int) -> str:
@@ -107,7 +107,7 @@ class Flow:
 
 
 def graph(flow: Flow) -> "nx.DiGraph[int]":
-    """The blocks and the virtual exit as a networkx graph."""
+    """Return the blocks and the virtual exit as a networkx graph."""
     import networkx as nx
 
     edges = ((number, after) for number, block in enumerate(flow.blocks) for after in block.successors)
@@ -118,7 +118,7 @@ def graph(flow: Flow) -> "nx.DiGraph[int]":
 
 
 def immediate_dominators(flow: Flow) -> Mapping[int, int]:
-    """The immediate dominator of every block that can be reached, but for the entry."""
+    """Return the immediate dominator of every block that can be reached, but for the entry."""
     import networkx as nx
 
     found = nx.immediate_dominators(graph(flow), 0)

@@ -58,12 +58,12 @@ class ThreadRegisters(NamedTuple):
 
     @property
     def names(self) -> frozenset[str]:
-        """All of them."""
+        """Return all of them."""
         axes = (*self.thread, *self.block_size, *self.block, *self.grid_size)
         return frozenset((*axes, self.lane, *self.lane_masks.values()))
 
     def sizes(self, launch: "Launch") -> dict[str, int]:
-        """The registers that are the same in all threads of a launch, as far as it is known."""
+        """Return the registers that are the same in all threads of a launch, as far as it is known."""
         known = ((self.block_size, launch.block), (self.grid_size, launch.grid))
         return {name: size for names, extent in known if extent for name, size in zip(names, extent, strict=True)}
 
@@ -141,7 +141,7 @@ class LaunchInput(NamedTuple):
         return f"{self.name}=N" if self.name else "N"
 
     def __str__(self) -> str:
-        """The option that gives it, as on a command line."""
+        """Return the option that gives it, as on a command line."""
         return f"--{'param' if self.field == 'parameters' else self.field} {self.blank}"
 
 
@@ -168,7 +168,7 @@ def launch(
 
 
 def shown(extent: Extent) -> str:
-    """An extent as on a command line.
+    """Return an extent as on a command line.
 
     >>> shown((16, 16, 1))
     '16x16x1'
@@ -199,7 +199,7 @@ def _extent(text: str | None, option: str) -> Extent | None:
 
 
 def _whole_extent(given: int | Sequence[int] | None, most: Extent, field: str) -> Extent | None:
-    """An extent along x, y and z that is in range."""
+    """Return an extent along x, y and z that is in range."""
     if given is None:
         return None
     sizes = tuple(given) if isinstance(given, tuple | list) else (given,)

@@ -27,14 +27,14 @@ class Proven(NamedTuple):
 
     @property
     def bound(self) -> Bound | None:
-        """The bound that this is, if it is one."""
+        """Return the bound that this is, if it is one."""
         if self.most is None or self.most > MAX_ITERATIONS:
             return None
         never = "" if self.is_entered else ", never entered"
         return Bound(self.most, self.is_entered and self.least == self.most, f"{self.source}{never}", By.CODE)
 
     def implies(self, said: Bound) -> bool:
-        """Whether the code proves a bound, whoever says it."""
+        """Return whether the code proves a bound, whoever says it."""
         own = self.bound
         if own is None:
             return False
@@ -75,7 +75,7 @@ def inferred(flow: Flow, nest: Nest, launch: Launch, warp: int | None = None) ->
 
 
 def _known(nest: Nest, tried: Iterable[Run]) -> Iterator[int]:
-    """The loops that were followed to an end, or to where none is in sight."""
+    """Return the loops that were followed to an end, or to where none is in sight."""
     given_up = set[int]().union(*(run.seen.given_up for run in tried))
     return (number for number in range(len(nest.loops)) if number not in given_up)
 
@@ -112,5 +112,5 @@ def _source(runs: Runs, special: ThreadRegisters) -> str:
 
 
 def _wholes(registers: Iterable[str]) -> set[str]:
-    """The registers without what tells a part of them, such as an axis."""
+    """Return the registers without what tells a part of them, such as an axis."""
     return {name.partition(".")[0] for name in registers}

@@ -46,7 +46,7 @@ class Routine(Protocol):
 
     @property
     def source(self) -> str:
-        """The file that the user gave."""
+        """Return the file that the user gave."""
 
     @property
     def labels(self) -> frozenset[str]:
@@ -76,7 +76,7 @@ class Guard(NamedTuple):
 
     @property
     def acts_at(self) -> int:
-        """The value of the register at which the instruction does something."""
+        """Return the value of the register at which the instruction does something."""
         return int(not self.is_negated)
 
 
@@ -204,10 +204,10 @@ class Semantics(Protocol):
 
     @property
     def instruction_set(self) -> InstructionSet:
-        """The one of this kernel."""
+        """Return the one of this kernel."""
 
     def fitted(self, launch: Launch) -> Launch:
-        """The launch with parameters by the names in the kernel, and with the block that the kernel requires.
+        """Return the launch with parameters by the names in the kernel, and with the block that the kernel requires.
 
         Twice is the same as once.
 
@@ -216,7 +216,7 @@ class Semantics(Protocol):
         """
 
     def parameters(self, launch: Launch) -> Mapping[str, Parameter]:
-        """The known parameters of the kernel by name.
+        """Return the known parameters of the kernel by name.
 
         Raises:
             InputError: a launch that does not fit the kernel.
@@ -238,7 +238,7 @@ class Semantics(Protocol):
         """Why no program can express an instruction, in a block of so many threads if known; None if one can."""
 
     def marks(self) -> Iterator[Mark]:
-        """The remarks of the kernel, in text order.
+        """Return the remarks of the kernel, in text order.
 
         Raises:
             InputError: one that is ill-formed.

@@ -82,7 +82,7 @@ class Bound(NamedTuple):
 
     @property
     def iterations(self) -> str:
-        """The bound in words, such as "at most 16 iterations"."""
+        """Return the bound in words, such as "at most 16 iterations"."""
         return iterations("exactly" if self.exact else "at most", self.maximum)
 
     def __str__(self) -> str:

@@ -47,7 +47,7 @@ class LoopInfo(NamedTuple):
 def loop_infos(
     flow: Flow, nest: Nest, given: Sequence[GivenBound], launch: Launch, warp: int | None = None
 ) -> tuple[LoopInfo, ...]:
-    """The loops of the nest, each with its bound as far as one is known, for one warp or for every one.
+    """Return the loops of the nest, each with its bound as far as one is known, for one warp or for every one.
 
     Raises:
         InputError: a bound for no loop, or one that another bound or the code contradicts.
@@ -91,7 +91,7 @@ def _undecided(
 
 
 def _asks(flow: Flow, loop: Loop, names: "_Names", number: int, deciders: tuple[LaunchInput, ...]) -> tuple[Asked, ...]:
-    """The loops whose bounds are to be given so that this one has a bound."""
+    """Return the loops whose bounds are to be given so that this one has a bound."""
     told = flow.told.get(loop.header)
     if told is not None and told.asks:
         return tuple(asked._replace(deciders=asked.deciders or deciders) for asked in told.asks)
@@ -118,7 +118,7 @@ def _told_besides(
 
 
 def _bound(told: Told) -> Bound | None:
-    """The bound that is told, if there is one."""
+    """Return the bound that is told, if there is one."""
     return None if told.maximum is None else Bound(told.maximum, False, told.source, By.LINES, told.given)
 
 
@@ -134,7 +134,7 @@ def _check(label: str, loop: Loop, bound: Bound, disproof: str | None) -> None:
 
 
 def _told(flow: Flow, nest: Nest, proven: Mapping[int, Proven]) -> tuple[dict[int, Bound], dict[int, str]]:
-    """The bounds that comments, inference and what is told from outside tell, and why they do not.
+    """Return the bounds that comments, inference and what is told from outside tell, and why they do not.
 
     Raises:
         InputError: a comment that is ill-formed.
@@ -159,7 +159,7 @@ def _told(flow: Flow, nest: Nest, proven: Mapping[int, Proven]) -> tuple[dict[in
 def bounds_for(
     kernel: R, given: Iterable[GivenBound], kernels: Iterable[R], flow: Callable[[R], Flow]
 ) -> tuple[GivenBound, ...]:
-    """The bounds without those that fit only another of these kernels, so that one set can serve them all.
+    """Return the bounds without those that fit only another of these kernels, so that one set can serve them all.
 
     Other kernels are looked at only where a bound that names no kernel does not fit this one. Of a kernel whose loops
     cannot be told, every label counts as one.
@@ -199,7 +199,7 @@ def fitting(flow: Flow, given: Iterable[GivenBound]) -> tuple[GivenBound, ...]:
 
 
 def bounds_template(kernels: Sequence[R], loops: Callable[[R], Sequence[LoopInfo]], remarks: Iterable[str] = ()) -> str:
-    """A bounds file to fill in: a line for each loop, `LABEL,?` where no bound is known.
+    """Return a bounds file to fill in: a line for each loop, `LABEL,?` where no bound is known.
 
     Of several kernels, one whose control flow cannot be followed has a comment that says so.
 
@@ -226,7 +226,7 @@ def bounds_template(kernels: Sequence[R], loops: Callable[[R], Sequence[LoopInfo
 
 
 def template_lines(info: LoopInfo, kernel: Routine, *, with_name: bool = False) -> tuple[str, str]:
-    """The two lines of a bounds file for one loop: where it is, and its bound or `?`."""
+    """Return the two lines of a bounds file for one loop: where it is, and its bound or `?`."""
     source = f", {info.origin}" if info.origin else ""
     source += f", source {info.source_line}" if info.source_line else ""
     known = f", {info.bound}" if info.bound else ""
@@ -282,7 +282,7 @@ class _Names:
         return next(known, self.labels[number])
 
     def matching(self, given: GivenBound) -> list[int]:
-        """The loops that a bound is meant for, by number; a file may be given by the end of its path."""
+        """Return the loops that a bound is meant for, by number; a file may be given by the end of its path."""
         if given.kernel not in (None, self.kernel.name):
             return []
         if given.key in self.by_name:
@@ -297,7 +297,7 @@ def _last_part(path: str) -> str:
 
 
 def _matched(names: _Names, given: Iterable[GivenBound]) -> dict[int, Bound]:
-    """The bounds by number of the loop, all from one kind of source."""
+    """Return the bounds by number of the loop, all from one kind of source."""
     found: dict[int, Bound] = {}
     for bound in given:
         numbers = names.matching(bound)

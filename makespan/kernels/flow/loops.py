@@ -34,7 +34,7 @@ class Loop:
 
     @property
     def is_bottom_tested(self) -> bool:
-        """Whether only a latch can leave the loop, so that an iteration once begun is completed."""
+        """Return whether only a latch can leave the loop, so that an iteration once begun is completed."""
         return all(source in self.latches for source, _ in self.exits)
 
 
@@ -46,7 +46,7 @@ class Nest:
     innermost: Mapping[int, int]
 
     def around(self, block: int) -> Iterator[int]:
-        """The loops around a block, by number, innermost first."""
+        """Yield the loops around a block, by number, innermost first."""
         number = self.innermost.get(block)
         while number is not None:
             yield number
@@ -54,7 +54,7 @@ class Nest:
 
 
 def nest(flow: Flow) -> Nest:
-    """The loops that can be reached from the entry.
+    """Return the loops that can be reached from the entry.
 
     Raises:
         UnsupportedError: a loop with a second entry, or loops nested deeper than 64.
@@ -120,7 +120,7 @@ def _spans(flow: Flow) -> dict[int, tuple[int, int]]:
 
 
 def _bodies(flow: Flow, spans: Mapping[int, tuple[int, int]]) -> dict[int, set[int]]:
-    """The blocks of every loop, by header."""
+    """Return the blocks of every loop, by header."""
 
     def descends(block: int, above: int) -> bool:
         return spans[above][0] <= spans[block][0] and spans[block][1] <= spans[above][1]

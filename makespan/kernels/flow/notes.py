@@ -27,7 +27,7 @@ _FEWEST_COPIES = 3
 
 
 def noted_bounds(flow: Flow, nest: Nest) -> dict[int, Bound | str]:
-    """The bounds of loops that comments tell, by number of the loop; our own comments win over the compiler's.
+    """Return the bounds of loops that comments tell, by number of the loop; our own comments win over the compiler's.
 
     Where comments stand in a loop and tell no bound, the reason stands in place of it.
 
@@ -44,7 +44,7 @@ def noted_bounds(flow: Flow, nest: Nest) -> dict[int, Bound | str]:
 
 
 def _bound(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Sequence[Mark]) -> Bound | str:
-    """The bound that comments in one loop, copies of each other, tell; or why they do not."""
+    """Return the bound that comments in one loop, copies of each other, tell; or why they do not."""
     first, file, name = marks[0], flow.kernel.file, flow.name(loop.header)
     for mark in marks:
         if (mark.maximum, mark.source) != (first.maximum, first.source):
@@ -72,7 +72,7 @@ def _bound(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Sequence[Mark]
 
 
 def _is_unrolled(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Sequence[Mark]) -> bool:
-    """Whether a loop was made of so many passes of another one, with a mark in each."""
+    """Return whether a loop was made of so many passes of another one, with a mark in each."""
     if len(marks) < _FEWEST_COPIES or len({mark.place for mark in marks}) > 1:
         return False
     numbers = (number for block in loop.blocks for number in flow.numbers(block))
@@ -102,7 +102,7 @@ def _repeats_itself(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Seque
 
 
 def _met(flow: Flow, loop: Loop, marked: list[int]) -> int:
-    """The fewest marks that a pass from the head of a loop to its back edge meets."""
+    """Return the fewest marks that a pass from the head of a loop to its back edge meets."""
     marks = Counter(marked)
     queue, done = [(marks[loop.header], loop.header)], set[int]()
     while queue:

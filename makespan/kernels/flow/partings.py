@@ -63,7 +63,7 @@ class Partings:
         return found
 
     def written_in(self, blocks: Set[int]) -> set[str]:
-        """The registers that count and that these blocks may write."""
+        """Return the registers that count and that these blocks may write."""
         numbers = (number for block in blocks for number in self.flow.numbers(block))
         found = {name for number in numbers for name in self.flow.effects[number].writes}
         self.work_left -= len(found)
@@ -81,7 +81,7 @@ class Partings:
 
 
 def _meeting_points(flow: Flow) -> dict[int, int]:
-    """The immediate post-dominator of every block from which a way leads to the end."""
+    """Return the immediate post-dominator of every block from which a way leads to the end."""
     import networkx as nx
 
     return dict(nx.immediate_dominators(graph(flow).reverse(copy=False), flow.exit))

@@ -14,7 +14,7 @@ _MOST_LISTED = 12
 
 
 def by_take(terrain: Terrain, take: Mapping[str, str]) -> list[int]:
-    """The blocks of the path that `take` and the loop bounds determine; other loops run as often as they may.
+    """Return the blocks of the path that `take` and the loop bounds determine; other loops run as often as they may.
 
     All loops that it may come to have a bound, see `unbounded`.
 
@@ -29,7 +29,7 @@ def by_take(terrain: Terrain, take: Mapping[str, str]) -> list[int]:
 
 
 def by_trace(terrain: Terrain, steps: Sequence[Step]) -> list[int]:
-    """The blocks of the path that a trace tells.
+    """Return the blocks of the path that a trace tells.
 
     Raises:
         InputError: a trace that does not fit.
@@ -41,7 +41,7 @@ def by_trace(terrain: Terrain, steps: Sequence[Step]) -> list[int]:
 
 
 def _reached(terrain: Terrain, preferred: Mapping[int, int]) -> set[int]:
-    """The blocks that may be executed, given the preferred sides and that a loop bound may overrule them."""
+    """Return the blocks that may be executed, given the preferred sides and that a loop bound may overrule them."""
     found, waiting = set[int](), [0]
     while waiting:
         block = waiting.pop()
@@ -59,24 +59,24 @@ def _controls(terrain: Terrain, block: int) -> list[int]:
 
 
 def _open(terrain: Terrain, blocks: Set[int], *, to_maximum: bool) -> list[int]:
-    """The branches among these blocks that nothing decides."""
+    """Return the branches among these blocks that nothing decides."""
     choices = [b for b in sorted(blocks) if len(set(terrain.flow.blocks[b].successors)) == 2]
     return [b for b in choices if not (_is_decided(terrain, b) or (to_maximum and _controls(terrain, b)))]
 
 
 def _is_decided(terrain: Terrain, block: int) -> bool:
-    """Whether exact bounds leave no choice: the branch is the only way out of the loops that it controls."""
+    """Return whether exact bounds leave no choice: the branch is the only way out of the loops that it controls."""
     loops = _controls(terrain, block)
     return bool(loops) and all(terrain.is_exact(n) and len(terrain.nest.loops[n].exits) == 1 for n in loops)
 
 
 def unbounded(terrain: Terrain, preferred: Mapping[int, int]) -> Iterator[int]:
-    """The loops, by number, that a path with these preferred sides may come to and that have no bound."""
+    """Return the loops, by number, that a path with these preferred sides may come to and that have no bound."""
     return unbounded_in(terrain, _reached(terrain, preferred))
 
 
 def unbounded_in(terrain: Terrain, reached: Set[int]) -> Iterator[int]:
-    """The loops, by number, whose head is among these blocks and that have no bound."""
+    """Yield the loops, by number, whose head is among these blocks and that have no bound."""
     for number, (loop, info) in enumerate(zip(terrain.nest.loops, terrain.infos, strict=True)):
         if loop.header in reached and info.bound is None:
             yield number
@@ -97,7 +97,7 @@ def refuse_unbounded(terrain: Terrain, reached: Set[int], named: Naming = str) -
 
 
 def lacking(kernel: Routine, missing: Sequence[MissingInput], named: Naming) -> MissingInputsError:
-    """The error about inputs that a question about a kernel lacks."""
+    """Return the error about inputs that a question about a kernel lacks."""
     template = f"; 'makespan bounds-template {kernel.source}' prints a file of bounds to fill in"
     more = template if any(each.field == "loop_bounds" for each in missing) else ""
     return MissingInputsError.of(
@@ -106,7 +106,7 @@ def lacking(kernel: Routine, missing: Sequence[MissingInput], named: Naming) -> 
 
 
 def missing_bounds(terrain: Terrain, numbers: Iterable[int], asked: Container[str] = ()) -> tuple[MissingInput, ...]:
-    """The bounds of these loops, as inputs that are missing.
+    """Return the bounds of these loops, as inputs that are missing.
 
     Args:
         asked: the fields of the launch that are asked for anyway; where they alone decide a loop, it needs no bound.
@@ -147,7 +147,7 @@ def _refuse_choices(terrain: Terrain, blocks: Sequence[int]) -> None:
 
 
 def _choice(terrain: Terrain, block: int, labels: Mapping[str, int]) -> str:
-    """One line about a branch that is left open: where it is, and what would decide it."""
+    """Return one line about a branch that is left open: where it is, and what would decide it."""
     flow = terrain.flow
     line, label = keys(flow, block)
     key = label if labels[label] == 1 else line

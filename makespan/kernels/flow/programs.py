@@ -163,7 +163,7 @@ class Warps:
 
     @cached_property
     def _uniform(self) -> frozenset[int]:
-        """The branches at which no lanes part, in any warp."""
+        """Return the branches at which no lanes part, in any warp."""
         return uniform_branches(self.flow, self.launch) if self.flow.is_plain else said_uniform(self.flow)
 
     @cached_property
@@ -172,7 +172,7 @@ class Warps:
         return reconvergences(self.flow)
 
     def _path(self, terrain: Terrain) -> Program:
-        """The program of every warp, by the one path that take or trace fix."""
+        """Return the program of every warp, by the one path that take or trace fix."""
         path = by_take(terrain, self.take) if self.trace is None else by_trace(terrain, self.trace)
         visited = frozenset(path)
         refuse_inexpressible(self.flow, sorted(visited), self.launch)
@@ -198,7 +198,7 @@ class Warps:
         return self._program(made, (*self._remarks(visited), *self._about_paths(terrain, visited, parting)))
 
     def _program(self, made: Automaton, assumed: tuple[Assumption, ...]) -> Program:
-        """The places with where they come from, and no token that makes no difference."""
+        """Return the places with where they come from, and no token that makes no difference."""
         if self.code.timings:
             made = lean(with_arrivals(made), self.code.results)
         origins = tuple(self._origin(behind) for behind in made.instructions)
@@ -212,7 +212,7 @@ class Warps:
         return self.remarks(numbers, any(self.flow.has_sides(block) for block in visited))
 
     def _origin(self, behind: Sequence[int]) -> Origin:
-        """The line of an instruction, and those of others that are the same place."""
+        """Return the line of an instruction, and those of others that are the same place."""
         first, source = self.flow.code[behind[0]], self.flow.effects[behind[0]].source
         more = [self.flow.at(self.flow.code[at].line) for at in behind[1:_MOST_LINES]]
         also = f" (or {', '.join(more)}{', ...' * (len(behind) > _MOST_LINES)})" if more else ""
@@ -288,7 +288,7 @@ def _about_launch(launch: Launch) -> Iterator[Assumption]:
 
 
 def _about_loop(info: LoopInfo, said: str) -> Iterator[Assumption]:
-    """How often a loop runs, who says so, and whether the code says otherwise."""
+    """Yield how often a loop runs, who says so, and whether the code says otherwise."""
     if info.bound is None:
         return
     given = info.bound.given_for(info.label)
@@ -305,7 +305,7 @@ def _about_loop(info: LoopInfo, said: str) -> Iterator[Assumption]:
 
 
 def _reachable(flow: Flow, decided: Mapping[int, int]) -> frozenset[int]:
-    """The blocks to which a way leads past decided branches."""
+    """Return the blocks to which a way leads past decided branches."""
     found, waiting = set[int](), [0]
     while waiting:
         block = waiting.pop()

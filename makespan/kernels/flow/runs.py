@@ -37,7 +37,7 @@ class Runs:
 
     @classmethod
     def of(cls, flow: Flow, launch: Launch) -> "Runs":
-        """The runs under this launch, which the flow remembers.
+        """Return the runs under this launch, which the flow remembers.
 
         Raises:
             InputError: a launch that does not fit the kernel.

@@ -45,7 +45,7 @@ class Surroundings(NamedTuple):
 
 
 def special_spreads(registers: ThreadRegisters, launch: Launch) -> dict[str, Spread]:
-    """The spreads of the special registers that depend on the block; without a block, only that of the lane."""
+    """Return the spreads of the special registers that depend on the block; without a block, only that of the lane."""
     found = {registers.lane: Spread(WARP_LANES - 1, 0)}
     if launch.block is None:
         return found
@@ -60,7 +60,7 @@ def special_spreads(registers: ThreadRegisters, launch: Launch) -> dict[str, Spr
 
 
 def constant(value: int) -> Spread:
-    """The spread of a number.
+    """Return the spread of a number.
 
     >>> constant(96)
     Spread(varying=0, zeros=5)
@@ -80,19 +80,19 @@ def added(spreads: Sequence[Spread], _: object, w: int) -> Spread:
 
 
 def multiplied(spreads: Sequence[Spread], _: object, w: int) -> Spread:
-    """A product varies from its lowest bit that does on."""
+    """Return a product varies from its lowest bit that does on."""
     a, b = spreads
     varying = a.varying | b.varying
     return Spread(-(varying & -varying) & ones(w) if varying else 0, min(a.zeros + b.zeros, w))
 
 
 def multiplied_and_added(spreads: Sequence[Spread], _: object, w: int) -> Spread:
-    """A product and a summand."""
+    """Return a product and a summand."""
     return added([multiplied(spreads[:2], None, w), spreads[2]], None, w)
 
 
 def conjoined(spreads: Sequence[Spread], constants: Sequence[int | None], w: int) -> Spread:
-    """A bit that is 0 in a constant varies in no lane."""
+    """Return a bit that is 0 in a constant varies in no lane."""
     varying = spreads[0].varying | spreads[1].varying
     for number in constants:
         varying &= ones(w) if number is None else number
@@ -116,7 +116,7 @@ def shifted_left(spreads: Sequence[Spread], constants: Sequence[int | None], w: 
 
 
 def shifted_right(spreads: Sequence[Spread], constants: Sequence[int | None], w: int) -> Spread | None:
-    """Only where the sign does not vary, whose copies come in from above."""
+    """Return only where the sign does not vary, whose copies come in from above."""
     by, varying = constants[1], spreads[0].varying & ones(w)
     if by is None or varying >> (w - 1):
         return None
@@ -124,6 +124,6 @@ def shifted_right(spreads: Sequence[Spread], constants: Sequence[int | None], w:
 
 
 def copied(spreads: Sequence[Spread], _: object, w: int) -> Spread | None:
-    """A copy, or a conversion from a type of this width; only where the sign does not vary."""
+    """Return a copy, or a conversion from a type of this width; only where the sign does not vary."""
     varying = spreads[0].varying & ones(w)
     return None if varying >> (w - 1) and w > 1 else Spread(varying, min(spreads[0].zeros, w))

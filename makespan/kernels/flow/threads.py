@@ -56,7 +56,7 @@ def details(special: ThreadRegisters, launch: Launch, registers: Collection[str]
 def thread_groups(
     special: ThreadRegisters, launch: Launch, registers: Collection[str], detail: Detail, warp: int | None = None
 ) -> Iterator[Threads]:
-    """All threads of the launch, or of one warp of every block, in groups that hold each warp as a whole.
+    """Yield all threads of the launch, or of one warp of every block, in groups that hold each warp as a whole.
 
     Args:
         special: how threads read who they are.
@@ -93,7 +93,7 @@ def thread_groups(
 
 
 def _block_axes(special: ThreadRegisters, launch: Launch, registers: Collection[str]) -> dict[str, int]:
-    """How many values the number of a block takes along each axis that matters."""
+    """Return how many values the number of a block takes along each axis that matters."""
     axes = zip(special.block, launch.grid or (), strict=False)
     return {name: size for name, size in axes if name in registers or size == 1}
 
@@ -101,7 +101,7 @@ def _block_axes(special: ThreadRegisters, launch: Launch, registers: Collection[
 def _lanes(
     special: ThreadRegisters, launch: Launch, registers: Collection[str], warp: int | None
 ) -> list[tuple[dict[str, int], int]]:
-    """The special registers of every thread, and its warp; without a block, those of all 32 lanes."""
+    """Return the special registers of every thread, and its warp; without a block, those of all 32 lanes."""
     everyone = range(prod(launch.block)) if launch.block else range(WARP_LANES)
     if warp is not None and launch.block:
         everyone = everyone[warp * WARP_LANES : (warp + 1) * WARP_LANES]
@@ -114,7 +114,7 @@ def _lanes(
 
 
 def _own(special: ThreadRegisters, number: int, launch: Launch) -> dict[str, int]:
-    """The special registers of the thread with this number in its block."""
+    """Return the special registers of the thread with this number in its block."""
     lane = number % WARP_LANES
     bit = 1 << lane
     ones = 2**WARP_LANES - 1

@@ -19,7 +19,7 @@ UNREAD = -1
 
 
 def lean(made: Automaton, results: Set[int]) -> Automaton:
-    """The same warps with no more tokens than matter.
+    """Return the same warps with no more tokens than matter.
 
     Args:
         results: the tokens for which a warp waits at its end; the others are dropped where nobody awaits them.
@@ -110,7 +110,7 @@ def _sets(made: Automaton, awaits: Sequence[Set[int]], results: Set[int]) -> lis
 
 
 def _merged(made: Automaton, timings: Sequence[Timing]) -> Automaton:
-    """One place for all that are equal and go on alike."""
+    """Return one place for all that are equal and go on alike."""
     end = len(made.places)
     numbers: dict[tuple[str, Timing, tuple[int, ...]], int] = {}
     behind: list[set[int]] = []

@@ -32,7 +32,7 @@ MAX_WORK = 5_000_000
 
 
 def uniform_branches(flow: Flow, launch: Launch) -> frozenset[int]:
-    """The blocks whose conditional branch all active lanes of a warp take alike.
+    """Return the blocks whose conditional branch all active lanes of a warp take alike.
 
     Lanes are taken to come together at the immediate post-dominator of the branch at which they parted, or wherever
     else both of its sides lead. A branch that says so itself is believed, and a kernel is taken to have no data race.
@@ -55,7 +55,7 @@ def said_uniform(flow: Flow) -> frozenset[int]:
 
 
 def decided(flow: Flow, launch: Launch, warp: int | None) -> dict[int, int]:
-    """The side (as in `branches.SIDES`) of every branch that has the same outcome at each of its executions.
+    """Return the side (as in `branches.SIDES`) of every branch that has the same outcome at each of its executions.
 
     That is, by every lane of this warp (its number in the block; None for all), in every block of the grid. A branch
     that is never executed has no outcome and is left out.
@@ -72,7 +72,7 @@ def decided(flow: Flow, launch: Launch, warp: int | None) -> dict[int, int]:
 
 
 def _by_execution(runs: Runs) -> set[int]:
-    """The branches that go one way in each warp, or are never executed; none if executing takes too long."""
+    """Return the branches that go one way in each warp, or are never executed; none if executing takes too long."""
     found: set[int] | None = None
     for group, seen in next(runs.tries(None), ()):
         sides = seen.sides
@@ -85,7 +85,7 @@ def _by_execution(runs: Runs) -> set[int]:
 
 
 def _splits(group: "Threads", taken: "Mask", fall: "Mask") -> bool:
-    """Whether a warp may have threads that go one way and threads that go the other, or one that does both."""
+    """Return whether a warp may have threads that go one way and threads that go the other, or one that does both."""
     if taken is False or fall is False:
         return False
     if group.warps is None or taken is True or fall is True:
@@ -136,7 +136,7 @@ class _Divergence:
         return True
 
     def _after(self, block: int) -> dict[str, Spread]:
-        """The spreads at the end of a block."""
+        """Return the spreads at the end of a block."""
         spreads = dict(self.entering[block])
         for number in self.flow.numbers(block):
             effect = self.flow.effects[number]
@@ -159,7 +159,7 @@ class _Divergence:
         return spreads
 
     def _parts(self, block: int, spreads: Mapping[str, Spread]) -> bool:
-        """Whether lanes may part at the branch that ends a block."""
+        """Return whether lanes may part at the branch that ends a block."""
         found = [spreads.get(name) for name in guards(self.flow, block)]
         return any(spread is None or spread.varying for spread in found)
 
@@ -186,7 +186,7 @@ class _Divergence:
 
 
 def _by_spread(flow: Flow, runs: Runs, sure: frozenset[int]) -> Iterator[int]:
-    """The branches whose guard does not differ between lanes that execute it together."""
+    """Yield the branches whose guard does not differ between lanes that execute it together."""
     specials = special_spreads(flow.semantics.instruction_set.registers, runs.launch)
     around = Surroundings(specials, runs.parameters)
     matter = influential(flow)

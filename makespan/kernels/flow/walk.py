@@ -32,7 +32,7 @@ class Terrain:
     _leaving: dict[tuple[int, frozenset[int]], frozenset[int]] = field(default_factory=dict, compare=False, repr=False)
 
     def most_repeats(self, loop: int) -> int | None:
-        """How often the back edges of a loop may be taken for each entry; None without a bound.
+        """Return how often the back edges of a loop may be taken for each entry; None without a bound.
 
         N iterations are N executions of the head if only a latch can leave the loop. Otherwise the head may begin
         one more, which ends at an exit: a loop that tests at its top executes the test once more than its body.
@@ -43,21 +43,21 @@ class Terrain:
         return bound.maximum - 1 if self.nest.loops[loop].is_bottom_tested else bound.maximum
 
     def is_exact(self, loop: int) -> bool:
-        """Whether the loop never runs fewer iterations than its bound."""
+        """Return whether the loop never runs fewer iterations than its bound."""
         bound = self.infos[loop].bound
         return bound is not None and bound.exact
 
     def spent(self, block: int, repeats: Mapping[int, int]) -> frozenset[int]:
-        """The spent loops around a block, given how often their back edges were taken."""
+        """Return the spent loops around a block, given how often their back edges were taken."""
         return frozenset([loop for loop in self.nest.around(block) if repeats[loop] == self.most_repeats(loop)])
 
     def left_early(self, block: int, after: int, spent: frozenset[int]) -> int | None:
-        """A loop that going on from `block` to `after` leaves before the end of its exact bound."""
+        """Return a loop that going on from `block` to `after` leaves before the end of its exact bound."""
         loops = (loop for loop in self.nest.around(block) if loop not in spent and self.is_exact(loop))
         return next((loop for loop in loops if after not in self.nest.loops[loop].blocks), None)
 
     def permitted(self, block: int, spent: frozenset[int]) -> tuple[int, ...]:
-        """The sides of a branch that the bounds of the loops around it leave open."""
+        """Return the sides of a branch that the bounds of the loops around it leave open."""
         if (block, spent) not in self._permitted:
             self._permitted[block, spent] = tuple(
                 side
@@ -67,21 +67,21 @@ class Terrain:
         return self._permitted[block, spent]
 
     def is_dead(self, block: int, after: int) -> bool:
-        """Whether a loop that never repeats forbids going on from `block` to `after`."""
+        """Return whether a loop that never repeats forbids going on from `block` to `after`."""
         return self.is_trapped(after, frozenset(n for n in self.nest.around(block) if self.most_repeats(n) == 0))
 
     def may_die(self, block: int, after: int) -> bool:
-        """Whether a bound may come to forbid going on from `block` to `after`."""
+        """Return whether a bound may come to forbid going on from `block` to `after`."""
         return self.is_trapped(after, frozenset(self.nest.around(block)))
 
     def is_trapped(self, after: int, spent: frozenset[int]) -> bool:
-        """Whether every way on from block `after`, in a spent loop, leads to a back edge of one."""
+        """Return whether every way on from block `after`, in a spent loop, leads to a back edge of one."""
         inside = [loop for loop in spent if after in self.nest.loops[loop].blocks]
         closed = any(after == self.nest.loops[loop].header for loop in inside)
         return closed or any(after not in self._blocks_that_leave(loop, spent) for loop in inside)
 
     def _blocks_that_leave(self, number: int, spent: frozenset[int]) -> frozenset[int]:
-        """The blocks of a loop from which a way out leads past no back edge of a spent loop."""
+        """Return the blocks of a loop from which a way out leads past no back edge of a spent loop."""
         if (number, spent) not in self._leaving:
             blocks = self.nest.loops[number].blocks
             heads = {self.nest.loops[other].header for other in spent}
@@ -100,7 +100,7 @@ class Terrain:
 
 
 def walk(terrain: Terrain, choose: Choice) -> Iterator[int]:
-    """The blocks of one path, one after the other.
+    """Yield the blocks of one path, one after the other.
 
     Raises:
         InputError: a bound that the path breaks, or a path of more than a million instructions.
@@ -144,7 +144,7 @@ def by_preference(terrain: Terrain, preferred: Mapping[int, int]) -> Choice:
 
 
 def _staying(terrain: Terrain, block: int) -> int:
-    """The side that stays in the innermost loop of which only one side leads out."""
+    """Return the side that stays in the innermost loop of which only one side leads out."""
     loop = next(controlled(terrain.flow, terrain.nest, block), None)
     taken, _ = terrain.flow.blocks[block].successors
     return 0 if loop is None or taken in terrain.nest.loops[loop].blocks else 1
@@ -159,7 +159,7 @@ class Tracer:
         self._done = 0
 
     def choose(self, block: int, spent: frozenset[int]) -> int:
-        """The side that the next step of the trace takes: a `Choice`.
+        """Return the side that the next step of the trace takes: a `Choice`.
 
         Raises:
             InputError: the trace has ended, names another branch, or breaks a loop bound.

@@ -7,12 +7,12 @@ _MOST_OPERANDS = {"sync": 1, "red": 3}
 
 
 def is_barrier(instruction: Instruction) -> bool:
-    """Whether an instruction lets warps of a block or cluster wait for each other."""
+    """Return whether an instruction lets warps of a block or cluster wait for each other."""
     return instruction.name in ("bar", "barrier") and not instruction.opcode.startswith("bar.warp")
 
 
 def is_aligned(instruction: Instruction) -> bool:
-    """Whether all lanes of a warp execute a barrier together or not at all; otherwise each arrives for itself.
+    """Return whether all lanes of a warp execute a barrier together or not at all; otherwise each arrives for itself.
 
     Source: PTX ISA, "Parallel Synchronization and Communication Instructions: bar, barrier": `bar{.cta}.sync` is
         `barrier{.cta}.sync.aligned`, and in conditional code it is for conditions that all threads evaluate alike.

@@ -41,7 +41,7 @@ class RefusedError(Exception):
 
 @cache
 def lark() -> Lark:
-    """The parser, built once; parsing yields the items of a module in text order."""
+    """Return the parser, built once; parsing yields the items of a module in text order."""
     grammar = (resources.files("makespan.kernels.ptx") / "grammar.lark").read_text("utf-8")
     return Lark(grammar, parser="lalr", lexer="contextual", transformer=_Builder(), keep_all_tokens=True)
 
@@ -136,7 +136,7 @@ class _Builder(Transformer[Token, tuple[Item, ...]]):
 
 
 def _body(block: list[Any]) -> tuple[Statement, ...]:
-    """The statements between the outer braces, inner blocks laid flat between `Brace` marks."""
+    """Return the statements between the outer braces, inner blocks laid flat between `Brace` marks."""
     found: list[Statement] = []
     open_blocks: list[Iterator[Any]] = [iter(block[1:-1])]
     while open_blocks:
@@ -170,7 +170,7 @@ def _flat(rope: Rope) -> Iterator[str]:
 
 
 def _text(rope: Rope) -> str:
-    """An operand or declarator without blanks, but for those around commas and equal signs."""
+    """Return an operand or declarator without blanks, but for those around commas and equal signs."""
     if isinstance(rope, Token):
         return str(rope)
     return "".join(_BLANKS.get(word, word) for word in _flat(rope))

@@ -17,7 +17,7 @@ MAX_STATEMENTS = 200_000
 
 
 def inlined(kernel: Kernel) -> Kernel:
-    """The kernel with every call replaced for which the module has a body; other calls stay as they are.
+    """Return the kernel with every call replaced for which the module has a body; other calls stay as they are.
 
     Raises:
         UnsupportedError: functions that call each other in a circle, or too much code.
@@ -29,7 +29,7 @@ def inlined(kernel: Kernel) -> Kernel:
 
 
 def is_inlined(instruction: Instruction) -> bool:
-    """Whether this is the call or the return of a function that was inlined."""
+    """Return whether this is the call or the return of a function that was inlined."""
     return instruction.name in ("call", "ret") and instruction.operands[-1:] != () and _is_label(instruction)
 
 
@@ -39,7 +39,7 @@ def call_name(instruction: Instruction) -> str:
 
 
 def is_indirect(kernel: Kernel, call: Instruction) -> bool:
-    """Whether a call goes to wherever a register points."""
+    """Return whether a call goes to wherever a register points."""
     declared = (s for s in (*kernel.variables, *kernel.statements) if isinstance(s, Declaration) and s.is_register)
     registers = {name: count for declaration in declared for name, count in declaration.names}
     return declares(registers, call_name(call))
@@ -60,7 +60,7 @@ class _Inliner:
         self._calls = 0
 
     def body(self) -> tuple[Statement, ...]:
-        """The statements of the kernel; calls inside calls are followed without recursion."""
+        """Return the statements of the kernel; calls inside calls are followed without recursion."""
         found: list[Statement] = []
         opened: list[tuple[str, str, Iterator[Statement]]] = [(self._kernel.name, "", iter(self._kernel.statements))]
         while opened:

@@ -113,7 +113,7 @@ def read(path: Path, *, arch: str | None = None, keep: Path | None = None, secon
 
 
 def choose(file: str, arch: str = DEFAULT_ARCH) -> Compiler:
-    """The compiler to use: nvcc with a host compiler, else NVRTC.
+    """Return the compiler to use: nvcc with a host compiler, else NVRTC.
 
     Raises:
         InputError: there is neither; the message names both remedies.
@@ -131,14 +131,14 @@ def choose(file: str, arch: str = DEFAULT_ARCH) -> Compiler:
 
 
 def nvrtc_library() -> Path | None:
-    """The NVRTC of the installed wheels, the newest if there are several; None when there is none."""
+    """Return the NVRTC of the installed wheels, the newest if there are several; None when there is none."""
     found = (path for root in wheel_roots() for path in root.glob("*/lib/libnvrtc.so.*"))
     numbered = [path for path in found if path.suffix[1:].isdecimal()]
     return max(numbered, key=lambda path: int(path.suffix[1:]), default=None)
 
 
 def compiled(path: Path, source: bytes, compiler: Compiler, seconds: float = SECONDS) -> str:
-    """The PTX text of `source`, the same every time; `.file` directives name the file of the user.
+    """Return the PTX text of `source`, the same every time; `.file` directives name the file of the user.
 
     Raises:
         InputError: the first error of the compiler, or the limit that it exceeded.
@@ -203,7 +203,7 @@ def _run(path: Path, compiler: Compiler, folder: Path, seconds: float) -> tuple[
 
 
 def _complaint(path: Path, compiler: Compiler, code: int, log: str, folder: Path) -> str:
-    """One line about a compilation that failed: where, who says it, what, and perhaps a remedy."""
+    """Return one line about a compilation that failed: where, who says it, what, and perhaps a remedy."""
     failure = _first_error(log)
     file = printable(str(path)) if failure.file is None else _users_name(failure.file, path, folder)
     where = file if failure.line is None else f"{file}:{failure.line}"

@@ -48,7 +48,7 @@ def _transfer(instruction: Instruction) -> Transfer | None:
 
 
 def _target(instruction: Instruction) -> str:
-    """The label that a branch names, the function that a call calls, or `exit`."""
+    """Return the label that a branch names, the function that a call calls, or `exit`."""
     if instruction.name == "call":
         return call_name(instruction)
     return (instruction.operands or ("",))[-1] if instruction.name in ("bra", "brx") else END
@@ -61,6 +61,6 @@ def _barrier(instruction: Instruction) -> Barrier | None:
 
 
 def _joins_lanes(instruction: Instruction) -> bool:
-    """Whether an instruction exchanges something between the lanes of a warp or waits for them."""
+    """Return whether an instruction exchanges something between the lanes of a warp or waits for them."""
     exchanges = instruction.name in ("shfl", "vote", "match", "redux", "elect")
     return exchanges or instruction.opcode.split(".")[:2] == ["bar", "warp"]

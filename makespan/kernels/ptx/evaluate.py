@@ -83,7 +83,7 @@ def computation(instruction: Instruction, access: Access, parameters: Mapping[st
 
 
 def literal(text: str, kind: str) -> int | None:
-    """The bits of a number in an instruction with sources of type `kind`; None for what is no such number.
+    """Return the bits of a number in an instruction with sources of type `kind`; None for what is no such number.
 
     >>> literal("-1", "s16"), literal("010", "u32"), literal("0f3F800000", "b32"), literal("0f3F800000", "f64")
     (65535, 8, 1065353216, None)
@@ -101,7 +101,7 @@ def literal(text: str, kind: str) -> int | None:
 
 
 def width(kind: str) -> int:
-    """The bits of a value of type u32, b64, pred, ..."""
+    """Return the bits of a value of type u32, b64, pred, ..."""
     return 1 if kind == "pred" else int(kind[1:])
 
 
@@ -115,7 +115,7 @@ def _results(operand: str, access: Access) -> tuple[str | None, ...] | None:
 
 
 def _source(text: str, kind: str, access: Access) -> Source | None:
-    """A source of a type; None for an operand of another form."""
+    """Return a source of a type; None for an operand of another form."""
     is_negated = kind == "pred" and text.startswith("!")
     name, mask = text[is_negated:], ones(width(kind))
     number = literal(name, kind) if name not in _LANES else _LANES[name] & mask
@@ -140,7 +140,7 @@ def _form_of(instruction: Instruction, parameters: Mapping[str, Parameter]) -> _
 
 
 def _parameter(instruction: Instruction, parameters: Mapping[str, Parameter]) -> _Form | None:
-    """A load of a parameter whose value is known, or of its lowest bytes."""
+    """Return a load of a parameter whose value is known, or of its lowest bytes."""
     *_, kind = instruction.opcode.split(".")
     match = _PARAMETER.fullmatch(instruction.operands[1]) if len(instruction.operands) == 2 else None
     found = parameters.get(match[1]) if match else None
@@ -164,7 +164,7 @@ def _vector_move(kind: str, *, is_pack: bool) -> _Form | None:
 
 @cache
 def _form(opcode: str) -> _Form | None:
-    """The meaning of an opcode that does not depend on its operands."""
+    """Return the meaning of an opcode that does not depend on its operands."""
     name, *modifiers = opcode.split(".")
     if not modifiers or _TYPE.fullmatch(modifiers[-1]) is None:
         return None
@@ -306,7 +306,7 @@ def _comparison(name: str, modifiers: list[str], kind: str) -> _Form | None:
 
 
 def _integer_test(test: str, kind: str) -> Callable[[Any, Any], Any] | None:
-    """A comparison to 0 or 1."""
+    """Return a comparison to 0 or 1."""
     if test in _UNSIGNED_TESTS:
         if not kind.startswith("u"):
             return None
@@ -319,7 +319,7 @@ def _integer_test(test: str, kind: str) -> Callable[[Any, Any], Any] | None:
 
 
 def _float_test(test: str, w: int) -> Callable[[Any, Any], Any] | None:
-    """A comparison of floats to 0 or 1; unknown for subnormal ones, which some targets take for zero."""
+    """Return a comparison of floats to 0 or 1; unknown for subnormal ones, which some targets take for zero."""
     ordered = test.removesuffix("u") if test != "u" else test
     if w < 32 or not (ordered in TESTS or test in ("num", "nan")):
         return None

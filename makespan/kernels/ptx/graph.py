@@ -24,7 +24,7 @@ class PtxFlow(Flow):
 
 
 def flow(kernel: Kernel | PtxFlow) -> PtxFlow:
-    """The control flow of a kernel; one that is at hand keeps what was found out of it.
+    """Return the control flow of a kernel; one that is at hand keeps what was found out of it.
 
     Raises:
         InputError: a branch to nowhere, a label declared twice in one block.
@@ -44,7 +44,7 @@ def flow(kernel: Kernel | PtxFlow) -> PtxFlow:
 def _blocks(
     kernel: Kernel, code: Sequence[Instruction], ranges: Sequence[range], sources: Sequence[SourceLine | None]
 ) -> Iterator[Block]:
-    """The basic blocks, given by their statements."""
+    """Yield the basic blocks, given by their statements."""
     statements, targets = kernel.statements, _targets(kernel)
     number_at = {span.start: number for number, span in enumerate(ranges)}
     stop = 0
@@ -65,7 +65,7 @@ def _blocks(
 
 
 def _ranges(statements: Sequence[Statement]) -> Iterator[range]:
-    """The statements of each block: one begins at every label, and after every jump.
+    """Yield the statements of each block: one begins at every label, and after every jump.
 
     A comment on the line of a jump belongs to the block of the jump.
     """
@@ -100,7 +100,7 @@ class _Scope:
         self.labels: dict[str, int] = {}
 
     def find(self, name: str) -> int | None:
-        """The label of this name that is seen from here."""
+        """Return the label of this name that is seen from here."""
         scope: _Scope | None = self
         while scope is not None and name not in scope.labels:
             scope = scope.outer
@@ -108,7 +108,7 @@ class _Scope:
 
 
 def _targets(kernel: Kernel) -> dict[int, tuple[int, ...]]:
-    """The labels to which a branch may go, as numbers of statements, by number of the branching instruction."""
+    """Return the labels to which a branch may go, as numbers of statements, by number of the branching instruction."""
     scope, count = _Scope(), 0
     branches: list[tuple[int, Instruction, _Scope]] = []
     scopes: dict[int, _Scope] = {}

@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 @cache
 def opcodes() -> Mapping[str, Row]:
-    """The shipped table: rows by opcode prefix."""
+    """Return the shipped table: rows by opcode prefix."""
     text = (resources.files("makespan") / "data" / "opcodes.tsv").read_text("utf-8")
     rows = (line.split("\t") for line in text.splitlines() if not line.startswith(("#", "opcode\t")))
     return MappingProxyType({opcode: Row(*row) for opcode, *row, _ in rows})
@@ -72,7 +72,7 @@ class Classes:
             _check_letter(self.unknown, "the class of unknown opcodes")
 
     def unit(self, opcode: str) -> str | None:
-        """The class that serves `opcode`, None when no unit does.
+        """Return the class that serves `opcode`, None when no unit does.
 
         Raises:
             LookupError: nothing classifies this opcode.
@@ -94,7 +94,7 @@ class Classes:
         return {opcode for opcode in set(opcodes) if not known.classifies(opcode)}
 
     def classifies(self, opcode: str) -> bool:
-        """Whether there is a class for `opcode`."""
+        """Return whether there is a class for `opcode`."""
         try:
             self.unit(opcode)
         except LookupError:
@@ -102,7 +102,7 @@ class Classes:
         return True
 
     def _seen(self, row: Row, opcode: str) -> str:
-        """The letter of a row in this profile."""
+        """Return the letter of a row in this profile."""
         if self.profile == "paper":
             return row.fold
         double = row.f64 != NO_UNIT and "f64" in opcode.split(".")
@@ -125,7 +125,7 @@ def listing(
     classes: Mapping[str, str] | None = None,
     unknown: str | None = None,
 ) -> tuple[ListedInstruction, ...]:
-    """Every instruction once, in text order, whatever the control flow.
+    """Return every instruction once, in text order, whatever the control flow.
 
     Raises:
         InputError: an opcode that nothing classifies.
@@ -135,7 +135,7 @@ def listing(
 
 
 def units_of(kernel: Kernel, classes: Classes) -> tuple[str | None, ...]:
-    """The unit class of every instruction, in text order.
+    """Return the unit class of every instruction, in text order.
 
     Raises:
         InputError: an opcode that nothing classifies.
@@ -154,7 +154,7 @@ def units_of(kernel: Kernel, classes: Classes) -> tuple[str | None, ...]:
 
 
 def unknown_opcode(file: str, instruction: Instruction, remedy: str) -> ParseError:
-    """The error about an opcode that the table does not have, or a suffix that PTX does not have."""
+    """Return the error about an opcode that the table does not have, or a suffix that PTX does not have."""
     text, opcode = str(instruction), instruction.opcode
     what, at = f"unknown opcode {opcode!r}", 0
     if instruction.name in {prefix.partition(".")[0] for prefix in opcodes()} and (suffix := unknown_suffix(opcode)):
@@ -235,7 +235,7 @@ def _is_variable(name: str, scopes: list[_Scope]) -> bool:
 
 
 def prefixes(opcode: str) -> Iterator[str]:
-    """The opcode and its dotted prefixes, longest first."""
+    """Return the opcode and its dotted prefixes, longest first."""
     parts = opcode.replace("::", ".").split(".")
     return (".".join(parts[:count]) for count in range(len(parts), 0, -1))
 

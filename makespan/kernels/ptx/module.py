@@ -30,7 +30,7 @@ class Instruction:
 
     @property
     def name(self) -> str:
-        """The opcode without its suffixes."""
+        """Return the opcode without its suffixes."""
         return self.opcode.partition(".")[0]
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class Declaration:
 
     @property
     def is_register(self) -> bool:
-        """Whether the names are registers and not places in memory."""
+        """Return whether the names are registers and not places in memory."""
         return self.space in (".reg", ".sreg")
 
 
@@ -163,17 +163,17 @@ class Kernel:
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """The body; empty for a mere declaration."""
+        """Return the body; empty for a mere declaration."""
         return self.body or ()
 
     @property
     def labels(self) -> frozenset[str]:
-        """The labels of the body, in whatever `{ }` block they stand."""
+        """Return the labels of the body, in whatever `{ }` block they stand."""
         return frozenset(s.name for s in self.statements if isinstance(s, Label))
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
-        """Every instruction once, in text order."""
+        """Return every instruction once, in text order."""
         return tuple(s for s in self.statements if isinstance(s, Instruction))
 
 
@@ -191,17 +191,17 @@ class Module:
 
     @property
     def version(self) -> str | None:
-        """The PTX version, such as "8.3"; None when the file does not say."""
+        """Return the PTX version, such as "8.3"; None when the file does not say."""
         return next(self._directives(".version"), None)
 
     @property
     def target(self) -> str | None:
-        """The target with its options, such as "sm_90a, debug"; None when the file does not say."""
+        """Return the target with its options, such as "sm_90a, debug"; None when the file does not say."""
         return next(self._directives(".target"), None)
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The entries that have a body."""
+        """Return the entries that have a body."""
         return tuple(k for k in self._routines() if k.is_entry and k.body is not None)
 
     @property
@@ -210,7 +210,7 @@ class Module:
         return tuple(k for k in self._routines() if not k.is_entry or k.body is None)
 
     def kernel(self, name: str | None = None) -> Kernel:
-        """The kernel of this name, plain or mangled (`saxpy` finds `_Z5saxpyfPf`); None is for the only one.
+        """Return the kernel of this name, plain or mangled (`saxpy` finds `_Z5saxpyfPf`); None is for the only one.
 
         Raises:
             InputError: no such kernel, or a choice among several; lists them.
@@ -237,7 +237,7 @@ class Module:
 
 
 def names_in(operand: str) -> tuple[str, ...]:
-    """The registers, variables and labels that an operand mentions.
+    """Return the registers, variables and labels that an operand mentions.
 
     >>> names_in("[%rd1+0f3F800000]"), names_in("{%f1, %tid.x}")
     (('%rd1',), ('%f1', '%tid'))
@@ -246,7 +246,7 @@ def names_in(operand: str) -> tuple[str, ...]:
 
 
 def declares(declared: Mapping[str, int | None], name: str) -> bool:
-    """Whether `name` is among declared names, of which `%r` with count 4 stands for %r0 to %r3."""
+    """Return whether `name` is among declared names, of which `%r` with count 4 stands for %r0 to %r3."""
     if name in declared and declared[name] is None:
         return True
     numbered = _NUMBERED.fullmatch(name)
@@ -255,5 +255,5 @@ def declares(declared: Mapping[str, int | None], name: str) -> bool:
 
 
 def _mangles(mangled: str, name: str) -> bool:
-    """Whether the Itanium C++ ABI mangles a function `name`, outside namespaces, to `mangled`."""
+    """Return whether the Itanium C++ ABI mangles a function `name`, outside namespaces, to `mangled`."""
     return re.match(rf"_Z{len(name)}{re.escape(name)}", mangled) is not None

@@ -18,7 +18,7 @@ _COMPILER = re.compile(r"//\s*<loop>.*,\s*iterations:\s*([0-9]{1,9})")
 
 
 def source_lines(kernel: Kernel) -> tuple[SourceLine | None, ...]:
-    """The source line of every statement, as the `.loc` directives tell."""
+    """Return the source line of every statement, as the `.loc` directives tell."""
     files, source = dict(kernel.files), None
     found: list[SourceLine | None] = []
     for statement in kernel.statements:
@@ -29,7 +29,7 @@ def source_lines(kernel: Kernel) -> tuple[SourceLine | None, ...]:
 
 
 def marks(kernel: Kernel, blocks: Sequence[range]) -> Iterator[Mark]:
-    """The comments that tell a bound; `blocks` are given by their statements.
+    """Yield the comments that tell a bound; `blocks` are given by their statements.
 
     Raises:
         InputError: a comment that is ill-formed.
@@ -56,7 +56,7 @@ def step(instruction: Instruction) -> tuple[str, int] | None:
 
 
 def _places(kernel: Kernel) -> list[str]:
-    """The whole of the `.loc` before every statement, with column and what it was inlined into."""
+    """Return the whole of the `.loc` before every statement, with column and what it was inlined into."""
     place, found = "", []
     for statement in kernel.statements:
         if isinstance(statement, Location):
@@ -66,7 +66,7 @@ def _places(kernel: Kernel) -> list[str]:
 
 
 def _told(note: Note, file: str) -> int | None:
-    """The iterations of which a comment tells; None when a compiler does not know them."""
+    """Return the iterations of which a comment tells; None when a compiler does not know them."""
     if _IS_OWN.match(note.text) is None:
         match = _COMPILER.match(note.text)
     elif (match := _OWN.fullmatch(note.text)) is None:

@@ -20,7 +20,7 @@ _SPECIAL = re.compile(
 
 
 def operations(kernel: Kernel) -> tuple[str, ...]:
-    """The operation of every instruction, in text order: a name in `machine.OPERATIONS`.
+    """Return the operation of every instruction, in text order: a name in `machine.OPERATIONS`.
 
     Raises:
         ParseError: an opcode that the table does not have.
@@ -34,7 +34,7 @@ def operations(kernel: Kernel) -> tuple[str, ...]:
 
 
 def expands(instruction: Instruction) -> bool:
-    """Whether the assembler makes many machine instructions of it, while it counts as one."""
+    """Return whether the assembler makes many machine instructions of it, while it counts as one."""
     written = _of_opcode(instruction.opcode)
     return written is not None and written.endswith("+") and "approx" not in instruction.opcode.split(".")
 
@@ -58,7 +58,7 @@ def _operation(kernel: Kernel, instruction: Instruction) -> str:
 
 
 def _of_parameter(kernel: Kernel, instruction: Instruction) -> str:
-    """The operation of a load of a parameter: parameters of the entry are constants, those of a call are not.
+    """Return the operation of a load of a parameter: parameters of the entry are constants, those of a call are not.
 
     All lanes read a parameter that the text names from one address; an address in a register may differ. Parameters of
     other functions, and those that an entry declares for its calls, lie in the memory of a thread.
@@ -76,7 +76,7 @@ def _of_parameter(kernel: Kernel, instruction: Instruction) -> str:
 
 @cache
 def _of_opcode(opcode: str) -> str | None:
-    """The operation of an opcode, a "+" kept; None if the table does not have it."""
+    """Return the operation of an opcode, a "+" kept; None if the table does not have it."""
     table = opcodes() if unknown_suffix(opcode) is None else {}
     row = next((table[prefix] for prefix in prefixes(opcode) if prefix in table), None)
     return None if row is None else _typed(row, frozenset(opcode.replace("::", ".").split(".")[1:]))

@@ -16,7 +16,7 @@ _DIRECTIVE = re.compile(r"(\.(?:req|max)ntid) ([0-9]{1,4})(?:, ([0-9]{1,4}))?(?:
 
 
 def fitted(launch: Launch, kernel: Kernel) -> Launch:
-    """The same launch with parameters by their PTX names, and with the block that `.reqntid` tells.
+    """Return the same launch with parameters by their PTX names, and with the block that `.reqntid` tells.
 
     A parameter may be called by its PTX name, by its position ("3" is the fourth), by its name in the CUDA source
     that was compiled, or by the end of its PTX name from an underscore on. Calling this twice is the
@@ -44,7 +44,7 @@ def parameter_names(kernel: Kernel) -> tuple[str, ...]:
 
 
 def scalar(declaration: Declaration) -> tuple[str, int] | None:
-    """The kind of a parameter (b, u, s or f) and its bits; None for an aggregate, and for types of no such kind.
+    """Return the kind of a parameter (b, u, s or f) and its bits; None for an aggregate, and for types of no such kind.
 
     >>> scalar(Declaration(".param", (("n", None),), ".param .u32 n"))
     ('u', 32)
@@ -56,7 +56,7 @@ def scalar(declaration: Declaration) -> tuple[str, int] | None:
 
 
 def known_parameters(kernel: Kernel, launch: Launch) -> dict[str, Parameter]:
-    """The known parameters of an entry by PTX name, but for those whose name the body declares anew.
+    """Return the known parameters of an entry by PTX name, but for those whose name the body declares anew.
 
     Raises:
         InputError: see `fitted`.
@@ -84,7 +84,7 @@ def called(kernel: Kernel) -> dict[str, str]:
 
 
 def encoded(declaration: Declaration, value: int | float, named: Naming) -> Parameter:
-    """A parameter with this value; `named` is that of the launch.
+    """Return a parameter with this value; `named` is that of the launch.
 
     Raises:
         InputError: a value that the type cannot hold.
@@ -117,7 +117,7 @@ def _hidden(kernel: Kernel) -> frozenset[str]:
 
 
 def _block(launch: Launch, kernel: Kernel) -> Extent | None:
-    """The block as far as it is known, which fits what the kernel says of it.
+    """Return the block as far as it is known, which fits what the kernel says of it.
 
     Source: PTX ISA, "Performance-Tuning Directives": `.maxntid` limits the product, not each extent.
     """
@@ -143,7 +143,7 @@ def _declared_extents(kernel: Kernel) -> dict[str, Extent]:
 
 
 def _named(key: str, names: list[str], kernel: Kernel, named: Naming) -> str:
-    """The parameter that a user calls `key`."""
+    """Return the parameter that a user calls `key`."""
     if key in names:
         return key
     if key.isdecimal() and len(key) <= 4 and int(key) < len(names):

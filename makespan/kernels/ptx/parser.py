@@ -46,7 +46,7 @@ def read(path: Path) -> Module:
 
 
 def decode(data: bytes, file: str) -> str:
-    """The text of PTX bytes; one trailing NUL, as compilers leave it, is dropped.
+    """Return the text of PTX bytes; one trailing NUL, as compilers leave it, is dropped.
 
     Old compilers copied source lines into comments, so bytes that are not UTF-8 are taken as Latin-1.
 
@@ -135,7 +135,7 @@ def _parse_error(text: str, file: str, position: int, message: str) -> ParseErro
 
 
 def _context(line: str, column: int) -> str:
-    """The line, cut around the place if it is long, and a caret under the place."""
+    """Return the line, cut around the place if it is long, and a caret under the place."""
     cut = max(0, column - _CONTEXT_WIDTH // 2)
     shown = "".join(c if c.isprintable() else " " for c in line[cut : cut + _CONTEXT_WIDTH])
     return f"{shown}\n{' ' * (column - cut)}^"

@@ -6,7 +6,7 @@ from makespan.kernels.ptx.module import Brace, Declaration, Instruction, Item, K
 
 
 def render(module: Module) -> str:
-    """The text of a module: `parse(render(m), ...) == m`."""
+    """Return the text of a module: `parse(render(m), ...) == m`."""
     return "".join(f"{line}\n" for item in module.items for line in _item(item))
 
 

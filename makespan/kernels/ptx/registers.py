@@ -47,7 +47,7 @@ class Access(NamedTuple):
     is_partial: bool = False
 
     def own(self, name: str) -> str:
-        """The own name of a register that the text of the instruction mentions."""
+        """Return the own name of a register that the text of the instruction mentions."""
         return self.renamed.get(name, name)
 
 

@@ -69,7 +69,7 @@ class PtxSemantics:
 
     @cached_property
     def _symbols(self) -> frozenset[str]:
-        """The names of variables in memory and of parameters."""
+        """Return the names of variables in memory and of parameters."""
         declared = [s for s in (*self.kernel.variables, *self.kernel.statements) if isinstance(s, Declaration)]
         symbols = {name for declaration in declared if not declaration.is_register for name, _ in declaration.names}
         return frozenset(symbols.union(name for p in self.kernel.parameters or () for name, _ in p.names))

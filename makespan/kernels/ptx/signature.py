@@ -32,7 +32,7 @@ MOST_LETTERS = 20_000
 
 
 def signatures(source: str) -> Signatures:
-    """The names of the parameters of every kernel in the source, None for one that is not told.
+    """Return the names of the parameters of every kernel in the source, None for one that is not told.
 
     >>> signatures('__global__ void scale(float *x, const int n = 4); // f(a)')
     (('scale', ('x', 'n')),)
@@ -56,7 +56,7 @@ def _is(kernel: str, name: str) -> bool:
 
 
 def _declared(code: str, at: int) -> Iterator[tuple[str, str]]:
-    """The name and the inside of the brackets of the function that is declared from `at` on."""
+    """Yield the name and the inside of the brackets of the function that is declared from `at` on."""
     name = None
     stop = min(len(code), at + MOST_LETTERS)
     while at < stop:
@@ -88,7 +88,7 @@ def _bracketed(code: str, at: int, stop: int) -> str | None:
 
 
 def _split(parameters: str) -> list[str]:
-    """The parameters between commas that stand in no brackets; after a comparison or an arrow none is split."""
+    """Return the parameters between commas that stand in no brackets; after a comparison or an arrow none is split."""
     found, depth, begin = [], 0, 0
     for at, letter in enumerate(parameters):
         depth += (letter in _OPEN) - (letter in _CLOSE)
@@ -100,7 +100,7 @@ def _split(parameters: str) -> list[str]:
 
 
 def _name(parameter: str) -> str | None:
-    """The name in a declaration such as `const float *x`, `int n = 4`, `float (&grid)[8]`."""
+    """Return the name in a declaration such as `const float *x`, `int n = 4`, `float (&grid)[8]`."""
     declared = parameter.partition("=")[0].strip()
     if pointer := _ARRAY.search(declared):
         return pointer["name"]
@@ -111,7 +111,7 @@ def _name(parameter: str) -> str | None:
 
 
 def _agreed(several: list[tuple[str | None, ...]]) -> tuple[str | None, ...]:
-    """The names on which all declarations agree; none at all where they differ in number."""
+    """Return the names on which all declarations agree; none at all where they differ in number."""
     if len({len(names) for names in several}) > 1:
         return ()
     return tuple(names[0] if len(set(names)) == 1 else None for names in zip(*several, strict=True))

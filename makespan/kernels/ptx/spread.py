@@ -55,13 +55,13 @@ class Context(NamedTuple):
 
 
 def spread(instruction: Instruction, access: Access, spreads: Spreads, around: Context) -> Spread | None:
-    """The spread of what an instruction computes, apart from its guard; None if nothing is known."""
+    """Return the spread of what an instruction computes, apart from its guard; None if nothing is known."""
     found = _result(instruction, access, spreads, around)
     return UNIFORM if found is None and _compares_uniformly(instruction, access, spreads, around) else found
 
 
 def _result(instruction: Instruction, access: Access, spreads: Spreads, around: Context) -> Spread | None:
-    """The spread of what an instruction computes, but for comparisons at the border of a range.
+    """Return the spread of what an instruction computes, but for comparisons at the border of a range.
 
     A plain load from a uniform address in a space that all threads share gives every active lane the same value: it is
     one access of the warp, and without a data race no lane could tell it from accesses one by one. Loads that may race
@@ -93,7 +93,7 @@ def _result(instruction: Instruction, access: Access, spreads: Spreads, around: 
 
 
 def _compares_uniformly(instruction: Instruction, access: Access, spreads: Spreads, around: Context) -> bool:
-    """Whether `setp` compares a value with a bound on the border of the range in which the lanes may differ.
+    """Return whether `setp` compares a value with a bound on the border of the range in which the lanes may differ.
 
     With lanes that differ in their lowest n bits alone, all of them are below a multiple of 2^n, or none is.
     """
@@ -115,7 +115,7 @@ def _compares_uniformly(instruction: Instruction, access: Access, spreads: Sprea
 
 
 def _operand(text: str, kind: str, access: Access, spreads: Spreads, around: Context) -> Spread | None:
-    """The spread of an operand of any form."""
+    """Return the spread of an operand of any form."""
     if _PER_LAUNCH.fullmatch(text) or text in around.specials:
         return around.specials.get(text, UNIFORM)
     if _TYPE.fullmatch(kind) and (number := literal(text, kind)) is not None:
@@ -128,7 +128,7 @@ def _operand(text: str, kind: str, access: Access, spreads: Spreads, around: Con
 
 
 def _loaded(instruction: Instruction, around: Context) -> Spread | None:
-    """The spread of a load from a uniform address."""
+    """Return the spread of a load from a uniform address."""
     _, *words = instruction.opcode.split(".")
     spaces = {word.partition("::")[0] for word in words} & {"global", "const", "shared", "param"}
     if len(spaces) != 1 or not all(_LOAD_WORDS.fullmatch(word) for word in words):

@@ -9,13 +9,13 @@ _PATTERN = re.compile(r"m[0-9]+n[0-9]+(k[0-9]+)?|[0-9]+x[0-9]+b(x2)?|b[0-7]{1,4}
 
 @cache
 def suffixes() -> frozenset[str]:
-    """The shipped words."""
+    """Return the shipped words."""
     text = (resources.files("makespan") / "data" / "suffixes.txt").read_text("utf-8")
     return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
 
 
 def unknown_suffix(opcode: str) -> str | None:
-    """The first suffix that no instruction of PTX has; None if each is one.
+    """Return the first suffix that no instruction of PTX has; None if each is one.
 
     >>> unknown_suffix("ld.global.L1::no_allocate.v4.f32x7")
     'f32x7'

@@ -57,7 +57,7 @@ class PtxCode(TimedCode):
     dependences: Dependences
 
     def remarks(self, numbers: Sequence[int]) -> Iterator[Assumption]:
-        """How these instructions are timed, and what they wait for."""
+        """Yield how these instructions are timed, and what they wait for."""
         if not self.operations:
             letters = ", ".join(PROFILES[self.classes.profile])
             yield assumptions.instructions(f"profile {self.classes.profile}: unit classes {letters}")
@@ -87,7 +87,7 @@ def timed_code(
     dependences: Dependences | None = None,
     given: Mapping[str, GivenRange] = _NO_LATENCIES,
 ) -> PtxCode:
-    """The instructions of a kernel on a machine; by default they wait for registers where it times operations.
+    """Return the instructions of a kernel on a machine; by default they wait for registers where it times operations.
 
     Raises:
         InputError: an opcode that nothing classifies, an operation that the machine lacks, or classes for a machine
@@ -136,7 +136,7 @@ def _accesses(code: PtxCode) -> Iterator[Access | None]:
 
 
 def _words(opcode: str) -> int:
-    """The words of 32 bits that a lane accesses, if they may be in local memory; else 1."""
+    """Return the words of 32 bits that a lane accesses, if they may be in local memory; else 1."""
     suffixes = opcode.replace("::", ".").split(".")
     if "global" in suffixes:
         return 1
@@ -156,7 +156,7 @@ def _refuse_sleep(flow: PtxFlow, classes: Classes) -> None:
 
 
 def _running_ahead(code: PtxCode, latencies: Sequence[tuple[int, int]]) -> PtxCode:
-    """The same code with timings."""
+    """Return the same code with timings."""
     instructions = code.flow.code
     if code.dependences is Dependences.BLOCKING:
         tokens: list[_Tokens] = [((0,), (0,))] * len(instructions)

@@ -17,7 +17,7 @@ _MESSAGE_WIDTH = 300
 
 
 def assembled(ptx: str, file: str, arch: str) -> bytes:
-    """The cubin that ptxas makes of PTX, with the lines of the PTX and of its source.
+    """Return the cubin that ptxas makes of PTX, with the lines of the PTX and of its source.
 
     The ptxas of an installed wheel comes before one on PATH; which it was is told by `Kernel.compilation`.
 
@@ -47,7 +47,7 @@ def assembled(ptx: str, file: str, arch: str) -> bytes:
 
 
 def _complaint(file: str, code: int, said: str) -> str:
-    """One line about PTX that ptxas does not accept: where, and what it says first."""
+    """Return one line about PTX that ptxas does not accept: where, and what it says first."""
     found = next(filter(None, map(_ERROR.match, said.splitlines())), None)
     what = tool.printable(found["what"] if found else "")[:_MESSAGE_WIDTH]
     place = f":{found['line']}" if found and found["file"] == _SOURCE else ""

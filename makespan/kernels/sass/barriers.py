@@ -11,7 +11,7 @@ _OF_PTX = re.compile(r"(?<![\w.%$])(bar(?:rier)?)((?:\.\w+)+)")
 
 
 def is_aligned(instruction: Instruction, ptx: Sequence[str]) -> bool:
-    """Whether the line of the PTX from which a barrier comes says that all lanes of a warp execute it together.
+    """Return whether the line of the PTX from which a barrier comes says that all lanes of a warp execute it together.
 
     Args:
         ptx: the lines of the PTX.

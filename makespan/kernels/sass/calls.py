@@ -40,7 +40,7 @@ class _Copy(NamedTuple):
 
 
 def inlined(kernel: Kernel) -> tuple[Placed, ...]:
-    """The instructions that can be reached, in order of addresses, each subroutine behind its call.
+    """Return the instructions that can be reached, in order of addresses, each subroutine behind its call.
 
     Raises:
         InputError: a branch to nowhere, or no end.
@@ -91,7 +91,7 @@ class _Text:
         self._reachable: dict[int, tuple[int, ...]] = {}
 
     def reachable(self, entry: int) -> tuple[int, ...]:
-        """The addresses of a subroutine, those of what it calls left out."""
+        """Return the addresses of a subroutine, those of what it calls left out."""
         if entry not in self._reachable:
             found, waiting = set[int](), [entry]
             while waiting:
@@ -120,7 +120,7 @@ class _Text:
         return found
 
     def target(self, instruction: Instruction) -> int:
-        """The address that a jump names."""
+        """Return the address that a jump names."""
         try:
             address = int(instruction.operands[-1], 16)
         except (ValueError, IndexError):
@@ -168,7 +168,7 @@ def _check_returns(kernel: Kernel, placed: Sequence[Placed]) -> None:
 
 
 def _learnt(instruction: Instruction, access: Access, known: Mapping[str, int]) -> Mapping[str, int]:
-    """The constants in registers behind an instruction, given those before it."""
+    """Return the constants in registers behind an instruction, given those before it."""
     kept = {name: value for name, value in known.items() if name not in access.writes}
     value = _moved(instruction, known)
     if value is not None and instruction.guard is None and len(access.writes) == 1:

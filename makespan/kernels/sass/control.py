@@ -41,7 +41,7 @@ class Control(NamedTuple):
 
     @property
     def awaited(self) -> tuple[int, ...]:
-        """The counters that must be down before issue."""
+        """Return the counters that must be down before issue."""
         return tuple(counter for counter in range(COUNTERS) if self.waits >> counter & 1)
 
     def __str__(self) -> str:
@@ -56,13 +56,13 @@ class Control(NamedTuple):
 
 
 def control(word: int) -> Control:
-    """The control bits of an instruction word of 128 bits."""
+    """Return the control bits of an instruction word of 128 bits."""
     stall, keeps, write, read, waits, reuse = _split(word >> _FIRST_BIT)
     return Control(stall, not keeps, _counter(write), _counter(read), waits, reuse)
 
 
 def with_control(word: int, bits: Control) -> int:
-    """The instruction word with other control bits."""
+    """Return the instruction word with other control bits."""
     write, read = (_NONE if counter is None else counter for counter in (bits.write_counter, bits.read_counter))
     packed, at = 0, 0
     fields = bits.stall, int(not bits.yields), write, read, bits.waits, bits.reuse

@@ -45,7 +45,7 @@ _REGISTERS, _BRANCH_TARGETS, _BARRIERS = 0x2F, 0x34, 0x4C
 
 
 def read(path: Path, *, arch: str | None = None) -> Module:
-    """The kernels of a cubin, or of a file that has some, such as a fat binary or an executable.
+    """Return the kernels of a cubin, or of a file that has some, such as a fat binary or an executable.
 
     Args:
         arch: which of several architectures in the file, such as `sm_86`.
@@ -65,7 +65,7 @@ def read(path: Path, *, arch: str | None = None) -> Module:
 
 
 def disassembled(data: bytes, file: str, source: str) -> Module:
-    """The kernels of a cubin in memory.
+    """Return the kernels of a cubin in memory.
 
     Args:
         file: to which addresses belong, for messages.
@@ -96,7 +96,7 @@ def disassembled(data: bytes, file: str, source: str) -> Module:
 
 
 def _entry(image: Elf, section: Section, functions: Iterable[Symbol]) -> Symbol | None:
-    """The symbol of the kernel in a section of code; None for a function that only kernels call."""
+    """Return the symbol of the kernel in a section of code; None for a function that only kernels call."""
     found = [symbol for symbol in functions if symbol.is_kernel]
     if not found:
         return None
@@ -291,7 +291,7 @@ def _kernel(file: _File, entry: Symbol, section: Section) -> Kernel:
 
 
 def _guard(word: int) -> str:
-    """The predicate of an instruction; a uniform one reads as its twin.
+    """Return the predicate of an instruction; a uniform one reads as its twin.
 
     Source: CuAssembler, user guide: bits 12 to 14 are its number, 7 being PT, and bit 15 negates it.
     """
@@ -306,7 +306,7 @@ def _functions(symbols: Sequence[Symbol]) -> dict[str, int]:
 
 
 def _located(text: _Text, functions: Mapping[str, int]) -> tuple[str, ...]:
-    """The operands, the function that a relative call or return names by its address."""
+    """Return the operands, the function that a relative call or return names by its address."""
     *others, last = text.operands or ("",)
     if text.opcode.startswith(("CALL.REL", "RET.REL")) and last in functions:
         return (*others, str(Address(functions[last])))
@@ -414,7 +414,7 @@ def _constants(image: Elf, name: str) -> dict[int, bytes]:
 
 
 def _jumps(image: Elf, attributes: Iterable[Attribute], size: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """The targets of every indirect branch that the compiler tells, by its address."""
+    """Yield the targets of every indirect branch that the compiler tells, by its address."""
     for attribute in attributes:
         if attribute.number != _BRANCH_TARGETS:
             continue

@@ -43,12 +43,12 @@ _PREDICATE = re.compile(r"!?U?P[0-9]")
 
 
 def ends_block(instruction: Instruction) -> bool:
-    """Whether another instruction than the next one may follow."""
+    """Return whether another instruction than the next one may follow."""
     return instruction.name in _JUMPS and instruction.guard not in ("!PT", "!UPT")
 
 
 def conditions(instruction: Instruction) -> tuple[str, ...]:
-    """The predicates that all hold where a jump is taken, as they are written."""
+    """Return the predicates that all hold where a jump is taken, as they are written."""
     listed = [instruction.guard or "", *(instruction.operands[:1] if instruction.name in _JUMPS else ())]
     return tuple(text for text in listed if _PREDICATE.fullmatch(text))
 

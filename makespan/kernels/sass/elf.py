@@ -90,7 +90,7 @@ class Elf:
     _relocating: Mapping[int, list[Section]] = field(repr=False)
 
     def section(self, name: str) -> Section | None:
-        """The section of this name; None for none.
+        """Return the section of this name; None for none.
 
         Raises:
             InputError: there are several.
@@ -142,7 +142,7 @@ class Elf:
 
 
 def is_cubin(data: bytes) -> bool:
-    """Whether it begins as an ELF file for GPUs does, be it readable or not."""
+    """Return whether it begins as an ELF file for GPUs does, be it readable or not."""
     return data.startswith(_MAGIC) and data[18:20] == _MACHINE.to_bytes(2, "little")
 
 
@@ -216,7 +216,7 @@ def _table(file: str, section: Section, entry: struct.Struct, most: int) -> Iter
 
 
 def _text(names: memoryview, at: int, file: str) -> str:
-    """A name, which ends with a zero; one that a listing could take for something else is refused."""
+    """Return a name, which ends with a zero; one that a listing could take for something else is refused."""
     text, zero, _ = bytes(names[at : at + _LONGEST_NAME]).partition(b"\0")
     name = text.decode("ascii", "replace")
     if not zero or not _NAME.fullmatch(name):

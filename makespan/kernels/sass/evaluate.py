@@ -54,7 +54,7 @@ def computation(instruction: Instruction, known: Bytes = _NOTHING) -> Computatio
 
 
 def twin(name: str) -> str:
-    """The opcode of the vector datapath that computes the same."""
+    """Return the opcode of the vector datapath that computes the same."""
     return name[1:] if name.startswith("U") and name[1:] in _MEANINGS else name
 
 
@@ -135,7 +135,7 @@ def _predicate_logic(instruction: Instruction) -> Computation | None:
 
 
 def _looked_up(given: tuple[Any, ...], table: int) -> Any:
-    """The entry of a table that three predicates number; known where the unknown ones have no say in it."""
+    """Return the entry of a table that three predicates number; known where the unknown ones have no say in it."""
     for number, value in enumerate(given):
         if value is None:
             zero, one = (_looked_up((*given[:number], bit, *given[number + 1 :]), table) for bit in (0, 1))
@@ -159,7 +159,7 @@ def _vote(instruction: Instruction) -> Computation | None:
 
 
 def _shared(a: Any) -> Any:
-    """A value that is the same in all threads."""
+    """Return a value that is the same in all threads."""
     return a if isinstance(a, int) else int(a.flat[0]) if (a == a.flat[0]).all() else None
 
 
@@ -189,7 +189,7 @@ _PARTS: Mapping[tuple[str, ...], int] = {("U8",): 1, ("S8",): 1, ("U16",): 2, ("
 
 
 def _part(instruction: Instruction, known: Bytes) -> Computation | None:
-    """A constant of less than four bytes that is known, extended."""
+    """Return a constant of less than four bytes that is known, extended."""
     register, *rest = instruction.operands
     results, at = names(register), place("".join(rest))
     size = _PARTS[instruction.modifiers]
@@ -212,7 +212,7 @@ def _halves(modifiers: Modifiers, operands: Operands) -> Meaning | None:
 
 
 def _half(text: str) -> int | None:
-    """The bits of a number of 16 bits that is written exactly."""
+    """Return the bits of a number of 16 bits that is written exactly."""
     try:
         number = float(text)
         packed = struct.pack("<e", number)

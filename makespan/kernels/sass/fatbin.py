@@ -20,7 +20,7 @@ _MOST_CUBINS, _MOST_TOTAL_BYTES, _MESSAGE_WIDTH = 64, 256 * 2**20, 200
 
 
 def cubins(data: bytes, file: str, arch: str | None = None) -> tuple[bytes, ...]:
-    """The cubins for one architecture, by name.
+    """Return the cubins for one architecture, by name.
 
     Args:
         file: what messages call it.
@@ -47,7 +47,7 @@ def cubins(data: bytes, file: str, arch: str | None = None) -> tuple[bytes, ...]
 
 
 def _chosen(listed: list[str], file: str, arch: str | None) -> tuple[str, int]:
-    """The architecture, and how many cubins are for it."""
+    """Return the architecture, and how many cubins are for it."""
     by_arch = Counter[str]()
     for name in listed:
         known = _NAME.fullmatch(name)

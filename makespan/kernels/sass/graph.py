@@ -41,7 +41,7 @@ class SassFlow(Flow):
 
 
 def flow(kernel: Kernel | SassFlow) -> SassFlow:
-    """The control flow of a kernel; one that is at hand keeps what was found out of it.
+    """Return the control flow of a kernel; one that is at hand keeps what was found out of it.
 
     Raises:
         InputError: a branch to nowhere.
@@ -65,7 +65,7 @@ def flow(kernel: Kernel | SassFlow) -> SassFlow:
 
 
 def _blocks(placed: Sequence[Placed]) -> Iterator[Block]:
-    """The basic blocks: one begins wherever a jump may go, and behind every jump."""
+    """Yield the basic blocks: one begins wherever a jump may go, and behind every jump."""
     number_at = {item.place: number for number, item in enumerate(placed)}
     afters = [tuple(number_at[place] for place in item.after) for item in placed]
     begins = {0}
@@ -111,7 +111,7 @@ def _meetings(kernel: Kernel, placed: Sequence[Placed], blocks: Sequence[Block])
 
 
 def _opened(kernel: Kernel, item: Placed, regions: "_Regions") -> "_Regions":
-    """The regions that are open behind an instruction, innermost last."""
+    """Return the regions that are open behind an instruction, innermost last."""
     instruction, names = item.instruction, [region.name for region in regions]
     match instruction.name:
         case "BSSY":

@@ -17,7 +17,7 @@ Source: `mov.u32 %r, %ntid.x` and its like, compiled by ptxas 13 for sm_75, 80, 
 
 
 def word(bank: int, offset: int) -> str:
-    """The own name of four bytes of constants.
+    """Return the own name of four bytes of constants.
 
     >>> word(0, 0x160)
     'c[0x0][0x160]'
@@ -37,7 +37,7 @@ def place(text: str) -> tuple[int, int] | None:
 
 @cache
 def machine_code(sm: int) -> InstructionSet:
-    """The words and registers of the kernels of an architecture, such as 86."""
+    """Return the words and registers of the kernels of an architecture, such as 86."""
     block, grid = next(places for since, places in _SIZES.items() if sm >= since)
     return InstructionSet(
         ThreadRegisters(

@@ -214,7 +214,7 @@ def _mask(modifiers: Modifiers, operands: Operands) -> Meaning | None:
 
 
 def _of_one(function: Callable[[int], int | None], *allowed: str) -> Maker:
-    """An instruction with one value and no modifiers but these."""
+    """Return an instruction with one value and no modifiers but these."""
 
     def make(modifiers: Modifiers, operands: Operands) -> Meaning | None:
         if not only(modifiers, *allowed) or len(operands.values) != 1 or operands.written:

@@ -205,7 +205,7 @@ def _standard(opcode: int, unit: _Cursor, now: _Registers, header: _Header) -> N
 
 
 def _files(unit: _Cursor) -> dict[int, str]:
-    """The files of a unit by number, with their folders."""
+    """Return the files of a unit by number, with their folders."""
     folders = [""]
     while folder := unit.text():
         folders.append(folder)

@@ -29,7 +29,7 @@ class ListedInstruction(NamedTuple):
 
 
 def listing(kernel: Kernel, machine: Machine) -> tuple[ListedInstruction, ...]:
-    """Every instruction once, in text order, whatever the control flow."""
+    """Return every instruction once, in text order, whatever the control flow."""
     units = {operation.name: operation.unit for operation in machine.operations}
     return tuple(_listed(instruction, kernel.file, units) for instruction in kernel.code)
 

@@ -64,12 +64,12 @@ Maker: TypeAlias = Callable[[Modifiers, Operands], Meaning | None]
 
 
 def only(modifiers: Modifiers, *allowed: str) -> bool:
-    """Whether there are no others, and none twice."""
+    """Return whether there are no others, and none twice."""
     return set(modifiers) <= set(allowed) and len(set(modifiers)) == len(modifiers)
 
 
 def with_signs(values: tuple[Value, ...], compute: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-    """The computation of values with the signs that they have."""
+    """Return the computation of values with the signs that they have."""
     if not any(value.sign for value in values):
         return compute
 

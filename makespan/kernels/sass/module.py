@@ -51,12 +51,12 @@ class Instruction:
 
     @property
     def name(self) -> str:
-        """The opcode without its modifiers."""
+        """Return the opcode without its modifiers."""
         return self.opcode.partition(".")[0]
 
     @property
     def modifiers(self) -> tuple[str, ...]:
-        """The modifiers of the opcode, in order."""
+        """Return the modifiers of the opcode, in order."""
         return tuple(self.opcode.split(".")[1:])
 
     @property
@@ -143,7 +143,7 @@ class Kernel:
 
     @property
     def labels(self) -> frozenset[str]:
-        """The addresses of its instructions, as branches name them."""
+        """Return the addresses of its instructions, as branches name them."""
         return frozenset(str(instruction.address) for instruction in self.code)
 
 
@@ -155,7 +155,7 @@ class Module:
     kernels: tuple[Kernel, ...]
 
     def kernel(self, name: str | None = None) -> Kernel:
-        """The kernel of this name, plain or mangled; None for the only one.
+        """Return the kernel of this name, plain or mangled; None for the only one.
 
         Raises:
             InputError: no such kernel, or several.

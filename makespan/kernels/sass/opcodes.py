@@ -32,7 +32,7 @@ class Form(NamedTuple):
 
 
 def operations(kernel: Kernel) -> tuple[str, ...]:
-    """The operation of every instruction, in order: a name in `machine.OPERATIONS`.
+    """Return the operation of every instruction, in order: a name in `machine.OPERATIONS`.
 
     Raises:
         UnsupportedError: an opcode that the table does not have, or one that takes a time that nobody bounds.
@@ -41,7 +41,7 @@ def operations(kernel: Kernel) -> tuple[str, ...]:
 
 
 def operation(instruction: Instruction, file: str) -> str:
-    """The operation of one instruction in a file.
+    """Return the operation of one instruction in a file.
 
     Raises:
         UnsupportedError: as `operations`.
@@ -61,7 +61,7 @@ def operation(instruction: Instruction, file: str) -> str:
 
 
 def form(instruction: Instruction, file: str) -> Form:
-    """The row of the table for an instruction in a file.
+    """Return the row of the table for an instruction in a file.
 
     Raises:
         UnsupportedError: an opcode that the table does not have, or not with such operands.
@@ -86,7 +86,7 @@ def unknown(instruction: Instruction, file: str) -> UnsupportedError:
 
 @cache
 def table() -> Mapping[str, tuple[Form, ...]]:
-    """The shipped rows by name of the opcode."""
+    """Return the shipped rows by name of the opcode."""
     text = (resources.files("makespan") / "data" / "machine_opcodes.tsv").read_text("utf-8")
     found: dict[str, tuple[Form, ...]] = {}
     for line in text.splitlines():
@@ -103,6 +103,6 @@ def _operands(text: str) -> tuple[str, ...]:
 
 
 def _is_within(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Whether some stand among others in the same order."""
+    """Return whether some stand among others in the same order."""
     waiting = iter(others)
     return all(word in waiting for word in some)

@@ -28,7 +28,7 @@ class Value(NamedTuple):
 
     @property
     def number(self) -> int | None:
-        """The bits of a constant in the instruction; None for anything else."""
+        """Return the bits of a constant in the instruction; None for anything else."""
         if self.text in ("RZ", "URZ"):
             return 0
         match = _NUMBER.fullmatch(self.text)
@@ -47,7 +47,7 @@ class Operands(NamedTuple):
 
 
 def split(operands: tuple[str, ...], *, has_register: bool = True) -> Operands | None:
-    """The operands by their form; None for another order of them."""
+    """Return the operands by their form; None for another order of them."""
     texts = list(operands)
     register: str | None = None
     written: list[str] = []
@@ -66,7 +66,7 @@ def split(operands: tuple[str, ...], *, has_register: bool = True) -> Operands |
 
 
 def names(register: str, width: int = 32) -> tuple[str | None, ...] | None:
-    """The registers of 32 bits that a destination stands for, the lowest first, None for one that keeps nothing.
+    """Return the registers of 32 bits that a destination stands for, the lowest first, None for one that keeps nothing.
 
     >>> names("R4", 64), names("URZ"), names("[R4]")
     (('R4', 'R5'), (None,), None)
@@ -79,13 +79,13 @@ def names(register: str, width: int = 32) -> tuple[str | None, ...] | None:
 
 
 def predicate_name(text: str) -> str | None:
-    """The predicate that an operand names; None for one that is always true."""
+    """Return the predicate that an operand names; None for one that is always true."""
     text = text.removeprefix("!")
     return None if text.endswith("T") else text
 
 
 def predicate(text: str) -> Source:
-    """A predicate that is read."""
+    """Return a predicate that is read."""
     name, is_negated = predicate_name(text), text.startswith("!")
     return Source(None, int(not is_negated), 1) if name is None else Source(name, None, 1, is_negated)
 

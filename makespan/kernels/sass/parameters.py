@@ -43,7 +43,7 @@ def fitted(launch: Launch, kernel: Kernel) -> Launch:
 
 
 def known_parameters(kernel: Kernel, launch: Launch) -> dict[str, Parameter]:
-    """The known parameters of a kernel by the names of `fitted`, with the words of constants in which they lie.
+    """Return the known parameters of a kernel by the names of `fitted`, with the words of constants in which they lie.
 
     Raises:
         InputError: see `fitted`.
@@ -103,7 +103,7 @@ def _encoded(name: str, declared: Declared, value: int | float, named: Naming) -
 
 
 def _block(launch: Launch, kernel: Kernel) -> Extent | None:
-    """The block as far as it is known, which fits what the compiler says of it."""
+    """Return the block as far as it is known, which fits what the compiler says of it."""
     given, block = launch.block, launch.named("block")
     required, most = kernel.resources.block, kernel.resources.most_threads
     if given is None:
@@ -119,7 +119,7 @@ def _block(launch: Launch, kernel: Kernel) -> Extent | None:
 
 
 def _named(key: str, kernel: Kernel, named: Naming) -> str:
-    """The parameter that a user calls `key`."""
+    """Return the parameter that a user calls `key`."""
     names = list(_declared(kernel))
     if key in names:
         return key

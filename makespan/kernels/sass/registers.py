@@ -74,7 +74,7 @@ def access(instruction: Instruction, kernel: Kernel) -> Access:
 
 @cache
 def _shape(words: tuple[str, ...]) -> re.Pattern[str]:
-    """The kinds of operands that fit, a group for each word: p for a predicate, r for anything else."""
+    """Return the kinds of operands that fit, a group for each word: p for a predicate, r for anything else."""
     letters = ("p" if word[0] in "pq" else "r" for word in words)
     return re.compile(
         "".join(
@@ -100,7 +100,7 @@ def _count(word: str, instruction: Instruction) -> int:
 
 
 def _named(text: str, count: int) -> Iterator[str]:
-    """The registers in a text, so many from each that it names."""
+    """Yield the registers in a text, so many from each that it names."""
     for found in _REGISTER.finditer(text):
         first = int(found["number"])
         yield from (f"{found['kind']}{number}" for number in range(first, first + count))
@@ -111,7 +111,7 @@ def _named(text: str, count: int) -> Iterator[str]:
 
 
 def _address(text: str, instruction: Instruction, kernel: Kernel) -> Iterator[str]:
-    """The registers of an address, each as wide as it says; one alone has 64 bits where the address has (.E)."""
+    """Yield the registers of an address, each as wide as it says; one alone has 64 bits where the address has (.E)."""
     is_extended = "E" in instruction.modifiers
     is_alone = is_extended and text.count("[") == 1 and ".U32" not in text and len(_REGISTER.findall(text)) == 1
     for found in _REGISTER.finditer(text):

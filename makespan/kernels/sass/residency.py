@@ -14,7 +14,7 @@ _EXTERN = re.compile(r"\.extern\s+\.shared\b")
 def residency(
     kernel: Kernel, threads: int, dynamic_shared: int | None = None, limits: Limits | None = None
 ) -> Occupancy:
-    """The blocks of a launch that an SM can hold, if nothing else is on it.
+    """Return the blocks of a launch that an SM can hold, if nothing else is on it.
 
     It is the most there can be: a driver may leave an SM less shared memory, and other kernels may take their share.
 

@@ -59,7 +59,7 @@ class SassSemantics:
         return spread(self.code[number], self.accesses[number], spreads, around, known)
 
     def step(self, number: int) -> tuple[str, int] | None:
-        """A register to which a constant is added."""
+        """Return a register to which a constant is added."""
         instruction = self.code[number]
         operands = split(instruction.operands) if twin(instruction.name) in ("IADD3", "IADD", "VIADD") else None
         if operands is None or operands.register is None or instruction.modifiers:

@@ -30,7 +30,7 @@ _MIRRORED = {"LT": "GT", "GE": "LE", "LE": "GE", "GT": "LT"}
 def spread(
     instruction: Instruction, access: Access, spreads: Spreads, around: Surroundings, known: Bytes
 ) -> Spread | None:
-    """The spread of what an instruction computes, apart from its guard; None if nothing is known.
+    """Return the spread of what an instruction computes, apart from its guard; None if nothing is known.
 
     A warp has each uniform register once. A plain load from a uniform address gives every active lane the same value,
     for it is one access of the warp; loads that may race (STRONG), from local memory, or through a generic address
@@ -66,7 +66,7 @@ def _is_uniform(name: str, spreads: Spreads) -> bool:
 def _ruled(
     instruction: Instruction, access: Access, spreads: Spreads, around: Surroundings, known: Bytes
 ) -> Spread | None:
-    """The spread of the one result of an instruction of which more is known than that of its sources."""
+    """Return the spread of the one result of an instruction of which more is known than that of its sources."""
     name = twin(instruction.name)
     has_register = name != "ISETP"
     operands = split(instruction.operands, has_register=has_register)
@@ -82,7 +82,7 @@ def _ruled(
 
 
 def _value(value: Value, spreads: Spreads, around: Surroundings, known: Bytes) -> Spread | None:
-    """The spread of a value of 32 bits that is read."""
+    """Return the spread of a value of 32 bits that is read."""
     if value.number is not None:
         found: Spread | None = constant(value.number)
     elif (at := place(value.text)) is not None:
@@ -128,7 +128,7 @@ def _scaled_sum(modifiers: tuple[str, ...], operands: Operands, sources: list[Sp
 
 
 def _shift(modifiers: tuple[str, ...], operands: Operands, sources: list[Spread]) -> Spread | None:
-    """A shift of 32 bits by a constant."""
+    """Return a shift of 32 bits by a constant."""
     low, by, high = (value.number for value in operands.values)
     if by is None or by > 31 or "W" in modifiers:
         return None

@@ -71,7 +71,7 @@ class _Tokens(NamedTuple):
 
     @property
     def sets(self) -> frozenset[int]:
-        """All of them."""
+        """Return all of them."""
         return self.holds | self.results | self.reads
 
 
@@ -89,7 +89,7 @@ class SassCode(TimedCode):
     behind: frozenset[int] = frozenset()
 
     def remarks(self, numbers: Sequence[int]) -> Iterator[Assumption]:
-        """How these instructions are timed, and what they wait for."""
+        """Yield how these instructions are timed, and what they wait for."""
         if not self.timings:
             yield assumptions.instructions(
                 "accesses to memory are of class L, all else is of class C; control bits are not used"
@@ -123,7 +123,7 @@ class SassCode(TimedCode):
 
 
 def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]) -> SassCode:
-    """The instructions of a kernel on a machine: by control bits where it times operations, else blocking.
+    """Return the instructions of a kernel on a machine: by control bits where it times operations, else blocking.
 
     Raises:
         InputError: an operation that the machine lacks.
@@ -230,7 +230,7 @@ def _counters(counter: int | None) -> set[int]:
 
 
 def _holds_up(effect: Effect, operation: str) -> bool:
-    """Whether nobody knows, once it is issued, when its warp goes on."""
+    """Return whether nobody knows, once it is issued, when its warp goes on."""
     return effect.transfer is not None or effect.barrier is not None or effect.joins_lanes or operation == "fence"
 
 
@@ -252,7 +252,7 @@ def _timing(flow: SassFlow, number: int, row: Operation, reading: int, tokens: _
 
 
 def _stall(bits: Control) -> tuple[int, int]:
-    """The least and most cycles from issue to the next of the same warp, counters apart.
+    """Return the least and most cycles from issue to the next of the same warp, counters apart.
 
     Source: Huerta et al., as above: the control bits, and what large stalls and a stall of 0 mean.
     """
@@ -271,7 +271,7 @@ def _is_open(bits: Control) -> bool:
 
 
 def _reconvergences(registers: Sequence[str]) -> set[int]:
-    """The tokens of reconvergence registers.
+    """Return the tokens of reconvergence registers.
 
     Source: Mesa, src/nouveau/compiler/nak/sm70.rs: "Barriers have a HW scoreboard".
     """
@@ -279,7 +279,7 @@ def _reconvergences(registers: Sequence[str]) -> set[int]:
 
 
 def _depbar(flow: SassFlow, instruction: Instruction) -> set[int]:
-    """The counters that DEPBAR awaits.
+    """Return the counters that DEPBAR awaits.
 
     Source: CuAssembler, UserGuide.md, "Scoreboard Set": it waits until a counter has fallen to a number.
     """

@@ -24,7 +24,7 @@ def warps(
     latencies: Mapping[str, GivenRange] | None = None,
     launch: Launch | None = None,
 ) -> Warps:
-    """The warps of a launch, which tell what is missing before there can be programs; arguments as of `program`.
+    """Return the warps of a launch, which tell what is missing before there can be programs; arguments as of `program`.
 
     Raises:
         InputError: a launch that does not fit, or an operation that the machine does not time.

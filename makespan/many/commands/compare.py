@@ -34,7 +34,7 @@ class Vary(click.ParamType[Axis]):
     name = "X=A..B|X.latency=A..B|X.interval=A..B|issue-width=A..B"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Axis:
-        """The axis; which classes there are is known later."""
+        """Return the axis; which classes there are is known later."""
         if isinstance(value, Axis):
             return value
         match = re.fullmatch(r"(?:(issue-width)|([A-Z])(?:\.(capacity|interval|latency))?)=(.+)", str(value))

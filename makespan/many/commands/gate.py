@@ -50,7 +50,7 @@ def command(spec_path: Path, report: Path | None, quiet: bool) -> int:
 
 
 def _asked(path: Path) -> tuple[Question, ...]:
-    """The questions, each of which has a deadline; what the options alone tell is told before the work."""
+    """Return the questions, each of which has a deadline; what the options alone tell is told before the work."""
     questions = spec.read(path)
     for question in questions:
         try:
@@ -81,7 +81,7 @@ def _deadline(told: Mapping[str, Any]) -> Deadline:
 
 
 def _name(question: Mapping[str, Any]) -> str:
-    """The source and what else tells questions apart, as the spec has it."""
+    """Return the source and what else tells questions apart, as the spec has it."""
     said = (f"{name}={_text(value)}" for name, value in question.items() if name not in _UNNAMED)
     return " ".join([*([str(question["source"])] if "source" in question else []), *said])
 

@@ -57,7 +57,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 def read(path: Path, *, rewritten: bool = False) -> tuple[Claim, ...]:
-    """The claims in a file; `where` of each is its file and line.
+    """Return the claims in a file; `where` of each is its file and line.
 
     Args:
         rewritten: this program keeps the file and may write it again.

@@ -55,11 +55,11 @@ class Library:
 
     @property
     def entries(self) -> Iterator[Entry]:
-        """The instances of all families."""
+        """Return the instances of all families."""
         return (entry for family in self.families for entry in family.entries)
 
     def chosen(self, families: Sequence[str], names: Sequence[str]) -> tuple[Entry, ...]:
-        """The instances of these families, and those with these names; all where neither is said.
+        """Return the instances of these families, and those with these names; all where neither is said.
 
         Raises:
             InputError: there is no such family or instance.
@@ -89,7 +89,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read(folder: Path) -> Library:
-    """The library in a folder.
+    """Return the library in a folder.
 
     Raises:
         InputError: no folder, no family in it, a file that is none, two instances of one name, or too many of them.

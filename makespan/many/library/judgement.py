@@ -62,7 +62,7 @@ def judge(names: Sequence[str], known: Iterable[Claim], new: Iterable[Claim]) ->
 
 
 def backed(claim: Claim, proofs: Proofs) -> Claim | None:
-    """The sides of a claim that more than a word stands for; None if there is no such side."""
+    """Return the sides of a claim that more than a word stands for; None if there is no such side."""
     lower = claim.lower if proofs.lower is not Proof.WORD else None
     upper = claim.upper if proofs.upper is not Proof.WORD else None
     if lower is None and upper is None:
@@ -78,7 +78,7 @@ def backed(claim: Claim, proofs: Proofs) -> Claim | None:
 
 
 def best(names: Sequence[str], claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """The fewest claims with the best bounds of each instance, in the order of `names`.
+    """Return the fewest claims with the best bounds of each instance, in the order of `names`.
 
     Args:
         claims: those that are known first: of equal ones the first stays.

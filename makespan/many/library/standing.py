@@ -15,7 +15,7 @@ class Standing:
 
     @cached_property
     def lower(self) -> Claim | None:
-        """The claim with the largest lower bound."""
+        """Return the claim with the largest lower bound."""
         return max(
             (claim for claim in self.claims if claim.lower is not None),
             key=lambda claim: claim.lower or 0,
@@ -24,41 +24,41 @@ class Standing:
 
     @cached_property
     def upper(self) -> Claim | None:
-        """The claim with the smallest upper bound."""
+        """Return the claim with the smallest upper bound."""
         found = [claim for claim in self.claims if claim.upper is not None]
         return min(found, key=lambda claim: claim.upper or 0, default=None)
 
     @property
     def interval(self) -> tuple[int | None, int | None]:
-        """The best known bounds, in cycles; None where there is none."""
+        """Return the best known bounds, in cycles; None where there is none."""
         lower, upper = self.lower, self.upper
         return None if lower is None else lower.lower, None if upper is None else upper.upper
 
     @property
     def is_contradiction(self) -> bool:
-        """Whether two claims exclude each other, so that one of them is wrong."""
+        """Return whether two claims exclude each other, so that one of them is wrong."""
         lower, upper = self.interval
         return lower is not None and upper is not None and lower > upper
 
     @property
     def is_solved(self) -> bool:
-        """Whether the worst case is known."""
+        """Return whether the worst case is known."""
         lower, upper = self.interval
         return lower is not None and lower == upper
 
     @property
     def gap(self) -> float | None:
-        """How far the upper bound is above the lower one, in percent of it."""
+        """Return how far the upper bound is above the lower one, in percent of it."""
         lower, upper = self.interval
         return None if lower is None or upper is None else 100 * (upper - lower) / lower
 
     @property
     def best(self) -> tuple[Claim, ...]:
-        """The claims with the best known bounds, at most one for each side."""
+        """Return the claims with the best known bounds, at most one for each side."""
         return tuple(claim for claim in self.claims if claim is self.lower or claim is self.upper)
 
     def beaten_by(self, other: "Standing") -> Iterator[tuple[str, int, Claim]]:
-        """The sides, `lower` or `upper`, known here and sharper there: with what is known, and whose claim is."""
+        """Yield the sides, `lower` or `upper`, known here and sharper there: with what is known, and whose claim is."""
         low, high = other.lower, other.upper
         if low and self.lower and (low.lower or 0) > (known := self.lower.lower or 0):
             yield "lower", known, low

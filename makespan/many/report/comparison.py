@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 def subject(comparison: Comparison) -> str:
-    """One line: which warps on which machines."""
+    """Return one line: which warps on which machines."""
     first, machine, axis = comparison.points[0].instance, comparison.machine, comparison.axis
     blocks = f" in {first.blocks} blocks" if first.blocks > 1 else ""
     varied = "" if axis is None else f" with {axis.name}={_span(axis.values)}"
@@ -41,7 +41,7 @@ def _span(values: Sequence[int]) -> str:
 
 
 def summary(comparison: Comparison) -> str:
-    """One line: how far M^L + M^C is above the worst case, over all points that were computed."""
+    """Return one line: how far M^L + M^C is above the worst case, over all points that were computed."""
     found = comparison.found
     if not found:
         return "no point was computed"
@@ -51,7 +51,7 @@ def summary(comparison: Comparison) -> str:
 
 
 def counts(comparison: Comparison) -> str:
-    """One line: how many points are exact, bounded and not computed."""
+    """Return one line: how many points are exact, bounded and not computed."""
     states = [point.status for point in comparison.points]
     order = [*map(str, Status), NOT_COMPUTED]
     said = rows.counts("point", sorted(states, key=order.index), comparison.caveats)
@@ -59,7 +59,7 @@ def counts(comparison: Comparison) -> str:
 
 
 def table(comparison: Comparison) -> str:
-    """A row per number of warps; with an axis a column per value, first in cycles and then in percent."""
+    """Return a row per number of warps; with an axis a column per value, first in cycles and then in percent."""
     if comparison.axis is None:
         return "\n".join(_curve_rows(comparison))
     cycles = _matrix(comparison, lambda found: interval(found.worst))
@@ -106,7 +106,7 @@ def _matrix(comparison: Comparison, told: Callable[[Found], str]) -> Iterator[st
 
 
 def as_json(comparison: Comparison) -> str:
-    """One object, schema `makespan.comparison/2`; what is unknown is null."""
+    """Return one object, schema `makespan.comparison/2`; what is unknown is null."""
     axis, first = comparison.axis, comparison.points[0].instance
     document = {
         "schema": SCHEMA,
@@ -153,7 +153,7 @@ def _interval(bounds: Bounds, lower: str, upper: str) -> dict[str, Any]:
 
 
 def as_csv(comparison: Comparison) -> str:
-    """A header and a row per point."""
+    """Return a header and a row per point."""
     text = io.StringIO()
     rows = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     rows.writeheader()

@@ -34,7 +34,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
 
 
 def figure_of(comparison: Comparison) -> "Figure":
-    """The picture as a matplotlib figure, for notebooks."""
+    """Return the picture as a matplotlib figure, for notebooks."""
     figure = _curves(comparison) if comparison.axis is None else _heat_map(comparison)
     said = f"{counts(comparison)}; proven for every work-conserving scheduler{promised(comparison.caveats)}"
     marks.head(figure, summary(comparison), subject(comparison), said)
@@ -92,7 +92,7 @@ def _draw_percent(axes: "Axes", points: Sequence[Point], size: float) -> None:
 
 
 def _keys(comparison: Comparison) -> "list[Line2D]":
-    """The legend: only what occurs."""
+    """Return the legend: only what occurs."""
     from matplotlib.lines import Line2D
 
     found, name = comparison.found, pessimistic_name(comparison.machine)

@@ -54,7 +54,7 @@ Row = FamilyRow | InstanceRow
 
 
 def by_family(entries: Sequence[Entry], solvers: Mapping[str, Sequence[Claim]]) -> Iterator[FamilyRow]:
-    """A row for each family and solver, and for all families together where there are several."""
+    """Yield a row for each family and solver, and for all families together where there are several."""
     names: dict[str, list[str]] = {}
     for entry in entries:
         names.setdefault(entry.family, []).append(entry.name)
@@ -76,7 +76,7 @@ def by_family(entries: Sequence[Entry], solvers: Mapping[str, Sequence[Claim]]) 
 
 
 def by_instance(entries: Sequence[Entry], claims: Sequence[Claim]) -> Iterator[InstanceRow]:
-    """A row for each instance, with the best bounds that are claimed."""
+    """Yield a row for each instance, with the best bounds that are claimed."""
     for name, standing in standings([entry.name for entry in entries], claims).items():
         best, (lower, upper) = standing.best, standing.interval
         yield InstanceRow(
@@ -108,7 +108,7 @@ def text(rows: Sequence[Row]) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """A table as Markdown has it."""
+    """Return a table as Markdown has it."""
     heads, numbers = _heads(rows), _numbers(rows)
     line = ["---:" if number in numbers else "---" for number in range(len(heads))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, line, *map(_cells, rows)))

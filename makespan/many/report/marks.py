@@ -123,7 +123,7 @@ def hatch_key(label: str) -> "Patch":
 
 
 def cells(columns: int, rows: Sequence[object]) -> "tuple[Figure, Axes, tuple[float, float]]":
-    """A figure with so many columns of cells and these rows, and how large a cell is, in inches."""
+    """Return a figure with so many columns of cells and these rows, and how large a cell is, in inches."""
     from matplotlib.figure import Figure
 
     left = max(LEFT, 0.5 + _LETTER * min(_MOST_LETTERS, max(len(str(row)) for row in rows)))

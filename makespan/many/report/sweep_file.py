@@ -34,7 +34,7 @@ def write_table(found: Sequence[Row], path: Path) -> None:
 
 
 def as_csv(table: Mapping[str, Sequence[Any]]) -> bytes:
-    """A header and a row per question; what is not there is empty."""
+    """Return a header and a row per question; what is not there is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
@@ -65,7 +65,7 @@ def as_parquet(table: Mapping[str, Sequence[Any]]) -> bytes:
 
 
 def _kind(name: str, values: Sequence[Any]) -> type[int] | type[float] | type[str]:
-    """The narrowest that holds all values."""
+    """Return the narrowest that holds all values."""
     kinds = {type(value) for value in values if value is not None} or {int if name in _CYCLES else str}
     if kinds == {int} and all(abs(value) < 2**63 for value in values if value is not None):
         return int

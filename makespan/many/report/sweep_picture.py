@@ -44,7 +44,7 @@ def draw_sweep(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...], pa
 
 
 def figure_of(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...]) -> "Figure":
-    """The picture as a matplotlib figure; `found` are the rows that it is made of."""
+    """Return the picture as a matplotlib figure; `found` are the rows that it is made of."""
     figure = _curves(shown) if isinstance(shown, Curves) else _map(shown) if isinstance(shown, Map) else _times(shown)
     marks.head(figure, _title(shown), *_below(found, shown))
     return figure

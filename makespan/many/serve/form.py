@@ -43,7 +43,7 @@ class Field(NamedTuple):
 
 @cache
 def fields() -> tuple[tuple[Field, ...], tuple[Field, ...]]:
-    """All that is asked besides the source: what most questions need, and the rest."""
+    """Return all that is asked besides the source: what most questions need, and the rest."""
     return (
         (
             Field("warps", "Warps", "how many run it, such as 8; not beside a block"),
@@ -91,7 +91,7 @@ class RefusedError(InputError):
 
 
 def read(body: bytes) -> dict[str, str]:
-    """The values of a form as its script sends them, an object of JSON; those that are given.
+    """Return the values of a form as its script sends them, an object of JSON; those that are given.
 
     >>> read(b'{"kind": "ptx"}')
     {'kind': 'ptx'}
@@ -185,7 +185,7 @@ def _text(name: str, value: str, most_bytes: int) -> bytes:
 
 
 def _printable(name: str, value: str) -> str:
-    """A word that a process may be given: no NUL byte, and nothing else that nobody sees."""
+    """Return a word that a process may be given: no NUL byte, and nothing else that nobody sees."""
     if not value.isprintable():
         raise RefusedError(name, f"{value[:40]!r} has letters that do not print")
     return value

@@ -64,7 +64,7 @@ class Job:
 
     @property
     def is_answered(self) -> bool:
-        """Whether there is a page; it appears whole or not at all."""
+        """Return whether there is a page; it appears whole or not at all."""
         return self.ended is not None and (self.folder / PAGE).is_file()
 
 
@@ -110,14 +110,14 @@ class Jobs:
         return True
 
     def open(self, name: str, file: str) -> BinaryIO | None:
-        """The page or the evidence of an answer, to be closed; None if it is not there."""
+        """Return the page or the evidence of an answer, to be closed; None if it is not there."""
         job = self._jobs.get(name)
         with suppress(OSError):
             return (job.folder / file).open("rb") if job is not None and job.is_answered else None
         return None
 
     def state(self, name: str) -> dict[str, Any] | None:
-        """How far a question is, as plain data; None if it is not known, or no longer."""
+        """Return how far a question is, as plain data; None if it is not known, or no longer."""
         with self._changed:
             if (job := self._jobs.get(name)) is None:
                 return None
@@ -252,7 +252,7 @@ def _shrink(job: Job) -> None:
 
 
 def _lines(path: Path) -> list[str]:
-    """The last lines of a file; none of one that is no longer there."""
+    """Return the last lines of a file; none of one that is no longer there."""
     with suppress(OSError), path.open("rb") as stream:
         stream.seek(max(0, path.stat().st_size - _MOST_LOG_BYTES))
         return stream.read(_MOST_LOG_BYTES).decode("utf-8", "replace").splitlines()
@@ -267,7 +267,7 @@ def _steps(lines: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _field(message: str) -> str:
-    """The field of the place where a message begins, of the first option that it names, or else the source."""
+    """Return the field of the place where a message begins, of the first option that it names, or else the source."""
     if place := re.match(r"(machine\.toml):|[\w.]+:\d+:\d+:", message):
         return place[1] or SOURCE
     names = {field.name for part in fields() for field in part}

@@ -27,7 +27,7 @@ POLICY = f"{policy(_style(), _own('page.js'))}; connect-src 'self'; frame-src 's
 
 
 def page(limits: "Limits", *, shared: bool) -> str:
-    """The HTML of a server with these limits."""
+    """Return the HTML of a server with these limits."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 

@@ -208,7 +208,7 @@ class Handler(BaseHTTPRequestHandler):
             self._json(code, {"field": error.field, "message": str(error)})
 
     def _body(self) -> bytes | None:
-        """All of it; None after an answer that says why not."""
+        """Return all of it; None after an answer that says why not."""
         length = self.headers.get("Content-Length", "")
         if not re.fullmatch("[0-9]{1,18}", length, re.ASCII) or "Transfer-Encoding" in self.headers:
             self.send_error(HTTPStatus.LENGTH_REQUIRED)
@@ -221,7 +221,7 @@ class Handler(BaseHTTPRequestHandler):
         return None
 
     def _is_own(self) -> bool:
-        """Whether the page of this server asks, or no page at all."""
+        """Return whether the page of this server asks, or no page at all."""
         own, site = f"http://{self.headers.get('Host', '')}", "same-origin"
         return (self.headers.get("Origin", own), self.headers.get("Sec-Fetch-Site", site)) == (own, site)
 
@@ -269,7 +269,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine has this address.
+    """Return whether nobody but this machine has this address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, True, False)

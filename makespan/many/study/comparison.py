@@ -52,7 +52,7 @@ class Axis:
 
     @property
     def label(self) -> str:
-        """The name in words, with its measure."""
+        """Return the name in words, with its measure."""
         return {
             Quantity.CAPACITY: f"capacity of {self.unit} (ports)",
             Quantity.INTERVAL: f"interval of {self.unit} (cycles)",
@@ -120,7 +120,7 @@ class Found:
 
     @classmethod
     def of(cls, result: Result) -> "Found":
-        """The numbers of a result, without its schedule."""
+        """Return the numbers of a result, without its schedule."""
         return cls(
             result.bounds,
             result.upper_evidence,
@@ -133,7 +133,7 @@ class Found:
 
     @property
     def excess(self) -> tuple[float, float]:
-        """How far M^L + M^C is above the worst case, in percent of it: proven at least, and at most."""
+        """Return how far M^L + M^C is above the worst case, in percent of it: proven at least, and at most."""
         return self.worst.exceeded_by(self.pessimistic)
 
 
@@ -147,7 +147,7 @@ class Point:
 
     @property
     def warps(self) -> int:
-        """All warps, those of all blocks."""
+        """Return all warps, those of all blocks."""
         return self.instance.warps
 
     @property
@@ -183,12 +183,12 @@ class Comparison:
 
     @property
     def warps(self) -> tuple[int, ...]:
-        """The numbers of warps, rising."""
+        """Return the numbers of warps, rising."""
         return tuple(sorted({point.warps for point in self.points}))
 
     @property
     def all_exact(self) -> bool:
-        """Whether every point is computed and exact."""
+        """Return whether every point is computed and exact."""
         return all(point.status == Status.EXACT for point in self.points)
 
     @property
@@ -210,7 +210,7 @@ class Comparison:
 
 
 def planned(instances: Iterable[Instance], axis: Axis | None) -> tuple[Point, ...]:
-    """The points to compute, the fewest warps first, so that what a limit cuts off is what takes longest.
+    """Return the points to compute, the fewest warps first, so that what a limit cuts off is what takes longest.
 
     Raises:
         InputError: the machine has no such class, a value makes an instance too large, or warps that run ahead have
@@ -229,7 +229,7 @@ def planned(instances: Iterable[Instance], axis: Axis | None) -> tuple[Point, ..
 
 
 def computed(points: Sequence[Point], *, seconds: float, whole: Limits, best_case: bool) -> Iterator[Point]:
-    """All points in order, each solved within `seconds` and all together within `whole`.
+    """Yield all points in order, each solved within `seconds` and all together within `whole`.
 
     The point in which `whole` ends has what was proven by then; those after it are not computed.
     """

@@ -45,7 +45,7 @@ class Row:
 
 
 def rows(store: Store) -> tuple[Row, ...]:
-    """All questions, in an order that does not depend on who was done first.
+    """Return all questions, in an order that does not depend on who was done first.
 
     Raises:
         InputError: a value in the table that no answer has.
@@ -95,7 +95,7 @@ def _row(asked: Asked, caveats: tuple[str, ...]) -> Row:
 
 
 def _said(value: object) -> Any:
-    """A value as one cell holds it."""
+    """Return a value as one cell holds it."""
     if isinstance(value, list):
         return " ".join(map(str, value))
     return value if isinstance(value, str | int | float) and not isinstance(value, bool) else str(value).lower()
@@ -109,7 +109,7 @@ def _bounds(ends: Sequence[Any]) -> Bounds:
 
 
 def options(found: Iterable[Row]) -> tuple[str, ...]:
-    """All that some question says, in alphabetical order."""
+    """Return all that some question says, in alphabetical order."""
     return tuple(sorted({name for row in found for name in row.question}))
 
 
@@ -137,7 +137,7 @@ def columns(found: Sequence[Row]) -> dict[str, list[Any]]:
 
 
 def chosen(found: Sequence[Row], wanted: Iterable[tuple[str, str]]) -> tuple[Row, ...]:
-    """The rows in which every option has its value, as text.
+    """Return the rows in which every option has its value, as text.
 
     Raises:
         InputError: an option that no question says, or no row that is left.

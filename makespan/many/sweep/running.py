@@ -51,7 +51,7 @@ class Tally:
         return self.known + self.skipped + self.answered + self.failed
 
     def __str__(self) -> str:
-        """One line of progress, with an estimate of the rest from the jobs so far."""
+        """Return one line of progress, with an estimate of the rest from the jobs so far."""
         failed = f", {self.failed} failed" if self.failed else ""
         later = self.answered + self.failed - 1
         rest = about_left(monotonic() - self.began, later, self.total - self.done)

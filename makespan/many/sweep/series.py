@@ -85,7 +85,7 @@ def heat_map(found: Sequence[Row], over: tuple[str, str]) -> Map:
 
 
 def times(found: Sequence[Row], by: str | None) -> tuple[Times, ...]:
-    """How long answers took, by the value of an option.
+    """Return how long answers took, by the value of an option.
 
     Raises:
         InputError: an option that no question says, or too many groups.

@@ -24,7 +24,7 @@ Table = Mapping[str, Any]
 
 
 def read(path: Path) -> tuple[dict[str, Any], ...]:
-    """The questions of a spec, each once, in the order of the file; the last of several lists changes first.
+    """Return the questions of a spec, each once, in the order of the file; the last of several lists changes first.
 
     Names of files start from the folder of the spec, and so do patterns in `source`.
 
@@ -59,7 +59,7 @@ def _questions(document: Table, folder: Path) -> tuple[dict[str, Any], ...]:
 
 
 def _parted(table: Table) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options that are said once, and those that are multiplied."""
+    """Return the options that are said once, and those that are multiplied."""
     each = table.get(_EACH, {})
     if not isinstance(each, dict):
         raise InputError(f"{_EACH} must be a table of lists, such as each.warps = [4, 8]")

@@ -108,12 +108,12 @@ class Store:
         return sum(before.get(question, key) != key for question, key in rows)
 
     def answered(self) -> set[str]:
-        """The keys of all answers."""
+        """Return the keys of all answers."""
         with self._complaints():
             return {key for (key,) in self._connection.execute("SELECT key FROM result")}
 
     def failed(self) -> set[str]:
-        """The keys of all questions that have failed attempts and no answer."""
+        """Return the keys of all questions that have failed attempts and no answer."""
         with self._complaints():
             rows = self._connection.execute("SELECT DISTINCT key FROM failure")
             return {key for (key,) in rows} - self.answered()
@@ -156,7 +156,7 @@ class Store:
         self._connection.execute(f"INSERT INTO failure VALUES (?, {count}, ?, ?, ?, ?)", row)  # noqa: S608 - of ours
 
     def contradicted(self) -> set[str]:
-        """The keys of answers that cannot be true together with another one that came."""
+        """Return the keys of answers that cannot be true together with another one that came."""
         with self._complaints():
             return {key for (key,) in self._connection.execute("SELECT key FROM contradiction")}
 

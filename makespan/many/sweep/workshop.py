@@ -122,7 +122,7 @@ class _Process:
         self.late = self.has_answered = False
 
     def ask(self, line: str, seconds: float) -> str | None:
-        """The line that comes back; None where the process is at its end."""
+        """Return the line that comes back; None where the process is at its end."""
         if self._running.stdin is None or self._running.stdout is None:
             raise ValueError("the process has no pipes")
         timer = threading.Timer(seconds, self._stop)
@@ -148,11 +148,11 @@ class _Process:
 
     @property
     def was_killed(self) -> bool:
-        """Whether a signal ended it, and not its own decision."""
+        """Return whether a signal ended it, and not its own decision."""
         return self._running.returncode is not None and self._running.returncode < 0
 
     def epitaph(self) -> str:
-        """How it came to its end, in one line; what still runs is killed."""
+        """Return how it came to its end, in one line; what still runs is killed."""
         try:
             code = self._running.wait(_SECONDS_TO_END)
         except subprocess.TimeoutExpired:
@@ -176,7 +176,7 @@ def _signal(number: int) -> str:
 
 @cache
 def shared(module: str, folder: Path, wall_seconds: float, wants_bundle: bool) -> Workshop:
-    """The workshop of this process, for one that is asked by others."""
+    """Return the workshop of this process, for one that is asked by others."""
     workshop = Workshop(module, folder, wall_seconds, wants_bundle=wants_bundle)
     atexit.register(workshop.close)
     return workshop

@@ -118,15 +118,15 @@ class GpuInstance:
         dispatch: int = 0,
         dram: int = 0,
     ) -> "GpuInstance":
-        """One grid, of which so many blocks can be resident on an SM."""
+        """Return one grid, of which so many blocks can be resident on an SM."""
         return cls((Grid(tuple(block), blocks),), machine, sms, (resident,), dispatch, dram)
 
     def fitting(self, grid: Grid) -> int:
-        """How many blocks of a grid one SM has room for, if no other is there, even where fewer are launched."""
+        """Return how many blocks of a grid one SM has room for, if no other is there, even where fewer are launched."""
         return min(room // takes for takes, room in zip(grid.takes, self.room, strict=True) if takes)
 
     def most_resident(self, grid: Grid) -> int:
-        """How many blocks of a grid can be on one SM at the same time, if no other is."""
+        """Return how many blocks of a grid can be on one SM at the same time, if no other is."""
         return min(grid.blocks, self.fitting(grid))
 
     @property
@@ -165,7 +165,7 @@ class GpuInstance:
         return f"{grids} on {counted(self.sms, 'SM')} of machine {self.machine}"
 
     def alone(self, number: int) -> "GpuInstance":
-        """The same SMs with one of the grids."""
+        """Return the same SMs with one of the grids."""
         return self if len(self.grids) == 1 else replace(self, grids=(self.grids[number],))
 
     @property
@@ -197,7 +197,7 @@ class GpuInstance:
 
     @property
     def grid(self) -> Grid:
-        """The only grid.
+        """Return the only grid.
 
         Raises:
             ValueError: there are several.
@@ -207,7 +207,7 @@ class GpuInstance:
 
     @property
     def resident(self) -> int:
-        """How many blocks of the only grid can be on one SM at the same time."""
+        """Return how many blocks of the only grid can be on one SM at the same time."""
         return self.most_resident(self.grid)
 
     @property
@@ -217,7 +217,7 @@ class GpuInstance:
 
     @property
     def is_one_wave(self) -> bool:
-        """Whether all blocks of the only grid have room from the beginning."""
+        """Return whether all blocks of the only grid have room from the beginning."""
         return len(self.grids) == 1 and self.blocks <= self.slots
 
     @property
@@ -226,7 +226,7 @@ class GpuInstance:
         return self.is_one_wave and not self.dispatch and not self.dram
 
     def sm(self, blocks: int) -> Instance:
-        """An SM with so many blocks of the only grid, which start together."""
+        """Return an SM with so many blocks of the only grid, which start together."""
         return resident(self.grid.block, blocks, self.machine)
 
     def slots_of_warps(self, blocks: int) -> tuple[tuple[int, int], ...]:
@@ -249,7 +249,7 @@ def resident(block: Block, blocks: int, machine: Machine) -> Instance:
 
 
 def assuming(block: Block, *told: Assumption) -> Block:
-    """The same block, whose programs assume more."""
+    """Return the same block, whose programs assume more."""
     return tuple((program.assuming((*program.assumptions, *told)), warps) for program, warps in block)
 
 

@@ -41,7 +41,7 @@ class LastDispatch(NamedTuple):
 
     @property
     def upper(self) -> int:
-        """The bound."""
+        """Return the bound."""
         return self.dispatched + self.tail + self.dram
 
 
@@ -91,16 +91,16 @@ class GpuResult:
             )
 
     def __str__(self) -> str:
-        """The verdict, one line: the number, whether it is exact, and under which conditions."""
+        """Return the verdict, one line: the number, whether it is exact, and under which conditions."""
         whole = f"{counted(self.instance.blocks, 'block')} on {counted(self.instance.sms, 'SM')}"
         return self.bounds.verdict(self.caveats, of=whole, interrupted=self.interrupted)
 
     @property
     def status(self) -> Status:
-        """Whether worst case and proof meet."""
+        """Return whether worst case and proof meet."""
         return self.bounds.status
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """The conditions without which the verdict would claim too much."""
+        """Return the conditions without which the verdict would claim too much."""
         return conditions(self.assumptions)

@@ -63,12 +63,12 @@ class History:
 
     @property
     def cycles(self) -> int:
-        """How long it takes."""
+        """Return how long it takes."""
         return sum(stretch.repeat * len(stretch.cycles) for stretch in self.stretches)
 
     @property
     def blocks(self) -> int:
-        """How many blocks each of these SMs executes."""
+        """Return how many blocks each of these SMs executes."""
         return sum(stretch.repeat * len(stretch.begins) for stretch in self.stretches)
 
     def begins(self) -> Iterator[tuple[int, Begin]]:
@@ -97,5 +97,5 @@ class GpuSchedule:
 
     @property
     def makespan(self) -> int:
-        """The number of cycles."""
+        """Return the number of cycles."""
         return max(history.cycles for history in self.histories)

@@ -77,7 +77,7 @@ class MachineFile:
     data: tuple[Datum, ...]
 
     def values(self, table: str) -> dict[str, int]:
-        """The numbers of one of the tables issue, residency and throughput (results per cycle)."""
+        """Return the numbers of one of the tables issue, residency and throughput (results per cycle)."""
         return {
             datum.key.removeprefix(f"{table}."): datum.value
             for datum in self.data
@@ -86,7 +86,7 @@ class MachineFile:
 
     @property
     def unverified(self) -> tuple[Datum, ...]:
-        """The numbers that nobody has confirmed."""
+        """Return the numbers that nobody has confirmed."""
         return tuple(datum for datum in self.data if not datum.verified)
 
     @property
@@ -114,12 +114,12 @@ class MachineFile:
 
 
 def shipped() -> dict[str, MachineFile]:
-    """The machines that come with the package, by name."""
+    """Return the machines that come with the package, by name."""
     return {name: _read(file, file.name) for name, file in shipped_files("machines", _SUFFIX).items()}
 
 
 def find(name: str) -> MachineFile:
-    """A machine that comes with the package, by its name, or that of a file, by a path that ends in `.toml`.
+    """Return a machine that comes with the package, by its name, or that of a file, by a path that ends in `.toml`.
 
     Raises:
         InputError: neither, or see `read`.
@@ -128,7 +128,7 @@ def find(name: str) -> MachineFile:
 
 
 def of_architecture(sm: int) -> tuple[Machine, ...]:
-    """The partitioned machines that come with the package for the GPUs that execute the code of sm_86, say.
+    """Return the partitioned machines that come with the package for the GPUs that execute the code of sm_86, say.
 
     >>> [machine.name for machine in of_architecture(86)]
     ['ampere-ga10x']
@@ -151,7 +151,7 @@ def executes(machine: Machine, sm: int) -> bool:
 
 
 def compatible(code: int, sm: int) -> bool:
-    """Whether machine code for sm_80, say, runs on GPUs of sm_86.
+    """Return whether machine code for sm_80, say, runs on GPUs of sm_86.
 
     Source: CUDA C++ Programming Guide, "Binary Compatibility": code for X.y runs on X.z, where z is no less than y.
 
@@ -180,7 +180,7 @@ def _read(file: Path | Traversable, where: str) -> MachineFile:
 
 
 def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
-    """The machine of a document, which is called `stem` if it does not name itself."""
+    """Return the machine of a document, which is called `stem` if it does not name itself."""
     tables.only(document, OF_FILE | _VALUES | set(_FIGURES), "")
     texts = {key: printable(document[key], key) if key in document else None for key in _TEXTS}
     data = [tables.figure("partitions", document["partitions"], MAX_PARTITIONS)] if "partitions" in document else []

@@ -63,14 +63,14 @@ class GivenRange(NamedTuple):
 
     @property
     def _end(self) -> str:
-        """The upper end as it was given, DRAM aside."""
+        """Return the upper end as it was given, DRAM aside."""
         if self.steps:
             return ",".join(f"{cycles}:{sms}" for sms, cycles in self.steps)
         return f"{self.most - self.per_sm}+{self.per_sm}n" if self.per_sm else str(self.most)
 
     @property
     def grows(self) -> bool:
-        """Whether it depends on how many SMs are active, which share caches and memory."""
+        """Return whether it depends on how many SMs are active, which share caches and memory."""
         return bool(self.per_sm or self.steps)
 
     @property
@@ -81,7 +81,7 @@ class GivenRange(NamedTuple):
         return "how many SMs are active" if self.grows else ""
 
     def for_sms(self, active: int) -> "GivenRange":
-        """The range while at most so many SMs are active; its upper end falls with no number of them.
+        """Return the range while at most so many SMs are active; its upper end falls with no number of them.
 
         >>> print(given_latencies(["global=..400+10n"])["global"].for_sms(46))
         at most 860 cycles with 46 active SMs
@@ -107,7 +107,7 @@ class GivenRange(NamedTuple):
         return GivenRange(self.least, most, sms=active, dram=self.dram)
 
     def beside_dram(self) -> "GivenRange":
-        """The range without the cycles in which DRAM is busy, which whoever asks for it has to count.
+        """Return the range without the cycles in which DRAM is busy, which whoever asks for it has to count.
 
         >>> print(given_latencies(["global=..450+dram@0.8"])["global"].beside_dram())
         at most 450 cycles besides those in which DRAM is busy
@@ -184,7 +184,7 @@ def _given(texts: Iterable[str], pattern: re.Pattern[str], what: str, form: str,
 
 
 def _steps(table: str, what: str) -> tuple[tuple[int, int], ...]:
-    """The rows of `400:1,600:16`: up to 16 active SMs 600 cycles."""
+    """Return the rows of `400:1,600:16`: up to 16 active SMs 600 cycles."""
     rows = [tuple(map(int, row.split(":"))) for row in table.split(",")]
     steps = tuple((sms, cycles) for cycles, sms in rows)
     for (fewer, shorter), (sms, cycles) in pairwise(((0, 0), *steps)):
@@ -198,7 +198,7 @@ def _steps(table: str, what: str) -> tuple[tuple[int, int], ...]:
 
 
 def timed(machine: Machine, given: Mapping[str, GivenRange]) -> dict[str, Operation]:
-    """The operations of a machine by name, with the latencies that are given instead of its own.
+    """Return the operations of a machine by name, with the latencies that are given instead of its own.
 
     Raises:
         InputError: a machine that does not time the operation, or an upper end below its lower end.
@@ -228,7 +228,7 @@ def timed(machine: Machine, given: Mapping[str, GivenRange]) -> dict[str, Operat
 
 
 def narrowed(machine: Machine, given: Mapping[str, GivenRange]) -> Machine:
-    """The machine whose ranges of intervals are no larger than given; the caveats say so.
+    """Return the machine whose ranges of intervals are no larger than given; the caveats say so.
 
     What is given is meant of the instructions that may hold the resource for the longest. Fixed intervals stay, and so
     does a range of another class that ends below the longest and within what is given.
@@ -271,7 +271,7 @@ def narrowed(machine: Machine, given: Mapping[str, GivenRange]) -> Machine:
 
 
 def spread_modulo(machine: Machine) -> Machine:
-    """The machine whose warp w belongs to partition w mod K, where it leaves that open; the caveats say so.
+    """Return the machine whose warp w belongs to partition w mod K, where it leaves that open; the caveats say so.
 
     Raises:
         InputError: it has no partitions.

@@ -174,6 +174,6 @@ _DELAYS = tuple(f"kleimenov_popova.{way}." for way in ("delay", "throughput", "u
 
 
 def alternatives(key: str) -> tuple[str, ...]:
-    """The other keys that tell the same: an issue delay as such, by a throughput, or by functional units."""
+    """Return the other keys that tell the same: an issue delay as such, by a throughput, or by functional units."""
     mine = next((way for way in _DELAYS if key.startswith(way)), None)
     return () if mine is None else tuple(way + key.removeprefix(mine) for way in _DELAYS if way != mine)

@@ -96,12 +96,12 @@ class Gpu:
         object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
 
     def get(self, key: str) -> float | None:
-        """The number, or None if it is not known."""
+        """Return the number, or None if it is not known."""
         found = self.data.get(key) if _key(key) else None
         return None if found is None else float(found.value)
 
     def number(self, key: str) -> float:
-        """The number.
+        """Return the number.
 
         Raises:
             InputError: it is not known; says what it is and how to measure or give it.
@@ -109,15 +109,15 @@ class Gpu:
         return float(self.datum(key).value)
 
     def whole(self, key: str) -> int:
-        """The number of a key that counts something; raises as `number` does."""
+        """Return the number of a key that counts something; raises as `number` does."""
         return int(self.datum(key).value)
 
     def text(self, key: str) -> str | None:
-        """The text of a key that has choices, or None if it is not known."""
+        """Return the text of a key that has choices, or None if it is not known."""
         return str(self.data[key].value) if _key(key) and key in self.data else None
 
     def datum(self, key: str) -> Datum:
-        """The number with its source; raises as `number` does."""
+        """Return the number with its source; raises as `number` does."""
         known = _key(key)
         if key not in self.data:
             unit = f" [{known.unit}]" if known.unit else ""
@@ -151,7 +151,7 @@ class Gpu:
         raise InputError(f"GPU {self.name}: {count} not known; {hows}; or give each with --set KEY=N")
 
     def hertz(self, key: str) -> Fraction:
-        """A clock, exactly the decimal number of GHz that is written; raises as `number` does."""
+        """Return a clock, exactly the decimal number of GHz that is written; raises as `number` does."""
         return Fraction(str(self.datum(key).value)) * 10**9
 
     @property
@@ -165,12 +165,12 @@ class Gpu:
 
     @property
     def sm(self) -> int | None:
-        """The compute capability as code names it, 86 for 8.6; None if it is not known."""
+        """Return the compute capability as code names it, 86 for 8.6; None if it is not known."""
         return None if self.compute_capability is None else capability(self.compute_capability)
 
     @property
     def machine(self) -> Machine:
-        """Each of its SMs: the machine that comes with the package for its compute capability.
+        """Return each of its SMs: the machine that comes with the package for its compute capability.
 
         Raises:
             InputError: there is none, or several.
@@ -185,11 +185,11 @@ class Gpu:
 
     @property
     def mig(self) -> dict[str, int]:
-        """How many SMs an instance of Multi-Instance GPU has, by its name, such as `1g.10gb`."""
+        """Return how many SMs an instance of Multi-Instance GPU has, by its name, such as `1g.10gb`."""
         return {key.removeprefix(_MIG): self.whole(key) for key in self.data if key.startswith(_MIG)}
 
     def count_sms(self, asked: str | None = None) -> int:
-        """How many SMs take part: all of them, so many, or those of the MIG instance of a name.
+        """Return how many SMs take part: all of them, so many, or those of the MIG instance of a name.
 
         >>> card = find("a100-sxm")
         >>> card.count_sms(), card.count_sms("10"), card.count_sms("3g.40gb")
@@ -222,14 +222,14 @@ class Gpu:
         return replace(found, **known, register_scope=scope)
 
     def with_data(self, data: Mapping[str, Datum]) -> "Gpu":
-        """The same GPU with these data besides its own, and in place of those that tell the same."""
+        """Return the same GPU with these data besides its own, and in place of those that tell the same."""
         replaced = {other for key in data for other in alternatives(key)}
         kept = {key: known for key, known in self.data.items() if key not in replaced}
         return replace(self, data={**kept, **data})
 
 
 def datum(key: str, value: Value, *, source: str, status: Status = Status.GIVEN) -> Datum:
-    """A datum with the unit of its key.
+    """Return a datum with the unit of its key.
 
     Raises:
         InputError: an unknown key, or a value out of range.
@@ -240,12 +240,12 @@ def datum(key: str, value: Value, *, source: str, status: Status = Status.GIVEN)
 
 
 def shipped() -> dict[str, Gpu]:
-    """The GPUs that come with the package, by name."""
+    """Return the GPUs that come with the package, by name."""
     return {name: _read(file, file.name) for name, file in shipped_files("gpus", _SUFFIX).items()}
 
 
 def find(name: str, *, rewritten: bool = False) -> Gpu:
-    """A GPU that comes with the package, by its name, or that of a file, by a path that ends in `.toml`.
+    """Return a GPU that comes with the package, by its name, or that of a file, by a path that ends in `.toml`.
 
     Args:
         rewritten: the file may be written again, completed.
@@ -267,7 +267,7 @@ def read(path: Path) -> Gpu:
 
 
 def render(gpu: Gpu) -> str:
-    """The text of a GPU file; reading it gives an equal value."""
+    """Return the text of a GPU file; reading it gives an equal value."""
     lines = [f"name = {_quoted(gpu.name)}"]
     lines += [f"{key} = {_quoted(text)}" for key in _TEXTS[1:] if (text := getattr(gpu, key)) is not None]
     if gpu.notes:
@@ -362,7 +362,7 @@ def _quoted(text: str) -> str:
 
 
 def with_settings(gpu: Gpu, settings: Iterable[str], source: str, *, model: str | None = None) -> Gpu:
-    """The GPU with these data in place of its own.
+    """Return the GPU with these data in place of its own.
 
     Args:
         source: of the data, as it stands in reports and messages.

@@ -51,7 +51,7 @@ class Limits:
 
     @classmethod
     def of_sm(cls, sm: int) -> "Limits":
-        """The limits of an SM by its compute capability, where all that limits is known.
+        """Return the limits of an SM by its compute capability, where all that limits is known.
 
         >>> limits = Limits.of_sm(86)
         >>> limits.warps, limits.blocks, limits.shared_bytes
@@ -69,7 +69,7 @@ class Limits:
         return known[sm]
 
     def warps_of(self, threads: int) -> int:
-        """The warps of a block of so many threads.
+        """Return the warps of a block of so many threads.
 
         Raises:
             InputError: no thread, or more than a block may have.
@@ -108,7 +108,7 @@ class Occupancy:
 
     @property
     def by_resource(self) -> dict[str, int]:
-        """How many blocks each limit would allow by itself."""
+        """Return how many blocks each limit would allow by itself."""
         return {name: share.room // share.takes for name, share in self.shares.items()}
 
     @property
@@ -123,7 +123,7 @@ class Occupancy:
 
     @property
     def limiting(self) -> tuple[str, ...]:
-        """The resources that allow no more."""
+        """Return the resources that allow no more."""
         return tuple(name for name, blocks in self.by_resource.items() if blocks == self.blocks_per_sm)
 
     def __str__(self) -> str:
@@ -146,7 +146,7 @@ def occupancy(
     shared_bytes: int | None = None,
     barriers: int = 0,
 ) -> Occupancy:
-    """How many blocks fit on one SM at a time, whatever the grid, with as much shared memory as can be had.
+    """Return how many blocks fit on one SM at a time, whatever the grid, with as much shared memory as can be had.
 
     Args:
         registers: per thread, as `ptxas -v` tells; None if not known.

@@ -53,7 +53,7 @@ class Datum:
 
 
 def figures(table: str, given: object, known: Mapping[str, str]) -> Iterator[Datum]:
-    """The numbers of a table that has nothing else."""
+    """Yield the numbers of a table that has nothing else."""
     if not isinstance(given, dict):
         raise InputError(f"{table} is a table of numbers, not {shown(given)}")
     only(given, known, table)
@@ -62,7 +62,7 @@ def figures(table: str, given: object, known: Mapping[str, str]) -> Iterator[Dat
 
 
 def figure(where: str, given: object, most: int = MAX_FIGURE) -> Datum:
-    """A whole number with its source."""
+    """Return a whole number with its source."""
     found = _number(where, given, _NO_ORIGIN)
     check_whole(found.value, where, most)
     return found
@@ -124,7 +124,7 @@ def operation(name: str, given: object) -> tuple[Operation, Datum]:
 
 
 def served(class_: str, operations: Collection[Operation]) -> Latency | None:
-    """How long an instruction of a class may take, whichever operation it is; None if that is not known."""
+    """Return how long an instruction of a class may take, whichever operation it is; None if that is not known."""
     its = [operation for operation in operations if operation.unit == class_]
     most = [operation.most for operation in its if operation.most is not None]
     return Latency(min(operation.least for operation in its), max(most)) if its and len(most) == len(its) else None
@@ -158,13 +158,13 @@ def _table(
 
 
 def _number(where: str, given: object, origin: _Origin) -> Datum:
-    """A number, plain or as `value` of a table with a source of its own; who takes it checks it."""
+    """Return a number, plain or as `value` of a table with a source of its own; who takes it checks it."""
     value, origin = _value(where, given, origin, {"value"})
     return Datum(where, value, *origin)
 
 
 def _range(where: str, given: object, origin: _Origin) -> Datum:
-    """The same of a range: N, [least, most] or { least = N }, which has no upper end."""
+    """Return the same of a range: N, [least, most] or { least = N }, which has no upper end."""
     value, origin = _value(where, given, origin, {"value", "least"})
     ends = value if isinstance(value, list) else [value, value]
     if len(ends) != 2:
@@ -182,7 +182,7 @@ def _value(where: str, given: object, origin: _Origin, keys: Collection[str]) ->
 
 
 def _plain(datum: Datum) -> int:
-    """A number that its taker checks, whatever it is."""
+    """Return a number that its taker checks, whatever it is."""
     return cast("int", datum.value)
 
 
@@ -192,7 +192,7 @@ def _ends(datum: Datum) -> Span:
 
 
 def _at(where: str, make: Callable[..., _T], *given: object) -> _T:
-    """A value; `where` begins what it says of a wrong one."""
+    """Return a value; `where` begins what it says of a wrong one."""
     try:
         return make(*given)
     except InputError as error:

@@ -63,7 +63,7 @@ def printable(given: object, what: str) -> str:
 
 
 def capability(text: str) -> int:
-    """A compute capability as the names of architectures have it.
+    """Return a compute capability as the names of architectures have it.
 
     Raises:
         InputError: another text.
@@ -78,7 +78,7 @@ def capability(text: str) -> int:
 
 
 def class_name(value: str) -> str:
-    """The name of a class of units, as users may give it.
+    """Return the name of a class of units, as users may give it.
 
     Raises:
         InputError: anything but one capital letter.
@@ -155,7 +155,7 @@ class Use:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it leaves the adversary no choice."""
+        """Return whether it leaves the adversary no choice."""
         return len(self.resources) == 1 and self.least == self.most
 
     def __str__(self) -> str:
@@ -193,7 +193,7 @@ class UnitClass:
 
     @classmethod
     def of_delays(cls, warps: int) -> "UnitClass":
-        """The class of delay places, for so many warps: a unit for each."""
+        """Return the class of delay places, for so many warps: a unit for each."""
         return cls(DELAY, warps)
 
     def __str__(self) -> str:
@@ -353,7 +353,7 @@ class Machine:
 
     @classmethod
     def of(cls, capacities: Mapping[str, int], name: str | None = None) -> "Machine":
-        """A basic machine from capacities; without a name it is `custom`, or `paper` if that is the machine.
+        """Return a basic machine from capacities; without a name it is `custom`, or `paper` if that is the machine.
 
         >>> Machine.of({"C": 2, "L": 1}).capacities
         {'C': 2, 'L': 1}
@@ -375,12 +375,12 @@ class Machine:
 
     @property
     def fixed_latencies(self) -> bool:
-        """Whether the adversary has no latency to choose."""
+        """Return whether the adversary has no latency to choose."""
         return all(unit.latency.least == unit.latency.most for unit in self.units)
 
     @property
     def fixed_uses(self) -> bool:
-        """Whether the adversary has no resource and no interval to choose."""
+        """Return whether the adversary has no resource and no interval to choose."""
         return all(use.is_fixed for unit in self.units for use in unit.uses)
 
     def serving(self, units: Collection[str]) -> "Machine":
@@ -392,7 +392,7 @@ class Machine:
 
     @cached_property
     def pools(self) -> tuple[Pool, ...]:
-        """All ports: those of the classes in their order, then those of the resources, each by partition.
+        """Return all ports: those of the classes in their order, then those of the resources, each by partition.
 
         >>> units = UnitClass("C", 1), UnitClass("L", 1, shared=True)
         >>> [(pool.name, pool.partition) for pool in Machine("halves", units, partitions=2).pools]
@@ -415,7 +415,7 @@ class Machine:
 
     @property
     def ports(self) -> tuple[UnitClass | Resource, ...]:
-        """All that has ports: the classes in their order, then the resources."""
+        """Return all that has ports: the classes in their order, then the resources."""
         return (*self.units, *self.resources)
 
     @property
@@ -440,7 +440,7 @@ class Machine:
 
     @property
     def is_basic(self) -> bool:
-        """Whether every instruction takes one cycle in every respect and nothing limits issue but the ports."""
+        """Return whether every instruction takes one cycle in every respect and nothing limits issue but the ports."""
         return not set(self.features) - SCHEDULER
 
 

@@ -99,13 +99,13 @@ class Draws:
             self.state = mixed(self.state + (number + 1) * _STEP)
 
     def below(self, n: int) -> int:
-        """A number 0 .. n - 1: the next of 64 bits, modulo n."""
+        """Return a number 0 .. n - 1: the next of 64 bits, modulo n."""
         self.state = (self.state + _STEP) & _MASK
         return mixed(self.state) % n
 
 
 def mixed(number: int) -> int:
-    """The finaliser of SplitMix64: a permutation of the numbers of 64 bits in which every bit depends on all."""
+    """Return the finaliser of SplitMix64: a permutation of the numbers of 64 bits in which every bit depends on all."""
     number &= _MASK
     number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -113,7 +113,7 @@ def mixed(number: int) -> int:
 
 
 def draws_of_policy(seed: int, partition: int = 0) -> Draws:
-    """The random numbers of the policy `random` in a partition."""
+    """Return the random numbers of the policy `random` in a partition."""
     return Draws(seed, _POLICY, *((partition,) if partition else ()))
 
 
@@ -142,7 +142,7 @@ def routes(instance: Instance, choices: Choices) -> Routes:
 
 
 def _latencies(taken: list[tuple[tuple[int, int], ...]], choices: Choices, first: int) -> list[tuple[int, ...]]:
-    """The latencies of warps whose instructions have these ranges, of which the first has the number `first`."""
+    """Return the latencies of warps whose instructions have these ranges, of which the first has the number `first`."""
     distinct = {id(own): own for own in taken}.values()
     if choices.latency == "random" and any(least < most for own in distinct for least, most in own):
         return [
@@ -174,7 +174,7 @@ def _drawn(units: Sequence[UnitClass], draws: Draws) -> tuple[Uses, ...]:
 
 
 def assigned(instance: Instance, choices: Choices) -> tuple[int, ...]:
-    """The partition of every warp."""
+    """Return the partition of every warp."""
     if (fixed := instance.partition_of_warp) is not None:
         return fixed
     spread = [number % instance.machine.partitions for number in instance.number_of_warp()]

@@ -45,7 +45,7 @@ def conduct(
 
 
 def _executed(programs: Sequence[Program], paths: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The places that every warp executes, without barriers; equal paths are read once."""
+    """Return the places that every warp executes, without barriers; equal paths are read once."""
     if len(paths) != len(programs):
         raise InvalidScheduleError(f"{len(paths)} paths for {len(programs)} warps")
     executed: dict[tuple[int, int], tuple[int, ...]] = {}

@@ -145,7 +145,7 @@ class Floor:
             coming = [warp for warp in coming if self._is_there(cycle, warp)]
 
     def _stop(self, warp: int, kind: int) -> int:
-        """A warp waits at a barrier or has finished; the block in which others may wait for that."""
+        """Return a warp waits at a barrier or has finished; the block in which others may wait for that."""
         block = self._block[warp]
         if kind == _AT_BARRIER:
             self._waiting[block].append(warp)
@@ -173,7 +173,7 @@ class Floor:
         return then == cycle
 
     def _awaited(self, warp: int, cycle: int) -> int:
-        """The first cycle from `cycle` on in which no token is pending that the warp awaits where it stands."""
+        """Return the first cycle from `cycle` on in which no token is pending that the warp awaits where it stands."""
         timings, until, at = self._walks[warp].timings, self._until[warp], self.at[warp]
         if not timings or not until:
             return cycle
@@ -185,15 +185,15 @@ class Floor:
         return cycle
 
     def kind(self, warp: int) -> int:
-        """The kind of what a warp executes next; negative where it stands at a barrier or at its end."""
+        """Return the kind of what a warp executes next; negative where it stands at a barrier or at its end."""
         return self._walks[warp].kinds[self.at[warp]]
 
     def has_finished(self, warp: int) -> bool:
-        """Whether the path of a warp is at its end."""
+        """Return whether the path of a warp is at its end."""
         return self.kind(warp) == _AT_END
 
     def fits(self, kind: int) -> bool:
-        """Whether all ports are free that an instruction needs."""
+        """Return whether all ports are free that an instruction needs."""
         free, needs = self.free, self.kinds[kind]
         for pool in needs.all_of:
             if not free[pool]:
@@ -201,7 +201,7 @@ class Floor:
         return not needs.one_of or all(any(free[pool] for pool in pools) for pools in needs.one_of)
 
     def fitting(self) -> int | None:
-        """A kind of which somebody is ready and could issue now; None if there is none."""
+        """Return a kind of which somebody is ready and could issue now; None if there is none."""
         free, kinds = self.free, self.kinds
         for kind in self.ready:
             for pool in kinds[kind].all_of:
@@ -273,7 +273,7 @@ def walks(
 
 
 def latencies(machine: Machine, program: Program, places: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """The least and the largest latency of what stands at these places; of a barrier (0, 0)."""
+    """Yield the least and the largest latency of what stands at these places; of a barrier (0, 0)."""
     ranges = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units} | {BARRIER: (0, 0)}
     for place in places:
         yield program.timings[place].latency if program.timings else ranges[program.places[place].unit]

@@ -239,11 +239,11 @@ class _Replay:
         return [(cycle if then is None else then) if fits else None for fits, then in zip(fit, since, strict=True)]
 
     def _state(self, cycle: int) -> Hashable:
-        """All that counts from a cycle on."""
+        """Return all that counts from a cycle on."""
         return self._floor.state(cycle), self._judge.state(), frozenset(self._taken.items())
 
     def _execute(self, first: int, stretch: Stretch) -> list[_Span]:
-        """One repeat of a stretch, from that cycle on; when blocks would fit then."""
+        """Return one repeat of a stretch, from that cycle on; when blocks would fit then."""
         begins, floor = iter((*stretch.begins, None)), self._floor
         begin, spans = next(begins), list[_Span]()
         since: list[int | None] = [None for _ in self.fits]
@@ -277,7 +277,7 @@ class _Replay:
         self._left = [left - sign * one for left, one in zip(self._left, takes, strict=True)]
 
     def _numbers(self, cycle: int, executing: Iterable[tuple[int, int]]) -> list[int]:
-        """The warps as the floor knows them."""
+        """Return the warps as the floor knows them."""
         found = []
         for slot, warp in executing:
             if not (0 <= slot < self._slots and 0 <= warp < self._warps):
@@ -318,7 +318,7 @@ def _ended(since: Sequence[int | None], fitting: Sequence[int | None], cycle: in
 
 
 def _again(spans: Sequence[_Span], first: int, cycles: int, times: int) -> Iterator[_Span]:
-    """The spans of so many cycles from the first one on, so many times more."""
+    """Yield the spans of so many cycles from the first one on, so many times more."""
     for grid, begin, end in spans:
         if end - begin == cycles:
             yield _Span(grid, first + cycles, first + (1 + times) * cycles)

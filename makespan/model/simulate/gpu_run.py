@@ -73,7 +73,7 @@ def run(
     delay: int | None = None,
     order: Sequence[int] | None = None,
 ) -> GpuSchedule:
-    """The schedule that a policy on all SMs and a dispatcher make: one of many, so no bound on any other.
+    """Return the schedule that a policy on all SMs and a dispatcher make: one of many, so no bound on any other.
 
     Args:
         policy: of `POLICIES`, `STARVING`, or for a scheduler that promises to be fair of `FAIRLY`.
@@ -113,7 +113,7 @@ def _never() -> bool:
 def longest(
     gpu: GpuInstance, expired: Callable[[], bool] = _never, *, enough: Callable[[], bool] = _never
 ) -> Found | None:
-    """The longest run that is found, of which a replay makes a lower bound on the worst case.
+    """Return the longest run that is found, of which a replay makes a lower bound on the worst case.
 
     One run is made whatever `expired` says, and how much work that is does not depend on any clock. None if no SM comes
     back to where it was within `MAX_WORK` in that run, and none is found in time that does.
@@ -216,7 +216,7 @@ def _asked(gpu: GpuInstance, choices: Sequence[Choices]) -> Sequence[Choices]:
 
 
 def _policies(gpu: GpuInstance, policy: str, choices: Choices, slots: int, partitions: Sequence[int]) -> list[Policy]:
-    """The policy of every partition of an SM."""
+    """Return the policy of every partition of an SM."""
     parts, last = range(gpu.machine.partitions), range((slots - 1) * gpu.width, slots * gpu.width)
     is_fair = gpu.machine.scheduler is Scheduler.FAIR
     rules = FAIRLY if is_fair else STARVING
@@ -264,7 +264,7 @@ class _Block(NamedTuple):
     used: tuple[list[Uses], ...]
 
     def known(self) -> Course:
-        """The course, now that the block has ended."""
+        """Return the course, now that the block has ended."""
         return self.conduct.course._replace(uses=tuple(map(tuple, self.used)))
 
 
@@ -302,7 +302,7 @@ class _Sm:
 
     @property
     def is_working(self) -> bool:
-        """Whether a block is there."""
+        """Return whether a block is there."""
         return self._floor.unfinished > 0
 
     @property
@@ -311,7 +311,7 @@ class _Sm:
         return len(self._grids)
 
     def fits(self, grid: int) -> int:
-        """How many blocks of a grid there is room for."""
+        """Return how many blocks of a grid there is room for."""
         taken = Counter(self._grids.values())
         rooms = [self.slots - len(self._grids)]
         for number, room in enumerate(self._gpu.room):
@@ -369,7 +369,7 @@ class _Sm:
             )
 
     def state(self) -> Hashable:
-        """All that counts from here on, where all blocks do the same."""
+        """Return all that counts from here on, where all blocks do the same."""
         return self._floor.state(self.cycle), self._run.state(self.cycle), frozenset(self._grids.items())
 
     def repeat(self, since: int, times: int) -> None:
@@ -509,7 +509,7 @@ class _Alike:
 
 
 def _spread(dispatch: str, room: Sequence[int], loads: Sequence[int], blocks: int, draws: Draws) -> list[int]:
-    """How many of so many blocks each SM gets, which has room for so many, and that load."""
+    """Return how many of so many blocks each SM gets, which has room for so many, and that load."""
     if sum(room) > MAX_WORK:
         raise InputError(f"room for {sum(room)} blocks exceeds the limit of {MAX_WORK} that are dispatched one by one")
     keys: dict[str, Callable[[int, int], tuple[int, ...]]] = {
@@ -525,7 +525,7 @@ def _spread(dispatch: str, room: Sequence[int], loads: Sequence[int], blocks: in
 
 
 def _apart(gpu: GpuInstance, policy: str, dispatch: str, choices: Choices, delay: int) -> GpuSchedule:
-    """A run in which every SM and every block has random numbers of its own."""
+    """Return a run in which every SM and every block has random numbers of its own."""
     if len(gpu.grids) > 1:
         raise UnsupportedError(
             f"runs of a whole GPU with random numbers know one grid, not {len(gpu.grids)}; take a policy and choices"

@@ -35,7 +35,7 @@ class GpuState(NamedTuple):
 
 
 def starts(gpu: GpuInstance) -> Iterator[GpuState]:
-    """Every way in which the blocks that get their room in cycle 0 may be spread over the SMs, and may begin.
+    """Yield every way in which the blocks that get their room in cycle 0 may be spread over the SMs, and may begin.
 
     Raises:
         UnsupportedError: a scheduler that promises something.
@@ -56,7 +56,7 @@ def starts(gpu: GpuInstance) -> Iterator[GpuState]:
 
 
 def steps(gpu: GpuInstance, state: GpuState) -> Iterator[GpuState]:
-    """Every state that may follow one cycle later, each once; none once all blocks have ended."""
+    """Yield every state that may follow one cycle later, each once; none once all blocks have ended."""
     found = dict[GpuState, None]()
     for is_busy in range(min(state.dram, 1) + 1):
         ways = ({_settled(gpu, after) for after in _after(gpu, sm, is_busy=bool(is_busy))} for sm in state.sms)
@@ -90,12 +90,12 @@ def _after(gpu: GpuInstance, sm: State, *, is_busy: bool) -> Iterator[State]:
 
 
 def finished(state: GpuState) -> bool:
-    """Whether all blocks have ended; as soon as no SM has work none is left."""
+    """Return whether all blocks have ended; as soon as no SM has work none is left."""
     return not state.sms
 
 
 def _spreads(blocks: int, sms: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Every way to put so many blocks on so many SMs at most, up to `most` on each, largest first."""
+    """Yield every way to put so many blocks on so many SMs at most, up to `most` on each, largest first."""
     if not blocks:
         yield ()
     for here in range(min(blocks, most), 0, -1) if sms else ():
@@ -132,7 +132,7 @@ def _joint(gpu: GpuInstance) -> dict[int, _Slots]:
 
 
 def _slots(gpu: GpuInstance, sm: State) -> _Slots:
-    """The SM of which this is a state: of one grid it has as many slots as blocks began on it together."""
+    """Return the SM of which this is a state: of one grid it has as many slots as blocks began on it together."""
     return _joint(gpu)[len(sm.places)]
 
 
@@ -141,14 +141,14 @@ def _sm(gpu: GpuInstance, sm: State) -> Instance:
 
 
 def _nobody(gpu: GpuInstance) -> State:
-    """An SM on which all slots are empty, of several grids: who comes belongs to any partition."""
+    """Return an SM on which all slots are empty, of several grids: who comes belongs to any partition."""
     sms = _joint(gpu)
     free = next(_empty(sms[max(sms)].instance))
     return free._replace(partitions=(0,) * len(free.partitions))
 
 
 def _settled(gpu: GpuInstance, sm: State) -> State:
-    """The same state, where nobody asks for the partitions of those that have finished."""
+    """Return the same state, where nobody asks for the partitions of those that have finished."""
     if len(gpu.grids) == 1 or not sm.partitions:
         return sm
     parts = (part * still for part, still in zip(sm.partitions, _unfinished(gpu, sm), strict=True))
@@ -163,7 +163,7 @@ def _unfinished(gpu: GpuInstance, sm: State) -> list[bool]:
 
 
 def _empty(instance: Instance) -> Iterator[State]:
-    """An SM on which all slots are empty, and its warps spread over the partitions in any way that is allowed."""
+    """Yield an SM on which all slots are empty, and its warps spread over the partitions in any way that is allowed."""
     ends = tuple(program.end for program in instance.programs())
     pending = ((),) * instance.warps if instance.runs_ahead else ()
     held = ((),) * len(instance.machine.pools)
@@ -177,7 +177,7 @@ Placed = frozenset[tuple[int, int, int]]
 
 
 def _dispatched(gpu: GpuInstance, sms: Sequence[State], left: tuple[int, ...], dram: int) -> Iterator[GpuState]:
-    """Every way in which blocks get room, after which there is none for those of some grid that are left."""
+    """Yield every way in which blocks get room, after which there is none for those of some grid that are left."""
     for placed in _placements(gpu, [_grids(gpu, sm) for sm in sms], left):
         coming = [{slot: grid for other, slot, grid in placed if other == number} for number in range(len(sms))]
         rest = tuple(blocks - sum(grid == other for _, _, other in placed) for grid, blocks in enumerate(left))
@@ -187,7 +187,7 @@ def _dispatched(gpu: GpuInstance, sms: Sequence[State], left: tuple[int, ...], d
 
 
 def _placements(gpu: GpuInstance, sms: Sequence[Sequence[int | None]], left: tuple[int, ...]) -> Iterator[Placed]:
-    """Every set of blocks that may come where slots have blocks of these grids, or none."""
+    """Yield every set of blocks that may come where slots have blocks of these grids, or none."""
     frontier: set[Placed] = {frozenset()}
     while frontier:
         more = set[Placed]()
@@ -226,7 +226,7 @@ def _grids(gpu: GpuInstance, sm: State) -> list[int | None]:
 
 
 def _begun(gpu: GpuInstance, sm: State, blocks: Mapping[int, int]) -> Iterator[State]:
-    """Every way in which blocks begin in slots, on any path, each after a delay of its own for all its warps."""
+    """Yield every way in which blocks begin in slots, on any path, each after a delay of its own for all its warps."""
     instance, parts = _sm(gpu, sm), range(gpu.machine.partitions)
     coming = [(warp, slot) for warp, (slot, grid) in enumerate(_slots(gpu, sm).of_warp) if blocks.get(slot) == grid]
     programs, is_placed = tuple(instance.programs()), len(gpu.grids) > 1 and len(parts) > 1

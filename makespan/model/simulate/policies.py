@@ -38,12 +38,12 @@ class Policy:
         """Another warp has this number from now on."""
 
     def state(self, cycle: int) -> Hashable:
-        """All that it remembers from one cycle to the next, counted from a cycle on; () if that is nothing."""
+        """Return all that it remembers from one cycle to the next, counted from a cycle on; () if that is nothing."""
         del cycle
         return ()
 
     def pick(self, able: Sequence[int]) -> int:
-        """The warp that issues next, one of `able`, which are in increasing order and at least one."""
+        """Return the warp that issues next, one of `able`, which are in increasing order and at least one."""
         raise NotImplementedError
 
 
@@ -57,7 +57,7 @@ class LooseRoundRobin(Policy):
         self._last = -1
 
     def pick(self, able: Sequence[int]) -> int:
-        """The first one after the last."""
+        """Return the first one after the last."""
         self._last = min(able, key=lambda warp: (warp <= self._last, warp))
         return self._last
 
@@ -90,7 +90,7 @@ class Greedy(Policy):
         self._is_first = True
 
     def pick(self, able: Sequence[int]) -> int:
-        """The greedy warp, or the oldest or youngest."""
+        """Return the greedy warp, or the oldest or youngest."""
         chosen = self._greedy if self._greedy in able else able[self._next]
         if self._is_first:
             self._greedy, self._is_first = chosen, False
@@ -109,7 +109,7 @@ class Ranked(Policy):
         self._rank = {warp: rank for rank, warp in enumerate(order)}
 
     def pick(self, able: Sequence[int]) -> int:
-        """The one of the smallest rank."""
+        """Return the one of the smallest rank."""
         return min(able, key=self._rank.__getitem__)
 
 
@@ -134,13 +134,13 @@ class TwoLevel(Policy):
         self._current = min((self._group[warp] for warp in waiting), key=self._distance, default=self._current)
 
     def pick(self, able: Sequence[int]) -> int:
-        """The first one after the last of its group, in the group that is next."""
+        """Return the first one after the last of its group, in the group that is next."""
         chosen = min(able, key=self._turn)
         self._last[self._group[chosen]] = chosen
         return chosen
 
     def state(self, cycle: int) -> Hashable:
-        """The current group, and who has issued last in each of them."""
+        """Return the current group, and who has issued last in each of them."""
         del cycle
         return self._current, tuple(self._last)
 
@@ -181,7 +181,7 @@ class Adversarial(Policy):
         self._now = iter(self._cycles[cycle])
 
     def pick(self, able: Sequence[int]) -> int:
-        """The next of them."""
+        """Return the next of them."""
         del able
         return next(self._now)
 
@@ -206,11 +206,11 @@ class Numbered(Policy):
         self._policy.put(self._number[warp])
 
     def state(self, cycle: int) -> Hashable:
-        """All that the policy remembers."""
+        """Return all that the policy remembers."""
         return self._policy.state(cycle)
 
     def pick(self, able: Sequence[int]) -> int:
-        """The warp of the number that the policy picks."""
+        """Return the warp of the number that the policy picks."""
         return self._warp[self._policy.pick(sorted(self._number[warp] for warp in able))]
 
 
@@ -229,7 +229,7 @@ _ROUNDS_PER_LOOK = 256
 
 
 def arbiters(instance: Instance, policy: str, choices: Choices, chosen: Routes) -> list[Policy]:
-    """The same policy for every partition; the age of a warp is its number on the SM.
+    """Return the same policy for every partition; the age of a warp is its number on the SM.
 
     Raises:
         KeyError: a policy that is not known.
@@ -242,7 +242,7 @@ def arbiters(instance: Instance, policy: str, choices: Choices, chosen: Routes) 
 
 
 def members(partitions: Sequence[int], partition: int) -> list[int]:
-    """The warps of a partition, in increasing order."""
+    """Return the warps of a partition, in increasing order."""
     return [warp for warp, part in enumerate(partitions) if part == partition]
 
 
@@ -297,11 +297,11 @@ class Run:
             policy.put(warp)
 
     def state(self, cycle: int) -> Hashable:
-        """All that is remembered besides the floor, counted from a cycle on."""
+        """Return all that is remembered besides the floor, counted from a cycle on."""
         return tuple(self._line), tuple(policy.state(cycle) for policy in self._policies)
 
     def picks(self, cycle: int) -> Iterator[int]:
-        """The warps that issue in this cycle, in the order in which they are picked."""
+        """Yield the warps that issue in this cycle, in the order in which they are picked."""
         ready, fits, parts = self.floor.ready, self.floor.fits, self._parts
         is_any = self.floor.fitting() is not None
         if not is_any and not self._watches:

@@ -173,7 +173,7 @@ class _Turns:
 
 
 def partitions(instance: Instance, chosen: tuple[int, ...]) -> Sequence[int]:
-    """The partition of every warp, checked.
+    """Return the partition of every warp, checked.
 
     Args:
         chosen: as in `Schedule`.

@@ -40,7 +40,7 @@ class Ruled(Policy):
             self._since.setdefault(warp, cycle)
 
     def pick(self, able: Sequence[int]) -> int:
-        """The one with the smallest key."""
+        """Return the one with the smallest key."""
         chosen = min(able, key=self._key)
         self._done[chosen] += 1
         self._since.pop(chosen, None)

@@ -24,7 +24,7 @@ _REVERSED = "youngest", "gty"
 
 
 def run(instance: Instance, policy: str, choices: Choices = _DEFAULT) -> Schedule:
-    """The schedule that a policy makes: one of the many that are work-conserving, so no bound on any other.
+    """Return the schedule that a policy makes: one of the many that are work-conserving, so no bound on any other.
 
     Args:
         policy: a key of `POLICIES`.
@@ -40,14 +40,14 @@ def run(instance: Instance, policy: str, choices: Choices = _DEFAULT) -> Schedul
 def _plain(
     instance: Instance, policy: str, choices: Choices, chosen: Routes, stop: Callable[[], bool] = lambda: False
 ) -> Schedule | None:
-    """The run of a policy without compiled code; None where that is better, or if `stop` comes first."""
+    """Return the run of a policy without compiled code; None where that is better, or if `stop` comes first."""
     if is_compiled(instance, chosen):
         return None
     return simulated(instance, arbiters(instance, policy, choices, chosen), chosen, stop)
 
 
 def shortest(instance: Instance, choices: Choices = _DEFAULT) -> Schedule:
-    """The shortest of the schedules that the policies make."""
+    """Return the shortest of the schedules that the policies make."""
     chosen = routes(instance, choices)
     if not is_compiled(instance, chosen):
         runs = (_plain(instance, policy, choices, chosen) for policy in POLICIES)
@@ -63,7 +63,7 @@ def load() -> None:
 
 
 def longest(instance: Instance, chosen: Routes, stop: Callable[[], bool]) -> Schedule | None:
-    """The longest of the schedules that the policies make on these routes, as far as `stop` allows more runs."""
+    """Return the longest of the schedules that the policies make on these routes, as far as `stop` allows more runs."""
     asked = (policy for policy in POLICIES if not stop())
     if not is_compiled(instance, chosen):
         runs = (_plain(instance, policy, _DEFAULT, chosen, stop) for policy in asked)
@@ -74,7 +74,7 @@ def longest(instance: Instance, chosen: Routes, stop: Callable[[], bool]) -> Sch
 
 
 def is_compiled(instance: Instance, chosen: Routes) -> bool:
-    """Whether compiled code knows all features, and the run is so long that to load it does not take longer."""
+    """Return whether compiled code knows all features, and the run is so long that to load it does not take longer."""
     is_known = not instance.features.keys() & MULTIPROCESSOR
     return is_known and instance.warps * sum(map(sum, chosen.latencies)) > SMALL
 
@@ -96,7 +96,7 @@ def makespan(instance: Instance, order: Sequence[int], latencies: Sequence[Seque
 
 
 def with_latencies(instance: Instance, chosen: Routes, latencies: Sequence[Sequence[int]]) -> Routes:
-    """The same paths with other latencies.
+    """Return the same paths with other latencies.
 
     Raises:
         InputError: a wrong number of latencies, or one that is not in the range of its class.
@@ -158,7 +158,7 @@ class Runner:
         return self._run(policy, choices, self.nothing)
 
     def schedule(self, policy: str, choices: Choices = _DEFAULT) -> Schedule:
-        """The run of a policy."""
+        """Return the run of a policy."""
         log = self.log()
         return self.logged(log, self._run(policy, choices, log), self._order(policy))
 
@@ -171,12 +171,12 @@ class Runner:
         return self._ranked(order, self.nothing)
 
     def ranked_schedule(self, order: Sequence[int]) -> Schedule:
-        """The run of a fixed order of all warps."""
+        """Return the run of a fixed order of all warps."""
         log = self.log()
         return self.logged(log, self._ranked(order, log), order)
 
     def _order(self, policy: str) -> Sequence[int] | None:
-        """The warps in the order in which a policy counts them; None where they are listed so."""
+        """Return the warps in the order in which a policy counts them; None where they are listed so."""
         if policy not in _REVERSED:
             return self._by_age
         return range(self._instance.warps - 1, -1, -1) if self._by_age is None else self._by_age[::-1]
@@ -204,7 +204,7 @@ class Runner:
         return self._execute(loops.OLDEST, self._instance.warps, 0, self._ordered(order), log)
 
     def _ordered(self, order: Sequence[int]) -> "loops.Work":
-        """The warps numbered as they stand in an order."""
+        """Return the warps numbered as they stand in an order."""
         import numpy as np
 
         warps, chosen = self._instance.warps, np.asarray(order, dtype=np.int64)
@@ -239,7 +239,7 @@ class Runner:
         return loops.Log(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64))
 
     def logged(self, log: "loops.Log", makespan: int, order: Sequence[int] | None = None) -> Schedule:
-        """A log as a schedule; its slots are the warps, or places in `order` if there is one."""
+        """Return a log as a schedule; its slots are the warps, or places in `order` if there is one."""
         import numpy as np
 
         warps = log.slots if order is None else np.asarray(order, dtype=np.int64)[log.slots]

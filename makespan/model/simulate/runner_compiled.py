@@ -96,7 +96,7 @@ class Log(NamedTuple):
 
 @inlined
 def population(bits: np.uint64) -> int:
-    """How many bits are set."""
+    """Return how many bits are set."""
     bits = bits - ((bits >> _S1) & _PAIRS)
     bits = (bits & _FOURS) + ((bits >> _S2) & _FOURS)
     bits = (bits + (bits >> _S4)) & _NIBBLES
@@ -105,13 +105,13 @@ def population(bits: np.uint64) -> int:
 
 @inlined
 def lowest(bits: np.uint64) -> int:
-    """The number of the lowest bit that is set; there is one."""
+    """Return the number of the lowest bit that is set; there is one."""
     return population(~bits & (bits - _ONE))
 
 
 @inlined
 def next_in(ready: Bits, free: Ints, low: int, high: int) -> int:
-    """The smallest slot in low .. high - 1 that is ready for a class with a free port; NONE if there is none."""
+    """Return the smallest slot in low .. high - 1 that is ready for a class with a free port; NONE if there is none."""
     mask = _ALL << np.uint64(low & 63)
     for word in range(low >> 6, ((high - 1) >> 6) + 1):
         found = _ZERO
@@ -128,14 +128,14 @@ def next_in(ready: Bits, free: Ints, low: int, high: int) -> int:
 
 @inlined
 def next_after(ready: Bits, free: Ints, last: int, low: int, high: int) -> int:
-    """The same in a circle, beginning behind `last`."""
+    """Return the same in a circle, beginning behind `last`."""
     slot = next_in(ready, free, last + 1, high)
     return slot if slot != NONE else next_in(ready, free, low, last + 1)
 
 
 @inlined
 def nth(ready: Bits, free: Ints, number: int) -> int:
-    """The slot that has `number` smaller ones that are ready for a class with a free port."""
+    """Return the slot that has `number` smaller ones that are ready for a class with a free port."""
     for word in range(ready.shape[1]):
         found = _ZERO
         for unit in range(len(free)):
@@ -152,7 +152,7 @@ def nth(ready: Bits, free: Ints, number: int) -> int:
 
 @inlined
 def draw(draws: Bits, n: int) -> int:
-    """The next number of SplitMix64, modulo n."""
+    """Return the next number of SplitMix64, modulo n."""
     draws[0] += _STEP
     bits = draws[0]
     bits = (bits ^ (bits >> _S30)) * _FIRST
@@ -183,7 +183,7 @@ def begin(policy: Policy, state: State, everything: Ints) -> None:
 
 @inlined
 def pick(policy: Policy, state: State, slots: int, able: int) -> int:
-    """The slot that issues next, of `able` ones, at least one.
+    """Return the slot that issues next, of `able` ones, at least one.
 
     `turn[0]` is for OLDEST where to look on in this cycle, for ROUND_ROBIN the last slot, for GREEDY the greedy one
     (`turn[1]` says whether this is the first pick of the cycle), for TWO_LEVEL the current group.
@@ -217,7 +217,7 @@ def pick(policy: Policy, state: State, slots: int, able: int) -> int:
 
 @inlined
 def arrive(slot: int, work: Work, state: State) -> int:
-    """A list of slots comes to the next entries of their rows; returns how many have finished."""
+    """Return a list of slots comes to the next entries of their rows; returns how many have finished."""
     classes = len(state.free)
     ended = 0
     while slot != NONE:
@@ -273,7 +273,7 @@ def hold(units: Units, state: State, unit: int, cycle: int) -> None:
 
 @inlined
 def count_able(state: State) -> int:
-    """How many slots are ready for a class with a free port."""
+    """Return how many slots are ready for a class with a free port."""
     able = 0
     for unit in range(len(state.free)):
         if state.free[unit] > 0:
@@ -295,7 +295,7 @@ def soonest_release(state: State) -> int:
 
 
 def prepared(work: Work, units: Units, blocks: int, longest: int) -> State:
-    """All slots arrive in cycle 0, and every port is free; `longest` is the largest latency."""
+    """Return all slots arrive in cycle 0, and every port is free; `longest` is the largest latency."""
     slots, classes = len(work.first), len(units.ports)
     state = State(
         np.zeros((classes, (slots + 63) // 64), dtype=np.uint64),
@@ -317,7 +317,7 @@ def prepared(work: Work, units: Units, blocks: int, longest: int) -> State:
 
 @uncounted
 def run(policy: Policy, work: Work, units: Units, state: State, log: Log) -> int:
-    """The makespan in cycles of what is `prepared`."""
+    """Return the makespan in cycles of what is `prepared`."""
     slots, span = len(work.first), len(state.ring)
     keeps, issued, unfinished, cycle, now = len(log.cycles) > 0, 0, slots, 0, 0
     while True:

@@ -59,7 +59,7 @@ def starts(instance: Instance, *, pass_barriers: bool = True) -> Iterator[State]
 
 
 def finished(instance: Instance, state: State) -> bool:
-    """Whether no warp has anything left to do or to wait for."""
+    """Return whether no warp has anything left to do or to wait for."""
     ends = tuple(program.end for program in instance.programs())
     return state.places == ends and not any(state.waits) and not any(state.pending)
 
@@ -96,7 +96,7 @@ def _next(program: Program, state: State, warp: int) -> str:
 
 
 def settled(instance: Instance, state: State) -> Iterator[State]:
-    """Every state in which the warps may be once those at barriers that can pass have passed."""
+    """Yield every state in which the warps may be once those at barriers that can pass have passed."""
     warps = released(instance, state)
     if not warps:
         yield state
@@ -173,7 +173,7 @@ def _add(left: Sequence[int], pools: Iterable[int], change: int) -> list[int]:
 
 
 def selections(instance: Instance, state: State) -> Iterator[tuple[int, ...]]:
-    """The warps of `issues` alone; the empty set where none is ready or finds a free port."""
+    """Yield the warps of `issues` alone; the empty set where none is ready or finds a free port."""
     yield from dict.fromkeys(tuple(sorted(taken)) for taken in issues(instance, state))
 
 
@@ -189,7 +189,7 @@ def outcomes(instance: Instance, state: State, warp: int, chosen: Iterable[int])
 
 
 def moved(instance: Instance, state: State, moves: Iterable[Issue]) -> State:
-    """The state after a cycle in which these warps issue."""
+    """Return the state after a cycle in which these warps issue."""
     machine, programs = instance.machine, tuple(instance.programs())
     units = {unit.name: unit for unit in machine.units}
     places, waits = list(state.places), [max(0, wait - 1) for wait in state.waits]
@@ -217,7 +217,7 @@ def moved(instance: Instance, state: State, moves: Iterable[Issue]) -> State:
 
 
 def steps(instance: Instance, state: State) -> Iterator[State]:
-    """Every state that may follow `state` one cycle later; none once all warps have finished."""
+    """Yield every state that may follow `state` one cycle later; none once all warps have finished."""
     if finished(instance, state):
         return
     for taken in issues(instance, state):

@@ -93,7 +93,7 @@ class Abstraction:
         return last < 0 or len(self.sigma) == 1 or any(kind[x] < n for x, n in enumerate(self.sigma) if x != last)
 
     def free(self, kind: Kind) -> list[int]:
-        """The free ports of every class."""
+        """Return the free ports of every class."""
         ports = list(self.sigma)
         for (unit, _), count in zip(self.timed, kind[len(self.sigma) :], strict=True):
             ports[unit] = count
@@ -101,7 +101,7 @@ class Abstraction:
 
     @cached_property
     def situations(self) -> tuple[Situation, ...]:
-        """All situations of unfinished states, and maybe some that no state is in."""
+        """Return all situations of unfinished states, and maybe some that no state is in."""
         units = {before for before, _ in self.crossings}
         counts = product(
             *(range(threshold + 1 if unit in units else 1) for unit, threshold in enumerate(self.thresholds)),
@@ -116,7 +116,7 @@ class Abstraction:
 
     @cached_property
     def cycles(self) -> tuple[Cycle, ...]:
-        """Every abstract cycle from every situation."""
+        """Return every abstract cycle from every situation."""
         return tuple(cycle for situation in self.situations for cycle in self._from(situation))
 
     @cached_property
@@ -141,14 +141,14 @@ class Abstraction:
         return {one: frozenset(labels) for one, labels in found.items()}
 
     def nodes_of(self, situation: Situation) -> tuple[Node, ...]:
-        """The nodes that a state in this situation may be; none, if z cannot finish last from there."""
+        """Return the nodes that a state in this situation may be; none, if z cannot finish last from there."""
         last, kind = None if situation.last == DELAYED else situation.last, situation.kind
         if situation in self.labels:
             return tuple(Node(last, kind, label) for label in sorted(self.labels[situation]))
         return (Node(last, kind),)
 
     def node_pairs(self, source: Situation, target: Situation | None) -> Iterator[tuple[Node, Node | None]]:
-        """The nodes before and after a cycle; None after the last one."""
+        """Yield the nodes before and after a cycle; None after the last one."""
         after = self.nodes_of(target) if target else ()
         for before in self.nodes_of(source):
             if before.label is None:
@@ -159,7 +159,7 @@ class Abstraction:
                 yield before, (after[0] if target else None)
 
     def issues(self, situation: Situation) -> Iterator[tuple[int, ...]]:
-        """How many instructions of each class may be issued, z's included: as many as the issue width allows."""
+        """Yield how many instructions of each class may be issued, z's included: as many as the issue width allows."""
         ready = list(situation.kind[: len(self.sigma)])
         if situation.last >= 0:
             ready[situation.last] += 1
@@ -197,7 +197,7 @@ class Abstraction:
         moving: list[int],
         moved: tuple[tuple[Crossing, int], ...],
     ) -> Iterator[Cycle]:
-        """The cycles in which these others move: for all numbers of those that stay, and of released ports."""
+        """Yield the cycles in which these others move: for all numbers of those that stay, and of released ports."""
         kind, ends = situation.kind, isinstance(slot, tuple) and slot[1] == END
         if ends and any(after != END for (_, after), _ in moved):
             return  # z does not finish before the others
@@ -288,12 +288,12 @@ class Abstraction:
 
 
 def _others(issued: tuple[int, ...], slot: Slot) -> list[int]:
-    """How many of the instructions issued are others'."""
+    """Return how many of the instructions issued are others'."""
     return [count - (isinstance(slot, tuple) and slot[0] == unit) for unit, count in enumerate(issued)]
 
 
 def _multisets(unit: int, count: int, after: list[int]) -> list[tuple[tuple[Crossing, int], ...]]:
-    """Every way in which `count` warps of class `unit` move on to the classes `after`."""
+    """Return every way in which `count` warps of class `unit` move on to the classes `after`."""
     return [
         tuple(((unit, to), chosen.count(to)) for to in after if to in chosen)
         for chosen in combinations_with_replacement(after, count)

@@ -75,7 +75,7 @@ def busy(
 
 
 def _least_tail(machine: Machine, program: Program, unit: str) -> int:
-    """How long a warp goes on at least after it has issued an instruction of a class."""
+    """Return how long a warp goes on at least after it has issued an instruction of a class."""
     if not program.timings:
         return next(one.latency.least for one in machine.units if one.name == unit)
     return min(
@@ -86,7 +86,7 @@ def _least_tail(machine: Machine, program: Program, unit: str) -> int:
 
 
 def _most_of_a_partition(instance: Instance, work: list[int]) -> int:
-    """The least that some partition has to do, if a warp of each group has so much."""
+    """Return the least that some partition has to do, if a warp of each group has so much."""
     parts = instance.partition_of_warp
     by_warp = [work[group] for group in instance.group_of_warp()]
     if parts is None:  # what any warps are that share the fullest partition; of the average, `busy` knows

@@ -24,7 +24,7 @@ not know. `verify.bounds` has its own of each."""
 
 
 def closed_form(instance: Instance) -> UpperBound:
-    """The smallest of all; among equal ones the one that leans on the fewest rules of the machine.
+    """Return the smallest of all; among equal ones the one that leans on the fewest rules of the machine.
 
     Those that know no promise of a scheduler bound any scheduler, and so this one.
 

@@ -63,7 +63,7 @@ class Question:
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
-        """The unit classes that some warp uses, but for delays; elsewhere a class is its index here."""
+        """Return the unit classes that some warp uses, but for delays; elsewhere a class is its index here."""
         used = set().union(*(group.program.units for group in self.instance.groups)) - {DELAY}
         return tuple(unit for unit in self.instance.machine.capacities if unit in used)
 
@@ -93,7 +93,7 @@ class Question:
 
     @cached_property
     def enough(self) -> tuple[Edges, ...]:
-        """The same as far as they are needed in a linear programme: of an affine stretch the ends."""
+        """Return the same as far as they are needed in a linear programme: of an affine stretch the ends."""
         return tuple(
             {slot: (p[kept], q[kept]) for slot, (p, q) in edges.items() for kept in [merged.ends(p, q)]}
             for edges, merged in zip(self.edges, self.interpolations, strict=True)
@@ -119,16 +119,16 @@ class Question:
 
     @cached_property
     def crossings_of_others(self) -> frozenset[Crossing]:
-        """The crossings that a warp besides the last finisher can make."""
+        """Return the crossings that a warp besides the last finisher can make."""
         return frozenset().union(*(_crossings(own) for n, own in zip(self.others, self.edges, strict=True) if n))
 
     @cached_property
     def crossings_of_last(self) -> frozenset[Crossing]:
-        """The crossings that the last finisher can make."""
+        """Return the crossings that the last finisher can make."""
         return _crossings(self.edges[self.last])
 
     def abstraction(self, extra: int | tuple[int, ...]) -> Abstraction:
-        """The abstraction with thresholds `extra` above the capacities."""
+        """Return the abstraction with thresholds `extra` above the capacities."""
         sigma = tuple(self.instance.machine.capacities[unit] for unit in self.classes)
         above = (extra,) * len(sigma) if isinstance(extra, int) else extra
         thresholds = tuple(s + e for s, e in zip(sigma, above, strict=True))
@@ -191,7 +191,7 @@ class Stopped(Exception):
 
 
 def conditions(shape: Abstraction, mode: Modes, stop: Callable[[], bool] = lambda: False) -> Conditions:
-    """The conditions of every abstract cycle, each for all nodes that it can lead from and to.
+    """Return the conditions of every abstract cycle, each for all nodes that it can lead from and to.
 
     Raises:
         Stopped: `stop` said so.
@@ -225,7 +225,7 @@ def conditions(shape: Abstraction, mode: Modes, stop: Callable[[], bool] = lambd
 
 
 def _extreme(cases: list[Decrease]) -> list[Decrease]:
-    """The cases that are not midpoints of two others; the inequality of a midpoint follows from theirs.
+    """Return the cases that are not midpoints of two others; the inequality of a midpoint follows from theirs.
 
     Of many cases some such midpoints are kept: they are looked at half by half, and together once they are fewer.
     """

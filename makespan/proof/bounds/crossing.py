@@ -19,7 +19,7 @@ Held = dict[str, int]
 
 
 def awaited_within(program: Program) -> tuple[Timing, ...] | None:
-    """The timings without results that nobody can wait for, where all others are waited for within their phase.
+    """Return the timings without results that nobody can wait for, where all others are waited for within their phase.
 
     None where a warp may come to a barrier that does not wait for such a result: it may be needed behind it, and the
     end of the phase would wait for it. Or where it takes too long to tell.
@@ -45,7 +45,7 @@ def awaited_within(program: Program) -> tuple[Timing, ...] | None:
 
 
 def _meets(program: Program, place: int, token: int) -> bool:
-    """Whether a warp waits for this token there; for all of them at its end."""
+    """Return whether a warp waits for this token there; for all of them at its end."""
     return place == program.end or token in program.timings[place].awaits
 
 
@@ -134,7 +134,7 @@ def late(instance: Instance, ports: Ports, pieces: Sequence[Program], held: Mapp
 
 
 def _stalls(instance: Instance, program: Program) -> list[int]:
-    """The least cycles between two instructions of a warp, by place of the first."""
+    """Return the least cycles between two instructions of a warp, by place of the first."""
     least = {unit.name: unit.latency.least for unit in instance.machine.units}
     return [
         program.timings[at].stall if program.timings else least[place.unit] for at, place in enumerate(program.places)

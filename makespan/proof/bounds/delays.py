@@ -35,13 +35,13 @@ class Expansion:
 
 
 def places(instance: Instance) -> int:
-    """How many places the programs of the expansion have in all."""
+    """Return how many places the programs of the expansion have in all."""
     longest = {unit.name: unit.latency.most for unit in instance.machine.units}
     return sum(longest.get(place.unit, 1) for group in instance.groups for place in group.program.places)
 
 
 def expanded(instance: Instance) -> Expansion | None:
-    """The instance with its latencies as places; None if these are more than an instance may have.
+    """Return the instance with its latencies as places; None if these are more than an instance may have.
 
     Programs that differ stay different: their places with an instruction are in the same order as before.
     """
@@ -69,7 +69,7 @@ def _with_delays(instance: Instance) -> Expansion | None:
 
 
 def _expanded(program: Program, latencies: dict[str, Latency]) -> tuple[Program, tuple[int, ...]]:
-    """The program with delays, and for each of its places the original one."""
+    """Return the program with delays, and for each of its places the original one."""
     longest = [latencies[place.unit].most if place.unit != BARRIER else 1 for place in program.places]
     first, total = [], 0
     for cycles in longest:
@@ -95,7 +95,7 @@ def _entries(at: int, latency: Latency, after: tuple[int, ...]) -> tuple[int, ..
 
 
 def contracted(expansion: Expansion, schedule: Schedule) -> Schedule:
-    """A schedule of the expansion as one of the original instance."""
+    """Return a schedule of the expansion as one of the original instance."""
     if expansion.instance is expansion.original:
         return schedule
     rows = []
@@ -111,7 +111,7 @@ def contracted(expansion: Expansion, schedule: Schedule) -> Schedule:
 
 
 def _latencies(units: Sequence[str]) -> tuple[int, ...]:
-    """The latency of every instruction: itself and the delays behind it."""
+    """Return the latency of every instruction: itself and the delays behind it."""
     found: list[int] = []
     for unit in units:
         if unit == DELAY:
@@ -122,6 +122,6 @@ def _latencies(units: Sequence[str]) -> tuple[int, ...]:
 
 
 def _issuing(schedule: Schedule, units: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], ...]:
-    """The cycles without the warps that are only delayed."""
+    """Return the cycles without the warps that are only delayed."""
     coming = [iter(own) for own in units]
     return tuple(tuple(warp for warp in executing if next(coming[warp]) != DELAY) for executing in schedule.cycles)

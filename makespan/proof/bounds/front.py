@@ -71,7 +71,7 @@ def _steps(instance: Instance, state: State) -> Iterator[State]:
 
 
 def _shares(ready: list[tuple[tuple[int, int], int]], capacity: int) -> list[tuple[tuple[tuple[int, int], int], ...]]:
-    """Every way in which min(capacity, all) of the ready warps execute."""
+    """Return every way in which min(capacity, all) of the ready warps execute."""
     ways: list[tuple[tuple[tuple[tuple[int, int], int], ...], int]] = [((), min(capacity, sum(n for _, n in ready)))]
     behind = sum(count for _, count in ready)
     for place, count in ready:

@@ -41,7 +41,7 @@ class Ports(NamedTuple):
 
     @classmethod
     def of(cls, machine: Machine) -> "Ports":
-        """An issue width that cannot bind is none."""
+        """Return an issue width that cannot bind is none."""
         capacities = {ports.name: ports.capacity for ports in machine.ports}
         slots: tuple[Hold, ...] = ()
         if machine.issue_width is not None:
@@ -55,7 +55,7 @@ class Ports(NamedTuple):
         return tuple(dict.fromkeys(h.gate for unit, held in self.holds.items() if unit in wanted for h in held))
 
     def capacity(self, gate: Gate) -> int:
-        """How many ports have to be held at the same time to keep one out."""
+        """Return how many ports have to be held at the same time to keep one out."""
         return sum(self.capacities[name] for name in gate)
 
     def is_own(self, gate: Gate) -> bool:

@@ -39,7 +39,7 @@ class String(NamedTuple):
 
 
 def issue_slots(instance: Instance) -> UpperBound | None:
-    """The sharper of theorems O1 and O2; None unless strings compete for issue slots and for nothing else.
+    """Return the sharper of theorems O1 and O2; None unless strings compete for issue slots and for nothing else.
 
     >>> from makespan.model.machine import Machine, UnitClass
     >>> loads = UnitClass("L", 1, latency=Latency(9, 9))

@@ -25,7 +25,7 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 def pairs(letters: str) -> int:
-    """The largest number of disjoint pairs of unequal neighbours.
+    """Return the largest number of disjoint pairs of unequal neighbours.
 
     >>> pairs("CLLCLL")
     2
@@ -58,7 +58,7 @@ class Pairing:
     def scan(
         cls, program: Program, masses: Mapping[str, int], caps: Mapping[str, int], apart: Set[int] = frozenset()
     ) -> "Pairing":
-        """Each pair takes what it can on every path; classes without a mass, and barriers, take no part.
+        """Return each pair takes what it can on every path; classes without a mass, and barriers, take no part.
 
         >>> Pairing.scan(Program.chain("CLLC"), {"C": 2, "L": 3}, {"C": 2, "L": 3}).reserves
         ((0,), (2,), (0,), (2,))

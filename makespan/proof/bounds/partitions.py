@@ -66,7 +66,7 @@ def _order(content: Content) -> tuple[int, Content]:
 
 
 def _alone(machine: Machine, used: set[str]) -> Machine | None:
-    """One partition with the classes that are used, and what these use; None where some of that is shared."""
+    """Return one partition with the classes that are used, and what these use; None where some of that is shared."""
     alone = machine.serving(used)
     if any(ports.shared for ports in alone.ports):
         return None
@@ -74,7 +74,7 @@ def _alone(machine: Machine, used: set[str]) -> Machine | None:
 
 
 def spreads(instance: Instance) -> Iterator[Spread]:
-    """Every way to spread the warps over the partitions, up to the names of equal warps and of partitions.
+    """Yield every way to spread the warps over the partitions, up to the names of equal warps and of partitions.
 
     >>> from makespan.model.machine import Machine, UnitClass
     >>> list(spreads(Instance.of("C", 5, Machine("two", (UnitClass("C", 1),), partitions=2))))
@@ -106,7 +106,7 @@ def spreads(instance: Instance) -> Iterator[Spread]:
 
 
 def _contents(available: Sequence[int], size: int) -> Iterator[Content]:
-    """Every way to take so many of these numbers of warps, in decreasing order."""
+    """Yield every way to take so many of these numbers of warps, in decreasing order."""
     if not available:
         yield from ((),) if size == 0 else ()
         return

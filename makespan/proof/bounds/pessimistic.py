@@ -17,7 +17,7 @@ KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS | SCHEDULER
 
 
 def pessimistic(instance: Instance) -> int:
-    """An upper bound, in cycles, on every work-conserving schedule, and on those of warps that run ahead.
+    """Return an upper bound, in cycles, on every work-conserving schedule, and on those of warps that run ahead.
 
     Let z be the warp that finishes last, and cover the cycles from each issue of z on for as long as its latency is at
     most. In a cycle that is not covered z waits for a class X all of whose ports are held, or `issue width`
@@ -59,7 +59,7 @@ class Rivals(NamedTuple):
 
 
 def rivals_by_group(instance: Instance) -> list[dict[str, Rivals]]:
-    """The rivals of z by class, for every group to which z may belong."""
+    """Return the rivals of z by class, for every group to which z may belong."""
     most = [{name: group.program.most(name) for name in instance.machine.capacities} for group in instance.groups]
     counted = list(zip(instance.groups, most, strict=True))
     users = {name: sum(group.warps for group, own in counted if own[name]) for name in instance.machine.capacities}
@@ -68,7 +68,7 @@ def rivals_by_group(instance: Instance) -> list[dict[str, Rivals]]:
 
 
 def waiting(machine: Machine, rivals: Mapping[str, Rivals], others: int) -> int:
-    """The most cycles for which z can wait, given its rivals by class and how many warps there are besides it.
+    """Return the most cycles for which z can wait, given its rivals by class and how many warps there are besides it.
 
     An instruction that takes an issue slot from z in a cycle does not in the same cycle hold a port that z waits for.
     So of a class that has no more ports than there are issue slots, z is worse off when it waits for ports, and only
@@ -93,7 +93,7 @@ def cycles_without_port(unit: UnitClass, users: int, work: int, own: int) -> int
 
 
 def can_hold_all(unit: UnitClass, users: int) -> bool:
-    """Whether so many warps, and one that waits for a port, can hold all ports at the same time.
+    """Return whether so many warps, and one that waits for a port, can hold all ports at the same time.
 
     A warp that goes on before its latency has passed issues in every cycle, and holds `interval` ports.
     """
@@ -106,7 +106,7 @@ def _port_cycles(unit: UnitClass, work: int, own: int) -> int:
 
 
 def any_units(instance: Instance) -> int:
-    """An upper bound, in cycles, that holds however units of the machine's throughputs are built.
+    """Return an upper bound, in cycles, that holds however units of the machine's throughputs are built.
 
     A class of p ports with interval q may really have kp ports with interval kq, or take kp instructions in each frame
     of kq cycles, for any k. All X-instructions together then keep a warp waiting for X for at most floor(q N_X / p)
@@ -122,7 +122,7 @@ def any_units(instance: Instance) -> int:
 
 
 def _alone(instance: Instance) -> int:
-    """The most cycles in which latencies of one warp pass or, with barriers, of a chain of warps."""
+    """Return the most cycles in which latencies of one warp pass or, with barriers, of a chain of warps."""
     longest = {unit.name: unit.latency.most for unit in instance.machine.units}
     chain = Chain.of(instance)
     if chain is None:
@@ -144,7 +144,7 @@ class Chain:
         return cls(cut) if len(cut) == len(segments) else None
 
     def sum(self, weights: Mapping[str, int], choose: Callable[..., int]) -> int:
-        """The most (`max`) or least (`min`) weight of classes that the chain may execute."""
+        """Return the most (`max`) or least (`min`) weight of classes that the chain may execute."""
         rows = [sums(program, own, weights, choose) for program, own in self.cut]
         return sum(map(choose, zip_longest(*rows, fillvalue=0)))
 
@@ -161,7 +161,7 @@ class Chain:
 
 
 def _with_barriers(instance: Instance) -> int:
-    """The same along a chain of warps.
+    """Return the same along a chain of warps.
 
     In every cycle that no latency of the chain covers its warp waits for ports or an issue slot; it never waits at a
     barrier. In phase k it executes at most the most, and of X at least the least, that any warp executes there; all

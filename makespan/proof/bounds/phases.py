@@ -74,7 +74,7 @@ class Phase:
 
 
 def phases(instance: Instance) -> tuple[Phase, ...] | None:
-    """The phases of an instance in order, those without instructions left out.
+    """Return the phases of an instance in order, those without instructions left out.
 
     None if there are several blocks, if in some phase a warp of a group may have nothing to execute while another one
     has, if a port that is held or a result that is pending when a barrier opens may matter behind it, if warps that
@@ -113,7 +113,7 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
 
 
 def _is_spread(instance: Instance, parts: Sequence[Part]) -> bool:
-    """Whether the warps of a phase are spread over partitions as the question of the phase says."""
+    """Return whether the warps of a phase are spread over partitions as the question of the phase says."""
     machine = instance.machine
     if machine.partitions == 1:
         return True
@@ -150,13 +150,13 @@ def _reached(program: Program, entries: Iterable[int]) -> set[int]:
 
 
 def _all_or_none(program: Program, segment: Segment) -> bool:
-    """Whether every entry, or none, begins with an instruction."""
+    """Return whether every entry, or none, begins with an instruction."""
     kinds = {at != program.end and program.places[at].unit != BARRIER for at in segment.entries}
     return len(kinds) == 1
 
 
 def _as_program(program: Program, segment: Segment, timings: Sequence[Timing]) -> tuple[Program, tuple[int, ...]]:
-    """A segment with all entries at instructions as a program, and its places as places of the whole."""
+    """Return a segment with all entries at instructions as a program, and its places as places of the whole."""
     number = {place: at for at, place in enumerate(segment.places)}
     end = len(number)
     places = tuple(

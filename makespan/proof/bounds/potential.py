@@ -51,7 +51,7 @@ def synthesise(
     *,
     one_delay: bool = True,
 ) -> Proof | None:
-    """The least bound that a potential of this shape proves; None when the time does not suffice, or at `stop`.
+    """Return the least bound that a potential of this shape proves; None when the time does not suffice, or at `stop`.
 
     With `one_delay` all tables have the same numbers for delays of others: a smaller programme, a looser bound.
     """
@@ -91,7 +91,7 @@ class _Minima:
         self._known: dict[Hashable, np.ndarray] = {}
 
     def others(self, before: Mode, after: Mode | None, slot: Slot) -> np.ndarray:
-        """The least that one of the others gives up when it makes this crossing, or stays in this class."""
+        """Return the least that one of the others gives up when it makes this crossing, or stays in this class."""
         ends = before.others, after and after.others
         edges = _crossing_edges(self.question, slot, self.question.enough)
         return self._least(
@@ -99,14 +99,14 @@ class _Minima:
         )
 
     def kept(self, before: Mode, after: Mode | None, number: int) -> np.ndarray:
-        """The least that a port of a timed class gives up that will be held for longer."""
+        """Return the least that a port of a timed class gives up that will be held for longer."""
         longer: list[Term] = [(self.tables.ports[before.others][number][1:], 1.0)]
         if after is not None:
             longer.append((self.tables.ports[after.others][number][:-1], -1.0))
         return self._least(("kept", before.others, after and after.others, number), [longer])
 
     def last(self, before: Mode, after: Mode | None, slot: Slot) -> np.ndarray:
-        """The least that the last finisher gives up in this slot."""
+        """Return the least that the last finisher gives up in this slot."""
         p, q = self.question.enough[self.question.last][slot]
         terms = self.tables.of_last(before.last, p) + self.tables.of_last(after and after.last, q, -1.0)
         return self._least(("last", before.last, after and after.last, slot), [terms])
@@ -156,7 +156,7 @@ def _port_terms(
 
 
 def _crossing_edges(question: Question, slot: Slot, edges: tuple[Edges, ...]) -> list[tuple[int, Pairs]]:
-    """The edges of a crossing, or of staying, in every group that has other warps."""
+    """Return the edges of a crossing, or of staying, in every group that has other warps."""
     return [(group, own[slot]) for group, own in enumerate(edges) if question.others[group] and slot in own]
 
 
@@ -205,13 +205,13 @@ def last_finishers(question: Question, shape: Abstraction, state: State) -> Iter
 
 
 def _height(question: Question, table: Arrays, state: State, place: int) -> int:
-    """The potential of a state in which the last finisher stands at `place`, and no port is held."""
+    """Return the potential of a state in which the last finisher stands at `place`, and no port is held."""
     others = sum(count * int(table.others[group][at]) for (group, at), count in state)
     return others - int(table.others[question.last][place]) + int(table.last[place])
 
 
 def least_decrease(question: Question, required: Conditions, tables: Mapping[Mode, Arrays]) -> int:
-    """The smallest decrease of the potential in one cycle, over all requirements; exact."""
+    """Return the smallest decrease of the potential in one cycle, over all requirements; exact."""
     nothing = _nothing(question)
 
     # a requirement names tables and counts only; the least over all places that fit it, warp by warp, bounds any cycle
@@ -245,13 +245,13 @@ def least_decrease(question: Question, required: Conditions, tables: Mapping[Mod
 
 
 def _nothing(question: Question) -> Arrays:
-    """The table of the end of all warps."""
+    """Return the table of the end of all warps."""
     others = tuple(map(np.zeros_like, question.units))
     return Arrays(others, others[question.last], tuple(np.zeros(i - 1, dtype=np.int64) for _, i in question.timed))
 
 
 def dominates(question: Question, required: Conditions, tables: Mapping[Mode, Arrays]) -> bool:
-    """Whether the others' tables never grow where any number of warps may stay, or leave delays; exact."""
+    """Return whether the others' tables never grow where any number of warps may stay, or leave delays; exact."""
     others = {mode.others: table.others for mode, table in tables.items()} | {None: _nothing(question).others}
 
     def falls(before: Hashable, after: Hashable | None, slot: Slot) -> bool:

@@ -53,7 +53,7 @@ class Tables:
         self.ports = {key: tuple(programme.new(interval - 1) for _, interval in question.timed) for key in self.keys}
 
     def _descent(self, before: Hashable, after: Hashable | None, crossing: Crossing) -> Descent:
-        """The same between modes that have their own numbers for where the crossing begins and ends."""
+        """Return the same between modes that have their own numbers for where the crossing begins and ends."""
         if after is None or crossing[1] == END:  # where it ends is worth nothing in any mode
             return Descent(self._at_delays[before], self.keys[0], crossing)
         return Descent(self._at_delays[before], self._at_delays[after] if crossing[1] == DELAYED else after, crossing)
@@ -70,11 +70,11 @@ class Tables:
         return columns
 
     def of_others(self, key: Hashable | None, group: int, places: np.ndarray, sign: float = 1.0) -> list[Term]:
-        """The others' table at these places as terms of a row; nothing for the end of all warps."""
+        """Return the others' table at these places as terms of a row; nothing for the end of all warps."""
         return [] if key is None else self._interpolated(self.others[key][group], group, places, sign)
 
     def of_last(self, key: Hashable | None, places: np.ndarray, sign: float = 1.0) -> list[Term]:
-        """The last finisher's table likewise."""
+        """Return the last finisher's table likewise."""
         return [] if key is None else self._interpolated(self.last[key], self.question.last, places, sign)
 
     def _interpolated(self, columns: np.ndarray, group: int, places: np.ndarray, sign: float) -> list[Term]:
@@ -90,7 +90,7 @@ class Tables:
         return columns
 
     def values(self, solution: np.ndarray) -> dict[Mode, Arrays]:
-        """The solution in integers, with every dominance and descent restored that rounding may have broken."""
+        """Return the solution in integers, with every dominance and descent restored that rounding may have broken."""
         scaled = np.append(solution * SCALE, 0.0)
         merged = self.question.interpolations
         others = {
@@ -132,7 +132,7 @@ class Tables:
 
 
 def _whole(scaled: np.ndarray, columns: np.ndarray, merged: Interpolation) -> np.ndarray:
-    """A table in integers, from the variables of its anchors."""
+    """Return a table in integers, from the variables of its anchors."""
     left, right = scaled[columns[merged.left]], scaled[columns[merged.right]]
     table: np.ndarray = np.rint(left + merged.weight * (right - left)).astype(np.int64)
     return table

@@ -43,7 +43,7 @@ Prices: TypeAlias = Mapping[Gate, Mapping[str, int]]
 
 
 def theorem_1s(instance: Instance) -> UpperBound | None:
-    """The bound of theorem 1S; None for a machine of today's theorem 1', with warps that block.
+    """Return the bound of theorem 1S; None for a machine of today's theorem 1', with warps that block.
 
     >>> from makespan.model.machine import Machine, UnitClass
     >>> from makespan.model.strings import parse_string
@@ -80,7 +80,7 @@ def bound(instance: Instance) -> int:
 
 
 def paths_of(instance: Instance, ports: Ports, views: int) -> "tuple[list[Paths], int] | None":
-    """The phases of every group, and how many prices may be tried if each has to be looked at in so many views.
+    """Return the phases of every group, and how many prices may be tried if each has to be looked at in so many views.
 
     None if there are more phases than can be told apart.
     """
@@ -168,7 +168,7 @@ class Paths:
         return cls(program, tuple(found), executed)
 
     def heaviest(self, number: int, weights: Mapping[Kind, int]) -> int:
-        """The largest sum of weights along a path through a phase; 0 if there is no such phase."""
+        """Return the largest sum of weights along a path through a phase; 0 if there is no such phase."""
         if number >= len(self.phases):
             return 0
         phase = self.phases[number]
@@ -288,7 +288,7 @@ def scale_of(ports: Ports, gates: Iterable[Gate]) -> int:
 
 
 def ways_to_price(ports: Ports, gates: Iterable[Gate], scale: int) -> Iterator[Prices]:
-    """All pools of each gate alike; then, for one gate after another, one pool alone."""
+    """Yield all pools of each gate alike; then, for one gate after another, one pool alone."""
     alike = {gate: dict.fromkeys(gate, scale // ports.capacity(gate)) for gate in gates}
     yield alike
     for gate in alike:

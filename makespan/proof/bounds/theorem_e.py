@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 def theorem_e(instance: Instance) -> UpperBound | None:
-    """The bound of theorem E; None where it does not apply, or where barriers make too many phases.
+    """Return the bound of theorem E; None where it does not apply, or where barriers make too many phases.
 
     S are the classes that z can wait for, so they depend on the group of z; every set proves a bound for every group,
     and so do all caps. With barriers S may be all classes: what the chain executes need not be what others have left.
@@ -85,7 +85,7 @@ def _counted(machine: Machine, rivals: _Rivals) -> tuple[str, ...]:
 
 
 def _used(instance: Instance) -> tuple[str, ...]:
-    """All classes that some warp uses, as far as the proof has them."""
+    """Return all classes that some warp uses, as far as the proof has them."""
     used = set().union(*(group.program.units for group in instance.groups))
     return tuple(unit.name for unit in instance.machine.units if unit.name in used and _is_simple(unit))
 
@@ -156,7 +156,7 @@ class Pairs:
 
     @property
     def weights(self) -> Weights:
-        """The evidence."""
+        """Return the evidence."""
         caps = tuple(self.caps[name] for name in self.classes)
         return Weights(self.classes, caps, tuple(pairing.reserves for pairing in self.pairings))
 
@@ -178,7 +178,7 @@ class _Proof:
         return self._pairs.weights
 
     def _by_group(self, every: Sequence[_Rivals]) -> list[int]:
-        """The bound for z in each group."""
+        """Return the bound for z in each group."""
         own = self._pairs
         return [
             (pairing.heaviest(own.costs, 0, entering=own.entering, last=own.last) + self._total - left) // own.scale
@@ -210,7 +210,7 @@ class _Proof:
         return (self._total + most) // own.scale + self._outside(rivals)
 
     def _outside(self, rivals: _Rivals) -> int:
-        """The most cycles in which z waits for a class that is not counted; no issue width can bind here."""
+        """Return the most cycles in which z waits for a class that is not counted; no issue width can bind here."""
         rest = {
             name: one._replace(matters=one.matters and name not in self._pairs.classes) for name, one in rivals.items()
         }

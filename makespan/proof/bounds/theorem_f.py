@@ -30,7 +30,7 @@ MOST_STEPS = 2_000_000
 
 
 def theorem_f(instance: Instance) -> UpperBound | None:
-    """The bound of theorem F; None where it does not apply, or with too many places.
+    """Return the bound of theorem F; None where it does not apply, or with too many places.
 
     >>> from makespan.proof.bounds import pessimistic
     >>> from makespan.model.machine import Latency, Machine
@@ -62,7 +62,7 @@ def _choices(units: list[UnitClass]) -> Iterator[frozenset[str]]:
 
 
 def _by_group(instance: Instance, units: list[UnitClass], cheap: frozenset[str]) -> list[int]:
-    """The bound for a last finisher of each group; what others count is in units of 1 / (W - 1)."""
+    """Return the bound for a last finisher of each group; what others count is in units of 1 / (W - 1)."""
     others = instance.warps - 1
     waits = {unit.name: max(0, others + 1 - unit.latency.most) if unit.name in cheap else others for unit in units}
     alone = {unit.name: unit.latency.most + waits[unit.name] for unit in units}
@@ -77,7 +77,7 @@ def _by_group(instance: Instance, units: list[UnitClass], cheap: frozenset[str])
 
 
 def _least_last(program: Program, weights: Mapping[str, int]) -> int:
-    """The least weight of a last instruction."""
+    """Return the least weight of a last instruction."""
     return min(weights[place.unit] for place in program.places if program.end in place.successors)
 
 

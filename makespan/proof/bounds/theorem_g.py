@@ -240,7 +240,7 @@ def _meetings(gpu: GpuInstance, most: int) -> int:
 
 
 def _crowding_as_numbered(gpu: GpuInstance, heaviest: Sequence[tuple[int, int]]) -> int:
-    """The same where the numbers of warps say to which partition they belong."""
+    """Return the same where the numbers of warps say to which partition they belong."""
     parts, sm = range(gpu.machine.partitions), gpu.sm(gpu.resident)
     values = [own for own, warps in heaviest for _ in range(gpu.resident * warps)]
     crews: list[dict[int, list[int]]] = [{} for _ in range(gpu.resident)]
@@ -259,7 +259,7 @@ def _crowding_as_numbered(gpu: GpuInstance, heaviest: Sequence[tuple[int, int]])
 
 
 def _largest(values: Sequence[tuple[int, int]], count: int) -> int:
-    """The sum of so many of the largest, each there so many times."""
+    """Return the sum of so many of the largest, each there so many times."""
     total = 0
     for value, times in sorted(values, reverse=True):
         taken = min(times, count)
@@ -295,7 +295,7 @@ def _by_pairs(gpu: GpuInstance, sm: Instance) -> Iterator[_Count]:
 
 
 def _most_open(pairing: Pairing) -> int:
-    """The most that a warp can have open at a time: the largest weight of a pair."""
+    """Return the most that a warp can have open at a time: the largest weight of a pair."""
     places = pairing.program.places
     return max(
         (
@@ -309,7 +309,7 @@ def _most_open(pairing: Pairing) -> int:
 
 
 def _of_several_grids(gpu: GpuInstance) -> Iterator[LastDispatch]:
-    """All gates count, and nothing is supposed of partitions."""
+    """Yield all gates count, and nothing is supposed of partitions."""
     blocks = [_Block.of(gpu, grid) for grid in gpu.grids]
     late, ports = gpu.dispatch + max(block.held for block in blocks), blocks[0].ports
     paths = [block.paths for block in blocks if block.paths is not None]

@@ -73,7 +73,7 @@ def theorem_l(instance: Instance) -> UpperBound | None:
 
 
 def _blocks(letters: str, latency: dict[str, int]) -> list[_Block]:
-    """The string, cut where the letter changes and, of a class of latency above 1, behind every letter."""
+    """Return the string, cut where the letter changes and, of a class of latency above 1, behind every letter."""
     found, cycle = list[_Block](), 0
     for unit, run in groupby(letters):
         length, step = len(list(run)), latency[unit]
@@ -86,12 +86,12 @@ def _blocks(letters: str, latency: dict[str, int]) -> list[_Block]:
 
 
 def _busy(crews: Sequence[_Crew], unit: str) -> int:
-    """The cycles for which all warps keep a port busy if each has one block."""
+    """Return the cycles for which all warps keep a port busy if each has one block."""
     return sum(crew.warps * crew.largest[unit] for crew in crews)
 
 
 def _moves_on(crews: Sequence[_Crew]) -> bool:
-    """The premises (L1) and (L2)."""
+    """Return the premises (L1) and (L2)."""
     idle, onward = dict[str, int](), dict[str, int]()
     for unit in crews[0].largest:  # the cycles that no warp can fill with the others; from a block to the next of any
         idle[unit] = _busy(crews, unit) - min(crew.largest[unit] or MAX_CYCLES for crew in crews) + 1

@@ -92,7 +92,7 @@ class _Question:
             self.later[number] = _heaviest(group.program, held)
 
     def _is_free(self, gate: tuple[str, ...]) -> bool:
-        """Whether the slot keeps its ports from being held all at once: those of a class in one partition."""
+        """Return whether the slot keeps its ports from being held all at once: those of a class in one partition."""
         unit = self.units.get(gate[0]) if len(gate) == 1 else None
         return unit is not None and not unit.shared and unit.capacity >= unit.interval
 
@@ -159,7 +159,7 @@ class _Question:
             best = min((best, *tried), key=lambda proof: proof.upper)
 
     def _values(self, name: str) -> set[int]:
-        """The largest gaps behind instructions of a class before one of another."""
+        """Return the largest gaps behind instructions of a class before one of another."""
         found = set[int]()
         for group, own in zip(self.instance.groups, self.gaps, strict=True):
             places = group.program.places
@@ -220,7 +220,7 @@ class _Proof:
 
 
 def _is_divided(instance: Instance) -> bool:
-    """Whether ports are not all of one class and one partition."""
+    """Return whether ports are not all of one class and one partition."""
     return instance.machine.partitions > 1 or any(unit.uses for unit in instance.machine.units)
 
 

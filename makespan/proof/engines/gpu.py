@@ -27,7 +27,7 @@ SHARE_OF_RUNS = 1 / 60
 
 
 def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | None = None) -> GpuResult:
-    """The worst case on a whole GPU under every work-conserving dispatcher and scheduler, as a proven interval.
+    """Return the worst case on a whole GPU under every work-conserving dispatcher and scheduler, as a proven interval.
 
     Args:
         best_case: also an interval for the shortest schedule.
@@ -80,14 +80,14 @@ def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
 
 
 def _run(runs: Callable[..., gpu_run.Found | None], gpu: GpuInstance, budget: Limits) -> gpu_run.Found | None:
-    """The best of the runs of all policies that there is time for."""
+    """Return the best of the runs of all policies that there is time for."""
     first = budget.part(SHARE_OF_FIRST_RUN)
     others = budget.part(min(0.1, max(SHARE_OF_RUNS, 1 / max(1.0, budget.remaining))))
     return runs(gpu, lambda: first.expired, enough=lambda: others.expired)
 
 
 def _one_wave(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
-    """The worst of the SMs with each number of blocks that there may be; docs/theory.md, "One wave"."""
+    """Return the worst of the SMs with each number of blocks that there may be; docs/theory.md, "One wave"."""
     least = max(1, gpu.blocks - (gpu.sms - 1) * gpu.resident)
     found = _of_sms(gpu, range(gpu.resident, least - 1, -1), best_case=best_case, budget=budget)
     worst = max(found, key=lambda blocks: found[blocks].bounds.lower)
@@ -108,7 +108,7 @@ def _one_wave(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult
 
 
 def _of_sms(gpu: GpuInstance, counts: range, *, best_case: bool, budget: Limits) -> dict[int, Result]:
-    """A result for each number of blocks; no search for those with a bound below what another one attains."""
+    """Return a result for each number of blocks; no search for those with a bound below what another one attains."""
     if len(counts) == 1:
         return {counts[0]: solve(gpu.sm(counts[0]), best_case=best_case, limits=budget)}
     found = {blocks: solve(gpu.sm(blocks), best_case=best_case, limits=budget.part(0)) for blocks in counts}
@@ -127,14 +127,14 @@ def _of_sms(gpu: GpuInstance, counts: range, *, best_case: bool, budget: Limits)
 
 
 def _matters(gpu: GpuInstance, result: Result, blocks: int, attained: int) -> bool:
-    """Whether more about so many blocks on an SM might be more about the GPU."""
+    """Return whether more about so many blocks on an SM might be more about the GPU."""
     best = result.best_case
     may_be_shortest = best is not None and best.status is not Status.EXACT and blocks >= gpu.blocks // gpu.sms
     return result.bounds.upper > attained or may_be_shortest
 
 
 def _side_by_side(gpu: GpuInstance, found: dict[int, Result], worst: int) -> GpuSchedule:
-    """The worst number of blocks on one SM, and the rest spread evenly over the others."""
+    """Return the worst number of blocks on one SM, and the rest spread evenly over the others."""
     sms: dict[int, int] = {worst: 1}
     if gpu.sms > 1:
         least, more = divmod(gpu.blocks - worst, gpu.sms - 1)
@@ -164,7 +164,7 @@ def _history(gpu: GpuInstance, witness: Schedule, blocks: int, sms: int, courses
 
 
 def _shortest(gpu: GpuInstance, found: dict[int, Result], budget: Limits) -> tuple[Bounds, GpuSchedule | None]:
-    """The shortest schedule: some SM has the mean number of blocks at least, and blocks may be spread evenly.
+    """Return the shortest schedule: some SM has the mean number of blocks at least, and blocks may be spread evenly.
 
     With a run that is as short as is known, if there is one: what an SM takes at least may come without a schedule.
     """

@@ -16,7 +16,7 @@ Places = tuple[int, ...]
 
 
 def joined(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Schedule]) -> Schedule | None:
-    """A schedule of the whole; None if a warp may not be where the next phase wants it.
+    """Return a schedule of the whole; None if a warp may not be where the next phase wants it.
 
     Warps of a group are interchangeable at the start of a phase that they all begin at the same place. Where all have
     to wait first for ports of earlier phases, each partition begins as late as it must.
@@ -75,7 +75,7 @@ def joined(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Schedul
 
 
 def _joinable(instance: Instance, cut: Sequence[Phase]) -> bool:
-    """Whether each group enters every phase but its first at one place only, in partitions of equal contents."""
+    """Return whether each group enters every phase but its first at one place only, in partitions of equal contents."""
     if instance.partition_of_warp is None and not instance.identical:
         return False
     seen: set[int] = set()
@@ -123,7 +123,7 @@ def _renamed(
 
 
 def _gap(program: Program, path: Sequence[int], target: int) -> list[int]:
-    """The barriers on the way from the end of `path`, or from a start, to `target`."""
+    """Return the barriers on the way from the end of `path`, or from a start, to `target`."""
     before: dict[int, int | None] = dict.fromkeys(program.places[path[-1]].successors if path else program.starts)
     waiting = deque(before)
     while waiting:

@@ -57,12 +57,12 @@ class Limits:
 
     @property
     def expired(self) -> bool:
-        """Whether to stop now: out of time, or interrupted by the user."""
+        """Return whether to stop now: out of time, or interrupted by the user."""
         whole_expired = self.whole is not None and self.whole.expired
         return self.interrupted or whole_expired or self.elapsed >= self.seconds
 
     def part(self, share: float) -> "Limits":
-        """A budget of its own over a share of the time that is left, which ends with this one at the latest."""
+        """Return a budget of its own over a share of the time that is left, which ends with this one at the latest."""
         return Limits(
             self.remaining * share,
             self.memory_bytes,

@@ -65,7 +65,7 @@ def fastest(cut: Partitions, cycles: Iterable[int]) -> int:
 
 
 def joined(instance: Instance, spread: Spread, witnesses: Mapping[Content, Schedule]) -> Schedule:
-    """The schedules of the partitions side by side; a shorter one ends earlier."""
+    """Return the schedules of the partitions side by side; a shorter one ends earlier."""
     programs, machine = tuple(instance.programs()), instance.machine
     cycles: list[list[int]] = []
     paths: list[tuple[int, ...]] = [()] * instance.warps
@@ -109,7 +109,7 @@ def _crews(instance: Instance, spread: Spread) -> list[list[int]]:
 
 
 def only_latencies(machine: Machine, program: Program, path: Sequence[int]) -> tuple[int, ...]:
-    """The latencies on a path of a warp without barriers, where they leave no choice."""
+    """Return the latencies on a path of a warp without barriers, where they leave no choice."""
     least = {unit.name: unit.latency.least for unit in machine.units}
     timings = program.timings
     return tuple(timings[at].latency[0] if timings else least[program.places[at].unit] for at in path)

@@ -21,13 +21,13 @@ class Question(Protocol):
     """What stands for one instance, such as `makespan.KernelQuestion`."""
 
     def instance(self) -> Instance:
-        """The instance."""
+        """Return the instance."""
 
 
 def solve(
     instance: Instance | Question, *, backend: str = "auto", best_case: bool = False, limits: Limits | None = None
 ) -> Result:
-    """The worst-case makespan under every work-conserving scheduler, as a proven interval.
+    """Return the worst-case makespan under every work-conserving scheduler, as a proven interval.
 
     >>> from makespan.model.instance import Instance
     >>> solve(Instance.of("CLLCLL", warps=2)).bounds
@@ -70,7 +70,7 @@ def _is_exact(result: Result) -> bool:
 
 
 def _is_within(one: Result, other: Result) -> bool:
-    """Whether the intervals of `one` say at least as much."""
+    """Return whether the intervals of `one` say at least as much."""
     pairs = [(one.bounds, other.bounds)]
     if one.best_case is not None and other.best_case is not None:
         pairs.append((one.best_case, other.best_case))
@@ -78,7 +78,7 @@ def _is_within(one: Result, other: Result) -> bool:
 
 
 def _whole(instance: Instance, backend: str, budget: Limits, *, best_case: bool) -> Result:
-    """All that lies between two barriers, partition by partition where that can be."""
+    """Return all that lies between two barriers, partition by partition where that can be."""
     if (parts := partitions(instance)) is not None:
         return partitioned.solve(instance, parts, backend=backend, best_case=best_case, budget=budget)
     return portfolio.solve(instance, backend=backend, best_case=best_case, budget=budget)
@@ -130,7 +130,7 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
 
 
 def _longest(instance: Instance, joined: Schedule | None, upper: int, budget: Limits) -> Schedule:
-    """The schedule of the phases one after another, or a longer one, for few have phases that begin together."""
+    """Return the schedule of the phases one after another, or a longer one, for few have phases that begin together."""
     if joined is not None and (replay(instance, joined) == upper or budget.expired):
         return joined
     found = greedy.longest(instance, budget, upper)

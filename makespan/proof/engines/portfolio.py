@@ -90,7 +90,7 @@ class _Proof(NamedTuple):
 
 
 def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) -> Result:
-    """The worst case of an instance as a whole, see `phased.solve`.
+    """Return the worst case of an instance as a whole, see `phased.solve`.
 
     Raises:
         UnsupportedError: the engine that was asked for does not know what the instance has.
@@ -184,7 +184,7 @@ def _best_case(instance: Instance, backend: str, proof: _Proof, limits: Limits) 
 
 
 def _noted(proof: _Proof, backend: str, budget: Limits) -> _Proof:
-    """The proof with its interval at the end of its history, and told."""
+    """Return the proof with its interval at the end of its history, and told."""
     step = Step(round(budget.elapsed, 6), backend, proof.witness.makespan, proof.upper, proof.evidence)
     budget.improved(step)
     return proof._replace(history=(*proof.history, step))
@@ -214,7 +214,7 @@ def _turns(
 
 
 def _asked(instance: Instance, backend: str, limits: Limits) -> Engine:
-    """The engine that a user has asked for.
+    """Return the engine that a user has asked for.
 
     Raises:
         UnsupportedError: it cannot take the instance; the message names those that can.
@@ -283,7 +283,7 @@ def _found(instance: Instance, turn: _Turn, known: Known) -> Generator[tuple[str
 
 
 def _closes(found: Finding, known: Known) -> bool:
-    """Whether a finding leaves no gap of the worst case open."""
+    """Return whether a finding leaves no gap of the worst case open."""
     longest = max(known.witness.makespan, found.witness.makespan if found.witness is not None else 0)
     return found.upper is not None and found.upper <= longest
 

@@ -29,7 +29,7 @@ class Axis(NamedTuple):
 
     @classmethod
     def of(cls, makespan: int, end: int, waves: int, *, width: int, wave: int, shown: int, gap: int) -> "Axis":
-        """The axis of a schedule of so many waves, which goes on until `end`.
+        """Return the axis of a schedule of so many waves, which goes on until `end`.
 
         All of it, if a wave has at least `wave` pixels then; else the first and the last `shown` waves. What lies
         behind the schedule is drawn to scale, unless it is longer.
@@ -63,7 +63,7 @@ class Axis(NamedTuple):
 
     @classmethod
     def to_scale(cls, window: Window, width: int) -> "Axis":
-        """One part for a window."""
+        """Return one part for a window."""
         return cls((Part(window, 0, width),))
 
     @property

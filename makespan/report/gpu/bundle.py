@@ -52,7 +52,7 @@ def write(result: GpuResult, path: Path) -> None:
 
 
 def of_gpu(gpu: GpuInstance) -> dict[str, Any]:
-    """The question alone: equal instances give equal data."""
+    """Return the question alone: equal instances give equal data."""
     return {
         "machine": of_named_machine(gpu.machine),
         "grids": list(map(_grid, gpu.grids)),

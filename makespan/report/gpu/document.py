@@ -14,7 +14,7 @@ SCHEMA = "makespan.gpu-result/2"
 
 
 def document(result: GpuResult, *, name: str | None = None, clock: Clock | None = None) -> dict[str, Any]:
-    """A result as plain data; the witness is in the bundle, not here.
+    """Return a result as plain data; the witness is in the bundle, not here.
 
     Args:
         name: of the GPU.

@@ -110,7 +110,7 @@ class Chart:
 
 
 def marks(result: GpuResult) -> Iterator[Mark]:
-    """The last dispatch and the end, in the witness and as they are proven."""
+    """Yield the last dispatch and the end, in the witness and as they are proven."""
     schedule = _witness(result)
     last, witness = max(map(last_dispatch, schedule.histories)), schedule.makespan
     if last:
@@ -178,7 +178,7 @@ def _wave(lines: int) -> str:
 
 
 def _rows(schedule: GpuSchedule, lines: int) -> tuple[list[tuple[str, History]], list[str]]:
-    """A row for every SM, or one for all that do the same, or some of these; and what is to be said of that."""
+    """Return a row for every SM, or one for all that do the same, or some of these; and what is to be said of that."""
     most = max(1, _MOST_LINES // lines)
     named, first = list[tuple[str, History]](), 0
     for history in schedule.histories:
@@ -205,7 +205,7 @@ def _check_size(rows: Iterable[History], axis: Axis) -> None:
 
 
 def _bars(gpu: GpuInstance, schedule: GpuSchedule, history: History, row: int, axis: Axis) -> Iterator[Bar]:
-    """The blocks of a row in all parts of the axis, each once."""
+    """Yield the blocks of a row in all parts of the axis, each once."""
     shown = (part.window for part in axis.parts if not part.is_gap)
     found = dict.fromkeys(stay for window in shown for stay in stays(gpu, schedule, history, window))
     each = slots(history)
@@ -228,7 +228,7 @@ def draw_gpu(result: GpuResult, path: Path, *, window: Window | None = None) -> 
 def rendered_gpu(
     result: GpuResult, suffix: str, *, width: int = WIDTH, window: Window | None = None, is_titled: bool = True
 ) -> bytes:
-    """The content of the file that `draw_gpu` writes; `suffix` is one of `PICTURES`.
+    """Return the content of the file that `draw_gpu` writes; `suffix` is one of `PICTURES`.
 
     Args:
         is_titled: whether the verdict stands above it; a page that has it already needs no other.

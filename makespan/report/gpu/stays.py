@@ -37,17 +37,17 @@ class _Series(NamedTuple):
     begin: Begin
 
     def before(self, cycle: int) -> int:
-        """How many of them have got their room before a cycle."""
+        """Return how many of them have got their room before a cycle."""
         return min(self.blocks, max(0, -((self.first - cycle) // self.step)))
 
     @property
     def last(self) -> int:
-        """The cycle of the last one."""
+        """Return the cycle of the last one."""
         return self.first + (self.blocks - 1) * self.step
 
 
 def stays(gpu: GpuInstance, schedule: GpuSchedule, history: History, window: Window) -> list[Stay]:
-    """The blocks that are on an SM of this history in a window, as they come; they are not cut at its ends.
+    """Return the blocks that are on an SM of this history in a window, as they come; they are not cut at its ends.
 
     Of one grid: as long as blocks are left a slot is never empty, so a block ends when the next one gets its slot. Time
     and memory grow with what is written in the history and what lies in the window, and not with what is repeated.
@@ -89,23 +89,23 @@ def _in_window(series: Sequence[_Series], last_end: int, window: Window) -> Iter
 
 
 def begun(history: History, window: Window) -> int:
-    """How many blocks get their room on an SM in a window."""
+    """Return how many blocks get their room on an SM in a window."""
     series = [each for of_slot in _by_slot(history).values() for each in of_slot]
     return sum(each.before(window.end) - each.before(window.first) for each in series)
 
 
 def last_dispatch(history: History) -> int:
-    """The cycle in which the last block of an SM gets its room."""
+    """Return the cycle in which the last block of an SM gets its room."""
     return max(each.last for series in _by_slot(history).values() for each in series)
 
 
 def slots(history: History) -> int:
-    """How many blocks are on an SM at the same time, at most: as many as come first."""
+    """Return how many blocks are on an SM at the same time, at most: as many as come first."""
     return len(_by_slot(history))
 
 
 def most_in_a_slot(history: History) -> int:
-    """The most blocks that have one slot, one after another."""
+    """Return the most blocks that have one slot, one after another."""
     return max(sum(each.blocks for each in series) for series in _by_slot(history).values())
 
 
@@ -143,7 +143,7 @@ def _by_slot(history: History) -> dict[int, list[_Series]]:
 
 
 def _backwards(history: History) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
-    """Every cycle with who issues in it, the last one first."""
+    """Yield every cycle with who issues in it, the last one first."""
     cycle = history.cycles
     for stretch in reversed(history.stretches):
         for _ in range(stretch.repeat):

@@ -61,7 +61,7 @@ def _rows(result: GpuResult) -> Iterator[tuple[str, str, str]]:
 
 
 def pictured(result: GpuResult) -> str:
-    """One line below the title of a picture of the witness, which of a bounded result is no worst case."""
+    """Return one line below the title of a picture of the witness, which of a bounded result is no worst case."""
     if result.status is Status.EXACT:
         return str(result.instance)
     said = f"a schedule of {cycles(result.bounds.lower)}; at most {result.bounds.upper} are proven"
@@ -69,7 +69,7 @@ def pictured(result: GpuResult) -> str:
 
 
 def waves(gpu: GpuInstance) -> str:
-    """How often the blocks of the only grid fill the GPU.
+    """Return how often the blocks of the only grid fill the GPU.
 
     >>> from makespan import Machine, Program
     >>> block = ((Program.chain("CL"), 8),)

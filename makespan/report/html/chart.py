@@ -74,7 +74,7 @@ def stretches(warps: int, bars: Iterable[Bar], waits: Iterable[Wait]) -> Rows:
 
 
 def chart(instance: Instance, schedule: Schedule, traced: Traced) -> dict[str, Any]:
-    """The chart as plain data; `omitted` says why there is none.
+    """Return the chart as plain data; `omitted` says why there is none.
 
     `rows` holds columns (see `columns.column`) over all stretches of all warps, warp after warp: `stretches` per warp,
     then of each stretch its `kind`, an index into `kinds`; of each wait its `cycles` (issuing takes one); of each

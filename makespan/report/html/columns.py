@@ -8,7 +8,7 @@ PLAIN, RUNS = "p", "r"
 
 
 def column(values: Sequence[int]) -> str:
-    """The numbers as `p` or `r` and base64 of bytes: `r` has pairs of a number and how often it stands in a row.
+    """Return the numbers as `p` or `r` and base64 of bytes: `r` has pairs of a number and how often it stands in a row.
 
     Bytes are of base 128, the lowest digit first, with the top bit set on all but the last; a number n is written as
     2n where it is not negative and as -2n-1 where it is. The shorter of the two forms is taken.
@@ -22,7 +22,7 @@ def column(values: Sequence[int]) -> str:
 
 
 def differences(values: Iterable[int]) -> list[int]:
-    """Each number less the one before it, the first one less 0."""
+    """Return each number less the one before it, the first one less 0."""
     found, before = [], 0
     for value in values:
         found.append(value - before)

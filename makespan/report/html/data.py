@@ -90,7 +90,7 @@ class Context:
 
 
 def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]:
-    """The page as plain data, with the SHA-256 of its canonical JSON.
+    """Return the page as plain data, with the SHA-256 of its canonical JSON.
 
     Text from outside has passed `visible`; what is not known is None. `result` is the JSON of `makespan solve`.
 
@@ -164,7 +164,7 @@ def verification(verdict: "Verdict") -> dict[str, Any]:
 
 
 def deadline_data(gate: Deadline | None, result: Result | GpuResult) -> dict[str, Any] | None:
-    """Whether the worst case is in time, and the sentence that says so."""
+    """Return whether the worst case is in time, and the sentence that says so."""
     if gate is None:
         return None
     said = visible(text.deadline(gate, result.bounds, result.caveats))
@@ -172,7 +172,7 @@ def deadline_data(gate: Deadline | None, result: Result | GpuResult) -> dict[str
 
 
 def _loop(loop: "LoopInfo") -> dict[str, Any]:
-    """A loop of machine code has no line: its label is its address."""
+    """Return a loop of machine code has no line: its label is its address."""
     bound = loop.bound
     return {
         "label": visible(loop.label),
@@ -210,7 +210,7 @@ def _instance(instance: Instance) -> dict[str, Any]:
 
 
 def machine_data(machine: Machine, file: MachineFile | None) -> dict[str, Any]:
-    """A machine, and where its numbers come from if a file says so."""
+    """Return a machine, and where its numbers come from if a file says so."""
     untimed = [assumptions.untimed(machine.name, machine.untimed)] if machine.untimed else []
     return {
         "name": visible(machine.name),
@@ -280,7 +280,7 @@ def _cost(cost: Cost) -> dict[str, int]:
 
 
 def _texts(inputs: Sequence[Input]) -> dict[str, list[str]]:
-    """The lines of what was read."""
+    """Return the lines of what was read."""
     return {each.name: each.content.decode("utf-8", "replace").split("\n") for each in inputs}
 
 

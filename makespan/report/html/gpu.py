@@ -18,7 +18,7 @@ SCHEMA = "makespan.gpu-page/1"
 
 
 def gpu_page(result: GpuResult, context: Context, evidence: str, *, name: str | None, clock: Clock | None) -> str:
-    """The HTML of a result, with its picture; equal arguments give equal text.
+    """Return the HTML of a result, with its picture; equal arguments give equal text.
 
     Args:
         evidence: the SHA-256 in the bundle of the result.
@@ -32,7 +32,7 @@ def gpu_page(result: GpuResult, context: Context, evidence: str, *, name: str | 
 def gpu_page_data(
     result: GpuResult, context: Context, evidence: str, *, name: str | None, clock: Clock | None
 ) -> dict[str, Any]:
-    """All but the picture, with the SHA-256 of its canonical JSON; text from outside has passed `visible`."""
+    """Return all but the picture, with the SHA-256 of its canonical JSON; text from outside has passed `visible`."""
     gpu = result.instance
     told = document(result, name=name, clock=clock)
     content: dict[str, Any] = {

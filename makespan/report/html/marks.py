@@ -66,7 +66,7 @@ class Ladder(NamedTuple):
 
 
 def ladder(rows: Sequence[Mapping[str, Any]], layout: Layout) -> Ladder:
-    """The drawing of the rows. Its axis begins at 0."""
+    """Return the drawing of the rows. Its axis begins at 0."""
     left, right = layout.sides
     high = max(int(row["upper"]) for row in rows)
 
@@ -119,7 +119,7 @@ class Occupancy(NamedTuple):
 
 
 def occupancy(data: Mapping[str, Any], layout: Layout) -> Occupancy:
-    """The figure of the occupancy, in which an area is a number of port-cycles."""
+    """Return the figure of the occupancy, in which an area is a number of port-cycles."""
     makespan, width = data["makespan"], data["bucket_cycles"]
     left, right = layout.strip_sides
     left = max(left, 8 * max(len(entry["name"]) for entry in data["classes"]) + 16)
@@ -160,7 +160,7 @@ class Curve(NamedTuple):
 
 
 def curve(points: Sequence[Mapping[str, Any]], layout: Layout) -> Curve:
-    """The figure of the curve; both axes begin at 0."""
+    """Return the figure of the curve; both axes begin at 0."""
     most_warps = int(points[-1]["warps"])
     most = max(int(point["pessimistic"]) for point in points)
     left, height = layout.curve_left, _CURVE_HEIGHT - 16

@@ -22,7 +22,7 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
 
 
 def render(data: Mapping[str, Any]) -> str:
-    """The HTML of page data, see `data.page_data`; equal data give equal text."""
+    """Return the HTML of page data, see `data.page_data`; equal data give equal text."""
     return rendered(
         "page.html.j2",
         data,
@@ -90,7 +90,7 @@ def interval(row: Mapping[str, Any]) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """A share of the whole."""
+    """Return a share of the whole."""
     return f"{100 * part / whole:.1f} %"
 
 
@@ -100,7 +100,7 @@ def share(row: Mapping[str, Any], whole: int) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """A Content Security Policy under which this style and this script are all there is."""
+    """Return a Content Security Policy under which this style and this script are all there is."""
     return "; ".join(
         (
             "default-src 'none'",

@@ -8,7 +8,7 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def visible(text: str, most: int = MOST_LETTERS) -> str:
-    r"""The text with every letter that prints nothing written as its number, cut to `most` letters.
+    r"""Return the text with every letter that prints nothing written as its number, cut to `most` letters.
 
     >>> visible("a\u202eb\n"), visible("abcdef", 3)
     ('a\\u{202e}b\\u{a}', 'abc... (6 letters)')

@@ -71,18 +71,18 @@ def write_json(content: dict[str, Any], path: Path) -> None:
 
 
 def encoded(content: dict[str, Any]) -> bytes:
-    """The file of a bundle, in the order in which one reads it."""
+    """Return the file of a bundle, in the order in which one reads it."""
     text = json.dumps(content, separators=(",", ":"))
     return f"{text}\n".encode()
 
 
 def canonical(content: dict[str, Any]) -> bytes:
-    """The one way to write JSON that digests are made of."""
+    """Return the one way to write JSON that digests are made of."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
 def of_instance(instance: Instance) -> dict[str, Any]:
-    """The question alone as plain data: equal instances give equal data."""
+    """Return the question alone as plain data: equal instances give equal data."""
     groups = [of_group(group.program, group.warps) for group in instance.groups]
     return {
         "machine": of_named_machine(instance.machine),
@@ -130,7 +130,7 @@ def runs(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
 
 
 def _progressions(row: Sequence[int]) -> list[int | list[int]]:
-    """The numbers of a row, stretches in arithmetic progression as [first, step, count]."""
+    """Return the numbers of a row, stretches in arithmetic progression as [first, step, count]."""
     found: list[int | list[int]] = []
     at = 0
     while at < len(row):

@@ -16,7 +16,7 @@ SCHEMA = "makespan.result/2"
 
 
 def document(result: Result) -> dict[str, Any]:
-    """A result as plain data; the witness is in the bundle, not here."""
+    """Return a result as plain data; the witness is in the bundle, not here."""
     return {
         **claim(result),
         "any_units": bound_of_any_units(result.instance),
@@ -76,7 +76,7 @@ def bound_of_any_units(instance: Instance) -> int | None:
 
 
 def deadline_document(gate: Deadline, bounds: Bounds) -> dict[str, Any]:
-    """Whether the worst case is in time; exact numbers as fractions in text."""
+    """Return whether the worst case is in time; exact numbers as fractions in text."""
     return {
         "cycles": gate.cycles,
         "seconds": None if gate.seconds is None else str(gate.seconds),

@@ -15,7 +15,7 @@ def excess(worst: Bounds, pessimistic: int) -> str:
 
 
 def counts(what: str, states: Iterable[str], caveats: Iterable[str] = ()) -> str:
-    """One line: how many of them are exact and so on, under which conditions.
+    """Return one line: how many of them are exact and so on, under which conditions.
 
     >>> counts("result", [Status.EXACT, Status.BOUNDED, Status.EXACT])
     '3 results: 2 exact, 1 bounded'
@@ -40,7 +40,7 @@ class Rows:
     remark: str = ""
 
     def head(self) -> str:
-        """The names of the columns.
+        """Return the names of the columns.
 
         >>> Rows("M^L + M^C").head()
         'warps     worst case  status        M^L + M^C  above, %  at most by'

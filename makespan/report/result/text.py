@@ -11,7 +11,7 @@ from makespan.report.schedule.explanation import explain, words
 
 
 def verdict(result: Result) -> str:
-    """One line: the number, whether it is exact, and under which conditions.
+    """Return one line: the number, whether it is exact, and under which conditions.
 
     >>> from makespan import Instance, solve
     >>> verdict(solve(Instance.of("CLLCLL", warps=2)))
@@ -21,12 +21,12 @@ def verdict(result: Result) -> str:
 
 
 def subject(result: Result) -> str:
-    """One line: which warps on which machine."""
+    """Return one line: which warps on which machine."""
     return str(result.instance)
 
 
 def pictured(result: Result) -> str:
-    """One line below the title of a picture of the witness, which of a bounded result is no worst case.
+    """Return one line below the title of a picture of the witness, which of a bounded result is no worst case.
 
     >>> from makespan import Instance, solve
     >>> pictured(solve(Instance.of("CLLCLL", warps=2)))
@@ -68,7 +68,7 @@ def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
 
 
 def outlasting(result: Result) -> Iterator[tuple[str, int, str]]:
-    """The bounds that hold even if the hardware departs from its machine: name, cycles, and from what in it."""
+    """Yield the bounds that hold even if the hardware departs from its machine: name, cycles, and from what in it."""
     outlasts = outlasted(result.instance)
     ahead = "warps run ahead, anything is" if Anomaly.RUN_AHEAD in outlasts else "latencies or intervals are"
     fewer = "ports more or warps fewer" if Anomaly.FEWER_WARPS in outlasts else "or ports more"
@@ -79,7 +79,7 @@ def outlasting(result: Result) -> Iterator[tuple[str, int, str]]:
 
 
 def deadline(gate: Deadline, bounds: Bounds, caveats: Iterable[str] = ()) -> str:
-    """One line: whether the worst case is in time, and by how much, under the same conditions as the worst case.
+    """Return one line: whether the worst case is in time, and by how much, under the same conditions as the worst case.
 
     >>> deadline(Deadline(12), Bounds(10, 10), ["for this path only"])
     'deadline met for this path only: 12 cycles, with 2 to spare'
@@ -94,13 +94,13 @@ def deadline(gate: Deadline, bounds: Bounds, caveats: Iterable[str] = ()) -> str
 
 
 def excess(result: Result) -> str:
-    """How far the pessimistic bound is above the proven one, in words."""
+    """Return how far the pessimistic bound is above the proven one, in words."""
     least, _ = result.bounds.exceeded_by(result.pessimistic)
     return f"{least:.1f} % above" if least else "the same"
 
 
 def shortest(best_case: Bounds | None) -> list[str]:
-    """The line about the best case that belongs to a verdict alone; none where it was not asked for.
+    """Return the line about the best case that belongs to a verdict alone; none where it was not asked for.
 
     >>> shortest(Bounds(7, 9))
     ['best case: 7..9 cycles']

@@ -103,7 +103,7 @@ Condition = tuple[Why, str | None, Sequence[int]]
 
 
 def partitions(instance: Instance, schedule: Schedule) -> Sequence[int]:
-    """The partition of every warp."""
+    """Return the partition of every warp."""
     return instance.partition_of_warp or schedule.partitions
 
 
@@ -119,7 +119,7 @@ def lanes(machine: Machine) -> tuple[Lane, ...]:
 
 
 def bars(instance: Instance, schedule: Schedule) -> tuple[Bar, ...]:
-    """One bar per warp-instruction, by cycle and then by warp. Ports may be held beyond the makespan.
+    """Return one bar per warp-instruction, by cycle and then by warp. Ports may be held beyond the makespan.
 
     Ports of a class are interchangeable: a warp that goes on as soon as its port is free keeps it, others take the
     lowest free ones.
@@ -196,7 +196,7 @@ class _Ports:
         self._held: defaultdict[tuple[str, int], dict[int, tuple[int, int]]] = defaultdict(dict)
 
     def of(self, pool: tuple[str, int], cycle: int, until: Mapping[int, int]) -> Mapping[int, int]:
-        """The port of every warp that takes one in a cycle; `until` says when each is free again."""
+        """Return the port of every warp that takes one in a cycle; `until` says when each is free again."""
         held = self._held[pool]
         for port in [port for port, (free, _) in held.items() if free < cycle]:
             del held[port]
@@ -341,7 +341,7 @@ def _lacking(
 def _reasons(
     first: int, cycles: int, conditions: Sequence[Condition], otherwise: Why
 ) -> Iterator[tuple[int, int, Why, str | None]]:
-    """A stretch cut by the first of the conditions that holds: first cycle, cycles, reason and its cause."""
+    """Yield a stretch cut by the first of the conditions that holds: first cycle, cycles, reason and its cause."""
     if not conditions:
         yield first, cycles, otherwise, None
         return
@@ -376,7 +376,7 @@ def _crossings(changes: Mapping[int, int], most: int) -> tuple[int, ...]:
 
 
 def parts(first: int, cycles: int, edges: Sequence[int]) -> Iterator[tuple[int, int, bool]]:
-    """A stretch cut at the edges: first cycle, cycles, and whether it lies between an odd edge and the next.
+    """Yield a stretch cut at the edges: first cycle, cycles, and whether it lies between an odd edge and the next.
 
     >>> list(parts(0, 5, (2, 4)))
     [(0, 2, False), (2, 2, True), (4, 1, False)]
@@ -388,7 +388,7 @@ def parts(first: int, cycles: int, edges: Sequence[int]) -> Iterator[tuple[int, 
 
 
 def split(waits: Iterable[Wait], full: Edges) -> Iterator[Wait]:
-    """The same waits, those of ready warps cut into waits for a port and waits for an issue slot."""
+    """Yield the same waits, those of ready warps cut into waits for a port and waits for an issue slot."""
     for wait in waits:
         if wait.why is not Why.PORT or wait.unit not in full:
             yield wait

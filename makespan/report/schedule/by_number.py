@@ -30,7 +30,7 @@ class _ByNumber(Instance):
 
 
 def by_number(instance: Instance, schedule: Schedule) -> tuple[Instance, Schedule]:
-    """Both with the warps in the order of their numbers.
+    """Return both with the warps in the order of their numbers.
 
     >>> from makespan.model.simulate import run
     >>> long, short = Program.chain("CC"), Program.chain("C")

@@ -66,7 +66,7 @@ def cost_table(
     kernel: "ptx.Kernel | sass.Kernel | None" = None,
     texts: Texts | None = None,
 ) -> CostTable | None:
-    """The cost of every instruction beside what it was compiled from; None where nothing has a line.
+    """Return the cost of every instruction beside what it was compiled from; None where nothing has a line.
 
     Args:
         bars, waits: as of `costs`.

@@ -36,7 +36,7 @@ class Cost(NamedTuple):
 
     @property
     def cycles(self) -> int:
-        """All that are its own."""
+        """Return all that are its own."""
         return sum(self[:-1])
 
 
@@ -53,7 +53,7 @@ _OF = {
 def costs(
     instance: Instance, bars: Iterable[Bar], waits: Iterable[Wait], key: Callable[[Origin], _Key]
 ) -> dict[_Key, Cost]:
-    """The cost of every instruction that warps of a schedule execute, of those with the same key together.
+    """Return the cost of every instruction that warps of a schedule execute, of those with the same key together.
 
     The cycles of all costs are those of all warps until each has finished. A place that several instructions share
     counts for the first of them.

@@ -69,7 +69,7 @@ class Explanation:
 
     @property
     def cycles(self) -> int:
-        """All of them together: the makespan."""
+        """Return all of them together: the makespan."""
         waiting = sum(each.cycles for each in (*self.stalled, *self.awaited))
         return self.executing + sum(each.cycles for each in self.starved) + waiting + self.barriers
 
@@ -167,7 +167,7 @@ def _shares(lack: Sequence[Wait], rivals: Iterable[Bar | Hold]) -> tuple[Share, 
 
 
 def words(explained: Explanation) -> str:
-    """One sentence, with the warps that take most.
+    """Return one sentence, with the warps that take most.
 
     >>> words(Explanation(7, 1, 22, (Starvation("C", 71, (Share(0, 60), Share(3, 11))),), (Stall("L", 29),), 0))
     'the last warp, number 7: 22 cycles executing, 71 starved on C (by warps 0: 60, 3: 11), 29 stalled on latency (L)'
@@ -206,7 +206,7 @@ def _classes(stalls: Sequence[Stall]) -> str:
 
 
 def explanation_document(explained: Explanation) -> dict[str, Any]:
-    """The same as plain data; `unit` is null for issue slots, and `awaited` is there if the warp runs ahead."""
+    """Return the same as plain data; `unit` is null for issue slots, and `awaited` is there if the warp runs ahead."""
     return {
         "warp": explained.warp,
         "together": explained.together,

@@ -38,7 +38,7 @@ class Look(NamedTuple):
 
     @classmethod
     def of(cls, why: Why | None, unit: str) -> "Look":
-        """The look of a span of the class `unit`."""
+        """Return the look of a span of the class `unit`."""
         return cls(-1 if why in _OF_NO_CLASS else _LETTERS.index(unit), why)
 
     @property
@@ -51,7 +51,7 @@ class Look(NamedTuple):
 
     @property
     def face(self) -> str:
-        """The colour of its ground."""
+        """Return the colour of its ground."""
         if self.why in _OF_NO_CLASS:
             return _OF_NO_CLASS[self.why][0]
         if self.why is None:
@@ -60,7 +60,7 @@ class Look(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The colour of its hatch."""
+        """Return the colour of its hatch."""
         if self.why in _OF_NO_CLASS:
             return _OF_NO_CLASS[self.why][2]
         return _tinted(self._colour, _TINT_OF_HATCH)
@@ -72,7 +72,7 @@ class Look(NamedTuple):
 
     @property
     def ink(self) -> str:
-        """The colour of text on it."""
+        """Return the colour of text on it."""
         return "white" if self._colour in _DARK else "black"
 
     @property

@@ -103,7 +103,7 @@ def label_points(panel: Panel, scale: Scale, pixels: int) -> float | None:
 
 
 def _widest_points(digits: float, scale: Scale) -> float:
-    """The largest size at which so many digits fit into the width of a cycle."""
+    """Return the largest size at which so many digits fit into the width of a cycle."""
     return 0.85 * scale.pixels / POINT / (0.64 * digits)
 
 
@@ -135,12 +135,12 @@ def _draw_image(axes: "Axes", panel: Panel, scale: Scale, pixels: int) -> None:
 
 
 def _enlarged(cells: "NDArray[Any]", height: int, width: int) -> "NDArray[Any]":
-    """Every cell as so many pixels."""
+    """Return every cell as so many pixels."""
     return cells.repeat(height, axis=0).repeat(width, axis=1)
 
 
 def _hatched(hatch: str, shape: tuple[int, int]) -> "NDArray[np.bool_]":
-    """The pixels on which the lines of a hatch lie; about as dense as matplotlib draws it."""
+    """Return the pixels on which the lines of a hatch lie; about as dense as matplotlib draws it."""
     import numpy as np
 
     y, x = np.ogrid[: shape[0], : shape[1]]

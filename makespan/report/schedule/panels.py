@@ -38,7 +38,7 @@ class Window(NamedTuple):
 
     @property
     def cycles(self) -> int:
-        """How many."""
+        """Return how many."""
         return self.end - self.first
 
 
@@ -52,7 +52,7 @@ class Scale(NamedTuple):
 
     @classmethod
     def of(cls, window: Window, *, width: int, widest_cycle: int) -> "Scale":
-        """The scale that fits a window into `width` pixels, all columns equally wide.
+        """Return the scale that fits a window into `width` pixels, all columns equally wide.
 
         >>> Scale.of(Window(0, 915), width=2000, widest_cycle=90)
         Scale(window=Window(first=0, end=915), cycles=1, columns=915, pixels=2)
@@ -137,7 +137,7 @@ class _Rows:
         self.headings: list[int] = []
 
     def add(self, name: str, depth: int, partition: int | None) -> int:
-        """The number of a new row; None is a partition for what all share."""
+        """Return the number of a new row; None is a partition for what all share."""
         if self._is_parted and partition != self._block:
             self.headings.append(len(self.names))
             self.names.append("shared" if partition is None else f"partition {partition}")
@@ -186,7 +186,7 @@ def units_panel(
 def warps_panel(
     instance: Instance, schedule: Schedule, bars: Iterable[Bar], waits: Iterable[Wait], full: Edges, *, most_rows: int
 ) -> Panel:
-    """One row per warp, labelled with the executed places, partition by partition.
+    """Return one row per warp, labelled with the executed places, partition by partition.
 
     Neighbours share a row beyond `most_rows` warps.
     """

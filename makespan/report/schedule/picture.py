@@ -58,7 +58,7 @@ def draw_gantt(instance: Instance, schedule: Schedule, path: Path, view: View) -
 
 
 def rendered_gantt(instance: Instance, schedule: Schedule, suffix: str, view: View) -> bytes:
-    """The content of the file that `draw_gantt` writes; `suffix` is one of `PICTURES`."""
+    """Return the content of the file that `draw_gantt` writes; `suffix` is one of `PICTURES`."""
     title, subtitle, window = view
     shown = Window(0, schedule.makespan) if window is None else window
     cycles = f"cycles {shown.first:,} to {shown.end - 1:,} of {schedule.makespan:,}"
@@ -185,7 +185,7 @@ def _height(part: _Part) -> int:
 
 
 def _draw_part(page: Page, part: _Part, x: int, y: int) -> "Axes":
-    """The axes of a part below its caption."""
+    """Return the axes of a part below its caption."""
     page.write(x, y + 20, part.caption, color=CAPTION_INK)
     axes = page.axes(x, y + _CAPTION, part.scale.width, part.pixels * len(part.panel.names))
     draw_panel(axes, part.panel, part.scale, part.pixels)

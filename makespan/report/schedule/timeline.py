@@ -28,7 +28,7 @@ Row = Sequence[tuple[int, int, str]]
 
 
 def timeline(instance: Instance, schedule: Schedule, *, width: int) -> str:
-    """Every warp in every cycle as one letter: the class of what it issues, or a sign for why it issues nothing.
+    """Return every warp in every cycle as one letter: the class of what it issues, or a sign for why it issues nothing.
 
     Schedules that do not fit into `width` characters are cut into blocks; where these would be too many, a column
     stands for several cycles, and shows what takes most of them.

@@ -25,7 +25,7 @@ _WORDS = {
 
 
 def trace(instance: Instance, schedule: Schedule) -> dict[str, Any]:
-    """The JSON object: on a port's track a slice while it is held, on a warp's track all that it does.
+    """Return the JSON object: on a port's track a slice while it is held, on a warp's track all that it does.
 
     Tracks are numbered from 1; `args.warp` and the names of the tracks count from 0.
     """

@@ -24,7 +24,7 @@ _PATH = click.Path(path_type=Path)
 
 
 def _description(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    """The name of a description, which is read again by its ending."""
+    """Return the name of a description, which is read again by its ending."""
     del context, parameter
     if path is not None and path.suffix != ".toml":
         raise InputError(f"--gpu-out {shown(str(path))}: the name must end in .toml, or --gpu cannot read it")
@@ -154,7 +154,7 @@ def _run(asked: Asked, table: "Table", measured: Any) -> None:
 
 
 def written(folder: Path | None, name: str, text: str) -> Path:
-    """The path of a program that was written into a folder, which is made if need be.
+    """Return the path of a program that was written into a folder, which is made if need be.
 
     Raises:
         InputError: no folder, or one that cannot be written to.

@@ -66,7 +66,7 @@ class Asked:
         return [entry.name for entry in self.entries]
 
     def posed(self) -> tuple[dict[str, dict[str, Any]], bool]:
-        """The instances by name, each as in a bundle, and whether some cannot be asked here, which is told."""
+        """Return the instances by name, each as in a bundle, and whether some cannot be asked here, which is told."""
         found: dict[str, dict[str, Any]] = {}
         for entry in self.entries:
             try:
@@ -137,7 +137,7 @@ def made_known(asked: Asked, new: Sequence[Claim], contradictions: Sequence[Cont
 
 
 def _keep(contradiction: Contradiction, folder: Path, more: Any) -> Path:
-    """One file for each pair of claims: the same pair has the same name."""
+    """Return one file for each pair of claims: the same pair has the same name."""
     lower, upper = (msgspec.to_builtins(claim) for claim in (contradiction.lower, contradiction.upper))
     content = {"instance": contradiction.instance, "lower": lower, "upper": upper, "more": more}
     path = folder / f"contradiction-{contradiction.instance}-{digest(content):.12}.json"

@@ -20,7 +20,7 @@ class _Sweep(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is called."""
+        """Return the command that is called."""
         is_run = args[0].startswith("-") or PurePath(args[0]).suffix == ".toml"
         return super().resolve_command(ctx, ["run", *args] if is_run else args)
 

@@ -82,7 +82,7 @@ def command(
 
 
 def _jobs(path: Path, show: Callable[[str], None]) -> list[Job]:
-    """The questions with their keys; their files are named as from the folder of the spec."""
+    """Return the questions with their keys; their files are named as from the folder of the spec."""
     questions = spec.read(path)
     known: dict[str, str] = {}
     jobs = []

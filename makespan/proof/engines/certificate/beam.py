@@ -51,7 +51,7 @@ class _Codes:
         return cls(instance, tuple(accumulate((group.program.end for group in instance.groups), initial=0)))
 
     def code(self, group: int, place: int) -> int:
-        """The number of a place; -1 for "finished"."""
+        """Return the number of a place; -1 for "finished"."""
         return -1 if place == self.instance.groups[group].program.end else self.offsets[group] + place
 
     def place(self, code: int) -> tuple[int, int]:
@@ -60,7 +60,7 @@ class _Codes:
         return group, code - self.offsets[group]
 
     def automaton(self, classes: tuple[str, ...]) -> loops.Automaton:
-        """The instance as the inner loops want it; `classes` numbers the unit classes."""
+        """Return the instance as the inner loops want it; `classes` numbers the unit classes."""
         groups = list(enumerate(self.instance.groups))
         edges = [[self.code(g, s) for s in place.successors] for g, group in groups for place in group.program.places]
         return loops.Automaton(
@@ -71,7 +71,7 @@ class _Codes:
         )
 
     def potentials(self, potential: Potential) -> loops.Potentials:
-        """The certificate as the inner loops want it, its nodes in the order of their ranks."""
+        """Return the certificate as the inner loops want it, its nodes in the order of their ranks."""
         thresholds, tables = potential.thresholds, potential.tables
         nodes = sorted((rank(node, thresholds), table) for node, table in potential.nodes)
         begin = self.offsets[potential.last_group]
@@ -88,7 +88,7 @@ class _Codes:
         )
 
     def start(self, last_group: int) -> tuple[Counter[int], int]:
-        """The other warps, counted by code, and the laggard; all at the first start of their programs."""
+        """Return the other warps, counted by code, and the laggard; all at the first start of their programs."""
         groups = list(enumerate(self.instance.groups))
         others = Counter({self.code(g, group.program.starts[0]): group.warps for g, group in groups})
         laggard = self.code(last_group, self.instance.groups[last_group].program.starts[0])
@@ -97,7 +97,7 @@ class _Codes:
 
 
 def search(instance: Instance, potential: Potential, width: int, per_place: int, limits: Limits) -> Schedule | None:
-    """The longest schedule that a beam finds; None when it finds none, or is stopped before it has one.
+    """Return the longest schedule that a beam finds; None when it finds none, or is stopped before it has one.
 
     Args:
         width: states kept in a cycle.
@@ -127,7 +127,7 @@ def search(instance: Instance, potential: Potential, width: int, per_place: int,
 
 
 def _leaves(history: list[tuple[Indices, Indices]], end: tuple[int, int, int]) -> list[int]:
-    """The leaf taken in every cycle up to `end`, which is a cycle, the state before it, and its leaf."""
+    """Return the leaf taken in every cycle up to `end`, which is a cycle, the state before it, and its leaf."""
     cycle, state, leaf = end
     leaves = [leaf]
     for parents, taken in reversed(history[:cycle]):
@@ -139,7 +139,7 @@ def _leaves(history: list[tuple[Indices, Indices]], end: tuple[int, int, int]) -
 def _schedule(
     codes: _Codes, automaton: loops.Automaton, begin: tuple[Counter[int], int], leaves: list[int], pairs: int
 ) -> Schedule:
-    """The schedule that takes these leaves."""
+    """Return the schedule that takes these leaves."""
     starts: list[dict[int, int]] = [{} for _ in codes.instance.groups]
     for code, count in [*begin[0].items(), (begin[1], 1)]:
         group, place = codes.place(code)

@@ -172,7 +172,7 @@ def insert(codes: Ints, counts: Ints, size: int, code: int, count: int) -> int:
 
 @compiled
 def score(layer: Layer, state: int, automaton: Automaton, potentials: Potentials, ready: Ints) -> int:
-    """The largest potential among the nodes of a state; `DEAD` where z cannot finish last."""
+    """Return the largest potential among the nodes of a state; `DEAD` where z cannot finish last."""
     size, z = layer.sizes[state], layer.laggards[state]
     if z < 0:
         return DEAD
@@ -195,7 +195,7 @@ def score(layer: Layer, state: int, automaton: Automaton, potentials: Potentials
 
 @compiled
 def fingerprint(layer: Layer, state: int) -> np.uint64:
-    """A hash of a state; equal states have equal hashes."""
+    """Return a hash of a state; equal states have equal hashes."""
     mixed = np.uint64(layer.laggards[state] + 2) * np.uint64(0x9E3779B97F4A7C15)
     for pair in range(layer.sizes[state]):
         mixed ^= np.uint64(layer.codes[state, pair] * 65537 + layer.counts[state, pair])
@@ -216,7 +216,7 @@ def advance(
     choice: Choice,
     after: Layer,
 ) -> tuple[int, bool]:
-    """One cycle: put the `width` best states that follow the `alive` states of `layer` into `after`.
+    """Return one cycle: put the `width` best states that follow the `alive` states of `layer` into `after`.
 
     Returns their number, and whether some state is followed by the end of all warps (then the last entry says which).
     """

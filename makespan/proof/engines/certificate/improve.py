@@ -143,7 +143,7 @@ def _levels(instance: Instance) -> list[_Level]:
 
 
 def _certificate(instance: Instance, level: _Level, states: Front, limits: Limits) -> Certificate | None:
-    """One potential for every group that may hold the last finisher; None if one is too large or late."""
+    """Return one potential for every group that may hold the last finisher; None if one is too large or late."""
     proofs: list[Proof] = []
     for last in range(len(instance.groups)):
         question = Question(instance, last)
@@ -170,10 +170,10 @@ def ahead(node: Node) -> int:
 
 
 def own_class(node: Node) -> Hashable:
-    """The same, the last finisher's class, and how many others are ready for that."""
+    """Return the same, the last finisher's class, and how many others are ready for that."""
     return ahead(node), node.last, None if node.last is None else node.kind[node.last]
 
 
 def whole(node: Node) -> Hashable:
-    """The same, and the kind; the last finisher's class only at stops, where it is what lies ahead."""
+    """Return the same, and the kind; the last finisher's class only at stops, where it is what lies ahead."""
     return ahead(node), node.kind

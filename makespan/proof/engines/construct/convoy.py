@@ -15,14 +15,14 @@ KNOWS = frozenset({Feature.CLASSES})
 
 
 def applies(instance: Instance) -> bool:
-    """Whether theorem E is attained: W >= 3 identical strings over at most two classes of one unit."""
+    """Return whether theorem E is attained: W >= 3 identical strings over at most two classes of one unit."""
     program = instance.groups[0].program
     unit_capacities = all(instance.machine.capacities[unit] == 1 for unit in program.units)
     return not instance.beyond(KNOWS) and instance.warps >= 3 and len(program.units) <= 2 and unit_capacities
 
 
 def blocks(letters: str) -> list[tuple[int, int]]:
-    """The greedy blocks as (first, last) position of their X-run; Y stands at last + 1.
+    """Return the greedy blocks as (first, last) position of their X-run; Y stands at last + 1.
 
     >>> blocks("LLCCLC")
     [(0, 1), (3, 3)]
@@ -54,7 +54,7 @@ def _cycles(letters: str, warps: int) -> Iterator[tuple[int, ...]]:
             yield (warp,)
 
     def together(*executing: int) -> tuple[int, ...]:
-        """One mixed cycle."""
+        """Return one mixed cycle."""
         for warp in executing:
             at[warp] += 1
         return executing
@@ -76,6 +76,6 @@ def _cycles(letters: str, warps: int) -> Iterator[tuple[int, ...]]:
 
 
 def schedule(instance: Instance) -> Schedule:
-    """The worst-case schedule; `applies(instance)` must hold."""
+    """Return the worst-case schedule; `applies(instance)` must hold."""
     letters = instance.groups[0].program.letters or ""
     return Schedule.of_chains(instance, _cycles(letters, instance.warps))

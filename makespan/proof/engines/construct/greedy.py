@@ -24,7 +24,7 @@ _CYCLES_PER_LOOK = 256
 
 
 def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
-    """The longest that is found: no policy takes longer, unless a limit stops this first.
+    """Return the longest that is found: no policy takes longer, unless a limit stops this first.
 
     Args:
         instance: what runs.
@@ -52,12 +52,12 @@ def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
 
 
 def _routes(instance: Instance) -> Routes:
-    """The longest paths with the largest latencies."""
+    """Return the longest paths with the largest latencies."""
     return routes(instance if _is_divided(instance) else instance.relaxed, Choices())
 
 
 def _is_divided(instance: Instance) -> bool:
-    """Whether only the plain simulator knows all features."""
+    """Return whether only the plain simulator knows all features."""
     return bool(instance.features.keys() & MULTIPROCESSOR)
 
 
@@ -69,7 +69,7 @@ def load(instance: Instance, chosen: Routes, limits: Limits) -> None:
 
 
 def schedules(instance: Instance, limits: Limits, chosen: Routes | None = None) -> list[Schedule]:
-    """One schedule per group that holds the laggard and per rule, on the longest routes, while time lasts."""
+    """Return one schedule per group that holds the laggard and per rule, on the longest routes, while time lasts."""
     chosen = chosen or _routes(instance)
     rules = RULES if instance.machine.scheduler is Scheduler.ANY else FAIR
     found: list[Schedule] = []
@@ -83,13 +83,13 @@ def schedules(instance: Instance, limits: Limits, chosen: Routes | None = None) 
 
 
 def _of_policies(instance: Instance, limits: Limits, chosen: Routes) -> list[Schedule]:
-    """The longest one that a policy makes, of those for which there is time."""
+    """Return the longest one that a policy makes, of those for which there is time."""
     longest = runner.longest(instance, chosen, lambda: limits.expired)
     return [] if longest is None else [longest]
 
 
 def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: Limits) -> Schedule | None:
-    """The schedule of the longest paths with the largest latencies; None when a limit comes first."""
+    """Return the schedule of the longest paths with the largest latencies; None when a limit comes first."""
     if _is_divided(instance):
         policies = _ruled(instance, chosen, laggard, rule)
         return simulated(instance, policies, chosen, lambda: limits.expired)
@@ -144,7 +144,7 @@ def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: L
 
 
 def _ruled(instance: Instance, chosen: Routes, laggard: int, rule: Rule) -> list[Policy]:
-    """The rule for every partition, each with a laggard of its own: the last of its warps up to `laggard`."""
+    """Return the rule for every partition, each with a laggard of its own: the last of its warps up to `laggard`."""
     warps = [members(chosen.partitions, part) for part in range(instance.machine.partitions)]
     return [Ruled(rule, {max((warp for warp in own if warp <= laggard), default=-1)}) for own in warps]
 

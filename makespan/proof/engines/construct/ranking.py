@@ -67,7 +67,7 @@ def climb(instance: Instance, limits: Limits, enough: int) -> Iterator[Schedule]
 
 
 def _longest(instance: Instance, laggards: Iterable[int | None], limits: Limits) -> "_Climber | None":
-    """The rule to begin with, as far as there is time."""
+    """Return the rule to begin with, as far as there is time."""
     starts = (_begun(instance, laggard, rule) for laggard in laggards for rule in RULES if not limits.expired)
     return max(starts, key=lambda start: start.makespan, default=None)
 
@@ -79,7 +79,7 @@ def load() -> None:
 
 
 def _begun(instance: Instance, laggard: int | None, rule: Rule) -> "_Climber":
-    """The ranking of a rule, in which the places of `laggard`, a warp, stay behind those of all others."""
+    """Return the ranking of a rule, in which the places of `laggard`, a warp, stay behind those of all others."""
     chosen = routes(instance, Choices())
     # a path of its own means ranks of its own
     paths = tuple((*path,) if warp == laggard else path for warp, path in enumerate(chosen.paths))
@@ -167,7 +167,7 @@ class _Climber:
             ranks[entries] = np.arange(len(entries))
 
     def schedule(self) -> Schedule:
-        """The run of the best ranking."""
+        """Return the run of the best ranking."""
         log = self._runner.log()
         return self._runner.logged(log, self._run(log))
 

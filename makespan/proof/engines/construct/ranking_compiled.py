@@ -73,7 +73,7 @@ def restart(work: Work, units: Units, state: State) -> None:
 
 @uncounted
 def run(work: Work, units: Units, ranking: Ranking, state: State, log: Log) -> int:
-    """The makespan in cycles, of a program without barriers, if in every cycle the smallest ranks go first."""
+    """Return the makespan in cycles, of a program without barriers, if in every cycle the smallest ranks go first."""
     restart(work, units, state)
     classes, span, ranks = len(units.ports), len(state.ring), len(work.letters)
     keeps, issued, unfinished, ready, cycle, now = len(log.cycles) > 0, 0, len(state.at), 0, 0, 0
@@ -140,7 +140,7 @@ def climb(
     runs: int,
     best: int,
 ) -> int:
-    """The makespan of the longest of so many runs, the first of which is known to take `best` cycles.
+    """Return the makespan of the longest of so many runs, the first of which is known to take `best` cycles.
 
     Each gives one to four of the first `movable` entries ranks of others, and is what the next one begins with if it is
     no shorter. `kept` has the entries of `ranking`, before and after.

@@ -60,15 +60,15 @@ class Model:
 
     @property
     def cycles(self) -> range:
-        """The cycles, from 1."""
+        """Return the cycles, from 1."""
         return range(1, self.horizon + 1)
 
     def warps(self) -> Iterator[tuple[int, Program]]:
-        """The warps with their programs."""
+        """Return the warps with their programs."""
         return enumerate(self.instance.programs())
 
     def chosen(self) -> Iterator[tuple[int, int, Latency]]:
-        """The warps and places whose latency the adversary chooses, with its range."""
+        """Yield the warps and places whose latency the adversary chooses, with its range."""
         ranges = {u.name: u.latency for u in self.instance.machine.units if u.latency.least < u.latency.most}
         for w, program in self.warps() if ranges else ():
             for p, (unit, _) in enumerate(program.places):
@@ -76,7 +76,7 @@ class Model:
                     yield w, p, ranges[unit]
 
     def literal(self, name: str, *index: object) -> Literal:
-        """A new boolean variable."""
+        """Return a new boolean variable."""
         self._look()
         return self.problem.new_bool_var("_".join(map(str, (name, *index))))
 
@@ -93,7 +93,7 @@ class Model:
             self.problem.add_bool_or([literal for literal in literals if literal is not False])
 
     def schedule(self, value: Callable[[Literal], int]) -> Schedule:
-        """The schedule that the values of the variables say."""
+        """Return the schedule that the values of the variables say."""
         cycles: list[list[int]] = [[] for _ in self.cycles]
         paths, latencies, length = [], [], 0
 
@@ -122,7 +122,7 @@ def booleans(instance: Instance, horizon: int) -> int:
 def build(
     instance: Instance, horizon: int, *, hint: Schedule | None = None, stop: Callable[[], bool] = lambda: False
 ) -> Model:
-    """The whole model, with a schedule of at most `horizon` cycles to start from, if there is one.
+    """Return the whole model, with a schedule of at most `horizon` cycles to start from, if there is one.
 
     Raises:
         UnsupportedError: the instance has barriers.

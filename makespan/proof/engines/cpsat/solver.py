@@ -28,7 +28,7 @@ def solve(
     workers: int = 1,
     seed: int = 0,
 ) -> Finding:
-    """The worst case of any strings and automata; bounds and schedule so far at a time limit.
+    """Return the worst case of any strings and automata; bounds and schedule so far at a time limit.
 
     With one worker the answer is always the same, unless a limit stops it.
 

@@ -40,7 +40,7 @@ def windows(instance: Instance, horizon: int) -> list[list[list[Window]]]:
 
 
 def _of_automaton(instance: Instance, group: Group, horizon: int) -> list[list[Window]]:
-    """The same for every rank: the shortest ways from a start and to the end must fit."""
+    """Return the same for every rank: the shortest ways from a start and to the end must fit."""
     program, least = group.program, {unit.name: unit.latency.least for unit in instance.machine.units}
     first = [1 if p in program.starts else horizon + 1 for p in range(program.end)]
     for p, (unit, successors) in enumerate(program.places):

@@ -49,21 +49,21 @@ class Shape:
 
     @property
     def everyone(self) -> range:
-        """The warps, from 1."""
+        """Return the warps, from 1."""
         return range(1, self.warps + 1)
 
     @property
     def instructions(self) -> range:
-        """The instructions, from 1."""
+        """Return the instructions, from 1."""
         return range(1, len(self.letters) + 1)
 
     @property
     def cycles(self) -> range:
-        """The cycles, from 1."""
+        """Return the cycles, from 1."""
         return range(1, self.horizon + 1)
 
     def letter(self, i: int) -> str:
-        """The class of instruction i."""
+        """Return the class of instruction i."""
         return self.letters[i - 1]
 
     def terms(self, form: str) -> int:
@@ -81,7 +81,7 @@ class Model:
 
 
 def shape(instance: Instance, horizon: int) -> Shape:
-    """The programme's dimensions.
+    """Return the programme's dimensions.
 
     Raises:
         UnsupportedError: not one instruction string over C and L, the same for all warps, or more than capacities.
@@ -93,7 +93,7 @@ def shape(instance: Instance, horizon: int) -> Shape:
 
 
 def build(instance: Instance, horizon: int, form: str, stop: Callable[[], bool] = lambda: False) -> Model | None:
-    """The programme in one of `FORMS`; None when `stop` said so before it was complete."""
+    """Return the programme in one of `FORMS`; None when `stop` said so before it was complete."""
     variables = _VARIABLES[form](shape(instance, horizon), pulp().LpProblem(form, pulp().LpMinimize))
     variables.problem.setObjective(variables.negative_makespan())
     for family in FAMILIES[form]:
@@ -150,7 +150,7 @@ class Published:
         return _sum(t * table[w, i, t] for table in self.executes.values() for t in self.shape.cycles)
 
     def executed(self, w: int, i: int, cycles: Iterable[int]) -> list[Any]:
-        """The terms of sum_t x[w,i,t] over some cycles."""
+        """Return the terms of sum_t x[w,i,t] over some cycles."""
         return [table[w, i, t] for t in cycles for table in self.executes.values()]
 
     def negative_makespan(self) -> Any:
@@ -183,7 +183,7 @@ def last_warp(v: Published) -> Iterator[Row]:
 
 
 def one_a_cycle(v: Published) -> Iterator[Row]:
-    """A warp executes one instruction a cycle: sum_i LS[w,i,t] <= 1 and sum_i CC[w,i,t] <= 1."""
+    """Yield a warp executes one instruction a cycle: sum_i LS[w,i,t] <= 1 and sum_i CC[w,i,t] <= 1."""
     for table, w, t in product(v.executes.values(), v.shape.everyone, v.shape.cycles):
         yield _sum(table[w, i, t] for i in v.shape.instructions) <= 1
 
@@ -282,7 +282,7 @@ class Tightened:
 
 
 def done_in_the_end(v: Tightened) -> Iterator[Row]:
-    """Every instruction executes: D[w,i,T] = 1."""
+    """Yield every instruction executes: D[w,i,T] = 1."""
     for w, i in product(v.shape.everyone, v.shape.instructions):
         yield v.by(w, i, v.shape.horizon) == 1
 
@@ -324,7 +324,7 @@ def ready_executes(v: Tightened) -> Iterator[Row]:
 
 
 def _differ(small: Any, large: Any) -> Iterator[Row]:
-    """The row `small <= large`, unless it says nothing."""
+    """Yield the row `small <= large`, unless it says nothing."""
     if small is not large and not (isinstance(small, int) and small == 0) and not (isinstance(large, int) and large):
         yield small - large <= 0
 

@@ -115,7 +115,7 @@ def _cbc(model: Model, folder: Path, limits: Limits) -> _Answer:
 
 
 def cbc_path() -> str:
-    """The program CBC: the one inside PuLP, or else the one on the path.
+    """Return the program CBC: the one inside PuLP, or else the one on the path.
 
     Raises:
         UnsupportedError: there is none for this platform.
@@ -127,7 +127,7 @@ def cbc_path() -> str:
 
 
 def cbc_bound(log: str) -> float | None:
-    """The proven lower bound on the objective in a log of CBC.
+    """Return the proven lower bound on the objective in a log of CBC.
 
     Only the final report counts, and only once the first relaxation was solved: before that, the number stands for
     a simplex that was on its way.
@@ -138,7 +138,7 @@ def cbc_bound(log: str) -> float | None:
 
 
 def _number(label: str, report: str) -> float | None:
-    """The finite number after a label at the beginning of a line."""
+    """Return the finite number after a label at the beginning of a line."""
     found = re.search(rf"^ *{label}\s+(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*$", report, re.MULTILINE)
     return float(found[1]) if found and abs(float(found[1])) < _INFINITY else None
 
@@ -164,12 +164,12 @@ def _highs(model: Model, folder: Path, limits: Limits) -> _Answer:
 
 
 def highs_bound(log: str) -> float | None:
-    """The proven lower bound on the objective in the final report of HiGHS."""
+    """Return the proven lower bound on the objective in the final report of HiGHS."""
     return _number("Dual bound", log.rpartition("Solving report")[2])
 
 
 def improved(text: str) -> dict[str, float] | None:
-    """The last complete solution in a file of improving solutions, to which HiGHS may just have been writing."""
+    """Return the last complete solution in a file of improving solutions, to which HiGHS may just have been writing."""
     for block in reversed(text.split("Objective ")[1:]):
         head = re.match(r"\S+\n# Columns (\d+)\n", block)
         lines = block[head.end() :].split("\n")[:-1] if head else []

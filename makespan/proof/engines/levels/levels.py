@@ -36,7 +36,7 @@ Keys = npt.NDArray[np.int64]
 
 
 def applies(instance: Instance) -> bool:
-    """Whether warps of one string wait for one slot only, no latency is a choice, and a state fits into a key.
+    """Return whether warps of one string wait for one slot only, no latency is a choice, and a state fits into a key.
 
     Without an issue width, the one slot is the port of a single class: then closed forms are exact.
     """
@@ -119,7 +119,7 @@ class Levels:
         return True
 
     def _next(self, keys: Keys, floor: int, limits: Limits) -> Keys | None:
-        """The states after one cycle, sorted."""
+        """Return the states after one cycle, sorted."""
         cycle, parts, changed = len(self._levels) - 1, list[Keys](), False
         for begin in range(0, len(keys), _KEYS_PER_CALL):
             if limits.expired:
@@ -132,7 +132,7 @@ class Levels:
         return np.unique(np.concatenate(parts)) if changed else keys
 
     def witness(self) -> Schedule | None:
-        """A schedule in which somebody is as late as anybody can be; None if nobody is later than was known."""
+        """Return a schedule in which somebody is as late as anybody can be; None if nobody is later than was known."""
         if self._latest is None:
             return None
         cycle, key = self._latest

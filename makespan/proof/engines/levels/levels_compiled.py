@@ -37,7 +37,7 @@ def unpack(key: int, bits: int, late: Row) -> None:
 
 @compiled
 def passed(chosen: int, ready: Row, late: Row, bits: int) -> int:
-    """The key after a cycle in which one of the ready warps issues, and the others become later by one.
+    """Return the key after a cycle in which one of the ready warps issues, and the others become later by one.
 
     Equally late warps are ready together, and the chosen one is the first of them: the order remains.
     """
@@ -108,7 +108,7 @@ def grow(
 
 @compiled
 def parent(cycle: int, keys: Keys, bits: int, target: int, scene: Scene) -> int:
-    """The number of a key of this cycle that may become the target in the next one; -1 if there is none."""
+    """Return the number of a key of this cycle that may become the target in the next one; -1 if there is none."""
     issues, late, ready = scene.issues, scene.late, scene.ready
     for number in range(len(keys)):
         unpack(keys[number], bits, late)

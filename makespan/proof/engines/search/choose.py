@@ -36,7 +36,7 @@ _STATES_PER_SECOND = 500_000_000
 
 
 def applies(instance: Instance) -> bool:
-    """Whether `solve` takes this instance."""
+    """Return whether `solve` takes this instance."""
     return _obstacle(instance) is None
 
 
@@ -48,13 +48,13 @@ def _obstacle(instance: Instance) -> str | None:
 
 
 def is_quick(instance: Instance, limits: Limits) -> bool:
-    """Whether the exact answer takes about a second, whatever the certificate."""
+    """Return whether the exact answer takes about a second, whatever the certificate."""
     expansion = None if instance.beyond(KNOWS) else expanded(instance)
     return expansion is not None and _is_quick(expansion.instance, limits)
 
 
 def is_vast(instance: Instance) -> bool:
-    """Whether there are so many states that time is better spent on certificates."""
+    """Return whether there are so many states that time is better spent on certificates."""
     expansion = None if instance.beyond(KNOWS) else expanded(instance)
     return expansion is not None and table.count_states(expansion.instance) > VAST_STATES
 
@@ -75,7 +75,7 @@ def _is_quick(instance: Instance, limits: Limits) -> bool:
 
 
 def solve(instance: Instance, limits: Limits, *, certificate: Certificate | None, incumbent: int) -> Finding:
-    """The worst case, exactly, or what is proven when a limit stops the search; latencies become places.
+    """Return the worst case, exactly, or what is proven when a limit stops the search; latencies become places.
 
     Args:
         certificate: where there is one, its potentials prune the search over states.
@@ -97,7 +97,7 @@ def solve(instance: Instance, limits: Limits, *, certificate: Certificate | None
 
 
 def best_case(instance: Instance, limits: Limits) -> Bounds | None:
-    """The best case in the same way, exactly, or what is proven when a limit stops the search, if anything.
+    """Return the best case in the same way, exactly, or what is proven when a limit stops the search, if anything.
 
     Raises:
         UnsupportedError: a state does not fit into a key.
@@ -120,7 +120,7 @@ def _expanded(instance: Instance) -> Expansion:
 
 
 def _shares(instance: Instance, limits: Limits) -> tuple[Limits | None, bool]:
-    """The budget of the search over states, if that begins, and whether the table follows."""
+    """Return the budget of the search over states, if that begins, and whether the table follows."""
     with limits.preparing():
         table.load()
     if _is_quick(instance, limits):
@@ -135,7 +135,7 @@ def _shares(instance: Instance, limits: Limits) -> tuple[Limits | None, bool]:
 
 
 def _seconds(instance: Instance, limits: Limits) -> float:
-    """How long the table takes; infinity where there is none, or it is clearly too large."""
+    """Return how long the table takes; infinity where there is none, or it is clearly too large."""
     if not table.applies(instance, limits.memory_bytes):
         return inf
     if table.count_states(instance) > limits.remaining * _STATES_PER_SECOND:

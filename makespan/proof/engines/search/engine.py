@@ -41,7 +41,7 @@ class Search:
             yield choose.solve(instance, limits, certificate=known.certificate, incumbent=known.witness.makespan)
 
     def best_case(self, instance: Instance, limits: Limits) -> Bounds | None:
-        """The best case, exactly, or what is proven when a limit stops the search, if anything."""
+        """Return the best case, exactly, or what is proven when a limit stops the search, if anything."""
         from makespan.proof.engines.search import choose, plain, whole
 
         if _is_multiprocessor(instance):
@@ -51,19 +51,19 @@ class Search:
         return plain.solve(instance, limits).best_case
 
     def is_small(self, instance: Instance, limits: Limits) -> bool:
-        """Whether there are so few states that nothing else is quicker."""
+        """Return whether there are so few states that nothing else is quicker."""
         with limits.preparing():
             from makespan.proof.engines.search import plain, whole
         return whole.is_small(instance) if _is_multiprocessor(instance) else plain.is_small(instance)
 
     def is_quick(self, instance: Instance, limits: Limits) -> bool:
-        """Whether the exact answer takes about a second."""
+        """Return whether the exact answer takes about a second."""
         with limits.preparing():
             from makespan.proof.engines.search import choose
         return choose.is_quick(instance, limits)
 
     def is_vast(self, instance: Instance, limits: Limits) -> bool:
-        """Whether there are so many states that time is better spent on certificates."""
+        """Return whether there are so many states that time is better spent on certificates."""
         with limits.preparing():
             from makespan.proof.engines.search import choose
         return choose.is_vast(instance)

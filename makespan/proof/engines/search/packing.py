@@ -48,7 +48,7 @@ def obstacle(instance: Instance) -> str | None:
 
 
 def sizes(instance: Instance) -> tuple[int, int, int]:
-    """The most pairs and options of a state, and the most warps that use one option."""
+    """Return the most pairs and options of a state, and the most warps that use one option."""
     places = [place for group in instance.groups for place in group.program.places]
     pairs = min(instance.warps, len(places))
     degree = max(len(place.successors) for place in places)
@@ -64,7 +64,7 @@ class _Field(NamedTuple):
 
 
 def _fields(instance: Instance) -> Iterator[_Field]:
-    """Every group in the shorter way: one field per warp, which only strings can have, or one per place."""
+    """Yield every group in the shorter way: one field per warp, which only strings can have, or one per place."""
     base = 0
     for group in instance.groups:
         places, warps = group.program.end, group.warps
@@ -101,12 +101,12 @@ def _high_bits(instance: Instance) -> int:
 
 
 def layers(instance: Instance) -> int:
-    """The most instructions of all warps together; as many cycles suffice."""
+    """Return the most instructions of all warps together; as many cycles suffice."""
     return sum(group.warps * group.program.most() for group in instance.groups)
 
 
 def _word_count(instance: Instance) -> int:
-    """How many words a state has; counted without listing the fields, of which there may be millions."""
+    """Return how many words a state has; counted without listing the fields, of which there may be millions."""
     bits = (
         _low_bits(instance)
         + _high_bits(instance)
@@ -169,7 +169,7 @@ class Problem:
         return cls(instance, begin, automaton, words, counters)
 
     def starts(self) -> Iterator[Counter[int]]:
-        """Every state in which the warps can begin."""
+        """Return every state in which the warps can begin."""
         ways = (
             combinations_with_replacement([base + start for start in group.program.starts], group.warps)
             for base, group in zip(self.begin, self.instance.groups, strict=False)
@@ -177,7 +177,7 @@ class Problem:
         return (Counter(chain.from_iterable(codes)) for codes in product(*ways))
 
     def words_of(self, state: Counter[int], value: int) -> loops.Words:
-        """A start, with its value."""
+        """Return a start, with its value."""
         words = [value, *[0] * (self.words - 1)]
         words[0] += (-self.layer(state) << int(self.automaton.high)) % (1 << _WORD_BITS)
         for code, count in state.items():
@@ -187,7 +187,7 @@ class Problem:
         return np.array(words, dtype=np.uint64)
 
     def layer(self, state: Counter[int]) -> int:
-        """The most instructions that are left."""
+        """Return the most instructions that are left."""
         return sum(count * int(self.automaton.height[code]) for code, count in state.items())
 
     def place(self, code: int) -> tuple[int, int]:
@@ -196,7 +196,7 @@ class Problem:
         return group, code - self.begin[group]
 
     def moves(self, choice: loops.Choice, number: int) -> list[Move]:
-        """The cycle that a leaf stands for."""
+        """Return the cycle that a leaf stands for."""
         moves = []
         for option in choice.options[:number].tolist():
             group, place = self.place(int(choice.pairs[option[loops.PAIR], loops.PAIR_CODE]))
@@ -207,7 +207,7 @@ class Problem:
         return moves
 
     def begun(self, size: int, choice: loops.Choice) -> list[dict[int, int]]:
-        """How many warps stand where, per group, in the state whose pairs are filled in."""
+        """Return how many warps stand where, per group, in the state whose pairs are filled in."""
         begun: list[dict[int, int]] = [{} for _ in self.instance.groups]
         for code, warps, *_ in choice.pairs[:size].tolist():
             group, place = self.place(code)
@@ -275,5 +275,5 @@ def _digits(fields: list[list[int]]) -> loops.Ints:
 
 
 def ints(values: list[int]) -> loops.Ints:
-    """An array as the inner loops take it."""
+    """Return an array as the inner loops take it."""
     return np.array(values, dtype=np.int64)

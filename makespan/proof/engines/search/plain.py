@@ -78,7 +78,7 @@ class _Automaton:
         self._gates = range(instance.blocks if instance.has_barriers else 0)
 
     def begin(self) -> Iterator[tuple[Step, State]]:
-        """Every state in which the warps can begin, after the step that passes the first barriers."""
+        """Yield every state in which the warps can begin, after the step that passes the first barriers."""
         ways = (
             combinations_with_replacement(starts, warps)
             for starts, (_, warps) in zip(self.starts, self.crews, strict=True)
@@ -88,7 +88,7 @@ class _Automaton:
                 yield passes, (settled, self.all_free)
 
     def steps(self, state: State) -> Iterator[tuple[Step, State]]:
-        """Every work-conserving step from `state`, equal ones once."""
+        """Yield every work-conserving step from `state`, equal ones once."""
         places, held = state
         ready: dict[str, list[int]] = {unit: [] for unit in (*self.capacities, BARRIER)}
         for place in places:
@@ -108,7 +108,7 @@ class _Automaton:
                         yield step + passes, (after, after_held if after else self.all_free)
 
     def _issued(self, most: dict[str, int]) -> Iterator[dict[str, int]]:
-        """How many warps of each class may move, given how many could; delays need no issue slot."""
+        """Yield how many warps of each class may move, given how many could; delays need no issue slot."""
         slots = sum(count for unit, count in most.items() if unit != DELAY)
         if self.width is None or slots <= self.width:
             yield most
@@ -120,14 +120,14 @@ class _Automaton:
                 yield chosen
 
     def _held_after(self, held: Held, counts: dict[str, int]) -> Held:
-        """The ports in use one cycle later."""
+        """Return the ports in use one cycle later."""
         return tuple(
             tuple([left - 1 for left in ports if left > 1] + [interval - 1] * counts[unit])
             for (unit, interval), ports in zip(self.intervals.items(), held, strict=True)
         )
 
     def _settled(self, state: tuple[int, ...]) -> Iterator[tuple[Step, tuple[int, ...]]]:
-        """Every way to stand in which the warps may be once those that can pass their barriers have passed."""
+        """Yield every way to stand in which the warps may be once those that can pass their barriers have passed."""
         for gate in self._gates:
             standing = [place for place in state if self.block[place] == gate]
             if standing and all(self.unit[place] == BARRIER for place in standing):
@@ -147,12 +147,12 @@ class _Automaton:
         return _BYTES_PER_STATE + _BYTES_PER_WARP * warps + _BYTES_PER_MOVE * moves
 
     def work(self, state: State) -> tuple[int, int]:
-        """An amount that every step lowers: what the warps have to go, then how long ports are held."""
+        """Return an amount that every step lowers: what the warps have to go, then how long ports are held."""
         places, held = state
         return sum(self.to_go[place] for place in places), sum(map(sum, held))
 
     def schedule(self, begin: State, steps: Sequence[Step]) -> Schedule:
-        """The schedule that takes `steps`, of which the first one only passes barriers, to the state `begin`."""
+        """Return the schedule that takes `steps`, of which the first one only passes barriers, to the state `begin`."""
         standing = Counter(begin[0])
         for place, target in reversed(steps[0]):
             standing[target] -= 1
@@ -173,7 +173,7 @@ class _Automaton:
 
 
 def _choices(queues: Sequence[tuple[Sequence[int], int]]) -> Iterator[tuple[int, ...]]:
-    """Every way to take so many of each sorted queue, equal ways once; lazy, for there may be billions."""
+    """Yield every way to take so many of each sorted queue, equal ways once; lazy, for there may be billions."""
     if not queues:
         yield ()
         return
@@ -184,7 +184,7 @@ def _choices(queues: Sequence[tuple[Sequence[int], int]]) -> Iterator[tuple[int,
 
 
 def _distinct(queue: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
-    """Every different way to take `count` of the sorted `queue`."""
+    """Yield every different way to take `count` of the sorted `queue`."""
     if count in (0, len(queue)):
         yield tuple(queue[:count])
         return
@@ -198,7 +198,7 @@ def _distinct(queue: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
 
 
 def is_small(instance: Instance) -> bool:
-    """Whether there are at most `SMALL_STATES` ways to place the warps, no fewer than a search can meet."""
+    """Return whether there are at most `SMALL_STATES` ways to place the warps, no fewer than a search can meet."""
     longest = {unit.name: unit.latency.most for unit in instance.machine.units}
     crews = (
         (sum(longest.get(place.unit, 1) for place in group.program.places), group.warps // instance.blocks)
@@ -227,7 +227,7 @@ def solve(instance: Instance, limits: Limits) -> Finding:
 
 
 def _visited(automaton: _Automaton, limits: Limits) -> tuple[dict[State, _Label], dict[State, _Label]] | None:
-    """The longest and the shortest way to every reachable state; None when a limit stops it."""
+    """Return the longest and the shortest way to every reachable state; None when a limit stops it."""
     longest: dict[State, _Label] = {}
     shortest: dict[State, _Label] = {}
     most_states = limits.memory_bytes // automaton.bytes_per_state

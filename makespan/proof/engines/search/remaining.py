@@ -46,7 +46,7 @@ def best_case(instance: Instance) -> loops.Rest:
 
 
 def classes(instance: Instance) -> tuple[str, ...]:
-    """The unit classes that some warp uses, in the order in which potentials count them; delays come last."""
+    """Return the unit classes that some warp uses, in the order in which potentials count them; delays come last."""
     delays = (DELAY,) if any(DELAY in group.program.units for group in instance.groups) else ()
     return (*Question(instance, 0).classes, *delays)
 
@@ -83,12 +83,12 @@ def _arrays(table: Table) -> Arrays:
 
 
 def _last(table: Table) -> np.ndarray:
-    """The last finisher's numbers with the constant, which counts as long as that warp is unfinished."""
+    """Return the last finisher's numbers with the constant, which counts as long as that warp is unfinished."""
     return np.array(table.last, dtype=np.int64) + table.constant
 
 
 def _fits(instance: Instance, certificate: Certificate) -> bool:
-    """Whether all sums of the certificate's numbers fit into 64 bits."""
+    """Return whether all sums of the certificate's numbers fit into 64 bits."""
     tables = [table for potential in certificate.potentials for table in potential.tables]
     numbers = (abs(n) for table in tables for own in (*table.others, table.last, (table.constant,)) for n in own)
     return 2 * max(numbers, default=0) * (instance.warps + 2) < _LARGEST

@@ -69,7 +69,7 @@ _wrapping = np.errstate(over="ignore")
 
 
 def solve(instance: Instance, limits: Limits, *, certificate: Certificate | None, incumbent: int) -> Finding:
-    """The worst case, exactly, or what is proven when a limit stops the search.
+    """Return the worst case, exactly, or what is proven when a limit stops the search.
 
     Args:
         certificate: where there is one, its potentials prune the search.
@@ -84,7 +84,7 @@ def solve(instance: Instance, limits: Limits, *, certificate: Certificate | None
 
 
 def best_case(instance: Instance, limits: Limits) -> Bounds:
-    """The best case, exactly, or what is proven when a limit stops the search.
+    """Return the best case, exactly, or what is proven when a limit stops the search.
 
     Raises:
         UnsupportedError: a state does not fit into a key.
@@ -135,7 +135,7 @@ class _Answer(NamedTuple):
 
 
 def _shortest(problem: Problem, limits: Limits) -> Bounds:
-    """The best case, between the work to be done and the fastest policy or witness."""
+    """Return the best case, between the work to be done and the fastest policy or witness."""
     instance = problem.instance
     known, least = shortest(instance).makespan, least_possible(instance)
     task = Task(problem, -1, remaining.best_case(instance), limits)
@@ -145,7 +145,7 @@ def _shortest(problem: Problem, limits: Limits) -> Bounds:
 
 
 def _largest(task: Task, known: int, ceiling: int) -> _Answer:
-    """The largest value above `known`, or what is proven; `ceiling` is only a guess of how large it may be."""
+    """Return the largest value above `known`, or what is proven; `ceiling` is only a guess of how large it may be."""
     proven = None
     floor, gap = max(known, ceiling - 1), 1
     while True:
@@ -165,7 +165,7 @@ def _largest(task: Task, known: int, ceiling: int) -> _Answer:
 
 
 def _remembered(task: Task, value: int) -> Schedule | None:
-    """The witness of a value, searched once more: knowing the value prunes more, so all states may fit."""
+    """Return the witness of a value, searched once more: knowing the value prunes more, so all states may fit."""
     again = Run(task, value - 1)
     return again.witness() if again.search() == value and again.remembers else None
 
@@ -192,12 +192,12 @@ class Run:
 
     @property
     def remembers(self) -> bool:
-        """Whether all states that were expanded are there, for a witness."""
+        """Return whether all states that were expanded are there, for a witness."""
         return bool(self.cursor[loops.CLOSED] >= 0)
 
     @_wrapping
     def search(self) -> int | None:
-        """The largest value if it is above the floor, else the floor; None when a limit comes first."""
+        """Return the largest value if it is above the floor, else the floor; None when a limit comes first."""
         if not self._begin():
             return None
         status = loops.PAUSED
@@ -216,7 +216,7 @@ class Run:
         return self.floor if end is None else max(self.floor, self._value(end))
 
     def _end(self) -> loops.Words | None:
-        """The state in which all have finished, if it was reached."""
+        """Return the state in which all have finished, if it was reached."""
         begin, beyond = self.store.segments[0, [loops.BEGIN, loops.BEYOND]].tolist()
         states = self.store.open[begin:beyond].reshape(-1, self.problem.words)
         return next(iter(states[states[:, 0] != 0]), None)
@@ -237,7 +237,7 @@ class Run:
         return most
 
     def _waiting(self) -> tuple[loops.Store, loops.Ints]:
-        """The leaves that are not inserted yet, as the only states of a store."""
+        """Return the leaves that are not inserted yet, as the only states of a store."""
         cursor = np.zeros_like(self.cursor)
         states = self.choice.waiting.T[: self.cursor[loops.WAITING]].ravel()
         segments = np.zeros((1, loops.SEGMENT_SIZE), dtype=np.uint64)
@@ -252,7 +252,7 @@ class Run:
 
     @_wrapping
     def witness(self) -> Schedule | None:
-        """A schedule of the largest value, step by step from its end; None when a limit comes first."""
+        """Return a schedule of the largest value, step by step from its end; None when a limit comes first."""
         problem, words, target, cycles = self.problem, self.problem.words, self._end(), []
         self.cursor[loops.STATE] = self.cursor[loops.CLOSED]
         while target is not None and self._value(target) != 0:
@@ -270,7 +270,7 @@ class Run:
         return Schedule.from_moves(problem.instance, problem.begun(size, self.choice), cycles[::-1])
 
     def _find(self, target: loops.Words) -> bool | None:
-        """Whether a state before `target` was expanded, then the current one; None when a limit comes first."""
+        """Return whether a state before `target` was expanded, then the current one; None when a limit comes first."""
         self.cursor[loops.STATE] -= 1
         self.cursor[loops.OPTIONS] = -1
         status = loops.PAUSED

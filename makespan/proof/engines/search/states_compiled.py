@@ -191,7 +191,7 @@ BUILT, APART, LAST = range(3)
 
 @inlined
 def common(words: Words, at: int, before: int, size: int, automaton: Automaton, choice: Choice) -> int:
-    """How many of the `size` pairs of the state that begins at one word are those of the state at another."""
+    """Return how many of the `size` pairs of the state that begins at one word are those of the state at another."""
     pairs, fields, word = choice.pairs, automaton.fields, choice.part.shape[1] - 1
     while word > 0 and words[at + word] == words[before + word]:
         word -= 1
@@ -298,7 +298,7 @@ def add_up(size: int, group: int, last: int, rest: Rest, choice: Choice) -> int:
 
 @inlined
 def falls(code: int, group: int, rank: int, rest: Rest, totals: Ints) -> int:
-    """The cycles left by the potential if a warp at `code` finishes last; 0 if it cannot."""
+    """Return the cycles left by the potential if a warp at `code` finishes last; 0 if it cannot."""
     # which node the state is in depends on the future, so the largest of them counts; floor, as cycles are whole
     most = 0
     begin = rest.node_first[rank]
@@ -309,7 +309,7 @@ def falls(code: int, group: int, rank: int, rest: Rest, totals: Ints) -> int:
 
 @inlined
 def waits(code: int, sigma: Ints, work: Ints, length: Ints, units: Ints) -> int:
-    """The cycles left by the pessimistic bound if a warp at `code` finishes last: its path, and its waiting."""
+    """Return the cycles left by the pessimistic bound if a warp at `code` finishes last: its path, and its waiting."""
     cycles = length[code]
     for unit in range(len(sigma)):
         own = work[unit, code]
@@ -335,7 +335,7 @@ def least_left(size: int, automaton: Automaton, rest: Rest, choice: Choice) -> i
 
 @inlined
 def prospect(value: int, size: int, floor: int, sense: int, automaton: Automaton, rest: Rest, choice: Choice) -> int:
-    """No schedule through a state of this value, whose pairs are filled in, ends with a higher one.
+    """Return no schedule through a state of this value, whose pairs are filled in, ends with a higher one.
 
     Where schedules may end above `floor`, it is enough to return something above.
     """
@@ -369,7 +369,7 @@ def open_options(size: int, automaton: Automaton, choice: Choice) -> int:
 
 @inlined
 def step_of(field: int, warp: int, edge: int, automaton: Automaton) -> int:
-    """The vector of one warp of a pair that moves along an edge after `warp` others; the last one moves first.
+    """Return the vector of one warp of a pair that moves along an edge after `warp` others; the last one moves first.
 
     That keeps the fields of warps sorted. A counter never falls below 0 and never exceeds its mask, and a warp never
     goes beyond its end, so no borrow or carry leaves its field.
@@ -433,7 +433,7 @@ def open_state(words: Words, at: int, sense: int, size: int, automaton: Automato
 
 @inlined
 def later(word: np.uint64, sense: int) -> np.uint64:
-    """The first word of a state one cycle later."""
+    """Return the first word of a state one cycle later."""
     return word + _ONE if sense > 0 else word - _ONE
 
 
@@ -657,7 +657,7 @@ def list_choices(words: Words, at: int, sense: int, size: int, automaton: Automa
 
 @inlined
 def sums_of(unit: int, size: int, choice: Choice) -> int:
-    """How many choices there are in a class."""
+    """Return how many choices there are in a class."""
     return int(choice.size[choice.row[size, unit], choice.units[QUOTA, unit]])
 
 
@@ -734,7 +734,7 @@ def leave(segment: np.uint64, store: Store, width: int) -> None:
 
 @inlined
 def segment_of(layer: int, segments: Words) -> np.uint64:
-    """The segment of the states in a layer."""
+    """Return the segment of the states in a layer."""
     return np.uint64(-layer) & np.uint64(len(segments) - 1)
 
 

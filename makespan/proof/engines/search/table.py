@@ -60,12 +60,12 @@ def load() -> None:
 
 
 def count_states(instance: Instance) -> int:
-    """How many entries the table has."""
+    """Return how many entries the table has."""
     return prod(map(_size, instance.groups))
 
 
 def applies(instance: Instance, memory_bytes: int) -> bool:
-    """Whether all warps run strings and the table, whose entries have two bytes, fits."""
+    """Return whether all warps run strings and the table, whose entries have two bytes, fits."""
     return (
         not instance.beyond(KNOWS)
         and sum(group.warps * group.program.end for group in instance.groups) <= _MOST_CYCLES
@@ -98,7 +98,7 @@ class Table:
         return fmean(rates) * len(self._values)
 
     def fill(self, limits: Limits) -> int | None:
-        """The value of the start, `sense` times the worst or best case; None when a limit comes first."""
+        """Return the value of the start, `sense` times the worst or best case; None when a limit comes first."""
         rank, budget = len(self._values) - 2, _FIRST_BUDGET
         self._values[-1] = 0
         standing = self._standing(rank)
@@ -112,7 +112,7 @@ class Table:
         return int(self._values[0])
 
     def witness(self) -> Schedule:
-        """A schedule of the value of the start, once the table is full."""
+        """Return a schedule of the value of the start, once the table is full."""
         rank, cycles = 0, []
         standing = self._standing(rank)
         while rank < len(self._values) - 1:
@@ -144,12 +144,12 @@ class Table:
 
 
 def _size(group: Group) -> int:
-    """How many states one group has."""
+    """Return how many states one group has."""
     return comb(group.program.end + group.warps, group.warps)
 
 
 def _classes(instance: Instance) -> list[str]:
-    """The unit classes that some warp uses."""
+    """Return the unit classes that some warp uses."""
     return sorted(set().union(*(group.program.units for group in instance.groups)))
 
 
@@ -159,7 +159,7 @@ def _leaves(instance: Instance) -> list[int]:
 
 
 def _room(instance: Instance) -> int:
-    """How many numbers the scratch space holds."""
+    """Return how many numbers the scratch space holds."""
     units = _classes(instance)
     quotas = [_quota(instance, unit) for unit in units]
     sums = sum((quota + 1) * _choices(instance, unit) for quota, unit in zip(quotas, units, strict=True))
@@ -168,7 +168,7 @@ def _room(instance: Instance) -> int:
 
 
 def _quota(instance: Instance, unit: str) -> int:
-    """How many warps of a class can move in a cycle, at most."""
+    """Return how many warps of a class can move in a cycle, at most."""
     return min(instance.machine.capacities[unit], instance.warps)
 
 

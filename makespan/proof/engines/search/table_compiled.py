@@ -82,7 +82,7 @@ def step_back(standing: Ints, ladder: Ladder) -> int:
 
 @inlined
 def goes_on(warp: int, standing: Ints, ladder: Ladder) -> bool:
-    """Whether the next warp belongs to the run of this one."""
+    """Return whether the next warp belongs to the run of this one."""
     return bool(warp + 1 < ladder.first[ladder.group[warp] + 1] and standing[warp + 1] == standing[warp])
 
 
@@ -186,7 +186,7 @@ def fill(
 
 @uncounted
 def follow(rank: int, wanted: int, table: Values, standing: Ints, ladder: Ladder, scratch: Scratch) -> int:
-    """The rank of the first state of value `wanted` to which a cycle leads, or -1."""
+    """Return the rank of the first state of value `wanted` to which a cycle leads, or -1."""
     add_warps(len(standing) - 1, standing, ladder, scratch)
     for leap in range(find_leaps(standing, ladder, scratch)):
         after = rank + np.int64(scratch.leaps[leap])

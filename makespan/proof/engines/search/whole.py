@@ -131,7 +131,7 @@ class _System:
             yield _Way(chosen, (*(numbers[name] for name in names), self._slots + part), tuple(cycles))
 
     def begin(self) -> Iterator[tuple[Sequence[list[int]], Reached]]:
-        """Every way to begin, in the order of `spreads`: before the first barriers are passed, and after."""
+        """Yield every way to begin, in the order of `spreads`: before the first barriers are passed, and after."""
         starts = [self.warps.begin(crew) for crew in range(len(self.warps.crews))]
         for spread in spreads(self.instance):
             ways = (
@@ -153,7 +153,7 @@ class _System:
         return (tuple(sorted(warps)), held) if warps else ((), self._free)
 
     def steps(self, state: State) -> Iterator[Reached]:
-        """Every work-conserving step; none from the end."""
+        """Yield every work-conserving step; none from the end."""
         parts, shared = state
         if state == self.end:
             return
@@ -192,7 +192,7 @@ class _System:
     def _staying(
         self, parts: Sequence[Part], selected: Sequence[tuple[int, int, _Way, int]], cycles: int
     ) -> list[list[int]]:
-        """The warps that do not issue, so many cycles later."""
+        """Return the warps that do not issue, so many cycles later."""
         staying = [list(numbers) for numbers, _ in parts]
         for part, number, _, count in selected:
             for _ in range(count):
@@ -202,7 +202,7 @@ class _System:
     def _selections(
         self, kinds: Sequence[tuple[int, int, int]], left: list[int]
     ) -> Iterator[list[tuple[int, int, _Way, int]]]:
-        """Every maximal way to issue: (partition, number, way, how many warps)."""
+        """Yield every maximal way to issue: (partition, number, way, how many warps)."""
         ways = [self.ways[self.warps.unit[number], part] for part, number, _ in kinds]
         waiting = [count for _, _, count in kinds]
         selected: list[tuple[int, int, _Way, int]] = []
@@ -337,7 +337,7 @@ def is_small(instance: Instance) -> bool:
 
 
 def is_vast(instance: Instance) -> bool:
-    """Whether the warps, spread evenly, can stand in so many ways that it is no use to begin with the states."""
+    """Return whether the warps, spread evenly, can stand in so many ways that it is no use to begin with the states."""
     ways, parts = 1, instance.machine.partitions
     for group in instance.groups:
         each, more = divmod(min(group.warps // instance.blocks, _MANY_WARPS), parts)
@@ -363,7 +363,7 @@ def solve(instance: Instance, limits: Limits) -> Finding:
 
 
 def _visited(system: _System, limits: Limits) -> dict[State, _Label] | None:
-    """Every reachable state; None when a limit stops it."""
+    """Return every reachable state; None when a limit stops it."""
     warps = system.instance.warps
     bytes_per_state = _BYTES_PER_STATE + _BYTES_PER_PARTITION * system.partitions + _BYTES_PER_WARP * warps
     most_states = limits.memory_bytes // bytes_per_state
@@ -413,7 +413,7 @@ class _Names:
         self.partitions: tuple[int, ...] = ()
 
     def schedule(self, labels: dict[State, _Label]) -> Schedule:
-        """A longest one."""
+        """Return a longest one."""
         path = [self.system.end]
         while (before := labels[path[-1]].before) is not None:
             path.append(before)

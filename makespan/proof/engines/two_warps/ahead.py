@@ -57,7 +57,7 @@ def _entries(instance: Instance) -> int:
 
 
 def solve(instance: Instance, limits: Limits) -> Finding:
-    """The exact worst and best case; nothing where limits do not suffice. This `applies` to the instance."""
+    """Return the exact worst and best case; nothing where limits do not suffice. This `applies` to the instance."""
     if _entries(instance) * _BYTES_PER_ENTRY > limits.memory_bytes:
         return Finding()
     events = _Events(instance)
@@ -68,7 +68,7 @@ def solve(instance: Instance, limits: Limits) -> Finding:
 
 
 def best_case(instance: Instance, limits: Limits) -> Bounds | None:
-    """The exact best case; None where limits do not suffice. This `applies` to the instance."""
+    """Return the exact best case; None where limits do not suffice. This `applies` to the instance."""
     return solve(instance, limits).best_case
 
 
@@ -100,7 +100,7 @@ class _Events:
         return (other, one, holding) if self._is_same and one > other else state
 
     def visit(self, limits: Limits) -> bool:
-        """All states, by the sum of their places; False when a limit comes first."""
+        """Return all states, by the sum of their places; False when a limit comes first."""
         first, second = self._first, self._second
         waiting: list[dict[State, list[int]]] = [{} for _ in range(first.end + second.end + 1)]
         for start in self._starts:
@@ -157,7 +157,7 @@ class _Events:
         return not limits.expired
 
     def _after(self, state: State) -> Iterator[_Event]:
-        """Every next event; none where both warps have issued all."""
+        """Return every next event; none where both warps have issued all."""
         units = {self._first.unit[state[0]], self._second.unit[state[1]]}
         if units == {""}:
             return iter(())
@@ -200,7 +200,7 @@ class _Events:
         return ready if free <= ready[0] else (free, max(ready[1], free))
 
     def _passing(self, state: State) -> Iterator[_Event]:
-        """Both stand at barriers, or one has finished; what follows can be issued in the same cycle."""
+        """Yield both stand at barriers, or one has finished; what follows can be issued in the same cycle."""
         first, second = self._first, self._second
         a, b, holding = state
         ready, ready_of_other = first.ready[a], second.ready[b]
@@ -212,7 +212,7 @@ class _Events:
                 yield cycle, (None, None), (to, to_of_other, held)
 
     def witness(self) -> Schedule:
-        """A longest schedule, once all states are visited."""
+        """Return a longest schedule, once all states are visited."""
         one, other, holding, cycles, sources = self._visited
         numbers = [self._last]
         while (source := sources[numbers[-1]]) >= 0:

@@ -38,7 +38,7 @@ class TwoWarps:
             yield grid.solve(instance) if grid.applies(instance) else events.solve(instance, limits)
 
     def best_case(self, instance: Instance, limits: Limits) -> Bounds | None:
-        """The exact best case; None where limits do not suffice, or the grid was taken, which has none."""
+        """Return the exact best case; None where limits do not suffice, or the grid was taken, which has none."""
         from makespan.proof.engines.two_warps import ahead, events, grid
 
         if ahead.applies(instance):

@@ -40,7 +40,7 @@ Holding = tuple[tuple[int, ...], ...]
 
 
 def applies(instance: Instance) -> bool:
-    """Whether there are two warps without barriers, and table and ports stay within the limits."""
+    """Return whether there are two warps without barriers, and table and ports stay within the limits."""
     if instance.warps != 2 or instance.beyond(KNOWS):
         return False
     if _entries(instance, 1) > MAX_ENTRIES:
@@ -125,7 +125,7 @@ class _Table:
         return True
 
     def start(self) -> _Start:
-        """The best way to spend cycle 0."""
+        """Return the best way to spend cycle 0."""
         return max(self._starts(), key=lambda way: way.value)
 
     def _starts(self) -> Iterator[_Start]:
@@ -151,7 +151,7 @@ class _Table:
         return _Start(int(mover.table[at]), issuing, state)
 
     def witness(self) -> Schedule:
-        """A schedule of the value of the start, once the table is filled for the longest one."""
+        """Return a schedule of the value of the start, once the table is filled for the longest one."""
         start = self.start()
         issuing = {0: start.issuing}
         paths: tuple[list[int], list[int]] = ([], [])
@@ -173,7 +173,7 @@ class _Table:
     def _next(
         self, state: _State, latencies: tuple[list[int], list[int]]
     ) -> tuple[int, tuple[int, ...], _State] | None:
-        """The cycles until the next event, who issues, and the state then; latencies are noted once settled."""
+        """Return the cycles until the next event, who issues, and the state then; latencies are noted once settled."""
         mover, other = self._warps[state.mover], self._warps[1 - state.mover]
         own, others = latencies[state.mover], latencies[1 - state.mover]
         a, b, age = state.leg, state.leg_of_other, state.age
@@ -218,7 +218,7 @@ def _legs(program: Program) -> list[tuple[int, int]]:
 
 
 def _entries(instance: Instance, holdings: int) -> int:
-    """How many entries all tables have."""
+    """Return how many entries all tables have."""
     longest = {unit.name: unit.latency.most for unit in instance.machine.units}
     legs = [len(_legs(program)) for program in instance.programs()]
     ages = [
@@ -229,7 +229,7 @@ def _entries(instance: Instance, holdings: int) -> int:
 
 
 def _warps(instance: Instance, holdings: int) -> tuple[loops.Warp, loops.Warp]:
-    """Both warps with their tables; one and the same where the programs are."""
+    """Return both warps with their tables; one and the same where the programs are."""
     first, second = instance.programs()
     columns = [_columns(instance, program, holdings) for program in (first, second)]
     warps = [
@@ -289,7 +289,7 @@ def _span(instance: Instance) -> int:
 
 
 def _holdings(counted: tuple[UnitClass, ...], span: int) -> dict[Holding, int] | None:
-    """A number for every way in which ports can be held; 0 if none is. None if they are too many."""
+    """Return a number for every way in which ports can be held; 0 if none is. None if they are too many."""
     free: Holding = ((),) * len(counted)
     found, waiting = {free: 0}, [free]
     while waiting:
@@ -311,7 +311,7 @@ def _holdings(counted: tuple[UnitClass, ...], span: int) -> dict[Holding, int] |
 
 
 def _after(held: Holding) -> Holding:
-    """One cycle later."""
+    """Return one cycle later."""
     return tuple(tuple(left - 1 for left in ports if left > 1) for ports in held)
 
 
@@ -323,7 +323,7 @@ def _taken(held: Holding, number: int, unit: UnitClass) -> Holding | None:
 
 
 def _free(ports: tuple[int, ...], unit: UnitClass, count: int) -> int:
-    """The cycles until so many ports of the class are free."""
+    """Return the cycles until so many ports of the class are free."""
     if count > unit.capacity:
         return _FAR
     missing = count - (unit.capacity - len(ports))
@@ -331,7 +331,7 @@ def _free(ports: tuple[int, ...], unit: UnitClass, count: int) -> int:
 
 
 def _ports(instance: Instance) -> tuple[loops.Ports, int]:
-    """The ports, and how many holdings there are."""
+    """Return the ports, and how many holdings there are."""
     units, counted, span = instance.machine.units, _counted(instance), _span(instance)
     holdings = _holdings(counted, span)
     if holdings is None:

@@ -93,7 +93,7 @@ def port(unit: int, last: int, age: int, holding: int, ports: Ports) -> int:
 
 @compiled
 def clash(unit: int, unit_of_other: int, cycle: int, holding: int, ports: Ports) -> bool:
-    """Whether of two warps that could issue in `cycle` only one can."""
+    """Return whether of two warps that could issue in `cycle` only one can."""
     if ports.single:
         return True
     if unit != unit_of_other:
@@ -123,7 +123,7 @@ def issue(
 def event(
     cycle: int, a: int, b: int, age: int, holding: int, mover: Warp, other: Warp, ports: Ports
 ) -> tuple[int, int, int, int]:
-    """The best value after the event, if it can be in `cycle`, what happens, and the legs of both warps then."""
+    """Return the best value after the event, if it can be in `cycle`, what happens, and the legs of both warps then."""
     unit, unit_of_other = mover.next[a], other.next[b]
     free = port(unit, other.last[b], age, holding, ports)
     free_for_other = port(unit_of_other, mover.last[a], NIL, holding, ports)
@@ -271,7 +271,7 @@ def fill_far(a: int, b: int, mover: Warp, other: Warp, ports: Ports, sense: int,
 
 @compiled
 def best_meeting(a: int, b: int, mover: Warp, other: Warp, ports: Ports) -> int:
-    """The best value after an event in which both warps become ready, all ports being free."""
+    """Return the best value after an event in which both warps become ready, all ports being free."""
     unit, unit_of_other = mover.next[a], other.next[b]
     after = ports.taken[unit, 0]
     found = NONE

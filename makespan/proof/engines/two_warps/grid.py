@@ -14,7 +14,7 @@ MAX_CELLS = 50_000_000
 
 
 def applies(instance: Instance) -> bool:
-    """Whether there are two warps with strings on a basic machine, and the table fits (four bytes an entry)."""
+    """Return whether there are two warps with strings on a basic machine, and the table fits (four bytes an entry)."""
     if instance.warps != 2 or instance.beyond(KNOWS):
         return False
     first, second = instance.programs()
@@ -22,7 +22,7 @@ def applies(instance: Instance) -> bool:
 
 
 def solve(instance: Instance) -> Finding:
-    """The exact worst case of an instance to which this `applies`; the largest table takes about a second."""
+    """Return the exact worst case of an instance to which this `applies`; the largest table takes about a second."""
     first, second = (program.letters or "" for program in instance.programs())
     capacities = instance.machine.capacities
     contested = np.array([[a == b and capacities[a] == 1 for b in sorted(capacities)] for a in sorted(capacities)])

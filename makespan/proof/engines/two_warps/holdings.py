@@ -57,7 +57,7 @@ class Holdings:
         return self._number(tuple(tuple(left for left in ports if left > 1) for ports in self._known[number]))
 
     def _free(self, number: int, unit: str) -> int:
-        """The first cycle in which an instruction of a class finds all the ports that it needs."""
+        """Return the first cycle in which an instruction of a class finds all the ports that it needs."""
         return min(max(self._wait(number, pool) for pool in pools) for _, pools in self._ways[unit])
 
     def _wait(self, number: int, pool: int) -> int:
@@ -66,7 +66,7 @@ class Holdings:
         return ports[missing] if missing >= 0 else 0
 
     def _taken(self, number: int, unit: str) -> tuple[tuple[Chosen, int], ...]:
-        """Every way in which an instruction of a class can take ports in cycle 0, with the holding then."""
+        """Return every way in which an instruction of a class can take ports in cycle 0, with the holding then."""
         uses = self._units[unit].uses
         found = []
         for which, pools in self._ways[unit]:

@@ -73,7 +73,7 @@ class Situations:
         return found
 
     def later(self, number: int, cycle: int) -> int:
-        """The situation after an event in this cycle in which the warp took no part."""
+        """Return the situation after an event in this cycle in which the warp took no part."""
         found = self._later[number].get(cycle)
         if found is None:
             least, most = self.ready[number]
@@ -96,7 +96,7 @@ class Situations:
         return self._numbered(place, ready, rest)
 
     def _numbered(self, place: int, ready: Range, pending: Mapping[int, Range]) -> int:
-        """The number of a situation, without what cannot matter."""
+        """Return the number of a situation, without what cannot matter."""
         ready = _later(ready, (1, 1))
         same, merged = self._same[place], dict[int, Range]()
         for token, cycles in pending.items():
@@ -186,7 +186,7 @@ def _blocking(program: Program, machine: Machine) -> tuple[Timing, ...]:
 
 
 def _by_results(timings: tuple[Timing, ...]) -> tuple[Timing, ...]:
-    """The same with one token for all that an instruction sets: they are done in the same cycle."""
+    """Return the same with one token for all that an instruction sets: they are done in the same cycle."""
     numbers = {
         sets: number for number, sets in enumerate(dict.fromkeys(timing.sets for timing in timings if timing.sets))
     }
@@ -256,7 +256,7 @@ def _gaps(program: Program, timings: tuple[Timing, ...], machine: Machine) -> li
 
 
 def _sole_ports(place: Place, machine: Machine) -> dict[str, int]:
-    """The resources of one port that a place holds in any case, with the least cycles; also its class."""
+    """Return the resources of one port that a place holds in any case, with the least cycles; also its class."""
     capacities = {ports.name: ports.capacity for ports in machine.ports}
     found: dict[str, int] = {}
     for unit in machine.units:
