@@ -32,6 +32,6 @@ TIMES: Features = frozenset({Feature.LATENCIES, Feature.INTERVALS, Feature.ISSUE
 BARRIERS: Features = frozenset({Feature.BARRIERS})
 DELAYS: Features = frozenset({Feature.DELAYS})
 MULTIPROCESSOR: Features = frozenset({Feature.PARTITIONS, Feature.RESOURCES, Feature.STALL_ON_USE})
-"""What the sub-partitions of a real SM bring."""
+"""What the sub-partitions of a real SM bring; `Instance.is_multiprocessor` says whether an instance has any of it."""
 SCHEDULER: Features = frozenset({Feature.SCHEDULER})
 """Known to what replays schedules, and to plain bounds: those of any scheduler hold for one that promises something."""

@@ -203,6 +203,11 @@ class Instance:
             found[Feature.STALL_ON_USE] = Feature.STALL_ON_USE.value
         return found
 
+    @property
+    def is_multiprocessor(self) -> bool:
+        """Return whether it has what the sub-partitions of a real SM bring, such as warps that run ahead."""
+        return self.runs_ahead or self.machine.is_divided
+
     def beyond(self, known: Features) -> tuple[str, ...]:
         """What there is besides the known, in words; empty if all of it is known."""
         return tuple(words for feature, words in self.features.items() if feature not in known)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.instance import Instance
 from makespan.model.program import Program
 from makespan.model.result import Upper
@@ -19,7 +18,7 @@ MOST_PAIRS = 40_000_000
 
 def is_multiprocessor(instance: Instance) -> bool:
     """Whether it has partitions, resources, or warps that run ahead: what the other theorems here do not speak of."""
-    return bool(instance.features.keys() & MULTIPROCESSOR)
+    return instance.is_multiprocessor
 
 
 def pessimistic(instance: Instance) -> int:

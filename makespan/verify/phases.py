@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, zip_longest
 
-from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.instance import Instance
 from makespan.model.machine import Assignment, Scheduler
 from makespan.model.program import BARRIER, Place, Program, Timing
@@ -35,7 +34,7 @@ def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
     the latency. On a real multiprocessor `crossing` says what ports and results may do; and all warps have to take
     part, spread as those of the whole. (docs/theory.md, 7, propositions P and P'.)
     """
-    machine, is_real = instance.machine, bool(instance.features.keys() & MULTIPROCESSOR)
+    machine, is_real = instance.machine, instance.is_multiprocessor
     if instance.blocks != 1 or (is_real and machine.scheduler is not Scheduler.ANY):
         return None
     if not is_real and any(unit.interval > unit.latency.least for unit in machine.units):

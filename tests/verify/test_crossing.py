@@ -5,7 +5,6 @@ from collections import Counter
 from dataclasses import replace
 
 from benchmarks.multiprocessors import machine, program
-from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, Resource, UnitClass, Use
 from makespan.model.program import BARRIER, Place, Program
@@ -43,7 +42,7 @@ def test_ports_that_are_held_when_a_barrier_opens() -> None:
         classes = "".join(chosen.capacities)
         kinds = [program(draw, classes, 8, barriers=True, runs_ahead=ahead) for _ in range(draw.choice((1, 1, 2)))]
         instance = Instance.merged([(kind, draw.randint(1, 2)) for kind in kinds], chosen)
-        if not instance.has_barriers or not instance.features.keys() & MULTIPROCESSOR:
+        if not instance.has_barriers or not instance.is_multiprocessor:
             continue
         own, theirs = phases.cut(instance), engine_phases(instance)
         assert own == (theirs and [(phase.instance, phase.lag) for phase in theirs]), instance

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.instance import Instance
 from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
@@ -187,7 +186,7 @@ def test_its_theorem_and_its_enumeration_bound_the_truth(instance: Instance) -> 
     assert multiprocessor.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
     proven = interference.bound(instance)
     assert truth.upper <= min(proven, interference.one_after_another(instance))
-    if instance.features.keys() & MULTIPROCESSOR:
+    if instance.is_multiprocessor:
         assert proven <= pessimistic(instance)
     assert quickest.floor(instance) <= truth.lower
     questions = partitions.questions(instance)

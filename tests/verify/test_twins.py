@@ -12,7 +12,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Assignment, Latency, Machine, UnitClass
@@ -44,7 +43,7 @@ def parts(program: Program) -> bool:
 @many
 @given(multiprocessor_instances())
 def test_bounds_of_multiprocessors(instance: Instance) -> None:
-    assume(instance.features.keys() & MULTIPROCESSOR)
+    assume(instance.is_multiprocessor)
     found = theorem_1s(instance)
     assert found is not None
     if any(parts(group.program) for group in instance.groups):

@@ -19,7 +19,7 @@ from makespan.model.machine import DELAY, Latency, Machine, UnitClass
 from makespan.model.program import BARRIER, Place, Program, Timing
 from makespan.proof.bounds.pairing import Pairing
 from makespan.proof.bounds.pessimistic import Chain, Rivals, rivals_by_group, waiting
-from makespan.proof.bounds.thresholds import _is_divided, _Proof, _Question
+from makespan.proof.bounds.thresholds import _Proof, _Question
 from makespan.verify import pairs
 from makespan.verify.refusal import Effort, Refused, Work
 from tests.bounds import test_thresholds as thresholds
@@ -278,7 +278,7 @@ def test_random_thresholds_prove_what_the_engines_say(drawn: Callable[[random.Ra
         question = _Question.of(instance)
         if question is None or not question.counted:
             continue
-        if not (_is_divided(instance) or instance.issue_width or instance.runs_ahead):
+        if not (instance.machine.is_divided or instance.issue_width or instance.runs_ahead):
             continue  # no thresholds
         found += 1
         proofs = [

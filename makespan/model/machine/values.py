@@ -374,6 +374,11 @@ class Machine:
         return {unit.name: unit.capacity for unit in self.units}
 
     @property
+    def is_divided(self) -> bool:
+        """Return whether an instruction may need ports besides those of one pool for each class."""
+        return self.partitions > 1 or any(unit.uses for unit in self.units)
+
+    @property
     def fixed_latencies(self) -> bool:
         """Return whether the adversary has no latency to choose."""
         return all(unit.latency.least == unit.latency.most for unit in self.units)

@@ -17,7 +17,6 @@ from itertools import chain, count, islice, product
 from typing import Any, NamedTuple
 
 from makespan.host.errors import InputError, UnsupportedError
-from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, History, Stretch
 from makespan.model.machine import Scheduler
 from makespan.model.simulate.choices import Choices, Draws, Uses, assigned, routes
@@ -200,7 +199,7 @@ def _best(
 def _check(gpu: GpuInstance) -> None:
     """Refuse what no policy here is made for."""
     alone = [gpu.alone(grid).sm(1) for grid in range(len(gpu.grids))]
-    if gpu.machine.scheduler is Scheduler.FAIR and any(one.features.keys() & MULTIPROCESSOR for one in alone):
+    if gpu.machine.scheduler is Scheduler.FAIR and any(one.is_multiprocessor for one in alone):
         raise UnsupportedError(
             "runs of a whole GPU do not know a fair scheduler together with partitions, resources or warps that run"
             ' ahead; leave the promise out: scheduler = "any" in the machine file'

@@ -75,7 +75,7 @@ def longest(instance: Instance, chosen: Routes, stop: Callable[[], bool]) -> Sch
 
 def is_compiled(instance: Instance, chosen: Routes) -> bool:
     """Return whether compiled code knows all features, and the run is so long that to load it does not take longer."""
-    is_known = not instance.features.keys() & MULTIPROCESSOR
+    is_known = not instance.is_multiprocessor
     return is_known and instance.warps * sum(map(sum, chosen.latencies)) > SMALL
 
 

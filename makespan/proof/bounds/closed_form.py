@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.instance import Instance
 from makespan.model.result import Upper, UpperBound
 from makespan.proof.bounds.issue_slots import issue_slots
@@ -33,6 +32,6 @@ def closed_form(instance: Instance) -> UpperBound:
     """
     asked = dict.fromkeys((instance, instance.relaxed))
     found = [bound for one in asked for form in CLOSED_FORMS if (bound := form(one)) is not None]
-    if not MULTIPROCESSOR & instance.features.keys():
+    if not instance.is_multiprocessor:
         found.insert(0, UpperBound(pessimistic(instance), Upper.PESSIMISTIC))
     return min(found, key=lambda one: one.upper)

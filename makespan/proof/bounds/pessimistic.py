@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
-from makespan.model.feature import BARRIERS, DELAYS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
+from makespan.model.feature import BARRIERS, DELAYS, PROGRAMS, SCHEDULER, TIMES
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, UnitClass
 from makespan.model.program import Program
@@ -36,7 +36,7 @@ def pessimistic(instance: Instance) -> int:
     warps as the maximum over z, to automata by the most that any path holds, and to intervals, latencies and an
     issue width (docs/theory.md, 2).
     """
-    if MULTIPROCESSOR & instance.features.keys():
+    if instance.is_multiprocessor:
         return bound_of_multiprocessor(instance)
     instance.require(KNOWS, "the bound M^L + M^C")
     if instance.has_barriers:

@@ -81,7 +81,7 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
     take part in a phase may be spread unevenly over partitions, or if there are too many places.
     """
     instance.require(KNOWS, "the cut into phases")
-    is_multiprocessor = bool(MULTIPROCESSOR & instance.features.keys())
+    is_multiprocessor = instance.is_multiprocessor
     if instance.blocks > 1 or (is_multiprocessor and instance.machine.scheduler is not Scheduler.ANY):
         return None
     if not is_multiprocessor and any(unit.interval > unit.latency.least for unit in instance.machine.units):

@@ -53,7 +53,7 @@ def theorem_1s(instance: Instance) -> UpperBound | None:
     >>> theorem_1s(Instance.of(loads_ahead, 4, machine)).upper  # 35 alone; 4 for the warp beside it, 4 for others' L
     43
     """
-    if instance.beyond(KNOWS) or not MULTIPROCESSOR & instance.features.keys():
+    if instance.beyond(KNOWS) or not instance.is_multiprocessor:
         return None
     return UpperBound(bound(instance), Upper.THEOREM_1S)
 

@@ -53,7 +53,7 @@ def theorem_e(instance: Instance) -> UpperBound | None:
     """
     if instance.beyond(KNOWS):
         return None
-    if MULTIPROCESSOR & instance.features.keys() or instance.issue_width is not None:
+    if instance.is_multiprocessor or instance.issue_width is not None:
         return with_thresholds(instance)
     chain = Chain.of(instance) if instance.has_barriers else None
     if chain is None and instance.has_barriers:

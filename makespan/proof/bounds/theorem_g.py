@@ -21,7 +21,6 @@ from math import gcd
 from typing import NamedTuple
 
 from makespan.model.certificate import Weights
-from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.gpu import GpuInstance, Grid, LastDispatch
 from makespan.model.instance import Instance
 from makespan.model.machine import Assignment
@@ -270,7 +269,7 @@ def _largest(values: Sequence[tuple[int, int]], count: int) -> int:
 def _by_pairs(gpu: GpuInstance, sm: Instance) -> Iterator[_Count]:
     """Theorem E, for each link from when its block begins, with all that other warps have open then."""
     units = {unit.name: unit for unit in gpu.machine.units if unit.name in _units(sm)}
-    if MULTIPROCESSOR & sm.features.keys() or sm.has_barriers or sm.issue_width is not None or gpu.dram:
+    if sm.is_multiprocessor or sm.has_barriers or sm.issue_width is not None or gpu.dram:
         return
     if any(unit.interval > 1 for unit in units.values()):
         return

@@ -62,14 +62,14 @@ class _Question:
         self.units = {unit.name: unit for unit in instance.machine.units}
         self.elsewhere, self.later = [0] * len(instance.groups), [0] * len(instance.groups)
         self.beside = instance.warps - 1
-        slot = 0 if instance.issue_width is None and not _is_divided(instance) else 1
+        slot = 0 if instance.issue_width is None and not instance.machine.is_divided else 1
         self.scale = 1 if slot else lcm(*(unit.capacity for unit in counted.values()))
         whole = {name: unit.interval * self.scale // unit.capacity for name, unit in counted.items()}
         self.masses = {name: mass - slot for name, mass in whole.items()}
         self.costs = dict.fromkeys(self.units, 1) | whole
         held = {name: counted[name].interval if name in counted else 1 for name in self.units}
         self.free = {name: max(cycles, 1 + slot) for name, cycles in held.items()}
-        if _is_divided(instance):
+        if instance.machine.is_divided:
             self._divide()
 
     def _divide(self) -> None:
@@ -116,7 +116,7 @@ class _Question:
         width = instance.issue_width
         used = set().union(*(group.program.units for group in instance.groups))
         units = [unit for unit in instance.machine.units if unit.name in used]
-        if _is_divided(instance):
+        if instance.machine.is_divided:
             counted = [unit for unit in units if unit.capacity == 1 < unit.interval and not (unit.shared or unit.uses)]
             fits = instance.machine.issue_width == 1 and DELAY not in used
         elif width is None:
@@ -140,9 +140,8 @@ class _Question:
             every = Segment(program.starts, tuple(range(program.end)))
             return alone(program, steps(program, ports, self.units, longest=True), every, lambda _: {})
 
-        return [
-            of(g.program) if g.program.runs_ahead or _is_divided(self.instance) else 0 for g in self.instance.groups
-        ]
+        is_divided = self.instance.machine.is_divided
+        return [of(g.program) if is_divided or g.program.runs_ahead else 0 for g in self.instance.groups]
 
     def proofs(self) -> Iterator["_Proof"]:
         """With thresholds that cost nothing, and with others that are tried, one class after another."""
@@ -208,7 +207,7 @@ class _Proof:
         question, pairing = self.question, self.pairings[number]
         units = [place.unit for place in pairing.program.places]
         least = {name: max(cycles, self.thresholds[name]) for name, cycles in question.free.items()}
-        if pairing.program.runs_ahead or _is_divided(question.instance):
+        if pairing.program.runs_ahead or question.instance.machine.is_divided:
             short = [max(0, least[unit] - gap.least) for unit, gap in zip(units, question.gaps[number], strict=True)]
             return question.alone[number] + pairing.heaviest({}, 0, leaving=short)
         latency = {name: unit.latency.most for name, unit in question.units.items()}
@@ -217,11 +216,6 @@ class _Proof:
         short = [max(0, least[unit] - worth[unit]) for unit in units]
         last = {name: latency[name] - cycles for name, cycles in worth.items()}
         return pairing.heaviest(worth, 0, leaving=short, last=last)
-
-
-def _is_divided(instance: Instance) -> bool:
-    """Return whether ports are not all of one class and one partition."""
-    return instance.machine.partitions > 1 or any(unit.uses for unit in instance.machine.units)
 
 
 def _heaviest(program: Program, weights: Sequence[int]) -> int:

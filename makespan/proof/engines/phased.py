@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from makespan.host.errors import InputError
-from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.instance import Instance
 from makespan.model.machine.values import shown
 from makespan.model.result import Bounds, Result, Status, Step, Upper, UpperBound
@@ -54,7 +53,7 @@ def solve(
     cut = phases(instance) if instance.has_barriers else None
     if cut is None:
         return _whole(instance, backend, budget, best_case=best_case)
-    if not MULTIPROCESSOR & instance.features.keys():
+    if not instance.is_multiprocessor:
         return _by_phases(instance, cut, backend, best_case, budget)
     found = _by_phases(instance, cut, backend, best_case, budget.part(0.5))
     if budget.expired or _is_exact(found):

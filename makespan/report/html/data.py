@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from makespan.model import assumptions
 from makespan.model.deadline import Deadline
-from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.gpu import GpuResult
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, MachineFile
@@ -235,7 +234,7 @@ def machine_data(machine: Machine, file: MachineFile | None) -> dict[str, Any]:
 
 def _warps(instance: Instance, rows: Rows) -> dict[str, Any]:
     listed = list(per_warp(instance, rows[:MOST_TABLE_ROWS]))
-    more = bool(instance.features.keys() & MULTIPROCESSOR)
+    more = instance.is_multiprocessor
     return {"listed": listed, "left_out": instance.warps - len(listed), "more": more}
 
 

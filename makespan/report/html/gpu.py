@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.gpu import GpuResult
 from makespan.report.gpu.clock import Clock
 from makespan.report.gpu.document import document
@@ -51,7 +50,7 @@ def gpu_page_data(
         "deadline": deadline_data(context.deadline, result),
         "assumptions": [visible(note["text"]) for note in told["assumptions"]],
         "machine": machine_data(gpu.machine, context.machine),
-        "more": bool(gpu.sm(1).features.keys() & MULTIPROCESSOR),
+        "more": gpu.sm(1).is_multiprocessor,
         "inputs": list(map(input_data, context.inputs)),
         "bundle_sha256": evidence,
         "commands": [{"what": what, "line": visible(line)} for what, line in context.commands],

@@ -5,7 +5,6 @@ from itertools import groupby
 from typing import Any
 
 from makespan.model.deadline import Deadline
-from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, Scheduler
 from makespan.model.result import Bounds, Result
@@ -70,7 +69,7 @@ def bound_of_any_units(instance: Instance) -> int | None:
 
     Of real multiprocessors it says nothing.
     """
-    if MULTIPROCESSOR & instance.features.keys():
+    if instance.is_multiprocessor:
         return None
     return any_units(instance) if any(unit.interval > 1 for unit in instance.machine.units) else None
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.instance import Instance
 from makespan.model.machine import UnitClass
 from makespan.model.schedule import Schedule
@@ -41,7 +40,7 @@ def chart_document(instance: Instance, schedule: Schedule) -> dict[str, Any]:
         idle.setdefault((gap.unit, gap.port), []).append(stretch)
     return {
         "schema": SCHEMA,
-        "notes": [*_NOTES, *(_MORE_NOTES if instance.features.keys() & MULTIPROCESSOR else ())],
+        "notes": [*_NOTES, *(_MORE_NOTES if instance.is_multiprocessor else ())],
         "makespan": schedule.makespan,
         "machine": instance.machine.name,
         "issue_width": instance.machine.issue_width,

@@ -10,7 +10,6 @@ from heapq import heappop, heappush
 from itertools import accumulate
 from math import inf
 
-from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.instance import Instance
 from makespan.model.machine import Scheduler
 from makespan.model.schedule import Schedule
@@ -53,12 +52,7 @@ def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
 
 def _routes(instance: Instance) -> Routes:
     """Return the longest paths with the largest latencies."""
-    return routes(instance if _is_divided(instance) else instance.relaxed, Choices())
-
-
-def _is_divided(instance: Instance) -> bool:
-    """Return whether only the plain simulator knows all features."""
-    return bool(instance.features.keys() & MULTIPROCESSOR)
+    return routes(instance if instance.is_multiprocessor else instance.relaxed, Choices())
 
 
 def load(instance: Instance, chosen: Routes, limits: Limits) -> None:
@@ -90,7 +84,7 @@ def _of_policies(instance: Instance, limits: Limits, chosen: Routes) -> list[Sch
 
 def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: Limits) -> Schedule | None:
     """Return the schedule of the longest paths with the largest latencies; None when a limit comes first."""
-    if _is_divided(instance):
+    if instance.is_multiprocessor:
         policies = _ruled(instance, chosen, laggard, rule)
         return simulated(instance, policies, chosen, lambda: limits.expired)
     paths = chosen.paths

@@ -22,7 +22,7 @@ class Search:
 
     def obstacle(self, instance: Instance, limits: Limits) -> str | None:
         """See `Engine`; mostly there is none, the states may only be too many."""
-        if not _is_multiprocessor(instance):
+        if not instance.is_multiprocessor:
             return None
         with limits.preparing():
             from makespan.proof.engines.search import whole
@@ -33,7 +33,7 @@ class Search:
         """See `Engine`; the plain search finds the best case, too."""
         with limits.preparing():
             from makespan.proof.engines.search import choose, plain, whole
-        if _is_multiprocessor(instance):
+        if instance.is_multiprocessor:
             yield whole.solve(instance, limits)
         elif not self.is_packed(instance, limits):
             yield plain.solve(instance, limits)
@@ -44,7 +44,7 @@ class Search:
         """Return the best case, exactly, or what is proven when a limit stops the search, if anything."""
         from makespan.proof.engines.search import choose, plain, whole
 
-        if _is_multiprocessor(instance):
+        if instance.is_multiprocessor:
             return whole.solve(instance, limits).best_case
         if self.is_packed(instance, limits):
             return choose.best_case(instance, limits)
@@ -54,7 +54,7 @@ class Search:
         """Return whether there are so few states that nothing else is quicker."""
         with limits.preparing():
             from makespan.proof.engines.search import plain, whole
-        return whole.is_small(instance) if _is_multiprocessor(instance) else plain.is_small(instance)
+        return whole.is_small(instance) if instance.is_multiprocessor else plain.is_small(instance)
 
     def is_quick(self, instance: Instance, limits: Limits) -> bool:
         """Return whether the exact answer takes about a second."""
@@ -78,14 +78,10 @@ class Search:
         """Whether it is sure to say nothing: a whole multiprocessor with more states than it could ever visit."""
         with limits.preparing():
             from makespan.proof.engines.search import whole
-        return _is_multiprocessor(instance) and whole.is_vast(instance)
+        return instance.is_multiprocessor and whole.is_vast(instance)
 
     def is_packed(self, instance: Instance, limits: Limits) -> bool:
         """Whether the packed search is taken, which lowers what is proven while it runs; the plain one does not."""
         with limits.preparing():
             from makespan.proof.engines.search import choose
         return not self.is_small(instance, limits) and choose.applies(instance)
-
-
-def _is_multiprocessor(instance: Instance) -> bool:
-    return bool(instance.features.keys() & MULTIPROCESSOR)
