@@ -30,7 +30,7 @@ from makespan.proof.bounds import pessimistic
 from makespan.proof.bounds.closed_form import CLOSED_FORMS
 from makespan.proof.engines.search import plain, whole
 from makespan.verify import bounds, pairs
-from makespan.verify.refusal import Effort
+from makespan.verify.refusal import ProofBudget
 
 
 class Kind(NamedTuple):
@@ -145,7 +145,9 @@ def judge(one: Instance, patience: float) -> tuple[str, ...]:
 def _again(one: Instance, bound: UpperBound) -> int | None:
     """What the checker says of a closed form."""
     name = Upper(bound.evidence)
-    return pairs.bound(one, bound.weights) if name == Upper.THEOREM_E else bounds.CLOSED_FORMS[name](one, Effort(1))
+    return (
+        pairs.bound(one, bound.weights) if name == Upper.THEOREM_E else bounds.CLOSED_FORMS[name](one, ProofBudget(1))
+    )
 
 
 def main() -> int:

@@ -27,7 +27,7 @@ from itertools import chain, pairwise, product
 from matplotlib.figure import Figure
 
 from makespan import Instance, Machine, Status, solve
-from makespan.model.certificate import Certificate, Node, Potential, Table
+from makespan.model.certificate import Certificate, Potential, PotentialNode, PotentialTable
 from makespan.model.simulate.semantics import finished, ready, starts, steps
 from makespan.report.result import bundle
 from makespan.verify import Outcome, Refused, digest, verify
@@ -123,11 +123,14 @@ print(len(reached), "states; from the start at most", potential(three, begin), "
 # also look ahead to what will run short; then they have a table for each such *label*. Here none has to.)
 
 # %%
-LOAD_READY = Table(others=((2, 2, 1),), last=(2, 2, 1), constant=0)
-NO_LOAD_READY = Table(others=((2, 0, 0),), last=(2, 0, 0), constant=1)  # warps at 1 or 2 would be ready for a load
+LOAD_READY = PotentialTable(others=((2, 2, 1),), last=(2, 2, 1), constant=0)
+NO_LOAD_READY = PotentialTable(
+    others=((2, 0, 0),), last=(2, 0, 0), constant=1
+)  # warps at 1 or 2 would be ready for a load
 TABLES = (LOAD_READY, NO_LOAD_READY)
 NODES = tuple(
-    (Node(last, (cores, loads)), int(last == loads == 0)) for last, cores, loads in product((0, 1), (0, 1, 2), (0, 1))
+    (PotentialNode(last, (cores, loads)), int(last == loads == 0))
+    for last, cores, loads in product((0, 1), (0, 1, 2), (0, 1))
 )
 
 
@@ -151,8 +154,8 @@ for number in (4, 5, 6):
 # warp stays there while the others leave the node. The checker goes through all combinations of moves and finds that.
 
 # %%
-SPOILT = Table(others=((2, 1, 1),), last=(2, 2, 1), constant=0)
-spoilt = tuple((node, 2 if node == Node(1, (2, 1)) else table) for node, table in NODES)
+SPOILT = PotentialTable(others=((2, 1, 1),), last=(2, 2, 1), constant=0)
+spoilt = tuple((node, 2 if node == PotentialNode(1, (2, 1)) else table) for node, table in NODES)
 try:
     bound(warps_of(6), certificate(6, (*TABLES, SPOILT), spoilt))
 except Refused as refusal:

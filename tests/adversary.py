@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from ortools.linear_solver.python import model_builder_helper as engine
 
-from makespan.model.certificate import Certificate, Node, Potential, Table
+from makespan.model.certificate import Certificate, Potential, PotentialNode, PotentialTable
 from makespan.model.instance import Instance
 from makespan.verify import potential
-from makespan.verify.refusal import Work
-from makespan.verify.states import Walker, front
+from makespan.verify.refusal import StepBudget
+from makespan.verify.states import BasicStates, front
 from tests.potentials import END, Looking, Shape
 
 SCALE = 720_720
@@ -75,11 +75,11 @@ def best(instance: Instance, looking: Looking, extra: int = 0, steps: int = 0) -
 def _potential(shape: Shape, last_group: int, looking: Looking, steps: int) -> Potential | None:
     sizes = [group.program.end for group in shape.whole.groups]
 
-    def table(node: Node, values: dict[object, int]) -> Table:
+    def table(node: PotentialNode, values: dict[object, int]) -> PotentialTable:
         def row(count: int, *name: object) -> tuple[int, ...]:
             return tuple(values.get((node, *name, at), 0) for at in range(count))
 
-        return Table(
+        return PotentialTable(
             tuple(row(size, "others", group) for group, size in enumerate(sizes)),
             row(sizes[last_group], "last"),
             values.get((node, "constant"), 0),
@@ -87,8 +87,8 @@ def _potential(shape: Shape, last_group: int, looking: Looking, steps: int) -> P
         )
 
     empty = shape.potential(last_group, {node: table(node, {}) for node in shape.nodes(looking)}, steps)
-    limits = potential.Limits(Work(10**7), Work(10**7), Work(10**9))
-    check, walker = potential._Check(shape.whole, empty, limits), Walker(shape.whole, Work(10**7))
+    limits = potential.CertificateBudget(StepBudget(10**7), StepBudget(10**7), StepBudget(10**9))
+    check, walker = potential.PotentialCheck(shape.whole, empty, limits), BasicStates(shape.whole, StepBudget(10**7))
     states, _ = front(walker, steps, 10**5)
     begun = [beginning for state in states for beginning in check._beginnings(walker, state)]
     cycles = check._cycles({state.situation for state in begun})
@@ -113,7 +113,13 @@ def _potential(shape: Shape, last_group: int, looking: Looking, steps: int) -> P
     return shape.potential(last_group, {node: table(node, values) for node in shape.nodes(looking)}, steps)
 
 
-def _require(made: Programme, check: potential._Check, cycle: potential.Cycle, u: Node, v: Node) -> None:
+def _require(
+    made: Programme,
+    check: potential.PotentialCheck,
+    cycle: potential.SituationCycle,
+    u: PotentialNode,
+    v: PotentialNode,
+) -> None:
     """That R falls by one in this cycle, and by no less the more warps there are."""
     for move in cycle.more:
         made.at_least([(_least(made, check, u, v, 0, move), 1)], 0)
@@ -133,7 +139,9 @@ def _require(made: Programme, check: potential._Check, cycle: potential.Cycle, u
     made.at_least(total, 1)
 
 
-def _least(made: Programme, check: potential._Check, u: Node, v: Node, z: int, move: tuple[int, int]) -> object:
+def _least(
+    made: Programme, check: potential.PotentialCheck, u: PotentialNode, v: PotentialNode, z: int, move: tuple[int, int]
+) -> object:
     """The variable of the smallest difference; `z`: 1 for the last finisher, 0 for others."""
     name = u, v, z, move
     if name not in made.number:
@@ -144,7 +152,7 @@ def _least(made: Programme, check: potential._Check, u: Node, v: Node, z: int, m
     return name
 
 
-def _coefficient(check: potential._Check, node: Node, z: int, index: int) -> object | None:
+def _coefficient(check: potential.PotentialCheck, node: PotentialNode, z: int, index: int) -> object | None:
     """The variable of a place, None for a finished warp; the checker numbers the places of all groups in one row."""
     if node == END:
         return None

@@ -22,7 +22,7 @@ from makespan.model.simulate import run
 from makespan.proof.bounds import pessimistic
 from makespan.report.result.bundle import bundle
 from makespan.verify import digest, parse, verify
-from makespan.verify.refusal import Effort
+from makespan.verify.refusal import ProofBudget
 from tests.mutation import copied_along
 
 MOST_BYTES = 3 << 29
@@ -188,8 +188,8 @@ def main(names: list[str]) -> None:
     is_tenth = names[:1] == ["--tenth"]
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES // (3 if is_tenth else 1),) * 2)
     if is_tenth:
-        whole = Effort.part
-        patch.object(Effort, "part", lambda effort, most: whole(effort, most // 10)).start()
+        whole = ProofBudget.part
+        patch.object(ProofBudget, "part", lambda effort, most: whole(effort, most // 10)).start()
     for name in names[is_tenth:]:
         file = Path(name)
         made = everywhere(json.loads(file.read_text())) if file.is_file() else [(name, BOMBS[name]())]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from makespan.model.certificate import Node, Potential, Table
+from makespan.model.certificate import Potential, PotentialNode, PotentialTable
 
 
 def copied_along(document: dict[str, Any], path: Iterable[Any]) -> tuple[dict[str, Any], Any]:
@@ -41,7 +41,7 @@ def mutated(draw: random.Random, potential: Potential, unit: int) -> Potential:
     return replace(potential, tables=tuple(tables), nodes=tuple(nodes), thresholds=tuple(thresholds), front=front)
 
 
-_Nodes = list[tuple[Node, int]]
+_Nodes = list[tuple[PotentialNode, int]]
 
 
 def _dropped(draw: random.Random, nodes: _Nodes) -> _Nodes:
@@ -80,7 +80,7 @@ def _looking(draw: random.Random, nodes: _Nodes) -> _Nodes:
     return [*kept, *((replace(situation, label=label), draw.choice(numbers)) for label in range(-2, 3))]
 
 
-def _changed(draw: random.Random, table: Table, change: int) -> Table:
+def _changed(draw: random.Random, table: PotentialTable, change: int) -> PotentialTable:
     what = draw.randrange(5 if any(table.ports) else 4)
     if what == 0:
         return replace(table, constant=table.constant + change)

@@ -5,7 +5,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate, pairwise, product
 
-from makespan.model.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Node, Potential, Table
+from makespan.model.certificate import (
+    DELAYED_LABEL,
+    FINISHED_LABEL,
+    Certificate,
+    Potential,
+    PotentialNode,
+    PotentialTable,
+)
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
 from makespan.model.schedule import Schedule
@@ -13,8 +20,8 @@ from makespan.model.simulate.semantics import Issue, State, moved
 from makespan.verify import delays
 from tests.oracle import standing
 
-END = Node(None, ())
-Looking = Callable[[Node], bool]
+END = PotentialNode(None, ())
+Looking = Callable[[PotentialNode], bool]
 """Whether a situation, a node without a label, is no stop."""
 
 
@@ -27,7 +34,7 @@ class Shape:
     """
 
     def __init__(self, instance: Instance, extra: tuple[int, ...] | int = 0) -> None:
-        self.instance, self.whole = instance, delays.expanded(instance)
+        self.instance, self.whole = instance, delays.with_delay_places(instance)
         used = set().union(*(group.program.units for group in instance.groups))
         self.units = [unit for unit in instance.machine.units if unit.name in used]
         self.classes = tuple(unit.name for unit in self.units)
@@ -36,21 +43,21 @@ class Shape:
         self.thresholds = tuple(capacity + more for capacity, more in zip(self.capacities, above, strict=True))
         self.slow = [unit for unit in self.units if unit.interval > 1]
 
-    def situations(self) -> Iterator[Node]:
+    def situations(self) -> Iterator[PotentialNode]:
         """All there can be."""
         lasts = (*range(len(self.units)), *([] if self.whole is self.instance else [None]))
         ready = (range(most + 1) for most in self.thresholds)
         free = (range(unit.capacity + 1) for unit in self.slow)
         for last, *kind in product(lasts, *ready, *free):
-            yield Node(last, tuple(kind))
+            yield PotentialNode(last, tuple(kind))
 
-    def nodes(self, looking: Looking) -> Iterator[Node]:
+    def nodes(self, looking: Looking) -> Iterator[PotentialNode]:
         """All there can be."""
         labels = (FINISHED_LABEL, DELAYED_LABEL, *range(len(self.units)))
         for situation in self.situations():
             yield from (replace(situation, label=label) for label in labels) if looking(situation) else (situation,)
 
-    def short(self, situation: Node) -> bool:
+    def short(self, situation: PotentialNode) -> bool:
         """Whether not all ports of every class other than z's would be used."""
         return situation.last is None or any(
             count < capacity
@@ -58,12 +65,12 @@ class Shape:
             if x != situation.last
         )
 
-    def potential(self, last_group: int, tables: Mapping[Node, Table], front: int = 0) -> Potential:
+    def potential(self, last_group: int, tables: Mapping[PotentialNode, PotentialTable], front: int = 0) -> Potential:
         numbers = {table: number for number, table in enumerate(dict.fromkeys(tables.values()))}
         nodes = tuple((node, numbers[table]) for node, table in tables.items())
         return Potential(last_group, self.classes, self.thresholds, front, tuple(numbers), nodes)
 
-    def situation(self, state: State, on: list[int], last_warp: int) -> Node:
+    def situation(self, state: State, on: list[int], last_warp: int) -> PotentialNode:
         """Of a state in which `last_warp` has not finished; the warps stand `on` places of the expansion."""
         ready = dict.fromkeys(self.classes, 0)
         last = None
@@ -74,12 +81,14 @@ class Shape:
             elif unit != DELAY:
                 ready[unit] += 1
         held = {unit.name: len(ports) for unit, ports in zip(self.instance.machine.units, state.held, strict=True)}
-        return Node(
+        return PotentialNode(
             last,
             (*map(min, ready.values(), self.thresholds), *(unit.capacity - held[unit.name] for unit in self.slow)),
         )
 
-    def passed(self, states: Iterable[tuple[State, list[int]]], last_warp: int, looking: Looking) -> list[Node]:
+    def passed(
+        self, states: Iterable[tuple[State, list[int]]], last_warp: int, looking: Looking
+    ) -> list[PotentialNode]:
         """The node of every state of a schedule, and the end."""
         *before, _ = states
         found, label = [END], FINISHED_LABEL
@@ -92,7 +101,7 @@ class Shape:
                 label = DELAYED_LABEL if situation.last is None else situation.last
         return found[::-1]
 
-    def value(self, table: Table, state: State, on: list[int], last_warp: int) -> int:
+    def value(self, table: PotentialTable, state: State, on: list[int], last_warp: int) -> int:
         """What a table says of a state."""
         total = table.constant
         for warp, (group, place) in enumerate(zip(self.instance.group_of_warp(), on, strict=True)):
@@ -127,7 +136,9 @@ def trace(instance: Instance, schedule: Schedule) -> Iterator[tuple[State, list[
         yield state, on
 
 
-def random_tables(draw: random.Random, shape: Shape, last_group: int, nodes: Iterable[Node]) -> dict[Node, Table]:
+def random_tables(
+    draw: random.Random, shape: Shape, last_group: int, nodes: Iterable[PotentialNode]
+) -> dict[PotentialNode, PotentialTable]:
     """Tables that differ from node to node; those of the others fall on delays, and little where warps stay."""
     equal = draw.random() < 0.5
     shared = [
@@ -143,7 +154,7 @@ def random_tables(draw: random.Random, shape: Shape, last_group: int, nodes: Ite
         others = tuple(tuple(number + noise for number in row) for row in shared)
         last = tuple(draw.randint(-50, 50) for _ in shared[last_group])
         ports = tuple(tuple(draw.randint(-50, 50) for _ in range(unit.interval - 1)) for unit in shape.slow)
-        tables[node] = Table(others, last, draw.randint(-50, 50), ports)
+        tables[node] = PotentialTable(others, last, draw.randint(-50, 50), ports)
     return tables
 
 
@@ -164,7 +175,7 @@ def by_hand(instance: Instance, extra: int = 0, looking: Looking = lambda situat
         left.append(tuple(row[:-1]))
     ports = tuple(tuple(range(1, unit.interval)) for unit in shape.slow)
     potentials = [
-        shape.potential(last, dict.fromkeys(shape.nodes(looking), Table(tuple(left), left[last], 0, ports)))
+        shape.potential(last, dict.fromkeys(shape.nodes(looking), PotentialTable(tuple(left), left[last], 0, ports)))
         for last in range(len(shape.whole.groups))
     ]
     begun = zip(shape.whole.groups, left, strict=True)
@@ -203,7 +214,7 @@ def closed_by_hand(instance: Instance, step: int = 0, extra: int = 0, halves: in
         common = [2 * one * (len(string) - p) + paid for p, paid in enumerate(fees)]
         away = {a: 2 * one + fee, b: 2 * one}  # where z is not in the class of the label
         tables = {
-            x: Table(
+            x: PotentialTable(
                 tuple(rows[x]),
                 tuple(v - away[x] * (letter != shape.classes[x]) for v, letter in zip(common, string, strict=True)),
                 0,
@@ -246,9 +257,9 @@ def scaled(made: Certificate, factor: int) -> Certificate:
     def rows(values: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
         return tuple(tuple(factor * value for value in row) for row in values)
 
-    def finer(table: Table) -> Table:
+    def finer(table: PotentialTable) -> PotentialTable:
         (last,) = rows((table.last,))
-        return Table(rows(table.others), last, factor * table.constant, rows(table.ports))
+        return PotentialTable(rows(table.others), last, factor * table.constant, rows(table.ports))
 
     potentials = (replace(item, tables=tuple(map(finer, item.tables))) for item in made.potentials)
     return replace(made, potentials=tuple(potentials))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from makespan.host.errors import BrokenPromiseError
 from makespan.model.assumptions import as_written, one_path
-from makespan.model.certificate import Certificate, Node, Potential, Table
+from makespan.model.certificate import Certificate, Potential, PotentialNode, PotentialTable
 from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Latency, Machine, UnitClass
 from makespan.model.program import Program
@@ -52,8 +52,8 @@ LONG = "LLLLCCCCCCCCCLLCCCCCCC" * 10
 
 def test_every_value_prints_itself_on_one_line() -> None:
     result = solve(Instance.of(LONG, 48))
-    table = Table(((1,) * len(LONG),), (1,) * len(LONG), 0)
-    nodes = tuple((Node(last, (count,)), 0) for last in (0, None) for count in range(99))
+    table = PotentialTable(((1,) * len(LONG),), (1,) * len(LONG), 0)
+    nodes = tuple((PotentialNode(last, (count,)), 0) for last in (0, None) for count in range(99))
     potential = Potential(0, ("C",), (98,), 0, (table,) * 99, nodes)
     proof = Certificate(result.bounds.upper, (potential,) * 99)
     group = result.instance.groups[0]

@@ -9,7 +9,7 @@ from makespan.cli.asking import Question, checked
 from makespan.cli.help_page import option_name
 from makespan.cli.source import given_machine, kernel_question
 from makespan.host.errors import InputError
-from makespan.host.text_file import decoded, is_file, named_file, parse_toml, read_bytes
+from makespan.host.text_file import decode_text, is_file, named_file, parse_toml, read_bytes
 from makespan.kernels import kernel_file
 from makespan.model import architecture
 from makespan.model.machine import Machine, gpus
@@ -118,7 +118,7 @@ def _contents(path: Path, about: Mapping[str, Any]) -> Iterator[str]:
     yield _sha256(content)
     if path.suffix != ".toml":
         return
-    document = parse_toml(decoded(content, "file", str(path)), "file", str(path))
+    document = parse_toml(decode_text(content, "file", str(path)), "file", str(path))
     for name in sorted(set(_texts(document))):  # one that is the name of a file may well be meant as such
         if is_file(found := path.parent / name):
             yield from (name, _sha256(read_bytes(found, "input", MAX_INPUT_BYTES)))

@@ -12,7 +12,7 @@ import click
 from makespan.cli.help_page import option_name, section, stack
 from makespan.cli.parameters import Capacity, Memory, OneOf, Seconds, Warps
 from makespan.host.errors import InputError
-from makespan.host.text_file import claim_input, decoded, read_stream
+from makespan.host.text_file import claim_input, decode_text, read_stream
 from makespan.kernels import kernel_file
 from makespan.model import strings
 from makespan.model.instance import MAX_WARPS, Instance
@@ -395,7 +395,7 @@ def kind_of_source(source: str, input_format: str | None) -> str:
 
 def _instance_file(source: str, suffix: str) -> tuple[NamedInstance, ...]:
     if source == "-":
-        text = decoded(_stdin("file of instances"), "file of instances", "<stdin>")
+        text = decode_text(_stdin("file of instances"), "file of instances", "<stdin>")
         return strings.parse_instances(text, "<stdin>", suffix)
     return strings.read_instances(Path(source))
 

@@ -18,7 +18,7 @@ import msgspec
 from makespan.hardware.device import Cache, Device, Extent, Identity, Neighbours
 from makespan.hardware.instrument import RECORD_BYTES
 from makespan.host.errors import InputError, MeasurementError
-from makespan.host.text_file import decoded, read_bytes
+from makespan.host.text_file import decode_text, read_bytes
 from makespan.kernels.flow import WARP_LANES
 
 SCHEMA = "makespan.runs/1"
@@ -247,7 +247,7 @@ def read(path: Path) -> tuple[Campaign, tuple[Run, ...]]:
     Raises:
         InputError: a file that cannot be read or is too large; a line that is none, with its number.
     """
-    first, *others = decoded(read_bytes(path, "runs", MAX_FILE_BYTES), "runs", str(path)).splitlines() or [""]
+    first, *others = decode_text(read_bytes(path, "runs", MAX_FILE_BYTES), "runs", str(path)).splitlines() or [""]
     if not 1 <= len(others) <= MAX_RUNS:
         raise InputError(f"{path}: {len(others)} runs below the line of the campaign; expected 1..{MAX_RUNS}")
     campaign = _decoded(first, Campaign, f"{path}:1")

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+CompiledFunction = TypeVar("CompiledFunction", bound=Callable[..., Any])
 
 NIL, ONE = cast(int, np.int64(0)), cast(int, np.int64(1))
 
@@ -29,26 +29,26 @@ try:
     import numba
 except ImportError:
 
-    def compiled(function: Function) -> Function:
+    def compiled(function: CompiledFunction) -> CompiledFunction:
         """Return the function as it is."""
         return function
 
-    def uncounted(function: Function) -> Function:
+    def uncounted(function: CompiledFunction) -> CompiledFunction:
         """Return the function as it is."""
         return function
 
-    def inlined(function: Function) -> Function:
+    def inlined(function: CompiledFunction) -> CompiledFunction:
         """Return the function as it is."""
         return function
 else:
     from numba.core import caching, event
     from numba.extending import register_jitable
 
-    def compiled(function: Function) -> Function:
+    def compiled(function: CompiledFunction) -> CompiledFunction:
         """Return the function in machine code, kept on disk, and without the interpreter lock."""
         return _kept(function, {"nogil": True})
 
-    def uncounted(function: Function) -> Function:
+    def uncounted(function: CompiledFunction) -> CompiledFunction:
         """Return the same without reference counts, for functions that make no array themselves.
 
         To count references to arrays in tuples takes five times as long as what an inner loop does with them, and to
@@ -56,24 +56,24 @@ else:
         """
         return _kept(function, {"nogil": True, "_nrt": False})
 
-    def inlined(function: Function) -> Function:
+    def inlined(function: CompiledFunction) -> CompiledFunction:
         """A part of uncounted functions, copied into each of them by LLVM; called by Python it runs as it stands.
 
         To copy it before types are known (`inline="always"`) would take twice as long to compile, for the same speed.
         """
         return register_jitable(_nrt=False, forceinline=True, no_cfunc_wrapper=True)(function)
 
-    def _kept(function: Function, options: dict[str, Any]) -> Function:
+    def _kept(function: CompiledFunction, options: dict[str, Any]) -> CompiledFunction:
         njit = cast(Any, numba.njit)
         try:
-            return cast(Function, njit(cache=True, **options)(function))
+            return cast(CompiledFunction, njit(cache=True, **options)(function))
         except RuntimeError as error:  # numba looks for a folder that it may write to when it decorates
             if "no locator available" not in str(error):
                 raise
         _progress.is_kept = False
         made = njit(**options)(function)
         made._cache = cast(Any, _ReadOnly)(function)  # noqa: SLF001 - numba has no other way to load without saving
-        return cast(Function, made)
+        return cast(CompiledFunction, made)
 
     class _Beside(caching.InTreeCacheLocator):
         """Machine code that lies beside its module, whether or not anything can be written there."""

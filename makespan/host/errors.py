@@ -58,7 +58,7 @@ class MissingInput(NamedTuple):
         >>> MissingInput("loop_bounds", "$L__BB0_2=N", "a bound").given(str)
         "loop_bounds '$L__BB0_2=N'"
         """
-        return _written(self.field, self.blank, named)
+        return _option_text(self.field, self.blank, named)
 
 
 class MissingInputsError(InputError):
@@ -84,7 +84,7 @@ class MissingInputsError(InputError):
             more: what stands behind all of them.
         """
         count = "1 input is missing" if len(missing) == 1 else f"{len(missing)} inputs are missing"
-        listed = "; ".join(_asked(one, named) for one in missing) + more
+        listed = "; ".join(_remedies_text(one, named) for one in missing) + more
         return cls("\n  ".join([f"{where}: {count}: {listed}", *(one.hint for one in missing if one.hint)]), missing)
 
     def adding(self, line: str) -> "MissingInputsError":
@@ -100,13 +100,13 @@ class MissingInputsError(InputError):
         return MissingInputsError("\n".join([first, f"  {command}", *hints]), self.missing)
 
 
-def _asked(missing: MissingInput, named: Naming) -> str:
+def _remedies_text(missing: MissingInput, named: Naming) -> str:
     """Return an input with all its remedies."""
-    others = " and ".join(_written(field, blank, named) for field, blank in missing.instead)
+    others = " and ".join(_option_text(field, blank, named) for field, blank in missing.instead)
     return f"{missing.what} ({missing.given(named)}{f', or {others}' if others else ''})"
 
 
-def _written(field: str, blank: str, named: Naming) -> str:
+def _option_text(field: str, blank: str, named: Naming) -> str:
     """Return a field with its value, as a shell takes it; labels of loops are always in quotes."""
     quoted = shlex.quote(blank)
     return f"{named(field)} {repr(blank) if quoted == blank and field == 'loop_bounds' else quoted}"

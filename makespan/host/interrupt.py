@@ -11,7 +11,7 @@ from types import TracebackType
 _EXIT_CODE = 130
 
 
-def _interrupted(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _exit_on_interrupt(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
         return
@@ -21,4 +21,4 @@ def _interrupted(kind: type[BaseException], error: BaseException, trace: Traceba
 
 
 if [PurePath(word).name for word in sys.argv[:1]] == ["makespan"] or sys.orig_argv[1:3] == ["-m", "makespan"]:
-    sys.excepthook = _interrupted
+    sys.excepthook = _exit_on_interrupt

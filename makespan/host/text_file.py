@@ -21,20 +21,20 @@ MAX_DOTS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Files:
+class _ClaimedFiles:
     """What a command reads and what it writes, by device and inode: a link is the file that it leads to."""
 
     inputs: set[tuple[int, int]] = field(default_factory=set)
     outputs: dict[tuple[int, int], Path] = field(default_factory=dict)
 
 
-_FILES: ContextVar[_Files | None] = ContextVar("files of the command", default=None)
+_FILES: ContextVar[_ClaimedFiles | None] = ContextVar("files of the command", default=None)
 
 
 @contextmanager
 def inputs_kept() -> Iterator[None]:
     """Within it no file is both read as an input and written, whichever comes first; outside nothing is refused."""
-    token = _FILES.set(_Files())
+    token = _FILES.set(_ClaimedFiles())
     try:
         yield
     finally:
@@ -91,7 +91,7 @@ def read_text(
         InputError: a file that cannot be read, has more than `most_bytes`, or is not UTF-8.
     """
     place = str(file) if where is None else where
-    return decoded(read_bytes(file, what, most_bytes, where=place, rewritten=rewritten), what, place)
+    return decode_text(read_bytes(file, what, most_bytes, where=place, rewritten=rewritten), what, place)
 
 
 def read_bytes(
@@ -136,7 +136,7 @@ def read_stream(stream: IO[bytes], what: str, most_bytes: int, where: str) -> by
     return data
 
 
-def decoded(data: bytes, what: str, where: str) -> str:
+def decode_text(data: bytes, what: str, where: str) -> str:
     """Text without a byte order mark.
 
     Raises:

@@ -11,7 +11,7 @@ Where classes have intervals longer than one cycle, kinds also count their free 
 
 from dataclasses import dataclass, field
 
-Kind = tuple[int, ...]
+SituationKind = tuple[int, ...]
 """Ready warps per class, other than the last finisher, counted up to the class's threshold, which then means "that many
 or more"; behind them, for each class with an interval longer than one cycle, its free ports."""
 
@@ -20,7 +20,7 @@ DELAYED_LABEL, FINISHED_LABEL = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class PotentialNode:
     """What the tables of a potential tell apart.
 
     A node without a label is a *stop*; from the others the table looks ahead to the next stop. Any stops will do, and
@@ -35,11 +35,11 @@ class Node:
     """
 
     last: int | None
-    kind: Kind
+    kind: SituationKind
     label: int | None = None
 
 
-def rank(node: Node, thresholds: Kind) -> int:
+def rank(node: PotentialNode, thresholds: SituationKind) -> int:
     """Return the number of a node's `last` and `kind` among all with these thresholds, where no class has an interval.
 
     It is mixed-radix, the last class being the lowest digit; while the last finisher is delayed, `last` counts as one
@@ -52,7 +52,7 @@ def rank(node: Node, thresholds: Kind) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PotentialTable:
     """A potential: integers, all in the same unit.
 
     Args:
@@ -83,10 +83,10 @@ class Potential:
 
     last_group: int
     classes: tuple[str, ...]
-    thresholds: Kind
+    thresholds: SituationKind
     front: int
-    tables: tuple[Table, ...] = field(repr=False)
-    nodes: tuple[tuple[Node, int], ...] = field(repr=False)
+    tables: tuple[PotentialTable, ...] = field(repr=False)
+    nodes: tuple[tuple[PotentialNode, int], ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

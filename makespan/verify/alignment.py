@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from makespan.model.instance import Group, Instance
 from makespan.model.machine import Latency
-from makespan.verify.refusal import Effort, Work
+from makespan.verify.refusal import ProofBudget, StepBudget
 from makespan.verify.waiting import binding_width
 
 MOST_STEPS = 50_000_000
 """Looks at pairs of blocks, and at nodes of a tree."""
 
 
-class _Block(NamedTuple):
+class _LetterRun(NamedTuple):
     """Letters of a class that a warp alone issues in the cycles from `first` to `last`."""
 
     unit: str
@@ -27,7 +27,7 @@ class _Block(NamedTuple):
     last: int
 
 
-def bound(instance: Instance, effort: Effort) -> int | None:
+def bound(instance: Instance, effort: ProofBudget) -> int | None:
     """Return the upper bound, in cycles; None where a premise fails.
 
     Raises:
@@ -42,7 +42,7 @@ def bound(instance: Instance, effort: Effort) -> int | None:
     if not all(group.program.is_chain for group in instance.groups):
         return None
     latencies = {unit.name: unit.latency for unit in units}
-    crews = [_Crew.of(group, latencies) for group in instance.groups]
+    crews = [_EqualStrings.of(group, latencies) for group in instance.groups]
     if not all(_apart(crews, name) for name in latencies):
         return None
     with effort.part(MOST_STEPS) as work:
@@ -51,7 +51,7 @@ def bound(instance: Instance, effort: Effort) -> int | None:
 
 
 @dataclass
-class _Crew:
+class _EqualStrings:
     """Equal warps: their blocks, those of each class, the letters of the largest, and the latency of the whole string.
 
     Args:
@@ -59,20 +59,20 @@ class _Crew:
     """
 
     warps: int
-    blocks: list[_Block]
+    blocks: list[_LetterRun]
     alone: int
     same: dict[str, list[int]]
     largest: dict[str, int]
     late: list[int] = field(default_factory=list)
 
     @classmethod
-    def of(cls, group: Group, latencies: Mapping[str, Latency]) -> "_Crew":
-        blocks, cycle = list[_Block](), 0
+    def of(cls, group: Group, latencies: Mapping[str, Latency]) -> "_EqualStrings":
+        blocks, cycle = list[_LetterRun](), 0
         for unit, _ in group.program.places:
             if blocks and latencies[unit].most == 1 and unit == blocks[-1].unit:
                 blocks[-1] = blocks[-1]._replace(letters=blocks[-1].letters + 1, last=cycle)
             else:
-                blocks.append(_Block(unit, 1, cycle, cycle))
+                blocks.append(_LetterRun(unit, 1, cycle, cycle))
             cycle += latencies[unit].most
         same: dict[str, list[int]] = {name: [] for name in latencies}
         for number, block in enumerate(blocks):
@@ -81,7 +81,7 @@ class _Crew:
         return cls(group.warps, blocks, cycle, same, largest)
 
 
-def _apart(crews: Sequence[_Crew], name: str) -> bool:
+def _apart(crews: Sequence[_EqualStrings], name: str) -> bool:
     """Return both premises for a class."""
     filled = max(_others(crews, own, name) for own in crews if own.same[name])
     onward = [
@@ -99,12 +99,12 @@ def _apart(crews: Sequence[_Crew], name: str) -> bool:
     return True
 
 
-def _others(crews: Sequence[_Crew], own: _Crew, name: str) -> int:
+def _others(crews: Sequence[_EqualStrings], own: _EqualStrings, name: str) -> int:
     """Return how many letters of a class all warps but one of `own` issue, each those of one block."""
     return sum((crew.warps - (crew is own)) * crew.largest[name] for crew in crews)
 
 
-class _Paths:
+class _AlignmentPaths:
     """The largest values of alignment paths by the block of their last job: up to two blocks ago, and one block ago."""
 
     def __init__(self, size: int) -> None:
@@ -130,10 +130,12 @@ class _Paths:
         return best
 
 
-def _follow(crews: Sequence[_Crew], work: Work) -> None:
+def _follow(crews: Sequence[_EqualStrings], work: StepBudget) -> None:
     """How late warps can be, block by block in the order in which they end alone."""
     work.spend(len(crews) * sum(10 + 10 * len(crew.blocks) for crew in crews))  # memory
-    paths = {(own, other): _Paths(len(crew.blocks)) for own in range(len(crews)) for other, crew in enumerate(crews)}
+    paths = {
+        (own, other): _AlignmentPaths(len(crew.blocks)) for own in range(len(crews)) for other, crew in enumerate(crews)
+    }
     ends = [(block.last, own, step) for own, crew in enumerate(crews) for step, block in enumerate(crew.blocks)]
     for _, own, step in sorted(ends):
         chain = crews[own]
@@ -150,12 +152,12 @@ def _follow(crews: Sequence[_Crew], work: Work) -> None:
                 jobs = [job for job in jobs if job == near or (job and near)]
             reached = [job for job in jobs if _in_reach(crew, job, block.last, *reach)]
             work.spend((len(known.row) + len(reached)) * len(crew.blocks).bit_length())
-            known.turn(_extended(known, crew, reached, near))
+            known.turn(_extend_paths(known, crew, reached, near))
             costs += (crew.warps - 1) * (1 + known.best) if own == other else crew.warps * known.best
         chain.late.append(costs)
 
 
-def _in_reach(crew: _Crew, job: int, end: int, ahead: int, busy: int) -> bool:
+def _in_reach(crew: _EqualStrings, job: int, end: int, ahead: int, busy: int) -> bool:
     """Return whether a job can delay a block of the chain that ends alone in this cycle."""
     shift = crew.blocks[job].first - end
     if shift > 0:
@@ -163,7 +165,9 @@ def _in_reach(crew: _Crew, job: int, end: int, ahead: int, busy: int) -> bool:
     return -shift < busy + (crew.late[job - 1] if job else 0)
 
 
-def _extended(known: _Paths, crew: _Crew, jobs: Sequence[int], near: int | None) -> list[tuple[int, int]]:
+def _extend_paths(
+    known: _AlignmentPaths, crew: _EqualStrings, jobs: Sequence[int], near: int | None
+) -> list[tuple[int, int]]:
     """Return the best path to each of these jobs, increasing, with its value."""
     found, passed, longest = list[tuple[int, int]](), 0, 0
     for job in jobs:

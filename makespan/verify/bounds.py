@@ -9,7 +9,7 @@ from makespan.model.result import Upper
 from makespan.verify import alignment, interference, issue_slots, pairs, phases
 from makespan.verify.fair import theorem_f
 from makespan.verify.paths import Choose, total
-from makespan.verify.refusal import Effort, TooMuchWork
+from makespan.verify.refusal import ProofBudget, TooMuchWork
 from makespan.verify.two_warps import two_warps as beyond_basic
 from makespan.verify.waiting import binding_width, most_waiting, shares
 
@@ -50,7 +50,7 @@ def theorem_a(instance: Instance) -> int | None:
     return pairs.bound(instance, [pairs.disjoint(instance)])
 
 
-CLOSED_FORMS: Mapping[Upper, Callable[[Instance, Effort], int | None]] = {
+CLOSED_FORMS: Mapping[Upper, Callable[[Instance, ProofBudget], int | None]] = {
     Upper.THEOREM_A: lambda instance, _: theorem_a(instance),
     Upper.ISSUE_SLOTS: lambda instance, _: issue_slots.bound(instance),
     Upper.THEOREM_F: lambda instance, _: theorem_f(instance),
@@ -63,7 +63,7 @@ Those that may take long count their work, and raise `TooMuchWork`.
 """
 
 
-def two_warps(instance: Instance, choose: Choose = max, effort: Effort | None = None) -> int | None:
+def two_warps(instance: Instance, choose: Choose = max, effort: ProofBudget | None = None) -> int | None:
     """The longest (or shortest) schedule of two warps, exactly, by their pairs of places; None if they are too many."""
     if instance.warps != 2 or instance.has_barriers:
         return None
@@ -71,7 +71,7 @@ def two_warps(instance: Instance, choose: Choose = max, effort: Effort | None = 
         return beyond_basic(instance, choose, effort)
     first, second = instance.programs()
     try:
-        with (effort or Effort(1)).part(MOST_PAIRS) as pairs:
+        with (effort or ProofBudget(1)).part(MOST_PAIRS) as pairs:
             pairs.spend(_edges(first) * second.end + _edges(second) * first.end)
     except TooMuchWork:
         return None

@@ -6,17 +6,17 @@ from typing import TypeVar
 from makespan.model.instance import Instance
 from makespan.model.machine import UnitClass
 from makespan.model.program import BARRIER, Program, Timing
-from makespan.verify.refusal import Work
+from makespan.verify.refusal import StepBudget
 
 
-class Mixed(Exception):
+class UnevenCrossing(Exception):
     """What is pending or held at a barrier may matter behind it."""
 
 
 _K = TypeVar("_K")
 
 
-def timings(program: Program, work: Work) -> tuple[Timing, ...]:
+def timings(program: Program, work: StepBudget) -> tuple[Timing, ...]:
     """Those of the phases: without results for which nobody can wait.
 
     From place to place goes what may still be pending, by setter and token, with the most cycles for which it is when
@@ -44,7 +44,7 @@ def timings(program: Program, work: Work) -> tuple[Timing, ...]:
             _raise(coming.setdefault(target, {}), after)
     awaited |= coming.get(program.end, {}).keys()
     if awaited & left_behind:
-        raise Mixed
+        raise UnevenCrossing
     return tuple(
         timing._replace(sets=tuple(token for token in timing.sets if (at, token) in awaited))
         for at, timing in enumerate(program.timings)
@@ -92,13 +92,13 @@ class Holds:
         if waiting:
             units = [self._units[name] for name in sorted(set[str]().union(*(program.units for program in pieces)))]
             if self._partitions > 1 and self._shared & {name for unit in units for name in _names(unit)}:
-                raise Mixed
+                raise UnevenCrossing
             for program in pieces:
                 for start in program.starts:
                     unit = self._units[program.places[start].unit]
                     alone = {unit.name, *(use.resources[0] for use in unit.uses if len(use.resources) == 1)}
                     if any(name not in alone or self._capacities[name] > 1 for name in waiting):
-                        raise Mixed
+                        raise UnevenCrossing
         for name, cycles in self._held.items():
             if cycles > quickest:
                 left[name] = max(cycles - quickest, left.get(name, 0))

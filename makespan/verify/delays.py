@@ -26,7 +26,7 @@ def sizes(instance: Instance) -> list[int]:
     return [sum(rows.get(place.unit, 1) for place in group.program.places) for group in instance.groups]
 
 
-def expanded(instance: Instance) -> Instance:
+def with_delay_places(instance: Instance) -> Instance:
     """Return the instance with its latencies as places.
 
     Raises:
@@ -40,14 +40,14 @@ def expanded(instance: Instance) -> Instance:
         raise TooMuchWork
     units = [replace(unit, latency=_ONE) for unit in instance.machine.units]
     machine = Machine(instance.machine.name, (*units, UnitClass.of_delays(instance.warps)), binding_width(instance))
-    groups = tuple(Group(_expanded(group.program, latencies), group.warps) for group in instance.groups)
+    groups = tuple(Group(_program_with_delays(group.program, latencies), group.warps) for group in instance.groups)
     try:
         return Instance(groups, machine, instance.blocks)
     except InputError:  # ports that could be held for too long
         raise TooMuchWork from None
 
 
-def _expanded(program: Program, latencies: dict[str, Latency]) -> Program:
+def _program_with_delays(program: Program, latencies: dict[str, Latency]) -> Program:
     ranges = [latencies.get(place.unit, _ONE) for place in program.places]
     number = [0]  # of every place and of the end, in the expansion
     for cycles in ranges:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from makespan.model.machine import Machine, Scheduler, UnitClass
 from makespan.model.program import BARRIER
-from makespan.verify.refusal import Refused, TooMuchWork, Work
+from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
 
 MOST_COMPARISONS = 50_000_000  # of a warp that goes first with one that waits
 
@@ -14,7 +14,7 @@ _Pools = tuple[int, ...]
 """Ports by the numbers of their pools."""
 
 
-class Step(NamedTuple):
+class RouteStep(NamedTuple):
     """A place that a warp comes to.
 
     Args:
@@ -33,7 +33,7 @@ class Step(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class _Kind:
+class _IssueNeeds:
     """What instructions of a class need in one partition.
 
     Args:
@@ -65,12 +65,12 @@ class Script(NamedTuple):
         uses: what those that have uses hold of each of them, where there is a choice.
     """
 
-    steps: Sequence[Step]
+    steps: Sequence[RouteStep]
     latencies: Sequence[int]
     uses: Sequence[Sequence[tuple[int, int]]]
 
 
-class Floor:
+class SmExecution:
     """Where all warps are on their ways, and which ports are held.
 
     Args:
@@ -96,7 +96,7 @@ class Floor:
     ) -> None:
         warps = len(partitions)
         self._scripts: list[Script | None] = [None] * warps
-        self._steps: list[Sequence[Step]] = [()] * warps
+        self._steps: list[Sequence[RouteStep]] = [()] * warps
         self._latencies: list[Iterator[int]] = [iter(())] * warps
         self._uses: list[Iterator[Sequence[tuple[int, int]]]] = [iter(())] * warps
         pools, kinds = _kinds(machine)
@@ -113,7 +113,7 @@ class Floor:
         self._held: dict[int, list[int]] = {block: [] for block in self._running}  # at the barrier of the block
         self._due: dict[int, list[int]] = {}  # who comes to a next place in which cycle
         self._freed: dict[int, list[int]] = {}  # ports that are free again from a cycle on
-        self._line = _Line(warps, self._kinds) if machine.scheduler is Scheduler.FAIR else None
+        self._line = _FairQueue(warps, self._kinds) if machine.scheduler is Scheduler.FAIR else None
 
     def admit(self, cycle: int, warp: int, script: Script) -> None:
         """The warp begins in this cycle or later, in the place of one that has finished."""
@@ -186,7 +186,7 @@ class Floor:
         for warp in warps:
             self._go_on(warp, cycle)
 
-    def _issue(self, warp: int, cycle: int, only_now: list[int]) -> tuple[_Kind, _Pools]:
+    def _issue(self, warp: int, cycle: int, only_now: list[int]) -> tuple[_IssueNeeds, _Pools]:
         """Take all ports for the next instruction of a warp; those for one cycle are added to `only_now`."""
         kind = self._next_of(warp, cycle)
         held = kind.held
@@ -204,7 +204,7 @@ class Floor:
         kind.ready -= 1
         return kind, tuple(pool for pool, _ in held)
 
-    def _next_of(self, warp: int, cycle: int) -> _Kind:
+    def _next_of(self, warp: int, cycle: int) -> _IssueNeeds:
         """What kind of instruction a warp executes in this cycle."""
         steps, at = self._steps[warp], self._done[warp]
         if cycle < self._back[warp]:
@@ -265,13 +265,13 @@ class Floor:
                 (coming if back == cycle else self._due.setdefault(back, [])).append(warp)
 
 
-class _Line:
+class _FairQueue:
     """Who waits for what, for a fair scheduler: z goes before w if it came earlier and issued earlier."""
 
-    def __init__(self, warps: int, kinds: Iterable[_Kind]) -> None:
-        self._waiting: dict[_Kind, dict[int, int]] = {kind: {} for kind in kinds}  # since when, in order
+    def __init__(self, warps: int, kinds: Iterable[_IssueNeeds]) -> None:
+        self._waiting: dict[_IssueNeeds, dict[int, int]] = {kind: {} for kind in kinds}  # since when, in order
         self._last = [-1] * warps
-        self._work = Work(MOST_COMPARISONS)
+        self._work = StepBudget(MOST_COMPARISONS)
 
     def enter(self, warp: int) -> None:
         """A new warp in the place of another, which has never issued."""
@@ -284,11 +284,11 @@ class _Line:
         last = {cycle: rank for rank, cycle in enumerate(sorted({-1, *(self._last[warp] for warp in warps)}))}
         return [(first[came[warp]] if warp in came else None, last[self._last[warp]]) for warp in warps]
 
-    def join(self, cycle: int, warp: int, kind: _Kind) -> None:
+    def join(self, cycle: int, warp: int, kind: _IssueNeeds) -> None:
         """The warp is ready from this cycle on."""
         self._waiting[kind][warp] = cycle
 
-    def leave(self, cycle: int, served: Mapping[int, tuple[_Kind, _Pools]], free: Sequence[int]) -> int | None:
+    def leave(self, cycle: int, served: Mapping[int, tuple[_IssueNeeds, _Pools]], free: Sequence[int]) -> int | None:
         """Return these warps issue and take these ports; a warp that one of them may not go before, if there is any.
 
         Who waits has the turn of another if its ports would suffice.
@@ -315,7 +315,7 @@ class _Line:
         return None
 
 
-def _kinds(machine: Machine) -> tuple[list[tuple[str, int]], list[dict[str, _Kind]]]:
+def _kinds(machine: Machine) -> tuple[list[tuple[str, int]], list[dict[str, _IssueNeeds]]]:
     """All pools of ports, each with its name and size; and for every partition what its instructions need, by class."""
     pools: list[tuple[str, int]] = []
     numbers: list[dict[str, int]] = [{} for _ in range(machine.partitions)]
@@ -329,11 +329,11 @@ def _kinds(machine: Machine) -> tuple[list[tuple[str, int]], list[dict[str, _Kin
                 pools.append((words, capacity))
             of_partition[name] = len(pools) - 1
 
-    def kind(unit: UnitClass, of: Mapping[str, int]) -> _Kind:
+    def kind(unit: UnitClass, of: Mapping[str, int]) -> _IssueNeeds:
         held = [(of[unit.name], unit.interval), *([(of[slot], 1)] if slot else [])]
         if machine.fixed_uses:
             held += [(of[use.resources[0]], use.least) for use in unit.uses]
-            return _Kind(unit, tuple(held), ())
-        return _Kind(unit, tuple(held), tuple(tuple(of[name] for name in use.resources) for use in unit.uses))
+            return _IssueNeeds(unit, tuple(held), ())
+        return _IssueNeeds(unit, tuple(held), tuple(tuple(of[name] for name in use.resources) for use in unit.uses))
 
     return pools, [{unit.name: kind(unit, of) for unit in machine.units} for of in numbers]

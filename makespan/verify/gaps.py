@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from makespan.model.machine import Machine, UnitClass
 from makespan.model.program import Program, Timing
-from makespan.verify.refusal import Work
+from makespan.verify.refusal import StepBudget
 
 
-def most(program: Program, units: Mapping[str, UnitClass], work: Work) -> list[int]:
+def most(program: Program, units: Mapping[str, UnitClass], work: StepBudget) -> list[int]:
     """Return the most cycles from the issue at each place until its warp is ready for whatever follows.
 
     A result that is `latency` cycles away when its instruction is issued comes nearer by each stall on the way. Whoever
@@ -46,7 +46,7 @@ def least(program: Program, units: Mapping[str, UnitClass]) -> list[int]:
     return found
 
 
-def alone(program: Program, machine: Machine, work: Work) -> int:
+def alone(program: Program, machine: Machine, work: StepBudget) -> int:
     """Return the most cycles that a warp takes if nobody else is there, on any path and at any latencies.
 
     Each place is issued when the latest of some earlier times has come, a constant after an earlier issue; so the

@@ -17,8 +17,8 @@ from makespan.model.machine.values import MAX_SMS
 from makespan.model.program import MAX_PLACES
 from makespan.model.result import Status
 from makespan.verify import conditions, instances, proofs, reading, shapes
-from makespan.verify.outcome import Claim
-from makespan.verify.refusal import Refused, TooMuchWork, Work
+from makespan.verify.outcome import BundleClaim
+from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
 
 SCHEMA = "makespan.gpu-bundle/2"
 OLDER_SCHEMA = "makespan.gpu-bundle/1"
@@ -52,7 +52,7 @@ class GpuBundle:
     """
 
     gpu: GpuInstance
-    claim: Claim
+    claim: BundleClaim
     witness: GpuSchedule | None
     shortest: GpuSchedule | None
     weights: tuple[Weights, ...]
@@ -76,7 +76,7 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
     claim = _claim(parts["result"], is_older=is_older)
     said = None if is_older else conditions.assumptions(parts["result"]["assumptions"])
     witness, shortest = (schedule(parts[name], name, gpu) for name in ("witness", "shortest"))
-    room = Work(reading.MOST_COEFFICIENTS)
+    room = StepBudget(reading.MOST_COEFFICIENTS)
     try:
         weights = _weights(parts["weights"], gpu, room)
         sms = _sms(parts["sms"], gpu, room)
@@ -103,8 +103,8 @@ def instance(value: object) -> GpuInstance:
     """
     some = ["dram"] if "dram" in shapes.entries(value) else []
     parts = shapes.table(value, "instance", "machine", "grids", "sms", "room", "dispatch", *some)
-    places = Work(instances.MOST_PLACES)
-    with instances.checked():
+    places = StepBudget(instances.MOST_PLACES)
+    with instances.refuse_invalid():
         written = shapes.items(parts["grids"], "grids", most=MAX_GRIDS)
         machine = instances.machine(parts["machine"])
         return GpuInstance(
@@ -117,7 +117,7 @@ def instance(value: object) -> GpuInstance:
         )
 
 
-def _grid(value: object, places: Work, machine: Machine) -> Grid:
+def _grid(value: object, places: StepBudget, machine: Machine) -> Grid:
     some = ["order"] if "order" in shapes.entries(value) else []
     parts = shapes.table(value, "grid", "block", "blocks", "takes", *some)
     groups = instances.groups(shapes.items(parts["block"], "block", most=MAX_WARPS), places, machine)
@@ -140,7 +140,7 @@ def of_block(gpu: GpuInstance, grid: Grid) -> Instance:
 # Result
 
 
-def _claim(value: object, *, is_older: bool) -> Claim:
+def _claim(value: object, *, is_older: bool) -> BundleClaim:
     keys = "status lower upper evidence best_case seconds interrupted assumptions versions"
     result = shapes.table(value, "result", *keys.split())
     lower, upper = (shapes.whole(result[side], side, 1, _MOST) for side in ("lower", "upper"))
@@ -152,7 +152,7 @@ def _claim(value: object, *, is_older: bool) -> Claim:
     evidence = shapes.text(result["evidence"], "evidence")
     if evidence not in (ONE_WAVE, THEOREM_G):
         raise Refused(f"unknown evidence: {evidence!r:.40}")
-    return Claim(lower, upper, evidence, reading.best_case(result["best_case"], _MOST))
+    return BundleClaim(lower, upper, evidence, reading.best_case(result["best_case"], _MOST))
 
 
 # Witness
@@ -172,7 +172,7 @@ def schedule(value: object, name: str, gpu: GpuInstance) -> GpuSchedule | None:
     if value is None:
         return None
     parts = shapes.table(value, name, "courses", "histories")
-    room, cycles = Work(shapes.MOST_INSTRUCTIONS), Work(MAX_CYCLES)
+    room, cycles = StepBudget(shapes.MOST_INSTRUCTIONS), StepBudget(MAX_CYCLES)
     try:
         courses = tuple(_course(course, gpu, room) for course in shapes.items(parts["courses"], "courses"))
         written = shapes.items(parts["histories"], "histories", most=gpu.sms)
@@ -182,7 +182,7 @@ def schedule(value: object, name: str, gpu: GpuInstance) -> GpuSchedule | None:
         raise Refused(f"the {name} is too large for this checker: {most}") from None
 
 
-def _course(value: object, gpu: GpuInstance, room: Work) -> Course:
+def _course(value: object, gpu: GpuInstance, room: StepBudget) -> Course:
     has_uses = not gpu.machine.fixed_uses
     parts = shapes.table(value, "course", "grid", "paths", "latencies", *["uses"] * has_uses)
     number = shapes.whole(parts["grid"], "grid", 0, len(gpu.grids) - 1)
@@ -206,7 +206,7 @@ def _paths(value: object, grid: Grid) -> tuple[tuple[int, ...], ...]:
     return tuple(chain.from_iterable(repeat(tuple(range(program.end)), warps) for program, warps in grid.block))
 
 
-def _history(value: object, gpu: GpuInstance, room: Work, cycles: Work) -> History:
+def _history(value: object, gpu: GpuInstance, room: StepBudget, cycles: StepBudget) -> History:
     machine = gpu.machine
     is_free = machine.partitions > 1 and (len(gpu.grids) > 1 or machine.assignment is Assignment.ANY)
     parts = shapes.table(value, "history", "sms", "stretches", *["partitions"] * is_free)
@@ -218,7 +218,7 @@ def _history(value: object, gpu: GpuInstance, room: Work, cycles: Work) -> Histo
     return History(sms, tuple(stretches), partitions)
 
 
-def _stretch(value: object, gpu: GpuInstance, room: Work, cycles: Work) -> Stretch:
+def _stretch(value: object, gpu: GpuInstance, room: StepBudget, cycles: StepBudget) -> Stretch:
     parts = shapes.table(value, "stretch", "repeat", "begins", "cycles")
     runs: list[tuple[int, tuple[tuple[int, int], ...]]] = []
     for entry in shapes.items(parts["cycles"], "cycles"):
@@ -250,7 +250,7 @@ def _begin(value: object, gpu: GpuInstance) -> Begin:
 # Evidence
 
 
-def _weights(value: object, gpu: GpuInstance, room: Work) -> tuple[Weights, ...]:
+def _weights(value: object, gpu: GpuInstance, room: StepBudget) -> tuple[Weights, ...]:
     """Of theorem E, for the warps that can be on an SM at one time."""
     if not shapes.items(value, "weights", 0):
         return ()
@@ -259,7 +259,7 @@ def _weights(value: object, gpu: GpuInstance, room: Work) -> tuple[Weights, ...]
     return proofs.weights(value, gpu.sm(gpu.resident), room)
 
 
-def _sms(value: object, gpu: GpuInstance, room: Work) -> dict[int, OfSm]:
+def _sms(value: object, gpu: GpuInstance, room: StepBudget) -> dict[int, OfSm]:
     """What is said of an SM with each number of blocks that there may be."""
     entries = shapes.items(value, "sms", 0)
     if not entries:
@@ -276,7 +276,7 @@ def _sms(value: object, gpu: GpuInstance, room: Work) -> dict[int, OfSm]:
     return found
 
 
-def _of_sm(value: object, gpu: GpuInstance, room: Work) -> tuple[int, OfSm]:
+def _of_sm(value: object, gpu: GpuInstance, room: StepBudget) -> tuple[int, OfSm]:
     some = ["partitions"] if "partitions" in shapes.entries(value) else []
     keys = ("blocks", "upper", "evidence", "certificate", "weights", "phases", *some)
     parts = shapes.table(value, "result of an SM", *keys)

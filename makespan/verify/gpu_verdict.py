@@ -8,7 +8,7 @@ from makespan.verify.gpu_reading import ONE_WAVE, THEOREM_G, GpuBundle
 from makespan.verify.gpu_witness import replay
 from makespan.verify.outcome import (
     UNCHECKED_OF_GPU,
-    Claim,
+    BundleClaim,
     Interval,
     Outcome,
     Verdict,
@@ -16,9 +16,9 @@ from makespan.verify.outcome import (
     summary,
     within,
 )
-from makespan.verify.proving import Prover
+from makespan.verify.proving import UpperBoundProver
 from makespan.verify.quickest import floor_of_gpu
-from makespan.verify.refusal import Effort, Refused
+from makespan.verify.refusal import ProofBudget, Refused
 
 MOST_PROOFS = 10  # of the largest size
 _HOW = {ONE_WAVE: "those of its SMs, which have all blocks from the beginning", THEOREM_G: "theorem G"}
@@ -75,7 +75,7 @@ def _verdict(bundle: GpuBundle, most_states: int) -> Verdict:
     return Verdict(outcome, reason, claim, lower, tuple(uppers.items()), best_case, UNCHECKED_OF_GPU)
 
 
-def _name(uppers: dict[str, int], claim: Claim) -> str:
+def _name(uppers: dict[str, int], claim: BundleClaim) -> str:
     """Return the proof that the verdict names."""
     return min(uppers, key=lambda proof: (uppers[proof] > claim.upper, proof != claim.evidence))
 
@@ -90,9 +90,9 @@ def _one_wave(bundle: GpuBundle, most_states: int) -> int:
     claimed = gpu.dispatch + max(said.upper for said in bundle.sms.values())
     if claimed > claim.upper:
         raise Refused(f"upper {claim.upper} reported by {ONE_WAVE}, but an SM may take up to {claimed} cycles")
-    effort, longest = Effort(MOST_PROOFS), 0
+    effort, longest = ProofBudget(MOST_PROOFS), 0
     for said in bundle.sms.values():
-        prover = Prover(*said, most_states=most_states // len(bundle.sms), effort=effort)
+        prover = UpperBoundProver(*said, most_states=most_states // len(bundle.sms), effort=effort)
         prover.prove()
         longest = max(longest, prover.upper)
     return gpu.dispatch + longest

@@ -12,9 +12,9 @@ from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, History,
 from makespan.model.instance import MAX_CYCLES
 from makespan.model.machine import Assignment
 from makespan.verify import shapes
-from makespan.verify.floor import Floor, Script
+from makespan.verify.floor import Script, SmExecution
 from makespan.verify.gpu_reading import fixed_latencies
-from makespan.verify.refusal import Refused, TooMuchWork, Work
+from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
 from makespan.verify.witness import scripts
 
 _Spans = list[tuple[int, int]]
@@ -31,11 +31,11 @@ def replay(gpu: GpuInstance, witness: GpuSchedule) -> int:
         Refused: an SM breaks a rule of the machine, a block gets room that is taken, begins too late or never ends, all
             blocks that are left would fit somewhere, or they are not those of the grids, or it is too large.
     """
-    room, cycles = Work(shapes.MOST_INSTRUCTIONS), Work(MAX_CYCLES)
+    room, cycles = StepBudget(shapes.MOST_INSTRUCTIONS), StepBudget(MAX_CYCLES)
     try:
         courses = [_scripts(gpu, number, course) for number, course in enumerate(witness.courses)]
         sms = [
-            _Sm(gpu, witness.courses, courses, number, history, room, cycles)
+            _SmHistory(gpu, witness.courses, courses, number, history, room, cycles)
             for number, history in enumerate(witness.histories)
         ]
         makespan = max(sm.run() for sm in sms)
@@ -58,7 +58,7 @@ def _scripts(gpu: GpuInstance, number: int, course: Course) -> list[Script]:
         raise Refused(f"course {number}: {refusal}") from None
 
 
-class _Sm:
+class _SmHistory:
     """One history, executed.
 
     Attributes:
@@ -73,8 +73,8 @@ class _Sm:
         scripts: Sequence[Sequence[Script]],
         number: int,
         history: History,
-        room: Work,
-        cycles: Work,
+        room: StepBudget,
+        cycles: StepBudget,
     ) -> None:
         self._gpu, self._courses, self._scripts, self._history = gpu, courses, scripts, history
         self._room, self._cycles, self._where = room, cycles, f"witness: history {number}"
@@ -87,7 +87,7 @@ class _Sm:
             raise Refused(f"{self._where}: {together} of {slots} slots are taken in cycle 0, and others later")
         self._width = width = max(grid.warps for grid in gpu.grids)
         room.spend(slots * width)
-        self._floor = Floor(
+        self._floor = SmExecution(
             gpu.machine,
             _partitions(gpu, history, slots, self._where),
             [slot for slot in range(slots) for _ in range(width)],
@@ -262,7 +262,7 @@ def _check_blocks(gpu: GpuInstance, witness: GpuSchedule) -> None:
             raise Refused(f"witness: {blocks} blocks of grid {number} are executed, not {grid.blocks}")
 
 
-def _check_dispatcher(gpu: GpuInstance, witness: GpuSchedule, sms: Sequence[_Sm], work: Work) -> None:
+def _check_dispatcher(gpu: GpuInstance, witness: GpuSchedule, sms: Sequence[_SmHistory], work: StepBudget) -> None:
     """In every cycle, if blocks are left, there is one among them that fits on no SM."""
     unused = sum(history.sms for history in witness.histories) < gpu.sms
     last = [max(sm.last.get(grid, 0) for sm in sms) for grid in range(len(gpu.grids))]

@@ -21,7 +21,7 @@ from makespan.model.machine import (
 from makespan.model.machine.values import MAX_PARTITIONS, MAX_RESOURCES
 from makespan.model.program import BARRIER, MAX_PLACES, MAX_TOKENS_OF_PLACE, Place, Program, Timing
 from makespan.verify import numbering, shapes
-from makespan.verify.refusal import Refused, TooMuchWork, Work
+from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
 
 MOST_PLACES = 2_000_000
 _LARGEST_TOKEN = 10**9
@@ -37,9 +37,9 @@ def instance(value: object) -> Instance:
     some = ["order"] if "order" in shapes.entries(value) else []
     parts = shapes.table(value, "instance", "machine", "blocks", "groups", *some)
     written = shapes.items(parts["groups"], "groups", most=MAX_WARPS)
-    room = Work(MOST_PLACES)
+    room = StepBudget(MOST_PLACES)
     blocks = shapes.whole(parts["blocks"], "blocks", 1, MAX_WARPS)
-    with checked():
+    with refuse_invalid():
         served = machine(parts["machine"])
         crews = groups(written, room, served)
         if "order" not in parts:
@@ -77,7 +77,7 @@ def runs(value: object, crews: Sequence[int]) -> list[tuple[int, int]]:
 
 
 @contextmanager
-def checked() -> Iterator[None]:
+def refuse_invalid() -> Iterator[None]:
     """Refuse what values refuse, and programs of too many places."""
     try:
         yield
@@ -87,7 +87,7 @@ def checked() -> Iterator[None]:
         raise Refused(f"the instance is too large for this checker: over {MOST_PLACES} places") from None
 
 
-def groups(written: Sequence[object], room: Work, served: Machine) -> tuple[Group, ...]:
+def groups(written: Sequence[object], room: StepBudget, served: Machine) -> tuple[Group, ...]:
     """Programs that the machine serves, each with its warps; `room` counts places."""
     room.spend(sum(map(_size, written)))
     return tuple(_group(one, {BARRIER, *served.capacities}) for one in written)

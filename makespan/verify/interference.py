@@ -19,19 +19,19 @@ from makespan.model.machine import Machine
 from makespan.model.program import BARRIER, Program
 from makespan.verify import numbering
 from makespan.verify.paths import along
-from makespan.verify.refusal import TooMuchWork, Work
+from makespan.verify.refusal import StepBudget, TooMuchWork
 
 MOST_STEPS = 20_000_000
 _SLOT = ""
 _Key = TypeVar("_Key", int, str)
-Gate = frozenset[str]
-Prices = Mapping[Gate, Mapping[str, int]]
+PoolGate = frozenset[str]
+PoolPrices = Mapping[PoolGate, Mapping[str, int]]
 
 
 def bound(instance: Instance) -> int:
     """An upper bound on every schedule, in cycles; the sum of all instructions where more would take too long."""
     try:
-        return Question(instance, Work(MOST_STEPS)).bound()
+        return HitBound(instance, StepBudget(MOST_STEPS)).bound()
     except TooMuchWork:
         return one_after_another(instance)
 
@@ -51,17 +51,17 @@ def one_after_another(instance: Instance) -> int:
     return total
 
 
-class _Phase(NamedTuple):
+class _BarrierPhase(NamedTuple):
     """Where a warp stands when a barrier opens, and what it may execute until the next one."""
 
     begins: tuple[int, ...]
     inside: tuple[int, ...]
 
 
-class Hold(NamedTuple):
+class PoolHold(NamedTuple):
     """One of these ports, or issue slots, for so many cycles at most."""
 
-    gate: Gate
+    gate: PoolGate
     most: int
 
 
@@ -86,10 +86,10 @@ class Company(NamedTuple):
         return total
 
 
-class Question:
+class HitBound:
     """One instance; every step takes from `work`."""
 
-    def __init__(self, instance: Instance, work: Work) -> None:
+    def __init__(self, instance: Instance, work: StepBudget) -> None:
         self._instance, self._work = instance, work
         machine = instance.machine
         self._capacity, self.shared = _pools(machine)
@@ -115,10 +115,10 @@ class Question:
                 break
         return min(totals)
 
-    def _size(self, gate: Gate) -> int:
+    def _size(self, gate: PoolGate) -> int:
         return sum(self._capacity[name] for name in gate)
 
-    def prices(self) -> Iterator[Prices]:
+    def prices(self) -> Iterator[PoolPrices]:
         """Yield all pools of a gate at one price; then, of one gate at a time, only one of them at any."""
         even = {gate: dict.fromkeys(gate, self.scale // self._size(gate)) for gate in self.gates}
         yield even
@@ -160,7 +160,7 @@ class Question:
 
     # What z waits for
 
-    def full(self, group: int, company: Company) -> frozenset[Gate]:
+    def full(self, group: int, company: Company) -> frozenset[PoolGate]:
         """Return the gates of z's instructions of which all ports can be held at one time."""
         found = set()
         for gate in {hold.gate for unit in self.classes[group] for hold in self.holds[unit]}:
@@ -174,7 +174,7 @@ class Question:
                 found.add(gate)
         return frozenset(found)
 
-    def _most_held(self, classes: Sequence[str], gate: Gate, first: int) -> int:
+    def _most_held(self, classes: Sequence[str], gate: PoolGate, first: int) -> int:
         """Ports of a gate that a warp can hold at one time, with one instruction issued in each cycle before.
 
         Its last instruction was issued `first` cycles ago at least.
@@ -184,12 +184,12 @@ class Question:
         self._work.spend(1 + sum(map(len, rows)) * len(ends))
         return sum((b - a) * max(sum(most > a for most in row) for row in rows) for a, b in pairwise(ends))
 
-    def _is_single(self, gate: Gate) -> bool:
+    def _is_single(self, gate: PoolGate) -> bool:
         """Return whether it has one port: then, in a hit, z does not hold it itself."""
         return self._size(gate) == 1
 
     def _rates(
-        self, unit: str, gates: Iterable[Gate], prices: Prices, among: Gate | None
+        self, unit: str, gates: Iterable[PoolGate], prices: PoolPrices, among: PoolGate | None
     ) -> list[tuple[int, int, int]]:
         """From one cycle after issue to another, the most that an instruction pays in each, of pools `among` these."""
         holds = self.holds[unit]
@@ -209,12 +209,12 @@ class Question:
             found.append((first, last, max(paid, default=0)))
         return found
 
-    def _with(self, prices: Prices, alone: Sequence[Sequence[int]]) -> int:
+    def _with(self, prices: PoolPrices, alone: Sequence[Sequence[int]]) -> int:
         """Return the bound at these prices."""
         depth = max(map(len, self.cut))
         worst = [0] * depth  # of every phase, times the scale where there are several blocks
-        known: dict[frozenset[Gate], tuple[list[list[int]], list[list[int]]]] = {}
-        ever = set[Gate]()
+        known: dict[frozenset[PoolGate], tuple[list[list[int]], list[list[int]]]] = {}
+        ever = set[PoolGate]()
         for group, everybody, company in self.companies():
             gates = self.full(group, everybody)
             ever |= gates
@@ -236,7 +236,7 @@ class Question:
             total += (crew.warps - crew.warps // self._instance.blocks) * sum(row)
         return total // self.scale
 
-    def heavy(self, gates: Iterable[Gate], prices: Prices, among: Gate | None) -> list[list[int]]:
+    def heavy(self, gates: Iterable[PoolGate], prices: PoolPrices, among: PoolGate | None) -> list[list[int]]:
         """For every group and phase the most that a warp pays."""
         price = self.price(gates, prices, among)
         return [
@@ -244,7 +244,7 @@ class Question:
             for group, program in enumerate(self.programs)
         ]
 
-    def price(self, gates: Iterable[Gate], prices: Prices, among: Gate | None) -> dict[str, int]:
+    def price(self, gates: Iterable[PoolGate], prices: PoolPrices, among: PoolGate | None) -> dict[str, int]:
         """What an instruction of each class pays."""
         ordered = sorted(gates, key=sorted)
         return {
@@ -252,7 +252,7 @@ class Question:
             for unit in sorted(set().union(*self.classes))
         }
 
-    def own(self, group: int, gates: Iterable[Gate], prices: Prices) -> list[int]:
+    def own(self, group: int, gates: Iterable[PoolGate], prices: PoolPrices) -> list[int]:
         """For every place what z pays itself, in cycles in which it may issue again."""
         program = self.programs[group]
         ordered = sorted((gate for gate in gates if not self._is_single(gate)), key=sorted)
@@ -316,7 +316,7 @@ class Question:
         return entered
 
     def _of_phase(
-        self, program: Program, phase: _Phase, left: Mapping[int, dict[int, int]], still_held: Mapping[str, int]
+        self, program: Program, phase: _BarrierPhase, left: Mapping[int, dict[int, int]], still_held: Mapping[str, int]
     ) -> int:
         """Arrival, when which token is there, and when which pool with one port is free again: at every place."""
         states: dict[int, tuple[int, dict[int, int], dict[str, int]]] = {}
@@ -352,7 +352,7 @@ class Question:
                 states[target] = max(first, arrival), tokens, ports
         return longest
 
-    def _free_again(self, gate: Gate, held: Mapping[str, int], still_held: Mapping[str, int]) -> int:
+    def _free_again(self, gate: PoolGate, held: Mapping[str, int], still_held: Mapping[str, int]) -> int:
         """When a gate is no more held by instructions of phases before, nor by z if it has a single port."""
         found = max(still_held.get(name, 0) for name in gate)
         return max((found, *(held.get(name, 0) for name in gate))) if self._is_single(gate) else found
@@ -378,11 +378,11 @@ def _less(numbers: Sequence[int], group: int) -> list[int]:
     return [number - (at == group) for at, number in enumerate(numbers)]
 
 
-def _both(gate: Gate, among: Gate | None) -> Gate:
+def _both(gate: PoolGate, among: PoolGate | None) -> PoolGate:
     return gate if among is None else gate & among
 
 
-def _pools(machine: Machine) -> tuple[dict[str, int], Gate]:
+def _pools(machine: Machine) -> tuple[dict[str, int], PoolGate]:
     """Ports by name, as one partition sees them, with its issue slots; and what all partitions share."""
     ports = [(one.name, one.capacity, one.shared) for one in machine.ports]
     if machine.issue_width is not None:
@@ -390,20 +390,20 @@ def _pools(machine: Machine) -> tuple[dict[str, int], Gate]:
     return {name: capacity for name, capacity, _ in ports}, frozenset(name for name, _, shared in ports if shared)
 
 
-def _holds(machine: Machine) -> dict[str, list[Hold]]:
+def _holds(machine: Machine) -> dict[str, list[PoolHold]]:
     """What an instruction of each class holds."""
-    slot = [] if machine.issue_width is None else [Hold(frozenset({_SLOT}), 1)]
+    slot = [] if machine.issue_width is None else [PoolHold(frozenset({_SLOT}), 1)]
     return {
         unit.name: [
-            Hold(frozenset({unit.name}), unit.interval),
-            *(Hold(frozenset(use.resources), use.most) for use in unit.uses),
+            PoolHold(frozenset({unit.name}), unit.interval),
+            *(PoolHold(frozenset(use.resources), use.most) for use in unit.uses),
             *slot,
         ]
         for unit in machine.units
     }
 
 
-def _phases(program: Program, work: Work) -> Iterator[_Phase]:
+def _phases(program: Program, work: StepBudget) -> Iterator[_BarrierPhase]:
     """Phase by phase; who comes from a barrier to the end still waits there for what is pending."""
     begins = set(program.starts)
     while begins:
@@ -419,5 +419,5 @@ def _phases(program: Program, work: Work) -> Iterator[_Phase]:
             else:
                 inside.add(at)
                 stack += program.places[at].successors
-        yield _Phase(tuple(sorted(begins)), tuple(sorted(inside)))
+        yield _BarrierPhase(tuple(sorted(begins)), tuple(sorted(inside)))
         begins = {after for gate in gates for after in program.places[gate].successors}

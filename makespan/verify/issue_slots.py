@@ -11,7 +11,7 @@ MOST_GAPS = 1_000_000
 """Of all warps together as one of each group sees them, for each group."""
 
 
-class _Times(NamedTuple):
+class _LetterTimes(NamedTuple):
     """Of equal warps that never wait: when they are ready for each letter, and have finished; one more than letters."""
 
     gaps: list[Latency]
@@ -50,14 +50,14 @@ def _width(machine: Machine, used: set[str]) -> int | None:
     return width
 
 
-def _times(program: Program, machine: Machine, warps: int) -> _Times:
+def _times(program: Program, machine: Machine, warps: int) -> _LetterTimes:
     latency = {unit.name: unit.latency for unit in machine.units}
     gaps = [latency[place.unit] for place in program.places]
     first, last = (list(accumulate(sums, initial=0)) for sums in zip(*((g.least, g.most) for g in gaps), strict=True))
-    return _Times(gaps, first, last, warps)
+    return _LetterTimes(gaps, first, last, warps)
 
 
-def _apart(z: _Times, width: int) -> int:
+def _apart(z: _LetterTimes, width: int) -> int:
     """O1: `rest` for every letter, less those behind which all are apart, fill all slots of so many cycles."""
     rest, cuts, letters = z.warps - 1, 0, len(z.gaps)
     for letter in range(1, letters):
@@ -65,7 +65,7 @@ def _apart(z: _Times, width: int) -> int:
     return rest * (letters - cuts) // width
 
 
-def _passing(z: _Times, times: list[_Times], width: int) -> int:
+def _passing(z: _LetterTimes, times: list[_LetterTimes], width: int) -> int:
     """O2: the largest D that is not above what remains of the others' letters.
 
     A gap of z that begins at t alone begins at t + D at the latest, and counts those who cannot be through before. So

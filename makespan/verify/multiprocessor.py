@@ -13,7 +13,7 @@ from typing import NamedTuple
 from makespan.model.instance import Instance
 from makespan.model.program import BARRIER, Program
 from makespan.verify import numbering
-from makespan.verify.refusal import TooMuchWork, Work
+from makespan.verify.refusal import StepBudget, TooMuchWork
 
 MOST_BYTES = 1 << 29
 """Of all states held at one time."""
@@ -24,11 +24,11 @@ _STEPS_PER_OPTION = 64  # which is kept
 _DONE = -1
 """In place of all tokens that nobody will await: only the end of their warp does."""
 
-Tokens = tuple[tuple[int, int], ...]
+PendingTokens = tuple[tuple[int, int], ...]
 """Pending tokens, each with the cycles for which it still is."""
 
 
-class _Warp(NamedTuple):
+class _UnfinishedWarp(NamedTuple):
     """An unfinished warp, and the cycles until it may go on as far as its stall or latency goes."""
 
     group: int
@@ -36,13 +36,13 @@ class _Warp(NamedTuple):
     partition: int
     place: int
     wait: int = 0
-    pending: Tokens = ()
+    pending: PendingTokens = ()
 
 
-class _State(NamedTuple):
+class _MultiprocessorState(NamedTuple):
     """The warps, and the cycles for which ports of each pool are held, both sorted."""
 
-    warps: tuple[_Warp, ...]
+    warps: tuple[_UnfinishedWarp, ...]
     held: tuple[tuple[int, ...], ...]
 
     def order(self, ends: Sequence[int]) -> tuple[int, int]:
@@ -56,32 +56,32 @@ class _State(NamedTuple):
         return 500 + sum(200 + 100 * len(warp.pending) for warp in self.warps) + 40 * sum(map(len, self.held))
 
 
-class _Option(NamedTuple):
+class _IssueOption(NamedTuple):
     """One way to issue: the ports it takes, for how long, and the warp after it; none is to be left out."""
 
     ports: tuple[tuple[int, int], ...]
-    after: _Warp | None
+    after: _UnfinishedWarp | None
 
 
 def shortest_and_longest(instance: Instance, most_states: int) -> tuple[int, int] | None:
     """Return the makespans of the shortest and the longest schedule; None after `most_states` states."""
     if instance.warps > MOST_WARPS:
         return None
-    work = Work(_STEPS_PER_STATE * most_states)
+    work = StepBudget(_STEPS_PER_STATE * most_states)
     try:
-        return _Walker(instance, work).extremes(most_states)
+        return _MultiprocessorStates(instance, work).extremes(most_states)
     except TooMuchWork:
         return None
 
 
-class _Walker:
+class _MultiprocessorStates:
     """One instance; every step takes from `work`."""
 
-    def __init__(self, instance: Instance, work: Work) -> None:
+    def __init__(self, instance: Instance, work: StepBudget) -> None:
         self._instance, self._work = instance, work
         self._programs = [group.program for group in instance.groups]
         self._ends = [program.end for program in self._programs]
-        self._awaited = [_awaited(program, work) for program in self._programs]
+        self._awaited = [_tokens_awaited_later(program, work) for program in self._programs]
         machine = instance.machine
         self._units = {unit.name: unit for unit in machine.units}
         self._capacities: list[int] = []
@@ -90,7 +90,7 @@ class _Walker:
             self._pool(ports.name, ports.capacity, is_shared=ports.shared)
         if machine.issue_width is not None:
             self._pool("", machine.issue_width, is_shared=False)
-        self._known: dict[_Warp, list[_Option]] = {}
+        self._known: dict[_UnfinishedWarp, list[_IssueOption]] = {}
 
     def _pool(self, name: str, capacity: int, *, is_shared: bool) -> None:
         for part, numbers in enumerate(self._numbers):
@@ -125,16 +125,16 @@ class _Walker:
 
     # Before the first cycle
 
-    def _starts(self) -> set[_State]:
+    def _starts(self) -> set[_MultiprocessorState]:
         instance = self._instance
         labels = [
             (group, block) for group, block in zip(instance.group_of_warp(), instance.block_of_warp(), strict=True)
         ]
         held = ((),) * len(self._capacities)
-        found = set[_State]()
+        found = set[_MultiprocessorState]()
         for spread in self._assignments(labels):
             warps = [
-                [_Warp(*label, part, start) for start in self._programs[label[0]].starts]
+                [_UnfinishedWarp(*label, part, start) for start in self._programs[label[0]].starts]
                 for part, of_partition in enumerate(spread)
                 for label in of_partition
             ]
@@ -162,7 +162,7 @@ class _Walker:
 
     # A cycle
 
-    def _after(self, state: _State) -> tuple[int, set[_State]]:
+    def _after(self, state: _MultiprocessorState) -> tuple[int, set[_MultiprocessorState]]:
         """What may follow, and after how many cycles."""
         free = [capacity - len(ports) for capacity, ports in zip(self._capacities, state.held, strict=True)]
         ready = {warp: self._options(warp) for warp in state.warps}
@@ -172,7 +172,7 @@ class _Walker:
             times += [warp.wait for warp in state.warps if warp.wait]
             times += [cycles for warp in state.warps for _, cycles in warp.pending]
             return min(times), self._passed(state.warps, state.held, min(times))
-        found, room = set[_State](), MOST_BYTES
+        found, room = set[_MultiprocessorState](), MOST_BYTES
         idle = [warp for warp in state.warps if not ready[warp]]
         several = [warp for warp in state.warps if ready[warp]]
         for issued in self._ways(several, ready, free):
@@ -190,12 +190,12 @@ class _Walker:
         return 1, found
 
     def _ways(
-        self, warps: Sequence[_Warp], options: dict[_Warp, list[_Option]], free: list[int]
-    ) -> Iterator[list[_Option]]:
+        self, warps: Sequence[_UnfinishedWarp], options: dict[_UnfinishedWarp, list[_IssueOption]], free: list[int]
+    ) -> Iterator[list[_IssueOption]]:
         """Every way to issue, or not, such that nobody who is left out could; of equal warps in one order only."""
-        out = _Option((), None)
+        out = _IssueOption((), None)
 
-        def choose(at: int, first: int, taken: list[_Option]) -> Iterator[list[_Option]]:
+        def choose(at: int, first: int, taken: list[_IssueOption]) -> Iterator[list[_IssueOption]]:
             self._work.spend()
             if at == len(warps):
                 left_out = {warp for warp, option in zip(warps, taken, strict=True) if option.after is None}
@@ -216,7 +216,7 @@ class _Walker:
 
         return choose(0, -1, [])
 
-    def _options(self, warp: _Warp) -> list[_Option]:
+    def _options(self, warp: _UnfinishedWarp) -> list[_IssueOption]:
         """Return every way in which it could issue now, if all ports were free."""
         place = self._place(warp)
         if place is None or place == BARRIER:
@@ -225,7 +225,7 @@ class _Walker:
             self._known[warp] = list(self._issues(warp))
         return self._known[warp]
 
-    def _place(self, warp: _Warp) -> str | None:
+    def _place(self, warp: _UnfinishedWarp) -> str | None:
         """Return the class of its instruction, or a barrier; None while it waits."""
         program = self._programs[warp.group]
         if warp.wait or warp.place == program.end:
@@ -234,7 +234,7 @@ class _Walker:
             return None
         return program.places[warp.place].unit
 
-    def _issues(self, warp: _Warp) -> Iterator[_Option]:
+    def _issues(self, warp: _UnfinishedWarp) -> Iterator[_IssueOption]:
         program, numbers = self._programs[warp.group], self._numbers[warp.partition]
         name, successors = program.places[warp.place]
         unit, timing = self._units[name], program.timings[warp.place] if program.timings else None
@@ -253,14 +253,16 @@ class _Walker:
             after = warp._replace(
                 place=target, wait=timing.stall if timing else latency, pending=tuple(sorted(pending.items()))
             )
-            yield _Option((*always, *held), after)
+            yield _IssueOption((*always, *held), after)
 
-    def _passed(self, warps: Iterable[_Warp], held: Iterable[tuple[int, ...]], cycles: int) -> set[_State]:
+    def _passed(
+        self, warps: Iterable[_UnfinishedWarp], held: Iterable[tuple[int, ...]], cycles: int
+    ) -> set[_MultiprocessorState]:
         """Return the states so many cycles later, in which nobody issues any more."""
         ports = tuple(tuple(sorted(left - cycles for left in own if left > cycles)) for own in held)
         return self._settled([self._later(warp, cycles) for warp in warps], ports)
 
-    def _later(self, warp: _Warp, cycles: int) -> _Warp:
+    def _later(self, warp: _UnfinishedWarp, cycles: int) -> _UnfinishedWarp:
         pending: dict[int, int] = {}
         for token, left in warp.pending:
             if left > cycles:
@@ -269,9 +271,11 @@ class _Walker:
         self._work.spend()
         return warp._replace(wait=max(0, warp.wait - cycles), pending=tuple(sorted(pending.items())))
 
-    def _settled(self, warps: Iterable[_Warp], held: tuple[tuple[int, ...], ...]) -> set[_State]:
+    def _settled(
+        self, warps: Iterable[_UnfinishedWarp], held: tuple[tuple[int, ...], ...]
+    ) -> set[_MultiprocessorState]:
         """Return the states once who has finished has left, and barriers have opened that can."""
-        found = set[_State]()
+        found = set[_MultiprocessorState]()
         waiting = [list(warps)]
         while waiting:
             unfinished = [
@@ -281,7 +285,7 @@ class _Walker:
             blocks = groupby(sorted(unfinished, key=lambda warp: warp.block), key=lambda warp: warp.block)
             opened = next((block for block, own in blocks if all(self._place(warp) == BARRIER for warp in own)), None)
             if opened is None:
-                found.add(_State(tuple(sorted(unfinished)), held if unfinished else ()))
+                found.add(_MultiprocessorState(tuple(sorted(unfinished)), held if unfinished else ()))
                 continue
             steps = [
                 [warp._replace(place=after) for after in self._programs[warp.group].places[warp.place].successors]
@@ -293,17 +297,17 @@ class _Walker:
             waiting += [[self._later(warp, 0) for warp in passed] for passed in different]
         return found
 
-    def _counted(self, ways: Iterable[tuple[_Warp, ...]]) -> Iterator[tuple[_Warp, ...]]:
+    def _counted(self, ways: Iterable[tuple[_UnfinishedWarp, ...]]) -> Iterator[tuple[_UnfinishedWarp, ...]]:
         for way in ways:
             self._work.spend(16 * (1 + len(way)))
             yield way
 
 
-def _fits(option: _Option, free: Sequence[int]) -> bool:
+def _fits(option: _IssueOption, free: Sequence[int]) -> bool:
     return all(free[pool] for pool, _ in option.ports)
 
 
-def _awaited(program: Program, work: Work) -> list[frozenset[int]]:
+def _tokens_awaited_later(program: Program, work: StepBudget) -> list[frozenset[int]]:
     """For every place, and the end, the tokens that are awaited there or later."""
     found = [frozenset[int]()] * (program.end + 1)
     for at in range(len(program.timings) - 1, -1, -1):

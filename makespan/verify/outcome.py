@@ -20,7 +20,7 @@ UNCHECKED_OF_GPU = ("other assumptions", "interrupted", "seconds", "versions", "
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class BundleClaim:
     """What a result says, in cycles; `best_case` is an interval."""
 
     lower: int
@@ -56,7 +56,7 @@ class Verdict:
 
     outcome: Outcome
     reason: str
-    claim: Claim | None = None
+    claim: BundleClaim | None = None
     lower: int | None = None
     uppers: tuple[tuple[str, int], ...] = ()
     best_case: Interval | None = None
@@ -98,7 +98,7 @@ def cycles(count: int) -> str:
     return f"{count} cycle" if count == 1 else f"{count} cycles"
 
 
-def summary(claim: Claim, how: str, *, has_witness: bool = True) -> str:
+def summary(claim: BundleClaim, how: str, *, has_witness: bool = True) -> str:
     """What a claim that was proven again says, and how it was."""
     worst = cycles(claim.upper)
     if claim.lower != claim.upper:

@@ -22,9 +22,9 @@ from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, UnitClass
 from makespan.model.program import BARRIER, Program
 from makespan.verify import gaps, phases
-from makespan.verify.paths import Phase, along, total
-from makespan.verify.refusal import Effort, Refused, TooMuchWork, Work
-from makespan.verify.waiting import Share, binding_width, most_waiting, shares
+from makespan.verify.paths import PhasePlaces, along, total
+from makespan.verify.refusal import ProofBudget, Refused, StepBudget, TooMuchWork
+from makespan.verify.waiting import ClassShare, binding_width, most_waiting, shares
 
 MOST_STEPS = 50_000_000
 """On all paths, for all sets of classes: from a place with one of its reserves to the next."""
@@ -34,7 +34,7 @@ MOST_THRESHOLD = 1_000_000
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
-def bound(instance: Instance, proofs: Sequence[Weights], effort: Effort | None = None) -> int | None:
+def bound(instance: Instance, proofs: Sequence[Weights], effort: ProofBudget | None = None) -> int | None:
     """The upper bound, in cycles, that these weights prove; None where paths or phases between barriers are too many.
 
     Raises:
@@ -48,10 +48,10 @@ def bound(instance: Instance, proofs: Sequence[Weights], effort: Effort | None =
             "theorem E needs thresholds for an issue width that could bind and warps that run ahead, else none"
         )
     try:
-        with (effort or Effort(1)).part(MOST_STEPS) as work:
+        with (effort or ProofBudget(1)).part(MOST_STEPS) as work:
             if ahead:
-                return min(_with_thresholds(instance, proof, work) for proof in proofs)
-            judges = [Judge(instance, proof, work) for proof in proofs]
+                return min(_bound_with_thresholds(instance, proof, work) for proof in proofs)
+            judges = [PairCharges(instance, proof, work) for proof in proofs]
             if not instance.has_barriers:
                 sharpest: map[int] = map(min, zip(*(judge.by_group() for judge in judges), strict=True))
                 return max(sharpest)
@@ -69,10 +69,10 @@ def disjoint(instance: Instance) -> Weights:
     return Weights(classes, (1,) * len(classes), tuple(rows))
 
 
-class Judge:
+class PairCharges:
     """What one set of classes proves; masses are whole numbers, `scale` of them are a port for a cycle."""
 
-    def __init__(self, instance: Instance, proof: Weights, work: Work) -> None:
+    def __init__(self, instance: Instance, proof: Weights, work: StepBudget) -> None:
         self.instance = instance
         units = {unit.name: unit for unit in instance.machine.units}
         if len(set(proof.classes)) != len(proof.classes) or not units.keys() >= set(proof.classes):
@@ -95,7 +95,7 @@ class Judge:
             unit.name: (caps[unit.name] - mass[unit.name]) * min(instance.warps - 1, _unready(unit)) for unit in counted
         }
         self.walks = [
-            _Walk(group.program, mass, caps, row, work)
+            _ReservePaths(group.program, mass, caps, row, work)
             for group, row in zip(instance.groups, proof.reserves, strict=True)
         ]
         self.unpaired = [walk.most(mass, -1)[0] for walk in self.walks]
@@ -110,7 +110,7 @@ class Judge:
             for cost, own, share in zip(alone, self.unpaired, shares(self.instance), strict=True)
         ]
 
-    def along(self, cut: Sequence[Sequence[Phase]]) -> int:
+    def along(self, cut: Sequence[Sequence[PhasePlaces]]) -> int:
         """The bound where a chain of warps stands for the last finisher: in each phase, a warp of the worst group."""
         instead = {name: cost - self.mass.get(name, 0) for name, cost in self.cost.items()}
         rows = [
@@ -123,7 +123,7 @@ class Judge:
             chain += max(passing for _, passing in phase)
         return (self.everybody + longest) // self.scale + self._waiting(phases.shares(self.instance, cut))
 
-    def _waiting(self, share: Mapping[str, Share]) -> int:
+    def _waiting(self, share: Mapping[str, ClassShare]) -> int:
         """For classes that are not counted."""
         others = {name: one._replace(waits=one.waits and name not in self.mass) for name, one in share.items()}
         return most_waiting(replace(self.instance.machine, issue_width=None), self.instance.warps - 1, others)
@@ -139,10 +139,10 @@ def _unready(unit: UnitClass) -> int:
     return (unit.latency.most - 1) // unit.interval
 
 
-def _with_thresholds(instance: Instance, proof: Weights, work: Work) -> int:
+def _bound_with_thresholds(instance: Instance, proof: Weights, work: StepBudget) -> int:
     """What one set of thresholds proves; there is one set of classes that may be counted."""
     if _is_divided(instance):
-        return _divided(instance, proof, work)
+        return _bound_with_partitions(instance, proof, work)
     machine, width = instance.machine, binding_width(instance)
     used = {unit.name: unit for unit in machine.units if any(unit.name in g.program.units for g in instance.groups)}
     slot = 0 if width is None else 1
@@ -171,7 +171,7 @@ def _with_thresholds(instance: Instance, proof: Weights, work: Work) -> int:
         program = group.program
         longest, units = gaps.most(program, used, work), [place.unit for place in program.places]
         apart = {at for at, gap in enumerate(longest) if gap > threshold.get(units[at], 0)}
-        walk = _Walk(program, caps, caps, row, work, apart)
+        walk = _ReservePaths(program, caps, caps, row, work, apart)
         unpaired.append(walk.most(theirs, -1)[0])
         if program.timings:
             turns = [max(0, short[unit] - gap) for unit, gap in zip(units, gaps.least(program, used), strict=True)]
@@ -190,7 +190,7 @@ def _is_divided(instance: Instance) -> bool:
     return instance.machine.partitions > 1 or any(unit.uses for unit in instance.machine.units)
 
 
-def _divided(instance: Instance, proof: Weights, work: Work) -> int:
+def _bound_with_partitions(instance: Instance, proof: Weights, work: StepBudget) -> int:
     """With thresholds on a machine of partitions or resources: pairs of classes with a port of their own in each.
 
     Whatever is full where z is left out costs `scale` of what instructions hold: each at most what it holds at the gate
@@ -240,7 +240,7 @@ def _divided(instance: Instance, proof: Weights, work: Work) -> int:
         program, longest = group.program, gaps.most(group.program, used, work)
         units, fewest = [place.unit for place in program.places], gaps.least(program, used)
         apart = {at for at, gap in enumerate(longest) if gap > threshold.get(units[at], 0)}
-        walk = _Walk(program, mass, mass, row, work, apart)
+        walk = _ReservePaths(program, mass, mass, row, work, apart)
         beside.append(walk.most(here, -1)[0])
         elsewhere.append(total(program, there))
         short = [
@@ -270,14 +270,14 @@ def _divided(instance: Instance, proof: Weights, work: Work) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class _ReservePaths:
     """The paths of a program, each with the reserves that it meets; no pair begins at a place `apart`."""
 
     program: Program
     mass: Mapping[str, int]
     caps: Mapping[str, int]
     reserves: Sequence[Sequence[int]]
-    work: Work
+    work: StepBudget
     apart: Set[int] = frozenset()
 
     def __post_init__(self) -> None:
@@ -294,7 +294,7 @@ class _Walk:
         factor: int,
         price: Mapping[str, int] = _NOTHING,
         spared: Mapping[str, int] = _NOTHING,
-        phase: tuple[int, Phase] | None = None,
+        phase: tuple[int, PhasePlaces] | None = None,
         turns: Sequence[int] = (),
     ) -> tuple[int, int]:
         """The largest sum on a path, or on its part in a phase, of what it is worth and `factor` times its weights.

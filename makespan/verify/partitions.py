@@ -6,7 +6,7 @@ from dataclasses import replace
 from makespan.model.instance import Group, Instance
 from makespan.model.machine import Assignment, Machine, Scheduler
 from makespan.verify import numbering
-from makespan.verify.refusal import TooMuchWork, Work
+from makespan.verify.refusal import StepBudget, TooMuchWork
 
 MOST_STEPS = 1_000_000
 
@@ -25,7 +25,7 @@ def questions(instance: Instance) -> list[Instance] | None:
     if any(ports.shared for ports in alone.ports):
         return None
     try:
-        crews = dict.fromkeys(_crews(instance, Work(MOST_STEPS)))
+        crews = dict.fromkeys(_crews(instance, StepBudget(MOST_STEPS)))
     except TooMuchWork:
         return None
     found = []
@@ -43,7 +43,7 @@ def _alone(machine: Machine, used: frozenset[str]) -> Machine:
     return replace(machine, units=units, resources=resources, partitions=1, assignment=Assignment.ANY, operations=())
 
 
-def _crews(instance: Instance, work: Work) -> Iterator[tuple[int, ...]]:
+def _crews(instance: Instance, work: StepBudget) -> Iterator[tuple[int, ...]]:
     """Yield how many warps of each group a partition can have."""
     numbers, parts = [group.warps for group in instance.groups], instance.machine.partitions
     if (fixed := numbering.partitions(instance)) is not None:
@@ -58,7 +58,7 @@ def _crews(instance: Instance, work: Work) -> Iterator[tuple[int, ...]]:
             yield from _spread(numbers, size, work)
 
 
-def _spread(numbers: list[int], size: int, work: Work) -> Iterator[tuple[int, ...]]:
+def _spread(numbers: list[int], size: int, work: StepBudget) -> Iterator[tuple[int, ...]]:
     """Yield all ways to take `size` warps, most of the first groups first."""
     stack: list[tuple[tuple[int, ...], int]] = [((), size)]
     while stack:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from makespan.model.program import Program
 
 Choose = Callable[[Iterable[int]], int]
-Phase = tuple[tuple[int, ...], tuple[int, ...]]
+PhasePlaces = tuple[tuple[int, ...], tuple[int, ...]]
 """Where a warp may stand when a phase begins, and the instructions that it may execute in it, both increasing."""
 
 
-def along(program: Program, weights: Sequence[int], choose: Choose = max, phase: Phase | None = None) -> int:
+def along(program: Program, weights: Sequence[int], choose: Choose = max, phase: PhasePlaces | None = None) -> int:
     """Return the largest (or smallest) sum of what places weigh on a path, or on its part in a phase."""
     begins, inside = phase or (program.starts, range(program.end))
     ahead = dict[int, int]()

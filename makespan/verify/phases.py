@@ -7,9 +7,9 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Assignment, Scheduler
 from makespan.model.program import BARRIER, Place, Program, Timing
 from makespan.verify import crossing
-from makespan.verify.paths import Choose, Phase, along, total
-from makespan.verify.refusal import TooMuchWork, Work
-from makespan.verify.waiting import Share, most_waiting
+from makespan.verify.paths import Choose, PhasePlaces, along, total
+from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.waiting import ClassShare, most_waiting
 
 MOST_VISITS = 8_000_000
 
@@ -41,7 +41,7 @@ def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
         return None
     try:
         own = phases(instance)
-        work = Work(MOST_VISITS)
+        work = StepBudget(MOST_VISITS)
         timings = [crossing.timings(group.program, work) for group in instance.groups]
         found, holds = [], crossing.Holds(instance)
         for number in range(max(map(len, own))):
@@ -54,13 +54,13 @@ def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
                 return None
             late = holds.enter([program for program, _ in crews]) if is_real else 0
             found.append((Instance.merged(crews, machine), late))
-    except (TooMuchWork, crossing.Mixed):
+    except (TooMuchWork, crossing.UnevenCrossing):
         return None
     return found
 
 
 def _crews(
-    instance: Instance, row: Sequence[Sequence[Phase]], timings: Sequence[Sequence[Timing]]
+    instance: Instance, row: Sequence[Sequence[PhasePlaces]], timings: Sequence[Sequence[Timing]]
 ) -> Iterator[tuple[Program, int]]:
     """What the warps of each group that takes part in a phase execute there.
 
@@ -71,7 +71,7 @@ def _crews(
         for begins, inside in here:
             working = [at in inside for at in begins]
             if any(working) and not all(working):
-                raise crossing.Mixed
+                raise crossing.UnevenCrossing
             if any(working):
                 yield _piece(group.program, begins, inside, timed), group.warps
 
@@ -93,7 +93,7 @@ def pessimistic(instance: Instance) -> int:
     return _along(instance, cut, longest, max) + most_waiting(machine, instance.warps - 1, shares(instance, cut))
 
 
-def shares(instance: Instance, cut: Sequence[Sequence[Phase]]) -> dict[str, Share]:
+def shares(instance: Instance, cut: Sequence[Sequence[PhasePlaces]]) -> dict[str, ClassShare]:
     """By class, for such a chain as the warp that waits."""
     found = {}
     for unit in instance.machine.capacities:
@@ -101,11 +101,11 @@ def shares(instance: Instance, cut: Sequence[Sequence[Phase]]) -> dict[str, Shar
         users = sum(group.warps for group in instance.groups if unit in group.program.units)
         work = sum(group.warps * total(group.program, one) for group in instance.groups)
         own = _along(instance, cut, one, min)
-        found[unit] = Share(max(users - 1, 0), work - own, own, users > 0)
+        found[unit] = ClassShare(max(users - 1, 0), work - own, own, users > 0)
     return found
 
 
-def _along(instance: Instance, cut: Sequence[Sequence[Phase]], weights: Mapping[str, int], choose: Choose) -> int:
+def _along(instance: Instance, cut: Sequence[Sequence[PhasePlaces]], weights: Mapping[str, int], choose: Choose) -> int:
     """Return the sum over the phases of the largest or smallest share of a group."""
     rows = []
     for program, own in zip((group.program for group in instance.groups), cut, strict=True):
@@ -114,17 +114,17 @@ def _along(instance: Instance, cut: Sequence[Sequence[Phase]], weights: Mapping[
     return sum(map(choose, zip_longest(*rows, fillvalue=0)))
 
 
-def phases(instance: Instance) -> list[list[Phase]]:
+def phases(instance: Instance) -> list[list[PhasePlaces]]:
     """Return the phases of every group.
 
     Raises:
         TooMuchWork: there are too many.
     """
-    visits = Work(MOST_VISITS)
+    visits = StepBudget(MOST_VISITS)
     return [list(_phases(group.program, visits)) for group in instance.groups]
 
 
-def _phases(program: Program, work: Work) -> Iterator[Phase]:
+def _phases(program: Program, work: StepBudget) -> Iterator[PhasePlaces]:
     """Phase by phase; a path may end while others go on, so the end is carried along."""
     begins = set(program.starts)
     while begins != {program.end}:

@@ -48,19 +48,27 @@ from itertools import combinations_with_replacement, product
 from operator import itemgetter, mul, sub
 from typing import NamedTuple
 
-from makespan.model.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Kind, Node, Potential, Table
+from makespan.model.certificate import (
+    DELAYED_LABEL,
+    FINISHED_LABEL,
+    Certificate,
+    Potential,
+    PotentialNode,
+    PotentialTable,
+    SituationKind,
+)
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
-from makespan.verify.delays import expanded, sizes
-from makespan.verify.refusal import Effort, Refused, TooMuchWork, Work
-from makespan.verify.states import Standing, Walker, front
-from makespan.verify.terms import DELAYED, FINISH, STAY, Move, Terms
+from makespan.verify.delays import sizes, with_delay_places
+from makespan.verify.refusal import ProofBudget, Refused, StepBudget, TooMuchWork
+from makespan.verify.states import BasicStates, WarpsAtPlace, front
+from makespan.verify.terms import DELAYED, FINISH, STAY, ClassMove, Terms
 
 MOST_FRONT_STATES, MOST_FRONT_STEPS, MOST_DECREASES = 20_000, 5_000_000, 2_000_000
 MOST_DIFFERENCES = 1_000_000_000
 _ON, _OFF = (DELAYED, DELAYED), (DELAYED, FINISH)
 
-_END = Node(None, ())
+_END = PotentialNode(None, ())
 
 
 class Slow(NamedTuple):
@@ -78,7 +86,7 @@ class Passing(NamedTuple):
     taken: int
 
 
-class Cycle(NamedTuple):
+class SituationCycle(NamedTuple):
     """An abstract cycle.
 
     Args:
@@ -89,31 +97,31 @@ class Cycle(NamedTuple):
         after: the next situation; situations are nodes without a label.
     """
 
-    role: Move
-    moves: tuple[tuple[Move, int], ...]
-    more: tuple[Move, ...]
+    role: ClassMove
+    moves: tuple[tuple[ClassMove, int], ...]
+    more: tuple[ClassMove, ...]
     ports: tuple[Passing, ...]
-    after: Node
+    after: PotentialNode
 
 
 class Beginning(NamedTuple):
     """A state from which the bound is taken: its situation with z at any of `places`, all warps, the held ports."""
 
-    situation: Node
+    situation: PotentialNode
     places: list[int]
-    where: list[Standing]
+    where: list[WarpsAtPlace]
     held: list[list[int]]
 
 
-class Limits(NamedTuple):
+class CertificateBudget(NamedTuple):
     """What one certificate may take: steps to states of the front, combinations of moves and nodes, differences."""
 
-    steps: Work
-    work: Work
-    differences: Work
+    steps: StepBudget
+    work: StepBudget
+    differences: StepBudget
 
 
-def bound(instance: Instance, certificate: Certificate, effort: Effort | None = None) -> int:
+def bound(instance: Instance, certificate: Certificate, effort: ProofBudget | None = None) -> int:
     """Return the upper bound that `certificate` proves, in cycles: the largest over the groups that may hold z.
 
     Args:
@@ -129,7 +137,7 @@ def bound(instance: Instance, certificate: Certificate, effort: Effort | None = 
         raise Refused(f"the certificate has potentials for groups {groups} of {len(instance.groups)} groups")
     if instance.has_barriers:
         raise Refused("a certificate knows no barriers")
-    effort = effort or Effort(3)
+    effort = effort or ProofBudget(3)
     try:
         with (
             effort.part(MOST_FRONT_STEPS) as steps,
@@ -138,20 +146,20 @@ def bound(instance: Instance, certificate: Certificate, effort: Effort | None = 
         ):
             if sum(sizes(instance)) > work.left:
                 raise TooMuchWork
-            limits, whole = Limits(steps, work, differences), expanded(instance)
-            return max(_Check(whole, potential, limits).bound() for potential in certificate.potentials)
+            limits, whole = CertificateBudget(steps, work, differences), with_delay_places(instance)
+            return max(PotentialCheck(whole, potential, limits).bound() for potential in certificate.potentials)
     except TooMuchWork:
         raise Refused("the certificate is too large for this checker") from None
 
 
-class _Check:
+class PotentialCheck:
     """One potential: z belongs to `last_group`.
 
     Args:
         instance: with its latencies as places.
     """
 
-    def __init__(self, instance: Instance, potential: Potential, limits: Limits) -> None:
+    def __init__(self, instance: Instance, potential: Potential, limits: CertificateBudget) -> None:
         limits.work.spend(sum(len(place.successors) for group in instance.groups for place in group.program.places))
         self.instance, self.potential, self.others = instance, potential, instance.warps - 1
         self.steps, self.work = limits.steps, limits.work
@@ -169,14 +177,14 @@ class _Check:
             raise Refused("potential: it needs a term for every port that can be held")
         self.tables = (*potential.tables, self._nothing())
         self.numbers = {**dict(potential.nodes), _END: len(potential.tables)}
-        self.looking = {Node(node.last, node.kind) for node in self.numbers if node.label is not None}
+        self.looking = {PotentialNode(node.last, node.kind) for node in self.numbers if node.label is not None}
         if both := [situation for situation in self.looking if situation in self.numbers]:
             raise Refused(f"potential: it has tables with and without a label for {_name(both[0])}")
         self.terms = Terms(instance, potential, self.tables, limits.differences)
 
     def bound(self) -> int:
         """Cycles that no schedule exceeds in which a warp of `last_group` finishes last."""
-        walker = Walker(self.instance, self.steps)
+        walker = BasicStates(self.instance, self.steps)
         states, ended = front(walker, self.potential.front, MOST_FRONT_STATES)
         begun = [beginning for state in states for beginning in self._beginnings(walker, state)]
         cycles = self._cycles({state.situation for state in begun})
@@ -190,7 +198,7 @@ class _Check:
         values = (self._value(label, state) for state in begun for label in labels[state.situation])
         return max(ended, self.potential.front + max(values) // least)
 
-    def _beginnings(self, walker: Walker, state: int) -> Iterator[Beginning]:
+    def _beginnings(self, walker: BasicStates, state: int) -> Iterator[Beginning]:
         """Yield one for every class of the places where z may stand."""
         where, ports = list(walker.standing(state)), walker.held(state)
         ready, places = Counter[int](), dict[int, list[int]]()
@@ -203,13 +211,13 @@ class _Check:
         free = [self.capacities[slow.x] - sum(row) for slow, row in zip(self.slow, held, strict=True)]
         for x, there in places.items():
             others = (min(ready[y] - (y == x), most) for y, most in enumerate(self.thresholds))
-            yield Beginning(Node(None if x == DELAYED else x, (*others, *free)), there, where, held)
+            yield Beginning(PotentialNode(None if x == DELAYED else x, (*others, *free)), there, where, held)
 
     # Abstract cycles
 
-    def _cycles(self, situations: set[Node]) -> dict[Node, list[Cycle]]:
+    def _cycles(self, situations: set[PotentialNode]) -> dict[PotentialNode, list[SituationCycle]]:
         """Return the abstract cycles of every situation that can be reached from `situations`."""
-        found: dict[Node, list[Cycle]] = {}
+        found: dict[PotentialNode, list[SituationCycle]] = {}
         waiting = list(situations)
         while waiting:
             situation = waiting.pop()
@@ -218,14 +226,14 @@ class _Check:
                 waiting += {cycle.after for cycle in found[situation]}
         return found
 
-    def _cycles_of(self, situation: Node) -> Iterator[Cycle]:
+    def _cycles_of(self, situation: PotentialNode) -> Iterator[SituationCycle]:
         for issued in self._issues(situation):
             ports = self._ports(situation.kind, issued)
             for others, roles in self._roles(situation, issued):
                 for moves, ready in self._moves(situation.kind, others):
                     yield from self._ended(situation, roles, moves, ready, ports)
 
-    def _issues(self, situation: Node) -> Iterator[tuple[int, ...]]:
+    def _issues(self, situation: PotentialNode) -> Iterator[tuple[int, ...]]:
         """How many warps of each class may move: the port counts are exact, and no threshold is below the capacity."""
         free = dict(enumerate(self.capacities))
         free |= {slow.x: ports for slow, ports in zip(self.slow, situation.kind[len(free) :], strict=True)}
@@ -239,7 +247,9 @@ class _Check:
             if sum(issued) == width:
                 yield issued
 
-    def _roles(self, situation: Node, issued: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], list[Move]]]:
+    def _roles(
+        self, situation: PotentialNode, issued: tuple[int, ...]
+    ) -> Iterator[tuple[tuple[int, ...], list[ClassMove]]]:
         """Yield how many others of each class are among those who move, and what z may do then."""
         if situation.last is None:
             yield issued, self.terms.last[DELAYED]
@@ -252,9 +262,9 @@ class _Check:
         if issued[situation.last] <= situation.kind[situation.last]:
             yield issued, [(situation.last, STAY)]
 
-    def _ports(self, kind: Kind, issued: tuple[int, ...]) -> list[tuple[tuple[Passing, ...], Kind]]:
+    def _ports(self, kind: SituationKind, issued: tuple[int, ...]) -> list[tuple[tuple[Passing, ...], SituationKind]]:
         """What may happen to the ports of all slow classes, and how many are free then."""
-        found: list[tuple[tuple[Passing, ...], Kind]] = [((), ())]
+        found: list[tuple[tuple[Passing, ...], SituationKind]] = [((), ())]
         for slow, free in zip(self.slow, kind[len(self.classes) :], strict=True):
             held = self.capacities[slow.x] - free
             least = held if slow.held == 1 else 0
@@ -264,7 +274,7 @@ class _Check:
             found = [((*passed, way), (*before, after)) for passed, before in found for way, after in now]
         return found
 
-    def _moves(self, kind: Kind, issued: tuple[int, ...]) -> Iterator[tuple[dict[Move, int], list[int]]]:
+    def _moves(self, kind: SituationKind, issued: tuple[int, ...]) -> Iterator[tuple[dict[ClassMove, int], list[int]]]:
         """Which others move, delayed ones included, and how many stay; and how many are ready afterwards."""
         classes = range(len(issued))
         ways = [combinations_with_replacement(self.terms.others[x], issued[x]) for x in classes]
@@ -282,12 +292,12 @@ class _Check:
 
     def _ended(
         self,
-        situation: Node,
-        roles: list[Move],
-        moves: dict[Move, int],
+        situation: PotentialNode,
+        roles: list[ClassMove],
+        moves: dict[ClassMove, int],
         ready: list[int],
-        ports: list[tuple[tuple[Passing, ...], Kind]],
-    ) -> Iterator[Cycle]:
+        ports: list[tuple[tuple[Passing, ...], SituationKind]],
+    ) -> Iterator[SituationCycle]:
         """Yield the cycles in which z and the others move so, and so many others are ready afterwards."""
         spare = self.others - sum(moves.values())
         if spare < 0:
@@ -303,17 +313,17 @@ class _Check:
             self.work.spend()
             if role[1] != FINISH:
                 last = {STAY: situation.last, DELAYED: None}.get(role[1], role[1])
-                yield Cycle(role, counts, tuple(more), passing, Node(last, (*after, *free)))
+                yield SituationCycle(role, counts, tuple(more), passing, PotentialNode(last, (*after, *free)))
             elif gone:  # z finishes last, so nobody is left
-                yield Cycle(role, counts, tuple(move for move in more if move == _OFF), passing, _END)
+                yield SituationCycle(role, counts, tuple(move for move in more if move == _OFF), passing, _END)
 
-    def _arrivals(self, kind: Kind, x: int, moved: int, arrived: int) -> range:
+    def _arrivals(self, kind: SituationKind, x: int, moved: int, arrived: int) -> range:
         """Return how many others may come to class x from delays; the last number stands for all from there on."""
         if (DELAYED, x) not in self.terms.others[DELAYED]:
             return range(1)
         return range(max(0, self.thresholds[x] - arrived - (kind[x] - moved)) + 1)
 
-    def _stays(self, kind: Kind, x: int, moved: int, arrived: int) -> range:
+    def _stays(self, kind: SituationKind, x: int, moved: int, arrived: int) -> range:
         """Return how many others of class x may stay; the last number of an open class stands for all from there on."""
         least = kind[x] - moved
         if kind[x] < self.thresholds[x]:
@@ -326,12 +336,12 @@ class _Check:
         self.work.spend(sum(len(way) - 1 for way in ranges))
         return product(*ranges)
 
-    def _limited(self, way: Iterable[tuple[Move, ...]]) -> Iterator[tuple[Move, ...]]:
+    def _limited(self, way: Iterable[tuple[ClassMove, ...]]) -> Iterator[tuple[ClassMove, ...]]:
         for chosen in way:
             self.work.spend(1 + len(chosen))
             yield chosen
 
-    def _labels(self, cycles: Mapping[Node, list[Cycle]]) -> dict[Node, set[int | None]]:
+    def _labels(self, cycles: Mapping[PotentialNode, list[SituationCycle]]) -> dict[PotentialNode, set[int | None]]:
         """Return the labels that every situation can have: {None} at a stop, none where no cycles lead to the end."""
         labels = {situation: set[int | None]() for situation in cycles}
         entered = {situation: {cycle.after for cycle in cycles[situation]} for situation in cycles}
@@ -347,7 +357,7 @@ class _Check:
                 found |= seen
         return labels
 
-    def _seen(self, after: Node, labels: Mapping[Node, set[int | None]]) -> set[int | None]:
+    def _seen(self, after: PotentialNode, labels: Mapping[PotentialNode, set[int | None]]) -> set[int | None]:
         """Return the labels that a cycle to `after` gives to a situation that is no stop."""
         if after == _END:
             return {FINISHED_LABEL}
@@ -358,8 +368,8 @@ class _Check:
     # Decreases
 
     def _all_decreases(
-        self, cycles: Mapping[Node, list[Cycle]], labels: Mapping[Node, set[int | None]]
-    ) -> Iterator[tuple[int, Node, Node]]:
+        self, cycles: Mapping[PotentialNode, list[SituationCycle]], labels: Mapping[PotentialNode, set[int | None]]
+    ) -> Iterator[tuple[int, PotentialNode, PotentialNode]]:
         """Yield a lower bound of the decrease for every abstract cycle and every pair of nodes that it joins."""
         for situation, possible in cycles.items():
             for cycle in possible:
@@ -367,14 +377,16 @@ class _Check:
                     yield self._decrease(u, v, cycle), u, v
 
     def _nodes(
-        self, situation: Node, after: Node, labels: Mapping[Node, set[int | None]]
-    ) -> Iterator[tuple[Node, Node]]:
+        self, situation: PotentialNode, after: PotentialNode, labels: Mapping[PotentialNode, set[int | None]]
+    ) -> Iterator[tuple[PotentialNode, PotentialNode]]:
         """For every table of the situation after a cycle, that of the situation before which is to be larger."""
         for label in self._seen(after, labels):
-            u, v = (Node(one.last, one.kind, label if one in self.looking else None) for one in (situation, after))
+            u, v = (
+                PotentialNode(one.last, one.kind, label if one in self.looking else None) for one in (situation, after)
+            )
             yield u, v
 
-    def _decrease(self, u: Node, v: Node, cycle: Cycle) -> int:
+    def _decrease(self, u: PotentialNode, v: PotentialNode, cycle: SituationCycle) -> int:
         """Return a lower bound of the decrease from one table to another."""
         self.work.spend()
         numbers = self._number(u), self._number(v)
@@ -388,7 +400,7 @@ class _Check:
         total += sum(count * others[move] for move, count in cycle.moves)
         return total + self._passed(before, after, cycle.ports)
 
-    def _passed(self, before: Table, after: Table, ports: Iterable[Passing]) -> int:
+    def _passed(self, before: PotentialTable, after: PotentialTable, ports: Iterable[Passing]) -> int:
         """Return a lower bound of what the ports contribute."""
         total = 0
         for (released, kept, taken), was, then in zip(ports, before.ports, after.ports, strict=True):
@@ -397,26 +409,28 @@ class _Check:
                 total += kept * min(map(sub, was[1:], then))
         return total
 
-    def _number(self, node: Node) -> int:
+    def _number(self, node: PotentialNode) -> int:
         if node not in self.numbers:
             raise Refused(f"potential: it has no table for {_name(node)}")
         return self.numbers[node]
 
-    def _nothing(self) -> Table:
+    def _nothing(self) -> PotentialTable:
         """Return the table of the end."""
         others = tuple((0,) * group.program.end for group in self.instance.groups)
-        return Table(others, others[self.potential.last_group], 0, tuple((0,) * slow.held for slow in self.slow))
+        return PotentialTable(
+            others, others[self.potential.last_group], 0, tuple((0,) * slow.held for slow in self.slow)
+        )
 
     def _value(self, label: int | None, state: Beginning) -> int:
         """Return the largest R over the places of z."""
-        table = self.tables[self._number(Node(state.situation.last, state.situation.kind, label))]
+        table = self.tables[self._number(PotentialNode(state.situation.last, state.situation.kind, label))]
         everybody = sum(count * table.others[group][place] for group, place, count in state.where)
         ports = sum(sum(map(mul, row, counts)) for row, counts in zip(table.ports, state.held, strict=True))
         own = table.others[self.potential.last_group]
         return table.constant + everybody + ports + max(table.last[place] - own[place] for place in state.places)
 
 
-def _name(node: Node) -> str:
+def _name(node: PotentialNode) -> str:
     if node == _END:
         return "the end"
     after = {None: "", FINISHED_LABEL: " before the end", DELAYED_LABEL: " before a delay"}

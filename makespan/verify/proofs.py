@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from makespan.model.certificate import FINISHED_LABEL, Certificate, Node, Potential, Table, Weights
+from makespan.model.certificate import FINISHED_LABEL, Certificate, Potential, PotentialNode, PotentialTable, Weights
 from makespan.model.instance import Instance
 from makespan.model.result import Upper, UpperBound
 from makespan.verify import delays, partitions, phases, shapes
-from makespan.verify.refusal import Refused, Work
+from makespan.verify.refusal import Refused, StepBudget
 
 LEAST_PROGRESSION = 4
 _MOST_COEFFICIENT = 10**shapes.MOST_DIGITS
@@ -32,12 +32,12 @@ def name_of_proof(value: object) -> str:
     return name
 
 
-def phase_bounds(value: object, instance: Instance, room: Work) -> Pieces:
+def phase_bounds(value: object, instance: Instance, room: StepBudget) -> Pieces:
     """What is said of each different phase; `room` counts coefficients."""
     return _pieces(value, "phases", "barriers make", instance, phases.questions, room)
 
 
-def partition_bounds(value: object, instance: Instance, room: Work) -> Pieces:
+def partition_bounds(value: object, instance: Instance, room: StepBudget) -> Pieces:
     """What is said of each different partition; `room` counts coefficients."""
     return _pieces(value, "partitions", "the machine makes", instance, partitions.questions, room)
 
@@ -48,7 +48,7 @@ def _pieces(
     made: str,
     instance: Instance,
     cut: Callable[[Instance], list[Instance] | None],
-    room: Work,
+    room: StepBudget,
 ) -> Pieces:
     entries = shapes.items(value, name, 0)
     if not entries:
@@ -63,7 +63,7 @@ def _pieces(
     return tuple((question, said[question]) for question in questions)
 
 
-def _piece(value: object, name: str, question: Instance, room: Work) -> UpperBound:
+def _piece(value: object, name: str, question: Instance, room: StepBudget) -> UpperBound:
     some = ["partitions"] if name == "phase" and "partitions" in shapes.entries(value) else []
     parts = shapes.table(value, name, "upper", "evidence", "certificate", *some, later="weights")
     proof = None if parts["certificate"] is None else certificate(parts["certificate"], question, room)
@@ -72,12 +72,12 @@ def _piece(value: object, name: str, question: Instance, room: Work) -> UpperBou
     return UpperBound(upper, evidence, proof, weights(parts["weights"], question, room), tuple(said))
 
 
-def weights(value: object, instance: Instance, room: Work) -> tuple[Weights, ...]:
+def weights(value: object, instance: Instance, room: StepBudget) -> tuple[Weights, ...]:
     """Weights of pairs, in their shape; whether they prove anything is for `pairs` to say."""
     return tuple(_set(item, instance, room) for item in shapes.items(value, "weights", 0))
 
 
-def _set(value: object, instance: Instance, room: Work) -> Weights:
+def _set(value: object, instance: Instance, room: StepBudget) -> Weights:
     parts = shapes.table(value, "weights", "classes", "caps", "groups", later="thresholds")
     classes = tuple(shapes.text(name, "class") for name in shapes.items(parts["classes"], "classes", 0))
     caps = shapes.items(parts["caps"], "caps", len(classes), len(classes))
@@ -89,7 +89,7 @@ def _set(value: object, instance: Instance, room: Work) -> Weights:
     return Weights(classes, tuple(caps), reserves, tuple(thresholds))
 
 
-def _row(value: object, places: int, room: Work) -> tuple[tuple[int, ...], ...]:
+def _row(value: object, places: int, room: StepBudget) -> tuple[tuple[int, ...], ...]:
     """For every place of a group a number, or a list of them."""
     found: list[tuple[int, ...]] = []
     for item in shapes.items(value, "weights", places, places):
@@ -100,7 +100,7 @@ def _row(value: object, places: int, room: Work) -> tuple[tuple[int, ...], ...]:
     return tuple(found)
 
 
-def certificate(value: object, instance: Instance, room: Work) -> Certificate:
+def certificate(value: object, instance: Instance, room: StepBudget) -> Certificate:
     """Potentials, in their shape; whether they prove anything is for `potential` to say."""
     parts = shapes.table(value, "certificate", "upper", "potentials")
     potentials = shapes.items(parts["potentials"], "potentials", most=len(instance.groups))
@@ -109,7 +109,7 @@ def certificate(value: object, instance: Instance, room: Work) -> Certificate:
     return Certificate(upper, tuple(_potential(item, instance, sizes, room) for item in potentials))
 
 
-def _potential(value: object, instance: Instance, sizes: Sequence[int], room: Work) -> Potential:
+def _potential(value: object, instance: Instance, sizes: Sequence[int], room: StepBudget) -> Potential:
     parts = shapes.table(value, "potential", "last_group", "classes", "thresholds", "front", "tables", "nodes")
     last = shapes.whole(parts["last_group"], "last_group", 0, len(instance.groups) - 1)
     classes = tuple(shapes.text(name, "class") for name in shapes.items(parts["classes"], "classes"))
@@ -126,18 +126,18 @@ def _potential(value: object, instance: Instance, sizes: Sequence[int], room: Wo
     return Potential(last, classes, thresholds, shapes.whole(parts["front"], "front"), tables, nodes)
 
 
-def _table(value: object, sizes: Sequence[int], last_group: int, held: Sequence[int]) -> Table:
+def _table(value: object, sizes: Sequence[int], last_group: int, held: Sequence[int]) -> PotentialTable:
     parts = shapes.table(value, "table", "others", "last", "constant", "ports")
     others, ports = _rows(parts["others"], "others", sizes), _rows(parts["ports"], "ports", held)
     constant = shapes.whole(parts["constant"], "constant", -_MOST_COEFFICIENT, _MOST_COEFFICIENT)
-    return Table(others, _coefficients(parts["last"], "last", sizes[last_group]), constant, ports)
+    return PotentialTable(others, _coefficients(parts["last"], "last", sizes[last_group]), constant, ports)
 
 
-def _node(value: object, classes: int, tables: int) -> tuple[Node, int]:
+def _node(value: object, classes: int, tables: int) -> tuple[PotentialNode, int]:
     last, kind, label, table = shapes.items(value, "node", 4, 4)
     last = None if last is None else shapes.whole(last, "the last warp's class", 0, classes - 1)
     label = None if label is None else shapes.whole(label, "label", FINISHED_LABEL, classes - 1)
-    return Node(last, shapes.wholes(kind, "kind"), label), shapes.whole(table, "table", 0, tables - 1)
+    return PotentialNode(last, shapes.wholes(kind, "kind"), label), shapes.whole(table, "table", 0, tables - 1)
 
 
 def _rows(value: object, name: str, sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]:

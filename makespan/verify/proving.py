@@ -10,7 +10,7 @@ from makespan.model.result import Upper
 from makespan.verify import bounds, multiprocessor, pairs, partitions, phases, potential, states
 from makespan.verify.outcome import cycles
 from makespan.verify.proofs import Pieces
-from makespan.verify.refusal import Effort, Refused, TooMuchWork
+from makespan.verify.refusal import ProofBudget, Refused, TooMuchWork
 
 _BY_ITSELF = (Upper.PESSIMISTIC, *bounds.CLOSED_FORMS, Upper.THEOREM_E, Upper.POTENTIAL, Upper.TWO_WARP_DP)
 
@@ -33,7 +33,7 @@ PROOFS = {
 """What proves an upper bound, in words."""
 
 
-class Prover:
+class UpperBoundProver:
     """Upper bounds of one instance that were proven again; each attribute only grows sharper.
 
     Args:
@@ -60,7 +60,7 @@ class Prover:
         *,
         best_case: bool = False,
         most_states: int,
-        effort: Effort,
+        effort: ProofBudget,
     ) -> None:
         self.instance, self.claimed, self.evidence = instance, claimed, evidence
         self.certificate, self.weights = certificate, weights
@@ -132,7 +132,7 @@ class Prover:
         different = dict(pieces)
         proven = dict[Instance, int]()
         for question, piece in different.items():
-            prover = Prover(
+            prover = UpperBoundProver(
                 question,
                 piece.upper,
                 piece.evidence,

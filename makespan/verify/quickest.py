@@ -11,7 +11,7 @@ from makespan.model.machine import Assignment, UnitClass
 from makespan.model.program import BARRIER, Program
 from makespan.verify import numbering
 from makespan.verify.paths import total
-from makespan.verify.refusal import TooMuchWork, Work
+from makespan.verify.refusal import StepBudget, TooMuchWork
 
 MOST_STEPS = 5_000_000
 _SLOT = ""
@@ -25,7 +25,7 @@ def floor(instance: Instance) -> int:
     blocking = (group.program for group in instance.groups if not group.program.timings)
     found = [1, *_busy(instance), *(total(program, latencies, min) for program in blocking)]
     try:
-        work = Work(MOST_STEPS)
+        work = StepBudget(MOST_STEPS)
         rows = [list(_phases(instance, group.program, work)) for group in instance.groups]
         found.append(sum(map(max, zip_longest(*rows, fillvalue=0))))  # a barrier waits for the slowest
     except TooMuchWork:
@@ -61,7 +61,7 @@ def _crew(block: Iterable[tuple[Program, int]], blocks: int) -> Counter[Program]
     return found
 
 
-def _phases(instance: Instance, program: Program, work: Work) -> Iterator[int]:
+def _phases(instance: Instance, program: Program, work: StepBudget) -> Iterator[int]:
     """Yield the least time from each barrier to the next one, or to the end, as long as no path has ended before."""
     units = {unit.name: unit for unit in instance.machine.units}
     single = {ports.name for ports in instance.machine.ports if ports.capacity == 1}
@@ -80,7 +80,7 @@ def _phases(instance: Instance, program: Program, work: Work) -> Iterator[int]:
                 least.append(issue)
                 begins.update(place.successors)
                 continue
-            held = _held(units[place.unit], single)
+            held = _single_holds(units[place.unit], single)
             issue = max((issue, *(clocks.get(name, 0) for name in held)))
             after = issue + (program.timings[at].stall if program.timings else units[place.unit].latency.least)
             new = clocks | {name: issue + cycles for name, cycles in held.items()}
@@ -107,7 +107,7 @@ def _awaits(program: Program, at: int) -> tuple[int, ...]:
     return program.timings[at].awaits if program.timings else ()
 
 
-def _held(unit: UnitClass, single: set[str]) -> dict[str, int]:
+def _single_holds(unit: UnitClass, single: set[str]) -> dict[str, int]:
     """Of pools with one port, those that each instruction of a class holds, and for how long at least."""
     holds = {unit.name: unit.interval, **{use.resources[0]: use.least for use in unit.uses if len(use.resources) == 1}}
     return {name: cycles for name, cycles in holds.items() if name in single}

@@ -21,8 +21,8 @@ from makespan.model.program import MAX_PLACES
 from makespan.model.result import Status, Step
 from makespan.model.schedule import Schedule
 from makespan.verify import conditions, instances, numbering, proofs, shapes
-from makespan.verify.outcome import Claim
-from makespan.verify.refusal import Refused, TooMuchWork, Work
+from makespan.verify.outcome import BundleClaim
+from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
 
 SCHEMA, RESULT_SCHEMA = "makespan.bundle/3", "makespan.result/2"
 OLDER_SCHEMAS = ("makespan.bundle/1", "makespan.bundle/2")
@@ -35,7 +35,7 @@ MOST_BRACKETS = 20_000_000  # lists and objects
 
 
 @dataclass(frozen=True, slots=True)
-class SmClaim(Claim):
+class SmClaim(BundleClaim):
     """And the pessimistic bound in cycles, and how the interval became smaller."""
 
     pessimistic: int
@@ -115,7 +115,7 @@ def bundle(document: object) -> Bundle:
     claim = _claim(parts["result"], instance, is_older=is_older)
     said = None if is_older else conditions.assumptions(parts["result"]["assumptions"])
     schedule = witness(parts["witness"], instance, claim.lower)
-    room = Work(MOST_COEFFICIENTS)
+    room = StepBudget(MOST_COEFFICIENTS)
     try:
         certificate = None if parts["certificate"] is None else proofs.certificate(parts["certificate"], instance, room)
         weights = proofs.weights(parts["weights"], instance, room)
@@ -140,7 +140,7 @@ def _check_older(*parts: object) -> None:
 
 
 def _claim(value: object, instance: Instance, *, is_older: bool) -> SmClaim:
-    determined = _determined(instance) | ({"schema": "makespan.result/1"} if is_older else {})
+    determined = _fields_of_instance(instance) | ({"schema": "makespan.result/1"} if is_older else {})
     claimed = (
         "status lower upper pessimistic best_case backend evidence seconds interrupted history assumptions versions"
     )
@@ -172,7 +172,7 @@ def _step(value: object) -> Step:
     return Step(parts["seconds"], engine, lower, upper, evidence)
 
 
-def _determined(instance: Instance) -> dict[str, object]:
+def _fields_of_instance(instance: Instance) -> dict[str, object]:
     """What a result says of its instance."""
     machine = instance.machine
     return {

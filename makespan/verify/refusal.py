@@ -14,7 +14,7 @@ class TooMuchWork(MakespanError):
     """An enumeration reached its limit; nothing is known from it."""
 
 
-class Work:
+class StepBudget:
     """A number of steps that may still be done."""
 
     __slots__ = ("left",)
@@ -33,7 +33,7 @@ class Work:
             raise TooMuchWork
 
 
-class Effort:
+class ProofBudget:
     """What all proofs of a bundle may take together: as much as `proofs` of the largest; a bundle can have thousands.
 
     Args:
@@ -47,10 +47,10 @@ class Effort:
         self._left = proofs * self._WHOLE
 
     @contextmanager
-    def part(self, most: int) -> Iterator[Work]:
+    def part(self, most: int) -> Iterator[StepBudget]:
         """The steps of one proof, at most `most`; what it does not spend remains for others."""
         steps = most * min(self._left, self._WHOLE) // self._WHOLE
-        work = Work(steps)
+        work = StepBudget(steps)
         try:
             yield work
         finally:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
 from makespan.model.program import BARRIER
-from makespan.verify.delays import expanded
-from makespan.verify.refusal import TooMuchWork, Work
+from makespan.verify.delays import with_delay_places
+from makespan.verify.refusal import StepBudget, TooMuchWork
 
 MOST_BYTES = 1 << 29
 """Of all states held at one time; those of long programs take kilobytes each."""
@@ -26,7 +26,7 @@ MOST_BITS = 1 << 22
 """Of one state."""
 
 
-class Standing(NamedTuple):
+class WarpsAtPlace(NamedTuple):
     """So many `warps` of `group` at `place`."""
 
     group: int
@@ -34,7 +34,7 @@ class Standing(NamedTuple):
     warps: int
 
 
-class Walker:
+class BasicStates:
     """The states of one instance and the cycles between them; each cycle takes from `work`.
 
     Args:
@@ -44,9 +44,9 @@ class Walker:
         TooMuchWork: a state has more than `MOST_BITS`.
     """
 
-    def __init__(self, instance: Instance, work: Work) -> None:
+    def __init__(self, instance: Instance, work: StepBudget) -> None:
         self._instance, self._work = instance, work
-        self._ports = _Ports(instance)
+        self._ports = _PortBits(instance)
         self._bits = instance.warps.bit_length()
         self._has_barriers = instance.has_barriers
         self._blocks = instance.blocks if self._has_barriers else 1
@@ -74,12 +74,12 @@ class Walker:
             states = self._sum(states, self._distinct(self._sums(begun, group.warps // self._blocks)))
         return self._settled(states)
 
-    def standing(self, state: int) -> Iterator[Standing]:
+    def standing(self, state: int) -> Iterator[WarpsAtPlace]:
         """Where the unfinished warps of `state` are."""
         for number, count in self._counts(state):
             self._work.spend()
             _, group, place = self._homes[number]
-            yield Standing(group, place, count)
+            yield WarpsAtPlace(group, place, count)
 
     def held(self, state: int) -> dict[str, list[int]]:
         """For every class with an interval, how many ports are held for 1, 2, ... more cycles."""
@@ -213,7 +213,7 @@ class Walker:
             yield sum(chosen)
 
 
-class _Ports:
+class _PortBits:
     """The low bits of a state.
 
     Args:
@@ -270,7 +270,7 @@ class _Ports:
 def shortest_and_longest(instance: Instance, most_states: int) -> tuple[int, int] | None:
     """The makespans of the shortest and the longest work-conserving schedule; None after `most_states` states."""
     try:
-        walker = Walker(expanded(instance), Work(40 * most_states))
+        walker = BasicStates(with_delay_places(instance), StepBudget(40 * most_states))
         reached = {-state: (0, 0) for state in walker.starts()}  # negative, for heapq takes the smallest
         heap = sorted(reached)
         left = min(most_states, walker.most_states) - len(heap)
@@ -292,7 +292,7 @@ def shortest_and_longest(instance: Instance, most_states: int) -> tuple[int, int
     return None
 
 
-def front(walker: Walker, cycles: int, most_states: int) -> tuple[set[int], int]:
+def front(walker: BasicStates, cycles: int, most_states: int) -> tuple[set[int], int]:
     """All states with unfinished warps after so many cycles, and the longest schedule that ended by then (0: none).
 
     Raises:

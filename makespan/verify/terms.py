@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from operator import sub
 
-from makespan.model.certificate import Potential, Table
+from makespan.model.certificate import Potential, PotentialTable
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
-from makespan.verify.refusal import Work
+from makespan.verify.refusal import StepBudget
 
 MOST_REMEMBERED = 20_000_000
 FINISH, STAY, DELAYED = -1, -2, -3
-Move = tuple[int, int]
-_Ends = dict[Move, list[tuple[int, int]]]
+ClassMove = tuple[int, int]
+_Ends = dict[ClassMove, list[tuple[int, int]]]
 
 
 class Terms:
@@ -23,7 +23,9 @@ class Terms:
         last: the same for z.
     """
 
-    def __init__(self, instance: Instance, potential: Potential, tables: Sequence[Table], differences: Work) -> None:
+    def __init__(
+        self, instance: Instance, potential: Potential, tables: Sequence[PotentialTable], differences: StepBudget
+    ) -> None:
         self.number = number = {DELAY: DELAYED, **{name: x for x, name in enumerate(potential.classes)}}
         ends: tuple[_Ends, _Ends] = {}, {}  # indices into all rows of `others`, joined, and into `last`
         first = 0
@@ -43,10 +45,10 @@ class Terms:
         )
         self._ends, self._tables, self._work = ends, tables, differences
         self._size = sum(len(edges) for moves in ends for edges in moves.values())
-        self._columns: dict[tuple[int, int], list[dict[Move, list[int]]]] = {}
-        self._found: dict[tuple[int, int], list[dict[Move, int]]] = {}
+        self._columns: dict[tuple[int, int], list[dict[ClassMove, list[int]]]] = {}
+        self._found: dict[tuple[int, int], list[dict[ClassMove, int]]] = {}
 
-    def least(self, before: int, after: int) -> list[dict[Move, int]]:
+    def least(self, before: int, after: int) -> list[dict[ClassMove, int]]:
         """Smallest terms of any other warp and of z, from one table to another."""
         if (before, after) not in self._found:
             self._work.spend(self._size)
@@ -56,7 +58,7 @@ class Terms:
             ]
         return self._found[before, after]
 
-    def _column(self, number: int, side: int) -> list[dict[Move, list[int]]]:
+    def _column(self, number: int, side: int) -> list[dict[ClassMove, list[int]]]:
         """Return the coefficients at all beginnings (`side` 0) or ends (1) of every move; 0 for a finished warp."""
         if (number, side) not in self._columns:
             if len(self._columns) * self._size > MOST_REMEMBERED:

@@ -26,8 +26,8 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Assignment
 from makespan.verify import bounds, interference, pairs
 from makespan.verify.gpu_reading import of_block
-from makespan.verify.interference import Gate, Prices, Question
-from makespan.verify.refusal import Refused, TooMuchWork, Work
+from makespan.verify.interference import HitBound, PoolGate, PoolPrices
+from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
 from makespan.verify.waiting import binding_width
 
 MOST_STEPS = 20_000_000
@@ -43,7 +43,9 @@ def bound(gpu: GpuInstance, weights: Sequence[Weights]) -> int:
     if len(gpu.grids) > 1:
         return gpu.dram + min(_several_grids(gpu))
     sm = gpu.sm(gpu.resident)
-    return gpu.dram + min((*_priced(gpu, sm), *(proven for proof in weights for proven in _paired(gpu, sm, proof))))
+    return gpu.dram + min(
+        (*_bounds_by_prices(gpu, sm), *(proven for proof in weights for proven in _bounds_by_pairs(gpu, sm, proof)))
+    )
 
 
 # One grid
@@ -64,7 +66,7 @@ def _upper(gpu: GpuInstance, block: Fraction, tail: Fraction, spared: Fraction =
     return min(apart, together)
 
 
-def _priced(gpu: GpuInstance, sm: Instance) -> Iterator[int]:
+def _bounds_by_prices(gpu: GpuInstance, sm: Instance) -> Iterator[int]:
     """By prices of ports."""
     late = gpu.dispatch + _longest_hold(sm) - 1
     tail = late + Fraction(interference.bound(sm))
@@ -72,19 +74,19 @@ def _priced(gpu: GpuInstance, sm: Instance) -> Iterator[int]:
     passing = gpu.dispatch + interference.one_after_another(of_block(gpu, gpu.grid))
     yield _upper(gpu, Fraction(passing * gpu.resident), tail)
     try:
-        work = Work(MOST_STEPS)
-        question = Question(sm, work)
+        work = StepBudget(MOST_STEPS)
+        question = HitBound(sm, work)
         crew = [group.warps // gpu.resident for group in sm.groups]
         gates = _gates(question)
         alone = [question.alone(group) for group in range(len(crew))]
         for prices in islice(question.prices(), MOST_PRICES):
-            everywhere = _Count.of(question, crew, alone, gates, prices, None)
+            everywhere = _BlockCharge.of(question, crew, alone, gates, prices, None)
             block = late + everywhere.chain + gpu.resident * everywhere.work
             spared = block - late - sum(map(max, zip_longest(*alone, fillvalue=0)))
             yield _upper(gpu, block, tail)
             yield _upper(gpu, block, block, spared)
             if gpu.machine.partitions > 1 and not sm.has_barriers:
-                elsewhere = _Count.of(question, crew, alone, gates, prices, question.shared)
+                elsewhere = _BlockCharge.of(question, crew, alone, gates, prices, question.shared)
                 beside = _beside(gpu, everywhere.heavy, elsewhere.heavy, crew)
                 yield _upper(gpu, late + elsewhere.chain + gpu.resident * elsewhere.work + beside, tail)
     except TooMuchWork:
@@ -98,7 +100,7 @@ def _longest_hold(instance: Instance) -> int:
     return max(max(unit.interval, *(use.most for use in unit.uses), 1) for unit in units)
 
 
-def _gates(question: Question) -> list[Gate]:
+def _gates(question: HitBound) -> list[PoolGate]:
     """Those that the warps on an SM can fill, or that can still be held by warps that have finished."""
     full = {gate for group, everybody, _ in question.companies() for gate in question.full(group, everybody)}
     units = sorted(set().union(*question.classes))
@@ -106,7 +108,7 @@ def _gates(question: Question) -> list[Gate]:
     return [gate for gate in question.gates if gate in full or kept & gate]
 
 
-class _Count(NamedTuple):
+class _BlockCharge(NamedTuple):
     """What blocks of a grid count at some prices, in cycles.
 
     Args:
@@ -122,13 +124,13 @@ class _Count(NamedTuple):
     @classmethod
     def of(
         cls,
-        question: Question,
+        question: HitBound,
         crew: Sequence[int],
         alone: Sequence[Sequence[int]],
-        gates: Sequence[Gate],
-        prices: Prices,
-        among: Gate | None,
-    ) -> "_Count":
+        gates: Sequence[PoolGate],
+        prices: PoolPrices,
+        among: PoolGate | None,
+    ) -> "_BlockCharge":
         """Of `crew` warps of each group, which take so long `alone` in every phase; of pools `among` these."""
         scale, paid = question.scale, question.price(gates, prices, among)
         rows = []
@@ -195,7 +197,7 @@ def _most(values: Sequence[tuple[Fraction, int]], count: int) -> Fraction:
     return total
 
 
-def _paired(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator[int]:
+def _bounds_by_pairs(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator[int]:
     """By weights of pairs: theorem E for each block from its begin on, when others have pairs open already."""
     units = {unit.name: unit for unit in sm.machine.units if any(unit.name in g.program.units for g in sm.groups)}
     if bounds.is_multiprocessor(sm) or sm.has_barriers or binding_width(sm) is not None or proof.thresholds:
@@ -207,7 +209,7 @@ def _paired(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator[int]:
     if gpu.dram:
         raise Refused("theorem E does not apply to this GPU: latencies stand still while DRAM is busy")
     try:
-        judge = pairs.Judge(sm, proof, Work(pairs.MOST_STEPS))
+        judge = pairs.PairCharges(sm, proof, StepBudget(pairs.MOST_STEPS))
         users = {name: sum(g.warps for g in sm.groups if name in g.program.units) for name in units}
         full = [unit for name, unit in units.items() if name in judge.mass or users[name] > unit.capacity]
         factor = lcm(*(unit.capacity for unit in full))
@@ -246,14 +248,14 @@ def _several_grids(gpu: GpuInstance) -> Iterator[int]:
     late = gpu.dispatch + max(map(_longest_hold, alone)) - 1
     passing = [Fraction(interference.one_after_another(block)) for block in alone]
     costs = [gpu.dispatch + own for own in passing]
-    yield _weighed(gpu, shares, costs, [late + own for own in passing], passing)
+    yield _bound_by_shares(gpu, shares, costs, [late + own for own in passing], passing)
     try:
-        work = Work(MOST_STEPS)
-        whole = Question(Instance.merged([own for grid in gpu.grids for own in grid.block], gpu.machine), work)
+        work = StepBudget(MOST_STEPS)
+        whole = HitBound(Instance.merged([own for grid in gpu.grids for own in grid.block], gpu.machine), work)
         number = {program: at for at, program in enumerate(whole.programs)}
         times, crews = [], []
         for block in alone:
-            question = Question(block, work)
+            question = HitBound(block, work)
             rows: list[list[int]] = [[] for _ in number]
             crew = [0] * len(number)
             for group, own in enumerate(block.groups):
@@ -263,19 +265,20 @@ def _several_grids(gpu: GpuInstance) -> Iterator[int]:
         together = _together(gpu, shares, gpu.room)
         for prices in islice(whole.prices(), MOST_PRICES):
             counts = [
-                _Count.of(whole, crew, rows, whole.gates, prices, None) for crew, rows in zip(crews, times, strict=True)
+                _BlockCharge.of(whole, crew, rows, whole.gates, prices, None)
+                for crew, rows in zip(crews, times, strict=True)
             ]
             ends = [late + count.chain + count.work for count in counts]
             costs = [
                 share * (late + count.chain) + together * count.work
                 for share, count in zip(shares, counts, strict=True)
             ]
-            yield _weighed(gpu, shares, costs, ends, [count.work for count in counts])
+            yield _bound_by_shares(gpu, shares, costs, ends, [count.work for count in counts])
     except (TooMuchWork, InputError):  # the latter if all grids together are no instance
         return
 
 
-def _weighed(
+def _bound_by_shares(
     gpu: GpuInstance,
     shares: Sequence[Fraction],
     costs: Sequence[Fraction],

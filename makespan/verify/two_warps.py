@@ -11,7 +11,7 @@ from typing import NamedTuple
 from makespan.model.instance import Instance
 from makespan.model.machine import UnitClass
 from makespan.model.program import BARRIER, Program
-from makespan.verify.refusal import Effort, TooMuchWork, Work
+from makespan.verify.refusal import ProofBudget, StepBudget, TooMuchWork
 
 MOST_WORK = 60_000_000
 """Steps: about a minute."""
@@ -25,22 +25,22 @@ _SLICED = 50
 
 Choose = Callable[[Iterable[int]], int]
 Row = list[int]
-Held = tuple[tuple[int, ...], ...]
+HeldPorts = tuple[tuple[int, ...], ...]
 
 
-def two_warps(instance: Instance, choose: Choose = max, effort: Effort | None = None) -> int | None:
+def two_warps(instance: Instance, choose: Choose = max, effort: ProofBudget | None = None) -> int | None:
     """The longest (`max`) or shortest (`min`) schedule in cycles of two warps without barriers; None: too much work."""
-    ports = _Ports.of(instance)
+    ports = _PortStates.of(instance)
     try:
-        with (effort or Effort(1)).part(MOST_WORK) as work:
+        with (effort or ProofBudget(1)).part(MOST_WORK) as work:
             if ports is None or _least_work(instance) > work.left:
                 return None
-            return _Pairs(instance, ports, choose, work).value()
+            return _PlacePairs(instance, ports, choose, work).value()
     except TooMuchWork:
         return None
 
 
-class _Ports(NamedTuple):
+class _PortStates(NamedTuple):
     """Every way in which ports can be held, by number; 0 if all are free.
 
     `later[cycles][held]` is the number after so many cycles, at most `span`, after which all are free. By class,
@@ -56,14 +56,14 @@ class _Ports(NamedTuple):
     before: list[int]
 
     @classmethod
-    def of(cls, instance: Instance) -> "_Ports | None":
+    def of(cls, instance: Instance) -> "_PortStates | None":
         used = set().union(*(group.program.units for group in instance.groups)) - {BARRIER}
         units = [unit for unit in instance.machine.units if unit.name in used and _can_block(unit)]
-        states = _held(units)
+        states = _all_port_states(units)
         if states is None:
             return None
         number = {held: at for at, held in enumerate(states)}
-        one_later = [number[_aged(held)] for held in states]
+        one_later = [number[_one_cycle_later(held)] for held in states]
         later = [list(range(len(states)))]
         span = max((unit.interval for unit in units), default=1)
         for _ in range(span):
@@ -91,15 +91,15 @@ def _can_block(unit: UnitClass) -> bool:
     return unit.capacity < 2 * -(-unit.interval // unit.latency.least)
 
 
-def _held(units: list[UnitClass]) -> list[Held] | None:
+def _all_port_states(units: list[UnitClass]) -> list[HeldPorts] | None:
     """Every way in which ports can be held, in a cycle in which up to two are taken; None if they are too many."""
-    found: dict[Held, None] = {((),) * len(units): None}
+    found: dict[HeldPorts, None] = {((),) * len(units): None}
     waiting = list(found)
     while waiting:
-        before = _aged(waiting.pop())
+        before = _one_cycle_later(waiting.pop())
         for count in range(3):
             for chosen in combinations_with_replacement(range(len(units)), count):
-                held: Held | None = before
+                held: HeldPorts | None = before
                 for at in chosen:
                     held = None if held is None else _with(held, at, units[at])
                 if held is not None and held not in found:
@@ -110,11 +110,11 @@ def _held(units: list[UnitClass]) -> list[Held] | None:
     return list(found)
 
 
-def _aged(held: Held) -> Held:
+def _one_cycle_later(held: HeldPorts) -> HeldPorts:
     return tuple(tuple(cycles - 1 for cycles in ports if cycles > 1) for ports in held)
 
 
-def _with(held: Held, at: int, unit: UnitClass) -> Held | None:
+def _with(held: HeldPorts, at: int, unit: UnitClass) -> HeldPorts | None:
     if len(held[at]) == unit.capacity:
         return None
     return tuple((*ports, unit.interval) if n == at else ports for n, ports in enumerate(held))
@@ -150,7 +150,7 @@ def _least_work(instance: Instance) -> int:
     return sum(_longest_waits(instance, first)) * second.end + sum(_longest_waits(instance, second)) * first.end
 
 
-class _Pair(NamedTuple):
+class _PlacePair(NamedTuple):
     """Both warps at places of theirs: for `ready` warp 0 or 1 and the ports held, the cycles left by `wait`.
 
     `falling` is the same less `wait`, with all ports free.
@@ -160,10 +160,10 @@ class _Pair(NamedTuple):
     falling: tuple[Row, Row]
 
 
-class _Pairs:
+class _PlacePairs:
     """The recursion, from the ends of both programs back to their beginnings."""
 
-    def __init__(self, instance: Instance, ports: _Ports, choose: Choose, work: Work) -> None:
+    def __init__(self, instance: Instance, ports: _PortStates, choose: Choose, work: StepBudget) -> None:
         self._ports, self._choose, self._work = ports, choose, work
         self._wide = instance.machine.issue_width != 1
         self._latency = {unit.name: unit.latency for unit in instance.machine.units}
@@ -171,8 +171,8 @@ class _Pairs:
         self._waits = [_longest_waits(instance, program) for program in self._programs]
         self._soonest = [_soonest(instance, program) for program in self._programs]
         self._alone = [self._left_alone(program) for program in self._programs]
-        self._pairs: list[list[_Pair]] = []
-        self._room = Work(MOST_CYCLES)
+        self._pairs: list[list[_PlacePair]] = []
+        self._room = StepBudget(MOST_CYCLES)
 
     def value(self) -> int:
         """Return the cycles that all take, with the best choice of where to start."""
@@ -182,7 +182,7 @@ class _Pairs:
         found, kept = [], dict[int, int]()
         for p in range(first.end, -1, -1):
             room = self._room.left
-            self._pairs[p] = [_Pair(({}, {}), ([], []))] * (second.end + 1)
+            self._pairs[p] = [_PlacePair(({}, {}), ([], []))] * (second.end + 1)
             for q in range(second.end, -1, -1):
                 self._fill(p, q)
                 if p in first.starts and q in second.starts:
@@ -220,7 +220,7 @@ class _Pairs:
             for held in self._ports.before:
                 own[held] = self._row(ready, places, held, both, own)
         falling = tuple([left - wait for wait, left in enumerate(own[0])] for own in rows)
-        self._pairs[p][q] = _Pair(rows, (falling[0], falling[1]))
+        self._pairs[p][q] = _PlacePair(rows, (falling[0], falling[1]))
 
     def _both_ready(self, places: tuple[int, int], held: int, both: dict[int, int]) -> int:
         """Return the cycles left where both warps are ready now."""

@@ -6,9 +6,9 @@ from makespan.host.errors import BrokenPromiseError
 from makespan.model.instance import Instance
 from makespan.verify import bounds, gpu_reading, gpu_verdict, gpu_witness, instances, quickest, reading
 from makespan.verify.outcome import Interval, Outcome, Verdict, interval_text, summary, within
-from makespan.verify.proving import MOST_STATES, PROOFS, Prover
+from makespan.verify.proving import MOST_STATES, PROOFS, UpperBoundProver
 from makespan.verify.reading import Bundle, SmClaim
-from makespan.verify.refusal import Effort, Refused
+from makespan.verify.refusal import ProofBudget, Refused
 from makespan.verify.witness import replay
 
 MOST_PROOFS = 10  # of the largest size
@@ -30,7 +30,7 @@ def verify(document: object, *, most_states: int = MOST_STATES) -> Verdict:
     try:
         bundle = reading.bundle(document)
         claim = bundle.claim
-        return _Judge(bundle, most_states).verdict().about(bundle.instance, bundle.said)
+        return _BundleCheck(bundle, most_states).verdict().about(bundle.instance, bundle.said)
     except Refused as refusal:
         return Verdict(Outcome.REJECTED, " ".join(str(refusal).split())[:300], claim)
 
@@ -54,14 +54,14 @@ def execute(instance: object, witness: object, cycles: int) -> None:
     replay(question, reading.witness(witness, question, cycles))
 
 
-class _Judge:
+class _BundleCheck:
     """Every claim of a bundle in turn."""
 
     def __init__(self, bundle: Bundle, most_states: int) -> None:
         self.instance: Instance = bundle.instance
         self.claim: SmClaim = bundle.claim
         self.bundle = bundle
-        self.prover = Prover(
+        self.prover = UpperBoundProver(
             bundle.instance,
             bundle.claim.upper,
             bundle.claim.evidence,
@@ -71,7 +71,7 @@ class _Judge:
             bundle.partitions,
             best_case=bundle.claim.best_case is not None,
             most_states=most_states,
-            effort=Effort(MOST_PROOFS),
+            effort=ProofBudget(MOST_PROOFS),
         )
 
     def verdict(self) -> Verdict:

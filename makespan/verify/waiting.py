@@ -7,7 +7,7 @@ from makespan.model.machine import Machine, UnitClass
 from makespan.verify.paths import total
 
 
-class Share(NamedTuple):
+class ClassShare(NamedTuple):
     """Who uses a class.
 
     Args:
@@ -30,7 +30,7 @@ def binding_width(instance: Instance) -> int | None:
     return width if width is not None and width < min(ports, instance.warps) else None
 
 
-def shares(instance: Instance) -> list[dict[str, Share]]:
+def shares(instance: Instance) -> list[dict[str, ClassShare]]:
     """By class, for every group as the one of the warp that waits."""
     units = list(instance.machine.capacities)
     most = [{unit: total(group.program, {unit: 1}) for unit in units} for group in instance.groups]
@@ -38,12 +38,15 @@ def shares(instance: Instance) -> list[dict[str, Share]]:
     users = {unit: sum(group.warps for group, own in counted if own[unit]) for unit in units}
     work = {unit: sum(group.warps * own[unit] for group, own in counted) for unit in units}
     return [
-        {unit: Share(users[unit] - (count > 0), work[unit] - count, count, count > 0) for unit, count in own.items()}
+        {
+            unit: ClassShare(users[unit] - (count > 0), work[unit] - count, count, count > 0)
+            for unit, count in own.items()
+        }
         for own in most
     ]
 
 
-def most_waiting(machine: Machine, others: int, shares: dict[str, Share]) -> int:
+def most_waiting(machine: Machine, others: int, shares: dict[str, ClassShare]) -> int:
     """Return the most cycles in which a warp does not issue, though all that it issued is over by its largest latency.
 
     In such a cycle all ports of its class are held, or `issue width` instructions of as many `others` are issued. The

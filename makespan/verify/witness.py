@@ -8,7 +8,7 @@ from makespan.model.machine import Machine
 from makespan.model.program import BARRIER, Program
 from makespan.model.schedule import Schedule
 from makespan.verify import numbering
-from makespan.verify.floor import Floor, Script, Step
+from makespan.verify.floor import RouteStep, Script, SmExecution
 from makespan.verify.refusal import Refused
 
 
@@ -22,7 +22,7 @@ def replay(instance: Instance, witness: Schedule) -> int:
             cycle after the end, or a scheduler that breaks its promise.
     """
     machine = instance.machine
-    floor = Floor(machine, _partitions(instance, witness), instance.block_of_warp())
+    floor = SmExecution(machine, _partitions(instance, witness), instance.block_of_warp())
     written = scripts(
         machine,
         list(instance.programs()),
@@ -83,11 +83,11 @@ def scripts(
     return list(map(Script, routes, chosen, held))
 
 
-def _routes(machine: Machine, programs: Sequence[Program], paths: Sequence[tuple[int, ...]]) -> list[list[Step]]:
+def _routes(machine: Machine, programs: Sequence[Program], paths: Sequence[tuple[int, ...]]) -> list[list[RouteStep]]:
     """What every warp comes to on its way, barriers included."""
     classes = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units}
-    known: dict[int, list[Step]] = {}
-    routes: dict[tuple[int, int], list[Step]] = {}
+    known: dict[int, list[RouteStep]] = {}
+    routes: dict[tuple[int, int], list[RouteStep]] = {}
     found = []
     for program, path in zip(programs, paths, strict=True):
         if id(program) not in known:
@@ -98,16 +98,16 @@ def _routes(machine: Machine, programs: Sequence[Program], paths: Sequence[tuple
     return found
 
 
-def _places(program: Program, classes: Mapping[str, tuple[int, int]]) -> list[Step]:
+def _places(program: Program, classes: Mapping[str, tuple[int, int]]) -> list[RouteStep]:
     if not program.timings:
-        return [Step(place.unit, classes.get(place.unit, (0, 0))) for place in program.places]
+        return [RouteStep(place.unit, classes.get(place.unit, (0, 0))) for place in program.places]
     return [
-        Step(place.unit, timing.latency, timing.stall, timing.sets, timing.awaits)
+        RouteStep(place.unit, timing.latency, timing.stall, timing.sets, timing.awaits)
         for place, timing in zip(program.places, program.timings, strict=True)
     ]
 
 
-def _route(program: Program, path: tuple[int, ...], places: list[Step]) -> list[Step]:
+def _route(program: Program, path: tuple[int, ...], places: list[RouteStep]) -> list[RouteStep]:
     """Return the steps along a path from a start to the end of its program."""
     if path[0] not in program.starts:
         raise Refused(f"witness: no warp of its program begins at place {path[0]}")
@@ -117,22 +117,22 @@ def _route(program: Program, path: tuple[int, ...], places: list[Step]) -> list[
     return [places[place] for place in path]
 
 
-def _executed(route: Iterable[Step]) -> list[Step]:
+def _instructions_of(route: Iterable[RouteStep]) -> list[RouteStep]:
     return [step for step in route if step.unit != BARRIER]
 
 
-def _latencies(routes: Sequence[list[Step]], chosen: Sequence[Sequence[int]] | None) -> list[Sequence[int]]:
+def _latencies(routes: Sequence[list[RouteStep]], chosen: Sequence[Sequence[int]] | None) -> list[Sequence[int]]:
     """For every warp the latencies of its instructions, in order: those of the witness where there is a choice."""
     if chosen is None:
         known: dict[int, Sequence[int]] = {}
         for route in routes:
             if id(route) not in known:
-                known[id(route)] = [step.latency[0] for step in _executed(route)]
+                known[id(route)] = [step.latency[0] for step in _instructions_of(route)]
         return [known[id(route)] for route in routes]
     if len(chosen) != len(routes):
         raise Refused(f"witness: latencies of {len(chosen)} warps for {len(routes)} warps")
     for warp, (route, row) in enumerate(zip(routes, chosen, strict=True)):
-        executed = _executed(route)
+        executed = _instructions_of(route)
         if len(row) != len(executed):
             raise Refused(f"witness: {len(row)} latencies for {len(executed)} instructions of warp {warp}")
         for step, latency in zip(executed, row, strict=True):
@@ -142,14 +142,14 @@ def _latencies(routes: Sequence[list[Step]], chosen: Sequence[Sequence[int]] | N
 
 
 def _uses(
-    machine: Machine, routes: Sequence[list[Step]], chosen: Sequence[Sequence[Sequence[tuple[int, int]]]]
+    machine: Machine, routes: Sequence[list[RouteStep]], chosen: Sequence[Sequence[Sequence[tuple[int, int]]]]
 ) -> list[Sequence[Sequence[tuple[int, int]]]]:
     """For every warp what its instructions hold of each use of their class, in order."""
     if len(chosen) != len(routes):
         raise Refused(f"witness: uses of {len(chosen)} warps for {len(routes)} warps")
     uses = {unit.name: unit.uses for unit in machine.units}
     for warp, (route, row) in enumerate(zip(routes, chosen, strict=True)):
-        executed = _executed(route)
+        executed = _instructions_of(route)
         if len(row) != len(executed):
             raise Refused(f"witness: uses of {len(row)} instructions for {len(executed)} of warp {warp}")
         for step, held in zip(executed, row, strict=True):

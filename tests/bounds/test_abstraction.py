@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.host.errors import UnsupportedError
-from makespan.model.certificate import FINISHED_LABEL, Node
+from makespan.model.certificate import FINISHED_LABEL, PotentialNode
 from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Latency, Machine, UnitClass
 from makespan.model.program import Program
@@ -58,7 +58,7 @@ class Counted(NamedTuple):
     ports: tuple[Ports, ...]
 
 
-def by_itself(node: Node) -> Mode:
+def by_itself(node: PotentialNode) -> Mode:
     """Every node has a table of its own."""
     return Mode(node, node)
 
@@ -146,13 +146,13 @@ def situation(shape: Abstraction, last: int, counts: tuple[int, ...]) -> Situati
     return None if last == END else Situation(last, (*map(min, counts[:number], shape.thresholds), *counts[number:]))
 
 
-def node(one: Situation, label: int | None) -> Node:
-    return Node(None if one.last == DELAYED else one.last, one.kind, label)
+def node(one: Situation, label: int | None) -> PotentialNode:
+    return PotentialNode(None if one.last == DELAYED else one.last, one.kind, label)
 
 
-def nodes(shape: Abstraction, situations: list[Situation | None]) -> list[Node | None]:
+def nodes(shape: Abstraction, situations: list[Situation | None]) -> list[PotentialNode | None]:
     """The nodes of the states of a schedule, from the definition of a label; None at the end."""
-    found: list[Node | None] = []
+    found: list[PotentialNode | None] = []
     for cycle, own in enumerate(situations):
         ahead = (
             FINISHED_LABEL if later is None else later.last
@@ -296,8 +296,8 @@ def some_minima(
     question: Question,
     dominances: tuple[Dominance, ...],
     descents: tuple[Descent, ...],
-    before: Node,
-    after: Node | None,
+    before: PotentialNode,
+    after: PotentialNode | None,
 ) -> Minima:
     """Random minima that keep what is said of these two nodes: some must not be negative."""
     moved = {(x, y): random.randint(-9, 9) for x in range(DELAYED, 3) for y in range(END, 3)}
@@ -385,15 +385,15 @@ def test_a_label_survives_where_the_situation_is_no_stop() -> None:
     assert set(shape.node_pairs(both, only_l)) == {(node(both, label), node(only_l, label)) for label in (1, END)}
     assert list(shape.node_pairs(both, Situation(1, (0, 1)))) == [(node(both, 1), node(Situation(1, (0, 1)), None))]
     entered = set(shape.node_pairs(Situation(0, (1, 0)), both))
-    assert entered == {(Node(0, (1, 0)), node(both, label)) for label in (0, 1, END)}
-    assert list(shape.node_pairs(Situation(1, (0, 0)), None)) == [(Node(1, (0, 0)), None)]
+    assert entered == {(PotentialNode(0, (1, 0)), node(both, label)) for label in (0, 1, END)}
+    assert list(shape.node_pairs(Situation(1, (0, 0)), None)) == [(PotentialNode(1, (0, 0)), None)]
 
 
 def test_a_situation_from_which_the_last_finisher_cannot_finish_last_has_no_node() -> None:
     """z executes its only C in the next cycle, but of two L only one is executed then."""
     shape = Question(Instance.merged([(Program.chain("C"), 1), (Program.chain("L"), 2)]), 0).abstraction(1)
     assert shape.nodes_of(Situation(0, (0, 2))) == ()
-    assert shape.nodes_of(Situation(0, (0, 1))) == (Node(0, (0, 1), END),)
+    assert shape.nodes_of(Situation(0, (0, 1))) == (PotentialNode(0, (0, 1), END),)
 
 
 HELD = Machine("held", (UnitClass("L", 1, interval=2),))
@@ -425,7 +425,7 @@ def test_a_delayed_last_finisher_moves_and_is_ready_for_nothing() -> None:
         Cycle(delayed, ready, (DELAYED, 0), (), (0,)),
         Cycle(delayed, None, (DELAYED, END), (), (0,)),
     }
-    assert shape.nodes_of(delayed) == (Node(None, (0,)),)
+    assert shape.nodes_of(delayed) == (PotentialNode(None, (0,)),)
 
 
 def test_others_leave_delays_in_any_number_where_the_count_is_open() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.model.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Node, Potential
+from makespan.model.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Potential, PotentialNode
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, PAPER, Latency, Machine, UnitClass
 from makespan.model.program import Place, Program
@@ -154,9 +154,9 @@ def timed(instance: Instance, potential: Potential) -> list[int]:
     return [units[name] for name in potential.classes if name in units]
 
 
-def nodes(expansion: Expansion, potential: Potential, states: list[State], last: int) -> list[Node | None]:
+def nodes(expansion: Expansion, potential: Potential, states: list[State], last: int) -> list[PotentialNode | None]:
     """The nodes of the states of a schedule that `last` finishes last, from the definition; None at the end."""
-    found: list[Node | None] = [None]
+    found: list[PotentialNode | None] = [None]
     ahead = FINISHED_LABEL
     stops = {(node.last, node.kind) for node, _ in potential.nodes if node.label is None}
     machine = expansion.instance.machine
@@ -171,12 +171,17 @@ def nodes(expansion: Expansion, potential: Potential, states: list[State], last:
         kind = (*map(min, map(letters.count, potential.classes), potential.thresholds), *free)
         if (own, kind) in stops:
             ahead = DELAYED_LABEL if own is None else own
-        found.append(Node(own, kind, None if (own, kind) in stops else ahead))
+        found.append(PotentialNode(own, kind, None if (own, kind) in stops else ahead))
     return found[::-1]
 
 
 def height(
-    expansion: Expansion, potential: Potential, node: Node | None, state: State, places: tuple[int, ...], last: int
+    expansion: Expansion,
+    potential: Potential,
+    node: PotentialNode | None,
+    state: State,
+    places: tuple[int, ...],
+    last: int,
 ) -> int:
     """The potential of a state, by its definition."""
     if node is None:
@@ -493,7 +498,7 @@ def test_certificates_of_all_groups_count() -> None:
     assert found.upper == 6
 
 
-NodePairs = list[tuple[Node, Node | None]]
+NodePairs = list[tuple[PotentialNode, PotentialNode | None]]
 PAIRS = Abstraction.node_pairs
 
 

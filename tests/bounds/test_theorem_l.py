@@ -15,7 +15,7 @@ from makespan.model.result import Upper
 from makespan.proof.bounds import closed_form, theorem_l
 from makespan.proof.bounds.theorem_l import MOST_LETTERS, MOST_STRINGS, _Block, _Crew, _late
 from makespan.verify import alignment
-from makespan.verify.refusal import Effort, TooMuchWork
+from makespan.verify.refusal import ProofBudget, TooMuchWork
 from tests.bounds.alignment_ledger import Ledger, blocks_of
 from tests.bounds.ledger import random_run
 from tests.oracle import brute_force
@@ -30,7 +30,7 @@ def machine(*latencies: int) -> Machine:
 
 def upper(instance: Instance) -> int | None:
     found = theorem_l(instance)
-    again = alignment.bound(instance, Effort(1))
+    again = alignment.bound(instance, ProofBudget(1))
     assert again == (None if found is None else found.upper)
     return again
 
@@ -196,7 +196,7 @@ def test_long_strings_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert theorem_l(Instance.merged(many[1:], machine(1, 2000))) is not None
     monkeypatch.setattr(alignment, "MOST_STEPS", 10_000)
     with pytest.raises(TooMuchWork):
-        alignment.bound(most, Effort(1))
+        alignment.bound(most, ProofBudget(1))
 
 
 # Its proof

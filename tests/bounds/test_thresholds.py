@@ -25,7 +25,7 @@ from makespan.proof.engines.limits import Limits
 from makespan.report.result.bundle import bundle
 from makespan.verify import Outcome, pairs, verify
 from makespan.verify import gaps as checker
-from makespan.verify.refusal import Refused, Work
+from makespan.verify.refusal import Refused, StepBudget
 from tests.bounds.threshold_ledger import Ledger, longest_gaps, random_run
 from tests.forgery import forged
 from tests.oracle import brute_force
@@ -337,7 +337,7 @@ def test_gaps_of_strings_against_looking_back() -> None:
             assert (
                 [gap.most for gap in found[:-1]]
                 == longest_gaps(one.timings)
-                == checker.most(one, units, Work(10**6))[:-1]
+                == checker.most(one, units, StepBudget(10**6))[:-1]
             )
             assert [gap.least for gap in found[:-1]] == checker.least(one, units)[:-1]
 

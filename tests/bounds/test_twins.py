@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from benchmarks import closed_form, multiprocessors
-from makespan.model.certificate import Node
+from makespan.model.certificate import PotentialNode
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Assignment, Latency, Machine, Scheduler, UnitClass
@@ -48,7 +48,7 @@ from makespan.verify import issue_slots as checked_slots
 from makespan.verify import partitions as checked_partitions
 from makespan.verify import phases as checked_phases
 from makespan.verify import theorem_g as checked_theorem_g
-from makespan.verify.refusal import Effort, Work
+from makespan.verify.refusal import ProofBudget, StepBudget
 from tests import adversary
 from tests.bounds import test_thresholds
 from tests.potentials import Shape
@@ -108,7 +108,7 @@ def test_simple_machines(kind: str) -> None:
         assert theorem_1s(one) is None
         fairly = replace(one, machine=replace(one.machine, scheduler=Scheduler.FAIR))
         assert value(theorem_f(fairly)) == fair.theorem_f(fairly)
-        assert value(theorem_l(one)) == alignment.bound(one, Effort(1))
+        assert value(theorem_l(one)) == alignment.bound(one, ProofBudget(1))
         assert value(issue_slots(one)) == checked_slots.bound(one)
         assert best_case.least_possible(one) == quickest.floor(one)
         same_questions(one)
@@ -327,7 +327,7 @@ def test_potentials_of_wrong_solutions(seed: int, monkeypatch: pytest.MonkeyPatc
     assert found[True] > 5 * found[False]
 
 
-def is_long(shape: Shape, situation: Node) -> bool:
+def is_long(shape: Shape, situation: PotentialNode) -> bool:
     return not shape.short(situation)
 
 
@@ -347,7 +347,7 @@ def same_gaps(one: Instance) -> None:
     for program in (group.program for group in one.groups if not group.program.has_barriers):
         found = gaps(program, {name: unit.latency for name, unit in units.items()})
         assert found is not None
-        assert [gap.most for gap in found] == checked_gaps.most(program, units, Work(10**6))
+        assert [gap.most for gap in found] == checked_gaps.most(program, units, StepBudget(10**6))
         waits = [min(place.successors) < program.end for place in program.places]  # at the end nobody waits
         least = zip(found, checked_gaps.least(program, units), waits, strict=True)
         assert all(gap.least == other for gap, other, matters in least if matters)

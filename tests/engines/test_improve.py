@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.model.certificate import DELAYED_LABEL, Node
+from makespan.model.certificate import DELAYED_LABEL, PotentialNode
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Place, Program
@@ -283,7 +283,7 @@ def test_nodes_share_tables_where_the_last_finisher_will_be_at_the_same_class() 
     nodes = [node for situation in shape.situations for node in shape.nodes_of(situation)]
     assert {improve.ahead(node) for node in nodes} == {0, 1}
     assert all(improve.ahead(node) == node.last for node in nodes if node.label is None)
-    assert improve.ahead(Node(None, (0, 0))) == DELAYED_LABEL
+    assert improve.ahead(PotentialNode(None, (0, 0))) == DELAYED_LABEL
     tables = [len({key(node) for node in nodes}) for key in (improve.ahead, improve.own_class, improve.whole)]
     assert tables == sorted(tables)
     assert tables[-1] < len(nodes)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.host.errors import BrokenPromiseError, UnsupportedError
-from makespan.model.certificate import Certificate, Table
+from makespan.model.certificate import Certificate, PotentialTable
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.model.program import Place, Program
@@ -348,7 +348,7 @@ def test_a_certificate_that_proves_nothing_is_refused() -> None:
     proof = certificate(instance)
     assert proof is not None
     potential = proof.potentials[0]
-    flat = replace(potential, tables=(Table(((0,) * 6,), (0,) * 6, 0),) * len(potential.tables))
+    flat = replace(potential, tables=(PotentialTable(((0,) * 6,), (0,) * 6, 0),) * len(potential.tables))
     with pytest.raises(BrokenPromiseError, match="does not fall in every cycle"):
         exhaust(instance, proof=Certificate(14, (flat,)))
     fewer = replace(potential, nodes=potential.nodes[1:])

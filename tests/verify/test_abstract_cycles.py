@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.model.certificate import Node
+from makespan.model.certificate import PotentialNode
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Program
 from makespan.model.simulate.semantics import State, finished, issues, moved, outcomes, starts
 from makespan.verify import potential
-from makespan.verify.potential import _Check
-from makespan.verify.refusal import Work
+from makespan.verify.potential import PotentialCheck
+from makespan.verify.refusal import StepBudget
 from tests.potentials import END, Shape, random_tables
 from tests.strategies import general_instances, instances
 
@@ -80,10 +80,10 @@ def check_all_cycles(instance: Instance, extra: int, seed: int) -> None:
         tables = random_tables(draw, shape, group, shape.situations())
         others = next(iter(tables.values())).others
         tables = {node: replace(table, others=others) for node, table in tables.items()}  # so nobody raises it
-        limits = potential.Limits(Work(10**6), Work(10**6), Work(10**9))
-        check = _Check(shape.whole, shape.potential(group, tables), limits)
+        limits = potential.CertificateBudget(StepBudget(10**6), StepBudget(10**6), StepBudget(10**9))
+        check = PotentialCheck(shape.whole, shape.potential(group, tables), limits)
         abstract = check._cycles({shape.situation(state, [*on], last) for state, on in begins(instance)})
-        least: dict[tuple[Node, Node], int] = {}
+        least: dict[tuple[PotentialNode, PotentialNode], int] = {}
         for decrease, u, v in check._all_decreases(abstract, check._labels(abstract)):
             least[u, v] = min(decrease, least.get((u, v), decrease))
         for (state, on), (then, there) in with_last(found, ends, last):

@@ -16,7 +16,7 @@ from makespan.proof.engines import solve
 from makespan.proof.engines.limits import Limits
 from makespan.report.result.bundle import bundle
 from makespan.verify import Outcome, alignment, verify
-from makespan.verify.refusal import Effort
+from makespan.verify.refusal import ProofBudget
 from tests.oracle import brute_force
 
 LOADS = Machine("loads", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(60, 60))))
@@ -48,7 +48,7 @@ def test_equals_wait_for_each_other_from_their_first_block_on() -> None:
     """c + (W-1)(1 + S) = 16 + 1 + 3 is attained; a path that came back to the first block would be worth its letter."""
     loads = replace(LOADS, units=(LOADS.units[0], UnitClass("L", 1, 1, Latency(5, 5))))
     instance = Instance.of("CLCLCCCC", 2, loads)
-    assert brute_force(instance).upper == alignment.bound(instance, Effort(1)) == 20
+    assert brute_force(instance).upper == alignment.bound(instance, ProofBudget(1)) == 20
 
 
 def test_it_is_the_bound_of_the_engines_and_applies_where_theirs_does() -> None:
@@ -62,7 +62,7 @@ def test_it_is_the_bound_of_the_engines_and_applies_where_theirs_does() -> None:
         warps = [(Program.chain(string), draw.randint(1, 5)) for string in strings]
         instance = Instance.merged(warps, Machine("m", tuple(units)))
         bound = theorem_l(instance)
-        assert alignment.bound(instance, Effort(1)) == (bound and bound.upper), instance
+        assert alignment.bound(instance, ProofBudget(1)) == (bound and bound.upper), instance
         found[bound is None] += 1
     assert min(found.values()) > 300
 
@@ -75,13 +75,13 @@ def test_a_path_through_a_large_block_is_worth_more_than_one_through_a_later_sma
     loads = replace(LOADS, units=(LOADS.units[0], UnitClass("L", 1, 1, Latency(latency, latency))))
     instance = Instance.of(string, 3, loads)
     found = theorem_l(instance)
-    assert alignment.bound(instance, Effort(1)) == (found and found.upper) == value
+    assert alignment.bound(instance, ProofBudget(1)) == (found and found.upper) == value
 
 
 def test_one_string_does_not_make_strings_of_all_programs() -> None:
     branch = Program((Place("C", (1, 2)), Place("C", (2,))))
     for groups in ([(Program.chain("C"), 1), (branch, 1)], [(branch, 1), (Program.chain("C"), 1)]):
-        assert alignment.bound(Instance.merged(groups, LOADS), Effort(1)) is None
+        assert alignment.bound(Instance.merged(groups, LOADS), ProofBudget(1)) is None
 
 
 def test_phases_may_rest_on_it() -> None:

@@ -14,7 +14,7 @@ from makespan.model.program import BARRIER, Place, Program, Timing
 from makespan.proof.engines import Limits
 from makespan.proof.engines.search import whole
 from makespan.verify import interference, multiprocessor, partitions, quickest
-from makespan.verify.refusal import TooMuchWork, Work
+from makespan.verify.refusal import StepBudget, TooMuchWork
 
 MOST_STATES = 400
 
@@ -100,7 +100,7 @@ ONE_UNIT = Machine("one unit", (UnitClass("C", 1),), 1)
 
 
 def walk(string: str, warps: int, most_states: int) -> tuple[int, int] | None:
-    walker = multiprocessor._Walker(Instance.of(string, warps, ONE_UNIT), Work(10**6))
+    walker = multiprocessor._MultiprocessorStates(Instance.of(string, warps, ONE_UNIT), StepBudget(10**6))
     try:
         return walker.extremes(most_states)
     except TooMuchWork:
@@ -114,29 +114,29 @@ def test_states_are_counted() -> None:
 
 def test_states_have_room_until_they_are_handled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a warp alone there is one at a time, however long its way; of three at most three follow each of many."""
-    warp = multiprocessor._Warp(0, 0, 0, 0)
-    state = multiprocessor._State((warp,), ((),))
+    warp = multiprocessor._UnfinishedWarp(0, 0, 0, 0)
+    state = multiprocessor._MultiprocessorState((warp,), ((),))
     monkeypatch.setattr(multiprocessor, "MOST_BYTES", state.bytes())
     assert walk("CC", 1, 100) == (2, 2)
     assert walk("C" * 20, 1, 100) == (20, 20)
     assert walk("CC", 3, 100) is None
     monkeypatch.setattr(multiprocessor, "MOST_BYTES", state.bytes() - 1)
     assert walk("CC", 1, 100) is None
-    three = multiprocessor._State((warp,) * 3, ((),)).bytes()
+    three = multiprocessor._MultiprocessorState((warp,) * 3, ((),)).bytes()
     monkeypatch.setattr(multiprocessor, "MOST_BYTES", 4 * three)
     assert walk("CC", 3, 100) == (6, 6)
     assert walk("C" * 12, 3, 1000) is None
     monkeypatch.setattr(multiprocessor, "MOST_BYTES", 99 * three)
     assert walk("C" * 12, 3, 1000) == (36, 36)
     more = (warp, warp), (warp._replace(pending=((0, 1),)),)
-    assert all(multiprocessor._State(warps, ((),)).bytes() > state.bytes() for warps in more)
+    assert all(multiprocessor._MultiprocessorState(warps, ((),)).bytes() > state.bytes() for warps in more)
     assert state._replace(held=((1,),)).bytes() > state.bytes()
 
 
 def test_what_may_follow_one_state_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Either of two warps takes the only slot."""
     asked = Instance.merged([(Program.chain("CC"), 1), (Program.chain("CCC"), 1)], ONE_UNIT)
-    walker = multiprocessor._Walker(asked, Work(10**6))
+    walker = multiprocessor._MultiprocessorStates(asked, StepBudget(10**6))
     (begin,) = walker._starts()
     monkeypatch.setattr(multiprocessor, "MOST_BYTES", 2 * begin.bytes())
     cycles, after = walker._after(begin)
@@ -169,7 +169,7 @@ def test_one_resource_of_several_is_enough() -> None:
 )
 def test_warps_are_spread_evenly(warps: int, parts: int, sizes: tuple[int, ...]) -> None:
     machine_ = replace(ONE_UNIT, partitions=parts)
-    walker = multiprocessor._Walker(Instance.of("C", warps, machine_), Work(10**6))
+    walker = multiprocessor._MultiprocessorStates(Instance.of("C", warps, machine_), StepBudget(10**6))
     (spread,) = walker._assignments([(0, 0)] * warps)
     assert tuple(sorted(map(len, spread))) == sizes
     each = {tuple(sorted(spread)) for spread in walker._assignments([(n, 0) for n in range(warps)])}

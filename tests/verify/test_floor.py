@@ -19,7 +19,7 @@ from makespan.model.simulate.floor import Floor as EngineFloor
 from makespan.model.simulate.floor import walks
 from makespan.model.simulate.replay import Judge
 from makespan.verify import Refused
-from makespan.verify.floor import Floor
+from makespan.verify.floor import SmExecution
 from makespan.verify.witness import replay, scripts
 from tests.verify.test_multiprocessor import changed
 
@@ -79,7 +79,7 @@ class Both:
     def __init__(self, instance: Instance, schedule: Schedule) -> None:
         partitions = schedule.partitions or instance.partition_of_warp or ()
         self.blocks = instance.block_of_warp()
-        self.floor = Floor(instance.machine, partitions, self.blocks)
+        self.floor = SmExecution(instance.machine, partitions, self.blocks)
         self.engine = EngineFloor(instance.machine, instance.warps)
         self.judge = Judge(instance.machine, self.engine)
         programs = tuple(instance.programs())

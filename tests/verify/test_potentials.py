@@ -13,15 +13,15 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from makespan.model.certificate import Certificate, Kind, Node, Potential, Table
+from makespan.model.certificate import Certificate, Potential, PotentialNode, PotentialTable, SituationKind
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Program
 from makespan.verify import Refused, potential
-from makespan.verify.potential import Beginning, Cycle, Passing, _Check
-from makespan.verify.refusal import Effort, TooMuchWork, Work
-from makespan.verify.states import Walker
-from makespan.verify.terms import DELAYED, FINISH, STAY, Move
+from makespan.verify.potential import Beginning, Passing, PotentialCheck, SituationCycle
+from makespan.verify.refusal import ProofBudget, StepBudget, TooMuchWork
+from makespan.verify.states import BasicStates
+from makespan.verify.terms import DELAYED, FINISH, STAY, ClassMove
 from tests import adversary
 from tests.mutation import mutated
 from tests.oracle import brute_force
@@ -60,14 +60,14 @@ def test_no_real_cycle_falls_by_less_than_the_computed_least_decrease(data: st.D
     unfinished = [warp for warp, at in enumerate(passed[-2][1]) if at < shape.whole.groups[groups[warp]].program.end]
     last_warp = draw.choice(unfinished)
     tables = random_tables(draw, shape, groups[last_warp], shape.nodes(looking))
-    check = _Check(
+    check = PotentialCheck(
         shape.whole,
         shape.potential(groups[last_warp], tables),
-        potential.Limits(Work(10**6), Work(3 * 10**5), Work(10**9)),
+        potential.CertificateBudget(StepBudget(10**6), StepBudget(3 * 10**5), StepBudget(10**9)),
     )
     nodes = shape.passed(passed, last_warp, looking)
     situations = [replace(node, label=None) for node in nodes]
-    least: dict[tuple[Node, Node], int] = {}
+    least: dict[tuple[PotentialNode, PotentialNode], int] = {}
     try:
         cycles = check._cycles({situations[0]})
         labels = check._labels(cycles)
@@ -125,52 +125,55 @@ def test_no_potential_that_passes_proves_less_than_the_truth_in_a_long_campaign(
 
 
 KEPT: dict[str, Callable[..., Any]] = {
-    name: getattr(_Check, name) for name in ("_beginnings", "_ended", "_labels", "_nodes", "_ports", "_roles", "_stays")
+    name: getattr(PotentialCheck, name)
+    for name in ("_beginnings", "_ended", "_labels", "_nodes", "_ports", "_roles", "_stays")
 }
-Roles = Iterator[tuple[tuple[int, ...], list[Move]]]
+Roles = Iterator[tuple[tuple[int, ...], list[ClassMove]]]
 
 
-def z_is_counted(check: _Check, walker: Walker, state: int) -> Iterator[Beginning]:
+def z_is_counted(check: PotentialCheck, walker: BasicStates, state: int) -> Iterator[Beginning]:
     """Among those whom a kind counts."""
     for beginning in KEPT["_beginnings"](check, walker, state):
         last, kind = beginning.situation.last, list(beginning.situation.kind)
         if last is not None:
             kind[last] = min(kind[last] + 1, check.thresholds[last])
-        yield beginning._replace(situation=Node(last, tuple(kind)))
+        yield beginning._replace(situation=PotentialNode(last, tuple(kind)))
 
 
-def z_leaves_its_port_to_others(check: _Check, situation: Node, issued: tuple[int, ...]) -> Roles:
+def z_leaves_its_port_to_others(check: PotentialCheck, situation: PotentialNode, issued: tuple[int, ...]) -> Roles:
     for _, roles in KEPT["_roles"](check, situation, issued):
         yield tuple(map(min, issued, situation.kind)), roles
 
 
-def z_never_waits(check: _Check, situation: Node, issued: tuple[int, ...]) -> Roles:
+def z_never_waits(check: PotentialCheck, situation: PotentialNode, issued: tuple[int, ...]) -> Roles:
     for others, roles in KEPT["_roles"](check, situation, issued):
         if roles[:1] != [(situation.last, STAY)]:
             yield others, roles
 
 
-def without_end(check: _Check, *arguments: Any) -> Iterator[Cycle]:
+def without_end(check: PotentialCheck, *arguments: Any) -> Iterator[SituationCycle]:
     """z may finish last, but not together with others."""
     return (one for one in KEPT["_ended"](check, *arguments) if one.after != END or not one.moves)
 
 
-def without(forgotten: Callable[[Move], bool]) -> Callable[..., Iterator[Cycle]]:
-    def ended(check: _Check, *arguments: Any) -> Iterator[Cycle]:
+def without(forgotten: Callable[[ClassMove], bool]) -> Callable[..., Iterator[SituationCycle]]:
+    def ended(check: PotentialCheck, *arguments: Any) -> Iterator[SituationCycle]:
         for cycle in KEPT["_ended"](check, *arguments):
             yield cycle._replace(more=tuple(move for move in cycle.more if not forgotten(move)))
 
     return ended
 
 
-def one_warp_too_few(check: _Check, *arguments: Any) -> Iterator[Cycle]:
+def one_warp_too_few(check: PotentialCheck, *arguments: Any) -> Iterator[SituationCycle]:
     check.others -= 1
     found = list(KEPT["_ended"](check, *arguments))
     check.others += 1
     return iter(found)
 
 
-def no_fixpoint(check: _Check, cycles: dict[Node, list[Cycle]]) -> dict[Node, set[int | None]]:
+def no_fixpoint(
+    check: PotentialCheck, cycles: dict[PotentialNode, list[SituationCycle]]
+) -> dict[PotentialNode, set[int | None]]:
     """Only the labels that one cycle can lead to."""
     labels = KEPT["_labels"](check, cycles)
     return {
@@ -184,7 +187,9 @@ def no_fixpoint(check: _Check, cycles: dict[Node, list[Cycle]]) -> dict[Node, se
     }
 
 
-def any_label_will_do(check: _Check, situation: Node, after: Node, labels: Any) -> Iterator[tuple[Node, Node]]:
+def any_label_will_do(
+    check: PotentialCheck, situation: PotentialNode, after: PotentialNode, labels: Any
+) -> Iterator[tuple[PotentialNode, PotentialNode]]:
     """Where a cycle leads to a stop, the table of its label alone need not be larger."""
     return (
         (u, v)
@@ -193,7 +198,7 @@ def any_label_will_do(check: _Check, situation: Node, after: Node, labels: Any) 
     )
 
 
-def a_port_is_not_released(check: _Check, *arguments: Any) -> list[tuple[tuple[Passing, ...], Kind]]:
+def a_port_is_not_released(check: PotentialCheck, *arguments: Any) -> list[tuple[tuple[Passing, ...], SituationKind]]:
     """But for intervals of two."""
     return [
         (passing, free)
@@ -202,7 +207,7 @@ def a_port_is_not_released(check: _Check, *arguments: Any) -> list[tuple[tuple[P
     ]
 
 
-def a_count_is_exact(check: _Check, kind: Kind, x: int, moved: int, arrived: int) -> range:
+def a_count_is_exact(check: PotentialCheck, kind: SituationKind, x: int, moved: int, arrived: int) -> range:
     return range(kind[x] - moved, kind[x] - moved + 1)
 
 
@@ -233,7 +238,7 @@ def test_every_condition_is_needed(
     shape, truth = Shape(instance, extra), brute_force(instance).upper
     proven = []
     for replaced in (KEPT[method], broken):
-        monkeypatch.setattr(_Check, method, replaced)
+        monkeypatch.setattr(PotentialCheck, method, replaced)
         made = adversary.best(instance, lambda situation: not shape.short(situation), extra)
         assert made is not None
         proven.append(potential.bound(instance, made))
@@ -265,7 +270,7 @@ def test_the_last_warp_may_stand_wherever_one_of_its_group_does() -> None:
     """After a cycle one warp is at either C: R is 3 + 1 or 1 + 2, by which of them is the last."""
     instance = Instance.of("CC", 2, Machine.of({"C": 1}))
     shape = Shape(instance)
-    tables = dict.fromkeys(shape.situations(), Table(((2, 1),), (3, 1), 0))
+    tables = dict.fromkeys(shape.situations(), PotentialTable(((2, 1),), (3, 1), 0))
     assert potential.bound(instance, Certificate(9, (shape.potential(0, tables, 1),))) == 1 + 4
 
 
@@ -279,7 +284,7 @@ def test_a_port_that_is_kept_to_the_end_takes_the_least_with_it_that_it_may_be_w
     """R is 3 at C and 1 at D, where a port of C that is held for one or two more cycles is worth 1, and for three 0."""
     instance = Instance.of("CD", 1, Machine("m", (UnitClass("C", 1, 4), UnitClass("D", 1))))
     shape = Shape(instance)
-    tables = dict.fromkeys(shape.situations(), Table(((3, 1),), (3, 1), 0, ((1, 1, 0),)))
+    tables = dict.fromkeys(shape.situations(), PotentialTable(((3, 1),), (3, 1), 0, ((1, 1, 0),)))
     assert potential.bound(instance, Certificate(9, (shape.potential(0, tables),))) == 3
 
 
@@ -389,7 +394,7 @@ def test_the_small_certificate_is_good() -> None:
     assert potential.bound(SMALL, small()) == 4 == brute_force(SMALL).upper
 
 
-def everywhere(node: Node) -> tuple[tuple[Node, int], ...]:
+def everywhere(node: PotentialNode) -> tuple[tuple[PotentialNode, int], ...]:
     return (*small().potentials[0].nodes, (node, 0))
 
 
@@ -403,8 +408,14 @@ def everywhere(node: Node) -> tuple[tuple[Node, int], ...]:
         ({"thresholds": (1,)}, "a threshold for each class, at least its capacity, is needed"),
         ({"thresholds": (2, 1)}, "it has no table for kind \\(2, 0\\) and class 0"),
         ({"nodes": ()}, "it has no table for kind \\(1, 0\\) and class 0"),
-        ({"nodes": everywhere(Node(0, (0, 0), -2))}, "it has tables with and without a label for kind \\(0, 0\\) and"),
-        ({"nodes": everywhere(Node(1, (1, 0)))}, "it has tables with and without a label for kind \\(1, 0\\) and"),
+        (
+            {"nodes": everywhere(PotentialNode(0, (0, 0), -2))},
+            "it has tables with and without a label for kind \\(0, 0\\) and",
+        ),
+        (
+            {"nodes": everywhere(PotentialNode(1, (1, 0)))},
+            "it has tables with and without a label for kind \\(1, 0\\) and",
+        ),
         ({"last_group": 1}, "the certificate has potentials for groups \\[1\\] of 1 groups"),
     ],
 )
@@ -415,8 +426,8 @@ def test_a_malformed_potential_is_rejected(changes: dict[str, Any], why: str) ->
 
 def test_a_certificate_needs_every_node_that_can_occur() -> None:
     """z waits for C with the others, then alone while they are at L, then for L. It does not go before them."""
-    ahead = {Node(0, (0, 1), 1), Node(0, (1, 1), 1)}
-    needed = {Node(0, (1, 0)), *ahead, Node(1, (0, 1)), Node(1, (0, 0))}
+    ahead = {PotentialNode(0, (0, 1), 1), PotentialNode(0, (1, 1), 1)}
+    needed = {PotentialNode(0, (1, 0)), *ahead, PotentialNode(1, (0, 1)), PotentialNode(1, (0, 0))}
     nodes = small().potentials[0].nodes
     for left_out, _ in nodes:
         fewer = accepted(SMALL, small(nodes=tuple(one for one in nodes if one[0] != left_out)))
@@ -464,7 +475,7 @@ def test_absurd_certificates_are_refused_quickly() -> None:
 
 def test_all_certificates_share_an_effort() -> None:
     with pytest.raises(Refused, match="too large for this checker"):
-        potential.bound(SMALL, small(), Effort(0))
+        potential.bound(SMALL, small(), ProofBudget(0))
 
 
 def test_absurd_machines_are_refused_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -488,7 +499,7 @@ def good() -> tuple[Instance, Certificate]:
     return instance, by_hand(instance)
 
 
-def with_tables(change: Callable[[Node, Table], Table]) -> Certificate:
+def with_tables(change: Callable[[PotentialNode, PotentialTable], PotentialTable]) -> Certificate:
     """A table for each node of the good certificate."""
     instance, made = good()
     (only,) = made.potentials
@@ -530,7 +541,9 @@ def test_a_front_knows_which_ports_are_held() -> None:
         (lambda n, t: replace(t, constant=-5) if n.kind[2] == 0 else t, "it does not fall in a cycle from kind"),
     ],
 )
-def test_a_table_that_is_wrong_somewhere_is_refused(change: Callable[[Node, Table], Table], why: str) -> None:
+def test_a_table_that_is_wrong_somewhere_is_refused(
+    change: Callable[[PotentialNode, PotentialTable], PotentialTable], why: str
+) -> None:
     with pytest.raises(Refused, match=why):
         potential.bound(good()[0], with_tables(change))
 
@@ -538,7 +551,7 @@ def test_a_table_that_is_wrong_somewhere_is_refused(change: Callable[[Node, Tabl
 @pytest.mark.parametrize(
     ("last", "kind"), [(None, (0, 0, 0)), (None, (0, 0, 1)), (1, (0, 0, 0)), (0, (1, 0, 1)), (1, (0, 2, 2))]
 )
-def test_every_node_that_can_occur_needs_a_table(last: int | None, kind: Kind) -> None:
+def test_every_node_that_can_occur_needs_a_table(last: int | None, kind: SituationKind) -> None:
     instance, made = good()
     (only,) = made.potentials
     kept = tuple((node, table) for node, table in only.nodes if (node.last, node.kind) != (last, kind))

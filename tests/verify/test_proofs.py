@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from makespan.model.certificate import Certificate, Node, Potential, Table, Weights
+from makespan.model.certificate import Certificate, Potential, PotentialNode, PotentialTable, Weights
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Program
 from makespan.model.result import UpperBound
 from makespan.verify import Refused, partitions, phases, proofs
-from makespan.verify.refusal import TooMuchWork, Work
+from makespan.verify.refusal import StepBudget, TooMuchWork
 
 MOST = 10**100
 TWO = Instance.merged(
@@ -37,12 +37,12 @@ def potential(**changes: Any) -> dict[str, Any]:
 
 
 def read(*potentials: dict[str, Any], room: int = 1000, **changes: Any) -> Certificate:
-    return proofs.certificate({"upper": 9, "potentials": list(potentials), **changes}, TWO, Work(room))
+    return proofs.certificate({"upper": 9, "potentials": list(potentials), **changes}, TWO, StepBudget(room))
 
 
 def test_a_certificate_is_read_as_it_is_written() -> None:
-    tables = (Table(((5, 4, 3, 2, 1), (4, 3, 2, 1)), (5, 4, 3, 2, 1), 0, ((1, 2),)),)
-    nodes = (Node(0, (1, 0, 1)), 0), (Node(None, (0, 0, 1), -2), 0)
+    tables = (PotentialTable(((5, 4, 3, 2, 1), (4, 3, 2, 1)), (5, 4, 3, 2, 1), 0, ((1, 2),)),)
+    nodes = (PotentialNode(0, (1, 0, 1)), 0), (PotentialNode(None, (0, 0, 1), -2), 0)
     one = Potential(0, ("C", "L"), (1, 1), 0, tables, nodes)
     assert read(potential()) == Certificate(9, (one,))
     other = potential(last_group=1, tables=[table(last=[4, 3, 2, 1])], front=10**12)
@@ -117,8 +117,8 @@ def test_only_a_class_with_an_interval_has_ports() -> None:
     held = Instance.of("C", 1, Machine("held", (UnitClass("C", 1, 2),)))
     numbers = {"others": [[1]], "last": [1], "constant": 0, "ports": [[7]]}
     written = {"upper": 1, "potentials": [potential(classes=["X", "C"], tables=[numbers])]}
-    (one,) = proofs.certificate(written, held, Work(100)).potentials
-    assert one.tables == (Table(((1,),), (1,), 0, ((7,),)),)
+    (one,) = proofs.certificate(written, held, StepBudget(100)).potentials
+    assert one.tables == (PotentialTable(((1,),), (1,), 0, ((7,),)),)
 
 
 def test_the_numbers_around_potentials_are_limited() -> None:
@@ -140,16 +140,16 @@ def test_coefficients_are_counted_before_they_are_unfolded() -> None:
 
 def weights(room: int = 100, **changes: Any) -> tuple[Weights, ...]:
     one = {"classes": ["C", "L"], "caps": [1, 3], "groups": [[0, [0, 1]], [2]], "thresholds": [], **changes}
-    return proofs.weights([one], TWO, Work(room))
+    return proofs.weights([one], TWO, StepBudget(room))
 
 
 def test_weights_are_read_as_they_are_written() -> None:
     assert weights() == (Weights(("C", "L"), (1, 3), (((0,), (0, 1)), ((2,),))),)
     assert weights(thresholds=[MOST, -MOST])[0].thresholds == (MOST, -MOST)
     assert weights(classes=[], caps=[])[0].classes == ()
-    assert proofs.weights([], TWO, Work(0)) == ()
+    assert proofs.weights([], TWO, StepBudget(0)) == ()
     old = {"classes": ["C"], "caps": [1], "groups": [[0, 0], [0]]}
-    assert proofs.weights([old], TWO, Work(100))[0].thresholds == ()
+    assert proofs.weights([old], TWO, StepBudget(100))[0].thresholds == ()
 
 
 @pytest.mark.parametrize(
@@ -199,11 +199,11 @@ def piece(**changes: Any) -> dict[str, Any]:
 
 def test_equal_phases_share_what_is_said_of_them() -> None:
     questions = phases.questions(PHASES) or []
-    said = proofs.phase_bounds([piece(), piece(upper=2)], PHASES, Work(100))
+    said = proofs.phase_bounds([piece(), piece(upper=2)], PHASES, StepBudget(100))
     assert said == tuple(zip(questions, (UpperBound(u, "search") for u in (3, 3, 2)), strict=True))
-    assert proofs.phase_bounds([], PHASES, Work(0)) == ()
+    assert proofs.phase_bounds([], PHASES, StepBudget(0)) == ()
     old = {key: value for key, value in piece().items() if key != "weights"}
-    assert proofs.phase_bounds([old, piece()], PHASES, Work(100))[0][1] == UpperBound(3, "search")
+    assert proofs.phase_bounds([old, piece()], PHASES, StepBudget(100))[0][1] == UpperBound(3, "search")
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_equal_phases_share_what_is_said_of_them() -> None:
 )
 def test_what_may_not_be_said_of_phases_is_refused(entries: list[Any], why: str) -> None:
     with pytest.raises(Refused, match=why):
-        proofs.phase_bounds(entries, PHASES, Work(100))
+        proofs.phase_bounds(entries, PHASES, StepBudget(100))
 
 
 HALVES = Machine("halves", (UnitClass("C", 1), UnitClass("L", 1)), partitions=2)
@@ -232,13 +232,13 @@ def test_phases_may_have_partitions_and_partitions_none() -> None:
     cut = phases.questions(instance)
     assert cut is not None
     entries = [piece(upper=upper, partitions=[piece(upper=upper)]) for upper in (1, 2)]
-    said = proofs.phase_bounds(entries, instance, Work(100))
+    said = proofs.phase_bounds(entries, instance, StepBudget(100))
     assert [bound.partitions for _, bound in said] == [(UpperBound(1, "search"),), (UpperBound(2, "search"),)]
     assert all(len(set(partitions.questions(question) or ())) == 1 for question in cut)
     halves = Instance.of("CC", 2, HALVES)
-    said = proofs.partition_bounds([piece(upper=2)], halves, Work(9))
+    said = proofs.partition_bounds([piece(upper=2)], halves, StepBudget(9))
     assert {bound for _, bound in said} == {UpperBound(2, "search")}
     with pytest.raises(Refused, match="partition has the unknown key 'partitions'"):
-        proofs.partition_bounds([piece(partitions=[])], halves, Work(9))
+        proofs.partition_bounds([piece(partitions=[])], halves, StepBudget(9))
     with pytest.raises(Refused, match="2 partitions are given, but the machine makes 1 different ones"):
-        proofs.partition_bounds([piece(), piece()], halves, Work(9))
+        proofs.partition_bounds([piece(), piece()], halves, StepBudget(9))

@@ -9,8 +9,8 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Assignment, Machine, UnitClass
 from makespan.model.result import Upper, UpperBound
 from makespan.verify import Refused, bounds, partitions, phases, states
-from makespan.verify.proving import Prover
-from makespan.verify.refusal import Effort
+from makespan.verify.proving import UpperBoundProver
+from makespan.verify.refusal import ProofBudget
 
 BARRIER = Instance.of("CL|CL", 2)  # each phase takes 3 cycles, at most 4 by the sum of all instructions
 HALVES = Machine("halves", (UnitClass("C", 1), UnitClass("L", 1)), partitions=2, assignment=Assignment.MODULO)
@@ -19,8 +19,10 @@ APART = Instance.merged(
 )
 
 
-def proven(instance: Instance, claimed: int, evidence: str, **said: Any) -> Prover:
-    prover = Prover(instance, claimed, evidence, None, (), **{"most_states": 1000, "effort": Effort(3), **said})
+def proven(instance: Instance, claimed: int, evidence: str, **said: Any) -> UpperBoundProver:
+    prover = UpperBoundProver(
+        instance, claimed, evidence, None, (), **{"most_states": 1000, "effort": ProofBudget(3), **said}
+    )
     prover.prove()
     return prover
 

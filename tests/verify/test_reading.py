@@ -100,7 +100,7 @@ def fair() -> Any:
 @pytest.mark.parametrize(("document", "facts"), [(rich, 15), (fair, 11)])
 def test_what_a_result_says_of_its_question_follows_from_it(document: Any, facts: int) -> None:
     read = reading.bundle(document()).instance
-    said = reading._determined(read)
+    said = reading._fields_of_instance(read)
     assert len(said) == facts
     for key, value in said.items():
         assert document()["result"][key] == value

@@ -15,9 +15,9 @@ from makespan.model.program import BARRIER, Place, Program
 from makespan.proof.engines import Limits
 from makespan.proof.engines.search import plain
 from makespan.verify import states
-from makespan.verify.delays import expanded
-from makespan.verify.refusal import TooMuchWork, Work
-from makespan.verify.states import Standing, Walker, front, shortest_and_longest
+from makespan.verify.delays import with_delay_places
+from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.states import BasicStates, WarpsAtPlace, front, shortest_and_longest
 
 KINDS = (
     closed_form.Kind(ports=3, interval=4, latency=3, ranges=True, letters=4, automata=True, width=3),
@@ -26,7 +26,7 @@ KINDS = (
 )
 MOST_STATES = 20_000
 
-Seen = tuple[tuple[Standing, ...], tuple[tuple[int, ...], ...]]
+Seen = tuple[tuple[WarpsAtPlace, ...], tuple[tuple[int, ...], ...]]
 """Where warps stand, and what of the ports is held."""
 
 
@@ -49,7 +49,7 @@ def seen(walked: plain._Automaton, state: plain.State) -> Seen:
     where = [(walked.origin[place][0] // blocks, walked.origin[place][1], n) for place, n in Counter(places).items()]
     ports = zip(walked.intervals.values(), held, strict=True)
     counts = (tuple(used.count(h) for h in range(1, interval)) for interval, used in ports)
-    return tuple(sorted(Standing(*each) for each in where)), tuple(counts)
+    return tuple(sorted(WarpsAtPlace(*each) for each in where)), tuple(counts)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -61,8 +61,8 @@ def test_every_cycle_leads_to_the_states_that_the_plain_search_finds(kind: close
             asked = replace(asked, blocks=2, order=())
         if not plain.is_small(asked):
             continue
-        walker = Walker(expanded(asked), Work(10**7))
-        for cycle, (some, ended) in enumerate(fronts(expanded(asked))):
+        walker = BasicStates(with_delay_places(asked), StepBudget(10**7))
+        for cycle, (some, ended) in enumerate(fronts(with_delay_places(asked))):
             reached, last = front(walker, cycle, 10**4)
             looks = ((tuple(sorted(walker.standing(s))), tuple(map(tuple, walker.held(s).values()))) for s in reached)
             assert (Counter(looks), last) == (some, ended)
@@ -88,10 +88,10 @@ def test_states_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Instance.of("C|C", 2, Machine("held", (UnitClass("C", 2, 32),)), blocks=2)
     monkeypatch.setattr(states, "MOST_BYTES", 1000 * (9 + 100))
     monkeypatch.setattr(states, "MOST_BITS", 74)
-    assert Walker(asked, Work(10**6)).most_states == 1000
+    assert BasicStates(asked, StepBudget(10**6)).most_states == 1000
     monkeypatch.setattr(states, "MOST_BITS", 73)
     with pytest.raises(TooMuchWork):
-        Walker(asked, Work(10**6))
+        BasicStates(asked, StepBudget(10**6))
 
 
 CLASSES = Instance.merged([(Program.chain(f"{unit}{i}"), 1) for unit in "CL" for i in "CL"], PAPER)
@@ -102,7 +102,7 @@ BLOCKS = Instance.of(PARTING, 2, Machine.of({"C": 2}), blocks=2)
 @pytest.mark.parametrize("asked", [CLASSES, BLOCKS])
 def test_what_may_follow_one_state_has_room(asked: Instance) -> None:
     """There are two ways of each of two classes, and of each of two blocks behind their barriers."""
-    walker = Walker(asked, Work(10**6))
+    walker = BasicStates(asked, StepBudget(10**6))
     (begin,) = walker.starts()
     walker.most_states = 4
     assert len(walker.after(begin)) == 4
@@ -113,7 +113,7 @@ def test_what_may_follow_one_state_has_room(asked: Instance) -> None:
 
 def test_a_front_ends_with_the_last_warp_and_where_its_states_are_too_many() -> None:
     """After two of four cycles one of two warps of CC is done with both, or each with one."""
-    walker = Walker(Instance.of("CC", 2, Machine.of({"C": 1})), Work(10**6))
+    walker = BasicStates(Instance.of("CC", 2, Machine.of({"C": 1})), StepBudget(10**6))
     assert front(walker, 10**12, 2) == (set(), 4)
     assert len(front(walker, 2, 2)[0]) == 2
     with pytest.raises(TooMuchWork):

@@ -4,17 +4,17 @@ import random
 
 import pytest
 
-from makespan.model.certificate import Potential, Table
+from makespan.model.certificate import Potential, PotentialTable
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, Machine, UnitClass
 from makespan.model.program import Place, Program
 from makespan.verify import terms
-from makespan.verify.refusal import Work
+from makespan.verify.refusal import StepBudget
 
 CLASSES = ("C", "L", "S", "T")
 
 
-def drawn(draw: random.Random) -> tuple[Instance, Potential, list[Table]]:
+def drawn(draw: random.Random) -> tuple[Instance, Potential, list[PotentialTable]]:
     """Up to three groups over four classes and delays; z is of one of them, and may be alone there."""
     programs = []
     for _ in range(draw.randint(1, 3)):
@@ -32,11 +32,13 @@ def drawn(draw: random.Random) -> tuple[Instance, Potential, list[Table]]:
     def row(group: int) -> tuple[int, ...]:
         return tuple(draw.randint(-99, 99) for _ in range(instance.groups[group].program.end))
 
-    tables = [Table(tuple(map(row, range(len(instance.groups)))), row(last), 0) for _ in range(3)]
+    tables = [PotentialTable(tuple(map(row, range(len(instance.groups)))), row(last), 0) for _ in range(3)]
     return instance, Potential(last, CLASSES, (1,) * 4, 0, tuple(tables), ()), tables
 
 
-def least(instance: Instance, potential: Potential, before: Table, after: Table) -> list[dict[tuple[str, str], int]]:
+def least(
+    instance: Instance, potential: Potential, before: PotentialTable, after: PotentialTable
+) -> list[dict[tuple[str, str], int]]:
     """By the classes in which a move of another warp, and of z, begins and ends, or "stays"."""
     found: list[dict[tuple[str, str], int]] = [{}, {}]
     for number, group in enumerate(instance.groups):
@@ -63,7 +65,7 @@ def test_least_terms_are_those_of_all_moves(monkeypatch: pytest.MonkeyPatch, mos
     draw = random.Random(8)
     for _ in range(100):
         instance, potential, tables = drawn(draw)
-        asked = terms.Terms(instance, potential, tables, Work(10**6))
+        asked = terms.Terms(instance, potential, tables, StepBudget(10**6))
         numbers = {**asked.number, "stays": terms.STAY, "ends": terms.FINISH}
         for before, after in ((0, 1), (1, 1), (1, 2), (2, 0), (0, 1)):
             truth = least(instance, potential, tables[before], tables[after])

@@ -25,7 +25,7 @@ from makespan.verify import interference, quickest
 from makespan.verify import partitions as checked_partitions
 from makespan.verify import phases as checked_phases
 from makespan.verify import theorem_g as checked_theorem_g
-from makespan.verify.refusal import Work
+from makespan.verify.refusal import StepBudget
 from tests.strategies import gpus, multiprocessor_instances, shared_gpus
 
 PARTS = Machine("parts", (UnitClass("C", 1, 1, Latency(1, 2)), UnitClass("L", 1, shared=True)), 1, partitions=2)
@@ -77,9 +77,9 @@ def ways(gpu: GpuInstance) -> tuple[list[int], list[int]]:
     proofs = list(theorem_g._of_one_grid(gpu))
     priced = [proof.upper for proof in proofs if proof.counting != theorem_g.PAIRS]
     paired = [proof for proof in proofs if proof.counting == theorem_g.PAIRS]  # two of each weights, for both ends
-    own = list(checked_theorem_g._priced(gpu, sm))
+    own = list(checked_theorem_g._bounds_by_prices(gpu, sm))
     common = min(len(own), len(priced))  # the other prices are worth less than they cost
-    again = [bound for proof in paired[::2] for bound in checked_theorem_g._paired(gpu, sm, *proof.weights)]
+    again = [bound for proof in paired[::2] for bound in checked_theorem_g._bounds_by_pairs(gpu, sm, *proof.weights)]
     return own[:common] + again, priced[:common] + [proof.upper for proof in paired]
 
 
@@ -175,9 +175,9 @@ def test_in_one_wave_warps_have_the_numbers_of_their_slots() -> None:
 @pytest.mark.parametrize("block", ["CL", "C|L"])
 def test_partitions_are_counted_where_there_are_several_and_one_phase(machine: Machine, block: str) -> None:
     gpu = GpuInstance.of(programs(block), 9, machine, sms=1, resident=4)
-    question = interference.Question(gpu.sm(4), Work(10**6))
+    question = interference.HitBound(gpu.sm(4), StepBudget(10**6))
     each = 3 if machine.partitions > 1 and block == "CL" else 2
-    assert len(list(checked_theorem_g._priced(gpu, gpu.sm(4)))) == 1 + each * len(list(question.prices()))
+    assert len(list(checked_theorem_g._bounds_by_prices(gpu, gpu.sm(4)))) == 1 + each * len(list(question.prices()))
 
 
 def test_what_is_rounded_apart_is_at_most_what_is_rounded_together() -> None:

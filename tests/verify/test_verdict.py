@@ -20,7 +20,7 @@ from makespan.report.gpu.bundle import _schedule as written
 from makespan.report.gpu.bundle import of_gpu
 from makespan.report.result.bundle import bundle
 from makespan.verify import Outcome, Refused, Verdict, bounds, digest, outcome, partitions, quickest, verdict, verify
-from makespan.verify.refusal import Effort, TooMuchWork, Work
+from makespan.verify.refusal import ProofBudget, StepBudget, TooMuchWork
 from tests.oracle import brute_force
 from tests.verify.test_gpu import of
 from tests.verify.test_multiprocessor import ALONE, SHARED, asked
@@ -119,7 +119,7 @@ def test_a_schedule_of_a_whole_gpu_is_executed() -> None:
 
 
 def test_the_words_of_a_verdict() -> None:
-    claim = outcome.Claim(1, 1, "theorem-e", None)
+    claim = outcome.BundleClaim(1, 1, "theorem-e", None)
     assert outcome.summary(claim, "it") == (
         "the worst case is 1 cycle; the witness was executed, the upper bound proven by it"
     )
@@ -138,17 +138,17 @@ def test_the_words_of_a_verdict() -> None:
 
 
 def test_steps_are_counted() -> None:
-    work = Work(3)
+    work = StepBudget(3)
     work.spend()
     work.spend(2)
     with pytest.raises(TooMuchWork):
         work.spend()
-    Work(0).spend(0)
+    StepBudget(0).spend(0)
 
 
 def test_what_a_proof_does_not_spend_remains_for_others() -> None:
     """An effort of one proof: after a half of the largest only a half is left, of whatever size the next one is."""
-    effort = Effort(1)
+    effort = ProofBudget(1)
     with effort.part(100) as work:
         work.spend(50)
     with effort.part(10) as work:
@@ -156,9 +156,9 @@ def test_what_a_proof_does_not_spend_remains_for_others() -> None:
         work.spend(5)
     with effort.part(10) as work:
         assert work.left == 0
-    with Effort(1).part(3) as work:
+    with ProofBudget(1).part(3) as work:
         assert work.left == 3
-    twice = Effort(2)
+    twice = ProofBudget(2)
     with pytest.raises(TooMuchWork), twice.part(4) as work:
         work.spend(5)
     with twice.part(4) as work:  # no more than what it had is gone
@@ -169,14 +169,14 @@ def test_what_a_proof_does_not_spend_remains_for_others() -> None:
 
 
 def crews(numbers: list[int], size: int) -> set[tuple[int, ...]]:
-    return set(partitions._spread(numbers, size, Work(1000)))
+    return set(partitions._spread(numbers, size, StepBudget(1000)))
 
 
 def test_all_ways_to_take_so_many_warps() -> None:
     assert crews([2, 1], 2) == {(2, 0), (1, 1)}
     assert crews([1, 1, 1], 1) == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
     assert crews([3], 2) == {(2,)}
-    assert list(partitions._spread([2, 2], 2, Work(1000))) == [(2, 0), (1, 1), (0, 2)]
+    assert list(partitions._spread([2, 2], 2, StepBudget(1000))) == [(2, 0), (1, 1), (0, 2)]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from makespan import cli
-from makespan.model.certificate import Certificate, Node
+from makespan.model.certificate import Certificate, PotentialNode
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.model.result import Bounds, Result, Upper
@@ -43,7 +43,7 @@ from makespan.verify import (
     verify,
 )
 from makespan.verify.reading import MOST_BYTES
-from makespan.verify.refusal import TooMuchWork, Work
+from makespan.verify.refusal import StepBudget, TooMuchWork
 from makespan.verify.witness import replay
 from tests import forgery
 from tests.forgery import Document, bundles, by_potential, by_search, certificate, forged, results, set_bounds
@@ -354,7 +354,7 @@ def _lower(
     shape = Shape(instance, tuple(map(int.__sub__, chosen["thresholds"], capacities)))
     assert list(shape.classes) == chosen["classes"]
     passed = list(trace(instance, schedule))
-    labelled = {Node(last, tuple(kind)) for last, kind, label, _ in chosen["nodes"] if label is not None}
+    labelled = {PotentialNode(last, tuple(kind)) for last, kind, label, _ in chosen["nodes"] if label is not None}
     now = shape.passed(passed, last_warp, labelled.__contains__)[t]
     number = next(table for *node, table in chosen["nodes"] if node == [now.last, list(now.kind), now.label])
     table, on = chosen["tables"][number], passed[t][1]
@@ -546,7 +546,7 @@ def test_a_synthesised_certificate_proves_what_it_says(instance: Instance, extra
 
 
 def test_work_is_limited() -> None:
-    work = Work(2)
+    work = StepBudget(2)
     work.spend(2)
     with pytest.raises(TooMuchWork):
         work.spend()

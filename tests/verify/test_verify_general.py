@@ -40,7 +40,7 @@ from makespan.verify import (
     states,
     verify,
 )
-from makespan.verify.refusal import TooMuchWork, Work
+from makespan.verify.refusal import StepBudget, TooMuchWork
 from makespan.verify.witness import replay
 from tests.forgery import Document, forged, set_bounds
 from tests.oracle import brute_force, obeys
@@ -60,7 +60,7 @@ HELD = Machine("held", (UnitClass("C", 1), UnitClass("L", 2, 4, Latency(2, 2))))
 @given(st.one_of(general_instances(), general_barrier_instances()))
 @settings(deadline=None)
 def test_latencies_become_the_places_that_certificates_speak_of(instance: Instance) -> None:
-    found = delays.expanded(instance)
+    found = delays.with_delay_places(instance)
     expansion = engine_delays.expanded(instance)
     assert expansion is not None
     assert found == expansion.instance
@@ -71,13 +71,13 @@ def test_latencies_of_more_places_than_an_instance_may_have_are_refused() -> Non
     slow = Machine("slow", (UnitClass("C", 1, 1, Latency(10_000, 10_000)),))
     for string, warps in (("C" * 101, 1), ("C" * 9, 60)):
         with pytest.raises(TooMuchWork):
-            delays.expanded(Instance.of(string, warps, slow))
+            delays.with_delay_places(Instance.of(string, warps, slow))
         assert states.shortest_and_longest(Instance.of(string, warps, slow), 10) is None
     one_is_long = Instance.merged([(Program.chain("C" * 101), 1), (Program.chain("C"), 1)], slow)
     with pytest.raises(TooMuchWork):
-        delays.expanded(one_is_long)
+        delays.with_delay_places(one_is_long)
     held = Instance.of("C", 500, Machine("held", (UnitClass("C", 1, 1024, Latency(100, 100)),)))
-    assert delays.expanded(held).warps == 500  # each place counts for what it holds, and delays hold nothing
+    assert delays.with_delay_places(held).warps == 500  # each place counts for what it holds, and delays hold nothing
 
 
 @given(ANY)
@@ -532,7 +532,7 @@ def test_a_certificate_with_too_many_coefficients_is_not_unfolded() -> None:
     table = {"others": [[[0, 0, 900_000]]], "last": [[0, 0, 900_000]], "constant": 0, "ports": []}
     item = {"last_group": 0, "classes": ["C"], "thresholds": [1], "front": 0, "tables": [table] * 12, "nodes": []}
     with pytest.raises(TooMuchWork):
-        proofs.certificate({"upper": 1, "potentials": [item]}, instance, Work(reading.MOST_COEFFICIENTS))
+        proofs.certificate({"upper": 1, "potentials": [item]}, instance, StepBudget(reading.MOST_COEFFICIENTS))
 
 
 def test_nodes_that_share_a_table_are_counted_too() -> None:
@@ -541,9 +541,9 @@ def test_nodes_that_share_a_table_are_counted_too() -> None:
     table = {"others": [[0]], "last": [0], "constant": 0, "ports": []}
     item = {"last_group": 0, "classes": ["C"], "thresholds": [1], "front": 0, "tables": [table], "nodes": nodes}
     value, instance = {"upper": 1, "potentials": [item]}, Instance.of("C", 2)
-    assert len(proofs.certificate(value, instance, Work(16_002)).potentials[0].nodes) == 1000
+    assert len(proofs.certificate(value, instance, StepBudget(16_002)).potentials[0].nodes) == 1000
     with pytest.raises(TooMuchWork):
-        proofs.certificate(value, instance, Work(16_001))
+        proofs.certificate(value, instance, StepBudget(16_001))
 
 
 @pytest.mark.parametrize(

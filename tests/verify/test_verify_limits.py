@@ -14,7 +14,7 @@ from makespan.proof.engines import solve
 from makespan.report.result.bundle import bundle
 from makespan.verify import Refused, bounds, parse, reading, two_warps
 from makespan.verify.phases import questions
-from makespan.verify.refusal import Effort, TooMuchWork
+from makespan.verify.refusal import ProofBudget, TooMuchWork
 from tests import bombs
 from tests.verify import test_verify_general
 
@@ -95,21 +95,21 @@ def test_more_coefficients_than_may_be_kept_are_refused(monkeypatch: pytest.Monk
 
 
 def test_an_effort_is_shared_by_all_proofs() -> None:
-    effort = Effort(2)
+    effort = ProofBudget(2)
     for left in (100, 100, 40):
         with effort.part(100) as work:
             assert work.left == left
             work.spend(min(80, left))
     with effort.part(100) as work, pytest.raises(TooMuchWork):
         work.spend()
-    with Effort(1).part(100) as work, pytest.raises(TooMuchWork):
+    with ProofBudget(1).part(100) as work, pytest.raises(TooMuchWork):
         work.spend(101)
 
 
 def test_all_phases_together_have_a_limit() -> None:
     slow = Machine("slow", (UnitClass("C", 1, 1, Latency(1, 3)),))
     for machine in (slow, Machine.of({"C": 1})):
-        instance, effort = Instance.of("CCC", 2, machine), Effort(0)
+        instance, effort = Instance.of("CCC", 2, machine), ProofBudget(0)
         assert bounds.two_warps(instance, max, effort) is None
         assert bounds.two_warps(instance) is not None
 

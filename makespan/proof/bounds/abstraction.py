@@ -21,7 +21,7 @@ from itertools import combinations_with_replacement, product
 from math import comb, prod
 from typing import NamedTuple
 
-from makespan.model.certificate import DELAYED_LABEL, FINISHED_LABEL, Kind, Node
+from makespan.model.certificate import DELAYED_LABEL, FINISHED_LABEL, PotentialNode, SituationKind
 
 Crossing = tuple[int, int]
 """(class of an instruction, class of the next one). `DELAYED` may be either, `END` the second: the warp finishes."""
@@ -35,7 +35,7 @@ class Situation(NamedTuple):
     """Where z is, a class or `DELAYED`, and what the others are ready for."""
 
     last: int
-    kind: Kind
+    kind: SituationKind
 
 
 class Cycle(NamedTuple):
@@ -92,7 +92,7 @@ class Abstraction:
         last, kind = situation
         return last < 0 or len(self.sigma) == 1 or any(kind[x] < n for x, n in enumerate(self.sigma) if x != last)
 
-    def free(self, kind: Kind) -> list[int]:
+    def free(self, kind: SituationKind) -> list[int]:
         """Return the free ports of every class."""
         ports = list(self.sigma)
         for (unit, _), count in zip(self.timed, kind[len(self.sigma) :], strict=True):
@@ -140,14 +140,16 @@ class Abstraction:
                     waiting.add(source)
         return {one: frozenset(labels) for one, labels in found.items()}
 
-    def nodes_of(self, situation: Situation) -> tuple[Node, ...]:
+    def nodes_of(self, situation: Situation) -> tuple[PotentialNode, ...]:
         """Return the nodes that a state in this situation may be; none, if z cannot finish last from there."""
         last, kind = None if situation.last == DELAYED else situation.last, situation.kind
         if situation in self.labels:
-            return tuple(Node(last, kind, label) for label in sorted(self.labels[situation]))
-        return (Node(last, kind),)
+            return tuple(PotentialNode(last, kind, label) for label in sorted(self.labels[situation]))
+        return (PotentialNode(last, kind),)
 
-    def node_pairs(self, source: Situation, target: Situation | None) -> Iterator[tuple[Node, Node | None]]:
+    def node_pairs(
+        self, source: Situation, target: Situation | None
+    ) -> Iterator[tuple[PotentialNode, PotentialNode | None]]:
         """Yield the nodes before and after a cycle; None after the last one."""
         after = self.nodes_of(target) if target else ()
         for before in self.nodes_of(source):
@@ -232,7 +234,7 @@ class Abstraction:
                     ports,
                 )
 
-    def _rest(self, kind: Kind, unit: int, moving: int, arrived: int) -> Iterator[tuple[int, int]]:
+    def _rest(self, kind: SituationKind, unit: int, moving: int, arrived: int) -> Iterator[tuple[int, int]]:
         """How many may stay, and how many delayed others become ready; up to where the next count is open again."""
         stay = kind[unit] - moving
         last = stay if kind[unit] < self.thresholds[unit] else max(stay, self.thresholds[unit] - arrived)
@@ -241,7 +243,7 @@ class Abstraction:
             for joining in range(max(0, most) + 1):
                 yield unmoved, joining
 
-    def _ports(self, kind: Kind, issued: tuple[int, ...]) -> Iterable[tuple[Ports, ...]]:
+    def _ports(self, kind: SituationKind, issued: tuple[int, ...]) -> Iterable[tuple[Ports, ...]]:
         """Per timed class, how many ports may be held for the last time in this cycle; of an interval of two, all."""
         return product(
             *(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from makespan.model.certificate import Node
+from makespan.model.certificate import PotentialNode
 from makespan.model.feature import DELAYS, PROGRAMS, Feature
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
@@ -44,7 +44,7 @@ class Mode(NamedTuple):
     last: Hashable
 
 
-Modes = Callable[[Node], Mode]
+Modes = Callable[[PotentialNode], Mode]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from makespan.model.certificate import Node, Potential, Table
+from makespan.model.certificate import Potential, PotentialNode, PotentialTable
 from makespan.proof.bounds.abstraction import Abstraction, Ports, Situation, Slot
 from makespan.proof.bounds.conditions import (
     Conditions,
@@ -176,7 +176,7 @@ def _require_bound(
     states: Front,
     tables: Tables,
     programme: Programme,
-    modes: Mapping[Node, Mode],
+    modes: Mapping[PotentialNode, Mode],
     bound: np.ndarray,
 ) -> None:
     """The bound covers every front state, every place of the last finisher and every node that it may then be."""
@@ -263,10 +263,14 @@ def dominates(question: Question, required: Conditions, tables: Mapping[Mode, Ar
 
 
 def _potential(
-    question: Question, shape: Abstraction, states: Front, modes: Mapping[Node, Mode], arrays: Mapping[Mode, Arrays]
+    question: Question,
+    shape: Abstraction,
+    states: Front,
+    modes: Mapping[PotentialNode, Mode],
+    arrays: Mapping[Mode, Arrays],
 ) -> Potential:
     tables = tuple(
-        Table(
+        PotentialTable(
             tuple(tuple(own[:-1].tolist()) for own in table.others),
             tuple(table.last[:-1].tolist()),
             0,  # z is unfinished before every cycle, so a constant would only repeat what z's place can say

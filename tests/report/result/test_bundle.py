@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.host.errors import InputError
-from makespan.model.certificate import FINISHED_LABEL, Certificate, Node, Potential, Table
+from makespan.model.certificate import FINISHED_LABEL, Certificate, Potential, PotentialNode, PotentialTable
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Place, Program
@@ -105,8 +105,12 @@ def test_equal_cycles_are_written_once() -> None:
 
 
 def test_a_certificate_is_written_in_full() -> None:
-    table = Table(((3, 2),), (5, 4), -1, ())
-    nodes = ((Node(1, (1, 0)), 0), (Node(0, (1, 1), 1), 0), (Node(None, (0, 1), FINISHED_LABEL), 0))
+    table = PotentialTable(((3, 2),), (5, 4), -1, ())
+    nodes = (
+        (PotentialNode(1, (1, 0)), 0),
+        (PotentialNode(0, (1, 1), 1), 0),
+        (PotentialNode(None, (0, 1), FINISHED_LABEL), 0),
+    )
     certificate = Certificate(7, (Potential(0, ("C", "L"), (1, 1), 2, (table,), nodes),))
     written = bundle(replace(solve(Instance.of("CL", 2)), certificate=certificate))["certificate"]
     assert written == {
@@ -136,8 +140,8 @@ def test_a_certificate_is_written_in_full() -> None:
     ],
 )
 def test_long_progressions_are_written_short(row: tuple[int, ...], written: list[int | list[int]]) -> None:
-    table = Table((row,), row, 0, (row,))
-    certificate = Certificate(7, (Potential(0, ("C",), (1,), 0, (table,), ((Node(0, (1,)), 0),)),))
+    table = PotentialTable((row,), row, 0, (row,))
+    certificate = Certificate(7, (Potential(0, ("C",), (1,), 0, (table,), ((PotentialNode(0, (1,)), 0),)),))
     content = bundle(replace(solve(Instance.of("C", 1)), certificate=certificate))
     (found,) = content["certificate"]["potentials"][0]["tables"]
     assert found["others"] == found["ports"] == [written]

@@ -15,7 +15,7 @@ from math import inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.model.certificate import Node, Potential, Table, rank
+from makespan.model.certificate import Potential, PotentialNode, PotentialTable, rank
 from makespan.model.feature import PROGRAMS
 from makespan.model.instance import Instance
 from makespan.model.schedule import Move, Schedule
@@ -34,8 +34,8 @@ Indices = NDArray[np.int32]
 @cache
 def load() -> None:
     """Load or compile every inner loop: by a search along a potential that says nothing."""
-    nothing = Table(others=((0, 0),), last=(0, 0), constant=0)
-    nodes = tuple((Node(0, (number,)), 0) for number in range(2))
+    nothing = PotentialTable(others=((0, 0),), last=(0, 0), constant=0)
+    nodes = tuple((PotentialNode(0, (number,)), 0) for number in range(2))
     search(Instance.of("CC", 2), Potential(0, ("C",), (1,), 0, (nothing,), nodes), 2, 1, Limits(inf))
 
 

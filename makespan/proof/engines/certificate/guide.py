@@ -9,7 +9,7 @@ masses: larger ones guide worse.
 
 from math import lcm
 
-from makespan.model.certificate import Node, Potential, Table
+from makespan.model.certificate import Potential, PotentialNode, PotentialTable
 from makespan.model.instance import Instance
 from makespan.proof.bounds.pairing import Pairing
 
@@ -25,15 +25,15 @@ def guides(instance: Instance) -> tuple[Potential, ...]:
     units = [[place.unit for place in group.program.places] for group in instance.groups]
     kind = (0,) * len(classes)
     numbers = range(len(classes))
-    nodes = tuple((Node(last, kind, label), label) for last in numbers for label in numbers)
+    nodes = tuple((PotentialNode(last, kind, label), label) for last in numbers for label in numbers)
 
-    def table(last: int, label: str) -> Table:
+    def table(last: int, label: str) -> PotentialTable:
         others = (
             tuple(left - (unit != label) * opened for unit, (left, opened) in zip(own, row, strict=True))
             for own, row in zip(units, rows, strict=True)
         )
         laggard = (left - (unit != label) * scale for unit, left in zip(units[last], steps[last], strict=False))
-        return Table(tuple(others), tuple(laggard), 0)
+        return PotentialTable(tuple(others), tuple(laggard), 0)
 
     return tuple(
         Potential(last, classes, kind, 0, tuple(table(last, label) for label in classes), nodes)

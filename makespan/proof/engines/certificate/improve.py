@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
-from makespan.model.certificate import DELAYED_LABEL, Certificate, Node, Potential
+from makespan.model.certificate import DELAYED_LABEL, Certificate, Potential, PotentialNode
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
 from makespan.model.result import Upper
@@ -36,7 +36,7 @@ SHARE_OF_TIME = 0.6
 GROWTH = 3
 """So many times as long as a certificate takes the next finer one, about; what would not end is not begun."""
 
-Key = Callable[[Node], Hashable]
+Key = Callable[[PotentialNode], Hashable]
 """What a part of a node's table depends on."""
 
 
@@ -152,7 +152,7 @@ def _certificate(instance: Instance, level: _Level, states: Front, limits: Limit
             return None
         seconds = limits.remaining * SHARE_OF_TIME
 
-        def mode(node: Node) -> Mode:
+        def mode(node: PotentialNode) -> Mode:
             return Mode(level.others(node), level.last(node))
 
         proof = synthesise(question, shape, states, seconds, mode, lambda: limits.expired, one_delay=level.one_delay)
@@ -162,18 +162,18 @@ def _certificate(instance: Instance, level: _Level, states: Front, limits: Limit
     return Certificate(max(proof.upper for proof in proofs), tuple(proof.potential for proof in proofs))
 
 
-def ahead(node: Node) -> int:
+def ahead(node: PotentialNode) -> int:
     """Where the last finisher is in the next stop: in this one, if it is one."""
     if node.label is not None:
         return node.label
     return DELAYED_LABEL if node.last is None else node.last
 
 
-def own_class(node: Node) -> Hashable:
+def own_class(node: PotentialNode) -> Hashable:
     """Return the same, the last finisher's class, and how many others are ready for that."""
     return ahead(node), node.last, None if node.last is None else node.kind[node.last]
 
 
-def whole(node: Node) -> Hashable:
+def whole(node: PotentialNode) -> Hashable:
     """Return the same, and the kind; the last finisher's class only at stops, where it is what lies ahead."""
     return ahead(node), node.kind

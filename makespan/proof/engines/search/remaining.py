@@ -11,7 +11,7 @@ from itertools import accumulate
 import numpy as np
 
 from makespan.host.errors import BrokenPromiseError
-from makespan.model.certificate import Certificate, Potential, Table, rank
+from makespan.model.certificate import Certificate, Potential, PotentialTable, rank
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
 from makespan.model.program import Program
@@ -77,12 +77,12 @@ def least_decrease(instance: Instance, potential: Potential, stop: Callable[[], 
     return step
 
 
-def _arrays(table: Table) -> Arrays:
+def _arrays(table: PotentialTable) -> Arrays:
     others = tuple(np.array([*own, 0], dtype=np.int64) for own in table.others)
     return Arrays(others, np.append(_last(table), 0))
 
 
-def _last(table: Table) -> np.ndarray:
+def _last(table: PotentialTable) -> np.ndarray:
     """Return the last finisher's numbers with the constant, which counts as long as that warp is unfinished."""
     return np.array(table.last, dtype=np.int64) + table.constant
 
