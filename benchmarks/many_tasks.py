@@ -19,8 +19,19 @@ from random import Random
 from time import process_time
 from typing import NamedTuple
 
-from makespan.deadlines.holistic import Limits, responses
-from makespan.deadlines.task import Activation, Chain, CopyEngine, Kind, Partition, Policy, Segment, Task, TaskSet, Wait
+from makespan.deadlines.holistic import AnalysisLimits, responses
+from makespan.deadlines.task import (
+    ChainStart,
+    CopyEngine,
+    GpuPartition,
+    GpuTask,
+    HostWait,
+    JobSegment,
+    SegmentKind,
+    ServerPolicy,
+    TaskChain,
+    TaskSet,
+)
 
 CORES = 4
 
@@ -32,7 +43,7 @@ class Mode(NamedTuple):
     has_chains: bool = False
     has_cpu: bool = False
     has_copies: bool = False
-    wait: Wait = Wait.BLOCK
+    wait: HostWait = HostWait.BLOCK
 
 
 MODES = {
@@ -40,15 +51,15 @@ MODES = {
     "kernels": Mode(),
     "chains": Mode(has_chains=True),
     "CPU time": Mode(has_cpu=True),
-    "spin": Mode(has_cpu=True, wait=Wait.SPIN),
+    "spin": Mode(has_cpu=True, wait=HostWait.SPIN),
     "segments": Mode(has_cpu=True, has_copies=True),
     "segments, chains": Mode(has_chains=True, has_cpu=True, has_copies=True),
-    "segments, chains, spin": Mode(has_chains=True, has_cpu=True, has_copies=True, wait=Wait.SPIN),
+    "segments, chains, spin": Mode(has_chains=True, has_cpu=True, has_copies=True, wait=HostWait.SPIN),
 }
-POLICIES = (Policy.FIXED_PRIORITY, Policy.EDF, Policy.FIFO)
+POLICIES = (ServerPolicy.FIXED_PRIORITY, ServerPolicy.EDF, ServerPolicy.FIFO)
 
 
-def task_set(policy: Policy, mode: str, load: float, count: int) -> TaskSet:
+def task_set(policy: ServerPolicy, mode: str, load: float, count: int) -> TaskSet:
     """Tasks of random periods in microseconds, `load` on every partition and at most half of it on every core."""
     random, has = Random(f"{policy} {mode} {load} {count}"), MODES[mode]
     heads, at = list[int](), 0
@@ -58,7 +69,7 @@ def task_set(policy: Policy, mode: str, load: float, count: int) -> TaskSet:
     groups = [range(*ends) for ends in pairwise((*heads, count))]
     periods = [round(10 ** random.uniform(4, 5.3)) for _ in groups]
     shares = [random.random() for _ in range(count)]
-    tasks = list[Task]()
+    tasks = list[GpuTask]()
     for group, period in zip(groups, periods, strict=True):
         for number in group:
             here = sum(shares[number % has.partitions :: has.partitions])
@@ -70,27 +81,27 @@ def task_set(policy: Policy, mode: str, load: float, count: int) -> TaskSet:
             )
             jitter = period // 20 if random.random() < 0.3 and number == group[0] else 0
             core, wait = (f"cpu{number % CORES}", has.wait) if has.has_cpu else (None, None)
-            tasks.append(Task(f"t{number}", segments, period, period, jitter=jitter, core=core, wait=wait))
+            tasks.append(GpuTask(f"t{number}", segments, period, period, jitter=jitter, core=core, wait=wait))
     ranks = {task.name: -rank for rank, task in enumerate(sorted(tasks, key=lambda task: task.deadline))}
     return TaskSet(
         tuple(replace(task, priority=ranks[task.name]) for task in tasks),
-        tuple(Partition(f"p{number}", policy) for number in range(has.partitions)),
-        tuple(Chain(f"c{g[0]}", tuple(f"t{n}" for n in g), Activation.DATA) for g in groups if len(g) > 1),
-        tuple(CopyEngine(name, Policy.FIFO) for name in ("h2d", "d2h")) if has.has_copies else (),
+        tuple(GpuPartition(f"p{number}", policy) for number in range(has.partitions)),
+        tuple(TaskChain(f"c{g[0]}", tuple(f"t{n}" for n in g), ChainStart.DATA) for g in groups if len(g) > 1),
+        tuple(CopyEngine(name, ServerPolicy.FIFO) for name in ("h2d", "d2h")) if has.has_copies else (),
     )
 
 
-def _segments(has: Mode, kernel: int, partition: str, cpu: int) -> tuple[Segment, ...]:
-    found = [Segment(Kind.KERNEL, kernel, partition)]
+def _segments(has: Mode, kernel: int, partition: str, cpu: int) -> tuple[JobSegment, ...]:
+    found = [JobSegment(SegmentKind.KERNEL, kernel, partition)]
     if has.has_copies:
-        down, up = (Segment(Kind.COPY, max(1, kernel // 10), name) for name in ("h2d", "d2h"))
+        down, up = (JobSegment(SegmentKind.COPY, max(1, kernel // 10), name) for name in ("h2d", "d2h"))
         found = [down, *found, up]
     if has.has_cpu:
-        found = [Segment(Kind.CPU, cpu), *found, Segment(Kind.CPU, cpu)]
+        found = [JobSegment(SegmentKind.CPU, cpu), *found, JobSegment(SegmentKind.CPU, cpu)]
     return tuple(found)
 
 
-def measured(policy: Policy, mode: str, load: float, count: int) -> dict[str, object]:
+def measured(policy: ServerPolicy, mode: str, load: float, count: int) -> dict[str, object]:
     """One row of the table.
 
     Raises:
@@ -98,7 +109,7 @@ def measured(policy: Policy, mode: str, load: float, count: int) -> dict[str, ob
     """
     system = task_set(policy, mode, load, count)
     begin = process_time()
-    found = responses(system, Limits())
+    found = responses(system, AnalysisLimits())
     seconds = process_time() - begin
     bounds = {task: bound for task in system.tasks if (bound := found.of[task.name]) is not None}
     if wrong := [task.name for task, bound in bounds.items() if bound.total < sum(s.wcet for s in task.segments)]:

@@ -33,9 +33,8 @@ from typing import TypeVar
 from benchmarks.schedulable_fraction import EXACT, PESSIMISTIC, Curve, Point, draw_fractions
 from benchmarks.task_sets import rate_monotonic, uunifast_discard
 from makespan import Instance, Limits, Machine, Program, solve
-from makespan.deadlines.holistic import Limits as Steps
-from makespan.deadlines.holistic import responses
-from makespan.deadlines.task import Partition, Policy, TaskSet, one_kernel
+from makespan.deadlines.holistic import AnalysisLimits, responses
+from makespan.deadlines.task import GpuPartition, ServerPolicy, TaskSet, one_kernel
 from makespan.kernels import ptx
 
 KERNELS = Path(__file__).parent.parent / "ptx"
@@ -45,7 +44,7 @@ SAMPLES = (
 )  # fmt: skip
 WARPS = (2, 4, 8)
 MACHINES = {"(1,1)": Machine.of({"C": 1, "L": 1}), "(2,1)": Machine.of({"C": 2, "L": 1})}
-POLICIES = {"NP-FP, rate monotonic": Policy.FIXED_PRIORITY, "NP-EDF": Policy.EDF}
+POLICIES = {"NP-FP, rate monotonic": ServerPolicy.FIXED_PRIORITY, "NP-EDF": ServerPolicy.EDF}
 Given = TypeVar("Given")
 Got = TypeVar("Got")
 RANDOM, SAMPLE = "random strings", "sample kernels"
@@ -125,13 +124,13 @@ def drawn(pool: Sequence[Kernel], utilisation: Fraction, tasks: int, random: Ran
         replace(task, segments=(replace(task.segments[0], wcet=kernel.pessimistic),))
         for task, kernel in zip(made, kernels, strict=True)
     )
-    gpu = (Partition("gpu", Policy.FIXED_PRIORITY),)
+    gpu = (GpuPartition("gpu", ServerPolicy.FIXED_PRIORITY),)
     return {EXACT: TaskSet(made, gpu), PESSIMISTIC: TaskSet(worse, gpu)}
 
 
-def is_schedulable(task_set: TaskSet, policy: Policy) -> bool:
+def is_schedulable(task_set: TaskSet, policy: ServerPolicy) -> bool:
     """Whether every deadline is proven."""
-    found = responses(replace(task_set, partitions=(Partition("gpu", policy),)), Steps()).of
+    found = responses(replace(task_set, partitions=(GpuPartition("gpu", policy),)), AnalysisLimits()).of
     return all((bound := found[task.name]) is not None and bound.total <= task.deadline for task in task_set.tasks)
 
 

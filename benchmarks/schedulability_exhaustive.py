@@ -26,8 +26,19 @@ from typing import NamedTuple
 
 from makespan.deadlines.analysis import analyse
 from makespan.deadlines.exploration import explore
-from makespan.deadlines.holistic import Limits, Response, responses
-from makespan.deadlines.task import Activation, Chain, CopyEngine, Kind, Partition, Policy, Segment, Task, TaskSet, Wait
+from makespan.deadlines.holistic import AnalysisLimits, Response, responses
+from makespan.deadlines.task import (
+    ChainStart,
+    CopyEngine,
+    GpuPartition,
+    GpuTask,
+    HostWait,
+    JobSegment,
+    SegmentKind,
+    ServerPolicy,
+    TaskChain,
+    TaskSet,
+)
 
 MOST_STATES = 10_000
 INTERRUPTED = 130
@@ -117,10 +128,10 @@ def system(draw: Random, recipe: Recipe) -> TaskSet:
     while True:
         shape, common = draw.choice(recipe.shapes), draw.randint(*recipe.periods)
         partitions = tuple(
-            Partition(f"gpu{n}", draw.choice(list(Policy))) for n in range(draw.choice(recipe.partitions))
+            GpuPartition(f"gpu{n}", draw.choice(list(ServerPolicy))) for n in range(draw.choice(recipe.partitions))
         )
-        engines = tuple(CopyEngine(f"copy{n}", draw.choice(list(Policy))) for n in range(draw.choice((1, 1, 2))))
-        places = {Kind.KERNEL: [p.name for p in partitions], Kind.COPY: [e.name for e in engines]}
+        engines = tuple(CopyEngine(f"copy{n}", draw.choice(list(ServerPolicy))) for n in range(draw.choice((1, 1, 2))))
+        places = {SegmentKind.KERNEL: [p.name for p in partitions], SegmentKind.COPY: [e.name for e in engines]}
         tasks = []
         for number, rank in enumerate(draw.sample(range(1, len(shape) + 1), len(shape))):
             is_linked = shape[number] or any(number in sources for sources in shape)
@@ -129,30 +140,33 @@ def system(draw: Random, recipe: Recipe) -> TaskSet:
             tasks.append(_task(draw, recipe, f"t{number}", segments, period, rank))
         if recipe.load <= max(demands(tasks).values()) <= 1 and all(_length(t.segments) <= 2 * t.period for t in tasks):
             ways = [(f"t{source}", f"t{number}") for number, sources in enumerate(shape) for source in sources]
-            chains = tuple(Chain(" to ".join(way), way, Activation.DATA) for way in ways)
+            chains = tuple(TaskChain(" to ".join(way), way, ChainStart.DATA) for way in ways)
             return TaskSet(tuple(tasks), partitions, chains, engines)
 
 
-def _segments(draw: Random, recipe: Recipe, places: Mapping[Kind, Sequence[str]]) -> Iterator[Segment]:
-    kinds = [Kind.CPU]
+def _segments(draw: Random, recipe: Recipe, places: Mapping[SegmentKind, Sequence[str]]) -> Iterator[JobSegment]:
+    kinds = [SegmentKind.CPU]
     if draw.random() < recipe.several:
-        kinds = draw.choices((Kind.CPU, Kind.KERNEL, Kind.KERNEL, Kind.COPY), k=draw.choice((1, 2, 2, 3, 3, 4)))
+        kinds = draw.choices(
+            (SegmentKind.CPU, SegmentKind.KERNEL, SegmentKind.KERNEL, SegmentKind.COPY),
+            k=draw.choice((1, 2, 2, 3, 3, 4)),
+        )
     elif draw.random() >= recipe.bare:
-        before, after = ([Kind.CPU] * (draw.random() < recipe.around) for _ in range(2))
-        kinds = [*before, Kind.KERNEL, *after]
+        before, after = ([SegmentKind.CPU] * (draw.random() < recipe.around) for _ in range(2))
+        kinds = [*before, SegmentKind.KERNEL, *after]
     for kind in kinds:
-        if kind is Kind.CPU:
-            yield Segment(kind, draw.randint(1, 2))
+        if kind is SegmentKind.CPU:
+            yield JobSegment(kind, draw.randint(1, 2))
         else:
-            most = recipe.kernel if kind is Kind.KERNEL else 2
-            yield Segment(kind, draw.randint(1, most), draw.choice(places[kind]), draw.choice(recipe.delays))
+            most = recipe.kernel if kind is SegmentKind.KERNEL else 2
+            yield JobSegment(kind, draw.randint(1, most), draw.choice(places[kind]), draw.choice(recipe.delays))
 
 
-def _task(draw: Random, recipe: Recipe, name: str, segments: tuple[Segment, ...], period: int, rank: int) -> Task:
+def _task(draw: Random, recipe: Recipe, name: str, segments: tuple[JobSegment, ...], period: int, rank: int) -> GpuTask:
     """A task that one in five times may have the priority of another."""
     spins, least = draw.random() < recipe.spin, _length(segments)
-    needs_core = spins or any(segment.kind is Kind.CPU for segment in segments)
-    return Task(
+    needs_core = spins or any(segment.kind is SegmentKind.CPU for segment in segments)
+    return GpuTask(
         name,
         segments,
         period,
@@ -160,15 +174,15 @@ def _task(draw: Random, recipe: Recipe, name: str, segments: tuple[Segment, ...]
         draw.choice(recipe.jitter),
         priority=rank if draw.random() < 0.8 else draw.randint(1, 2),
         core=draw.choice(("cpu0", "cpu0", "cpu0", "cpu1")) if needs_core else None,
-        wait=Wait.SPIN if spins else Wait.BLOCK,
+        wait=HostWait.SPIN if spins else HostWait.BLOCK,
     )
 
 
-def _length(segments: Sequence[Segment]) -> int:
+def _length(segments: Sequence[JobSegment]) -> int:
     return sum(segment.wcet for segment in segments)
 
 
-def demands(tasks: list[Task]) -> dict[str, Fraction]:
+def demands(tasks: list[GpuTask]) -> dict[str, Fraction]:
     """What tasks demand of every resource; a thread that spins does so at least while its copies and kernels run."""
     found = defaultdict[str, Fraction](Fraction)
     for task in tasks:
@@ -176,7 +190,7 @@ def demands(tasks: list[Task]) -> dict[str, Fraction]:
             share = Fraction(segment.wcet, task.period)
             if segment.place is not None:
                 found[segment.place] += share
-            if task.core is not None and (segment.kind is Kind.CPU or task.spins):
+            if task.core is not None and (segment.kind is SegmentKind.CPU or task.spins):
                 found[task.core] += share
     return found
 
@@ -186,7 +200,7 @@ def compared(task_set: TaskSet, most_states: int = MOST_STATES) -> dict[str, Com
     truth = explore(task_set, most_states=most_states)
     if len(truth.response) < len(task_set.tasks):
         return None
-    bounds = responses(task_set, Limits()).of
+    bounds = responses(task_set, AnalysisLimits()).of
     claimed = analyse(task_set, evidence=False).tasks
     return {
         task.name: Compared(

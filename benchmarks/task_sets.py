@@ -11,7 +11,7 @@ from math import exp, log, prod
 from random import Random
 from sys import float_info
 
-from makespan.deadlines.task import Task, one_kernel
+from makespan.deadlines.task import GpuTask, one_kernel
 
 MOST_DISCARDED = 100_000
 _TINY = float_info.min
@@ -137,7 +137,7 @@ def harmonised_periods(random: Random, tasks: int, unit: int = 1) -> tuple[int, 
     return tuple(unit * prod(random.choice(row) for row in PRIME_POWERS) for _ in range(tasks))
 
 
-def with_deadlines(random: Random, tasks: Sequence[Task], tightest: Fraction = Fraction(0)) -> tuple[Task, ...]:
+def with_deadlines(random: Random, tasks: Sequence[GpuTask], tightest: Fraction = Fraction(0)) -> tuple[GpuTask, ...]:
     """Constrained deadlines: uniform between the execution time, plus `tightest` of what is left, and the period.
 
     `tightest` of 1 means implicit deadlines: the periods. Execution time is all segments, their launches, and jitter.
@@ -150,7 +150,7 @@ def with_deadlines(random: Random, tasks: Sequence[Task], tightest: Fraction = F
     return tuple(made)
 
 
-def tasks_of(utilisations: Sequence[Fraction], periods: Sequence[int], partition: str) -> tuple[Task, ...]:
+def tasks_of(utilisations: Sequence[Fraction], periods: Sequence[int], partition: str) -> tuple[GpuTask, ...]:
     """Tasks `t1`, `t2`, ... with implicit deadlines on one partition.
 
     The execution time is the utilisation times the period, rounded down, and at least one tick.
@@ -161,7 +161,7 @@ def tasks_of(utilisations: Sequence[Fraction], periods: Sequence[int], partition
     )
 
 
-def rate_monotonic(tasks: Sequence[Task]) -> tuple[Task, ...]:
+def rate_monotonic(tasks: Sequence[GpuTask]) -> tuple[GpuTask, ...]:
     """Priorities by period, the shortest first; all different, equal periods in the order given.
 
     Source: Liu and Layland, Journal of the ACM 20(1), 1973.
@@ -169,7 +169,7 @@ def rate_monotonic(tasks: Sequence[Task]) -> tuple[Task, ...]:
     return _ranked(tasks, [task.period for task in tasks])
 
 
-def deadline_monotonic(tasks: Sequence[Task]) -> tuple[Task, ...]:
+def deadline_monotonic(tasks: Sequence[GpuTask]) -> tuple[GpuTask, ...]:
     """Priorities by deadline less jitter, the shortest first; all different, equal ones in the order given.
 
     Source: Leung and Whitehead, Performance Evaluation 2(4), 1982; with jitter Zuhily and Burns, ECRTS 2007.
@@ -177,7 +177,7 @@ def deadline_monotonic(tasks: Sequence[Task]) -> tuple[Task, ...]:
     return _ranked(tasks, [task.deadline - task.jitter for task in tasks])
 
 
-def _ranked(tasks: Sequence[Task], keys: Sequence[int]) -> tuple[Task, ...]:
+def _ranked(tasks: Sequence[GpuTask], keys: Sequence[int]) -> tuple[GpuTask, ...]:
     by_urgency = sorted(range(len(tasks)), key=lambda number: keys[number])
     priority = {number: len(tasks) - place for place, number in enumerate(by_urgency)}
     return tuple(replace(task, priority=priority[number]) for number, task in enumerate(tasks))

@@ -12,7 +12,7 @@ from makespan import Limits
 from makespan.deadlines.analysis import analyse
 from makespan.deadlines.description import task_set
 from makespan.deadlines.files import read
-from makespan.deadlines.task import Policy
+from makespan.deadlines.task import ServerPolicy
 from makespan.deadlines.wcet import Solver, execution_times
 
 FILE = Path(__file__).with_name("tasks.toml")
@@ -26,7 +26,7 @@ def main() -> None:
     for name, wcet in wcets.items():
         print(f"{name:6}  at most {wcet.cycles} cycles, {wcet.kind}")
     tasks, tick = task_set(description, {name: wcet.time() for name, wcet in wcets.items()})
-    for policy in Policy:
+    for policy in ServerPolicy:
         partitions = tuple(replace(partition, policy=policy) for partition in tasks.partitions)
         print(f"\n{policy}")
         for task in analyse(replace(tasks, partitions=partitions), evidence=False).tasks:

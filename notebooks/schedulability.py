@@ -31,7 +31,7 @@ from makespan.deadlines.evidence import find_miss, worst_window
 from makespan.deadlines.files import read
 from makespan.deadlines.report.picture import draw_window
 from makespan.deadlines.report.text import report
-from makespan.deadlines.verdict import Answer
+from makespan.deadlines.verdict import DeadlineAnswer
 from makespan.deadlines.wcet import Solver, execution_times
 
 FILE = Path("../examples/tasks.toml")
@@ -73,7 +73,7 @@ found = assess(description, wcets, with_margins=True)
 print(report(found))
 
 # %%
-assert found.answer is Answer.YES
+assert found.answer is DeadlineAnswer.YES
 bounds = {task.task: task.response for task in found.verdict.tasks}
 nanoseconds = {name: round(float(ticks * found.tick * 10**9), 1) for name, ticks in bounds.items()}
 assert nanoseconds == {"filter": 1082.9, "edges": 1810.0, "peak": 1810.0}
@@ -100,7 +100,7 @@ tasks = found.task_set
 micro = int(Fraction(1, 10**6) / found.tick)
 hasty = replace(tasks, tasks=tuple(replace(t, deadline=micro) if t.name == "filter" else t for t in tasks.tasks))
 verdict = analyse(hasty)
-assert verdict.answer is Answer.NO
+assert verdict.answer is DeadlineAnswer.NO
 miss = find_miss(hasty, "filter")
 assert miss is not None
 assert miss.completion - miss.arrival > micro

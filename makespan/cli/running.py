@@ -7,7 +7,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from makespan.cli.progress import notice, progress
-from makespan.model.deadline import Deadline, Outcome
+from makespan.model.deadline import Deadline, DeadlineOutcome
 from makespan.model.result import Result, Status, Step
 from makespan.model.strings import NamedInstance
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from makespan.proof.engines import Limits
 
 DONE, NO, BAD_INPUT, UNDECIDED, NOT_MEASURED, BUG, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
-GATE = {Outcome.MET: DONE, Outcome.MISSED: NO, Outcome.UNDECIDED: UNDECIDED}
+GATE = {DeadlineOutcome.MET: DONE, DeadlineOutcome.MISSED: NO, DeadlineOutcome.UNDECIDED: UNDECIDED}
 """What a deadline makes of an answer."""
 
 BROKEN_PIPE = 141

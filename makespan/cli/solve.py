@@ -27,7 +27,7 @@ from makespan.cli.running import INTERRUPTED, attended, exit_code, worst
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
 from makespan.host.errors import InputError
 from makespan.host.stopwatch import within
-from makespan.model.deadline import Deadline, Outcome
+from makespan.model.deadline import Deadline, DeadlineOutcome
 from makespan.model.result import Result, Status
 from makespan.model.strings import NamedInstance
 from makespan.model.wording import pessimistic_name, scope
@@ -192,7 +192,7 @@ def _rows(asked: Sequence[NamedInstance], gate: Deadline | None, *, best: bool) 
 
 def _outcomes(gate: Deadline, results: Sequence[Result]) -> str:
     found = [str(gate.outcome(result.bounds)) for result in results]
-    return ", ".join(f"{found.count(outcome)} {outcome}" for outcome in map(str, Outcome) if outcome in found)
+    return ", ".join(f"{found.count(outcome)} {outcome}" for outcome in map(str, DeadlineOutcome) if outcome in found)
 
 
 def _say(lines: str) -> None:

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from makespan.deadlines.demand import Demand, activations, demands
-from makespan.deadlines.known import Known
-from makespan.deadlines.operations import Graph, Operation, urgency
-from makespan.deadlines.slices import Share, Turns
-from makespan.deadlines.task import Policy, Slices
-from makespan.deadlines.waits import Blocker, Wait, blocked, longest_first
-from makespan.deadlines.workload import Workload, anywhere, since_idle
+from makespan.deadlines.demand import Demand, demands, overlapping_activations
+from makespan.deadlines.known import KnownBounds
+from makespan.deadlines.operations import Graph, TaskOperation, urgency
+from makespan.deadlines.slices import ContextShare, ContextTurns
+from makespan.deadlines.task import ServerPolicy, Slices
+from makespan.deadlines.waits import Blocker, StageWait, count_blockable, longest_first
+from makespan.deadlines.workload import Workload, work_in_any_window, work_since_idle
 
 
-class Stages(NamedTuple):
+class PathStages(NamedTuple):
     """The operations of a path on one resource.
 
     Args:
@@ -25,12 +25,12 @@ class Stages(NamedTuple):
     """
 
     place: str
-    operations: Sequence[Operation]
-    first: Operation
+    operations: Sequence[TaskOperation]
+    first: TaskOperation
     rank: int
 
     @property
-    def last(self) -> Operation:
+    def last(self) -> TaskOperation:
         """On the resource."""
         return self.operations[-1]
 
@@ -44,29 +44,29 @@ class Stages(NamedTuple):
         if demand.task is self.last.task and not graph.is_server(self.place):
             return times  # on a core the earlier job of a task goes first
         if demand.first is not self.last and not graph.is_before(self.last, demand.first):
-            times += activations(done - demand.first.earliest, demand.task.period)
+            times += overlapping_activations(done - demand.first.earliest, demand.task.period)
         return times
 
 
-def waits(known: Known, stages: Stages) -> Iterator[Wait | Turns]:
+def stage_waits(known: KnownBounds, stages: PathStages) -> Iterator[StageWait | ContextTurns]:
     """Bounds on what the operations wait for, each of them valid; none if nothing bounds it."""
     graph, place = known.graph, stages.place
     if place in graph.slices:
-        yield from _turns(known, stages)
+        yield from _context_turns(known, stages)
         return
     head = graph.family[stages.first.task.name]
-    own = _own(known, stages, demands(known, place, head))
+    own = _own_family(known, stages, demands(known, place, head))
     if own is None:
         return
     rank = stages.rank if graph.is_ranked(place) else None
-    if (asked := rivals(known, head, place, rank, len(stages.operations))) is not None:
-        yield Wait(own + asked.fixed, asked.workloads, asked.blockers, blocked(stages.operations))
-    if graph.policies.get(place) in (Policy.EDF, Policy.EDF_RELEASE):
+    if (asked := rival_demand(known, head, place, rank, len(stages.operations))) is not None:
+        yield StageWait(own + asked.fixed, asked.workloads, asked.blockers, count_blockable(stages.operations))
+    if graph.policies.get(place) in (ServerPolicy.EDF, ServerPolicy.EDF_RELEASE):
         others = graph.rivals[place][head]
         yield from _by_deadlines(known, stages, own, [demands(known, place, other) for other in others])
 
 
-class Rivals(NamedTuple):
+class RivalDemand(NamedTuple):
     """What other families ask for, part of it `fixed` for any window."""
 
     fixed: int
@@ -74,7 +74,7 @@ class Rivals(NamedTuple):
     blockers: tuple[Blocker, ...]
 
 
-def rivals(known: Known, head: str, place: str, rank: int | None, stages: int | None) -> Rivals | None:
+def rival_demand(known: KnownBounds, head: str, place: str, rank: int | None, stages: int | None) -> RivalDemand | None:
     """What all families but that of `head` ask of a resource; None where nothing bounds it.
 
     Args:
@@ -82,34 +82,46 @@ def rivals(known: Known, head: str, place: str, rank: int | None, stages: int | 
         stages: operations that become ready in the window, anywhere; None for one before which all was done.
     """
     others = known.graph.rivals[place][head]
-    return known.kept((rivals, head, place, rank, stages), others, lambda: _all(known, others, place, rank, stages))
+    return known.kept(
+        (rival_demand, head, place, rank, stages), others, lambda: _sum_rivals(known, others, place, rank, stages)
+    )
 
 
-def _all(known: Known, heads: Iterable[str], place: str, rank: int | None, stages: int | None) -> Rivals | None:
+def _sum_rivals(
+    known: KnownBounds, heads: Iterable[str], place: str, rank: int | None, stages: int | None
+) -> RivalDemand | None:
     fixed, workloads, blockers = 0, list[Workload](), list[Blocker]()
     for head in heads:
-        rival = known.kept((_one, head, place, rank, stages), (head,), partial(_one, known, head, place, rank, stages))
+        rival = known.kept(
+            (_rival_family, head, place, rank, stages),
+            (head,),
+            partial(_rival_family, known, head, place, rank, stages),
+        )
         if rival is None:
             return None
         fixed += rival.fixed
         workloads += rival.workloads
         blockers += rival.blockers
-    return Rivals(fixed, tuple(workloads), longest_first(blockers))
+    return RivalDemand(fixed, tuple(workloads), longest_first(blockers))
 
 
-def _one(known: Known, head: str, place: str, rank: int | None, stages: int | None) -> Rivals | None:
-    ahead, blockers = parted(known, head, place, rank)
+def _rival_family(
+    known: KnownBounds, head: str, place: str, rank: int | None, stages: int | None
+) -> RivalDemand | None:
+    ahead, blockers = split_by_urgency(known, head, place, rank)
     if not ahead:  # of a thread that blocks its core may have none at all
-        return Rivals(0, (), blockers)
-    workload = since_idle(known, ahead) if stages is None else anywhere(known, ahead, place, stages)
+        return RivalDemand(0, (), blockers)
+    workload = work_since_idle(known, ahead) if stages is None else work_in_any_window(known, ahead, place, stages)
     if workload is None:
         return None
     if workload.stairs is None and workload.most is not None:
-        return Rivals(workload.most, (), blockers)
-    return Rivals(0, (workload,), blockers)
+        return RivalDemand(workload.most, (), blockers)
+    return RivalDemand(0, (workload,), blockers)
 
 
-def parted(known: Known, head: str, place: str, rank: int | None) -> tuple[list[Demand], tuple[Blocker, ...]]:
+def split_by_urgency(
+    known: KnownBounds, head: str, place: str, rank: int | None
+) -> tuple[list[Demand], tuple[Blocker, ...]]:
     """What a family asks for that is as urgent as `rank`, and what may have begun of the rest."""
     asked = demands(known, place, head)
     ahead = [demand for demand in asked if rank is None or urgency(demand.task) >= rank]
@@ -117,23 +129,25 @@ def parted(known: Known, head: str, place: str, rank: int | None) -> tuple[list[
     return ahead, tuple(map(Blocker.of, later))
 
 
-def _by_deadlines(known: Known, stages: Stages, own: int, asked: Sequence[Sequence[Demand]]) -> Iterator[Wait]:
+def _by_deadlines(
+    known: KnownBounds, stages: PathStages, own: int, asked: Sequence[Sequence[Demand]]
+) -> Iterator[StageWait]:
     """Yield only what has an earlier deadline goes before, and of the others one each time may have begun."""
     if any(operation.task is not stages.first.task for operation in stages.operations):
         return
     groups = []
     for family in asked:
-        group = anywhere(known, family, stages.place, len(stages.operations))
+        group = work_in_any_window(known, family, stages.place, len(stages.operations))
         due = [_due_first(known, stages, demand) for demand in family]
         if group is None or None in due:
             return
         most = sum(times * demand.work for times, demand in zip(due, family, strict=True) if times is not None)
         groups.append(group._replace(most=most))
     blockers = longest_first(Blocker.of(demand) for family in asked for demand in family)
-    yield Wait(own, tuple(groups), blockers, blocked(stages.operations))
+    yield StageWait(own, tuple(groups), blockers, count_blockable(stages.operations))
 
 
-def _due_first(known: Known, stages: Stages, demand: Demand) -> int | None:
+def _due_first(known: KnownBounds, stages: PathStages, demand: Demand) -> int | None:
     """Return how many jobs that are not done when the path begins can have a deadline up to that of its own job."""
     task, other = stages.first.task, demand.task
     since, arrival = known.since[demand.first.number], known.arrival(other)
@@ -141,12 +155,12 @@ def _due_first(known: Known, stages: Stages, demand: Demand) -> int | None:
         return None
     arrival -= known.graph.earliest(other)
     ahead = task.deadline - other.deadline + since
-    if known.graph.policies[stages.place] is Policy.EDF_RELEASE:
+    if known.graph.policies[stages.place] is ServerPolicy.EDF_RELEASE:
         ahead, arrival = ahead - task.jitter + other.jitter, arrival + other.jitter
     return -((ahead + arrival) // -other.period) if ahead > 0 else 0
 
 
-def _own(known: Known, stages: Stages, asked: Sequence[Demand]) -> int | None:
+def _own_family(known: KnownBounds, stages: PathStages, asked: Sequence[Demand]) -> int | None:
     """What its own family can have there: of the same activation, and of others where they can overlap."""
     graph, first = known.graph, stages.first
     done, found = known.end[stages.last.number], 0
@@ -158,7 +172,7 @@ def _own(known: Known, stages: Stages, asked: Sequence[Demand]) -> int | None:
             return None
         times = stages.beside(graph, demand, done)
         if not graph.is_before(demand.first, first) or task.spins:  # else earlier ones have ended, as it has
-            times += activations(demand.end - first.earliest, task.period)
+            times += overlapping_activations(demand.end - first.earliest, task.period)
         found += times * demand.work
     return found
 
@@ -166,28 +180,30 @@ def _own(known: Known, stages: Stages, asked: Sequence[Demand]) -> int | None:
 # Contexts that take turns
 
 
-def _turns(known: Known, stages: Stages) -> Iterator[Turns]:
+def _context_turns(known: KnownBounds, stages: PathStages) -> Iterator[ContextTurns]:
     """What one operation waits for where contexts take turns; several have no more than each by itself."""
     graph, place = known.graph, stages.place
     slices, mine = graph.slices[place], stages.last.task.context
-    if len(stages.operations) > 1 or (own := _share(known, stages, mine, None)) is None:
+    if len(stages.operations) > 1 or (own := _context_share(known, stages, mine, None)) is None:
         return
     contexts = dict.fromkeys(task.context for task in graph.residents[place] if task.context != mine)
-    others = (_share(known, stages, context, slices) for context in contexts)
-    yield Turns(stages.last.wcet, slices, own, tuple(others))
+    others = (_context_share(known, stages, context, slices) for context in contexts)
+    yield ContextTurns(stages.last.wcet, slices, own, tuple(others))
 
 
-def _share(known: Known, stages: Stages, context: str | None, slices: Slices | None) -> Share | None:
+def _context_share(
+    known: KnownBounds, stages: PathStages, context: str | None, slices: Slices | None
+) -> ContextShare | None:
     """What a context asks for: that of the operation, or with `slices` another one."""
     graph, place, head = known.graph, stages.place, known.graph.family[stages.first.task.name]
     asked = {
         other: [demand for demand in demands(known, place, other, slices) if demand.task.context == context]
         for other in graph.families_at[place]
     }
-    fixed, groups = _own(known, stages, asked.pop(head)), []
+    fixed, groups = _own_family(known, stages, asked.pop(head)), []
     for demanded in filter(None, asked.values()):
-        group = anywhere(known, demanded, place, 0 if slices is not None else len(stages.operations))
+        group = work_in_any_window(known, demanded, place, 0 if slices is not None else len(stages.operations))
         if group is None:
             return None
         groups.append(group)
-    return None if fixed is None else Share(fixed, groups)
+    return None if fixed is None else ContextShare(fixed, groups)

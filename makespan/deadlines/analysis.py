@@ -5,29 +5,39 @@ from collections.abc import Callable, Iterator, Sequence
 from makespan.deadlines.arrivals import Stream
 from makespan.deadlines.chains import sampled_latency
 from makespan.deadlines.evidence import misses
-from makespan.deadlines.holistic import HORIZON, Limits, Response, Responses, Served, responses, responses_in_time
-from makespan.deadlines.task import Activation, Chain, Kind, Policy, Task, TaskSet, core_place
-from makespan.deadlines.utilisation import ONE, excess, loads, scaled
-from makespan.deadlines.verdict import Answer, ChainVerdict, Load, TaskVerdict, Verdict
+from makespan.deadlines.holistic import (
+    HORIZON,
+    AnalysisLimits,
+    Response,
+    Responses,
+    ServerBounds,
+    responses,
+    responses_in_time,
+)
+from makespan.deadlines.task import ChainStart, GpuTask, SegmentKind, ServerPolicy, TaskChain, TaskSet, core_label
+from makespan.deadlines.utilisation import ONE, excess, resource_loads, scaled_sum
+from makespan.deadlines.verdict import ChainVerdict, DeadlineAnswer, ResourceLoad, TaskSetVerdict, TaskVerdict
 from makespan.host.errors import BrokenPromiseError
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = AnalysisLimits()
 
 METHODS = {
-    Policy.FIXED_PRIORITY: "non-preemptive fixed priorities (George, Rivierre and Spuri 1996; Davis and others 2007)",
-    Policy.EDF: "non-preemptive EDF (George, Rivierre and Spuri 1996; Spuri 1996)",
-    Policy.EDF_RELEASE: "non-preemptive EDF by releases (George, Rivierre and Spuri 1996)",
-    Policy.FIFO: "FIFO (George, Rivierre and Spuri 1996, with equal relative deadlines)",
+    ServerPolicy.FIXED_PRIORITY: (
+        "non-preemptive fixed priorities (George, Rivierre and Spuri 1996; Davis and others 2007)"
+    ),
+    ServerPolicy.EDF: "non-preemptive EDF (George, Rivierre and Spuri 1996; Spuri 1996)",
+    ServerPolicy.EDF_RELEASE: "non-preemptive EDF by releases (George, Rivierre and Spuri 1996)",
+    ServerPolicy.FIFO: "FIFO (George, Rivierre and Spuri 1996, with equal relative deadlines)",
 }
 SAMPLED = "periodic timers with any phases (Davare and others 2007)"
 TRIGGERED = "all segments of an activation together (theorems 8 and 9; Tindell and Clark 1994)"
 
-_EDF = (Policy.EDF, Policy.EDF_RELEASE)
+_EDF = (ServerPolicy.EDF, ServerPolicy.EDF_RELEASE)
 _OPINION_WORK = 20_000
 _SHOWN = 5
 
 
-def analyse(task_set: TaskSet, *, limits: Limits = DEFAULT_LIMITS, evidence: bool = True) -> Verdict:
+def analyse(task_set: TaskSet, *, limits: AnalysisLimits = DEFAULT_LIMITS, evidence: bool = True) -> TaskSetVerdict:
     """Bounds for every task and chain, and what follows for the deadlines.
 
     Offsets are not used: a bound holds for all phases. Where they are cheap, the bounds of kernels are compared with
@@ -49,47 +59,49 @@ def analyse(task_set: TaskSet, *, limits: Limits = DEFAULT_LIMITS, evidence: boo
 
 
 def verdicts(
-    task_set: TaskSet, limits: Limits = DEFAULT_LIMITS, progress: Callable[[str], None] = lambda _: None
-) -> Iterator[Verdict]:
+    task_set: TaskSet, limits: AnalysisLimits = DEFAULT_LIMITS, progress: Callable[[str], None] = lambda _: None
+) -> Iterator[TaskSetVerdict]:
     """What `analyse` comes to, as it becomes known: what is proven, then that with each late job that is found.
 
     Where the answer is no already, nobody looks for more.
     """
     verdict = _proven(task_set, limits)
     yield verdict
-    names = [task.task for task in verdict.tasks if task.answer is Answer.UNKNOWN]
-    if verdict.answer is Answer.UNKNOWN:
+    names = [task.task for task in verdict.tasks if task.answer is DeadlineAnswer.UNKNOWN]
+    if verdict.answer is DeadlineAnswer.UNKNOWN:
         for miss in misses(task_set, names, attempts=limits.attempts, jobs=limits.jobs, progress=progress):
             verdict = verdict.with_miss(miss)
             yield verdict
 
 
-def is_proven(task_set: TaskSet, limits: Limits = DEFAULT_LIMITS) -> bool:
+def is_proven(task_set: TaskSet, limits: AnalysisLimits = DEFAULT_LIMITS) -> bool:
     """Return whether `analyse` says yes, for less: what is late need not be known exactly.
 
     Raises:
         InputError: as `analyse`.
     """
     found = responses_in_time(task_set, limits)
-    return found is not None and all(_chain(task_set, c, found).answer is Answer.YES for c in task_set.chains)
+    return found is not None and all(
+        _chain_verdict(task_set, c, found).answer is DeadlineAnswer.YES for c in task_set.chains
+    )
 
 
-def _proven(task_set: TaskSet, limits: Limits) -> Verdict:
+def _proven(task_set: TaskSet, limits: AnalysisLimits) -> TaskSetVerdict:
     found = responses(task_set, limits)
-    demanded = loads(task_set)
-    return Verdict(
+    demanded = resource_loads(task_set)
+    return TaskSetVerdict(
         task_set,
         demanded,
-        tuple(_task(task_set, task, found, demanded) for task in task_set.tasks),
-        tuple(_chain(task_set, chain, found) for chain in task_set.chains),
+        tuple(_task_verdict(task_set, task, found, demanded) for task in task_set.tasks),
+        tuple(_chain_verdict(task_set, chain, found) for chain in task_set.chains),
         tuple(_notes(task_set, found, limits)),
     )
 
 
-def _task(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Load]) -> TaskVerdict:
+def _task_verdict(task_set: TaskSet, task: GpuTask, found: Responses, demanded: Sequence[ResourceLoad]) -> TaskVerdict:
     response = found.of[task.name]
     if response is None:
-        return TaskVerdict(task.name, None, Answer.UNKNOWN, (), False, _reason(task_set, task, found, demanded))
+        return TaskVerdict(task.name, None, DeadlineAnswer.UNKNOWN, (), False, _reason(task_set, task, found, demanded))
     place = task.segments[-1].place
     rivals = task_set.on(place) if place is not None else ()
     is_exact = response.way is None and bool(rivals) and all(_is_regular(other, found) for other in rivals)
@@ -97,7 +109,7 @@ def _task(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Lo
     return TaskVerdict(
         task.name,
         response.total,
-        Answer.YES if response.total <= task.deadline else Answer.UNKNOWN,
+        DeadlineAnswer.YES if response.total <= task.deadline else DeadlineAnswer.UNKNOWN,
         response.parts,
         is_exact,
         method,
@@ -105,23 +117,23 @@ def _task(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Lo
     )
 
 
-def _is_shown(task: Task) -> bool:
+def _is_shown(task: GpuTask) -> bool:
     """Return whether its copies and kernels are shown to take their bounds."""
-    return all(s.attained == s.wcet and s.is_shown for s in task.of(Kind.COPY, Kind.KERNEL))
+    return all(s.attained == s.wcet and s.is_shown for s in task.of(SegmentKind.COPY, SegmentKind.KERNEL))
 
 
-def _is_regular(task: Task, found: Responses) -> bool:
+def _is_regular(task: GpuTask, found: Responses) -> bool:
     """Whether the worst pattern of the proof is a legal one: nothing restricts arrivals but periods and jitter."""
     only = task.segments[0]
     return len(task.segments) == 1 and not only.delay and task.offset is None and task.name not in found.starts
 
 
-def _reason(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[Load]) -> str:
+def _reason(task_set: TaskSet, task: GpuTask, found: Responses, demanded: Sequence[ResourceLoad]) -> str:
     if task.name in found.stopped:
         return "no bound: the analysis stopped at its limit"
     full = {load.name for load in demanded if load.is_overload}
     places = [server.place for server in task_set.servers if task.on(server.name)]
-    if over := [place for place in (*places, core_place(task.core)) if place in full]:
+    if over := [place for place in (*places, core_label(task.core)) if place in full]:
         return f"no bound: {over[0]} is overloaded"
     first = found.lost[task.name]
     if first != task.name:
@@ -129,28 +141,30 @@ def _reason(task_set: TaskSet, task: Task, found: Responses, demanded: Sequence[
     return f"no bound: it grows beyond {HORIZON} times the longest period, deadline or jitter"
 
 
-def _chain(task_set: TaskSet, chain: Chain, found: Responses) -> ChainVerdict:
+def _chain_verdict(task_set: TaskSet, chain: TaskChain, found: Responses) -> ChainVerdict:
     tasks = [task_set.by_name[name] for name in chain.tasks]
     proven = [found.of[name] for name in chain.tasks]
     reaction, age = _latencies(chain, tasks, proven)
     is_met = reaction is not None and (chain.deadline is None or reaction <= chain.deadline)
-    method = SAMPLED if chain.activation is Activation.PERIODIC else TRIGGERED
-    return ChainVerdict(chain.name, reaction, age, Answer.YES if is_met else Answer.UNKNOWN, method)
+    method = SAMPLED if chain.activation is ChainStart.PERIODIC else TRIGGERED
+    return ChainVerdict(chain.name, reaction, age, DeadlineAnswer.YES if is_met else DeadlineAnswer.UNKNOWN, method)
 
 
-def _latencies(chain: Chain, tasks: Sequence[Task], proven: Sequence[Response | None]) -> tuple[int | None, int | None]:
+def _latencies(
+    chain: TaskChain, tasks: Sequence[GpuTask], proven: Sequence[Response | None]
+) -> tuple[int | None, int | None]:
     """Reaction and age; in a chain by data the reaction is from the arrival at the head to the end of the last."""
     known = [response for response in proven if response is not None]
     if len(known) < len(proven):
         return None, None
-    if chain.activation is Activation.PERIODIC:
+    if chain.activation is ChainStart.PERIODIC:
         both = sampled_latency(tasks, [response.total for response in known])
         return both, both
     reaction = known[-1].end
     return reaction, None if tasks[0].offset is None else reaction + tasks[0].period
 
 
-def _notes(task_set: TaskSet, found: Responses, limits: Limits) -> Iterator[str]:
+def _notes(task_set: TaskSet, found: Responses, limits: AnalysisLimits) -> Iterator[str]:
     if any(task.offset is not None for task in task_set.tasks):
         yield "offsets are not used: bounds hold for every phase, and may be too large for these"
     if found.stopped:
@@ -163,7 +177,7 @@ def _notes(task_set: TaskSet, found: Responses, limits: Limits) -> Iterator[str]
             yield f"{place}: response-time-analysis computes the same bounds"
 
 
-def _is_confirmed(place: str, served: Served) -> bool:
+def _is_confirmed(place: str, served: ServerBounds) -> bool:
     """Return whether the second implementation was asked and agrees.
 
     Raises:
@@ -175,8 +189,8 @@ def _is_confirmed(place: str, served: Served) -> bool:
         return False
     from makespan.deadlines import prosa
 
-    theirs = prosa.kernel_bounds(served.streams, served.policy)
-    if served.policy is Policy.FIFO:
+    theirs = prosa.prosa_bounds(served.streams, served.policy)
+    if served.policy is ServerPolicy.FIFO:
         known = [max(known)] * len(known)
     if list(theirs) != known:
         raise BrokenPromiseError(
@@ -186,7 +200,7 @@ def _is_confirmed(place: str, served: Served) -> bool:
     return True
 
 
-def _is_cheap(streams: Sequence[Stream], policy: Policy, longest: int) -> bool:
+def _is_cheap(streams: Sequence[Stream], policy: ServerPolicy, longest: int) -> bool:
     """Whether the second implementation covers the streams and ends soon: about (kernels in sight) x streams^2."""
     if any(stream.is_wild for stream in streams) or (policy in _EDF and any(stream.lag for stream in streams)):
         return False
@@ -194,7 +208,7 @@ def _is_cheap(streams: Sequence[Stream], policy: Policy, longest: int) -> bool:
     if excess(parts) >= 0:
         return False
     early = longest + sum(stream.wcet * (1 + stream.delay // stream.period) for stream in streams)
-    seen = early * ONE // (ONE - scaled(parts))
+    seen = early * ONE // (ONE - scaled_sum(parts))
     if policy in _EDF:  # it walks from deadline to deadline, however far apart they are
         deadlines = [stream.deadline for stream in streams]
         seen += max(deadlines) - min(deadlines)

@@ -66,7 +66,7 @@ class OutOfStepsError(Exception):
     """An analysis would take longer than its limit; caught where a bound is asked for."""
 
 
-class Steps:
+class StepBudget:
     """A number of additions that analyses may still spend, so that limits do not depend on the speed of a machine."""
 
     __slots__ = ("left",)
@@ -85,7 +85,7 @@ class Steps:
             raise OutOfStepsError
 
 
-def least_fixed_point(demand: Callable[[int], int], start: int, cost: int, steps: Steps) -> int:
+def least_fixed_point(demand: Callable[[int], int], start: int, cost: int, steps: StepBudget) -> int:
     """Return the least x of at least `start` with `demand(x) <= x`, for a demand that never shrinks.
 
     Args:

@@ -6,24 +6,23 @@ from fractions import Fraction
 from functools import partial
 
 from makespan.deadlines.analysis import DEFAULT_LIMITS, analyse, is_proven, verdicts
-from makespan.deadlines.assignment import EXACT, Assignment, Heuristic, assign, assign_exactly
+from makespan.deadlines.assignment import EXACT, Heuristic, KernelAssignment, assign, assign_exactly
 from makespan.deadlines.chains import predecessors
 from makespan.deadlines.description import Description, KernelLaunch, Priorities, ServedEntry, task_set
-from makespan.deadlines.exactness import sharpened
-from makespan.deadlines.fewest import Fewest
-from makespan.deadlines.holistic import Limits
-from makespan.deadlines.priorities import ranked
+from makespan.deadlines.exactness import sharpen_verdict
+from makespan.deadlines.fewest import FewestSms
+from makespan.deadlines.holistic import AnalysisLimits
+from makespan.deadlines.priorities import find_priorities
 from makespan.deadlines.sensitivity import Margin, execution_factor, shortest_period, slowest_clock
-from makespan.deadlines.task import Kind, Task, TaskSet, Wait
+from makespan.deadlines.task import GpuTask, HostWait, SegmentKind, TaskSet
 from makespan.deadlines.utilisation import server_load
-from makespan.deadlines.verdict import Answer, Load, Verdict
-from makespan.deadlines.wcet import Kind as Ground
-from makespan.deadlines.wcet import Wcet
+from makespan.deadlines.verdict import DeadlineAnswer, ResourceLoad, TaskSetVerdict
+from makespan.deadlines.wcet import Wcet, WcetGround
 from makespan.host.errors import InputError
 from makespan.model.assumptions import together
 from makespan.model.units import shown_frequency, shown_time
 
-QUICK = Limits(one=100_000, total=500_000)
+QUICK = AnalysisLimits(one=100_000, total=500_000)
 """What the analysis may spend on one of the many questions about margins; what is not proven by then is not proven."""
 
 ASSIGNMENTS = (*map(str, Heuristic), EXACT)
@@ -54,29 +53,29 @@ class Assessment:
     tick: Fraction
     clock: Fraction | None
     wcets: Mapping[str, Wcet]
-    assignment: Assignment | None
-    verdict: Verdict | None
+    assignment: KernelAssignment | None
+    verdict: TaskSetVerdict | None
     margins: tuple[Margin, ...]
     notes: tuple[str, ...]
     priorities: Priorities | None = None
     gpu: str | None = None
     sms: Mapping[str, int] = field(default_factory=dict)
-    fewest: tuple[Fewest, ...] = ()
+    fewest: tuple[FewestSms, ...] = ()
     is_interrupted: bool = False
     assumed_spin: tuple[str, ...] = ()
 
     @property
-    def demand(self) -> Load:
+    def demand(self) -> ResourceLoad:
         """What all kernels together demand of all partitions."""
         partitions = len(self.task_set.partitions)
         return server_load("all partitions", self.task_set.tasks, places=max(1, partitions))
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> DeadlineAnswer:
         """Without a place for every task: `NO` if no assignment can serve them all, else `UNKNOWN`."""
         if self.verdict is not None:
             return self.verdict.answer
-        return Answer.NO if self.demand.is_refuted else Answer.UNKNOWN
+        return DeadlineAnswer.NO if self.demand.is_refuted else DeadlineAnswer.UNKNOWN
 
     @property
     def supposes(self) -> tuple[str, ...]:
@@ -99,7 +98,7 @@ def assess(
     exact: bool = False,
     with_margins: bool = False,
     seconds: float = 60.0,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: AnalysisLimits = DEFAULT_LIMITS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Assessment:
     """Assign what has no place, analyse, and look for what breaks first.
@@ -116,7 +115,7 @@ def assess(
     Raises:
         InputError: a description that makes no task set, a task without a partition and no `assignment`.
     """
-    *_, found = stages(
+    *_, found = assessments(
         description,
         wcets,
         assignment=assignment,
@@ -129,7 +128,7 @@ def assess(
     return found
 
 
-def stages(
+def assessments(
     description: Description,
     wcets: Mapping[str, Wcet],
     *,
@@ -137,7 +136,7 @@ def stages(
     exact: bool,
     with_margins: bool,
     seconds: float,
-    limits: Limits,
+    limits: AnalysisLimits,
     progress: Callable[[str], None],
 ) -> Iterator[Assessment]:
     """What `assess` comes to, as it becomes known: bounds, then each late job that is found, then each margin."""
@@ -149,12 +148,12 @@ def stages(
                 f'task {system.unassigned[0].name} has no partition, and priorities = "audsley" needs to know it: give'
                 " it one, or other priorities"
             )
-        found = _assigned(system, assignment, seconds)
+        found = _assign_kernels(system, assignment, seconds)
         if found is not None and found.places is not None:
             system = system.assigned(found.places)
         searched: tuple[str, ...] = ()
         if is_searched:
-            system, searched = ranked(system, limits, progress)
+            system, searched = find_priorities(system, limits, progress)
         known = Assessment(
             where=description.where,
             task_set=system,
@@ -174,7 +173,7 @@ def stages(
             yield known
             return
         progress("analysing")
-        walk = partial(sharpened, tick=tick, step=description.step, progress=progress) if exact else None
+        walk = partial(sharpen_verdict, tick=tick, step=description.step, progress=progress) if exact else None
         for verdict in _verdicts(known.task_set, limits, progress, walk):
             known = replace(known, verdict=verdict, notes=(*_notes(description, wcets, verdict), *searched))
             yield known
@@ -187,10 +186,10 @@ def stages(
 
 def _verdicts(
     system: TaskSet,
-    limits: Limits,
+    limits: AnalysisLimits,
     progress: Callable[[str], None],
-    walk: Callable[[Verdict], Iterator[Verdict]] | None,
-) -> Iterator[Verdict]:
+    walk: Callable[[TaskSetVerdict], Iterator[TaskSetVerdict]] | None,
+) -> Iterator[TaskSetVerdict]:
     verdict = None
     for verdict in verdicts(system, limits, progress):
         yield verdict
@@ -198,12 +197,12 @@ def _verdicts(
         yield from walk(verdict)
 
 
-def _proven(system: TaskSet, /) -> Verdict:
+def _proven(system: TaskSet, /) -> TaskSetVerdict:
     """Return the verdict without a search for late schedules."""
     return analyse(system, evidence=False)
 
 
-def _quickly_proven(system: TaskSet, /) -> Verdict:
+def _quickly_proven(system: TaskSet, /) -> TaskSetVerdict:
     """Return the same within limits for a question that is asked a hundred times."""
     return analyse(system, limits=QUICK, evidence=False)
 
@@ -213,7 +212,7 @@ def _is_quickly_proven(system: TaskSet, /) -> bool:
     return is_proven(system, QUICK)
 
 
-def _assigned(system: TaskSet, kind: str | None, seconds: float) -> Assignment | None:
+def _assign_kernels(system: TaskSet, kind: str | None, seconds: float) -> KernelAssignment | None:
     if not system.unassigned:
         if kind is not None:
             raise InputError("every task has a partition: leave out --assign, or the partition of some task")
@@ -230,12 +229,12 @@ def _assigned(system: TaskSet, kind: str | None, seconds: float) -> Assignment |
 def _margins(
     description: Description, wcets: Mapping[str, Wcet], system: TaskSet, progress: Callable[[str], None]
 ) -> Iterator[Margin]:
-    if any(task.of(Kind.KERNEL) for task in system.tasks):
+    if any(task.of(SegmentKind.KERNEL) for task in system.tasks):
         progress("how much longer all kernels could take")
         yield execution_factor(system, analyse, is_proven)
     started = predecessors(system)
     for task in system.tasks:
-        if task.of(Kind.KERNEL):
+        if task.of(SegmentKind.KERNEL):
             progress(f"how much longer the kernels of {task.name} could take")
             yield execution_factor(system, _quickly_proven, _is_quickly_proven, only=task.name)
         if task.name not in started:  # else its period is that of the task at the head
@@ -255,35 +254,35 @@ def _slower(description: Description, wcets: Mapping[str, Wcet], system: TaskSet
     """Return the system with its places and priorities, and a clock that is so many times slower."""
     times = {name: wcet.time(slower) for name, wcet in wcets.items()}
     changed, _ = task_set(description, times)
-    return replace(changed, tasks=tuple(_placed(task, system.by_name[task.name]) for task in changed.tasks))
+    return replace(changed, tasks=tuple(_with_partitions(task, system.by_name[task.name]) for task in changed.tasks))
 
 
-def _placed(task: Task, known: Task) -> Task:
+def _with_partitions(task: GpuTask, known: GpuTask) -> GpuTask:
     places = zip(task.segments, known.segments, strict=True)
     segments = tuple(replace(segment, place=there.place) for segment, there in places)
     return replace(task, segments=segments, priority=known.priority)
 
 
-def _notes(description: Description, wcets: Mapping[str, Wcet], verdict: Verdict | None) -> Iterator[str]:
+def _notes(description: Description, wcets: Mapping[str, Wcet], verdict: TaskSetVerdict | None) -> Iterator[str]:
     yield "periods, jitter and CPU times are as the file says, and CPU times contain what the driver does on the core"
     yield "jobs arrive, and segments begin and end, at any instants: bounds hold in continuous time; no time is rounded"
-    yield from _of_partitions(description)
-    if any(part.kind is Kind.KERNEL for part in description.executions.values()):
+    yield from _notes_on_partitions(description)
+    if any(part.kind is SegmentKind.KERNEL for part in description.executions.values()):
         yield (
             "a kernel begins on idle SMs: of the one before no port is held any more, and what it left in caches is in"
             " the latencies"
         )
-    yield from _of_copies(description)
-    yield from _of_waiting(description)
-    yield from _of_launches(description)
+    yield from _notes_on_copies(description)
+    yield from _notes_on_waiting(description)
+    yield from _notes_on_launches(description)
     if description.clock is not None:
         by = "" if description.clock_by is None else f" ({description.clock_by})"
         yield (
             f"the SM clock never falls below {shown_frequency(description.clock)}{by}, and whatever it is no"
             " latency has more cycles"
         )
-    if any(wcet.kind is Ground.GIVEN for wcet in wcets.values()):
-        given = ", ".join(name for name, wcet in wcets.items() if wcet.kind is Ground.GIVEN)
+    if any(wcet.kind is WcetGround.GIVEN for wcet in wcets.values()):
+        given = ", ".join(name for name, wcet in wcets.items() if wcet.kind is WcetGround.GIVEN)
         yield f"execution times that the user vouches for: {given}"
     if loose := [name for name, wcet in wcets.items() if wcet.at_least is not None and not wcet.is_exact]:
         yield f"bounded, not exact: a job of {', '.join(loose)} may never take as long as its execution time here"
@@ -292,7 +291,7 @@ def _notes(description: Description, wcets: Mapping[str, Wcet], verdict: Verdict
             "partitions have no SM in common; what else kernels on different ones share, caches and memory, is in the"
             " latencies"
         )
-    yield from _of_card(description)
+    yield from _note_on_gpu(description)
     for entry in description.tasks:
         if entry.jitter >= entry.deadline:
             yield (
@@ -300,10 +299,10 @@ def _notes(description: Description, wcets: Mapping[str, Wcet], verdict: Verdict
                 f" {shown_time(entry.deadline)}: both count from the arrival; is one of them a mistake?"
             )
     yield from () if verdict is None else verdict.notes
-    yield from _assumptions({name: wcet for name, wcet in wcets.items() if wcet.kind is Ground.PROVEN})
+    yield from _assumptions({name: wcet for name, wcet in wcets.items() if wcet.kind is WcetGround.PROVEN})
 
 
-def _of_partitions(description: Description) -> Iterator[str]:
+def _notes_on_partitions(description: Description) -> Iterator[str]:
     """Yield how partitions and cores serve."""
     partitions = description.partitions
     if not partitions or any(entry.slices is None for entry in partitions):
@@ -328,9 +327,9 @@ def _of_partitions(description: Description) -> Iterator[str]:
             )
 
 
-def _of_copies(description: Description) -> Iterator[str]:
+def _notes_on_copies(description: Description) -> Iterator[str]:
     """What is assumed of copy engines."""
-    if any(part.kind is Kind.COPY for part in description.executions.values()):
+    if any(part.kind is SegmentKind.COPY for part in description.executions.values()):
         yield (
             "a copy engine serves one copy at a time, to its end, and only these: copies of other processes, which the"
             " driver may put between, there are none, and host memory is page-locked"
@@ -338,15 +337,15 @@ def _of_copies(description: Description) -> Iterator[str]:
         yield "copies and kernels that run at the same time share memory: what that costs is in their times"
 
 
-def _of_waiting(description: Description) -> Iterator[str]:
+def _notes_on_waiting(description: Description) -> Iterator[str]:
     """What threads do while their copies and kernels wait and run, and after them."""
     threads = [entry for entry in description.tasks if entry.core is not None and entry.executions]
-    if blocked := [entry.name for entry in threads if entry.wait is Wait.BLOCK]:
+    if blocked := [entry.name for entry in threads if entry.wait is HostWait.BLOCK]:
         yield (
             f"while a job of {', '.join(blocked)} waits for its copies and kernels, its core is free for others: the"
             " thread blocks in the driver (cudaDeviceScheduleBlockingSync), and does not spin, as it may by default"
         )
-    if spinning := [entry.name for entry in threads if entry.wait is not Wait.BLOCK]:
+    if spinning := [entry.name for entry in threads if entry.wait is not HostWait.BLOCK]:
         yield (
             f"while a job of {', '.join(spinning)} waits for its copies and kernels, its thread spins on its core with"
             " its priority, and does not yield"
@@ -358,7 +357,7 @@ def _of_waiting(description: Description) -> Iterator[str]:
         )
 
 
-def _of_launches(description: Description) -> Iterator[str]:
+def _notes_on_launches(description: Description) -> Iterator[str]:
     """What launches take, by who says so."""
     launches = {name: part.launch for name, part in description.executions.items()}
     for launch in dict.fromkeys(launches.values()):
@@ -372,7 +371,7 @@ def _of_launches(description: Description) -> Iterator[str]:
             )
 
 
-def _of_card(description: Description) -> Iterator[str]:
+def _note_on_gpu(description: Description) -> Iterator[str]:
     """What is assumed of the GPU."""
     card = description.card
     if card is None:

@@ -19,9 +19,9 @@ from itertools import combinations, count, pairwise
 from typing import TYPE_CHECKING, Protocol
 
 from makespan.deadlines.chains import heads, predecessors
-from makespan.deadlines.task import Activation, Kind, Partition, Policy, Slices, Task, TaskSet
+from makespan.deadlines.task import ChainStart, GpuPartition, GpuTask, SegmentKind, ServerPolicy, Slices, TaskSet
 from makespan.deadlines.utilisation import utilisation
-from makespan.deadlines.verdict import Answer, Verdict
+from makespan.deadlines.verdict import DeadlineAnswer, TaskSetVerdict
 from makespan.host.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ _GRAIN = 10**6
 """Utilisation in CP-SAT counts in millionths, rounded down: a necessary condition stays necessary."""
 
 
-class Analysis(Protocol):
+class TaskSetAnalysis(Protocol):
     """Says what is proven of a task set; `analyse` is one."""
 
-    def __call__(self, task_set: TaskSet, /) -> Verdict:
+    def __call__(self, task_set: TaskSet, /) -> TaskSetVerdict:
         """Return the verdict."""
         ...
 
@@ -54,7 +54,7 @@ class Heuristic(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class KernelAssignment:
     """Where the unassigned kernels go.
 
     Args:
@@ -70,10 +70,10 @@ class Assignment:
     questions: int
 
 
-class _Oracle:
+class _FitOracle:
     """Asks the analysis whether kernels fit together on a partition, each question once."""
 
-    def __init__(self, task_set: TaskSet, analysis: Analysis) -> None:
+    def __init__(self, task_set: TaskSet, analysis: TaskSetAnalysis) -> None:
         self.task_set, self.analysis = task_set, analysis
         self.families = _families(task_set)
         self.known: dict[tuple[str, frozenset[str]], bool] = {}
@@ -82,44 +82,44 @@ class _Oracle:
         """Return whether the tasks that are there already and those named all meet their deadlines on the partition."""
         key = (partition, frozenset(names))
         if key not in self.known:
-            verdict = self.analysis(_isolated(self.task_set, partition, key[1]))
+            verdict = self.analysis(_isolate(self.task_set, partition, key[1]))
             there = {task.name for task in self.task_set.on(partition)} | key[1]
-            self.known[key] = all(task.answer is Answer.YES for task in verdict.tasks if task.task in there)
+            self.known[key] = all(task.answer is DeadlineAnswer.YES for task in verdict.tasks if task.task in there)
         return self.known[key]
 
     def agrees(self, places: Mapping[str, str]) -> bool:
         """Return whether the analysis proves the whole task set with these places, chains included."""
-        return self.analysis(self.task_set.assigned(places)).answer is Answer.YES
+        return self.analysis(self.task_set.assigned(places)).answer is DeadlineAnswer.YES
 
 
-def assign(task_set: TaskSet, analysis: Analysis, heuristic: Heuristic) -> Assignment:
+def assign(task_set: TaskSet, analysis: TaskSetAnalysis, heuristic: Heuristic) -> KernelAssignment:
     """Places for the unassigned kernels by a heuristic, largest utilisation first; it may miss one that exists.
 
     Raises:
         InputError: no kernel is unassigned.
     """
     _refuse_nothing(task_set)
-    oracle = _Oracle(task_set, analysis)
-    places = _packed(task_set, oracle, heuristic)
-    return Assignment(places, heuristic, is_proven=False, questions=len(oracle.known))
+    oracle = _FitOracle(task_set, analysis)
+    places = _pack(task_set, oracle, heuristic)
+    return KernelAssignment(places, heuristic, is_proven=False, questions=len(oracle.known))
 
 
-def _packed(task_set: TaskSet, oracle: _Oracle, heuristic: Heuristic) -> dict[str, str] | None:
+def _pack(task_set: TaskSet, oracle: _FitOracle, heuristic: Heuristic) -> dict[str, str] | None:
     """Return the places that a heuristic finds, if the analysis proves the whole task set with them."""
     held: dict[str, list[str]] = {partition.name: [] for partition in task_set.partitions}
     load = {name: utilisation(task_set.tasks, name) for name in held}
-    for task in sorted(task_set.unassigned, key=_utilisation, reverse=True):
-        place = next((p for p in _order(load, heuristic) if oracle.holds(p, [*held[p], task.name])), None)
+    for task in sorted(task_set.unassigned, key=_free_utilisation, reverse=True):
+        place = next((p for p in _partition_order(load, heuristic) if oracle.holds(p, [*held[p], task.name])), None)
         if place is None:
             return None
         held[place].append(task.name)
-        load[place] += _utilisation(task)
-    return _places(held) if oracle.agrees(_places(held)) else None
+        load[place] += _free_utilisation(task)
+    return _partition_of(held) if oracle.agrees(_partition_of(held)) else None
 
 
 def assign_exactly(
-    task_set: TaskSet, analysis: Analysis, *, seconds: float = 60.0, heuristics: Iterable[Heuristic] = Heuristic
-) -> Assignment:
+    task_set: TaskSet, analysis: TaskSetAnalysis, *, seconds: float = 60.0, heuristics: Iterable[Heuristic] = Heuristic
+) -> KernelAssignment:
     """Places for the unassigned kernels, or a proof that the analysis refuses every assignment.
 
     Heuristics come first: they are quick, and whatever they find is as good. Then CP-SAT proposes assignments that
@@ -136,11 +136,11 @@ def assign_exactly(
         InputError: no kernel is unassigned.
     """
     _refuse_nothing(task_set)
-    oracle = _Oracle(task_set, analysis)
+    oracle = _FitOracle(task_set, analysis)
     for heuristic in heuristics:
-        if (found := _packed(task_set, oracle, heuristic)) is not None:
-            return Assignment(found, f"{EXACT} ({heuristic})", is_proven=False, questions=len(oracle.known))
-    master, until = _Master(task_set), time.monotonic() + seconds
+        if (found := _pack(task_set, oracle, heuristic)) is not None:
+            return KernelAssignment(found, f"{EXACT} ({heuristic})", is_proven=False, questions=len(oracle.known))
+    master, until = _AssignmentModel(task_set), time.monotonic() + seconds
     for partition, names in _small_conflicts(oracle, task_set):
         if time.monotonic() >= until:
             break
@@ -150,16 +150,16 @@ def assign_exactly(
         if proposal is None:
             break
         refused = [(p, names) for p, names in proposal.items() if not oracle.holds(p, names)]
-        if not refused and oracle.agrees(_places(proposal)):
-            return Assignment(_places(proposal), EXACT, is_proven=False, questions=len(oracle.known))
+        if not refused and oracle.agrees(_partition_of(proposal)):
+            return KernelAssignment(_partition_of(proposal), EXACT, is_proven=False, questions=len(oracle.known))
         for partition, together in refused:
-            master.exclude(partition, _core(oracle, partition, together))
+            master.exclude(partition, _minimal_conflict(oracle, partition, together))
         if not refused:  # every partition holds by itself: a chain across them does not
             master.exclude_all(proposal)
-    return Assignment(None, EXACT, is_proven=master.is_empty, questions=len(oracle.known))
+    return KernelAssignment(None, EXACT, is_proven=master.is_empty, questions=len(oracle.known))
 
 
-class _Master:
+class _AssignmentModel:
     """The assignments that are left, as a CP-SAT model."""
 
     def __init__(self, task_set: TaskSet) -> None:
@@ -176,14 +176,16 @@ class _Master:
         for task in free:  # the kernels of a task run on one partition
             self.model.add_exactly_one(self.put[task.name, p.name] for p in partitions)
         for p in partitions:  # no partition is busy for more than all of the time
-            fixed = _grains(utilisation(task_set.tasks, p.name))
-            self.model.add(sum(_grains(_utilisation(t)) * self.put[t.name, p.name] for t in free) + fixed <= _GRAIN)
+            fixed = _in_grains(utilisation(task_set.tasks, p.name))
+            self.model.add(
+                sum(_in_grains(_free_utilisation(t)) * self.put[t.name, p.name] for t in free) + fixed <= _GRAIN
+            )
         self._break_symmetry()
 
     def _break_symmetry(self) -> None:
         """Of equal empty partitions, one is opened only after the one before it."""
         free = self.task_set.unassigned
-        for kind in _twins(self.task_set):
+        for kind in _equal_partitions(self.task_set):
             for before, p in pairwise(kind):
                 for at, task in enumerate(free):
                     self.model.add(sum(self.put[t.name, before] for t in free[:at]) >= 1).only_enforce_if(
@@ -195,7 +197,7 @@ class _Master:
         together = tuple(names)
         own = {self.families[name] for name in together}
         others = [t.name for t in self.task_set.unassigned if self.families[t.name] in own and t.name not in together]
-        for p in next((kind for kind in _twins(self.task_set) if partition in kind), (partition,)):
+        for p in next((kind for kind in _equal_partitions(self.task_set) if partition in kind), (partition,)):
             more = sum(self.put[name, p] for name in others)
             self.model.add(sum(self.put[name, p] for name in together) <= len(together) - 1 + more)
 
@@ -222,7 +224,7 @@ class _Master:
         return found
 
 
-def _isolated(task_set: TaskSet, partition: str, names: frozenset[str]) -> TaskSet:
+def _isolate(task_set: TaskSet, partition: str, names: frozenset[str]) -> TaskSet:
     """Return the named tasks on the partition, and every other one that has no place alone on a partition of its own.
 
     Who starts whom stays as it is; what chains of timers take does not matter for deadlines of tasks.
@@ -232,15 +234,15 @@ def _isolated(task_set: TaskSet, partition: str, names: frozenset[str]) -> TaskS
     own = dict(zip(rest, (name for number in count(1) if (name := f"alone {number}") not in taken), strict=False))
     several = replace(
         task_set,
-        partitions=(*task_set.partitions, *(Partition(name, Policy.FIFO) for name in own.values())),
-        chains=tuple(chain for chain in task_set.chains if chain.activation is Activation.DATA),
+        partitions=(*task_set.partitions, *(GpuPartition(name, ServerPolicy.FIFO) for name in own.values())),
+        chains=tuple(chain for chain in task_set.chains if chain.activation is ChainStart.DATA),
     )
     return several.assigned(own | dict.fromkeys(names, partition))
 
 
-def _small_conflicts(oracle: _Oracle, task_set: TaskSet) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _small_conflicts(oracle: _FitOracle, task_set: TaskSet) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Single kernels and pairs that do not fit on a partition: cheap to ask, and they exclude most assignments."""
-    kinds = {kind[0] for kind in _twins(task_set)} | _loners(task_set)
+    kinds = {kind[0] for kind in _equal_partitions(task_set)} | _used_partitions(task_set)
     names = [task.name for task in task_set.unassigned]
     for partition in (p.name for p in task_set.partitions if p.name in kinds):
         single = {name for name in names if not oracle.holds(partition, [name])}
@@ -250,7 +252,7 @@ def _small_conflicts(oracle: _Oracle, task_set: TaskSet) -> Iterator[tuple[str, 
                 yield partition, pair
 
 
-def _core(oracle: _Oracle, partition: str, names: Sequence[str]) -> list[str]:
+def _minimal_conflict(oracle: _FitOracle, partition: str, names: Sequence[str]) -> list[str]:
     """Return a subset that fails as well and from which no family can be left out."""
     core = list(names)
     for family in dict.fromkeys(oracle.families[name] for name in names):
@@ -266,35 +268,35 @@ def _families(task_set: TaskSet) -> dict[str, str]:
     return {task.name: first.get(task.name, task.name) for task in task_set.tasks}
 
 
-def _twins(task_set: TaskSet) -> list[tuple[str, ...]]:
+def _equal_partitions(task_set: TaskSet) -> list[tuple[str, ...]]:
     """Groups of partitions that no assignment can tell apart: same policy and slices, and empty so far."""
-    kinds: dict[tuple[Policy, Slices | None], list[str]] = {}
+    kinds: dict[tuple[ServerPolicy, Slices | None], list[str]] = {}
     for p in task_set.partitions:
         if not task_set.on(p.name):
             kinds.setdefault((p.policy, p.slices), []).append(p.name)
     return [tuple(kind) for kind in kinds.values()]
 
 
-def _loners(task_set: TaskSet) -> set[str]:
+def _used_partitions(task_set: TaskSet) -> set[str]:
     return {p.name for p in task_set.partitions if task_set.on(p.name)}
 
 
-def _order(load: Mapping[str, Fraction], heuristic: Heuristic) -> list[str]:
+def _partition_order(load: Mapping[str, Fraction], heuristic: Heuristic) -> list[str]:
     if heuristic is Heuristic.FIRST_FIT:
         return list(load)
     return sorted(load, key=lambda name: load[name], reverse=heuristic is Heuristic.BEST_FIT)
 
 
-def _places(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
+def _partition_of(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
     return {name: partition for partition, names in held.items() for name in names}
 
 
-def _utilisation(task: Task) -> Fraction:
+def _free_utilisation(task: GpuTask) -> Fraction:
     """Of its kernels that have no partition."""
-    return Fraction(sum(s.wcet for s in task.of(Kind.KERNEL) if s.place is None), task.period)
+    return Fraction(sum(s.wcet for s in task.of(SegmentKind.KERNEL) if s.place is None), task.period)
 
 
-def _grains(demand: Fraction) -> int:
+def _in_grains(demand: Fraction) -> int:
     """At most one more than there are: that is too many already, and CP-SAT has 64 bits."""
     return min(int(demand * _GRAIN), _GRAIN + 1)
 

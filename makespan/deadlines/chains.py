@@ -9,7 +9,7 @@ and writes its output at its end.
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from makespan.deadlines.task import Activation, Task, TaskSet
+from makespan.deadlines.task import ChainStart, GpuTask, TaskSet
 from makespan.host.errors import InputError
 
 
@@ -22,7 +22,7 @@ def predecessors(task_set: TaskSet) -> dict[str, tuple[str, ...]]:
     """
     starts: dict[str, dict[str, None]] = {}
     for chain in task_set.chains:
-        if chain.activation is Activation.DATA:
+        if chain.activation is ChainStart.DATA:
             for name, follower in zip(chain.tasks, chain.tasks[1:], strict=False):
                 starts.setdefault(follower, {})[name] = None
     _refuse_timers(task_set, starts)
@@ -56,7 +56,7 @@ def _refuse_two_heads(starts: Mapping[str, tuple[str, ...]]) -> None:
 
 def _refuse_timers(task_set: TaskSet, starts: Mapping[str, Mapping[str, None]]) -> None:
     for chain in task_set.chains:
-        if chain.activation is Activation.PERIODIC and (both := [name for name in chain.tasks if name in starts]):
+        if chain.activation is ChainStart.PERIODIC and (both := [name for name in chain.tasks if name in starts]):
             raise InputError(
                 f"task {both[0]} has a timer in chain {chain.name}, but data of {', '.join(starts[both[0]])} starts it"
             )
@@ -69,7 +69,7 @@ def _sources_first(starts: Mapping[str, Mapping[str, None]]) -> list[str]:
         raise InputError(f"task {error.args[1][0]} is in a circle of tasks that start each other by data") from None
 
 
-def _check_follower(task: Task, source: Task) -> None:
+def _check_follower(task: GpuTask, source: GpuTask) -> None:
     if task.period != source.period:
         raise InputError(
             f"task {task.name} has another period than {source.name}, which starts it by data: make them equal"
@@ -78,7 +78,7 @@ def _check_follower(task: Task, source: Task) -> None:
         raise InputError(f"task {task.name} has an offset, but data of {source.name} starts it: remove one of them")
 
 
-def sampled_latency(tasks: Sequence[Task], responses: Sequence[int]) -> int:
+def sampled_latency(tasks: Sequence[GpuTask], responses: Sequence[int]) -> int:
     """Of a chain of timers: the longest time from a change of the input to the first output that shows it.
 
     It also bounds the age of data: from reading the input until an output that uses it is replaced. Phases, offsets

@@ -14,19 +14,19 @@ from makespan.cli.parameters import Memory, OneOf, Seconds
 from makespan.cli.progress import notice, progress
 from makespan.cli.running import DONE, INTERRUPTED, NO, UNDECIDED
 from makespan.deadlines.analysis import DEFAULT_LIMITS
-from makespan.deadlines.assessment import ASSIGNMENTS, Assessment, stages
+from makespan.deadlines.assessment import ASSIGNMENTS, Assessment, assessments
 from makespan.deadlines.description import Description, Priorities
 from makespan.deadlines.evidence import TRIES, worst_window
 from makespan.deadlines.export import Format
 from makespan.deadlines.export import export as export_texts
-from makespan.deadlines.fewest import Fewest, fewest_sms
+from makespan.deadlines.fewest import FewestSms, fewest_sms
 from makespan.deadlines.files import read
-from makespan.deadlines.holistic import Limits
-from makespan.deadlines.report.amounts import listed
-from makespan.deadlines.report.chart import View, ticks_of
+from makespan.deadlines.holistic import AnalysisLimits
+from makespan.deadlines.report.amounts import list_names
+from makespan.deadlines.report.chart import ChartView, ticks_of
 from makespan.deadlines.report.document import document
 from makespan.deadlines.report.text import execution_times, report, verdict
-from makespan.deadlines.verdict import Answer
+from makespan.deadlines.verdict import DeadlineAnswer
 from makespan.deadlines.wcet import Solver, Wcet, each_execution_time
 from makespan.host.errors import InputError, did_you_mean
 from makespan.host.output_file import check_writable, make_folder, write_whole
@@ -42,10 +42,10 @@ from makespan.report.pictures import PICTURES
 _DRAWN = 4
 _TRIES = 240
 """Schedules to simulate for all pictures of a page together."""
-_EXIT_CODES = {Answer.YES: DONE, Answer.NO: NO, Answer.UNKNOWN: UNDECIDED}
+_EXIT_CODES = {DeadlineAnswer.YES: DONE, DeadlineAnswer.NO: NO, DeadlineAnswer.UNKNOWN: UNDECIDED}
 
 
-class Part(click.ParamType[tuple[Fraction, Fraction]]):
+class WindowRange(click.ParamType[tuple[Fraction, Fraction]]):
     """`3ms..9ms`: a part of a schedule, in seconds from the start of its picture."""
 
     name = "FROM..TO"
@@ -96,7 +96,9 @@ class Part(click.ParamType[tuple[Fraction, Fraction]]):
     click.option("--gantt", type=click.Path(path_type=Path), help="the worst schedule found as .png .svg .pdf"),
     click.option("--html", type=click.Path(path_type=Path), help="all of it with pictures as one .html page"),
     click.option("--tasks", "chosen", metavar="NAME,NAME,...", help="of pictures: the worst schedules of these alone"),
-    click.option("--window", "part", type=Part(), help="of pictures: only so much of the axis, such as 3ms..9ms"),
+    click.option(
+        "--window", "part", type=WindowRange(), help="of pictures: only so much of the axis, such as 3ms..9ms"
+    ),
     click.option(
         "--export",
         type=(OneOf(list(map(str, Format))), click.Path(path_type=Path)),
@@ -161,24 +163,24 @@ def command(
     with progress(quiet=quiet) as show:
         solver = Solver(lambda: SolverLimits(time_limit, memory_limit, progress=show), store)
         sizes = fewest_sms(description, solver, show) if fewest else ()
-        wcets = _solved(description, solver)
-        known = stages(
+        wcets = _solve_times(description, solver)
+        known = assessments(
             description,
             wcets,
             assignment=assign,
             exact=exact,
             with_margins=sensitivity,
             seconds=time_limit,
-            limits=Limits(attempts=attempts),
+            limits=AnalysisLimits(attempts=attempts),
             progress=show,
         )
-        found = _reached(_with_sizes(known, sizes))
+        found = _last_assessment(_with_sizes(known, sizes))
     try:
-        view = View(names, None if part is None else ticks_of(part, found.tick))
+        view = ChartView(names, None if part is None else ticks_of(part, found.tick))
         wanted = (_draw(found, gantt, view), _page(found, html, view, given), _export(found, export))
         made = [] if found.is_interrupted else [*chain(*wanted)]
     finally:  # a file that fails costs nobody the answer
-        click.echo(_printed(found, output))
+        click.echo(_output_text(found, output))
     for line in made:
         remark(line, output)
     return INTERRUPTED if found.is_interrupted else _EXIT_CODES[found.answer]
@@ -190,11 +192,11 @@ def _names(description: Description, chosen: str | None) -> tuple[str, ...]:
     known = [entry.name for entry in description.tasks]
     if unknown := [name for name in names if name not in known]:
         near = did_you_mean(unknown[0], known)
-        raise InputError(f"--tasks: there is no task {shown(unknown[0])}{near or ';'} the file has {listed(known)}")
+        raise InputError(f"--tasks: there is no task {shown(unknown[0])}{near or ';'} the file has {list_names(known)}")
     return names
 
 
-def _solved(description: Description, solver: Solver) -> dict[str, Wcet]:
+def _solve_times(description: Description, solver: Solver) -> dict[str, Wcet]:
     """Return the execution times; after Ctrl-C those that are known are printed."""
     found: dict[str, Wcet] = {}
     try:
@@ -206,7 +208,7 @@ def _solved(description: Description, solver: Solver) -> dict[str, Wcet]:
     return found
 
 
-def _with_sizes(known: Iterator[Assessment], sizes: Iterable[Fewest]) -> Iterator[Assessment]:
+def _with_sizes(known: Iterator[Assessment], sizes: Iterable[FewestSms]) -> Iterator[Assessment]:
     """Yield the stages of an assessment, and from the last one on with what is found about how few SMs do."""
     found: Assessment | None = None
     for stage in known:
@@ -219,7 +221,7 @@ def _with_sizes(known: Iterator[Assessment], sizes: Iterable[Fewest]) -> Iterato
         yield found
 
 
-def _reached(known: Iterator[Assessment]) -> Assessment:
+def _last_assessment(known: Iterator[Assessment]) -> Assessment:
     """Return the last assessment, or the one that was reached by the time of Ctrl-C."""
     found = None
     try:
@@ -235,7 +237,7 @@ def _reached(known: Iterator[Assessment]) -> Assessment:
     return found
 
 
-def _printed(found: Assessment, output: str) -> str:
+def _output_text(found: Assessment, output: str) -> str:
     return rendered(
         output,
         text=lambda: report(found, width=terminal_width()),
@@ -269,7 +271,7 @@ def _store(folder: Path | None, effort: str, *, no_cache: bool) -> BundleCache |
     return None if chosen is None else BundleCache(chosen, effort=effort, note=notice)
 
 
-def _draw(found: Assessment, path: Path | None, view: View) -> Iterator[str]:
+def _draw(found: Assessment, path: Path | None, view: ChartView) -> Iterator[str]:
     """Yield the picture of the latest job that a search finds, among the tasks that are chosen or matter most."""
     if path is None:
         return
@@ -283,11 +285,11 @@ def _draw(found: Assessment, path: Path | None, view: View) -> Iterator[str]:
     yield f"picture: {path}"
 
 
-def _page(found: Assessment, path: Path | None, view: View, given: bytes | None) -> Iterator[str]:
+def _page(found: Assessment, path: Path | None, view: ChartView, given: bytes | None) -> Iterator[str]:
     """Yield the page, with the worst schedules of the tasks that are chosen or matter most."""
     if path is None or given is None:
         return
-    from makespan.deadlines.report.page import MOST_PICTURES, Found, check_size, deadlines_page
+    from makespan.deadlines.report.page import MOST_PICTURES, PageContents, check_size, deadlines_page
     from makespan.report.html import Input
 
     check_size(found.task_set)
@@ -300,7 +302,7 @@ def _page(found: Assessment, path: Path | None, view: View, given: bytes | None)
                 windows[name] = worst_window(found.task_set, names=(name,), tries=min(TRIES, _TRIES // len(names)))
             except InputError as error:
                 without[name] = str(error)
-    page = deadlines_page(found, Found(windows, without, view, (Input("tasks", found.where, given),)))
+    page = deadlines_page(found, PageContents(windows, without, view, (Input("tasks", found.where, given),)))
     write_whole(path, page.encode(), "the page")
     yield f"page: {path}"
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from makespan.deadlines.known import Known
-from makespan.deadlines.operations import Operation
+from makespan.deadlines.known import KnownBounds
+from makespan.deadlines.operations import TaskOperation
 from makespan.deadlines.slices import with_switches
-from makespan.deadlines.task import Kind, Slices, Task, core_place
+from makespan.deadlines.task import GpuTask, SegmentKind, Slices, core_label
 
 
 class Demand(NamedTuple):
@@ -18,11 +18,11 @@ class Demand(NamedTuple):
         last: the last one.
     """
 
-    task: Task
+    task: GpuTask
     work: int
     end: int | None
-    first: Operation
-    last: Operation
+    first: TaskOperation
+    last: TaskOperation
 
     @property
     def late(self) -> int | None:
@@ -36,12 +36,12 @@ class Demand(NamedTuple):
         A job whose thread spins keeps the CPU time of the next one from its core, and so what comes after that.
         """
         before = self.task.segments[: self.first.index]
-        if self.task.spins and any(segment.kind is Kind.CPU for segment in before):
+        if self.task.spins and any(segment.kind is SegmentKind.CPU for segment in before):
             return 1
         return None if self.late is None else max(1, -(self.late // -self.task.period))
 
 
-def demands(known: Known, place: str, head: str, slices: Slices | None = None) -> tuple[Demand, ...]:
+def demands(known: KnownBounds, place: str, head: str, slices: Slices | None = None) -> tuple[Demand, ...]:
     """What a family asks of a resource; a thread that spins asks for its core without a break.
 
     With `slices` the switches to its contexts are included.
@@ -49,16 +49,16 @@ def demands(known: Known, place: str, head: str, slices: Slices | None = None) -
 
     def found() -> tuple[Demand, ...]:
         return tuple(
-            demand for task in known.graph.families_at[place][head] for demand in _of_task(known, place, task, slices)
+            demand for task in known.graph.families_at[place][head] for demand in _task_work(known, place, task, slices)
         )
 
     return known.kept((demands, place, head, slices), (head,), found)
 
 
-def _of_task(known: Known, place: str, task: Task, slices: Slices | None) -> Iterator[Demand]:
+def _task_work(known: KnownBounds, place: str, task: GpuTask, slices: Slices | None) -> Iterator[Demand]:
     graph = known.graph
-    if task.spins and place == core_place(task.core):
-        yield _spun(known, task)
+    if task.spins and place == core_label(task.core):
+        yield _spinning_work(known, task)
         return
     for number in graph.of[task.name]:
         operation = graph.operations[number]
@@ -67,7 +67,7 @@ def _of_task(known: Known, place: str, task: Task, slices: Slices | None) -> Ite
             yield Demand(task, work, known.end[number], operation, operation)
 
 
-def _spun(known: Known, task: Task) -> Demand:
+def _spinning_work(known: KnownBounds, task: GpuTask) -> Demand:
     """Return all segments of a job with their launches and their waiting for servers, no more than the job takes."""
     numbers = known.graph.of[task.name]
     first, last = known.graph.operations[numbers[0]], known.graph.operations[numbers[-1]]
@@ -77,7 +77,7 @@ def _spun(known: Known, task: Task) -> Demand:
     return Demand(task, min(work, since, end), end, first, last)
 
 
-def activations(length: int, period: int) -> int:
+def overlapping_activations(length: int, period: int) -> int:
     """Return how many others, earlier or later by whole periods at least, are less than `length` away.
 
     >>> activations(10, 10), activations(11, 10)

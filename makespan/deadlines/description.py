@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from makespan.deadlines.task import (
-    Activation,
-    Chain,
+    ChainStart,
     CopyEngine,
-    Kind,
-    Partition,
-    Policy,
-    Segment,
-    Server,
+    GpuPartition,
+    GpuTask,
+    HostWait,
+    JobSegment,
+    SegmentKind,
+    SegmentServer,
+    ServerPolicy,
     Slices,
-    Task,
+    TaskChain,
     TaskSet,
-    Wait,
     least_unit,
 )
 from makespan.host.errors import InputError
@@ -97,7 +97,7 @@ class KernelLaunch:
     holds: Mapping[str, GivenRange] = field(default_factory=dict)
 
 
-Source: TypeAlias = GivenTime | GivenCycles | BundleFile | KernelLaunch
+TimeSource: TypeAlias = GivenTime | GivenCycles | BundleFile | KernelLaunch
 """Where the execution time of a kernel comes from."""
 
 
@@ -118,19 +118,19 @@ class ServedEntry:
         launch: from the end of what comes before it until it is ready there; None where nobody says.
     """
 
-    kind: Kind
-    source: Source
+    kind: SegmentKind
+    source: TimeSource
     place: str | None = None
     launch: GivenTime | None = None
 
 
-def execution_keys(name: str, kinds: Iterable[Kind]) -> dict[int, str]:
+def execution_keys(name: str, kinds: Iterable[SegmentKind]) -> dict[int, str]:
     """Return the names of the execution times of a task, by the indices of its copies and kernels.
 
     >>> execution_keys("filter", [Kind.CPU, Kind.KERNEL]), execution_keys("dnn", [Kind.COPY, Kind.KERNEL])
     ({1: 'filter'}, {0: 'dnn[0]', 1: 'dnn[1]'})
     """
-    served = [index for index, kind in enumerate(kinds) if kind is not Kind.CPU]
+    served = [index for index, kind in enumerate(kinds) if kind is not SegmentKind.CPU]
     return {index: name if len(served) == 1 else f"{name}[{index}]" for index in served}
 
 
@@ -151,13 +151,15 @@ class TaskEntry:
     offset: Fraction | None = None
     priority: int | None = None
     core: str | None = None
-    wait: Wait | None = None
+    wait: HostWait | None = None
     context: str | None = None
 
     @property
     def keys(self) -> dict[int, str]:
         """As `execution_keys`."""
-        return execution_keys(self.name, (Kind.CPU if isinstance(s, CpuEntry) else s.kind for s in self.segments))
+        return execution_keys(
+            self.name, (SegmentKind.CPU if isinstance(s, CpuEntry) else s.kind for s in self.segments)
+        )
 
     @property
     def executions(self) -> dict[str, ServedEntry]:
@@ -192,7 +194,7 @@ class SlicesEntry:
 class PartitionEntry:
     """A partition, how many SMs it has, and how contexts take it in turn if they do; `partition` is without that."""
 
-    partition: Partition
+    partition: GpuPartition
     sms: int = 1
     slices: SlicesEntry | None = None
 
@@ -208,7 +210,7 @@ class ChainEntry:
 
     name: str
     tasks: tuple[str, ...]
-    activation: Activation
+    activation: ChainStart
     deadline: Fraction | None = None
 
 
@@ -295,7 +297,7 @@ def task_set(description: Description, execution_times: Mapping[str, ExecutionTi
 
 def _longest_way(description: Description) -> int:
     """Return how many segments may come one after the other in what one arrival starts, at most."""
-    by_data = [chain.tasks for chain in description.chains if chain.activation is Activation.DATA]
+    by_data = [chain.tasks for chain in description.chains if chain.activation is ChainStart.DATA]
     linked = {name for names in by_data for name in names}
     alone = max((len(entry.segments) for entry in description.tasks), default=1)
     return max(alone, sum(len(entry.segments) for entry in description.tasks if entry.name in linked))
@@ -307,7 +309,7 @@ def _in_ticks(description: Description, times: Mapping[str, ExecutionTime], tick
     chains = tuple(_chain(entry, tick) for entry in description.chains)
     partitions = tuple(_partition(entry, tick) for entry in description.partitions)
     found = TaskSet(tasks, partitions, chains, description.engines, unit)
-    _refuse_confused(description)
+    _refuse_ambiguous(description)
     return found
 
 
@@ -332,7 +334,7 @@ def _tick(description: Description, execution_times: Mapping[str, ExecutionTime]
     return common_tick(times) / unit
 
 
-def _ticks(time: Fraction, tick: Fraction) -> int:
+def _in_whole_ticks(time: Fraction, tick: Fraction) -> int:
     """Return how many there are in a time of which `tick` is a measure."""
     ticks = time / tick
     if ticks.denominator != 1:
@@ -340,50 +342,50 @@ def _ticks(time: Fraction, tick: Fraction) -> int:
     return ticks.numerator
 
 
-def _task(entry: TaskEntry, times: Mapping[str, ExecutionTime], tick: Fraction, rank: int | None) -> Task:
-    def served(part: ServedEntry, time: ExecutionTime) -> Segment:
-        delay = 0 if part.launch is None else _ticks(part.launch.seconds, tick)
-        attained = None if time.at_least is None else _ticks(time.at_least, tick)
-        return Segment(part.kind, _ticks(time.at_most, tick), part.place, delay, attained, time.is_shown)
+def _task(entry: TaskEntry, times: Mapping[str, ExecutionTime], tick: Fraction, rank: int | None) -> GpuTask:
+    def served(part: ServedEntry, time: ExecutionTime) -> JobSegment:
+        delay = 0 if part.launch is None else _in_whole_ticks(part.launch.seconds, tick)
+        attained = None if time.at_least is None else _in_whole_ticks(time.at_least, tick)
+        return JobSegment(part.kind, _in_whole_ticks(time.at_most, tick), part.place, delay, attained, time.is_shown)
 
     keys = entry.keys
     segments = tuple(
-        Segment(Kind.CPU, _ticks(part.seconds, tick))
+        JobSegment(SegmentKind.CPU, _in_whole_ticks(part.seconds, tick))
         if isinstance(part, CpuEntry)
         else served(part, times[keys[index]])
         for index, part in enumerate(entry.segments)
     )
-    return Task(
+    return GpuTask(
         entry.name,
         segments,
-        _ticks(entry.period, tick),
-        _ticks(entry.deadline, tick),
-        _ticks(entry.jitter, tick),
-        None if entry.offset is None else _ticks(entry.offset, tick),
+        _in_whole_ticks(entry.period, tick),
+        _in_whole_ticks(entry.deadline, tick),
+        _in_whole_ticks(entry.jitter, tick),
+        None if entry.offset is None else _in_whole_ticks(entry.offset, tick),
         rank,
         entry.core,
-        Wait.SPIN if entry.is_assumed_to_spin else entry.wait,
+        HostWait.SPIN if entry.is_assumed_to_spin else entry.wait,
         entry.context,
     )
 
 
-def _partition(entry: PartitionEntry, tick: Fraction) -> Partition:
+def _partition(entry: PartitionEntry, tick: Fraction) -> GpuPartition:
     if entry.slices is None:
         return entry.partition
-    slices = Slices(_ticks(entry.slices.length, tick), _ticks(entry.slices.switch, tick))
+    slices = Slices(_in_whole_ticks(entry.slices.length, tick), _in_whole_ticks(entry.slices.switch, tick))
     return replace(entry.partition, slices=slices)
 
 
-def _chain(entry: ChainEntry, tick: Fraction) -> Chain:
-    deadline = None if entry.deadline is None else _ticks(entry.deadline, tick)
-    return Chain(entry.name, entry.tasks, entry.activation, deadline)
+def _chain(entry: ChainEntry, tick: Fraction) -> TaskChain:
+    deadline = None if entry.deadline is None else _in_whole_ticks(entry.deadline, tick)
+    return TaskChain(entry.name, entry.tasks, entry.activation, deadline)
 
 
 def _ranks(description: Description) -> dict[str, int | None]:
     """Priorities where a larger number is more urgent."""
     convention = description.priorities
     if convention is None or convention.is_given:
-        _check_given(description)
+        _check_priorities(description)
     if convention is None:
         return dict.fromkeys((entry.name for entry in description.tasks), None)
     if convention.is_given:
@@ -399,10 +401,10 @@ def _ranks(description: Description) -> dict[str, int | None]:
     return {name: order.index(time) + 1 for name, time in monotonic.items()}
 
 
-def _check_given(description: Description) -> None:
+def _check_priorities(description: Description) -> None:
     """Priorities come with their meaning, and are not missing where they matter."""
-    servers: tuple[Server, ...] = (*(entry.partition for entry in description.partitions), *description.engines)
-    ranked = {server.name for server in servers if server.policy is Policy.FIXED_PRIORITY}
+    servers: tuple[SegmentServer, ...] = (*(entry.partition for entry in description.partitions), *description.engines)
+    ranked = {server.name for server in servers if server.policy is ServerPolicy.FIXED_PRIORITY}
     for entry in description.tasks:
         if entry.priority is not None and description.priorities is None:
             raise InputError(
@@ -419,10 +421,10 @@ def _check_given(description: Description) -> None:
 
 
 def _place(part: ServedEntry) -> str:
-    return f"{'partition' if part.kind is Kind.KERNEL else 'copy engine'} {part.place}"
+    return f"{'partition' if part.kind is SegmentKind.KERNEL else 'copy engine'} {part.place}"
 
 
-def _refuse_confused(description: Description) -> None:
+def _refuse_ambiguous(description: Description) -> None:
     """Two execution times of one name, as of a task a with two kernels, which has a[0], and of a task named a[0]."""
     seen: set[str] = set()
     for entry in description.tasks:

@@ -16,18 +16,18 @@ from makespan.deadlines.description import (
     PartitionEntry,
     ServedEntry,
     SlicesEntry,
-    Source,
     TaskEntry,
+    TimeSource,
 )
 from makespan.deadlines.task import (
     MAX_SEGMENTS,
     TIME_SLICED,
-    Activation,
+    ChainStart,
     CopyEngine,
-    Kind,
-    Partition,
-    Policy,
-    Wait,
+    GpuPartition,
+    HostWait,
+    SegmentKind,
+    ServerPolicy,
 )
 from makespan.host.errors import InputError
 from makespan.kernels.launch_file import (
@@ -62,10 +62,10 @@ _SLICES = ("slice", "switch", "switch_evidence")
 _SOURCES = ("wcet", "cycles", "bundle", "kernel")
 
 
-Segments: TypeAlias = tuple[CpuEntry | ServedEntry, ...]
+SegmentEntries: TypeAlias = tuple[CpuEntry | ServedEntry, ...]
 
 
-def task(
+def task_entry(
     table: Mapping[str, object], folder: Path, launch: GivenTime | None = None, *, vouched: str = 'evidence = "..."'
 ) -> TaskEntry:
     """Return a table `[[task]]`, or a row with the same keys.
@@ -98,22 +98,22 @@ def task(
     else:
         segments = _one_kernel(table, folder, where, vouched)
     place = _optional_text(table, "partition", where)
-    _refuse_idle(table, segments, where)
+    _refuse_ineffective(table, segments, where)
     return TaskEntry(
         name=name,
-        segments=tuple(_completed(segment, place, own or launch) for segment in segments),
+        segments=tuple(_with_defaults(segment, place, own or launch) for segment in segments),
         period=times["period"],
         deadline=times["deadline"],
         jitter=times.get("jitter", Fraction(0)),
         offset=times.get("offset"),
         priority=_priority(table, where),
         core=_optional_text(table, "core", where),
-        wait=choice(table["wait"], Wait, f"{where}: wait") if "wait" in table else None,
+        wait=choice(table["wait"], HostWait, f"{where}: wait") if "wait" in table else None,
         context=_optional_text(table, "context", where),
     )
 
 
-def partition(table: Mapping[str, object], card: Gpu | None = None) -> PartitionEntry:
+def partition_entry(table: Mapping[str, object], card: Gpu | None = None) -> PartitionEntry:
     """Return a table `[[partition]]`, of SMs of a GPU if somebody says which.
 
     Raises:
@@ -123,8 +123,8 @@ def partition(table: Mapping[str, object], card: Gpu | None = None) -> Partition
     where = f"partition {name}"
     only(table, ("name", "policy", "sms", *_SLICES), where)
     slices = _slices(table, where)
-    policy = Policy.FIFO if slices is not None else _policy(table, where, TIME_SLICED)
-    return PartitionEntry(Partition(name, policy), sms(table.get("sms"), card, f"{where}: sms"), slices)
+    policy = ServerPolicy.FIFO if slices is not None else _policy(table, where, TIME_SLICED)
+    return PartitionEntry(GpuPartition(name, policy), sms_count(table.get("sms"), card, f"{where}: sms"), slices)
 
 
 def copy_engine(table: Mapping[str, object]) -> CopyEngine:
@@ -139,7 +139,7 @@ def copy_engine(table: Mapping[str, object]) -> CopyEngine:
     return CopyEngine(name, _policy(table, where))
 
 
-def sms(value: object, card: Gpu | None, what: str) -> int:
+def sms_count(value: object, card: Gpu | None, what: str) -> int:
     """Return a number of SMs; of a GPU also the name of a MIG instance, which has so many.
 
     Where nothing is said (None) it is one SM, but not of a GPU: there each partition says how many are its own.
@@ -158,7 +158,7 @@ def sms(value: object, card: Gpu | None, what: str) -> int:
         raise InputError(f"{what}: {error}") from None
 
 
-def chain(table: Mapping[str, object]) -> ChainEntry:
+def chain_entry(table: Mapping[str, object]) -> ChainEntry:
     """Return a table `[[chain]]`.
 
     Raises:
@@ -170,7 +170,7 @@ def chain(table: Mapping[str, object]) -> ChainEntry:
     for key in ("tasks", "activation"):
         if key not in table:
             raise InputError(f"{where} has no {key}")
-    activation = choice(table["activation"], Activation, f"{where}: activation")
+    activation = choice(table["activation"], ChainStart, f"{where}: activation")
     deadline = duration(table["deadline"], f"{where}: deadline") if "deadline" in table else None
     if deadline == 0:
         raise InputError(f"{where}: deadline must be more than zero")
@@ -203,7 +203,7 @@ def _refuse_beside(key: str, table: Mapping[str, object], shared: Sequence[str],
         raise InputError(f"{where}: {key} and {others[0]} exclude each other: {remedy}")
 
 
-def _refuse_idle(table: Mapping[str, object], segments: Segments, where: str) -> None:
+def _refuse_ineffective(table: Mapping[str, object], segments: SegmentEntries, where: str) -> None:
     """What has no effect on these segments, and CPU time that no core runs."""
     served = [segment for segment in segments if isinstance(segment, ServedEntry)]
     if "core" not in table and len(served) < len(segments):
@@ -213,10 +213,10 @@ def _refuse_idle(table: Mapping[str, object], segments: Segments, where: str) ->
     needs = {
         "wait": ("its jobs have no copy and no kernel to wait for", bool(served)),
         "launch_delay": ("it has no copy and no kernel that says none", any(s.launch is None for s in served)),
-        "context": ("it has no kernel", any(s.kind is Kind.KERNEL for s in served)),
+        "context": ("it has no kernel", any(s.kind is SegmentKind.KERNEL for s in served)),
         "partition": (
             "it has no kernel that says none",
-            any(s.kind is Kind.KERNEL and s.place is None for s in served),
+            any(s.kind is SegmentKind.KERNEL and s.place is None for s in served),
         ),
     }
     for key, (lack, is_met) in needs.items():
@@ -224,7 +224,7 @@ def _refuse_idle(table: Mapping[str, object], segments: Segments, where: str) ->
             raise InputError(f"{where}: {key} has no effect, for {lack}: leave it out")
 
 
-def _completed(
+def _with_defaults(
     segment: CpuEntry | ServedEntry, partition: str | None, launch: GivenTime | None
 ) -> CpuEntry | ServedEntry:
     """With what its task says for all."""
@@ -233,14 +233,14 @@ def _completed(
     return replace(segment, place=segment.place or partition, launch=segment.launch or launch)
 
 
-def _one_kernel(table: Mapping[str, object], folder: Path, where: str, vouched: str) -> Segments:
+def _one_kernel(table: Mapping[str, object], folder: Path, where: str, vouched: str) -> SegmentEntries:
     """Return a kernel between `cpu_before` and `cpu_after`."""
-    kernel = ServedEntry(Kind.KERNEL, _source(table, folder, where, vouched))
+    kernel = ServedEntry(SegmentKind.KERNEL, _source(table, folder, where, vouched))
     before, after = (duration(table.get(key, "0s"), f"{where}: {key}") for key in _CPU)
     return (*([CpuEntry(before)] if before else []), kernel, *([CpuEntry(after)] if after else []))
 
 
-def _segments(value: object, folder: Path, where: str) -> Segments:
+def _segments(value: object, folder: Path, where: str) -> SegmentEntries:
     """Return the list `segments` of a task."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise InputError(f'{where}: segments must be a list of tables such as {{ cpu = "1ms" }}, not {shown(value)}')
@@ -264,7 +264,9 @@ def _segment(table: Mapping[str, object], folder: Path, where: str) -> CpuEntry 
         return _copy(table, where)
     only(table, (*_SOURCES, "partition", "evidence", *_DELAY, *LAUNCH_KEYS), where)
     source = _source(table, folder, where, 'evidence = "..."')
-    return ServedEntry(Kind.KERNEL, source, _optional_text(table, "partition", where), launch_delay(table, where))
+    return ServedEntry(
+        SegmentKind.KERNEL, source, _optional_text(table, "partition", where), launch_delay(table, where)
+    )
 
 
 def _copy(table: Mapping[str, object], where: str) -> ServedEntry:
@@ -274,13 +276,13 @@ def _copy(table: Mapping[str, object], where: str) -> ServedEntry:
     if evidence is None:
         raise InputError(f'{where}: who vouches for this copy? say it in evidence = "..."')
     source = GivenTime(_positive(table, "copy", where), evidence)
-    return ServedEntry(Kind.COPY, source, _optional_text(table, "engine", where), launch_delay(table, where))
+    return ServedEntry(SegmentKind.COPY, source, _optional_text(table, "engine", where), launch_delay(table, where))
 
 
 # Where an execution time comes from
 
 
-def _source(table: Mapping[str, object], folder: Path, where: str, vouched: str) -> Source:
+def _source(table: Mapping[str, object], folder: Path, where: str, vouched: str) -> TimeSource:
     given = [key for key in _SOURCES if key in table]
     if len(given) != 1:
         problem = f"{' and '.join(given)} exclude each other" if given else "has no execution time"
@@ -328,14 +330,14 @@ def _positive(table: Mapping[str, object], key: str, where: str) -> Fraction:
     return seconds
 
 
-def _policy(table: Mapping[str, object], where: str, *more: str) -> Policy:
+def _policy(table: Mapping[str, object], where: str, *more: str) -> ServerPolicy:
     """Return one of those that need nothing else, where `more` there are as well."""
-    known = ", ".join((*Policy, *more))
+    known = ", ".join((*ServerPolicy, *more))
     if "policy" not in table:
         raise InputError(f"{where} has no policy: give one of {known}")
-    if table["policy"] not in list(Policy):
+    if table["policy"] not in list(ServerPolicy):
         raise InputError(f"{where}: policy must be one of {known}, not {shown(table['policy'])}")
-    return Policy(str(table["policy"]))
+    return ServerPolicy(str(table["policy"]))
 
 
 def _slices(table: Mapping[str, object], where: str) -> SlicesEntry | None:

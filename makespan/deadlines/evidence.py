@@ -10,10 +10,10 @@ from itertools import chain, islice, repeat
 from random import Random
 
 from makespan.deadlines.chains import heads, predecessors
-from makespan.deadlines.courses import drawn, varied
-from makespan.deadlines.scenarios import MOST_JOBS, critical
-from makespan.deadlines.simulation import Completed, Run, Scenario, Stretch, simulate, turns
-from makespan.deadlines.task import Activation, Segment, Task, TaskSet
+from makespan.deadlines.courses import random_scenario, vary_scenario
+from makespan.deadlines.scenarios import MOST_JOBS, critical_scenarios
+from makespan.deadlines.simulation import CompletedJob, Scenario, ServiceStretch, SimulatedRun, simulate, turns_per_job
+from makespan.deadlines.task import ChainStart, GpuTask, JobSegment, TaskSet
 from makespan.deadlines.verdict import Miss
 from makespan.host.errors import InputError
 
@@ -23,7 +23,7 @@ _FRESH = 0.3
 """Of the scenarios of a search after the critical instants, so many are drawn anew."""
 
 
-def search(task_set: TaskSet, name: str, *, seed: int = 0, most_jobs: int = MOST_JOBS) -> Iterator[Run]:
+def worst_runs(task_set: TaskSet, name: str, *, seed: int = 0, most_jobs: int = MOST_JOBS) -> Iterator[SimulatedRun]:
     """First the critical instants, then random scenarios and ever worse variations of the worst, without end.
 
     Worse is the less slack a job of the task has.
@@ -32,18 +32,18 @@ def search(task_set: TaskSet, name: str, *, seed: int = 0, most_jobs: int = MOST
         InputError: a task without a partition.
     """
     random = Random(f"{seed} {name}")  # noqa: S311  reproducible, not secret
-    worst: Run | None = None
-    for scenario in chain(critical(task_set, name, most_jobs=most_jobs), repeat(None)):
+    worst: SimulatedRun | None = None
+    for scenario in chain(critical_scenarios(task_set, name, most_jobs=most_jobs), repeat(None)):
         run = simulate(scenario or _attempt(task_set, name, worst, random, most_jobs))
         yield run
         worst = run if worst is None or _slack(run, name) <= _slack(worst, name) else worst
 
 
-def _attempt(task_set: TaskSet, name: str, worst: Run | None, random: Random, most_jobs: int) -> Scenario:
+def _attempt(task_set: TaskSet, name: str, worst: SimulatedRun | None, random: Random, most_jobs: int) -> Scenario:
     job = None if worst is None else worst.tightest(name)
     if worst is None or job is None or random.random() < _FRESH:
-        return drawn(task_set, random, most_jobs, "random arrivals, jitter and execution times")
-    return varied(worst, job, random, "found by search from worse to worse")
+        return random_scenario(task_set, random, most_jobs, "random arrivals, jitter and execution times")
+    return vary_scenario(worst, job, random, "found by search from worse to worse")
 
 
 def find_miss(
@@ -64,9 +64,9 @@ def find_miss(
     return next((miss for _, miss in runs if miss is not None), None)
 
 
-def missed(
+def find_late_run(
     task_set: TaskSet, name: str, *, tries: int = TRIES, seed: int = 0, most_jobs: int = MOST_JOBS
-) -> Run | None:
+) -> SimulatedRun | None:
     """Return the schedule behind `find_miss`."""
     runs = islice(_attempts(task_set, name, seed, most_jobs), tries)
     return next((run for run, miss in runs if miss is not None), None)
@@ -95,7 +95,7 @@ def misses(
             progress(f"looking for a late job of {name}: attempt {number} of {attempts}")
             run, miss = next(hunt, (None, None))
             if run is not None:
-                costs = turns(run.scenario.task_set)
+                costs = turns_per_job(run.scenario.task_set)
                 jobs -= sum(costs[job.task] for job in run.jobs)
             if miss is not None:
                 is_found = True
@@ -106,41 +106,41 @@ def misses(
             return
 
 
-def _attempts(task_set: TaskSet, name: str, seed: int, most_jobs: int) -> Iterator[tuple[Run, Miss | None]]:
+def _attempts(task_set: TaskSet, name: str, seed: int, most_jobs: int) -> Iterator[tuple[SimulatedRun, Miss | None]]:
     """Legal schedules, each with the job of the task that is late in it; none where no times are known."""
     system = attainable(task_set, name)
     if system is None:
         return
-    for number, found in enumerate(search(system, name, seed=seed, most_jobs=most_jobs), 1):
-        run = _shown(found, name) if _first_late(found, name) is not None else found
+    for number, found in enumerate(worst_runs(system, name, seed=seed, most_jobs=most_jobs), 1):
+        run = _without_unshown(found, name) if _first_late(found, name) is not None else found
         job = _first_late(run, name)
         words = f"{run.scenario.words} (attempt {number}, seed {seed})"
-        supposes = tuple(task.name for task in _vouched_for(run.scenario.task_set))
+        supposes = tuple(task.name for task in _tasks_with_given_times(run.scenario.task_set))
         yield run, None if job is None else Miss(name, job.arrival, job.completion, words, supposes)
 
 
-def _vouched_for(task_set: TaskSet) -> list[Task]:
+def _tasks_with_given_times(task_set: TaskSet) -> list[GpuTask]:
     """Return the tasks with times that nobody has shown, switches of contexts among them."""
     switched = {p.name for p in task_set.partitions if p.slices is not None and p.slices.switch}
     return [t for t in task_set.tasks if t.is_vouched_for or any(s.place in switched for s in t.segments)]
 
 
-def _first_late(run: Run, name: str) -> Completed | None:
+def _first_late(run: SimulatedRun, name: str) -> CompletedJob | None:
     return next((job for job in run.late if job.task == name), None)
 
 
-def _shown(run: Run, name: str) -> Run:
+def _without_unshown(run: SimulatedRun, name: str) -> SimulatedRun:
     """The run without tasks whose times nobody has shown, and what they start; as it is if `name` is not late then.
 
     A sporadic task may never arrive, so what is left is a legal schedule by itself; a strictly periodic one must.
     """
     scenario = run.scenario
     family = _families(scenario.task_set)
-    given = {family[task.name] for task in _vouched_for(scenario.task_set)}
+    given = {family[task.name] for task in _tasks_with_given_times(scenario.task_set)}
     away = [task for task in scenario.task_set.tasks if family[task.name] in given]
     if not away or family[name] in given or any(task.offset is not None for task in away):
         return run
-    rest = _only(scenario.task_set, (task for task in scenario.task_set.tasks if family[task.name] not in given))
+    rest = _subset(scenario.task_set, (task for task in scenario.task_set.tasks if family[task.name] not in given))
     left = Scenario(
         rest,
         tuple(job for job in scenario.jobs if job.task in rest.by_name),
@@ -164,28 +164,28 @@ def attainable(task_set: TaskSet, name: str) -> TaskSet | None:
     family = _families(task_set)
     near = _neighbours(task_set, name, family)
     unknown = {family[task.name] for task in near if any(segment.known == 0 for segment in task.segments)}
-    if max(turns(task_set).values()) > MOST_TURNS:
+    if max(turns_per_job(task_set).values()) > MOST_TURNS:
         return None
     if family[name] in unknown or any(task.offset is not None for task in near if family[task.name] in unknown):
         return None
-    return _only(task_set, (_attained(task) for task in near if family[task.name] not in unknown))
+    return _subset(task_set, (_with_attained_times(task) for task in near if family[task.name] not in unknown))
 
 
-def _attained(task: Task) -> Task:
-    def known(segment: Segment) -> Segment:
+def _with_attained_times(task: GpuTask) -> GpuTask:
+    def known(segment: JobSegment) -> JobSegment:
         return replace(segment, wcet=segment.known)
 
     return replace(task, segments=tuple(map(known, task.segments)))
 
 
-def _only(task_set: TaskSet, some: Iterable[Task]) -> TaskSet:
+def _subset(task_set: TaskSet, some: Iterable[GpuTask]) -> TaskSet:
     """Return these tasks, with the servers and the chains by data that they need."""
     tasks = tuple(some)
     names, hosts = {task.name for task in tasks}, {segment.place for task in tasks for segment in task.segments}
     return TaskSet(
         tasks,
         tuple(partition for partition in task_set.partitions if partition.name in hosts),
-        tuple(chain for chain in task_set.chains if chain.activation is Activation.DATA and names >= {*chain.tasks}),
+        tuple(chain for chain in task_set.chains if chain.activation is ChainStart.DATA and names >= {*chain.tasks}),
         tuple(engine for engine in task_set.engines if engine.name in hosts),
     )
 
@@ -196,7 +196,7 @@ def _families(task_set: TaskSet) -> dict[str, str]:
     return {name: first.get(name, name) for name in task_set.by_name}
 
 
-def _neighbours(task_set: TaskSet, name: str, family: Mapping[str, str]) -> list[Task]:
+def _neighbours(task_set: TaskSet, name: str, family: Mapping[str, str]) -> list[GpuTask]:
     """Return the task and all that it meets on servers, on cores and in its family, and that those meet."""
     places = {
         task.name: {("by", family[task.name]), ("on", task.core), *(("at", segment.place) for segment in task.segments)}
@@ -211,19 +211,19 @@ def _neighbours(task_set: TaskSet, name: str, family: Mapping[str, str]) -> list
 
 
 @dataclass(frozen=True)
-class Window:
+class ScheduleWindow:
     """The part of a schedule in which `job` waits and runs, from the last instant before its release with no work.
 
     A job that data starts is shown with its whole activation. `start` and `end` are in ticks of `run`.
     """
 
-    run: Run
-    job: Completed
+    run: SimulatedRun
+    job: CompletedJob
     start: int
     end: int
 
     @property
-    def stretches(self) -> tuple[Stretch, ...]:
+    def stretches(self) -> tuple[ServiceStretch, ...]:
         """What runs in the window, cut at its ends."""
         return tuple(
             replace(stretch, start=max(stretch.start, self.start), end=min(stretch.end, self.end))
@@ -232,14 +232,14 @@ class Window:
         )
 
     @property
-    def jobs(self) -> tuple[Completed, ...]:
+    def jobs(self) -> tuple[CompletedJob, ...]:
         """Return the jobs that arrive or run in the window."""
         return tuple(job for job in self.run.jobs if job.arrival < self.end and job.completion > self.start)
 
 
 def worst_window(
     task_set: TaskSet, *, names: tuple[str, ...] = (), tries: int = TRIES, seed: int = 0, most_jobs: int = MOST_JOBS
-) -> Window:
+) -> ScheduleWindow:
     """The simulated window around the job with the least slack that the search finds, of the tasks `names` or of all.
 
     Copies and kernels run for times that they can take, as for `find_miss`.
@@ -250,7 +250,7 @@ def worst_window(
     Raises:
         InputError: a task without a partition, or no execution time of these tasks that is attained.
     """
-    worst: tuple[Run, Completed] | None = None
+    worst: tuple[SimulatedRun, CompletedJob] | None = None
     for name in names or tuple(task_set.by_name):
         for run, _ in islice(_attempts(task_set, name, seed, most_jobs), tries):
             job = run.tightest(name)
@@ -263,10 +263,10 @@ def worst_window(
             " slices"
         )
     run, job = worst
-    return Window(run, job, _work_since(run, job), max(job.completion, job.deadline))
+    return ScheduleWindow(run, job, _work_since(run, job), max(job.completion, job.deadline))
 
 
-def _work_since(run: Run, job: Completed) -> int:
+def _work_since(run: SimulatedRun, job: CompletedJob) -> int:
     """Since when one of its resources works without a break until the release, or what started all if it is earlier."""
     own = {s.resource for s in run.stretches if (s.task, s.job) == (job.task, job.number)}
     start = job.release
@@ -278,7 +278,7 @@ def _work_since(run: Run, job: Completed) -> int:
     return min(start, event)
 
 
-def _slack(run: Run, name: str) -> int:
+def _slack(run: SimulatedRun, name: str) -> int:
     job = run.tightest(name)
     if job is None:
         raise ValueError(f"task {name} has no job in the scenario")

@@ -7,9 +7,16 @@ from itertools import count
 from math import ceil, gcd
 
 from makespan.deadlines.chains import sampled_latency
-from makespan.deadlines.exploration import MOST_STATES, Explored, TooManyStatesError, obstacle, parts, walked
-from makespan.deadlines.task import Activation, Kind, Task, TaskSet
-from makespan.deadlines.verdict import Answer, ChainVerdict, TaskVerdict, Verdict
+from makespan.deadlines.exploration import (
+    MOST_STATES,
+    TooManyStatesError,
+    WalkResult,
+    independent_parts,
+    obstacle,
+    walk_part,
+)
+from makespan.deadlines.task import ChainStart, GpuTask, SegmentKind, TaskSet
+from makespan.deadlines.verdict import ChainVerdict, DeadlineAnswer, TaskSetVerdict, TaskVerdict
 from makespan.deadlines.witness import in_steps, late_job
 from makespan.host.errors import BrokenPromiseError
 from makespan.model.units import shown_time
@@ -21,14 +28,14 @@ _NOT_BY_TICKS = 2
 """The ticks of the finest grid between whose lines events may lie; in a walk by ticks none does."""
 
 
-def sharpened(
-    verdict: Verdict,
+def sharpen_verdict(
+    verdict: TaskSetVerdict,
     *,
     tick: Fraction,
     step: Fraction | None = None,
     most_states: int = MOST_STATES,
     progress: Callable[[str], None] = lambda _: None,
-) -> Iterator[Verdict]:
+) -> Iterator[TaskSetVerdict]:
     """The verdict with what walks find, as it becomes known: bounds on grids, then schedules in which tasks are late.
 
     Tasks that share nothing are walked through by themselves. A walk on a grid bounds responses in continuous time; it
@@ -45,35 +52,36 @@ def sharpened(
         BrokenPromiseError: a walk contradicts the verdict.
     """
     task_set = verdict.tasks_analysed
-    for tasks in parts(task_set):
+    for tasks in independent_parts(task_set):
         names = ", ".join(task.name for task in tasks)
         said = None
-        last = _last(task_set, tasks, None if step is None else ceil(step / tick))
+        last = _shortest_step(task_set, tasks, None if step is None else ceil(step / tick))
         by_ticks = [1] if task_set.unit == 1 and last > 1 else []
         tried = [grid for grid in (*grids(tasks, last), *by_ticks) if not _is_overfull(tasks, grid)]
         if not tried:
-            said = f"steps of {_step(last, tick)} are too long: rounded to them, tasks take more than there is: {names}"
+            step_text = _step_text(last, tick)
+            said = f"steps of {step_text} are too long: rounded to them, tasks take more than there is: {names}"
         for grid in tried:
             if (reason := obstacle(task_set, tasks, grid=grid)) is not None:
                 said = reason
                 continue
-            progress(f"all schedules of {names}, in steps of {_step(grid, tick)}")
-            found = walked(task_set, tasks, grid=grid, most_states=most_states)
+            progress(f"all schedules of {names}, in steps of {_step_text(grid, tick)}")
+            found = walk_part(task_set, tasks, grid=grid, most_states=most_states)
             if not found.response:
-                more = f"more than {most_states} states in steps of {_step(grid, tick)}: {names}"
+                more = f"more than {most_states} states in steps of {_step_text(grid, tick)}: {names}"
                 said = f"{said}; {more}" if said else more
                 break
-            said = f"all schedules in steps of {_step(grid, tick)}, {found.states} states: {names}"
-            verdict = _merged(verdict, tasks, found, grid, tick)
+            said = f"all schedules in steps of {_step_text(grid, tick)}, {found.states} states: {names}"
+            verdict = _merge_walk(verdict, tasks, found, grid, tick)
             yield verdict
-            if grid == last and (attained := _attained(task_set, tasks, grid, most_states)):
-                verdict = replace(verdict, tasks=tuple(_exact(task, attained) for task in verdict.tasks))
+            if grid == last and (attained := _attained_responses(task_set, tasks, grid, most_states)):
+                verdict = replace(verdict, tasks=tuple(_mark_exact(task, attained) for task in verdict.tasks))
                 yield verdict
         if said is not None:
             verdict = replace(verdict, notes=(*verdict.notes, said))
             yield verdict
         if tried and obstacle(task_set, tasks) is None:
-            unproven = {task.task for task in verdict.tasks if task.answer is Answer.UNKNOWN}
+            unproven = {task.task for task in verdict.tasks if task.answer is DeadlineAnswer.UNKNOWN}
             for name in (task.name for task in tasks if task.name in unproven):
                 progress(f"a schedule in which {name} is late")
                 try:
@@ -85,31 +93,31 @@ def sharpened(
                     yield verdict
 
 
-def _attained(task_set: TaskSet, tasks: Sequence[Task], grid: int, most_states: int) -> Mapping[str, int]:
+def _attained_responses(task_set: TaskSet, tasks: Sequence[GpuTask], grid: int, most_states: int) -> Mapping[str, int]:
     """The longest responses with all events on a grid, in ticks; none if some time is no whole number of its steps."""
-    if task_set.unit == 1 or _common(tasks) % grid or any(task.offset is not None for task in tasks):
+    if task_set.unit == 1 or _common_divisor(tasks) % grid or any(task.offset is not None for task in tasks):
         return {}
     stepped = in_steps(task_set, grid)
-    found = walked(stepped, [stepped.by_name[task.name] for task in tasks], most_states=most_states)
+    found = walk_part(stepped, [stepped.by_name[task.name] for task in tasks], most_states=most_states)
     return {name: grid * steps for name, steps in found.response.items()}
 
 
-def _exact(known: TaskVerdict, attained: Mapping[str, int]) -> TaskVerdict:
+def _mark_exact(known: TaskVerdict, attained: Mapping[str, int]) -> TaskVerdict:
     return replace(known, is_exact=known.is_exact or known.response == attained.get(known.task, 0))
 
 
-def _last(task_set: TaskSet, tasks: Sequence[Task], asked: int | None) -> int:
+def _shortest_step(task_set: TaskSet, tasks: Sequence[GpuTask], asked: int | None) -> int:
     """Return the ticks of the shortest step between which events may lie."""
-    return _common(tasks) if asked is None or task_set.unit == 1 else max(_NOT_BY_TICKS, asked)
+    return _common_divisor(tasks) if asked is None or task_set.unit == 1 else max(_NOT_BY_TICKS, asked)
 
 
-def _common(tasks: Sequence[Task]) -> int:
+def _common_divisor(tasks: Sequence[GpuTask]) -> int:
     """What divides all times."""
     times = [time for task in tasks for s in task.segments for time in (s.wcet, s.delay)]
     return gcd(*times, *(time for task in tasks for time in (task.period, task.deadline, task.jitter)))
 
 
-def grids(tasks: Sequence[Task], last: int) -> Iterator[int]:
+def grids(tasks: Sequence[GpuTask], last: int) -> Iterator[int]:
     """Yield the ticks of steps, ever fewer, down to `last`.
 
     >>> from makespan.deadlines.task import one_kernel
@@ -125,27 +133,29 @@ def grids(tasks: Sequence[Task], last: int) -> Iterator[int]:
     yield last
 
 
-def _step(grid: int, tick: Fraction) -> str:
+def _step_text(grid: int, tick: Fraction) -> str:
     return "a tick" if grid == 1 else shown_time(grid * tick)
 
 
-def _is_overfull(tasks: Sequence[Task], grid: int) -> bool:
+def _is_overfull(tasks: Sequence[GpuTask], grid: int) -> bool:
     """Whether rounded times demand more of some resource than there is: then jobs pile up, and nothing is learned."""
     if any(task.period < grid for task in tasks):
         return True
     demanded: dict[object, Fraction] = {}
     for task in tasks:
         for segment in task.segments:
-            place = task.core if segment.kind is Kind.CPU else (segment.kind, segment.place)
+            place = task.core if segment.kind is SegmentKind.CPU else (segment.kind, segment.place)
             share = Fraction(-(-segment.wcet // grid), task.period // grid)
             demanded[place] = demanded.get(place, Fraction(0)) + share
     return max(demanded.values()) > 1
 
 
-def _merged(verdict: Verdict, tasks: Sequence[Task], found: Explored, grid: int, tick: Fraction) -> Verdict:
+def _merge_walk(
+    verdict: TaskSetVerdict, tasks: Sequence[GpuTask], found: WalkResult, grid: int, tick: Fraction
+) -> TaskSetVerdict:
     is_exact = grid == 1 and all(task.offset is None for task in tasks)  # in a task set of whole ticks alone
     how = f"exploration of {found.states} states"
-    how += ", exact" if is_exact else f" in steps of {_step(grid, tick)}"
+    how += ", exact" if is_exact else f" in steps of {_step_text(grid, tick)}"
     changed = [
         _task(task, verdict, found, how, is_exact=is_exact) if task.task in found.response else task
         for task in verdict.tasks
@@ -154,7 +164,7 @@ def _merged(verdict: Verdict, tasks: Sequence[Task], found: Explored, grid: int,
     return replace(verdict, chains=tuple(_chain(chain, verdict, found) for chain in verdict.chains))
 
 
-def _task(known: TaskVerdict, verdict: Verdict, found: Explored, how: str, *, is_exact: bool) -> TaskVerdict:
+def _task(known: TaskVerdict, verdict: TaskSetVerdict, found: WalkResult, how: str, *, is_exact: bool) -> TaskVerdict:
     ticks = found.response[known.task]
     deadline = verdict.tasks_analysed.by_name[known.task].deadline
     if known.miss is not None and known.miss.completion - known.miss.arrival > ticks:
@@ -167,23 +177,23 @@ def _task(known: TaskVerdict, verdict: Verdict, found: Explored, how: str, *, is
             )
         if not is_exact and ticks >= known.response:
             return known
-    answer = Answer.YES if ticks <= deadline else Answer.UNKNOWN
+    answer = DeadlineAnswer.YES if ticks <= deadline else DeadlineAnswer.UNKNOWN
     return replace(
         known,
         response=ticks,
-        answer=known.answer if known.answer is Answer.NO else answer,
+        answer=known.answer if known.answer is DeadlineAnswer.NO else answer,
         parts=known.parts if ticks == known.response else (("in all schedules", ticks),),
         is_exact=is_exact,
         method=how,
     )
 
 
-def _chain(known: ChainVerdict, verdict: Verdict, found: Explored) -> ChainVerdict:
+def _chain(known: ChainVerdict, verdict: TaskSetVerdict, found: WalkResult) -> ChainVerdict:
     """Return the chain with the best that is known of its tasks."""
     task_set = verdict.tasks_analysed
     chain = next(chain for chain in task_set.chains if chain.name == known.chain)
     tasks = [task_set.by_name[name] for name in chain.tasks]
-    if chain.activation is Activation.DATA:
+    if chain.activation is ChainStart.DATA:
         reaction = found.end.get(chain.tasks[-1])
         age = None if reaction is None or tasks[0].offset is None else reaction + tasks[0].period
         method = f"exploration of {found.states} states"
@@ -195,5 +205,5 @@ def _chain(known: ChainVerdict, verdict: Verdict, found: Explored) -> ChainVerdi
     if reaction is None or (known.reaction is not None and reaction >= known.reaction):
         return known
     is_met = chain.deadline is None or reaction <= chain.deadline
-    answer = Answer.YES if is_met else Answer.UNKNOWN
+    answer = DeadlineAnswer.YES if is_met else DeadlineAnswer.UNKNOWN
     return replace(known, reaction=reaction, age=age, answer=answer, method=method)

@@ -20,23 +20,23 @@ from operator import ge, le
 from typing import NamedTuple
 
 from makespan.deadlines.chains import heads, predecessors
-from makespan.deadlines.families import Course, Ended, Family, Part, Place, Position, Ticked
-from makespan.deadlines.task import Kind, Policy, Segment, Task, TaskSet
+from makespan.deadlines.families import EndedJob, FamilyStep, GridSegment, GridTask, Position, ResourceKey, TaskFamily
+from makespan.deadlines.task import GpuTask, JobSegment, SegmentKind, ServerPolicy, TaskSet
 from makespan.host.errors import InputError, UnsupportedError
 
 MOST_STATES = 100_000
 _STEPS = 10
 """Steps from a state, at most, on the average."""
 
-State = tuple[int, ...]
+WalkState = tuple[int, ...]
 """The state of each family, as it numbers them."""
 
-Ages = tuple[tuple[int, ...], ...]
+JobAges = tuple[tuple[int, ...], ...]
 """For each family and each pending activation: since its event and, for each further task, since the job's arrival."""
 
 
 @dataclass(frozen=True, slots=True)
-class Explored:
+class WalkResult:
     """What a walk has found, in ticks; tasks are missing whose states were too many.
 
     Args:
@@ -54,7 +54,7 @@ class TooManyStatesError(Exception):
     """A walk has reached its limit."""
 
 
-class Step(NamedTuple):
+class WalkStep(NamedTuple):
     """A step of a walk.
 
     Args:
@@ -63,24 +63,24 @@ class Step(NamedTuple):
         way: how it goes on from there.
     """
 
-    reached: State
-    ages: Ages
+    reached: WalkState
+    ages: JobAges
     come: tuple[tuple[int, bool], ...]
-    served: State
-    way: tuple[Ticked, ...]
+    served: WalkState
+    way: tuple[FamilyStep, ...]
 
 
-Mark = tuple[State, int, int]
+AgedJob = tuple[WalkState, int, int]
 """A job in a state: that of a family with this one of its ages."""
 
 
-Shortness = Callable[[Segment], bool]
+Shortness = Callable[[JobSegment], bool]
 """Whether a segment may take less than its limit; if not, it always takes as long."""
 
 
 def explore(
     task_set: TaskSet, *, grid: int = 1, most_states: int = MOST_STATES, is_short: Shortness = lambda _: True
-) -> Explored:
+) -> WalkResult:
     """The longest responses over all legal schedules; on a grid of several ticks, multiples of it that bound them.
 
     Parts that share no core, server or data are walked through one by one.
@@ -102,24 +102,25 @@ def explore(
     {'a': 5, 'b': 6}
     """
     found = [
-        walked(task_set, tasks, grid=grid, most_states=most_states, is_short=is_short) for tasks in parts(task_set)
+        walk_part(task_set, tasks, grid=grid, most_states=most_states, is_short=is_short)
+        for tasks in independent_parts(task_set)
     ]
     response = {name: ticks for one in found for name, ticks in one.response.items()}
     end = {name: ticks for one in found for name, ticks in one.end.items()}
     known = [name for name in task_set.by_name if name in response]
-    return Explored(
+    return WalkResult(
         {name: response[name] for name in known}, {name: end[name] for name in known}, sum(one.states for one in found)
     )
 
 
-def walked(
+def walk_part(
     task_set: TaskSet,
-    tasks: Sequence[Task],
+    tasks: Sequence[GpuTask],
     *,
     grid: int = 1,
     most_states: int = MOST_STATES,
     is_short: Shortness = lambda _: True,
-) -> Explored:
+) -> WalkResult:
     """Return the same of one of its parts; without a number if it has too many states.
 
     Raises:
@@ -127,19 +128,19 @@ def walked(
     """
     if (reason := obstacle(task_set, tasks, grid=grid)) is not None:
         raise UnsupportedError(reason)
-    walk = Walk(task_set, tasks, grid, is_short=is_short)
+    walk = StateWalk(task_set, tasks, grid, is_short=is_short)
     try:
         walk.run(most_states)
     except TooManyStatesError:
-        return Explored({}, {}, walk.looks)
-    return Explored(
+        return WalkResult({}, {}, walk.looks)
+    return WalkResult(
         {name: ticks * grid for name, ticks in walk.response.items()},
         {name: ticks * grid for name, ticks in walk.end.items()},
         walk.looks,
     )
 
 
-def obstacle(task_set: TaskSet, tasks: Sequence[Task], *, grid: int = 1) -> str | None:
+def obstacle(task_set: TaskSet, tasks: Sequence[GpuTask], *, grid: int = 1) -> str | None:
     """Why no walk covers these tasks; None if one does."""
     for partition in task_set.partitions:
         if partition.slices is not None and any(task.on(partition.name) for task in tasks):
@@ -153,7 +154,7 @@ def obstacle(task_set: TaskSet, tasks: Sequence[Task], *, grid: int = 1) -> str 
     return None
 
 
-def parts(task_set: TaskSet) -> list[tuple[Task, ...]]:
+def independent_parts(task_set: TaskSet) -> list[tuple[GpuTask, ...]]:
     """Return the tasks in groups that share neither cores nor servers nor data.
 
     Raises:
@@ -163,7 +164,9 @@ def parts(task_set: TaskSet) -> list[tuple[Task, ...]]:
     groups: list[tuple[set[object], list[str]]] = []
     for task in task_set.tasks:
         shared: set[object] = {("family", heads(starts).get(task.name, task.name)), ("core", task.core)}
-        shared = (shared | {(s.kind, s.place) for s in task.of(Kind.COPY, Kind.KERNEL)}) - {("core", None)}
+        shared = (shared | {(s.kind, s.place) for s in task.of(SegmentKind.COPY, SegmentKind.KERNEL)}) - {
+            ("core", None)
+        }
         names = [task.name]
         for group in [group for group in groups if group[0] & shared]:
             shared |= group[0]
@@ -173,7 +176,7 @@ def parts(task_set: TaskSet) -> list[tuple[Task, ...]]:
     return [tuple(task for task in task_set.tasks if task.name in names) for _, names in groups]
 
 
-class Walk:
+class StateWalk:
     """A walk through all states of a part; of each job in each state the greatest age is kept.
 
     No choice looks at an age, so that the longest way to each state is all that counts. A state is looked at again when
@@ -186,7 +189,7 @@ class Walk:
     def __init__(
         self,
         task_set: TaskSet,
-        tasks: Sequence[Task],
+        tasks: Sequence[GpuTask],
         grid: int,
         *,
         is_short: Shortness = lambda _: True,
@@ -200,16 +203,16 @@ class Walk:
         start = tuple(family.start for family in self.families)
         self.looks = 0
         self.is_traced = is_traced
-        self.before: dict[Mark, Mark | None] = {}
-        self.first: dict[State, State] = {}
-        self.last: dict[str, Mark] = {}
-        self.ages: dict[State, Ages] = {start: ((),) * len(start)}
+        self.before: dict[AgedJob, AgedJob | None] = {}
+        self.first: dict[WalkState, WalkState] = {}
+        self.last: dict[str, AgedJob] = {}
+        self.ages: dict[WalkState, JobAges] = {start: ((),) * len(start)}
         courses = [course for family in self.families for course in family.courses]
         self.policies = {part.policy for course in courses for part in course.parts}
-        self.least: dict[Policy, int] = {}
+        self.least: dict[ServerPolicy, int] = {}
         if not any(course.doubt for course in courses):
-            self.least[Policy.EDF] = min(course.due for course in courses)
-            self.least[Policy.EDF_RELEASE] = min(course.released for course in courses)
+            self.least[ServerPolicy.EDF] = min(course.due for course in courses)
+            self.least[ServerPolicy.EDF_RELEASE] = min(course.released for course in courses)
 
     def run(self, most_states: int) -> None:
         """Walk until nothing new is met.
@@ -222,7 +225,7 @@ class Walk:
         todo = deque(self.ages)
         waiting = set(todo)
         steps = 0
-        alike: dict[State, dict[State, tuple[int, ...]]] = {}
+        alike: dict[WalkState, dict[WalkState, tuple[int, ...]]] = {}
         while todo:
             state = todo.popleft()
             waiting.remove(state)
@@ -261,7 +264,7 @@ class Walk:
         courses = [course for family in self.families for course in family.courses]
         return max(sum(part.wcet - 1 for part in course.parts) for course in courses)
 
-    def _trace(self, state: State, step: Step, ages: Ages, known: Ages | None) -> None:
+    def _trace(self, state: WalkState, step: WalkStep, ages: JobAges, known: JobAges | None) -> None:
         self.first.setdefault(step.reached, state)
         for family, (mine, ticked) in enumerate(zip(ages, step.way, strict=True)):
             for at, (age, source) in enumerate(zip(mine, ticked.ages, strict=True)):
@@ -272,7 +275,7 @@ class Walk:
                         None if is_new or source is None else (state, family, source)
                     )
 
-    def steps(self, state: State, ages: Ages) -> Iterator[Step]:
+    def steps(self, state: WalkState, ages: JobAges) -> Iterator[WalkStep]:
         """Yield all that can happen next."""
         families = self.families
         for come in product(*(family.comings(local) for family, local in zip(families, state, strict=True))):
@@ -284,12 +287,12 @@ class Walk:
                 for on_core in self._computing(served):
                     for length in self.lengths:
                         for way, aged in self._ticked(state, served, on_core, length, old):
-                            yield Step(self._plain(self._slowed(way)), aged, come, served, way)
+                            yield WalkStep(self._plain(self._slowed(way)), aged, come, served, way)
 
-    def _served(self, state: State) -> Iterator[State]:
+    def _served(self, state: WalkState) -> Iterator[WalkState]:
         """Every free server takes one of the most urgent that wait for it."""
         views = [family.view(local) for family, local in zip(self.families, state, strict=True)]
-        offers: dict[Place, list[tuple[int, int, int, Position]]] = {}
+        offers: dict[ResourceKey, list[tuple[int, int, int, Position]]] = {}
         for number, view in enumerate(views):
             for place, key, doubt, position in view.waiting:
                 offers.setdefault(place, []).append((key, doubt, number, position))
@@ -305,9 +308,9 @@ class Walk:
                 for number, (family, local) in enumerate(zip(self.families, state, strict=True))
             )
 
-    def _computing(self, state: State) -> Iterator[tuple[tuple[Position, ...], ...]]:
+    def _computing(self, state: WalkState) -> Iterator[tuple[tuple[Position, ...], ...]]:
         """For each family the jobs that cores have chosen."""
-        offers: dict[Place, list[tuple[int, int, Position]]] = {}
+        offers: dict[ResourceKey, list[tuple[int, int, Position]]] = {}
         for number, (family, local) in enumerate(zip(self.families, state, strict=True)):
             for core, rank, position in family.view(local).computing:
                 offers.setdefault(core, []).append((rank, number, position))
@@ -323,12 +326,12 @@ class Walk:
 
     def _ticked(
         self,
-        state: State,
-        served: State,
+        state: WalkState,
+        served: WalkState,
         on_core: tuple[tuple[Position, ...], ...],
         length: int,
         old: Sequence[tuple[int, ...]],
-    ) -> Iterator[tuple[tuple[Ticked, ...], Ages]]:
+    ) -> Iterator[tuple[tuple[FamilyStep, ...], JobAges]]:
         ways = [
             family.ticked(local, mine, length)
             for family, local, mine in zip(self.families, served, on_core, strict=True)
@@ -343,7 +346,7 @@ class Walk:
             )
             yield way, ages
 
-    def _slowed(self, way: Sequence[Ticked]) -> State:
+    def _slowed(self, way: Sequence[FamilyStep]) -> WalkState:
         """Where something has used a core for less than it may, what it has preempted may seem to take longer."""
         reached = tuple(ticked.local for ticked in way)
         for core, rank in {short for ticked in way for short in ticked.short}:
@@ -352,28 +355,28 @@ class Walk:
             )
         return reached
 
-    def _record(self, ended: Ended, ages: tuple[int, ...], length: int, mark: Mark) -> None:
+    def _record(self, ended: EndedJob, ages: tuple[int, ...], length: int, mark: AgedJob) -> None:
         name = self.names[ended.task]
         if ages[ended.age] + length > self.response[name]:
             self.last[name] = mark
         self.response[name] = max(self.response[name], ages[ended.age] + length)
         self.end[name] = max(self.end[name], ages[ended.since] + length)
 
-    def _plain(self, state: State) -> State:
+    def _plain(self, state: WalkState) -> WalkState:
         """Return the state with the least numbers in the order of those that are only compared.
 
         The order counts among jobs that wait for a FIFO server, and among deadlines that no later job can come before.
         """
-        if self.policies <= {None, Policy.FIXED_PRIORITY}:
+        if self.policies <= {None, ServerPolicy.FIXED_PRIORITY}:
             return state
         marks = [family.marks(local) for family, local in zip(self.families, state, strict=True)]
-        values: dict[str | Place, set[int]] = {}
+        values: dict[str | ResourceKey, set[int]] = {}
         for kind, value in (mark for found in marks for mark in found):
-            if not isinstance(kind, Policy) or value < self.least.get(kind, value):
+            if not isinstance(kind, ServerPolicy) or value < self.least.get(kind, value):
                 values.setdefault(kind, set()).add(value)
-        new: dict[tuple[str | Place, int], int] = {}
+        new: dict[tuple[str | ResourceKey, int], int] = {}
         for kind, found in values.items():
-            start = self.least[kind] - len(found) if isinstance(kind, Policy) else 1
+            start = self.least[kind] - len(found) if isinstance(kind, ServerPolicy) else 1
             new |= {(kind, value): start + at for at, value in enumerate(sorted(found))}
         changed = {mark: value for mark, value in new.items() if mark[1] != value}
         if not changed:
@@ -390,12 +393,12 @@ def _most_urgent(offers: Sequence[tuple[int, int, int, Position]]) -> list[tuple
     return [(number, position) for key, _, number, position in offers if key <= least]
 
 
-def _families(task_set: TaskSet, tasks: Sequence[Task], grid: int, is_short: Shortness) -> Iterator[Family]:
+def _families(task_set: TaskSet, tasks: Sequence[GpuTask], grid: int, is_short: Shortness) -> Iterator[TaskFamily]:
     starts = predecessors(task_set)
     first = heads(starts)
     numbers = {task.name: number for number, task in enumerate(tasks)}
-    policies = {(Kind.KERNEL, partition.name): partition.policy for partition in task_set.partitions}
-    policies |= {(Kind.COPY, engine.name): engine.policy for engine in task_set.engines}
+    policies = {(SegmentKind.KERNEL, partition.name): partition.policy for partition in task_set.partitions}
+    policies |= {(SegmentKind.COPY, engine.name): engine.policy for engine in task_set.engines}
     for head in tasks:
         if head.name in first:
             continue
@@ -405,26 +408,28 @@ def _families(task_set: TaskSet, tasks: Sequence[Task], grid: int, is_short: Sho
             task = task_set.by_name[name]
             sources = tuple(names.index(source) for source in starts.get(name, ()))
             courses.append(_course(task, grid, numbers[name], sources, policies, is_short))
-        yield Family(courses, head.period // grid, is_exact=grid == 1)
+        yield TaskFamily(courses, head.period // grid, is_exact=grid == 1)
 
 
 def _course(
-    task: Task,
+    task: GpuTask,
     grid: int,
     number: int,
     sources: tuple[int, ...],
-    policies: Mapping[tuple[Kind, str], Policy],
+    policies: Mapping[tuple[SegmentKind, str], ServerPolicy],
     is_short: Shortness,
-) -> Course:
-    def part(segment: Segment) -> Part:
-        if segment.kind is Kind.CPU:
-            return Part((Kind.CPU, task.core or ""), None, -(-segment.wcet // grid), 0, is_short(segment))
+) -> GridTask:
+    def part(segment: JobSegment) -> GridSegment:
+        if segment.kind is SegmentKind.CPU:
+            return GridSegment((SegmentKind.CPU, task.core or ""), None, -(-segment.wcet // grid), 0, is_short(segment))
         if segment.place is None:
             raise InputError(f"task {task.name} has no partition: assign it, then explore")
         place = (segment.kind, segment.place)
-        return Part(place, policies[place], -(-segment.wcet // grid), -(-segment.delay // grid), is_short(segment))
+        return GridSegment(
+            place, policies[place], -(-segment.wcet // grid), -(-segment.delay // grid), is_short(segment)
+        )
 
-    return Course(
+    return GridTask(
         number,
         sources,
         task.priority or 0,
@@ -433,5 +438,5 @@ def _course(
         (task.deadline - task.jitter) // grid,
         int(bool(task.deadline % grid or task.jitter % grid)),
         tuple(map(part, task.segments)),
-        (Kind.CPU, task.core) if task.spins and task.core is not None else None,
+        (SegmentKind.CPU, task.core) if task.spins and task.core is not None else None,
     )

@@ -11,9 +11,9 @@ from functools import cache
 from itertools import chain, combinations
 from typing import NamedTuple
 
-from makespan.deadlines.task import Kind, Policy
+from makespan.deadlines.task import SegmentKind, ServerPolicy
 
-Place = tuple[Kind, str]
+ResourceKey = tuple[SegmentKind, str]
 """A core, copy engine or partition."""
 
 Position = tuple[int, int]
@@ -31,7 +31,7 @@ class Stage(IntEnum):
     SERVED = 5
 
 
-class Job(NamedTuple):
+class GridJob(NamedTuple):
     """A job; all times in steps of the grid.
 
     Args:
@@ -51,32 +51,32 @@ class Job(NamedTuple):
     is_late: bool = False
 
 
-AWAITED, ENDED = Job(Stage.AWAITED), Job(Stage.ENDED)
+AWAITED, ENDED = GridJob(Stage.AWAITED), GridJob(Stage.ENDED)
 
-Rows = tuple[tuple[Job, ...], ...]
+PendingJobs = tuple[tuple[GridJob, ...], ...]
 """Of each pending activation, the earliest first, the job of every task."""
 
 
-class Local(NamedTuple):
+class FamilyState(NamedTuple):
     """The state of a family: `timer` counts from the last arrival, up to the period."""
 
     timer: int
-    rows: Rows
+    rows: PendingJobs
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class GridSegment:
     """A segment; `policy` is None on a core, and `is_short` says whether it may take less than `wcet`."""
 
-    place: Place
-    policy: Policy | None
+    place: ResourceKey
+    policy: ServerPolicy | None
     wcet: int
     delay: int
     is_short: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class GridTask:
     """A task on the grid.
 
     Args:
@@ -95,10 +95,10 @@ class Course:
     due: int
     released: int
     doubt: int
-    parts: tuple[Part, ...]
-    core: Place | None
+    parts: tuple[GridSegment, ...]
+    core: ResourceKey | None
 
-    def asks(self, policy: Policy, job: Job) -> bool:
+    def asks(self, policy: ServerPolicy, job: GridJob) -> bool:
         """Return whether a server with this policy will choose or not choose the job from now on."""
         if job.stage <= Stage.ENDED:
             return False
@@ -106,15 +106,15 @@ class Course:
         return any(part.policy is policy for part in self.parts[begin:])
 
 
-class View(NamedTuple):
+class FamilyView(NamedTuple):
     """What others see of a family: servers that are busy, offers to servers (less is more urgent), and to cores."""
 
-    busy: tuple[Place, ...]
-    waiting: tuple[tuple[Place, int, int, Position], ...]
-    computing: tuple[tuple[Place, int, Position], ...]
+    busy: tuple[ResourceKey, ...]
+    waiting: tuple[tuple[ResourceKey, int, int, Position], ...]
+    computing: tuple[tuple[ResourceKey, int, Position], ...]
 
 
-class Ended(NamedTuple):
+class EndedJob(NamedTuple):
     """A job that has ended: its task, and which of the ages are those of the event and of the job."""
 
     task: int
@@ -122,7 +122,7 @@ class Ended(NamedTuple):
     age: int
 
 
-class Ticked(NamedTuple):
+class FamilyStep(NamedTuple):
     """A state after a step.
 
     Args:
@@ -133,12 +133,12 @@ class Ticked(NamedTuple):
 
     local: int
     ages: tuple[int | None, ...]
-    ended: tuple[Ended, ...]
+    ended: tuple[EndedJob, ...]
     ends: tuple[Position, ...]
-    short: tuple[tuple[Place, int], ...]
+    short: tuple[tuple[ResourceKey, int], ...]
 
 
-class Family:
+class TaskFamily:
     """All states of a family that have been met, by number.
 
     Args:
@@ -146,12 +146,12 @@ class Family:
         is_exact: whether a step is a tick, in which every limit holds; else several steps may be of one instant.
     """
 
-    def __init__(self, courses: Sequence[Course], period: int, *, is_exact: bool) -> None:
+    def __init__(self, courses: Sequence[GridTask], period: int, *, is_exact: bool) -> None:
         self.courses, self.period = courses, period
         self.width = len(courses)
         self._is_exact = is_exact
-        self._locals: list[Local] = []
-        self._numbers: dict[Local, int] = {}
+        self._locals: list[FamilyState] = []
+        self._numbers: dict[FamilyState, int] = {}
         self.split = cache(self._split)
         self.comings = cache(self._comings)
         self.view = cache(self._view)
@@ -160,22 +160,22 @@ class Family:
         self.slowed = cache(self._slowed)
         self.marks = cache(self._marks)
         self.marked = cache(self._marked)
-        self.start = self._number(Local(period, ()))
+        self.start = self._number(FamilyState(period, ()))
 
-    def _number(self, local: Local) -> int:
+    def _number(self, local: FamilyState) -> int:
         known = self._numbers.setdefault(local, len(self._locals))
         if known == len(self._locals):
             self._locals.append(local)
         return known
 
-    def rows(self, number: int) -> Rows:
+    def rows(self, number: int) -> PendingJobs:
         """Return the jobs of a state."""
         return self._locals[number].rows
 
     def _split(self, number: int) -> tuple[int, int]:
         """Return a number of all but the timer, and the timer."""
         timer, rows = self._locals[number]
-        return self._number(Local(0, rows)), timer
+        return self._number(FamilyState(0, rows)), timer
 
     # ---- what comes at an instant
 
@@ -184,13 +184,15 @@ class Family:
         local = self._locals[number]
         ways = [(local, False)]
         if local.timer == self.period:
-            head = self._tidy(0, Job(Stage.ARRIVED, due=self.courses[0].due))
-            ways.append((Local(0, (*local.rows, (head, *[AWAITED] * (self.width - 1)))), True))
+            head = self._tidy(0, GridJob(Stage.ARRIVED, due=self.courses[0].due))
+            ways.append((FamilyState(0, (*local.rows, (head, *[AWAITED] * (self.width - 1)))), True))
         return tuple(
-            (self._number(Local(way.timer, rows)), is_new) for way, is_new in ways for rows in self._ready(way.rows, 0)
+            (self._number(FamilyState(way.timer, rows)), is_new)
+            for way, is_new in ways
+            for rows in self._ready(way.rows, 0)
         )
 
-    def _ready(self, rows: Rows, slot: int) -> Iterator[Rows]:
+    def _ready(self, rows: PendingJobs, slot: int) -> Iterator[PendingJobs]:
         if slot == self.width:
             yield rows
             return
@@ -198,7 +200,7 @@ class Family:
             for launched in self._launched(released, slot, 0):
                 yield from self._ready(launched, slot + 1)
 
-    def _launched(self, rows: Rows, slot: int, segment: int) -> Iterator[Rows]:
+    def _launched(self, rows: PendingJobs, slot: int, segment: int) -> Iterator[PendingJobs]:
         parts = self.courses[slot].parts
         segment = next((at for at in range(segment, len(parts)) if parts[at].delay), -1)
         if segment < 0:
@@ -207,7 +209,7 @@ class Family:
         for moved in self._moved(rows, slot, segment):
             yield from self._launched(moved, slot, segment + 1)
 
-    def _moved(self, rows: Rows, slot: int, segment: int | None) -> Iterator[Rows]:
+    def _moved(self, rows: PendingJobs, slot: int, segment: int | None) -> Iterator[PendingJobs]:
         """Yield the first so many jobs of a task that await their release, or the launch of a segment, get it."""
         course = self.courses[slot]
         stage, at = (Stage.ARRIVED, 0) if segment is None else (Stage.LAUNCHED, segment)
@@ -222,25 +224,25 @@ class Family:
                     moved = self._enter(slot, 0, job._replace(released=course.released))
                 else:
                     moved = self._tidy(slot, job._replace(stage=Stage.READY, time=0))
-                rows = _put(rows, (row, slot), moved)
+                rows = _replace_job(rows, (row, slot), moved)
 
-    def _enter(self, slot: int, segment: int, job: Job) -> Job:
+    def _enter(self, slot: int, segment: int, job: GridJob) -> GridJob:
         stage = Stage.LAUNCHED if self.courses[slot].parts[segment].delay else Stage.READY
-        return self._tidy(slot, Job(stage, segment, 0, 0, job.due, job.released))
+        return self._tidy(slot, GridJob(stage, segment, 0, 0, job.due, job.released))
 
-    def _tidy(self, slot: int, job: Job) -> Job:
+    def _tidy(self, slot: int, job: GridJob) -> GridJob:
         """Without what nobody will ask for."""
         course = self.courses[slot]
-        due = job.due if course.asks(Policy.EDF, job) else 0
-        released = job.released if job.stage is not Stage.ARRIVED and course.asks(Policy.EDF_RELEASE, job) else 0
+        due = job.due if course.asks(ServerPolicy.EDF, job) else 0
+        released = job.released if job.stage is not Stage.ARRIVED and course.asks(ServerPolicy.EDF_RELEASE, job) else 0
         return job._replace(due=due, released=released)
 
     # ---- who is chosen
 
-    def _view(self, number: int) -> View:
-        busy: list[Place] = []
-        waiting: dict[tuple[int, Place], tuple[Place, int, int, Position]] = {}
-        computing: dict[int, tuple[Place, int, Position]] = {}
+    def _view(self, number: int) -> FamilyView:
+        busy: list[ResourceKey] = []
+        waiting: dict[tuple[int, ResourceKey], tuple[ResourceKey, int, int, Position]] = {}
+        computing: dict[int, tuple[ResourceKey, int, Position]] = {}
         for row, jobs in enumerate(self._locals[number].rows):
             for slot, job in enumerate(jobs):
                 if job.stage <= Stage.ARRIVED:
@@ -259,27 +261,27 @@ class Family:
                     known = waiting.get((slot, part.place))
                     if known is None or key < known[1]:
                         waiting[slot, part.place] = (part.place, key, doubt, (row, slot))
-        return View(tuple(busy), tuple(waiting.values()), tuple(computing.values()))
+        return FamilyView(tuple(busy), tuple(waiting.values()), tuple(computing.values()))
 
-    def _key(self, course: Course, policy: Policy, job: Job) -> tuple[int, int]:
+    def _key(self, course: GridTask, policy: ServerPolicy, job: GridJob) -> tuple[int, int]:
         """Less is more urgent; and how much more it may be."""
-        if policy is Policy.EDF:
+        if policy is ServerPolicy.EDF:
             return job.due, course.doubt
-        if policy is Policy.EDF_RELEASE:
+        if policy is ServerPolicy.EDF_RELEASE:
             return job.released, course.doubt
-        return -job.turn if policy is Policy.FIFO else -course.rank, 0
+        return -job.turn if policy is ServerPolicy.FIFO else -course.rank, 0
 
     def _served(self, number: int, chosen: tuple[Position, ...]) -> int:
         """Servers have begun with these."""
         timer, rows = self._locals[number]
         for row, slot in chosen:
             job = rows[row][slot]._replace(stage=Stage.SERVED, time=0, turn=0)
-            rows = _put(rows, (row, slot), self._tidy(slot, job))
-        return self._number(Local(timer, rows))
+            rows = _replace_job(rows, (row, slot), self._tidy(slot, job))
+        return self._number(FamilyState(timer, rows))
 
     # ---- a step
 
-    def _ticked(self, number: int, on_core: tuple[Position, ...], length: int) -> tuple[Ticked, ...]:
+    def _ticked(self, number: int, on_core: tuple[Position, ...], length: int) -> tuple[FamilyStep, ...]:
         """Return all that a step can lead to, `length` long: 0 or 1; nothing if some limit does not allow it."""
         timer, rows = self._locals[number]
         running: list[Position] = []
@@ -294,13 +296,13 @@ class Family:
                 older = self._older(slot, job, length, is_run=is_run)
                 if older is None:
                     return ()
-                rows = _put(rows, (row, slot), older)
+                rows = _replace_job(rows, (row, slot), older)
                 if is_run:
                     running.append((row, slot))
-        local = Local(min(self.period, timer + length), rows)
+        local = FamilyState(min(self.period, timer + length), rows)
         return tuple(self._after(local, ends) for ends in self._endings(rows, running))
 
-    def _older(self, slot: int, job: Job, length: int, *, is_run: bool) -> Job | None:
+    def _older(self, slot: int, job: GridJob, length: int, *, is_run: bool) -> GridJob | None:
         """Return the job after the step; None if it must not last so long."""
         course = self.courses[slot]
         time, turn = job.time, job.turn
@@ -312,14 +314,14 @@ class Family:
             limit = part.delay if job.stage is Stage.LAUNCHED else part.wcet
             if job.stage is Stage.LAUNCHED or is_run:
                 time += length - (is_run and job.is_late)
-            elif part.policy is Policy.FIFO:
+            elif part.policy is ServerPolicy.FIFO:
                 turn += 1
         if time > limit:
             return None
         aged = job._replace(time=time, turn=turn, due=job.due - length, released=job.released - length)
         return self._tidy(slot, aged._replace(is_late=job.is_late and not is_run))
 
-    def _endings(self, rows: Rows, running: Sequence[Position]) -> Iterable[tuple[Position, ...]]:
+    def _endings(self, rows: PendingJobs, running: Sequence[Position]) -> Iterable[tuple[Position, ...]]:
         full = [position for position in running if self._left(rows, position) == 0]
         must = full if self._is_exact else []
         may = [position for position in running if position in full or self._part(rows, position).is_short]
@@ -327,15 +329,15 @@ class Family:
         subsets = chain.from_iterable(combinations(free, size) for size in range(len(free) + 1))
         return ((*must, *some) for some in subsets)
 
-    def _part(self, rows: Rows, position: Position) -> Part:
+    def _part(self, rows: PendingJobs, position: Position) -> GridSegment:
         row, slot = position
         return self.courses[slot].parts[rows[row][slot].segment]
 
-    def _left(self, rows: Rows, position: Position) -> int:
+    def _left(self, rows: PendingJobs, position: Position) -> int:
         row, slot = position
         return self._part(rows, position).wcet - rows[row][slot].time
 
-    def _after(self, local: Local, ends: tuple[Position, ...]) -> Ticked:
+    def _after(self, local: FamilyState, ends: tuple[Position, ...]) -> FamilyStep:
         """Return the state when these segments have ended: jobs go on, start others, or go away."""
         rows, ended, short = local.rows, [], []
         for row, slot in ends:
@@ -346,16 +348,16 @@ class Family:
             elif part.policy is not None and course.core is not None:
                 short.append((course.core, course.rank))
             if job.segment + 1 < len(course.parts):
-                rows = _put(rows, (row, slot), self._enter(slot, job.segment + 1, job))
+                rows = _replace_job(rows, (row, slot), self._enter(slot, job.segment + 1, job))
             else:
-                rows = _put(rows, (row, slot), ENDED)
-                ended.append(Ended(course.number, row * self.width, row * self.width + slot))
+                rows = _replace_job(rows, (row, slot), ENDED)
+                ended.append(EndedJob(course.number, row * self.width, row * self.width + slot))
         new = set()
         for row in {row for row, _ in ends}:
             for slot, course in enumerate(self.courses):
                 jobs = rows[row]
                 if jobs[slot].stage is Stage.AWAITED and all(jobs[s].stage is Stage.ENDED for s in course.sources):
-                    rows = _put(rows, (row, slot), self._tidy(slot, Job(Stage.ARRIVED, due=course.due)))
+                    rows = _replace_job(rows, (row, slot), self._tidy(slot, GridJob(Stage.ARRIVED, due=course.due)))
                     new.add((row, slot))
         kept = [row for row, jobs in enumerate(rows) if any(job.stage is not Stage.ENDED for job in jobs)]
         ages = tuple(
@@ -365,10 +367,10 @@ class Family:
             for row in kept
             for slot in range(self.width)
         )
-        number = self._number(Local(local.timer, tuple(rows[row] for row in kept)))
-        return Ticked(number, ages, tuple(ended), ends, tuple(short) if not self._is_exact else ())
+        number = self._number(FamilyState(local.timer, tuple(rows[row] for row in kept)))
+        return FamilyStep(number, ages, tuple(ended), ends, tuple(short) if not self._is_exact else ())
 
-    def _slowed(self, number: int, core: Place, rank: int) -> int:
+    def _slowed(self, number: int, core: ResourceKey, rank: int) -> int:
         """Jobs that have begun on the core and were preempted by one of this rank."""
         timer, rows = self._locals[number]
         for row, jobs in enumerate(rows):
@@ -376,26 +378,26 @@ class Family:
                 course = self.courses[slot]
                 is_begun = job.stage is Stage.READY and job.time > 0 and course.rank <= rank
                 if is_begun and course.parts[job.segment].place == core:
-                    rows = _put(rows, (row, slot), job._replace(is_late=True))
-        return self._number(Local(timer, rows))
+                    rows = _replace_job(rows, (row, slot), job._replace(is_late=True))
+        return self._number(FamilyState(timer, rows))
 
     # ---- numbers of which only the order counts
 
-    def _marks(self, number: int) -> tuple[tuple[str | Place, int], ...]:
+    def _marks(self, number: int) -> tuple[tuple[str | ResourceKey, int], ...]:
         """Return its numbers that are compared with those of other families, each with what is compared."""
-        found: list[tuple[str | Place, int]] = []
+        found: list[tuple[str | ResourceKey, int]] = []
         for jobs in self._locals[number].rows:
             for slot, job in enumerate(jobs):
                 course = self.courses[slot]
                 if job.turn:
                     found.append((course.parts[job.segment].place, job.turn))
-                if course.asks(Policy.EDF, job):
-                    found.append((Policy.EDF, job.due))
-                if job.stage is not Stage.ARRIVED and course.asks(Policy.EDF_RELEASE, job):
-                    found.append((Policy.EDF_RELEASE, job.released))
+                if course.asks(ServerPolicy.EDF, job):
+                    found.append((ServerPolicy.EDF, job.due))
+                if job.stage is not Stage.ARRIVED and course.asks(ServerPolicy.EDF_RELEASE, job):
+                    found.append((ServerPolicy.EDF_RELEASE, job.released))
         return tuple(found)
 
-    def _marked(self, number: int, new: tuple[tuple[tuple[str | Place, int], int], ...]) -> int:
+    def _marked(self, number: int, new: tuple[tuple[tuple[str | ResourceKey, int], int], ...]) -> int:
         """Return the state with new numbers for old ones."""
         timer, rows = self._locals[number]
         changed = dict(new)
@@ -405,15 +407,15 @@ class Family:
                 if job.stage <= Stage.ENDED:
                     continue
                 place = course.parts[job.segment].place
-                due = changed.get((Policy.EDF, job.due), job.due)
-                released = changed.get((Policy.EDF_RELEASE, job.released), job.released)
+                due = changed.get((ServerPolicy.EDF, job.due), job.due)
+                released = changed.get((ServerPolicy.EDF_RELEASE, job.released), job.released)
                 turn = changed.get((place, job.turn), job.turn) if job.turn else 0
                 moved = self._tidy(slot, job._replace(turn=turn, due=due, released=released))
-                rows = _put(rows, (row, slot), moved)
-        return self._number(Local(timer, rows))
+                rows = _replace_job(rows, (row, slot), moved)
+        return self._number(FamilyState(timer, rows))
 
 
-def _put(rows: Rows, position: Position, job: Job) -> Rows:
+def _replace_job(rows: PendingJobs, position: Position, job: GridJob) -> PendingJobs:
     row, slot = position
     jobs = rows[row]
     return (*rows[:row], (*jobs[:slot], job, *jobs[slot + 1 :]), *rows[row + 1 :])

@@ -12,15 +12,15 @@ from typing import TypeAlias
 
 from makespan.deadlines.analysis import analyse
 from makespan.deadlines.description import Description, KernelLaunch, Priorities, task_set
-from makespan.deadlines.priorities import ranked
-from makespan.deadlines.task import Kind
-from makespan.deadlines.verdict import Answer
+from makespan.deadlines.priorities import find_priorities
+from makespan.deadlines.task import SegmentKind
+from makespan.deadlines.verdict import DeadlineAnswer
 from makespan.deadlines.wcet import Solver, Wcet, each_execution_time
 from makespan.host.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedSizes:
     """What is proven with some numbers of SMs.
 
     Args:
@@ -34,11 +34,11 @@ class Tried:
     seconds: Mapping[str, Fraction]
 
 
-_Prover: TypeAlias = Callable[[Description, set[str]], Tried]
+_SizeProver: TypeAlias = Callable[[Description, set[str]], TriedSizes]
 
 
 @dataclass(frozen=True, slots=True)
-class Fewest:
+class FewestSms:
     """The search for one partition, while the others have what the file says; or for all of them together.
 
     Args:
@@ -49,18 +49,18 @@ class Fewest:
     """
 
     partition: str | None
-    tried: tuple[Tried, ...]
+    tried: tuple[TriedSizes, ...]
     most: int
 
     @property
-    def found(self) -> Tried | None:
+    def found(self) -> TriedSizes | None:
         """What was looked for."""
         return self.tried[-1] if self.tried and not self.tried[-1].unproven else None
 
 
 def fewest_sms(
     description: Description, solver: Solver, progress: Callable[[str], None] = lambda _: None
-) -> Iterator[Fewest]:
+) -> Iterator[FewestSms]:
     """Return the fewest SMs of each partition in turn whose kernels are all solved; then, of several, of all at once.
 
     Times that are given, or come from a bundle, are those on as many SMs as the file says: nobody vouches for another
@@ -69,70 +69,70 @@ def fewest_sms(
     Raises:
         InputError: no GPU is named, a task has no partition, or no partition has kernels that are all solved.
     """
-    names = _partitions(description)  # refuses before anything is solved
+    names = _solved_partitions(description)  # refuses before anything is solved
     return _each(description, names, _prover(replace(solver, is_for_bounds=True, known={})), progress)
 
 
 def _each(
-    description: Description, names: Iterable[str], prove: _Prover, progress: Callable[[str], None]
-) -> Iterator[Fewest]:
-    found = list[Fewest]()
+    description: Description, names: Iterable[str], prove: _SizeProver, progress: Callable[[str], None]
+) -> Iterator[FewestSms]:
+    found = list[FewestSms]()
     for name in names:
-        most = _all(description) - sum(sms for other, sms in description.sms.items() if other != name)
-        tried = list[Tried]()
+        most = _sms_of_gpu(description) - sum(sms for other, sms in description.sms.items() if other != name)
+        tried = list[TriedSizes]()
         for sms in range(1, most + 1):
             progress(f"partition {name} with {sms} of up to {most} SMs")
             tried.append(prove(description.with_sms({name: sms}), {name}))
             if not tried[-1].unproven:
                 break
-        found.append(Fewest(name, tuple(tried), most))
+        found.append(FewestSms(name, tuple(tried), most))
         yield found[-1]
     if len(description.partitions) > 1:
         yield from _together(description, found, prove)
 
 
-def _together(description: Description, found: Iterable[Fewest], prove: _Prover) -> Iterator[Fewest]:
+def _together(description: Description, found: Iterable[FewestSms], prove: _SizeProver) -> Iterator[FewestSms]:
     """Whether each partition can have its fewest at the same time, which the proof for each alone does not say."""
     alone = [each.found for each in found]
     fewest = {name: sms for one in alone if one is not None for name, sms in one.sms.items()}
     if None in alone:
         return
-    changed, most = description.with_sms(fewest), _all(description)
+    changed, most = description.with_sms(fewest), _sms_of_gpu(description)
     fits = sum(changed.sms.values()) <= most
-    yield Fewest(None, (prove(changed, set(changed.sms)),) if fits else (), most)
+    yield FewestSms(None, (prove(changed, set(changed.sms)),) if fits else (), most)
 
 
-def _prover(solver: Solver) -> _Prover:
+def _prover(solver: Solver) -> _SizeProver:
     """What is proven of the tasks on some partitions; equal kernels on as many SMs are solved once."""
     known: dict[tuple[str, tuple[int, ...]], Wcet] = {}
 
-    def prove(description: Description, asked: set[str]) -> Tried:
+    def prove(description: Description, asked: set[str]) -> TriedSizes:
         wcets = dict(each_execution_time(description, solver, known))
         system, _ = task_set(description, {name: wcet.time() for name, wcet in wcets.items()})
         if description.priorities is Priorities.AUDSLEY:
-            system = ranked(system).task_set
+            system = find_priorities(system).task_set
         verdict = analyse(system, evidence=False)
         mine = {task.name for place in asked for task in system.on(place)}
         touched = {chain.name for chain in system.chains if mine.intersection(chain.tasks)}
         named = [(task.task, task.answer) for task in verdict.tasks if task.task in mine]
         named += [(chain.chain, chain.answer) for chain in verdict.chains if chain.chain in touched]
-        return Tried(
+        return TriedSizes(
             {name: sms for name, sms in description.sms.items() if name in asked},
-            tuple(name for name, answer in named if answer is not Answer.YES),
+            tuple(name for name, answer in named if answer is not DeadlineAnswer.YES),
             {name: wcets[name].seconds for name, part in description.executions.items() if part.place in asked},
         )
 
     return prove
 
 
-def _partitions(description: Description) -> tuple[str, ...]:
+def _solved_partitions(description: Description) -> tuple[str, ...]:
     """Those on which every kernel is solved."""
     if description.card is None:
         raise InputError(
             f"{description.where}: --fewest-sms needs to know how many SMs there are:"
             ' say on which GPU, with gpu = "NAME" at the top (--gpu for CSV)'
         )
-    kernels = {name: part for name, part in description.executions.items() if part.kind is Kind.KERNEL}
+    kernels = {name: part for name, part in description.executions.items() if part.kind is SegmentKind.KERNEL}
     if homeless := [name for name, kernel in kernels.items() if kernel.place is None]:
         raise InputError(f"{description.where}: --fewest-sms: task {homeless[0]} has no partition: give it one")
     used = {kernel.place for kernel in kernels.values()}
@@ -145,6 +145,6 @@ def _partitions(description: Description) -> tuple[str, ...]:
     return tuple(name for name in description.sms if name in used - fixed)
 
 
-def _all(description: Description) -> int:
+def _sms_of_gpu(description: Description) -> int:
     """Return how many SMs the GPU has."""
     return 0 if description.card is None else description.card.count_sms()

@@ -11,8 +11,17 @@ from typing import Any
 
 from makespan.deadlines.chains import predecessors
 from makespan.deadlines.description import Description, ExecutionTime, PartitionEntry, Priorities, TaskEntry, task_set
-from makespan.deadlines.entries import LISTS, NUMBERS, chain, copy_engine, launch_delay, partition, sms, task
-from makespan.deadlines.task import MAX_TASKS, TIME_SLICED, Kind, Partition, Policy
+from makespan.deadlines.entries import (
+    LISTS,
+    NUMBERS,
+    chain_entry,
+    copy_engine,
+    launch_delay,
+    partition_entry,
+    sms_count,
+    task_entry,
+)
+from makespan.deadlines.task import MAX_TASKS, TIME_SLICED, GpuPartition, SegmentKind, ServerPolicy
 from makespan.host.errors import InputError
 from makespan.host.text_file import parse_toml
 from makespan.kernels.launch_file import checked_text, choice, only, tables, text
@@ -96,14 +105,14 @@ def _from_toml(content: str, path: Path) -> Description:
 def _description(document: Mapping[str, object], path: Path) -> Description:
     only(document, (*_TOP, *_TABLES), "the file")
     folder, card, launch = path.parent, _card(document, path.parent), launch_delay(document, "the file")
-    tasks = tuple(task(table, folder, launch) for table in tables(document, "task", MAX_TASKS, needed=True))
-    has_kernels = any(part.kind is Kind.KERNEL for entry in tasks for part in entry.executions.values())
+    tasks = tuple(task_entry(table, folder, launch) for table in tables(document, "task", MAX_TASKS, needed=True))
+    has_kernels = any(part.kind is SegmentKind.KERNEL for entry in tasks for part in entry.executions.values())
     partitions = tables(document, "partition", MAX_TASKS, needed=has_kernels)
     return Description(
         where=str(path),
         tasks=tasks,
-        partitions=tuple(partition(table, card) for table in partitions),
-        chains=tuple(map(chain, tables(document, "chain", MAX_TASKS))),
+        partitions=tuple(partition_entry(table, card) for table in partitions),
+        chains=tuple(map(chain_entry, tables(document, "chain", MAX_TASKS))),
         clock=_optional(document, "clock", frequency),
         step=_step(document),
         priorities=None if "priorities" not in document else choice(document["priorities"], Priorities, "priorities"),
@@ -180,7 +189,7 @@ def _add_row(
         raise InputError(f"{len(row)} cells for {len(header)} columns")
     record = {name: _cell(name, cell.strip()) for name, cell in zip(header, row, strict=True) if cell.strip()}
     policy, given_sms = record.pop("policy", None), record.pop("sms", None)
-    entry = task(record, folder, vouched="column evidence")
+    entry = task_entry(record, folder, vouched="column evidence")
     tasks.append(entry)
     if not entry.executions:
         if (policy, given_sms) != (None, None):
@@ -193,7 +202,9 @@ def _add_row(
     if policy == TIME_SLICED:
         raise InputError(f"partition {place} is {TIME_SLICED}: of how long a slice only a TOML file can say")
     where = f"partition {place}: sms"
-    served = PartitionEntry(Partition(place, choice(policy, Policy, "policy")), sms(given_sms, card, where))
+    served = PartitionEntry(
+        GpuPartition(place, choice(policy, ServerPolicy, "policy")), sms_count(given_sms, card, where)
+    )
     if partitions.setdefault(place, served) != served:
         raise InputError(f"partition {place} has another policy or number of SMs in an earlier row")
 

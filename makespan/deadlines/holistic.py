@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from makespan.deadlines import oblivious
-from makespan.deadlines.arrivals import OutOfStepsError, Steps, Stream
-from makespan.deadlines.known import Known
-from makespan.deadlines.operations import Graph, Operation, urgency
-from makespan.deadlines.response import Bound, Own, kernel_bounds
-from makespan.deadlines.streams import stream, with_family
-from makespan.deadlines.task import Kind, Policy, Task, TaskSet, least_unit
-from makespan.deadlines.window import Windows
+from makespan.deadlines.arrivals import OutOfStepsError, StepBudget, Stream
+from makespan.deadlines.known import KnownBounds
+from makespan.deadlines.operations import Graph, TaskOperation, urgency
+from makespan.deadlines.response import AnalysedOperation, KernelBound, kernel_bounds
+from makespan.deadlines.streams import analysed_operation, operation_stream
+from makespan.deadlines.task import GpuTask, SegmentKind, ServerPolicy, TaskSet, least_unit
+from makespan.deadlines.window import PathWindows
 from makespan.host.errors import InputError
 
 HORIZON = 10
@@ -36,7 +36,7 @@ WINDOW = "segments in one window (theorem 8)"
 TURNS = "contexts in turn (theorem 10)"
 OBLIVIOUS = "waiting as CPU time (Chen and others 2019)"
 
-_Found = TypeVar("_Found")
+_BoundT = TypeVar("_BoundT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AnalysisLimits:
     """Where an analysis stops undecided; nothing here counts seconds, so that an answer is the same on every machine.
 
     Args:
@@ -74,14 +74,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServerBounds:
     """What comes to a server, an operation a stream, and from when each is ready to its end, None where nothing is.
 
     Args:
         is_plain: whether each is the first segment of its task and all that its family has there.
     """
 
-    policy: Policy
+    policy: ServerPolicy
     streams: tuple[Stream, ...]
     spans: tuple[int | None, ...]
     is_plain: bool
@@ -100,30 +100,30 @@ class Responses:
 
     of: Mapping[str, Response | None]
     stopped: frozenset[str]
-    served: Mapping[str, Served]
+    served: Mapping[str, ServerBounds]
     starts: Mapping[str, tuple[str, ...]]
     lost: Mapping[str, str]
 
 
-def responses(task_set: TaskSet, limits: Limits) -> Responses:
+def responses(task_set: TaskSet, limits: AnalysisLimits) -> Responses:
     """Bounds for all tasks.
 
     Raises:
         InputError: a task without a partition, chains by data that contradict themselves, or a unit of too few ticks.
     """
-    system = _System(task_set, limits)
+    system = _HolisticAnalysis(task_set, limits)
     for _ in system.rounds():
         pass
     return system.found
 
 
-def responses_in_time(task_set: TaskSet, limits: Limits) -> Responses | None:
+def responses_in_time(task_set: TaskSet, limits: AnalysisLimits) -> Responses | None:
     """Return the same if every bound is within its deadline, else None; known as soon as one has risen above it.
 
     Raises:
         InputError: as `responses`.
     """
-    system = _System(task_set, limits)
+    system = _HolisticAnalysis(task_set, limits)
     for now in system.rounds():
         for task in task_set.tasks:
             total = now[task.name]
@@ -132,22 +132,22 @@ def responses_in_time(task_set: TaskSet, limits: Limits) -> Responses | None:
     return system.found
 
 
-class _System:
-    def __init__(self, task_set: TaskSet, limits: Limits) -> None:
-        self.tasks, self.limits, self.steps = task_set, limits, Steps(limits.total)
+class _HolisticAnalysis:
+    def __init__(self, task_set: TaskSet, limits: AnalysisLimits) -> None:
+        self.tasks, self.limits, self.steps = task_set, limits, StepBudget(limits.total)
         self.graph = Graph(task_set)
         least = least_unit(1 + max(operation.earliest for operation in self.graph.operations))
         if 1 < task_set.unit < least:
             raise InputError(f"a unit of {task_set.unit} ticks is too short for these tasks: take {least} at least")
-        self.known = Known(self.graph)
+        self.known = KnownBounds(self.graph)
         self.horizon = HORIZON * max(max(t.period, t.deadline, t.jitter) for t in task_set.tasks)
-        self.windows = Windows(self.known, self.horizon)
+        self.windows = PathWindows(self.known, self.horizon)
         self.served = [place for place in self.graph.policies if place not in self.graph.slices]
         self.total = {task.name: self.known.since[self.graph.of[task.name][-1]] for task in task_set.tasks}
         self.ways: dict[str, str | None] = {}
-        self.bounds: dict[int, tuple[Bound, ...] | None] = {}
+        self.bounds: dict[int, tuple[KernelBound, ...] | None] = {}
         self.streams: dict[str, tuple[Stream, ...]] = {}
-        self.asked: dict[int, tuple[Own | None, tuple[Stream, ...]]] = {}
+        self.asked: dict[int, tuple[AnalysedOperation | None, tuple[Stream, ...]]] = {}
         self.stopped: set[str] = set()
         self.lost: list[str] = []
 
@@ -169,11 +169,11 @@ class _System:
         of = {task.name: self._response(task) for task in self.tasks.tasks}
         return Responses(of, frozenset(self.stopped), served, self.graph.starts, self._first_lost())
 
-    def _what_is_served(self, place: str) -> Served:
+    def _what_is_served(self, place: str) -> ServerBounds:
         operations = [self.graph.operations[number] for number in self.graph.at[place]]
         bounds = [self.bounds[operation.number] for operation in operations]
         owns = [self.asked[operation.number][0] for operation in operations]
-        return Served(
+        return ServerBounds(
             self.graph.policies[place],
             self.streams[place],
             tuple(None if bound is None else bound[0].response for bound in bounds),
@@ -185,34 +185,36 @@ class _System:
     def _serve(self, place: str) -> None:
         """Bounds for what a server serves, unless they are known from the last round."""
         operations = [self.graph.operations[number] for number in self.graph.at[place]]
-        streams = tuple(stream(self.known, operation, self._lag(operation)) for operation in operations)
+        streams = tuple(operation_stream(self.known, operation, self._lag(operation)) for operation in operations)
         families = [self.graph.family[operation.task.name] for operation in operations]
         self.streams[place] = streams
         for operation, mine, head in zip(operations, streams, families, strict=True):
             rivals = tuple(s for s, other in zip(streams, families, strict=True) if other != head)
             family = [o for o, other in zip(operations, families, strict=True) if other == head]
-            own = with_family(self.known, operation, mine, family)
+            own = analysed_operation(self.known, operation, mine, family)
             if self.asked.get(operation.number) != (own, rivals):
                 self.asked[operation.number] = own, rivals
                 self.bounds[operation.number] = self._served(operation, own, rivals)
 
-    def _lag(self, operation: Operation) -> int | None:
+    def _lag(self, operation: TaskOperation) -> int | None:
         """From the arrival of the task until the operation is ready, at most; with deadlines from releases from there.
 
         Then its jitter counts in full: what takes long for a job that came early does so for one that came late.
         """
         task = operation.task
-        if not operation.index or self.graph.policies[operation.place] is not Policy.EDF_RELEASE:
+        if not operation.index or self.graph.policies[operation.place] is not ServerPolicy.EDF_RELEASE:
             return self.known.lag(operation)
         before = self.graph.of[task.name][: operation.index]
-        since_release = _sum(task.segments[0].delay, self._window(task, before))
-        return _sum(task.jitter + operation.gap, _least((since_release, self.known.since[before[-1]])))
+        since_release = _sum_of_bounds(task.segments[0].delay, self._window(task, before))
+        return _sum_of_bounds(task.jitter + operation.gap, _least_bound((since_release, self.known.since[before[-1]])))
 
-    def _served(self, operation: Operation, own: Own | None, rivals: tuple[Stream, ...]) -> tuple[Bound, ...] | None:
+    def _served(
+        self, operation: TaskOperation, own: AnalysedOperation | None, rivals: tuple[Stream, ...]
+    ) -> tuple[KernelBound, ...] | None:
         if own is None:
             return None
         policy = self.graph.policies[operation.place]
-        arrival = own.stream.lag + (0 if policy is Policy.EDF else operation.task.jitter)
+        arrival = own.stream.lag + (0 if policy is ServerPolicy.EDF else operation.task.jitter)
         since = (0, arrival, own.stream.delay)
         return self._limited(operation.task, lambda steps: kernel_bounds(own, rivals, policy, since, steps))
 
@@ -221,7 +223,7 @@ class _System:
 
     # One operation, by windows
 
-    def _raise(self, operation: Operation, *, is_late: bool) -> None:
+    def _raise(self, operation: TaskOperation, *, is_late: bool) -> None:
         """The least of all bounds that hold, none if it rises where it `is_late` for that."""
         known, number = self.known, operation.number
         if known.end[number] is None:
@@ -239,7 +241,7 @@ class _System:
                     self.total[operation.task.name] = None
                     self.lost.append(operation.task.name)
 
-    def _bound(self, operation: Operation) -> None:
+    def _bound(self, operation: TaskOperation) -> None:
         known, number, task = self.known, operation.number, operation.task
         served = self.bounds.get(number)
         spans = [self._window(task, (number,))]
@@ -249,37 +251,40 @@ class _System:
             spans.append(self._up(served[0].response))
             sinces.append(self._up(served[1].response))
             ends.append(self._up(self.graph.earliest(task) + served[2].response))
-        known.span[number] = span = _least(spans)
+        known.span[number] = span = _least_bound(spans)
         run = self.graph.run(number)
         firsts = [(self.graph.operations[first], run[at:]) for at, first in enumerate(run[:-1])]
-        ends += [_sum(known.ready(operation), span), self._least_window((known.ready(o), path) for o, path in firsts)]
+        ends += [
+            _sum_of_bounds(known.ready(operation), span),
+            self._least_window((known.ready(o), path) for o, path in firsts),
+        ]
         since = self._least_window((known.lag(first), path) for first, path in firsts if first.task is task)
-        sinces += [_sum(known.lag(operation), span), since]
+        sinces += [_sum_of_bounds(known.lag(operation), span), since]
         if len(self.graph.operations[run[0]].sources) > 1:
             ends.append(self._longest_way(operation))
-        known.end[number], known.since[number] = self._within(_least(ends)), self._within(_least(sinces))
+        known.end[number], known.since[number] = self._within(_least_bound(ends)), self._within(_least_bound(sinces))
         if number == self.graph.of[task.name][-1]:
             self._close(task, number, None if served is None else self._up(served[1].response))
 
     def _within(self, bound: int | None) -> int | None:
         return None if bound is None or bound > self.horizon else bound
 
-    def _window(self, task: Task, path: tuple[int, ...]) -> int | None:
+    def _window(self, task: GpuTask, path: tuple[int, ...]) -> int | None:
         length = self._limited(task, lambda steps: self.windows.length(path, steps))
         return None if length is None else self._up(length)
 
     def _least_window(self, windows: Iterable[tuple[int | None, tuple[int, ...]]]) -> int | None:
         """Return the least sum of when a path is ready and how long it takes, all of them for the same end."""
-        hopes = [(_sum(ready, self.windows.at_least(path)), ready, path) for ready, path in windows]
+        hopes = [(_sum_of_bounds(ready, self.windows.at_least(path)), ready, path) for ready, path in windows]
         least: int | None = None
         for hope, ready, path in sorted((hope, ready, path) for hope, ready, path in hopes if hope is not None):
             if least is not None and hope >= least:
                 break  # lengths only grow
             length = self._window(self.graph.operations[path[-1]].task, path)
-            least = _least((least, _sum(ready, length)))
+            least = _least_bound((least, _sum_of_bounds(ready, length)))
         return least
 
-    def _longest_way(self, operation: Operation) -> int | None:
+    def _longest_way(self, operation: TaskOperation) -> int | None:
         """From the event: some way through the graph was never free, so the worst of all is a bound."""
         found = []
         for path in self.graph.paths(operation.number, MOST_PATHS):
@@ -289,27 +294,29 @@ class _System:
             found.append(self.graph.operations[path[0]].gap + length)
         return max(found, default=None)
 
-    def _close(self, task: Task, last: int, served: int | None) -> None:
+    def _close(self, task: GpuTask, last: int, served: int | None) -> None:
         """The bound of a whole job, and what it says of the end of its last segment."""
         since = self.known.since[last]
-        as_cpu_time = self._limited(task, lambda steps: oblivious.length(self.known, task, self.horizon, steps))
-        total = self._within(_least((since, as_cpu_time)))
+        as_cpu_time = self._limited(
+            task, lambda steps: oblivious.oblivious_response(self.known, task, self.horizon, steps)
+        )
+        total = self._within(_least_bound((since, as_cpu_time)))
         takes_turns = any(
             self.graph.operations[number].place in self.graph.slices for number in self.graph.of[task.name]
         )
         window = TURNS if takes_turns else WINDOW
         self.ways[task.name] = None if total == served else window if total == since else OBLIVIOUS
-        end = _least((self.known.end[last], _sum(self.known.arrival(task), total)))
+        end = _least_bound((self.known.end[last], _sum_of_bounds(self.known.arrival(task), total)))
         if total is None or end is None:
             self.lost.append(task.name)
             total = end = None
         self.total[task.name] = self.known.since[last] = total
         self.known.end[last] = end
 
-    def _limited(self, task: Task, bound: Callable[[Steps], _Found | None]) -> _Found | None:
+    def _limited(self, task: GpuTask, bound: Callable[[StepBudget], _BoundT | None]) -> _BoundT | None:
         """Return a bound, or None where the limits do not suffice for it."""
         allowed = min(self.limits.one, self.steps.left)
-        steps = Steps(allowed)
+        steps = StepBudget(allowed)
         try:
             return bound(steps)
         except OutOfStepsError:
@@ -320,14 +327,14 @@ class _System:
 
     # What is said of it
 
-    def _response(self, task: Task) -> Response | None:
+    def _response(self, task: GpuTask) -> Response | None:
         last = self.graph.of[task.name][-1]
         total, end = self.total[task.name], self.known.end[last]
         if total is None or end is None:
             return None
         return Response(total, end, self._parts(task, total), self.ways[task.name])
 
-    def _parts(self, task: Task, total: int) -> tuple[tuple[str, int], ...]:
+    def _parts(self, task: GpuTask, total: int) -> tuple[tuple[str, int], ...]:
         bounds = self.bounds.get(self.graph.of[task.name][-1])
         blocking = bounds[1].blocking if bounds is not None and self.ways[task.name] is None else 0
         own = [
@@ -351,7 +358,7 @@ class _System:
                 todo += [other for other in needs if other not in found and other not in todo and name in needs[other]]
         return found
 
-    def _needs(self, task: Task) -> set[str]:
+    def _needs(self, task: GpuTask) -> set[str]:
         """Return the tasks whose bounds go into that of this one."""
         found = {other.name for other in self.graph.families[self.graph.family[task.name]]}
         for place in {self.graph.operations[number].place for number in self.graph.of[task.name]}:
@@ -362,12 +369,12 @@ class _System:
         return found
 
 
-_WORDS = {Kind.CPU: "CPU", Kind.COPY: "copies", Kind.KERNEL: "kernel"}
+_WORDS = {SegmentKind.CPU: "CPU", SegmentKind.COPY: "copies", SegmentKind.KERNEL: "kernel"}
 
 
-def _least(bounds: Sequence[int | None]) -> int | None:
+def _least_bound(bounds: Sequence[int | None]) -> int | None:
     return min((bound for bound in bounds if bound is not None), default=None)
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
+def _sum_of_bounds(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other

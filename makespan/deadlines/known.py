@@ -3,13 +3,13 @@
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
-from makespan.deadlines.operations import Graph, Operation
-from makespan.deadlines.task import Kind, Task
+from makespan.deadlines.operations import Graph, TaskOperation
+from makespan.deadlines.task import GpuTask, SegmentKind
 
-_Value = TypeVar("_Value")
+_ValueT = TypeVar("_ValueT")
 
 
-class Known:
+class KnownBounds:
     """Bounds on every operation, by its number, None where there is none; at first what everything takes alone.
 
     Args:
@@ -32,41 +32,41 @@ class Known:
             self.since.append(took + (self.since[-1] or 0 if operation.index else 0))
             self.span.append(operation.wcet)
 
-    def kept(self, key: Hashable, heads: Iterable[str], value: Callable[[], _Value]) -> _Value:
+    def kept(self, key: Hashable, heads: Iterable[str], value: Callable[[], _ValueT]) -> _ValueT:
         """Return a value that depends on what is known of some families only, computed anew when that changes."""
         state = tuple(map(self.version.__getitem__, heads))
         before = self._kept.get(key)
         if before is None or before[0] != state:
             before = self._kept[key] = state, value()
-        found: _Value = before[1]
+        found: _ValueT = before[1]
         return found
 
-    def of(self, operation: Operation) -> tuple[int | None, int | None, int | None]:
+    def of(self, operation: TaskOperation) -> tuple[int | None, int | None, int | None]:
         """Return all that is known of an operation."""
         number = operation.number
         return self.end[number], self.since[number], self.span[number]
 
-    def ready(self, operation: Operation) -> int | None:
+    def ready(self, operation: TaskOperation) -> int | None:
         """From the event until an operation is ready, at most."""
         latest = self._latest(operation.sources)
         return None if latest is None else latest + operation.gap
 
-    def arrival(self, task: Task) -> int | None:
+    def arrival(self, task: GpuTask) -> int | None:
         """From the event until the task's job arrives, at most."""
         return self._latest(self.graph.operations[self.graph.of[task.name][0]].sources)
 
-    def lag(self, operation: Operation) -> int | None:
+    def lag(self, operation: TaskOperation) -> int | None:
         """From the arrival of its task until an operation is ready, at most."""
         if not operation.index:
             return operation.gap
         before = self.since[operation.number - 1]
         return None if before is None else before + operation.gap
 
-    def whole(self, task: Task) -> int | None:
+    def whole(self, task: GpuTask) -> int | None:
         """CPU time of a job and all its launches, copies and kernels with their waiting."""
         found = task.cpu
         for number, segment in zip(self.graph.of[task.name], task.segments, strict=True):
-            if segment.kind is not Kind.CPU:
+            if segment.kind is not SegmentKind.CPU:
                 span = self.span[number]
                 if span is None:
                     return None

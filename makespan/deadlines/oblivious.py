@@ -1,12 +1,12 @@
 """How long a job with CPU time takes if its launches, copies and kernels, with their waiting, counted as CPU time."""
 
-from makespan.deadlines.arrivals import Steps
-from makespan.deadlines.known import Known
+from makespan.deadlines.arrivals import StepBudget
+from makespan.deadlines.known import KnownBounds
 from makespan.deadlines.operations import urgency
-from makespan.deadlines.task import Task
+from makespan.deadlines.task import GpuTask
 
 
-def length(known: Known, task: Task, horizon: int, steps: Steps) -> int | None:
+def oblivious_response(known: KnownBounds, task: GpuTask, horizon: int, steps: StepBudget) -> int | None:
     """From the arrival on, if no job of the task is still there when the next one comes; else None.
 
     That holds for all jobs if it follows from this bound: the first one has none before it.

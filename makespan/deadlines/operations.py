@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from makespan.deadlines.chains import heads, predecessors
-from makespan.deadlines.task import Policy, Slices, Task, TaskSet, core_place
+from makespan.deadlines.task import GpuTask, ServerPolicy, Slices, TaskSet, core_label
 from makespan.host.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class TaskOperation:
     """A segment of every activation; times in ticks.
 
     Args:
@@ -28,7 +28,7 @@ class Operation:
     """
 
     number: int
-    task: Task
+    task: GpuTask
     index: int
     wcet: int
     gap: int
@@ -56,30 +56,30 @@ class Graph:
         self.starts: Mapping[str, tuple[str, ...]] = predecessors(task_set)
         first = heads(self.starts)
         self.family = {task.name: first.get(task.name, task.name) for task in task_set.tasks}
-        self.operations: list[Operation] = []
+        self.operations: list[TaskOperation] = []
         self.of: dict[str, tuple[int, ...]] = {}
         self.before: dict[str, frozenset[str]] = {}
         self._between: dict[tuple[int, int], int] = {}
         self._places = {server.name: server.place for server in task_set.servers}
-        self.policies: Mapping[str, Policy] = {server.place: server.policy for server in task_set.servers}
+        self.policies: Mapping[str, ServerPolicy] = {server.place: server.policy for server in task_set.servers}
         sliced = {partition.place: partition.slices for partition in task_set.partitions}
         self.slices: Mapping[str, Slices] = {place: how for place, how in sliced.items() if how is not None}
         for name in (*(name for name in task_set.by_name if name not in self.starts), *self.starts):
             self._add(task_set.by_name[name])
 
-    def _add(self, task: Task) -> None:
+    def _add(self, task: GpuTask) -> None:
         starts = self.starts.get(task.name, ())
         self.before[task.name] = frozenset(starts).union(*(self.before[name] for name in starts))
         waits = tuple(self.of[name][-1] for name in starts)
         numbers = []
         for index, segment in enumerate(task.segments):
-            place = core_place(task.core) if segment.place is None else self._places[segment.place]
+            place = core_label(task.core) if segment.place is None else self._places[segment.place]
             gap = segment.delay + (0 if index else task.jitter)
             number, sources = len(self.operations), [self.operations[wait] for wait in waits]
             earliest = max((source.earliest + 1 for source in sources), default=0)
             is_handed_over = place in self.policies and not gap and [source.place for source in sources] == [place]
             self.operations.append(
-                Operation(number, task, index, segment.wcet, gap, place, waits, earliest, is_handed_over)
+                TaskOperation(number, task, index, segment.wcet, gap, place, waits, earliest, is_handed_over)
             )
             numbers.append(number)
             waits = (number,)
@@ -94,27 +94,27 @@ class Graph:
         return {place: tuple(numbers) for place, numbers in found.items()}
 
     @cached_property
-    def families(self) -> Mapping[str, tuple[Task, ...]]:
+    def families(self) -> Mapping[str, tuple[GpuTask, ...]]:
         """Return the tasks of each family, by its head."""
-        found: dict[str, list[Task]] = {}
+        found: dict[str, list[GpuTask]] = {}
         for name in self.of:
             found.setdefault(self.family[name], []).append(self.tasks.by_name[name])
         return {head: tuple(tasks) for head, tasks in found.items()}
 
     @cached_property
-    def residents(self) -> Mapping[str, tuple[Task, ...]]:
+    def residents(self) -> Mapping[str, tuple[GpuTask, ...]]:
         """Return the tasks that may use each resource; a thread that spins uses its core even without CPU time."""
-        found: dict[str, list[Task]] = {}
+        found: dict[str, list[GpuTask]] = {}
         for task in self.tasks.tasks:
             places = {self.operations[number].place for number in self.of[task.name]}
-            for place in places if task.core is None else places | {core_place(task.core)}:
+            for place in places if task.core is None else places | {core_label(task.core)}:
                 found.setdefault(place, []).append(task)
         return {place: tuple(tasks) for place, tasks in found.items()}
 
     @cached_property
-    def families_at(self) -> Mapping[str, Mapping[str, tuple[Task, ...]]]:
+    def families_at(self) -> Mapping[str, Mapping[str, tuple[GpuTask, ...]]]:
         """Return the residents of each resource, by the head of their family, each after those that start it."""
-        found: dict[str, dict[str, tuple[Task, ...]]] = {}
+        found: dict[str, dict[str, tuple[GpuTask, ...]]] = {}
         for place, residents in self.residents.items():
             names = {task.name for task in residents}
             found[place] = {
@@ -131,24 +131,24 @@ class Graph:
             for place, heads in self.families_at.items()
         }
 
-    def earliest(self, task: Task) -> int:
+    def earliest(self, task: GpuTask) -> int:
         """From the event until a job of the task arrives, at least."""
         return self.operations[self.of[task.name][0]].earliest
 
     def is_ranked(self, place: str) -> bool:
         """Return whether fixed priorities decide there."""
-        return self.policies.get(place, Policy.FIXED_PRIORITY) is Policy.FIXED_PRIORITY
+        return self.policies.get(place, ServerPolicy.FIXED_PRIORITY) is ServerPolicy.FIXED_PRIORITY
 
     def is_server(self, place: str) -> bool:
         """Return whether it serves one segment at a time, to its end; a core does not."""
         return place in self.policies
 
-    def is_concurrent(self, one: Task, other: Task) -> bool:
+    def is_concurrent(self, one: GpuTask, other: GpuTask) -> bool:
         """Return whether jobs of the same activation can be there at the same time: neither waits for the other."""
         a, b = one.name, other.name
         return a != b and self.family[a] == self.family[b] and a not in self.before[b] and b not in self.before[a]
 
-    def is_before(self, one: Operation, other: Operation) -> bool:
+    def is_before(self, one: TaskOperation, other: TaskOperation) -> bool:
         """Return whether it has ended in an activation before the other is ready."""
         if one.task is other.task:
             return one.index < other.index
@@ -186,6 +186,6 @@ class Graph:
         return tuple(done)
 
 
-def urgency(task: Task) -> int:
+def urgency(task: GpuTask) -> int:
     """Larger goes first where fixed priorities decide."""
     return 0 if task.priority is None else task.priority

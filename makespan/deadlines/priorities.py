@@ -15,11 +15,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from makespan.deadlines.analysis import DEFAULT_LIMITS, is_proven
-from makespan.deadlines.arrivals import OutOfStepsError, Steps, Stream
-from makespan.deadlines.exploration import parts
-from makespan.deadlines.holistic import Limits, responses
-from makespan.deadlines.response import Own, kernel_bounds
-from makespan.deadlines.task import Activation, Chain, Policy, Task, TaskSet
+from makespan.deadlines.arrivals import OutOfStepsError, StepBudget, Stream
+from makespan.deadlines.exploration import independent_parts
+from makespan.deadlines.holistic import AnalysisLimits, responses
+from makespan.deadlines.response import AnalysedOperation, kernel_bounds
+from makespan.deadlines.task import ChainStart, GpuTask, ServerPolicy, TaskChain, TaskSet
 
 MOST_QUESTIONS = 500
 """How often a heuristic search asks the analysis."""
@@ -27,7 +27,7 @@ MOST_QUESTIONS = 500
 _SHOWN = 20
 
 
-class Ranking(NamedTuple):
+class PriorityOrder(NamedTuple):
     """A task set with priorities for all tasks that compete by them, and notes on what was found, and by what.
 
     Where no order was found, they go by deadlines less jitter and launches.
@@ -37,9 +37,9 @@ class Ranking(NamedTuple):
     notes: tuple[str, ...]
 
 
-def ranked(
-    task_set: TaskSet, limits: Limits = DEFAULT_LIMITS, progress: Callable[[str], None] = lambda _: None
-) -> Ranking:
+def find_priorities(
+    task_set: TaskSet, limits: AnalysisLimits = DEFAULT_LIMITS, progress: Callable[[str], None] = lambda _: None
+) -> PriorityOrder:
     """Priorities for the tasks on cores and on servers with fixed priorities; what they had is not looked at.
 
     Args:
@@ -57,27 +57,27 @@ def ranked(
     """
     ranks: dict[str, int] = {}
     notes: list[str] = []
-    for tasks in parts(task_set):
-        part = _Part(task_set, tasks, limits)
+    for tasks in independent_parts(task_set):
+        part = _PriorityGroup(task_set, tasks, limits)
         order = part.order(progress)
         if part.ranked:
-            ranks |= _numbers(part.ranked if order is None else order)
+            ranks |= _ranks(part.ranked if order is None else order)
             notes.append(part.note(order))
-    return Ranking(_with(task_set, ranks), tuple(notes))
+    return PriorityOrder(_with_priorities(task_set, ranks), tuple(notes))
 
 
-class _Part:
+class _PriorityGroup:
     """Tasks that share nothing with others.
 
     `ranked` are those that compete by priorities, in the order of deadlines less jitter and launches.
     """
 
-    def __init__(self, task_set: TaskSet, tasks: Sequence[Task], limits: Limits) -> None:
+    def __init__(self, task_set: TaskSet, tasks: Sequence[GpuTask], limits: AnalysisLimits) -> None:
         names = {task.name for task in tasks}
         self.limits, self.left, self.is_stopped = limits, MOST_QUESTIONS, False
         chains = tuple(chain for chain in task_set.chains if names.issuperset(chain.tasks))
         self.task_set = replace(task_set, tasks=tuple(tasks), chains=chains)
-        places = {server.name for server in task_set.servers if server.policy is Policy.FIXED_PRIORITY}
+        places = {server.name for server in task_set.servers if server.policy is ServerPolicy.FIXED_PRIORITY}
         self.ranked = sorted(
             (t for t in tasks if t.core is not None or any(s.place in places for s in t.segments)),
             key=lambda task: task.deadline - task.jitter - sum(segment.delay for segment in task.segments),
@@ -90,10 +90,10 @@ class _Part:
             and not names & of_chains
         )
 
-    def order(self, progress: Callable[[str], None]) -> list[Task] | None:
+    def order(self, progress: Callable[[str], None]) -> list[GpuTask] | None:
         """Return the most urgent first; None where none was found."""
         holds = self._fits if self.is_plain else self._is_in_time
-        above, below = list(self.ranked), list[Task]()
+        above, below = list(self.ranked), list[GpuTask]()
         if not self.is_plain and self._is_proven(above):
             return above
         while above:
@@ -106,32 +106,34 @@ class _Part:
         self.is_stopped = not self._is_proven(below)
         return None if self.is_stopped else below
 
-    def _is_proven(self, order: Sequence[Task]) -> bool:
-        return is_proven(_with(self.task_set, _numbers(order)), self.limits)
+    def _is_proven(self, order: Sequence[GpuTask]) -> bool:
+        return is_proven(_with_priorities(self.task_set, _ranks(order)), self.limits)
 
-    def _is_in_time(self, task: Task, above: Sequence[Task], below: Sequence[Task]) -> bool:
+    def _is_in_time(self, task: GpuTask, above: Sequence[GpuTask], below: Sequence[GpuTask]) -> bool:
         """By the whole analysis, with those above it in the order in which they are."""
         if not self.left:
             return False
         self.left -= 1
         order = (*(other for other in above if other is not task), task, *below)
-        found = responses(_with(self.task_set, _numbers(order)), self.limits).of[task.name]
+        found = responses(_with_priorities(self.task_set, _ranks(order)), self.limits).of[task.name]
         return found is not None and found.total <= task.deadline
 
-    def _fits(self, task: Task, above: Sequence[Task], below: Sequence[Task]) -> bool:
+    def _fits(self, task: GpuTask, above: Sequence[GpuTask], below: Sequence[GpuTask]) -> bool:
         """By theorem 1, which looks at who is above it and not in which order."""
-        own = Own.alone(_stream(task, 1))
+        own = AnalysedOperation.alone(_stream(task, 1))
         rivals = [_stream(other, 2) for other in above if other is not task] + [_stream(other, 0) for other in below]
         try:
-            found = kernel_bounds(own, rivals, Policy.FIXED_PRIORITY, (own.stream.delay,), Steps(self.limits.one))
+            found = kernel_bounds(
+                own, rivals, ServerPolicy.FIXED_PRIORITY, (own.stream.delay,), StepBudget(self.limits.one)
+            )
         except OutOfStepsError:
             self.is_stopped = True
             return False
         return found is not None and found[0].response <= task.deadline
 
-    def note(self, order: Sequence[Task] | None) -> str:
+    def note(self, order: Sequence[GpuTask] | None) -> str:
         """What the search came to."""
-        names = _listed([task.name for task in order or self.ranked])
+        names = _names_text([task.name for task in order or self.ranked])
         if order is not None:
             return f"priorities by Audsley's search, the most urgent first: {names}"
         if self.is_plain and not self.is_stopped:
@@ -141,24 +143,24 @@ class _Part:
         return f"no priorities were found, by a heuristic, so that others may hold; they go by deadlines: {names}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
 
-def _binds(chain: Chain) -> bool:
+def _binds(chain: TaskChain) -> bool:
     """Return whether more is asked of its tasks than their own deadlines."""
-    return chain.activation is Activation.DATA or chain.deadline is not None
+    return chain.activation is ChainStart.DATA or chain.deadline is not None
 
 
-def _stream(task: Task, priority: int) -> Stream:
+def _stream(task: GpuTask, priority: int) -> Stream:
     only = task.segments[0]
     return Stream(only.wcet, task.period, task.jitter, only.delay, priority=priority)
 
 
-def _numbers(order: Sequence[Task]) -> dict[str, int]:
+def _ranks(order: Sequence[GpuTask]) -> dict[str, int]:
     return {task.name: len(order) - at for at, task in enumerate(order)}
 
 
-def _with(task_set: TaskSet, ranks: Mapping[str, int]) -> TaskSet:
+def _with_priorities(task_set: TaskSet, ranks: Mapping[str, int]) -> TaskSet:
     return replace(task_set, tasks=tuple(replace(t, priority=ranks.get(t.name, t.priority)) for t in task_set.tasks))

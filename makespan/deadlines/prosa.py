@@ -12,11 +12,11 @@ from itertools import chain, count
 from typing import Any, cast
 
 from makespan.deadlines.arrivals import Stream, arrivals_within, first_multiple
-from makespan.deadlines.task import Policy
+from makespan.deadlines.task import ServerPolicy
 
 
 @dataclass(frozen=True)
-class Curve:
+class ArrivalCurve:
     """How many kernels can become ready in an interval; `number` tells streams with equal times apart."""
 
     period: int
@@ -34,7 +34,7 @@ class Curve:
         return chain((0,), count(first_multiple(-self.jitter, self.period, 1), self.period))
 
 
-def kernel_bounds(streams: Sequence[Stream], policy: Policy) -> tuple[int | None, ...]:
+def prosa_bounds(streams: Sequence[Stream], policy: ServerPolicy) -> tuple[int | None, ...]:
     """The longest time from the moment at which a kernel is ready until its end, for each stream; None without one.
 
     Under `fifo` it is the longest of all for every stream. No stream may be wild or, where deadlines rule, have a lag.
@@ -46,9 +46,9 @@ def kernel_bounds(streams: Sequence[Stream], policy: Policy) -> tuple[int | None
     tasks = _tasks(streams)
     members: TaskSet = taskset(*tasks)
     supply = IdealProcessor()
-    if policy is Policy.FIFO:
+    if policy is ServerPolicy.FIFO:
         return (fifo.rta(members, supply).response_time_bound,) * len(streams)
-    rta = fp.rta if policy is Policy.FIXED_PRIORITY else edf.rta
+    rta = fp.rta if policy is ServerPolicy.FIXED_PRIORITY else edf.rta
     return tuple(rta(members, task, supply).response_time_bound for task in tasks)
 
 
@@ -59,7 +59,7 @@ def _tasks(streams: Sequence[Stream]) -> list[Any]:
     first, least = min(s.deadline for s in streams), min(s.priority for s in streams)
     return [
         Task(
-            cast("Any", Curve(s.period, s.delay, number)),
+            cast("Any", ArrivalCurve(s.period, s.delay, number)),
             FullyNonPreemptive(WCET(s.wcet)),
             Deadline(s.deadline - first + 1),
             Priority(s.priority - least),

@@ -14,13 +14,13 @@ from heapq import heapify, heappop, heapreplace
 from itertools import count
 from math import lcm
 
-from makespan.deadlines.arrivals import MOST_ACTIVATIONS, Steps, Stream, first_multiple, least_fixed_point
-from makespan.deadlines.task import Policy
-from makespan.deadlines.utilisation import ONE, excess, scaled
+from makespan.deadlines.arrivals import MOST_ACTIVATIONS, StepBudget, Stream, first_multiple, least_fixed_point
+from makespan.deadlines.task import ServerPolicy
+from makespan.deadlines.utilisation import ONE, excess, scaled_sum
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class KernelBound:
     """Ticks until a kernel ends, at most, and how many of them a less urgent one takes that has started before."""
 
     response: int
@@ -28,7 +28,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class AnalysedOperation:
     """An operation, and what else its family asks of the server in the same busy window; times in ticks.
 
     Args:
@@ -55,7 +55,7 @@ class Own:
     is_handed_over: bool = False
 
     @classmethod
-    def alone(cls, stream: Stream) -> "Own":
+    def alone(cls, stream: Stream) -> "AnalysedOperation":
         """Return an operation whose family has nothing else on the server."""
         return cls(stream, stream.wcet, ((stream.wcet, stream.delay),), stream.delay)
 
@@ -83,8 +83,8 @@ class Own:
 
 
 def kernel_bounds(
-    own: Own, rivals: Sequence[Stream], policy: Policy, since: Sequence[int], steps: Steps
-) -> tuple[Bound, ...] | None:
+    own: AnalysedOperation, rivals: Sequence[Stream], policy: ServerPolicy, since: Sequence[int], steps: StepBudget
+) -> tuple[KernelBound, ...] | None:
     """For each entry of `since`, the longest time until an operation ends; None if nothing bounds it.
 
     Args:
@@ -95,21 +95,21 @@ def kernel_bounds(
     Raises:
         OutOfStepsError: the analysis takes longer than allowed.
     """
-    if policy is Policy.FIXED_PRIORITY:
+    if policy is ServerPolicy.FIXED_PRIORITY:
         return _fixed_priority(own, rivals, since, steps)
     if any(stream.is_wild for stream in rivals):
         return None
-    if policy is Policy.FIFO:
+    if policy is ServerPolicy.FIFO:
         own = replace(own, stream=_ordered_by_readiness(own.stream), blockers=())
         rivals = [_ordered_by_readiness(stream) for stream in rivals]
-    return _Edf(own, rivals, steps).bounds(since)
+    return _EdfAnalysis(own, rivals, steps).bounds(since)
 
 
 def _ordered_by_readiness(stream: Stream) -> Stream:
     return Stream(stream.wcet, stream.period, stream.delay)
 
 
-def busy_period(streams: Sequence[Stream], blocking: int, steps: Steps) -> int | None:
+def busy_period(streams: Sequence[Stream], blocking: int, steps: StepBudget) -> int | None:
     """Return the least length L > 0 with `blocking` + the kernels that can come in L ticks <= L; None if there is none.
 
     Source: Davis, Burns, Bril and Lukkien, Real-Time Systems 35(3), 2007.
@@ -118,7 +118,7 @@ def busy_period(streams: Sequence[Stream], blocking: int, steps: Steps) -> int |
     if full > 0 or (full == 0 and is_late):
         return None
     rows = [(s.wcet, s.period, s.delay) for s in streams]
-    early = blocking * ONE + scaled((c * j, t) for c, t, j in rows)
+    early = blocking * ONE + scaled_sum((c * j, t) for c, t, j in rows)
     start = max(sum(c for c, _, _ in rows), -(-early // (ONE - _load(streams))) if full < 0 else 0)
     return least_fixed_point(
         lambda length: blocking - sum(c * (-(length + j) // t) for c, t, j in rows), start, len(rows), steps
@@ -130,10 +130,12 @@ def _excess(streams: Sequence[Stream]) -> int:
 
 
 def _load(streams: Sequence[Stream]) -> int:
-    return scaled((s.wcet, s.period) for s in streams)
+    return scaled_sum((s.wcet, s.period) for s in streams)
 
 
-def _fixed_priority(own: Own, rivals: Sequence[Stream], since: Sequence[int], steps: Steps) -> tuple[Bound, ...] | None:
+def _fixed_priority(
+    own: AnalysedOperation, rivals: Sequence[Stream], since: Sequence[int], steps: StepBudget
+) -> tuple[KernelBound, ...] | None:
     """Equal priorities in any order: each may go before each other.
 
     Source: George, Rivierre and Spuri, INRIA RR-2966, 1996; Davis, Burns, Bril and Lukkien, Real-Time
@@ -157,14 +159,14 @@ def _fixed_priority(own: Own, rivals: Sequence[Stream], since: Sequence[int], st
         following = min((q + 1) * own.stream.period - delay for _, delay in own.firsts)
         if q + 1 == repeats or (busy is not None and _is_over(busy, following, own.ahead, best, since)):
             break
-    return tuple(Bound(most, blocking) for most in best)
+    return tuple(KernelBound(most, blocking) for most in best)
 
 
 def _latest(instant: int, event: int | None) -> int:
     return instant if event is None else max(instant, event)
 
 
-def _repeats(own: Own, rivals: Sequence[Stream], busy: int | None) -> int:
+def _repeats(own: AnalysedOperation, rivals: Sequence[Stream], busy: int | None) -> int:
     """From how many earlier activations on a busy window is no worse than it was."""
     period, late = own.stream.period, own.ahead + own.whole.delay
     return -(-late // period) + _hyperperiod((own.stream, *rivals), busy) // period + (not own.is_alone)
@@ -186,12 +188,12 @@ def _is_over(busy: int, event: int, ahead: int, best: Sequence[int], since: Sequ
 
 
 def _starts(
-    own: Own, q: int, rivals: Sequence[Stream], blocking: int, steps: Steps
+    own: AnalysedOperation, q: int, rivals: Sequence[Stream], blocking: int, steps: StepBudget
 ) -> Iterator[tuple[int, int | None]]:
     """Yield the latest start after `q` earlier activations, with the earliest event, in each case."""
     rows = [(s.wcet, s.period, s.delay) for s in rivals]
     spare = ONE - _load(rivals)
-    least = scaled((c * (j + 1), t) for c, t, j in rows)
+    least = scaled_sum((c * (j + 1), t) for c, t, j in rows)
     for work, event in own.before(q):
         before = blocking + work
         start = -(-(least + before * ONE) // spare)
@@ -206,7 +208,7 @@ _OF_A_RELEASE = 8
 """What a release costs, in additions, whatever is found there."""
 
 
-class _Edf:
+class _EdfAnalysis:
     """Kernels in the order of their absolute deadlines, equal ones in any order.
 
     A release here is the instant that deadlines count from, after which the kernel may still not be ready for the lag.
@@ -215,10 +217,10 @@ class _Edf:
     Source: George, Rivierre and Spuri, INRIA RR-2966, 1996; Spuri, INRIA RR-2873, 1996, for jitter.
     """
 
-    def __init__(self, own: Own, rivals: Sequence[Stream], steps: Steps) -> None:
+    def __init__(self, own: AnalysedOperation, rivals: Sequence[Stream], steps: StepBudget) -> None:
         self.family, self.own, self.rivals, self.steps = own, own.stream, rivals, steps
 
-    def bounds(self, since: Sequence[int]) -> tuple[Bound, ...] | None:
+    def bounds(self, since: Sequence[int]) -> tuple[KernelBound, ...] | None:
         """Return the worst over all releases, counted from the start of the window, that are worth a look."""
         streams = (self.family.whole, *self.rivals)
         if _excess(streams) > 0:
@@ -228,7 +230,7 @@ class _Edf:
         if self.family.is_too_long(busy):
             return None
         horizon = self._horizon(busy)
-        best = [Bound(own.wcet + x, 0) for x in since]
+        best = [KernelBound(own.wcet + x, 0) for x in since]
         for release, every, blocking in self._releases(horizon):
             latest = [max(ahead - x, release - max(0, x - own.lag)) for x in since]
             if busy is not None and all(busy - late <= most.response for late, most in zip(latest, best, strict=True)):
@@ -236,7 +238,7 @@ class _Edf:
             self._look_at(release, every, blocking, latest, best)
         return tuple(best)
 
-    def _look_at(self, release: int, every: int, blocking: int, latest: Sequence[int], best: list[Bound]) -> None:
+    def _look_at(self, release: int, every: int, blocking: int, latest: Sequence[int], best: list[KernelBound]) -> None:
         """Keep in `best` what is worse for a kernel with this release, whatever number of its family is before it.
 
         Args:
@@ -257,7 +259,7 @@ class _Edf:
                 end = self._start(before, release) + own.wcet
                 for index, event_or_later in enumerate(events):
                     if end - event_or_later > best[index].response:
-                        best[index] = Bound(end - event_or_later, blocking)
+                        best[index] = KernelBound(end - event_or_later, blocking)
 
     def _before(self, release: int) -> Iterator[tuple[int, int | None]]:
         """What goes before, with the earliest event: for every number of earlier activations that may be worst."""

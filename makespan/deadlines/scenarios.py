@@ -6,13 +6,21 @@ from math import lcm
 from typing import NamedTuple
 
 from makespan.deadlines.chains import heads, predecessors
-from makespan.deadlines.courses import Course, cut_at, full, packed, quick, reach, scenario_of
+from makespan.deadlines.courses import (
+    JobPattern,
+    arrival_limit,
+    busy_time,
+    full_pattern,
+    packed_pattern,
+    quick_pattern,
+    scenario_of,
+)
 from makespan.deadlines.simulation import Scenario
-from makespan.deadlines.task import MAX_SEGMENTS, Kind, Policy, Segment, Task, TaskSet
+from makespan.deadlines.task import MAX_SEGMENTS, GpuTask, JobSegment, SegmentKind, ServerPolicy, TaskSet
 
 MOST_JOBS = 400
 _MOST_SHIFTS = 12
-_EDF = (Policy.EDF, Policy.EDF_RELEASE)
+_EDF = (ServerPolicy.EDF, ServerPolicy.EDF_RELEASE)
 
 
 def hyperperiod(task_set: TaskSet) -> int:
@@ -20,7 +28,7 @@ def hyperperiod(task_set: TaskSet) -> int:
     return lcm(*(task.period for task in task_set.tasks))
 
 
-def periodic(task_set: TaskSet, *, most_jobs: int = MOST_JOBS) -> Scenario:
+def periodic_scenario(task_set: TaskSet, *, most_jobs: int = MOST_JOBS) -> Scenario:
     """Every task strictly periodic from its offset or from 0, no jitter, full execution times, for one hyperperiod.
 
     With different offsets for two hyperperiods after the last one. Longer ones are cut at `most_jobs` jobs, and the
@@ -29,16 +37,16 @@ def periodic(task_set: TaskSet, *, most_jobs: int = MOST_JOBS) -> Scenario:
     offsets = [task.offset or 0 for task in task_set.tasks]
     length = hyperperiod(task_set)
     until = max(offsets) + (length if len(set(offsets)) == 1 else 2 * length)
-    cut = cut_at(task_set, until, most_jobs)
+    cut = arrival_limit(task_set, until, most_jobs)
     words = "periodic from the offsets" if any(offsets) else "synchronous periodic release"
     words += f", {'the hyperperiod' if len(set(offsets)) == 1 else 'two hyperperiods'} of {length} ticks"
     if cut < until:
         words += f" cut at {cut} ticks, {most_jobs} jobs"
-    courses = {task.name: full(task, task.offset or 0, task.offset or 0, cut) for task in task_set.tasks}
+    courses = {task.name: full_pattern(task, task.offset or 0, task.offset or 0, cut) for task in task_set.tasks}
     return scenario_of(task_set, courses, tuple(task_set.by_name), words)
 
 
-def critical(task_set: TaskSet, name: str, *, most_jobs: int = MOST_JOBS) -> Iterator[Scenario]:
+def critical_scenarios(task_set: TaskSet, name: str, *, most_jobs: int = MOST_JOBS) -> Iterator[Scenario]:
     """Yield the instants at which analyses expect the worst for a task; everybody takes for as long as allowed.
 
     Everybody is released at once, as late as jitter allows, and from then on as soon as periods allow; then again, one
@@ -56,7 +64,7 @@ def critical(task_set: TaskSet, name: str, *, most_jobs: int = MOST_JOBS) -> Ite
     first = next((visit for visit in own if not visit.is_on_core), own[0])
     words = "common release" + ", as late as jitter allows" * any(task.jitter for task in task_set.tasks)
     yield from _Meeting(task_set, first, visits, most_jobs).scenarios(words)
-    yield periodic(task_set, most_jobs=most_jobs)
+    yield periodic_scenario(task_set, most_jobs=most_jobs)
     for visit in own:
         meeting = _Meeting(task_set, visit, visits, most_jobs, is_aimed=True)
         if any(met.ready for met in meeting.met.values()):
@@ -65,23 +73,23 @@ def critical(task_set: TaskSet, name: str, *, most_jobs: int = MOST_JOBS) -> Ite
             yield from meeting.scenarios(f"{words}, later jobs quick until there", is_bunched=True)
 
 
-class _Visit(NamedTuple):
+class _SegmentVisit(NamedTuple):
     """A segment of a family, with ticks from the releases of its head and of its job until it is ready, unhindered."""
 
-    task: Task
-    head: Task
+    task: GpuTask
+    head: GpuTask
     before: tuple[str, ...]
     at: int
     ready: int
     ready_in_job: int
 
     @property
-    def segment(self) -> Segment:
+    def segment(self) -> JobSegment:
         return self.task.segments[self.at]
 
     @property
     def is_on_core(self) -> bool:
-        return self.segment.kind is Kind.CPU
+        return self.segment.kind is SegmentKind.CPU
 
     @property
     def place(self) -> tuple[bool, str | None]:
@@ -89,11 +97,11 @@ class _Visit(NamedTuple):
         return self.is_on_core, self.task.core if self.is_on_core else self.segment.place
 
 
-def _visits(task_set: TaskSet) -> list[_Visit]:
+def _visits(task_set: TaskSet) -> list[_SegmentVisit]:
     """Return all segments; those of a task in their order."""
     starts = predecessors(task_set)
     first = heads(starts)
-    found: list[_Visit] = []
+    found: list[_SegmentVisit] = []
     ends: dict[str, int] = {}
     before: dict[str, tuple[str, ...]] = {}
     for name in (*(name for name in task_set.by_name if name not in starts), *starts):
@@ -103,7 +111,7 @@ def _visits(task_set: TaskSet) -> list[_Visit]:
         for at, segment in enumerate(task.segments):
             now += segment.delay
             head = task_set.by_name[first.get(name, name)]
-            found.append(_Visit(task, head, before[name], at, now, now - released))
+            found.append(_SegmentVisit(task, head, before[name], at, now, now - released))
             now += segment.wcet
         ends[name] = now
     return found
@@ -118,7 +126,13 @@ class _Meeting:
     """
 
     def __init__(
-        self, task_set: TaskSet, mine: _Visit, visits: Sequence[_Visit], most_jobs: int, *, is_aimed: bool = False
+        self,
+        task_set: TaskSet,
+        mine: _SegmentVisit,
+        visits: Sequence[_SegmentVisit],
+        most_jobs: int,
+        *,
+        is_aimed: bool = False,
     ) -> None:
         self.task_set, self.mine, self.is_aimed = task_set, mine, is_aimed
         self.started = {visit.task.name for visit in visits if visit.before}
@@ -126,9 +140,9 @@ class _Meeting:
         longest = sorted(self.there, key=lambda visit: visit.segment.wcet)
         self.met = {visit.head.name: visit for visit in longest} | {mine.head.name: mine}
         policies = {server.name: server.policy for server in task_set.servers}
-        self.policy = policies.get(mine.segment.place or "", Policy.FIXED_PRIORITY)
+        self.policy = policies.get(mine.segment.place or "", ServerPolicy.FIXED_PRIORITY)
         self.start = 1 + max(task.jitter for task in task_set.tasks) + max(visit.ready for visit in visits)
-        self.until = cut_at(task_set, self.start + reach(task_set), most_jobs)
+        self.until = arrival_limit(task_set, self.start + busy_time(task_set), most_jobs)
 
     def scenarios(self, words: str, *, is_bunched: bool = False) -> Iterator[Scenario]:
         """With each useful release of the task, without and with something that has just begun."""
@@ -137,36 +151,36 @@ class _Meeting:
         courses = {task.name: self._course(task) for task in self.task_set.tasks}
         for shift in self._shifts():
             release = self._release(head) + shift % head.period
-            changed = courses | {head.name: _later(head, self.policy, release, self.until + head.period)}
+            changed = courses | {head.name: _latest_pattern(head, self.policy, release, self.until + head.period)}
             said = words + (f", {name} {shift} ticks later" if shift else "")
             yield scenario_of(self.task_set, self._bunched(changed) if is_bunched else changed, order, said)
             for blocker in self._blockers(shift):
-                changed[blocker.head.name] = packed(blocker.head, self.start - 1 - blocker.ready, self.until)
+                changed[blocker.head.name] = packed_pattern(blocker.head, self.start - 1 - blocker.ready, self.until)
                 said += f", one tick after the {blocker.segment.kind} of {blocker.task.name} has begun"
                 yield scenario_of(self.task_set, self._bunched(changed) if is_bunched else changed, order, said)
 
-    def _course(self, task: Task) -> Course:
+    def _course(self, task: GpuTask) -> JobPattern:
         """First as late as allowed, then as early; what data starts, always late."""
-        course = packed(task, self._release(task), self.until)
+        course = packed_pattern(task, self._release(task), self.until)
         return replace(course, waits=(task.jitter,) * len(course.waits)) if task.name in self.started else course
 
-    def _release(self, task: Task) -> int:
+    def _release(self, task: GpuTask) -> int:
         return self.start - (self.met[task.name].ready if self.is_aimed and task.name in self.met else 0)
 
-    def _bunched(self, courses: Mapping[str, Course]) -> dict[str, Course]:
+    def _bunched(self, courses: Mapping[str, JobPattern]) -> dict[str, JobPattern]:
         """Return the first jobs take their time to come there, later ones do not."""
         found = dict(courses)
         for visit in self.met.values():
             for name in visit.before:
-                found[name] = quick(self.task_set.by_name[name], found[name], MAX_SEGMENTS)
-            found[visit.task.name] = quick(visit.task, found[visit.task.name], visit.at)
+                found[name] = quick_pattern(self.task_set.by_name[name], found[name], MAX_SEGMENTS)
+            found[visit.task.name] = quick_pattern(visit.task, found[visit.task.name], visit.at)
         return found
 
-    def _due(self, visit: _Visit) -> int:
+    def _due(self, visit: _SegmentVisit) -> int:
         """From the meeting until the absolute deadline."""
         return visit.task.deadline - visit.task.jitter - (visit.ready_in_job if self.is_aimed else 0)
 
-    def _rivals(self) -> list[_Visit]:
+    def _rivals(self) -> list[_SegmentVisit]:
         return [visit for visit in self.there if visit.head is not self.mine.head]
 
     def _shifts(self) -> list[int]:
@@ -179,20 +193,20 @@ class _Meeting:
             found.update(k * visit.task.period + self._due(visit) - due for k in range(jobs))
         return sorted(shift for shift in found if 0 <= shift <= length)[:_MOST_SHIFTS]
 
-    def _blockers(self, shift: int) -> list[_Visit]:
+    def _blockers(self, shift: int) -> list[_SegmentVisit]:
         """Of what would have to wait for the task, the longest; under FIFO nothing would, and a core preempts."""
         others = [visit for visit in self._rivals() if visit.head.offset is None]
-        if self.mine.is_on_core or self.policy is Policy.FIFO:
+        if self.mine.is_on_core or self.policy is ServerPolicy.FIFO:
             return []
-        if self.policy is Policy.FIXED_PRIORITY:
+        if self.policy is ServerPolicy.FIXED_PRIORITY:
             others = [visit for visit in others if (visit.task.priority or 0) < (self.mine.task.priority or 0)]
         else:
             others = [visit for visit in others if self._due(visit) > shift + self._due(self.mine)]
         return sorted(others, key=lambda visit: -visit.segment.wcet)[:1]
 
 
-def _later(task: Task, policy: Policy, release: int, until: int) -> Course:
+def _latest_pattern(task: GpuTask, policy: ServerPolicy, release: int, until: int) -> JobPattern:
     """Like `packed`; under EDF jitter does not move the deadline, so it still helps."""
-    if policy is Policy.EDF and task.offset is None:
-        return full(task, release - task.jitter, release, until)
-    return packed(task, release, until)
+    if policy is ServerPolicy.EDF and task.offset is None:
+        return full_pattern(task, release - task.jitter, release, until)
+    return packed_pattern(task, release, until)

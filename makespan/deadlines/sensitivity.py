@@ -14,10 +14,10 @@ from fractions import Fraction
 from math import ceil
 from typing import Protocol
 
-from makespan.deadlines.assignment import Analysis
+from makespan.deadlines.assignment import TaskSetAnalysis
 from makespan.deadlines.chains import heads, predecessors
-from makespan.deadlines.task import MAX_TICKS, Kind, Segment, TaskSet
-from makespan.deadlines.verdict import Answer, Verdict
+from makespan.deadlines.task import MAX_TICKS, JobSegment, SegmentKind, TaskSet
+from makespan.deadlines.verdict import DeadlineAnswer, TaskSetVerdict
 
 THOUSANDTHS = 1000
 """Factors are multiples of a thousandth."""
@@ -47,7 +47,7 @@ class Margin:
     supposes: tuple[str, ...] = ()
 
 
-class Proof(Protocol):
+class DeadlineProof(Protocol):
     """Whether an analysis proves every deadline, without saying more; `is_proven` is one."""
 
     def __call__(self, task_set: TaskSet, /) -> bool:
@@ -55,7 +55,9 @@ class Proof(Protocol):
         ...
 
 
-def execution_factor(task_set: TaskSet, analysis: Analysis, proves: Proof, *, only: str | None = None) -> Margin:
+def execution_factor(
+    task_set: TaskSet, analysis: TaskSetAnalysis, proves: DeadlineProof, *, only: str | None = None
+) -> Margin:
     """Return the largest factor on the execution times of all kernels, or of those of task `only`, in thousandths.
 
     Args:
@@ -69,8 +71,8 @@ def execution_factor(task_set: TaskSet, analysis: Analysis, proves: Proof, *, on
         def longer(ticks: int) -> int:
             return min(MAX_TICKS, ceil(Fraction(ticks * thousandths, THOUSANDTHS)))
 
-        def scaled(segment: Segment) -> Segment:
-            if segment.kind is not Kind.KERNEL:
+        def scaled(segment: JobSegment) -> JobSegment:
+            if segment.kind is not SegmentKind.KERNEL:
                 return segment
             attained = None if segment.attained is None else longer(segment.attained)
             return replace(segment, wcet=longer(segment.wcet), attained=attained)
@@ -82,11 +84,11 @@ def execution_factor(task_set: TaskSet, analysis: Analysis, proves: Proof, *, on
         return replace(whole, tasks=tuple(tasks))
 
     what = "execution times of the kernels" if only is None else f"execution time of {only}"
-    harder = _doubled(THOUSANDTHS, THOUSANDTHS * MOST_FACTOR)
-    return _border(what, analysis, proves, at, THOUSANDTHS, harder, _halved(THOUSANDTHS, 1), Fraction(1, THOUSANDTHS))
+    harder = _doublings(THOUSANDTHS, THOUSANDTHS * MOST_FACTOR)
+    return _border(what, analysis, proves, at, THOUSANDTHS, harder, _halvings(THOUSANDTHS, 1), Fraction(1, THOUSANDTHS))
 
 
-def shortest_period(task_set: TaskSet, analysis: Analysis, proves: Proof, task: str) -> Margin:
+def shortest_period(task_set: TaskSet, analysis: TaskSetAnalysis, proves: DeadlineProof, task: str) -> Margin:
     """Return the shortest period of a task in ticks that leaves all deadlines proven; the deadlines stay as they are.
 
     It is looked for in thousandths of the period, or in ticks if everything happens at whole ones and it has fewer.
@@ -105,8 +107,8 @@ def shortest_period(task_set: TaskSet, analysis: Analysis, proves: Proof, task: 
         period = period_of(Fraction(count))
         return replace(whole, tasks=tuple(replace(t, period=period) if t.name in together else t for t in whole.tasks))
 
-    easier = _doubled(parts, min(MAX_TICKS // own.period, MOST_FACTOR) * parts)
-    found = _border(f"period of {task}", analysis, proves, at, parts, _halved(parts, 1), easier, Fraction(1))
+    easier = _doublings(parts, min(MAX_TICKS // own.period, MOST_FACTOR) * parts)
+    found = _border(f"period of {task}", analysis, proves, at, parts, _halvings(parts, 1), easier, Fraction(1))
     holds, fails = (None if n is None else Fraction(period_of(n), finer) for n in (found.holds, found.fails))
     return replace(found, holds=holds, fails=fails)
 
@@ -118,22 +120,24 @@ def _started_together(task_set: TaskSet, name: str) -> set[str]:
     return {own, *(follower for follower, head in first.items() if head == own)}
 
 
-def slowest_clock(at: Callable[[Fraction], TaskSet], clock_hz: Fraction, analysis: Analysis, proves: Proof) -> Margin:
+def slowest_clock(
+    at: Callable[[Fraction], TaskSet], clock_hz: Fraction, analysis: TaskSetAnalysis, proves: DeadlineProof
+) -> Margin:
     """Return the slowest clock of the GPU in Hz, in thousandths of `clock_hz`, at which all deadlines are proven.
 
     Args:
         at: the task set at a clock in Hz; what was given in seconds does not change with it.
     """
     step = clock_hz / THOUSANDTHS
-    easier = _doubled(THOUSANDTHS, THOUSANDTHS * MOST_FACTOR)
-    harder = _halved(THOUSANDTHS, 1)
+    easier = _doublings(THOUSANDTHS, THOUSANDTHS * MOST_FACTOR)
+    harder = _halvings(THOUSANDTHS, 1)
     return _border("clock", analysis, proves, lambda n: at(n * step), THOUSANDTHS, harder, easier, step)
 
 
 def _border(
     quantity: str,
-    analysis: Analysis,
-    proves: Proof,
+    analysis: TaskSetAnalysis,
+    proves: DeadlineProof,
     at: Callable[[int], TaskSet],
     start: int,
     harder: Iterator[int],
@@ -155,24 +159,24 @@ def _border(
         None if good is None else good * unit,
         None if bad is None else bad * unit,
         () if failed is None else tuple(_unproven(failed)),
-        failed is not None and failed.answer is Answer.NO,
+        failed is not None and failed.answer is DeadlineAnswer.NO,
         () if failed is None else failed.supposes,
     )
 
 
-def _doubled(start: int, most: int) -> Iterator[int]:
+def _doublings(start: int, most: int) -> Iterator[int]:
     while start < most:
         start = min(2 * start, most)
         yield start
 
 
-def _halved(start: int, least: int) -> Iterator[int]:
+def _halvings(start: int, least: int) -> Iterator[int]:
     while start > least:
         start = max(start // 2, least)
         yield start
 
 
-def _unproven(verdict: Verdict) -> Iterator[str]:
+def _unproven(verdict: TaskSetVerdict) -> Iterator[str]:
     yield from (load.name for load in verdict.loads if load.is_overload)
-    yield from (task.task for task in verdict.tasks if task.answer is not Answer.YES)
-    yield from (chain.chain for chain in verdict.chains if chain.answer is not Answer.YES)
+    yield from (task.task for task in verdict.tasks if task.answer is not DeadlineAnswer.YES)
+    yield from (chain.chain for chain in verdict.chains if chain.answer is not DeadlineAnswer.YES)

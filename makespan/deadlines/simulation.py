@@ -20,13 +20,13 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from makespan.deadlines.chains import predecessors
-from makespan.deadlines.task import Kind, Policy, Slices, Task, TaskSet, core_place
+from makespan.deadlines.task import GpuTask, SegmentKind, ServerPolicy, Slices, TaskSet, core_label
 from makespan.host.errors import InputError
 
 MAX_JOBS = 1_000_000
 
 
-class Job(NamedTuple):
+class JobPlan(NamedTuple):
     """A job as a scenario wants it, in ticks: `number` counts the jobs of its task from 0.
 
     Nobody can choose when data starts a job: then `arrival` is 0, and `release` the time from the arrival on. Each
@@ -56,7 +56,7 @@ class Scenario:
     """
 
     task_set: TaskSet
-    jobs: tuple[Job, ...]
+    jobs: tuple[JobPlan, ...]
     order: tuple[str, ...]
     words: str
 
@@ -67,12 +67,12 @@ class Scenario:
             raise InputError(f"{len(self.jobs)} jobs exceed the limit of {MAX_JOBS} in a simulation")
         if sorted(self.order) != sorted(self.task_set.by_name):
             raise InputError("the order of a scenario names every task once")
-        costs = turns(self.task_set)
+        costs = turns_per_job(self.task_set)
         if (count := sum(costs.get(job.task, 1) for job in self.jobs)) > MAX_JOBS:
             raise InputError(f"{count} turns of contexts exceed the limit of {MAX_JOBS} in a simulation")
-        last: dict[str, Job] = {}
+        last: dict[str, JobPlan] = {}
         for job in self.jobs:
-            if (reason := _offence(self.task_set, self.starts, last.get(job.task), job)) is not None:
+            if (reason := _broken_rule(self.task_set, self.starts, last.get(job.task), job)) is not None:
                 raise InputError(f"not a scenario of the model: {reason}")
             last[job.task] = job
         counts = {name: last[name].number + 1 if name in last else 0 for name in self.task_set.by_name}
@@ -88,7 +88,7 @@ class Scenario:
         return predecessors(self.task_set)
 
 
-def turns(task_set: TaskSet) -> dict[str, int]:
+def turns_per_job(task_set: TaskSet) -> dict[str, int]:
     """How many turns of contexts a job of each task takes, at most, 1 where it takes none: what it costs here."""
     lengths = {p.name: p.slices.length for p in task_set.partitions if p.slices is not None}
     found = {}
@@ -98,7 +98,9 @@ def turns(task_set: TaskSet) -> dict[str, int]:
     return found
 
 
-def _offence(task_set: TaskSet, starts: Mapping[str, tuple[str, ...]], previous: Job | None, job: Job) -> str | None:
+def _broken_rule(
+    task_set: TaskSet, starts: Mapping[str, tuple[str, ...]], previous: JobPlan | None, job: JobPlan
+) -> str | None:
     """Which rule of the model a job breaks, given the job of its task before."""
     task = task_set.by_name.get(job.task)
     if task is None:
@@ -106,10 +108,12 @@ def _offence(task_set: TaskSet, starts: Mapping[str, tuple[str, ...]], previous:
     name = f"job {job.number} of task {job.task}"
     if job.number != (0 if previous is None else previous.number + 1):
         return f"{name} is not the next one"
-    return _early(task, starts, previous, job, name) or _long(task, job, name)
+    return _broken_arrival_rule(task, starts, previous, job, name) or _broken_time_rule(task, job, name)
 
 
-def _early(task: Task, starts: Mapping[str, tuple[str, ...]], previous: Job | None, job: Job, name: str) -> str | None:
+def _broken_arrival_rule(
+    task: GpuTask, starts: Mapping[str, tuple[str, ...]], previous: JobPlan | None, job: JobPlan, name: str
+) -> str | None:
     if task.name in starts:
         if job.arrival or not 0 <= job.release <= task.jitter:
             return (
@@ -127,7 +131,7 @@ def _early(task: Task, starts: Mapping[str, tuple[str, ...]], previous: Job | No
     return None
 
 
-def _long(task: Task, job: Job, name: str) -> str | None:
+def _broken_time_rule(task: GpuTask, job: JobPlan, name: str) -> str | None:
     delays = job.delays or (0,) * len(task.segments)
     if len(job.times) != len(task.segments) or len(delays) != len(task.segments):
         return f"{name} has {len(task.segments)} segments, not {len(job.times)} times and {len(delays)} delays"
@@ -140,14 +144,14 @@ def _long(task: Task, job: Job, name: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ServiceStretch:
     """A time for which `resource` serves a job without a break, in ticks.
 
     It runs segment `index` of the job, of this kind; or, if `is_spin`, it is a core whose thread waits for that.
     """
 
     resource: str
-    kind: Kind
+    kind: SegmentKind
     task: str
     job: int
     index: int
@@ -156,7 +160,7 @@ class Stretch:
     is_spin: bool = False
 
 
-class Completed(NamedTuple):
+class CompletedJob(NamedTuple):
     """A job that has ended, in ticks; `deadline` is absolute."""
 
     task: str
@@ -183,12 +187,12 @@ class Completed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Run:
+class SimulatedRun:
     """What happened: all jobs in the order of their ends, all stretches in the order of theirs."""
 
     scenario: Scenario
-    jobs: tuple[Completed, ...]
-    stretches: tuple[Stretch, ...]
+    jobs: tuple[CompletedJob, ...]
+    stretches: tuple[ServiceStretch, ...]
 
     @cached_property
     def responses(self) -> dict[str, int]:
@@ -199,48 +203,48 @@ class Run:
         return found
 
     @cached_property
-    def late(self) -> tuple[Completed, ...]:
+    def late(self) -> tuple[CompletedJob, ...]:
         """Return the jobs that miss their deadlines."""
         return tuple(job for job in self.jobs if job.is_late)
 
-    def tightest(self, task: str | None = None) -> Completed | None:
+    def tightest(self, task: str | None = None) -> CompletedJob | None:
         """Return the job, of `task` or of any, with the least slack; None without a job."""
         return min((job for job in self.jobs if task in (None, job.task)), key=lambda job: job.slack, default=None)
 
 
-class _Walk:
+class _JobProgress:
     """A job on its way through its segments; `index` is the one that it is in."""
 
     __slots__ = ("index", "job", "spin", "task")
 
-    def __init__(self, job: Job, task: Task) -> None:
+    def __init__(self, job: JobPlan, task: GpuTask) -> None:
         self.job, self.task, self.index = job, task, 0
-        self.spin: _Piece | None = None
+        self.spin: _ServiceRequest | None = None
 
 
-class _Piece:
+class _ServiceRequest:
     """What a job asks of a core or server: `left` ticks, or a core to spin on until it is withdrawn (None)."""
 
     __slots__ = ("key", "left", "walk")
 
-    def __init__(self, walk: _Walk, left: int | None, key: tuple[int, int, int]) -> None:
+    def __init__(self, walk: _JobProgress, left: int | None, key: tuple[int, int, int]) -> None:
         self.walk, self.left, self.key = walk, left, key
 
-    def __lt__(self, other: "_Piece") -> bool:
+    def __lt__(self, other: "_ServiceRequest") -> bool:
         return self.key < other.key
 
 
-class _Resource:
+class _SimulatedResource:
     """A core or a server: what waits, most urgent first, and what runs."""
 
-    def __init__(self, name: str, policy: Policy, *, preemptive: bool) -> None:
+    def __init__(self, name: str, policy: ServerPolicy, *, preemptive: bool) -> None:
         self.name, self.policy, self.preemptive = name, policy, preemptive
-        self.waiting: list[_Piece] = []
-        self.running: _Piece | None = None
+        self.waiting: list[_ServiceRequest] = []
+        self.running: _ServiceRequest | None = None
         self.since = 0
         self.end: int | None = None  # when what runs ends, unless it is preempted or spins
 
-    def stop(self, now: int) -> tuple[_Piece, Stretch]:
+    def stop(self, now: int) -> tuple[_ServiceRequest, ServiceStretch]:
         """Take what runs off."""
         piece = self.running
         if piece is None:
@@ -250,9 +254,9 @@ class _Resource:
             piece.left -= now - self.since
         job, index = piece.walk.job, piece.walk.index
         kind = piece.walk.task.segments[index].kind
-        return piece, Stretch(self.name, kind, job.task, job.number, index, self.since, now, piece.left is None)
+        return piece, ServiceStretch(self.name, kind, job.task, job.number, index, self.since, now, piece.left is None)
 
-    def withdraw(self, piece: _Piece, now: int) -> Stretch | None:
+    def withdraw(self, piece: _ServiceRequest, now: int) -> ServiceStretch | None:
         """Let a thread spin no longer; what it has spun last, if it runs."""
         if self.running is piece:
             return self.stop(now)[1]
@@ -260,7 +264,7 @@ class _Resource:
         heapify(self.waiting)
         return None
 
-    def choose(self, now: int) -> Stretch | None:
+    def choose(self, now: int) -> ServiceStretch | None:
         """Let the most urgent one run; the stretch that ends if it preempts another."""
         ended = None
         if self.preemptive and self.running is not None and self.waiting and self.waiting[0] < self.running:
@@ -272,13 +276,13 @@ class _Resource:
         return ended
 
 
-class _Turns(_Resource):
+class _SlicedPartition(_SimulatedResource):
     """A partition that contexts take in turn: one joins the queue behind all when its work comes or its turn is over.
 
     A switch always takes as long as it may; what runs after it is on the partition from the start of the switch on.
     """
 
-    def __init__(self, name: str, policy: Policy, slices: Slices) -> None:
+    def __init__(self, name: str, policy: ServerPolicy, slices: Slices) -> None:
         super().__init__(name, policy, preemptive=False)
         self.slices = slices
         self.queue: list[str | None] = []
@@ -286,7 +290,7 @@ class _Turns(_Resource):
         self.left = 0  # of the turn
         self.stopped = -1
 
-    def stop(self, now: int) -> tuple[_Piece, Stretch]:
+    def stop(self, now: int) -> tuple[_ServiceRequest, ServiceStretch]:
         """Take what runs off, or let it wait for the next turn of its context."""
         self.left -= now - self.since
         self.stopped = now
@@ -315,19 +319,20 @@ class _Turns(_Resource):
         self.end = self.since + min(self.left, self.running.left or 0)
 
 
-class _System:
+class _Simulation:
     """All cores and servers, and how jobs walk through them."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.rank = {name: rank for rank, name in enumerate(scenario.order)}
-        fixed, task_set = Policy.FIXED_PRIORITY, scenario.task_set
-        self.cores = {name: _Resource(core_place(name), fixed, preemptive=True) for name in task_set.cores}
-        self.servers: dict[str, _Resource] = {
-            server.name: _Resource(server.place, server.policy, preemptive=False) for server in task_set.servers
+        fixed, task_set = ServerPolicy.FIXED_PRIORITY, scenario.task_set
+        self.cores = {name: _SimulatedResource(core_label(name), fixed, preemptive=True) for name in task_set.cores}
+        self.servers: dict[str, _SimulatedResource] = {
+            server.name: _SimulatedResource(server.place, server.policy, preemptive=False)
+            for server in task_set.servers
         }
         for partition in task_set.partitions:
             if partition.slices is not None:
-                self.servers[partition.name] = _Turns(partition.place, partition.policy, partition.slices)
+                self.servers[partition.name] = _SlicedPartition(partition.place, partition.policy, partition.slices)
         self.resources = (*self.cores.values(), *self.servers.values())
         self.coming: list[tuple[int, int, str, Callable[[int], None]]] = []  # of a task the earlier job first
         self.sources = scenario.starts
@@ -335,9 +340,9 @@ class _System:
         for name, sources in scenario.starts.items():
             for source in sources:
                 self.followers.setdefault(source, []).append(name)
-        self.started: dict[tuple[str, int], _Walk] = {}
+        self.started: dict[tuple[str, int], _JobProgress] = {}
         for job in scenario.jobs:
-            walk = _Walk(job, task_set.by_name[job.task])
+            walk = _JobProgress(job, task_set.by_name[job.task])
             if job.task in scenario.starts:
                 self.started[job.task, job.number] = walk
             else:
@@ -345,8 +350,8 @@ class _System:
         self.data: dict[tuple[str, int], int] = {}
         self.released: dict[str, int] = {}
         self.ready: dict[tuple[str, int], int] = {}
-        self.completed: list[Completed] = []
-        self.stretches: list[Stretch] = []
+        self.completed: list[CompletedJob] = []
+        self.stretches: list[ServiceStretch] = []
 
     @property
     def next(self) -> int | None:
@@ -374,35 +379,35 @@ class _System:
             if resource.waiting and (ended := resource.choose(now)) is not None:
                 self.stretches.append(ended)
 
-    def _plan(self, instant: int, walk: _Walk, action: Callable[[_Walk, int], None]) -> None:
+    def _plan(self, instant: int, walk: _JobProgress, action: Callable[[_JobProgress, int], None]) -> None:
         later: Callable[[int], None] = partial(action, walk)
         heappush(self.coming, (instant, walk.job.number, walk.job.task, later))
 
-    def _begin(self, walk: _Walk, now: int) -> None:
+    def _begin(self, walk: _JobProgress, now: int) -> None:
         """What comes before the segment has ended: launch it, and spin meanwhile."""
         job, task, index = walk.job, walk.task, walk.index
         delay = job.delays[index] if job.delays else 0
         ready = self.ready[job.task, index] = max(now + delay, self.ready.get((job.task, index), 0))
-        if task.spins and task.segments[index].kind is not Kind.CPU:
+        if task.spins and task.segments[index].kind is not SegmentKind.CPU:
             walk.spin = self._ask(self.cores[task.core or ""], walk, None, now)
         if ready > now:
             self._plan(ready, walk, self._queue)
         else:
             self._queue(walk, now)
 
-    def _queue(self, walk: _Walk, now: int) -> None:
+    def _queue(self, walk: _JobProgress, now: int) -> None:
         segment, core = walk.task.segments[walk.index], walk.task.core or ""
-        resource = self.cores[core] if segment.kind is Kind.CPU else self.servers[segment.place or ""]
+        resource = self.cores[core] if segment.kind is SegmentKind.CPU else self.servers[segment.place or ""]
         self._ask(resource, walk, walk.job.times[walk.index], now)
 
-    def _ask(self, resource: _Resource, walk: _Walk, left: int | None, now: int) -> _Piece:
+    def _ask(self, resource: _SimulatedResource, walk: _JobProgress, left: int | None, now: int) -> _ServiceRequest:
         job = walk.job
-        key = (_urgency(resource.policy, walk.task, job, now), self.rank[job.task], job.number)
-        piece = _Piece(walk, left, key)
+        key = (_urgency_key(resource.policy, walk.task, job, now), self.rank[job.task], job.number)
+        piece = _ServiceRequest(walk, left, key)
         heappush(resource.waiting, piece)
         return piece
 
-    def _go_on(self, walk: _Walk, now: int) -> None:
+    def _go_on(self, walk: _JobProgress, now: int) -> None:
         job, task = walk.job, walk.task
         if walk.spin is not None:
             if (spun := self.cores[task.core or ""].withdraw(walk.spin, now)) is not None:
@@ -413,7 +418,7 @@ class _System:
             self._begin(walk, now)
             return
         deadline = job.arrival + task.deadline
-        self.completed.append(Completed(job.task, job.number, job.arrival, job.release, deadline, now))
+        self.completed.append(CompletedJob(job.task, job.number, job.arrival, job.release, deadline, now))
         for name in self.followers.get(job.task, ()):
             self._start_by_data(name, job.number, now)
 
@@ -428,25 +433,25 @@ class _System:
             self._plan(release, walk, self._begin)
 
 
-def _urgency(policy: Policy, task: Task, job: Job, now: int) -> int:
+def _urgency_key(policy: ServerPolicy, task: GpuTask, job: JobPlan, now: int) -> int:
     """Less is more urgent; `now` is when the segment is ready."""
-    if policy is Policy.EDF:
+    if policy is ServerPolicy.EDF:
         return job.arrival + task.deadline
-    if policy is Policy.EDF_RELEASE:
+    if policy is ServerPolicy.EDF_RELEASE:
         return job.release + task.deadline - task.jitter
-    if policy is Policy.FIFO:
+    if policy is ServerPolicy.FIFO:
         return now
     if task.priority is None:
         raise ValueError(f"task {task.name} has no priority")
     return -task.priority
 
 
-def simulate(scenario: Scenario) -> Run:
+def simulate(scenario: Scenario) -> SimulatedRun:
     """Follow the scenario until its last job has ended."""
-    system = _System(scenario)
+    system = _Simulation(scenario)
     while (now := system.next) is not None:
         system.end_segments(now)
         system.come(now)
         system.choose(now)
     stretches = sorted(system.stretches, key=lambda stretch: (stretch.end, stretch.start, stretch.resource))
-    return Run(scenario, tuple(system.completed), tuple(stretches))
+    return SimulatedRun(scenario, tuple(system.completed), tuple(stretches))

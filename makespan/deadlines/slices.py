@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from makespan.deadlines.task import Slices
 
 
-class Work(Protocol):
+class BoundedWork(Protocol):
     """What somebody can ask for in a window."""
 
     def within(self, length: int) -> int:
@@ -25,18 +25,18 @@ def with_switches(work: int, slices: Slices) -> int:
     return work + -(-work // slices.length) * slices.switch
 
 
-class Share(NamedTuple):
+class ContextShare(NamedTuple):
     """What one context asks for: `fixed` ticks at any time, and so much more in a window."""
 
     fixed: int
-    more: Sequence[Work]
+    more: Sequence[BoundedWork]
 
     def within(self, length: int) -> int:
         """Ticks of a window."""
         return self.fixed + sum(work.within(length) for work in self.more)
 
 
-class Turns(NamedTuple):
+class ContextTurns(NamedTuple):
     """What a kernel of `wcet` ticks waits for.
 
     Args:
@@ -46,8 +46,8 @@ class Turns(NamedTuple):
 
     wcet: int
     slices: Slices
-    own: Share
-    others: tuple[Share | None, ...]
+    own: ContextShare
+    others: tuple[ContextShare | None, ...]
 
     @property
     def cost(self) -> int:

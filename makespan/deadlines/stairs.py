@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 
-class Stairs(NamedTuple):
+class StepFunction(NamedTuple):
     """A function of lengths of at least 1 that never falls.
 
     Args:
@@ -23,7 +23,7 @@ class Stairs(NamedTuple):
     @classmethod
     def of(
         cls, value: Callable[[int], int], period: int, rise: int, once: Iterable[int], again: Iterable[int]
-    ) -> "Stairs":
+    ) -> "StepFunction":
         """Return the table of a function.
 
         Args:

@@ -22,7 +22,7 @@ MAX_TASKS = 1000
 MAX_SEGMENTS = 100
 
 
-class Policy(StrEnum):
+class ServerPolicy(StrEnum):
     """How a partition or copy engine chooses among what waits for it; of one task the earlier job goes first."""
 
     FIXED_PRIORITY = "fixed-priority"
@@ -36,17 +36,19 @@ class Policy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class SegmentServer:
     """What serves one segment at a time, to its end, and never idles while one waits."""
 
     what: ClassVar[str] = "server"
     name: str
-    policy: Policy
+    policy: ServerPolicy
 
     def __post_init__(self) -> None:
         check_name(self.name, "a partition or copy engine")
-        if not isinstance(self.policy, Policy):
-            raise InputError(f"policy of {self.name} must be one of {', '.join(Policy)}, not {shown(self.policy)}")
+        if not isinstance(self.policy, ServerPolicy):
+            raise InputError(
+                f"policy of {self.name} must be one of {', '.join(ServerPolicy)}, not {shown(self.policy)}"
+            )
 
     @property
     def place(self) -> str:
@@ -79,7 +81,7 @@ class Slices:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition(Server):
+class GpuPartition(SegmentServer):
     """A part of the GPU that serves one kernel at a time: an SM, several, or all of them.
 
     Args:
@@ -90,24 +92,24 @@ class Partition(Server):
     slices: Slices | None = None
 
     def __post_init__(self) -> None:
-        Server.__post_init__(self)
-        if self.slices is not None and self.policy is not Policy.FIFO:
-            raise InputError(f"partition {self.name} is {TIME_SLICED}: within a context it is {Policy.FIFO}")
+        SegmentServer.__post_init__(self)
+        if self.slices is not None and self.policy is not ServerPolicy.FIFO:
+            raise InputError(f"partition {self.name} is {TIME_SLICED}: within a context it is {ServerPolicy.FIFO}")
 
 
 @dataclass(frozen=True, slots=True)
-class CopyEngine(Server):
+class CopyEngine(SegmentServer):
     """What moves data between host and device: a GPU has one for both directions, or one for each."""
 
     what: ClassVar[str] = "copy engine"
 
 
-def core_place(name: str | None) -> str:
+def core_label(name: str | None) -> str:
     """What a CPU core is called where a server is called by its `place`."""
     return f"core {name}"
 
 
-class Wait(StrEnum):
+class HostWait(StrEnum):
     """What the host thread of a job does while a copy or a kernel of the job waits and runs."""
 
     BLOCK = "block"
@@ -116,7 +118,7 @@ class Wait(StrEnum):
     """it keeps its core busy, with its priority"""
 
 
-class Kind(StrEnum):
+class SegmentKind(StrEnum):
     """What a segment of a job is."""
 
     CPU = "cpu"
@@ -125,7 +127,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class JobSegment:
     """A part of every job of a task, on one resource; times in ticks.
 
     Args:
@@ -139,7 +141,7 @@ class Segment:
             which no input need lead to.
     """
 
-    kind: Kind
+    kind: SegmentKind
     wcet: int
     place: str | None = None
     delay: int = 0
@@ -158,7 +160,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class GpuTask:
     """A recurring job of the system; all times in ticks.
 
     Args:
@@ -174,14 +176,14 @@ class Task:
     """
 
     name: str
-    segments: tuple[Segment, ...]
+    segments: tuple[JobSegment, ...]
     period: int
     deadline: int
     jitter: int = 0
     offset: int | None = None
     priority: int | None = None
     core: str | None = None
-    wait: Wait | None = None
+    wait: HostWait | None = None
     context: str | None = None
 
     def __post_init__(self) -> None:
@@ -199,21 +201,21 @@ class Task:
             raise InputError(f"a job of task {self.name} has 1..{MAX_SEGMENTS} segments, not {len(self.segments)}")
         for segment in self.segments:
             self._check_segment(segment)
-        if self.core is None and any(segment.kind is Kind.CPU for segment in self.segments):
+        if self.core is None and any(segment.kind is SegmentKind.CPU for segment in self.segments):
             raise InputError(f"task {self.name} has CPU time and no core: say which core runs it")
-        if self.core is not None and self.wait is None and any(s.kind is not Kind.CPU for s in self.segments):
+        if self.core is not None and self.wait is None and any(s.kind is not SegmentKind.CPU for s in self.segments):
             raise InputError(f"task {self.name} has a core: say what its thread does while it waits, block or spin")
 
-    def _check_segment(self, segment: Segment) -> None:
-        self._check(f"{'CPU' if segment.kind is Kind.CPU else 'execution'} time", segment.wcet, 1)
+    def _check_segment(self, segment: JobSegment) -> None:
+        self._check(f"{'CPU' if segment.kind is SegmentKind.CPU else 'execution'} time", segment.wcet, 1)
         self._check("launch delay", segment.delay, 0)
         if segment.attained is not None:
             self._check("attained time", segment.attained, 0)
             if segment.attained > segment.wcet:
                 raise InputError(f"task {self.name} cannot take {segment.attained} ticks, and {segment.wcet} at most")
-        if segment.kind is Kind.CPU and (segment.place is not None or segment.delay):
+        if segment.kind is SegmentKind.CPU and (segment.place is not None or segment.delay):
             raise InputError(f"CPU time of task {self.name} is on its core, and nobody launches it")
-        if segment.kind is Kind.COPY and segment.place is None:
+        if segment.kind is SegmentKind.COPY and segment.place is None:
             raise InputError(f"a copy of task {self.name} has no engine: say which copy engine serves it")
 
     def _check(self, what: str, value: object, least: int) -> None:
@@ -224,39 +226,39 @@ class Task:
                 f"{what} of task {self.name} must be at least {least} and at most 1e100 ticks, not {shown(value)}"
             )
 
-    def of(self, *kinds: Kind) -> tuple[Segment, ...]:
+    def of(self, *kinds: SegmentKind) -> tuple[JobSegment, ...]:
         """Return its segments of these kinds."""
         return tuple(segment for segment in self.segments if segment.kind in kinds)
 
-    def on(self, place: str) -> tuple[Segment, ...]:
+    def on(self, place: str) -> tuple[JobSegment, ...]:
         """Return its segments on a copy engine or partition."""
         return tuple(segment for segment in self.segments if segment.place == place)
 
     @property
     def cpu(self) -> int:
         """CPU time of a job, at most, without what it spins."""
-        return sum(segment.wcet for segment in self.of(Kind.CPU))
+        return sum(segment.wcet for segment in self.of(SegmentKind.CPU))
 
     @property
     def spins(self) -> bool:
         """Return whether its thread keeps a core busy while it waits."""
-        return self.core is not None and self.wait is Wait.SPIN
+        return self.core is not None and self.wait is HostWait.SPIN
 
     @property
     def is_unassigned(self) -> bool:
         """Return whether some kernel has no partition yet."""
-        return any(segment.place is None for segment in self.of(Kind.KERNEL))
+        return any(segment.place is None for segment in self.of(SegmentKind.KERNEL))
 
     @property
     def is_vouched_for(self) -> bool:
         """Return whether some time that its jobs may take is only given: nobody has shown that one takes so long."""
         return any(segment.is_vouched_for for segment in self.segments)
 
-    def assigned(self, partition: str | None) -> "Task":
+    def assigned(self, partition: str | None) -> "GpuTask":
         """Return the same task; its kernels that have no partition run on this one."""
 
-        def placed(segment: Segment) -> Segment:
-            is_free = segment.kind is Kind.KERNEL and segment.place is None
+        def placed(segment: JobSegment) -> JobSegment:
+            is_free = segment.kind is SegmentKind.KERNEL and segment.place is None
             return replace(segment, place=partition) if is_free else segment
 
         return replace(self, segments=tuple(map(placed, self.segments)))
@@ -274,25 +276,25 @@ def one_kernel(
     before: int = 0,
     after: int = 0,
     core: str | None = None,
-    wait: Wait | None = None,
+    wait: HostWait | None = None,
     partition: str | None = None,
     attained: int | None = None,
     is_shown: bool = True,
-) -> Task:
+) -> GpuTask:
     """Return the commonest task: a kernel with CPU time before and after it, each left out where it is 0.
 
     >>> [str(segment.kind) for segment in one_kernel("filter", 4, 10, 10, partition="SM0").segments]
     ['kernel']
     """
     parts = (
-        *((Segment(Kind.CPU, before),) if before else ()),
-        Segment(Kind.KERNEL, wcet, partition, 0, attained, is_shown),
-        *((Segment(Kind.CPU, after),) if after else ()),
+        *((JobSegment(SegmentKind.CPU, before),) if before else ()),
+        JobSegment(SegmentKind.KERNEL, wcet, partition, 0, attained, is_shown),
+        *((JobSegment(SegmentKind.CPU, after),) if after else ()),
     )
-    return Task(name, parts, period, deadline, jitter, offset, priority, core, wait)
+    return GpuTask(name, parts, period, deadline, jitter, offset, priority, core, wait)
 
 
-class Activation(StrEnum):
+class ChainStart(StrEnum):
     """What starts the next task of a chain."""
 
     PERIODIC = "periodic"
@@ -302,12 +304,12 @@ class Activation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class TaskChain:
     """Tasks that hand data on, first to last, and how long that may take in ticks; None: only to be computed."""
 
     name: str
     tasks: tuple[str, ...]
-    activation: Activation
+    activation: ChainStart
     deadline: int | None = None
 
     def __post_init__(self) -> None:
@@ -345,18 +347,18 @@ class TaskSet:
             so that they hold in continuous time.
     """
 
-    tasks: tuple[Task, ...]
-    partitions: tuple[Partition, ...]
-    chains: tuple[Chain, ...] = ()
+    tasks: tuple[GpuTask, ...]
+    partitions: tuple[GpuPartition, ...]
+    chains: tuple[TaskChain, ...] = ()
     engines: tuple[CopyEngine, ...] = ()
     unit: int = 1
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.tasks) <= MAX_TASKS:
             raise InputError(f"a task set has 1..{MAX_TASKS} tasks, not {len(self.tasks)}")
-        _refuse_twice("tasks", self.tasks)
-        _refuse_twice("partitions or copy engines", self.servers)
-        _refuse_twice("chains", self.chains)
+        _refuse_equal_names("tasks", self.tasks)
+        _refuse_equal_names("partitions or copy engines", self.servers)
+        _refuse_equal_names("chains", self.chains)
         for task in self.tasks:
             self._check_places(task)
         for chain in self.chains:
@@ -365,12 +367,12 @@ class TaskSet:
         if broken := [time for time in self._times if time % self.unit]:
             raise InputError(f"every time must be a whole multiple of {self.unit} ticks, and {broken[0]} is none")
 
-    def _check_places(self, task: Task) -> None:
-        known = {Kind.KERNEL: self.partitions, Kind.COPY: self.engines}
+    def _check_places(self, task: GpuTask) -> None:
+        known = {SegmentKind.KERNEL: self.partitions, SegmentKind.COPY: self.engines}
         for segment in task.segments:
             names = [server.name for server in known.get(segment.kind, ())]
             if segment.place is not None and segment.place not in names:
-                what = "partition" if segment.kind is Kind.KERNEL else "copy engine"
+                what = "partition" if segment.kind is SegmentKind.KERNEL else "copy engine"
                 there = f"there are {', '.join(names)}" if names else "there is none"
                 raise InputError(f"task {task.name} runs on an unknown {what} {segment.place}; {there}")
         sliced = [p.name for p in self.partitions if p.slices is not None and task.on(p.name)]
@@ -379,32 +381,32 @@ class TaskSet:
                 f"task {task.name} has no context, and partition {sliced[0]} is {TIME_SLICED}: say of which process it"
                 " is"
             )
-        ranked = [s.name for s in self.servers if s.policy is Policy.FIXED_PRIORITY and task.on(s.name)]
+        ranked = [s.name for s in self.servers if s.policy is ServerPolicy.FIXED_PRIORITY and task.on(s.name)]
         if task.priority is None and (task.core is not None or ranked):
             where = f"core {task.core}" if task.core is not None else ranked[0]
             raise InputError(f"task {task.name} has no priority, and {where} schedules by priorities")
 
     @cached_property
-    def by_name(self) -> dict[str, Task]:
+    def by_name(self) -> dict[str, GpuTask]:
         """Return each task by its name."""
         return {task.name: task for task in self.tasks}
 
     @property
-    def servers(self) -> tuple[Server, ...]:
+    def servers(self) -> tuple[SegmentServer, ...]:
         """Return all that serves one segment at a time."""
         return (*self.partitions, *self.engines)
 
-    def on(self, server: str) -> tuple[Task, ...]:
+    def on(self, server: str) -> tuple[GpuTask, ...]:
         """Return the tasks that have a segment there."""
         return tuple(task for task in self.tasks if task.on(server))
 
     @property
-    def unassigned(self) -> tuple[Task, ...]:
+    def unassigned(self) -> tuple[GpuTask, ...]:
         """Return the tasks with a kernel that has no partition yet."""
         return tuple(task for task in self.tasks if task.is_unassigned)
 
     @property
-    def cores(self) -> dict[str, tuple[Task, ...]]:
+    def cores(self) -> dict[str, tuple[GpuTask, ...]]:
         """Return the tasks of each CPU core."""
         names = dict.fromkeys(task.core for task in self.tasks if task.core is not None)
         return {name: tuple(task for task in self.tasks if task.core == name) for name in names}
@@ -431,22 +433,22 @@ class TaskSet:
     def finer(self, count: int) -> "TaskSet":
         """Return the same system in ticks that are `count` times as short, of which `unit` has as many as before."""
 
-        def segment_of(segment: Segment) -> Segment:
+        def segment_of(segment: JobSegment) -> JobSegment:
             attained = None if segment.attained is None else count * segment.attained
             return replace(segment, wcet=count * segment.wcet, delay=count * segment.delay, attained=attained)
 
-        def task_of(task: Task) -> Task:
+        def task_of(task: GpuTask) -> GpuTask:
             segments = tuple(map(segment_of, task.segments))
             offset = None if task.offset is None else count * task.offset
             period, deadline, jitter = count * task.period, count * task.deadline, count * task.jitter
             return replace(task, segments=segments, period=period, deadline=deadline, jitter=jitter, offset=offset)
 
-        def partition_of(partition: Partition) -> Partition:
+        def partition_of(partition: GpuPartition) -> GpuPartition:
             how = partition.slices
             slices = None if how is None else Slices(count * how.length, count * how.switch)
             return replace(partition, slices=slices)
 
-        def chain_of(chain: Chain) -> Chain:
+        def chain_of(chain: TaskChain) -> TaskChain:
             return replace(chain, deadline=None if chain.deadline is None else count * chain.deadline)
 
         return replace(
@@ -461,7 +463,7 @@ class TaskSet:
         return replace(self, tasks=tuple(task.assigned(places.get(task.name)) for task in self.tasks))
 
 
-def _refuse_twice(what: str, values: Iterable[Server | Task | Chain]) -> None:
+def _refuse_equal_names(what: str, values: Iterable[SegmentServer | GpuTask | TaskChain]) -> None:
     seen: set[str] = set()
     for value in values:
         if value.name in seen:

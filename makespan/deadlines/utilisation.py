@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from makespan.deadlines.task import Kind, Segment, Task, TaskSet, core_place
-from makespan.deadlines.verdict import Load
+from makespan.deadlines.task import GpuTask, JobSegment, SegmentKind, TaskSet, core_label
+from makespan.deadlines.verdict import ResourceLoad
 
 
-def ratio(parts: Iterable[tuple[int, int]]) -> Fraction:
+def exact_sum(parts: Iterable[tuple[int, int]]) -> Fraction:
     """Return the exact sum of `amount / every`.
 
     >>> ratio([(1, 3), (1, 6)])
@@ -20,7 +20,7 @@ ONE = 1 << 192
 """What `scaled` means by 1."""
 
 
-def scaled(parts: Iterable[tuple[int, int]]) -> int:
+def scaled_sum(parts: Iterable[tuple[int, int]]) -> int:
     """Return the sum of `amount / every` in units of `1 / ONE`, too small by less than one unit for each part.
 
     Exact sums of many ratios have denominators with thousands of digits; where a lower bound will do, this is fast.
@@ -34,44 +34,44 @@ def excess(parts: Sequence[tuple[int, int]]) -> int:
     >>> excess([(1, 3), (2, 3)]), excess([(1, 3), (2, 3), (1, 10**80)]), excess([(10**80 - 1, 10**80)])
     (0, 1, -1)
     """
-    about = scaled(parts)
+    about = scaled_sum(parts)
     if about > ONE:
         return 1
     if about + len(parts) < ONE:
         return -1
-    exact = ratio(parts)
+    exact = exact_sum(parts)
     return (exact > 1) - (exact < 1)
 
 
-def utilisation(tasks: Iterable[Task], place: str | None = None) -> Fraction:
+def utilisation(tasks: Iterable[GpuTask], place: str | None = None) -> Fraction:
     """Of the kernels of these tasks, or of what they have at one place; above 1, no scheduler meets all deadlines.
 
     Source: Liu and Layland, Journal of the ACM 20(1), 1973.
     """
-    return ratio((segment.wcet, task.period) for task in tasks for segment in served(task, place))
+    return exact_sum((segment.wcet, task.period) for task in tasks for segment in segments_on(task, place))
 
 
-def served(task: Task, place: str | None = None) -> tuple[Segment, ...]:
+def segments_on(task: GpuTask, place: str | None = None) -> tuple[JobSegment, ...]:
     """Return its kernels, or what it has on one partition or copy engine."""
-    return task.of(Kind.KERNEL) if place is None else task.on(place)
+    return task.of(SegmentKind.KERNEL) if place is None else task.on(place)
 
 
-def loads(task_set: TaskSet) -> tuple[Load, ...]:
+def resource_loads(task_set: TaskSet) -> tuple[ResourceLoad, ...]:
     """Of every partition, every copy engine, then of every CPU core, in the order of the task set."""
     found = [server_load(server.place, task_set.on(server.name), server.name) for server in task_set.servers]
-    return (*found, *(_core_load(core_place(name), tasks) for name, tasks in task_set.cores.items()))
+    return (*found, *(_core_load(core_label(name), tasks) for name, tasks in task_set.cores.items()))
 
 
-def server_load(name: str, tasks: Sequence[Task], place: str | None = None, places: int = 1) -> Load:
+def server_load(name: str, tasks: Sequence[GpuTask], place: str | None = None, places: int = 1) -> ResourceLoad:
     """What tasks demand of a partition or copy engine, or their kernels of so many partitions together."""
     demand = utilisation(tasks, place) / places
-    shown = ((segment.known, task.period) for task in tasks for segment in served(task, place))
-    supposes = tuple(task.name for task in tasks if any(segment.is_vouched_for for segment in served(task, place)))
-    return Load(name, demand.numerator, demand.denominator, ratio(shown) / places, supposes)
+    shown = ((segment.known, task.period) for task in tasks for segment in segments_on(task, place))
+    supposes = tuple(task.name for task in tasks if any(segment.is_vouched_for for segment in segments_on(task, place)))
+    return ResourceLoad(name, demand.numerator, demand.denominator, exact_sum(shown) / places, supposes)
 
 
-def _core_load(name: str, tasks: Sequence[Task]) -> Load:
+def _core_load(name: str, tasks: Sequence[GpuTask]) -> ResourceLoad:
     """Without the time that threads spin: nobody knows how long that is at least."""
-    demand = ratio((task.cpu, task.period) for task in tasks)
+    demand = exact_sum((task.cpu, task.period) for task in tasks)
     supposes = tuple(task.name for task in tasks if task.cpu)
-    return Load(name, demand.numerator, demand.denominator, demand, supposes)
+    return ResourceLoad(name, demand.numerator, demand.denominator, demand, supposes)

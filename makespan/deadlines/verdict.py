@@ -7,7 +7,7 @@ from fractions import Fraction
 from makespan.deadlines.task import TaskSet
 
 
-class Answer(StrEnum):
+class DeadlineAnswer(StrEnum):
     """Whether deadlines hold."""
 
     YES = "schedulable"
@@ -21,7 +21,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """Evidence for `Answer.NO`: a job that a simulated legal schedule completes after its deadline; times in ticks.
+    """A job that a simulated legal schedule completes after its deadline, the evidence for a no; times in ticks.
 
     Args:
         scenario: how jobs arrive and how long they run in that schedule, in a few words.
@@ -51,7 +51,7 @@ class TaskVerdict:
 
     task: str
     response: int | None
-    answer: Answer
+    answer: DeadlineAnswer
     parts: tuple[tuple[str, int], ...]
     is_exact: bool
     method: str
@@ -71,12 +71,12 @@ class ChainVerdict:
     chain: str
     reaction: int | None
     age: int | None
-    answer: Answer
+    answer: DeadlineAnswer
     method: str
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class ResourceLoad:
     """What fraction of the time a partition, copy engine or core is demanded, at most, as a ratio of whole numbers.
 
     Args:
@@ -102,22 +102,22 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TaskSetVerdict:
     """The answer for a whole task set, with all that it rests on."""
 
     tasks_analysed: TaskSet
-    loads: tuple[Load, ...]
+    loads: tuple[ResourceLoad, ...]
     tasks: tuple[TaskVerdict, ...]
     chains: tuple[ChainVerdict, ...]
     notes: tuple[str, ...] = ()
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> DeadlineAnswer:
         """`YES` only if every deadline is proven; `NO` as soon as one is refuted."""
         answers = {task.answer for task in self.tasks} | {chain.answer for chain in self.chains}
-        if Answer.NO in answers or any(load.is_refuted for load in self.loads):
-            return Answer.NO
-        return Answer.UNKNOWN if Answer.UNKNOWN in answers else Answer.YES
+        if DeadlineAnswer.NO in answers or any(load.is_refuted for load in self.loads):
+            return DeadlineAnswer.NO
+        return DeadlineAnswer.UNKNOWN if DeadlineAnswer.UNKNOWN in answers else DeadlineAnswer.YES
 
     @property
     def supposes(self) -> tuple[str, ...]:
@@ -126,7 +126,10 @@ class Verdict:
         grounds += [load.supposes for load in self.loads if load.is_refuted]
         return min(grounds, key=len, default=())
 
-    def with_miss(self, miss: Miss) -> "Verdict":
+    def with_miss(self, miss: Miss) -> "TaskSetVerdict":
         """Return the same, with evidence against one task."""
-        tasks = (replace(task, answer=Answer.NO, miss=miss) if task.task == miss.task else task for task in self.tasks)
+        tasks = (
+            replace(task, answer=DeadlineAnswer.NO, miss=miss) if task.task == miss.task else task
+            for task in self.tasks
+        )
         return replace(self, tasks=tuple(tasks))

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from makespan.deadlines.arrivals import Steps
+from makespan.deadlines.arrivals import StepBudget
 from makespan.deadlines.demand import Demand
-from makespan.deadlines.operations import Operation
-from makespan.deadlines.slices import Turns
+from makespan.deadlines.operations import TaskOperation
+from makespan.deadlines.slices import ContextTurns
 from makespan.deadlines.workload import Workload
 
 
@@ -23,7 +23,7 @@ class Blocker(NamedTuple):
         return cls(demand.work - 1, demand.task.period, demand.late)
 
 
-class Wait(NamedTuple):
+class StageWait(NamedTuple):
     """What the operations of a path on one resource wait for there.
 
     Args:
@@ -55,7 +55,7 @@ class Wait(NamedTuple):
         return found
 
 
-class Way(NamedTuple):
+class ResourceTime(NamedTuple):
     """What a path takes on one resource: its `work` and the least of `waits`, or `spans` if that is less.
 
     Args:
@@ -64,7 +64,7 @@ class Way(NamedTuple):
 
     work: int
     spans: int | None
-    waits: tuple[Wait | Turns, ...]
+    waits: tuple[StageWait | ContextTurns, ...]
 
     @property
     def cost(self) -> int:
@@ -79,7 +79,9 @@ class Way(NamedTuple):
         return least if self.spans is None else min(least, self.spans)
 
 
-def least_length(fixed: int, ways: Sequence[Way], horizon: int, steps: Steps, least: int = 1) -> int | None:
+def least_length(
+    fixed: int, ways: Sequence[ResourceTime], horizon: int, steps: StepBudget, least: int = 1
+) -> int | None:
     """Return the least length that holds all that a path takes in so long a window; None beyond the horizon.
 
     Args:
@@ -100,7 +102,7 @@ def least_length(fixed: int, ways: Sequence[Way], horizon: int, steps: Steps, le
     return None
 
 
-def blocked(stages: Sequence[Operation]) -> int:
+def count_blockable(stages: Sequence[TaskOperation]) -> int:
     """Return how many of the operations may find that another one has begun.
 
     Not one that is ready at the instant at which what comes before it leaves the same server: nothing has begun then.

@@ -20,14 +20,14 @@ from makespan.deadlines.description import (
     ServedEntry,
     execution_keys,
 )
-from makespan.deadlines.task import Task
+from makespan.deadlines.task import GpuTask
 from makespan.host.errors import InputError
 from makespan.host.stopwatch import within
 from makespan.host.text_file import read_bytes
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption, conditions
 from makespan.model.assumptions import Kind as About
-from makespan.model.claim import Claim
+from makespan.model.claim import WorstCaseClaim
 from makespan.model.gpu import GpuInstance, GpuResult
 from makespan.model.instance import Instance
 from makespan.model.machine.gpus import Gpu
@@ -44,7 +44,7 @@ from makespan.verify.reading import MOST_BYTES
 ESTIMATE_SCHEMA = "makespan.estimate"
 
 
-class Kind(StrEnum):
+class WcetGround(StrEnum):
     """Who answers for an execution time."""
 
     GIVEN = "given"
@@ -62,12 +62,12 @@ class Wcet:
         evidence: where it comes from, in one line.
         at_least: seconds that some schedule of the model takes; None where nothing is known.
         assumptions: what must hold; what is given has none.
-        is_one_path: as of a `Claim`.
+        is_one_path: as of a `WorstCaseClaim`.
     """
 
     seconds: Fraction
     cycles: int | None
-    kind: Kind
+    kind: WcetGround
     evidence: str
     at_least: Fraction | None = None
     assumptions: tuple[Assumption, ...] = ()
@@ -90,18 +90,18 @@ class Wcet:
         return ExecutionTime(self.seconds * factor, at_least, is_shown=self.is_one_path)
 
     @classmethod
-    def of_claim(cls, claim: Claim, clock: Fraction, evidence: str) -> "Wcet":
+    def of_claim(cls, claim: WorstCaseClaim, clock: Fraction, evidence: str) -> "Wcet":
         """Return a claim at this many hertz."""
         at_least = claim.lower / clock
         notes = claim.assumptions
         seconds, one_path = claim.upper / clock, claim.is_one_path
-        return cls(seconds, claim.upper, Kind.PROVEN, evidence, at_least, notes, one_path)
+        return cls(seconds, claim.upper, WcetGround.PROVEN, evidence, at_least, notes, one_path)
 
 
-class Store(Protocol):
+class ClaimStore(Protocol):
     """Where results are kept; what comes from there is verified."""
 
-    def load(self, asked: Instance | GpuInstance) -> Claim | None:
+    def load(self, asked: Instance | GpuInstance) -> WorstCaseClaim | None:
         """Return the claim kept for what is asked, None where there is none that can be trusted."""
 
     def save(self, result: Result | GpuResult) -> None:
@@ -120,20 +120,20 @@ class Solver:
     """
 
     limits: Callable[[], Limits]
-    store: Store | None = None
+    store: ClaimStore | None = None
     is_for_bounds: bool = False
-    known: dict[tuple[Instance | GpuInstance, tuple[Assumption, ...]], Claim] = field(default_factory=dict)
+    known: dict[tuple[Instance | GpuInstance, tuple[Assumption, ...]], WorstCaseClaim] = field(default_factory=dict)
 
-    def claim(self, asked: Instance | GpuInstance) -> Claim:
+    def claim(self, asked: Instance | GpuInstance) -> WorstCaseClaim:
         """Return the worst case of what is asked: from the store, or solved, once."""
         key = asked, asked.assumptions
         if key not in self.known:
             self.known[key] = self._claim(asked)
         return self.known[key]
 
-    def _claim(self, asked: Instance | GpuInstance) -> Claim:
+    def _claim(self, asked: Instance | GpuInstance) -> WorstCaseClaim:
         if self.is_for_bounds and isinstance(asked, GpuInstance):
-            return Claim.about(asked, Bounds(0, theorem_g(asked).upper), THEOREM_G, asked.assumptions)
+            return WorstCaseClaim.about(asked, Bounds(0, theorem_g(asked).upper), THEOREM_G, asked.assumptions)
         kept = None if self.store is None else self.store.load(asked)
         if kept is not None:
             return kept
@@ -141,7 +141,7 @@ class Solver:
         result = solve(asked, limits=limits) if isinstance(asked, Instance) else solve_gpu(asked, limits=limits)
         if self.store is not None:
             self.store.save(result)
-        return Claim.of(result)
+        return WorstCaseClaim.of(result)
 
 
 def execution_times(description: Description, solver: Solver) -> dict[str, Wcet]:
@@ -174,12 +174,12 @@ def each_execution_time(
         yield name, found[key]
 
 
-def wcet_key(task: Task, index: int) -> str:
+def wcet_key(task: GpuTask, index: int) -> str:
     """Return the name of the execution time of a copy or kernel of a task, see `execution_keys`."""
     return execution_keys(task.name, (segment.kind for segment in task.segments))[index]
 
 
-def of_bundle(path: Path, sizes: Sequence[int]) -> Claim:
+def claim_of_bundle(path: Path, sizes: Sequence[int]) -> WorstCaseClaim:
     """What a bundle proves; of a claim that could be re-proved only in part, that part.
 
     What is assumed of the machine follows from the verified instance; what else the file says is marked as said by it.
@@ -230,7 +230,7 @@ def of_bundle(path: Path, sizes: Sequence[int]) -> Claim:
         ),
         *(note.naming(f"{path.name} says: {note}") for note in found.said if note not in known),
     )
-    claim = Claim.about(asked, Bounds(verdict.lower, max(claimed, upper)), proof, notes)
+    claim = WorstCaseClaim.about(asked, Bounds(verdict.lower, max(claimed, upper)), proof, notes)
     return replace(claim, is_one_path=claim.is_one_path and not is_of_gpu)  # a latency may have grown with active SMs
 
 
@@ -252,23 +252,23 @@ def _document(path: Path) -> Any:
 def _execution_time(entry: ServedEntry, description: Description, solver: Solver) -> Wcet:
     source = entry.source
     if isinstance(source, GivenTime):
-        return Wcet(source.seconds, None, Kind.GIVEN, source.evidence)
+        return Wcet(source.seconds, None, WcetGround.GIVEN, source.evidence)
     if description.clock is None:
         raise InputError('cycles need a clock: give clock = "1.4GHz" at the top of the file (--clock for CSV)')
     if isinstance(source, GivenCycles):
-        return Wcet(source.cycles / description.clock, source.cycles, Kind.GIVEN, source.evidence)
+        return Wcet(source.cycles / description.clock, source.cycles, WcetGround.GIVEN, source.evidence)
     if isinstance(source, BundleFile):
-        claim, name = of_bundle(source.path, description.sms_of(entry)), f"bundle {source.path.name}"
+        claim, name = claim_of_bundle(source.path, description.sms_of(entry)), f"bundle {source.path.name}"
     else:
         claim, name = (
-            _solved(source, description.sms_of(entry), description.card, solver),
+            _solve_launch(source, description.sms_of(entry), description.card, solver),
             f"kernel {source.question.name}",
         )
     _check_dram(claim, description)
-    return Wcet.of_claim(claim, description.clock, f"{name}: {claim}{_reason(claim, source.evidence)}")
+    return Wcet.of_claim(claim, description.clock, f"{name}: {claim}{_path_evidence(claim, source.evidence)}")
 
 
-def _check_dram(claim: Claim, description: Description) -> None:
+def _check_dram(claim: WorstCaseClaim, description: Description) -> None:
     """Refuse what counts all that DRAM moves during a kernel, where others may use DRAM at the same time."""
     from makespan.kernels.dram import check_clock
 
@@ -284,7 +284,7 @@ def _check_dram(claim: Claim, description: Description) -> None:
     check_clock(description.card, description.clock)
 
 
-def _reason(claim: Claim, evidence: str | None) -> str:
+def _path_evidence(claim: WorstCaseClaim, evidence: str | None) -> str:
     """Why a path that was fixed is the only one, and a bound that the code contradicts holds, as somebody must say."""
     missing = {
         About.PATH: "no other path can be taken, or leave out what fixes it",
@@ -297,7 +297,7 @@ def _reason(claim: Claim, evidence: str | None) -> str:
     return "".join(f"; {each}" for each in said)
 
 
-def _solved(launch: KernelLaunch, sizes: Sequence[int], card: Gpu | None, solver: Solver) -> Claim:
+def _solve_launch(launch: KernelLaunch, sizes: Sequence[int], card: Gpu | None, solver: Solver) -> WorstCaseClaim:
     """Return the worst of the worst cases on partitions with so many SMs."""
     from makespan.deadlines.kernels import on_one_sm, on_sms
 

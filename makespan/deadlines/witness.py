@@ -5,15 +5,14 @@ from dataclasses import replace
 from itertools import islice, pairwise, permutations
 
 from makespan.deadlines.evidence import attainable
-from makespan.deadlines.exploration import Mark, State, Step, Walk, parts
-from makespan.deadlines.families import Job as Pending
-from makespan.deadlines.families import Rows, Stage
-from makespan.deadlines.simulation import Job, Run, Scenario, simulate
-from makespan.deadlines.task import Segment, Task, TaskSet
+from makespan.deadlines.exploration import AgedJob, StateWalk, WalkState, WalkStep, independent_parts
+from makespan.deadlines.families import GridJob, PendingJobs, Stage
+from makespan.deadlines.simulation import JobPlan, Scenario, SimulatedRun, simulate
+from makespan.deadlines.task import GpuTask, JobSegment, TaskSet
 from makespan.deadlines.verdict import Miss
 
 _ORDERS = 120
-_NEW = Pending(Stage.ARRIVED)
+_NEW = GridJob(Stage.ARRIVED)
 
 
 def late_job(task_set: TaskSet, name: str, most_states: int, *, grid: int = 1) -> Miss | None:
@@ -28,7 +27,7 @@ def late_job(task_set: TaskSet, name: str, most_states: int, *, grid: int = 1) -
     stepped, system = attainable(in_steps(task_set, grid), name), attainable(task_set, name)
     if stepped is None or system is None or any(task.offset is not None for task in stepped.tasks):
         return None
-    for run in longest(system, name, most_states, stepped=stepped, grid=grid):
+    for run in longest_runs(system, name, most_states, stepped=stepped, grid=grid):
         late = next((job for job in run.late if job.task == name), None)
         if late is not None:
             supposes = tuple(task.name for task in stepped.tasks if task.is_vouched_for)
@@ -43,14 +42,14 @@ def in_steps(task_set: TaskSet, grid: int) -> TaskSet:
     take a time takes that, so it must be whole steps. Of others no time is known that they take here.
     """
 
-    def segment_of(segment: Segment) -> Segment:
+    def segment_of(segment: JobSegment) -> JobSegment:
         steps, rest = divmod(segment.known, grid)
         is_unknown = not steps or (segment.attained is not None and rest)
         attained = 0 if is_unknown else None if segment.attained is None else steps
         wcet = max(1, segment.wcet // grid)
         return replace(segment, wcet=wcet, attained=attained, delay=segment.delay // grid)
 
-    def task_of(task: Task) -> Task:
+    def task_of(task: GpuTask) -> GpuTask:
         period, deadline, jitter = -(-task.period // grid), max(1, task.deadline // grid), task.jitter // grid
         segments = tuple(map(segment_of, task.segments))
         return replace(task, segments=segments, period=period, deadline=deadline, jitter=jitter)
@@ -58,9 +57,9 @@ def in_steps(task_set: TaskSet, grid: int) -> TaskSet:
     return replace(task_set, tasks=tuple(map(task_of, task_set.tasks)), unit=1)
 
 
-def longest(
+def longest_runs(
     task_set: TaskSet, name: str, most_states: int, *, stepped: TaskSet | None = None, grid: int = 1
-) -> Iterator[Run]:
+) -> Iterator[SimulatedRun]:
     """Schedules on the way of a job of the task that takes longest, with equals in one order after another.
 
     What is shown of a segment is what it takes; of the others, jobs that have not ended by then run for as long as they
@@ -73,23 +72,23 @@ def longest(
         TooManyStatesError: there are too many.
     """
     walked = task_set if stepped is None else stepped
-    tasks = next(tasks for tasks in parts(walked) if name in [task.name for task in tasks])
-    walk = Walk(walked, tasks, 1, is_short=lambda segment: segment.attained is None, is_traced=True)
+    tasks = next(tasks for tasks in independent_parts(walked) if name in [task.name for task in tasks])
+    walk = StateWalk(walked, tasks, 1, is_short=lambda segment: segment.attained is None, is_traced=True)
     walk.run(most_states)
     jobs = tuple(_longer(job, grid) for job in _jobs(walk, tasks, _path(walk, name)))
     for order in islice(permutations(task_set.by_name), _ORDERS):
         yield simulate(Scenario(task_set, jobs, order, f"the longest response of {name} in all schedules"))
 
 
-def _longer(job: Job, grid: int) -> Job:
+def _longer(job: JobPlan, grid: int) -> JobPlan:
     times, delays = ([grid * ticks for ticks in row] for row in (job.times, job.delays))
-    return Job(job.task, job.number, grid * job.arrival, grid * job.release, tuple(times), tuple(delays))
+    return JobPlan(job.task, job.number, grid * job.arrival, grid * job.release, tuple(times), tuple(delays))
 
 
-def _path(walk: Walk, name: str) -> list[tuple[State, Step]]:
+def _path(walk: StateWalk, name: str) -> list[tuple[WalkState, WalkStep]]:
     """Return the steps to the end of the job of a task that takes longest, each with the state before it."""
-    trail: list[Mark] = []
-    mark: Mark | None = walk.last[name]
+    trail: list[AgedJob] = []
+    mark: AgedJob | None = walk.last[name]
     while mark is not None and len(trail) <= walk.response[name]:
         trail.append(mark)
         mark = walk.before.get(mark)
@@ -110,32 +109,32 @@ def _path(walk: Walk, name: str) -> list[tuple[State, Step]]:
     raise ValueError(f"no job of {name} ends at the end of its way")
 
 
-def _steps(walk: Walk, state: State) -> Iterator[Step]:
+def _steps(walk: StateWalk, state: WalkState) -> Iterator[WalkStep]:
     sizes = (len(family.rows(local)) * family.width for family, local in zip(walk.families, state, strict=True))
     return walk.steps(state, tuple((0,) * size for size in sizes))
 
 
-class _Activation:
+class _ChosenActivation:
     """What has been chosen for the jobs of an activation, by task; the rest is as long as it may be."""
 
-    def __init__(self, tasks: Sequence[Task], arrival: int) -> None:
+    def __init__(self, tasks: Sequence[GpuTask], arrival: int) -> None:
         self.arrival = arrival
         self.releases = [task.jitter for task in tasks]
         self.times = [[segment.wcet for segment in task.segments] for task in tasks]
         self.delays = [[segment.delay for segment in task.segments] for task in tasks]
 
 
-def _jobs(walk: Walk, tasks: Sequence[Task], path: Sequence[tuple[State, Step]]) -> tuple[Job, ...]:
+def _jobs(walk: StateWalk, tasks: Sequence[GpuTask], path: Sequence[tuple[WalkState, WalkStep]]) -> tuple[JobPlan, ...]:
     """Return the jobs of a scenario that goes this way."""
-    jobs: list[Job] = []
+    jobs: list[JobPlan] = []
     for number, family in enumerate(walk.families):
         mine = [tasks[course.number] for course in family.courses]
-        found: list[_Activation] = []
-        pending: list[_Activation] = []
+        found: list[_ChosenActivation] = []
+        pending: list[_ChosenActivation] = []
         for now, (state, step) in enumerate(path):
             local, is_new = step.come[number]
             if is_new:
-                found.append(_Activation(mine, now))
+                found.append(_ChosenActivation(mine, now))
                 pending.append(found[-1])
             _come(family.rows(state[number]), family.rows(local), pending)
             served, ticked = family.rows(step.served[number]), step.way[number]
@@ -146,11 +145,11 @@ def _jobs(walk: Walk, tasks: Sequence[Task], path: Sequence[tuple[State, Step]])
             for count, one in enumerate(found):
                 arrival = 0 if slot else one.arrival
                 times, delays = tuple(one.times[slot]), tuple(one.delays[slot])
-                jobs.append(Job(task.name, count, arrival, arrival + one.releases[slot], times, delays))
+                jobs.append(JobPlan(task.name, count, arrival, arrival + one.releases[slot], times, delays))
     return tuple(jobs)
 
 
-def _come(before: Rows, after: Rows, pending: Sequence[_Activation]) -> None:
+def _come(before: PendingJobs, after: PendingJobs, pending: Sequence[_ChosenActivation]) -> None:
     """Read off releases and launches at an instant."""
     for row, (one, jobs) in enumerate(zip(pending, after, strict=True)):
         for slot, job in enumerate(jobs):

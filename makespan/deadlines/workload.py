@@ -5,16 +5,16 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from makespan.deadlines.demand import Demand
-from makespan.deadlines.known import Known
+from makespan.deadlines.known import KnownBounds
 from makespan.deadlines.operations import Graph
-from makespan.deadlines.stairs import Stairs
-from makespan.deadlines.task import Policy
+from makespan.deadlines.stairs import StepFunction
+from makespan.deadlines.task import ServerPolicy
 
 MOST_CASES = 12
 """Operations of a family on one resource whose order in a window is looked at."""
 
 
-class Row(NamedTuple):
+class WindowWork(NamedTuple):
     """Work in a window that begins with it or with what comes before it in its activation.
 
     Args:
@@ -35,7 +35,7 @@ class Workload(NamedTuple):
         most: a bound for any window; None without one.
     """
 
-    stairs: Stairs | None
+    stairs: StepFunction | None
     most: int | None
 
     def within(self, length: int) -> int:
@@ -48,7 +48,7 @@ class Workload(NamedTuple):
         return found if self.most is None else min(found, self.most)
 
 
-class Recurring(NamedTuple):
+class PeriodicWork(NamedTuple):
     """The work of a family that comes once in a period.
 
     Args:
@@ -61,15 +61,15 @@ class Recurring(NamedTuple):
     period: int
     rows: tuple[tuple[int, int], ...]
     joint: tuple[int, int]
-    cases: tuple[tuple[Row, ...], ...]
+    cases: tuple[tuple[WindowWork, ...], ...]
 
     @property
-    def stairs(self) -> Stairs:
+    def stairs(self) -> StepFunction:
         """Return the least of them for each length."""
         once = [row.start + 1 for case in self.cases for row in case if row.start is not None]
         later = [row.first + 1 for case in self.cases for row in case]
         again = [1 - late for _, late in (self.joint, *self.rows)]
-        return Stairs.of(self.within, self.period, self.joint[0], once, again + later)
+        return StepFunction.of(self.within, self.period, self.joint[0], once, again + later)
 
     def within(self, length: int) -> int:
         """Ticks of a window.
@@ -82,11 +82,11 @@ class Recurring(NamedTuple):
         if len(self.rows) > 1:
             found = min(found, sum(-((length + late) // -self.period) * work for work, late in self.rows))
         if self.cases:
-            found = min(found, max(_begun(case, self.period, length) for case in self.cases))
+            found = min(found, max(_begun_work(case, self.period, length) for case in self.cases))
         return found
 
 
-def _begun(case: Sequence[Row], period: int, length: int) -> int:
+def _begun_work(case: Sequence[WindowWork], period: int, length: int) -> int:
     """What begins in a window, counted whole."""
     found = 0
     for work, start, first in case:
@@ -95,22 +95,22 @@ def _begun(case: Sequence[Row], period: int, length: int) -> int:
     return found
 
 
-def anywhere(known: Known, demands: Sequence[Demand], place: str, stages: int) -> Workload | None:
+def work_in_any_window(known: KnownBounds, demands: Sequence[Demand], place: str, stages: int) -> Workload | None:
     """In any window: each begins so late at most that it is done in time; None where nothing bounds it.
 
     Args:
         stages: how many operations become ready in the window: on a FIFO server only what is there then goes before.
     """
     graph, head = known.graph, known.graph.family[demands[0].task.name]
-    stages = stages if graph.policies.get(place) is Policy.FIFO else 0
-    key = anywhere, place, stages, *((demand.first.number, demand.work) for demand in demands)
-    return known.kept(key, (head,), lambda: _anywhere(graph, demands, stages))
+    stages = stages if graph.policies.get(place) is ServerPolicy.FIFO else 0
+    key = work_in_any_window, place, stages, *((demand.first.number, demand.work) for demand in demands)
+    return known.kept(key, (head,), lambda: _work_in_any_window(graph, demands, stages))
 
 
-def _anywhere(graph: Graph, demands: Sequence[Demand], stages: int) -> Workload | None:
+def _work_in_any_window(graph: Graph, demands: Sequence[Demand], stages: int) -> Workload | None:
     """As `anywhere`, with stages on a FIFO server only, else 0."""
     period = demands[0].task.period
-    most = _there(demands, stages) if stages else None
+    most = _waiting_work(demands, stages) if stages else None
     ends = [demand.end for demand in demands if demand.end is not None]
     if len(ends) < len(demands):
         return None if most is None else Workload(None, most)
@@ -120,12 +120,12 @@ def _anywhere(graph: Graph, demands: Sequence[Demand], stages: int) -> Workload 
     rows = tuple((d.work, max(0, begin - d.first.earliest)) for d, begin in zip(demands, begins, strict=True))
     work = sum(work for work, _ in rows)
     latest = max(ends) - min(demand.first.earliest for demand in demands)
-    cases = _cases(graph, demands, begins, is_ready=False) if latest <= period else ()
-    stairs = Recurring(period, rows, (work, max(0, latest - work)), cases).stairs
+    cases = _orders(graph, demands, begins, is_ready=False) if latest <= period else ()
+    stairs = PeriodicWork(period, rows, (work, max(0, latest - work)), cases).stairs
     return Workload(stairs if most is None or stairs.values[0] < most else None, most)
 
 
-def _there(demands: Sequence[Demand], stages: int) -> int | None:
+def _waiting_work(demands: Sequence[Demand], stages: int) -> int | None:
     """What is there already when operations become ready."""
     found = 0
     for demand in demands:
@@ -136,13 +136,13 @@ def _there(demands: Sequence[Demand], stages: int) -> int | None:
     return stages * found
 
 
-def since_idle(known: Known, demands: Sequence[Demand]) -> Workload | None:
+def work_since_idle(known: KnownBounds, demands: Sequence[Demand]) -> Workload | None:
     """In a window before which everything that had been ready was done; None where nothing bounds it."""
-    key = since_idle, *((demand.first.number, demand.work) for demand in demands)
-    return known.kept(key, (known.graph.family[demands[0].task.name],), lambda: _since_idle(known, demands))
+    key = work_since_idle, *((demand.first.number, demand.work) for demand in demands)
+    return known.kept(key, (known.graph.family[demands[0].task.name],), lambda: _work_since_idle(known, demands))
 
 
-def _since_idle(known: Known, demands: Sequence[Demand]) -> Workload | None:
+def _work_since_idle(known: KnownBounds, demands: Sequence[Demand]) -> Workload | None:
     rows, begins = [], []
     for demand in demands:
         ready = known.ready(demand.first)
@@ -152,13 +152,13 @@ def _since_idle(known: Known, demands: Sequence[Demand]) -> Workload | None:
         rows.append((demand.work, ready - demand.first.earliest))
     work, period = sum(work for work, _ in rows), demands[0].task.period
     latest = max(begins) - min(demand.first.earliest for demand in demands)
-    cases = _cases(known.graph, demands, begins, is_ready=True)
-    return Workload(Recurring(period, tuple(rows), (work, latest), cases).stairs, most=None)
+    cases = _orders(known.graph, demands, begins, is_ready=True)
+    return Workload(PeriodicWork(period, tuple(rows), (work, latest), cases).stairs, most=None)
 
 
-def _cases(
+def _orders(
     graph: Graph, demands: Sequence[Demand], begins: Sequence[int], *, is_ready: bool
-) -> tuple[tuple[Row, ...], ...]:
+) -> tuple[tuple[WindowWork, ...], ...]:
     """Which operation of a family is the first one in a window, where they follow each other: lemma 3.
 
     Args:
@@ -179,7 +179,7 @@ def _cases(
         latest = begin if is_ready else begins[-1] - at[-1] + at[k]  # only the end of the last one counts
         found.append(
             tuple(
-                Row(demand.work, at[i] - at[k] if i >= k else None, early - latest + at[i])
+                WindowWork(demand.work, at[i] - at[k] if i >= k else None, early - latest + at[i])
                 for i, demand in enumerate(demands)
             )
         )

@@ -13,7 +13,7 @@ from makespan.model.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class WorstCaseClaim:
     """A proven interval of the worst case of some warps, or of all blocks of a launch, in cycles, however it got here.
 
     Args:
@@ -36,7 +36,7 @@ class Claim:
         return f"{self.subject}: {self.upper} cycles, {status}, by {self.proof}"
 
     @classmethod
-    def of(cls, result: object) -> "Claim":
+    def of(cls, result: object) -> "WorstCaseClaim":
         """What a `Result` or a `GpuResult` claims.
 
         Raises:
@@ -56,10 +56,10 @@ class Claim:
         bounds: Bounds,
         proof: str,
         notes: tuple[Assumption, ...],
-    ) -> "Claim":
+    ) -> "WorstCaseClaim":
         """Return a claim of these bounds; all that is not given follows from what is asked."""
         one_path = all(program.is_chain for program in _programs(asked))
-        return cls(bounds.lower, bounds.upper, _subject(asked), proof, notes, one_path)
+        return cls(bounds.lower, bounds.upper, _subject_text(asked), proof, notes, one_path)
 
 
 def _programs(asked: Instance | GpuInstance) -> Iterator[Program]:
@@ -69,7 +69,7 @@ def _programs(asked: Instance | GpuInstance) -> Iterator[Program]:
         yield from (program for grid in asked.grids for program, _ in grid.block)
 
 
-def _subject(asked: Instance | GpuInstance) -> str:
+def _subject_text(asked: Instance | GpuInstance) -> str:
     if isinstance(asked, Instance):
         return f"{asked.warps} warps on machine {asked.machine.name}"
     blocks = " + ".join(f"{counted(grid.blocks, 'block')} of {counted(grid.warps, 'warp')}" for grid in asked.grids)

@@ -14,7 +14,7 @@ _PART = re.compile(r"[0-9]{1,18}\.[0-9]{1,18} ?cycles?")
 _BARE = re.compile(r"[0-9.]{1,18}")
 
 
-class Outcome(StrEnum):
+class DeadlineOutcome(StrEnum):
     """Whether the worst case is in time."""
 
     MET = "met"
@@ -44,15 +44,15 @@ class Deadline:
             return _cycles(self.cycles)
         return f"{shown_time(self.seconds)}, {_cycles(self.cycles)} at {shown_frequency(self.clock)}"
 
-    def outcome(self, bounds: Bounds) -> Outcome:
+    def outcome(self, bounds: Bounds) -> DeadlineOutcome:
         """What a proven interval says.
 
         >>> [Deadline(10).outcome(bounds) for bounds in (Bounds(8, 10), Bounds(11, 12), Bounds(9, 11))]
         [<Outcome.MET: 'met'>, <Outcome.MISSED: 'missed'>, <Outcome.UNDECIDED: 'undecided'>]
         """
         if bounds.upper <= self.cycles:
-            return Outcome.MET
-        return Outcome.MISSED if bounds.lower > self.cycles else Outcome.UNDECIDED
+            return DeadlineOutcome.MET
+        return DeadlineOutcome.MISSED if bounds.lower > self.cycles else DeadlineOutcome.UNDECIDED
 
 
 def read_deadline(deadline: str | None, clock: str | Fraction | None) -> Deadline | None:
@@ -70,7 +70,7 @@ def read_deadline(deadline: str | None, clock: str | Fraction | None) -> Deadlin
         return None
     if (match := _CYCLES.fullmatch(deadline.strip())) is not None:
         cycles, hertz = int(match["number"]), None if clock is None else _hertz(clock)
-        return _checked(Deadline(cycles, None if hertz is None else cycles / hertz, hertz))
+        return _refuse_zero(Deadline(cycles, None if hertz is None else cycles / hertz, hertz))
     if _PART.fullmatch(deadline.strip()):
         raise InputError(f"--deadline {deadline}: cycles must be whole, such as 280cycles")
     if _BARE.fullmatch(deadline.strip()):
@@ -82,14 +82,14 @@ def read_deadline(deadline: str | None, clock: str | Fraction | None) -> Deadlin
             " (or give cycles, such as 280cycles)"
         )
     hertz = _hertz(clock)
-    return _checked(Deadline(ticks_down(seconds, 1 / hertz), seconds, hertz))
+    return _refuse_zero(Deadline(ticks_down(seconds, 1 / hertz), seconds, hertz))
 
 
 def _hertz(clock: str | Fraction) -> Fraction:
     return clock if isinstance(clock, Fraction) else frequency(clock, "--clock")
 
 
-def _checked(deadline: Deadline) -> Deadline:
+def _refuse_zero(deadline: Deadline) -> Deadline:
     if deadline.seconds == 0 or (deadline.seconds is None and deadline.cycles == 0):
         raise InputError("--deadline must be more than zero")
     return deadline

@@ -66,7 +66,7 @@ def ticks_down(seconds: Fraction, tick: Fraction) -> int:
     return floor(seconds / tick)
 
 
-def rounded(value: Fraction, rounding: Callable[[Fraction], int]) -> Fraction:
+def round_digits(value: Fraction, rounding: Callable[[Fraction], int]) -> Fraction:
     """Return the value to as many significant digits as are printed, by `ceil`, `floor` or `round`."""
     if value == 0:
         return value
@@ -78,18 +78,18 @@ def rounded(value: Fraction, rounding: Callable[[Fraction], int]) -> Fraction:
     return rounding(value / unit) * unit
 
 
-def up(seconds: Fraction) -> str:
+def time_at_most(seconds: Fraction) -> str:
     """Return a bound from above for people, to six digits.
 
     >>> up(Fraction(1, 3)), down(Fraction(1, 3))
     ('333.334 ms', '333.333 ms')
     """
-    return shown_time(rounded(seconds, ceil))
+    return shown_time(round_digits(seconds, ceil))
 
 
-def down(seconds: Fraction) -> str:
+def time_at_least(seconds: Fraction) -> str:
     """Return a bound from below, or what is left at least, to six digits; negative if it is too little."""
-    left = rounded(seconds, floor)
+    left = round_digits(seconds, floor)
     return f"-{shown_time(-left)}" if left < 0 else shown_time(left)
 
 
@@ -101,7 +101,7 @@ def shown_time(seconds: Fraction) -> str:
     >>> shown_time(Fraction(1, 5000)), shown_time(Fraction(0)), shown_time(Fraction(1, 3))
     ('200 us', '0 s', '333.333 ms')
     """
-    seconds = rounded(seconds, round)
+    seconds = round_digits(seconds, round)
     unit = next((name for name, size in reversed(SECONDS.items()) if seconds >= size), "s" if seconds == 0 else "ps")
     return f"{float(seconds / SECONDS[unit]):.6g} {unit}"
 
@@ -114,7 +114,7 @@ def shown_frequency(hertz: Fraction) -> str:
     >>> shown_frequency(Fraction(1_400_000_000)), shown_frequency(Fraction(1_400_000_001))
     ('1.4 GHz', '1.40001 GHz')
     """
-    hertz = rounded(hertz, ceil)
+    hertz = round_digits(hertz, ceil)
     unit = next((name for name, size in reversed(HERTZ.items()) if hertz >= size), "Hz")
     return f"{float(hertz / HERTZ[unit]):.6g} {unit}"
 

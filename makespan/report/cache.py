@@ -9,7 +9,7 @@ from typing import Any
 from makespan.host.errors import InputError
 from makespan.host.output_file import write_whole
 from makespan.host.text_file import read_bytes
-from makespan.model.claim import Claim
+from makespan.model.claim import WorstCaseClaim
 from makespan.model.gpu import GpuInstance, GpuResult
 from makespan.model.instance import Instance
 from makespan.model.result import Bounds, Result, Status
@@ -47,7 +47,7 @@ class BundleCache:
         self._folder, self._effort, self._note = folder, effort, note
         self._is_told = False
 
-    def load(self, asked: Instance | GpuInstance) -> Claim | None:
+    def load(self, asked: Instance | GpuInstance) -> WorstCaseClaim | None:
         """The claim kept for what is asked, proven anew; None where there is none, or none that can be proven anew."""
         for effort in ("", self._effort):
             path = self._path(asked, effort)
@@ -100,7 +100,7 @@ def _question(asked: Instance | GpuInstance) -> dict[str, Any]:
     return of_instance(asked) if isinstance(asked, Instance) else of_gpu(asked)
 
 
-def _claim(content: bytes, asked: Instance | GpuInstance) -> Claim:
+def _claim(content: bytes, asked: Instance | GpuInstance) -> WorstCaseClaim:
     """What a kept bundle proves of what is asked; its assumptions are not read, but those that go with the question."""
     document: Any = parse(content)
     verdict = verify(document)
@@ -109,4 +109,4 @@ def _claim(content: bytes, asked: Instance | GpuInstance) -> Claim:
     if canonical(document["instance"]) != canonical(_question(asked)):
         raise Refused("it answers another question")
     claim = verdict.claim
-    return Claim.about(asked, Bounds(claim.lower, claim.upper), str(claim.evidence), asked.assumptions)
+    return WorstCaseClaim.about(asked, Bounds(claim.lower, claim.upper), str(claim.evidence), asked.assumptions)

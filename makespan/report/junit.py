@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from makespan.model.deadline import Outcome
+from makespan.model.deadline import DeadlineOutcome
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold. Source: Extensible Markup Language 1.0, fifth edition, production 2."""
@@ -16,7 +16,7 @@ class Check:
     """One deadline: of what, what came of it in a line, and how long that took; no outcome where it was refused."""
 
     name: str
-    outcome: Outcome | None
+    outcome: DeadlineOutcome | None
     line: str
     seconds: float = 0.0
 
@@ -30,7 +30,7 @@ def junit(suite: str, checks: Sequence[Check]) -> bytes:
     True
     """
     refused = sum(check.outcome is None for check in checks)
-    failed = len(checks) - refused - sum(check.outcome is Outcome.MET for check in checks)
+    failed = len(checks) - refused - sum(check.outcome is DeadlineOutcome.MET for check in checks)
     counts = {"tests": len(checks), "failures": failed, "errors": refused}
     seconds = f"{sum(check.seconds for check in checks):.3f}"
     root = Element("testsuite", {"name": _held(suite), **{key: str(n) for key, n in counts.items()}, "time": seconds})
@@ -38,7 +38,7 @@ def junit(suite: str, checks: Sequence[Check]) -> bytes:
         of = {"classname": _held(suite), "name": _held(check.name), "time": f"{check.seconds:.3f}"}
         case, line = SubElement(root, "testcase", of), _held(check.line)
         match check.outcome:
-            case Outcome.MET:
+            case DeadlineOutcome.MET:
                 SubElement(case, "system-out").text = line
             case None:
                 SubElement(case, "error", type="refused", message=line)

@@ -11,7 +11,7 @@ from benchmarks import schedulability as experiment
 from benchmarks.schedulable_fraction import EXACT, PESSIMISTIC, Curve, Point, draw_fractions
 from benchmarks.task_sets import rate_monotonic
 from makespan import Instance, Machine, Program
-from makespan.deadlines.task import Partition, Policy, TaskSet, one_kernel
+from makespan.deadlines.task import GpuPartition, ServerPolicy, TaskSet, one_kernel
 
 POOL = tuple(experiment.Kernel(cycles - 1, cycles, cycles + extra) for cycles, extra in ((20, 5), (33, 0), (51, 20)))
 
@@ -60,13 +60,13 @@ def test_more_execution_time_or_more_load_helps_nobody() -> None:
 
 
 @pytest.mark.parametrize(("long", "answer"), [(21, True), (22, False)])
-@pytest.mark.parametrize("policy", [Policy.EDF, Policy.FIXED_PRIORITY])
-def test_a_set_by_hand(policy: Policy, long: int, answer: bool) -> None:
+@pytest.mark.parametrize("policy", [ServerPolicy.EDF, ServerPolicy.FIXED_PRIORITY])
+def test_a_set_by_hand(policy: ServerPolicy, long: int, answer: bool) -> None:
     """The short kernel waits for all but one tick of the long one: 20 + 20 = 40 is in time, 21 + 20 is not."""
     tasks = rate_monotonic(
         (one_kernel("a", 20, 40, 40, partition="gpu"), one_kernel("b", long, 103, 103, partition="gpu"))
     )
-    assert experiment.is_schedulable(TaskSet(tasks, (Partition("gpu", policy),)), policy) is answer
+    assert experiment.is_schedulable(TaskSet(tasks, (GpuPartition("gpu", policy),)), policy) is answer
 
 
 def test_wilson_intervals() -> None:

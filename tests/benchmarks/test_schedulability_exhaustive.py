@@ -11,12 +11,21 @@ import pytest
 from benchmarks import schedulability_exhaustive as comparison
 from benchmarks.schedulability_exhaustive import KINDS, Compared, Tally, compared, demands, system
 from makespan.deadlines.chains import predecessors
-from makespan.deadlines.holistic import Limits, Response, Responses, responses
-from makespan.deadlines.task import Kind, Partition, Policy, Segment, Task, TaskSet, Wait, one_kernel
+from makespan.deadlines.holistic import AnalysisLimits, Response, Responses, responses
+from makespan.deadlines.task import (
+    GpuPartition,
+    GpuTask,
+    HostWait,
+    JobSegment,
+    SegmentKind,
+    ServerPolicy,
+    TaskSet,
+    one_kernel,
+)
 
 A = one_kernel("a", 2, 5, 5, priority=2, partition="gpu")
 B = one_kernel("b", 4, 10, 10, priority=1, partition="gpu")
-PAIR = TaskSet((A, B), (Partition("gpu", Policy.FIXED_PRIORITY),))
+PAIR = TaskSet((A, B), (GpuPartition("gpu", ServerPolicy.FIXED_PRIORITY),))
 
 
 def drawn(name: str, count: int = 40) -> list[TaskSet]:
@@ -33,21 +42,25 @@ def test_no_resource_is_overloaded_and_a_system_comes_again(name: str) -> None:
 def test_kinds_have_what_they_are_named_after() -> None:
     """And the first one nothing but kernels."""
     assert all(task.core is None and len(task.segments) == 1 for s in drawn("kernels") for task in s.tasks)
-    assert any(not task.of(Kind.KERNEL, Kind.COPY) for s in drawn("CPU time") for task in s.tasks)
+    assert any(not task.of(SegmentKind.KERNEL, SegmentKind.COPY) for s in drawn("CPU time") for task in s.tasks)
     for name in ("CPU time", "chains, CPU time", "spin", "mixed"):
-        assert any(task.of(Kind.CPU) for s in drawn(name) for task in s.tasks)
+        assert any(task.of(SegmentKind.CPU) for s in drawn(name) for task in s.tasks)
     assert {len(predecessors(s)) for s in drawn("chains")} == {1, 2}
     assert {len(sources) for s in drawn("joins") for sources in predecessors(s).values()} == {1, 2, 3}
-    assert any(task.of(Kind.COPY) and len(task.segments) > 2 for s in drawn("segments") for task in s.tasks)
+    assert any(task.of(SegmentKind.COPY) and len(task.segments) > 2 for s in drawn("segments") for task in s.tasks)
     assert any(task.spins for s in drawn("spin") for task in s.tasks)
     assert any(segment.delay for s in drawn("launch delays") for task in s.tasks for segment in task.segments)
 
 
 def test_threads_that_spin_demand_their_core() -> None:
-    segments = (Segment(Kind.CPU, 1), Segment(Kind.COPY, 2, "h2d"), Segment(Kind.KERNEL, 3, "gpu"))
-    spinning = Task("a", segments, 12, 12, priority=1, core="cpu", wait=Wait.SPIN)
+    segments = (
+        JobSegment(SegmentKind.CPU, 1),
+        JobSegment(SegmentKind.COPY, 2, "h2d"),
+        JobSegment(SegmentKind.KERNEL, 3, "gpu"),
+    )
+    spinning = GpuTask("a", segments, 12, 12, priority=1, core="cpu", wait=HostWait.SPIN)
     assert {place: share * 12 for place, share in demands([spinning]).items()} == {"cpu": 6, "h2d": 2, "gpu": 3}
-    assert demands([replace(spinning, wait=Wait.BLOCK)])["cpu"] * 12 == 1
+    assert demands([replace(spinning, wait=HostWait.BLOCK)])["cpu"] * 12 == 1
 
 
 def test_a_pair_by_hand() -> None:
@@ -111,7 +124,7 @@ def test_a_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
 def test_a_bound_that_is_too_low_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def less(task_set: TaskSet, limits: Limits) -> Responses:
+    def less(task_set: TaskSet, limits: AnalysisLimits) -> Responses:
         found = responses(task_set, limits)
         of = {name: known and replace(known, total=known.total - 1) for name, known in found.of.items()}
         return replace(found, of=of)

@@ -7,8 +7,8 @@ import pytest
 
 from makespan import cli
 from makespan.cli.colours import painted
-from makespan.deadlines.verdict import Answer
-from makespan.model.deadline import Outcome
+from makespan.deadlines.verdict import DeadlineAnswer
+from makespan.model.deadline import DeadlineOutcome
 from makespan.model.result import Status
 from makespan.verify import Outcome as Checked
 
@@ -49,7 +49,7 @@ def test_an_error_is_red_and_data_are_data(capsys: pytest.CaptureFixture[str], m
         assert ESCAPE.search("".join(said(capsys, *words))) is None
 
 
-@pytest.mark.parametrize("word", [*Status, *Answer, *Checked, *map("deadline {}".format, Outcome)])
+@pytest.mark.parametrize("word", [*Status, *DeadlineAnswer, *Checked, *map("deadline {}".format, DeadlineOutcome)])
 def test_every_verdict_has_a_colour_and_keeps_its_words(word: str) -> None:
     """At the start of a line, and nowhere within a sentence."""
     shown = painted(f"{word} if so: a {word} one\n")

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from makespan.model.deadline import Outcome
+from makespan.model.deadline import DeadlineOutcome
 from makespan.report.junit import Check, junit
 from tests.command import Runner
 
@@ -92,7 +92,7 @@ def test_a_question_without_a_deadline_is_no_gate_and_nothing_is_solved(gate: Ru
 
 
 def test_a_report_holds_any_name() -> None:
-    checks = [Check('<a&"\0\x1b\ud800', Outcome.MISSED, "]]>\x08", 0.5)]
+    checks = [Check('<a&"\0\x1b\ud800', DeadlineOutcome.MISSED, "]]>\x08", 0.5)]
     root = ElementTree.fromstring(junit("\x00", checks))
     assert (root[0].attrib["name"], root[0][0].attrib["message"]) == ('<a&"\ufffd\ufffd\ufffd', "]]>\ufffd")
 

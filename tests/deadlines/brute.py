@@ -12,7 +12,7 @@ from itertools import product
 from typing import NamedTuple
 
 from makespan.deadlines.chains import predecessors
-from makespan.deadlines.task import Kind, Policy, Segment, Slices, Task, TaskSet
+from makespan.deadlines.task import GpuTask, JobSegment, SegmentKind, ServerPolicy, Slices, TaskSet
 
 ARRIVED, LAUNCHED, READY, RUNNING = range(4)
 
@@ -119,7 +119,7 @@ class Brute:
             if job.clock < task.jitter:
                 yield from self.moved(jobs, at + 1)
             if not any(o.stage == ARRIVED for o in ahead):
-                since = 0 if self.counts(task, Policy.EDF_RELEASE) else job.since
+                since = 0 if self.counts(task, ServerPolicy.EDF_RELEASE) else job.since
                 yield from self.moved((*jobs[:at], self.entered(job._replace(since=since), 0), *jobs[at + 1 :]), at)
         elif job.stage == LAUNCHED:
             if job.clock < task.segments[job.segment].delay:
@@ -130,13 +130,13 @@ class Brute:
             yield from self.moved(jobs, at + 1)
 
     def entered(self, job: Job, segment: int) -> Job:
-        stage = LAUNCHED if self.tasks[job.task].segments[segment].kind is not Kind.CPU else READY
+        stage = LAUNCHED if self.tasks[job.task].segments[segment].kind is not SegmentKind.CPU else READY
         return job._replace(segment=segment, stage=stage, clock=0, waits=0)
 
-    def counts(self, task: Task, policy: Policy) -> bool:
+    def counts(self, task: GpuTask, policy: ServerPolicy) -> bool:
         return any(s.place is not None and self.policy[s.place] is policy for s in task.segments)
 
-    def part(self, job: Job) -> Segment:
+    def part(self, job: Job) -> JobSegment:
         return self.tasks[job.task].segments[job.segment]
 
     def served(self, jobs: Jobs, turns: Turns) -> Iterator[tuple[Jobs, Turns]]:
@@ -159,13 +159,13 @@ class Brute:
         """Of each task only the earliest job."""
         return [at for at in here if not any(jobs[o].task == jobs[at].task and o < at for o in here)]
 
-    def key(self, job: Job, policy: Policy) -> int:
+    def key(self, job: Job, policy: ServerPolicy) -> int:
         task = self.tasks[job.task]
-        if policy is Policy.EDF:
+        if policy is ServerPolicy.EDF:
             return task.deadline - job.since
-        if policy is Policy.EDF_RELEASE:
+        if policy is ServerPolicy.EDF_RELEASE:
             return task.deadline - task.jitter - job.since
-        return -job.waits if policy is Policy.FIFO else -(task.priority or 0)
+        return -job.waits if policy is ServerPolicy.FIFO else -(task.priority or 0)
 
     def turned(self, jobs: Jobs, place: str, slices: Slices, turn: Turn) -> Iterator[Turn]:
         """Whose turn it is: contexts that come at one instant join the queue in any order."""
@@ -189,7 +189,11 @@ class Brute:
         cores: dict[str, list[int]] = {}
         for at, job in enumerate(jobs):
             task = self.tasks[job.task]
-            if task.core is not None and job.stage != ARRIVED and (task.spins or self.part(job).kind is Kind.CPU):
+            if (
+                task.core is not None
+                and job.stage != ARRIVED
+                and (task.spins or self.part(job).kind is SegmentKind.CPU)
+            ):
                 cores.setdefault(task.core, []).append(at)
         ways = []
         for here in cores.values():
@@ -207,7 +211,7 @@ class Brute:
             t._replace(switch=t.switch - 1) if t.switch else t._replace(left=max(0, t.left - 1)) for t in turns
         )
         for chosen in product(*ways):
-            runs = slots | {at for at in chosen if self.part(jobs[at]).kind is Kind.CPU}
+            runs = slots | {at for at in chosen if self.part(jobs[at]).kind is SegmentKind.CPU}
             aged = [self.older(job, at in runs) for at, job in enumerate(jobs)]
             free = [at for at in runs if aged[at].clock < self.part(jobs[at]).wcet]
             must = [at for at in runs if at not in free]
@@ -219,8 +223,8 @@ class Brute:
     def older(self, job: Job, is_run: bool) -> Job:
         task, part = self.tasks[job.task], self.part(job)
         counts = is_run or job.stage in (ARRIVED, LAUNCHED)
-        waits = job.stage == READY and part.place is not None and self.policy[part.place] is Policy.FIFO
-        asks = self.counts(task, Policy.EDF) or self.counts(task, Policy.EDF_RELEASE)
+        waits = job.stage == READY and part.place is not None and self.policy[part.place] is ServerPolicy.FIFO
+        asks = self.counts(task, ServerPolicy.EDF) or self.counts(task, ServerPolicy.EDF_RELEASE)
         return job._replace(
             clock=job.clock + counts,
             since=job.since + asks,

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from makespan.deadlines.simulation import Completed, Run
-from makespan.deadlines.task import Activation, Chain
+from makespan.deadlines.simulation import CompletedJob, SimulatedRun
+from makespan.deadlines.task import ChainStart, TaskChain
 
 
 class Latency(NamedTuple):
@@ -20,7 +20,7 @@ class Latency(NamedTuple):
     age: int | None
 
 
-def latency(run: Run, chain: Chain) -> Latency:
+def latency(run: SimulatedRun, chain: TaskChain) -> Latency:
     """The longest reaction and age of a chain, of which every task has a job in the schedule.
 
     By data, the reaction counts from the arrival of the head's job; with timers, from a change of the input just after
@@ -29,7 +29,7 @@ def latency(run: Run, chain: Chain) -> Latency:
     heads = _jobs(run, chain.tasks[0])
     outputs = list(_outputs(run, chain))
     age = max((later.completion - heads[source].arrival for (source, _), (_, later) in pairwise(outputs)), default=None)
-    if chain.activation is Activation.DATA:
+    if chain.activation is ChainStart.DATA:
         return Latency(max((end.completion - heads[source].arrival for source, end in outputs), default=None), age)
     reactions = (
         shown.completion - heads[missed].arrival
@@ -39,13 +39,13 @@ def latency(run: Run, chain: Chain) -> Latency:
     return Latency(max(reactions, default=None), age)
 
 
-def _outputs(run: Run, chain: Chain) -> Iterator[tuple[int, Completed]]:
+def _outputs(run: SimulatedRun, chain: TaskChain) -> Iterator[tuple[int, CompletedJob]]:
     """Jobs at the end of the chain, each with the number of the head's job whose input it shows."""
     sources: list[int | None] = list(range(len(_jobs(run, chain.tasks[0]))))
     for name, reader in pairwise(chain.tasks):
         writers, readers = _jobs(run, name), _jobs(run, reader)
         ends = [job.completion for job in writers]
-        if chain.activation is Activation.DATA:
+        if chain.activation is ChainStart.DATA:
             last = list(range(len(readers)))
         else:
             last = [bisect_right(ends, job.arrival) - 1 for job in readers]
@@ -56,13 +56,13 @@ def _outputs(run: Run, chain: Chain) -> Iterator[tuple[int, Completed]]:
             yield source, job
 
 
-def _until(run: Run, chain: Chain) -> int:
+def _until(run: SimulatedRun, chain: TaskChain) -> int:
     """The first arrival of a task of the chain that the scenario leaves out: from then on data is too old."""
     tasks = run.scenario.task_set.by_name
     timers = [name for name in chain.tasks if name not in run.scenario.starts]
     return min(max(job.arrival for job in _jobs(run, name)) + tasks[name].period for name in timers)
 
 
-def _jobs(run: Run, name: str) -> list[Completed]:
+def _jobs(run: SimulatedRun, name: str) -> list[CompletedJob]:
     """A task's jobs in the order of arrival, which is that of their ends."""
     return sorted((job for job in run.jobs if job.task == name), key=lambda job: job.number)

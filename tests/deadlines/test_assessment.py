@@ -9,8 +9,8 @@ from makespan import Limits
 from makespan.deadlines.assessment import Assessment, assess
 from makespan.deadlines.exploration import explore
 from makespan.deadlines.files import read
-from makespan.deadlines.task import Kind, Partition, Policy, Segment, Task, TaskSet, Wait
-from makespan.deadlines.verdict import Answer
+from makespan.deadlines.task import GpuPartition, GpuTask, HostWait, JobSegment, SegmentKind, ServerPolicy, TaskSet
+from makespan.deadlines.verdict import DeadlineAnswer
 from makespan.deadlines.wcet import Solver, execution_times
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def test_the_example_of_a_pipeline_adds_up(tmp_path: Path) -> None:
     microseconds = [(task.response or 0) * found.tick * 10**6 for task in found.verdict.tasks]
     assert microseconds == [1000 + 520 + 2020, 4020, 7020 + 120 + 1000]
     assert [(chain.reaction or 0) * found.tick * 10**6 for chain in found.verdict.chains] == [sum(microseconds)]
-    assert found.answer is Answer.YES
+    assert found.answer is DeadlineAnswer.YES
     assert found.assumed_spin == ()
 
 
@@ -48,19 +48,21 @@ def test_who_is_assumed_to_spin_is_said(tmp_path: Path) -> None:
 def test_neither_way_to_wait_is_the_worse_for_everybody() -> None:
     """So a verdict for threads that spin says nothing of threads that block, and names its condition."""
 
-    def system(wait: Wait) -> TaskSet:
+    def system(wait: HostWait) -> TaskSet:
         low, high = (
-            ((Kind.CPU, 1), (Kind.KERNEL, 3)),
-            ((Kind.CPU, 2), (Kind.KERNEL, 1), (Kind.CPU, 1), (Kind.KERNEL, 2)),
+            ((SegmentKind.CPU, 1), (SegmentKind.KERNEL, 3)),
+            ((SegmentKind.CPU, 2), (SegmentKind.KERNEL, 1), (SegmentKind.CPU, 1), (SegmentKind.KERNEL, 2)),
         )
         tasks = []
         for rank, (parts, period) in enumerate([(low, 10), (high, 14)]):
-            segments = tuple(Segment(kind, wcet, "g" if kind is Kind.KERNEL else None) for kind, wcet in parts)
-            tasks.append(Task(f"t{rank}", segments, period, period, priority=rank, core="c", wait=wait))
-        return TaskSet(tuple(tasks), (Partition("g", Policy.FIFO),))
+            segments = tuple(
+                JobSegment(kind, wcet, "g" if kind is SegmentKind.KERNEL else None) for kind, wcet in parts
+            )
+            tasks.append(GpuTask(f"t{rank}", segments, period, period, priority=rank, core="c", wait=wait))
+        return TaskSet(tuple(tasks), (GpuPartition("g", ServerPolicy.FIFO),))
 
-    assert explore(system(Wait.BLOCK)).response == {"t0": 6, "t1": 8}
-    assert explore(system(Wait.SPIN)).response == {"t0": 10, "t1": 7}
+    assert explore(system(HostWait.BLOCK)).response == {"t0": 6, "t1": 8}
+    assert explore(system(HostWait.SPIN)).response == {"t0": 10, "t1": 7}
 
 
 def test_who_vouches_for_launches_is_said(tmp_path: Path) -> None:

@@ -9,29 +9,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.deadlines.analysis import analyse
-from makespan.deadlines.assignment import Heuristic, _Master, assign, assign_exactly
+from makespan.deadlines.assignment import Heuristic, _AssignmentModel, assign, assign_exactly
 from makespan.deadlines.task import (
-    Activation,
-    Chain,
+    ChainStart,
     CopyEngine,
-    Kind,
-    Partition,
-    Policy,
-    Segment,
-    Task,
+    GpuPartition,
+    GpuTask,
+    JobSegment,
+    SegmentKind,
+    ServerPolicy,
+    TaskChain,
     TaskSet,
     one_kernel,
 )
-from makespan.deadlines.verdict import Answer
+from makespan.deadlines.verdict import DeadlineAnswer
 from makespan.host.errors import InputError
 from tests.deadlines.toy import analysis
 
 
-def _partitions(count: int) -> tuple[Partition, ...]:
-    return tuple(Partition(f"sm{number}", Policy.EDF) for number in range(count))
+def _partitions(count: int) -> tuple[GpuPartition, ...]:
+    return tuple(GpuPartition(f"sm{number}", ServerPolicy.EDF) for number in range(count))
 
 
-def _tasks(*times: tuple[int, int]) -> tuple[Task, ...]:
+def _tasks(*times: tuple[int, int]) -> tuple[GpuTask, ...]:
     return tuple(one_kernel(f"t{n}", wcet, deadline, deadline) for n, (wcet, deadline) in enumerate(times))
 
 
@@ -42,9 +42,9 @@ def task_sets(draw: st.DrawFn) -> TaskSet:
     tasks = list(_tasks(*times))
     if len(tasks) > 1 and draw(st.booleans()):
         tasks[-1] = tasks[-1].assigned(several[0].name)
-    chains: tuple[Chain, ...] = ()
+    chains: tuple[TaskChain, ...] = ()
     if len(tasks) > 1 and draw(st.booleans()):
-        chains = (Chain("c", (tasks[0].name, tasks[1].name), Activation.PERIODIC),)
+        chains = (TaskChain("c", (tasks[0].name, tasks[1].name), ChainStart.PERIODIC),)
     return TaskSet(tuple(tasks), several, chains)
 
 
@@ -56,12 +56,12 @@ def _every(task_set: TaskSet) -> list[dict[str, str]]:
 @settings(max_examples=150, deadline=None)
 @given(task_sets())
 def test_the_exact_search_finds_an_assignment_whenever_there_is_one(task_set: TaskSet) -> None:
-    possible = any(analysis(task_set.assigned(places)).answer is Answer.YES for places in _every(task_set))
+    possible = any(analysis(task_set.assigned(places)).answer is DeadlineAnswer.YES for places in _every(task_set))
     found = assign_exactly(task_set, analysis, heuristics=())
     assert (found.places is not None) == possible
     assert found.is_proven == (not possible)
     if found.places is not None:
-        assert analysis(task_set.assigned(found.places)).answer is Answer.YES
+        assert analysis(task_set.assigned(found.places)).answer is DeadlineAnswer.YES
 
 
 @settings(max_examples=100, deadline=None)
@@ -72,7 +72,7 @@ def test_what_a_heuristic_finds_is_proven_and_never_more_than_the_exact_search_f
     found = assign(task_set, analysis, heuristic)
     assert not found.is_proven
     if found.places is not None:
-        assert analysis(task_set.assigned(found.places)).answer is Answer.YES
+        assert analysis(task_set.assigned(found.places)).answer is DeadlineAnswer.YES
         assert assign_exactly(task_set, analysis).places is not None
 
 
@@ -81,7 +81,7 @@ def test_conflicts_of_three_and_more_exclude_nothing_that_holds() -> None:
     for _ in range(25):
         tasks = _tasks(*((random.randint(2, 4), random.randint(7, 12)) for _ in range(7)))
         task_set = TaskSet(tasks, _partitions(2))
-        possible = any(analysis(task_set.assigned(places)).answer is Answer.YES for places in _every(task_set))
+        possible = any(analysis(task_set.assigned(places)).answer is DeadlineAnswer.YES for places in _every(task_set))
         found = assign_exactly(task_set, analysis, heuristics=())
         assert (found.places is not None, found.is_proven) == (possible, not possible), tasks
 
@@ -99,7 +99,7 @@ def test_a_kernel_that_is_there_already_keeps_its_deadline() -> None:
 
 
 def test_a_solver_that_ran_out_of_time_proves_nothing() -> None:
-    master = _Master(TaskSet(_tasks(*((3, 10) for _ in range(40))), _partitions(20)))
+    master = _AssignmentModel(TaskSet(_tasks(*((3, 10) for _ in range(40))), _partitions(20)))
     assert master.propose(0.0) is None
     assert not master.is_empty
 
@@ -110,7 +110,7 @@ def test_first_fit_can_miss_what_the_exact_search_finds() -> None:
     assert assign(task_set, analysis, Heuristic.FIRST_FIT).places is None
     found = assign_exactly(task_set, analysis)
     assert found.places is not None
-    assert analysis(task_set.assigned(found.places)).answer is Answer.YES
+    assert analysis(task_set.assigned(found.places)).answer is DeadlineAnswer.YES
 
 
 def test_an_impossible_assignment_is_proven_impossible() -> None:
@@ -127,7 +127,7 @@ def test_out_of_time_is_no_proof() -> None:
 
 def test_a_chain_that_forbids_what_every_partition_allows_is_respected() -> None:
     tasks = _tasks((4, 10), (4, 10), (1, 10), (1, 10))
-    chains = (Chain("c", ("t0", "t1"), Activation.PERIODIC),)
+    chains = (TaskChain("c", ("t0", "t1"), ChainStart.PERIODIC),)
     found = assign_exactly(TaskSet(tasks, _partitions(2), chains), analysis)
     assert found.places is not None
     assert found.places["t0"] == found.places["t1"]
@@ -135,13 +135,13 @@ def test_a_chain_that_forbids_what_every_partition_allows_is_respected() -> None
 
 def test_a_task_may_fit_only_beside_the_one_that_starts_it() -> None:
     """`b` is blocked by a kernel that has begun, on either partition, unless `a` hands it over there."""
-    partitions = tuple(Partition(name, Policy.FIXED_PRIORITY) for name in ("sm0", "sm1"))
+    partitions = tuple(GpuPartition(name, ServerPolicy.FIXED_PRIORITY) for name in ("sm0", "sm1"))
     tasks = (
         one_kernel("a", 1, 20, 20, priority=2),
         one_kernel("b", 1, 20, 1, priority=2),
         *(one_kernel(f"long {name}", 5, 20, 20, priority=1, partition=name) for name in ("sm0", "sm1")),
     )
-    task_set = TaskSet(tasks, partitions, (Chain("ab", ("a", "b"), Activation.DATA),))
+    task_set = TaskSet(tasks, partitions, (TaskChain("ab", ("a", "b"), ChainStart.DATA),))
     found = assign_exactly(task_set, lambda system: analyse(system, evidence=False), heuristics=())
     assert found.places in [{"a": name, "b": name} for name in ("sm0", "sm1")]
     late = replace(task_set, tasks=(tasks[0], replace(tasks[1], priority=0), *tasks[2:]))
@@ -149,9 +149,13 @@ def test_a_task_may_fit_only_beside_the_one_that_starts_it() -> None:
 
 
 def test_the_kernels_of_a_task_go_together() -> None:
-    segments = (Segment(Kind.KERNEL, 3), Segment(Kind.COPY, 9, "e"), Segment(Kind.KERNEL, 3))
-    task = Task("a", segments, 10, 100)
-    task_set = TaskSet((task, *_tasks((5, 10))), _partitions(2), (), (CopyEngine("e", Policy.FIFO),))
+    segments = (
+        JobSegment(SegmentKind.KERNEL, 3),
+        JobSegment(SegmentKind.COPY, 9, "e"),
+        JobSegment(SegmentKind.KERNEL, 3),
+    )
+    task = GpuTask("a", segments, 10, 100)
+    task_set = TaskSet((task, *_tasks((5, 10))), _partitions(2), (), (CopyEngine("e", ServerPolicy.FIFO),))
     found = assign_exactly(task_set, analysis)
     assert found.places in [{"a": "sm0", "t0": "sm1"}, {"a": "sm1", "t0": "sm0"}]
 

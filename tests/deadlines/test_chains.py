@@ -7,10 +7,19 @@ import pytest
 
 from makespan.deadlines.analysis import SAMPLED, TRIGGERED, analyse
 from makespan.deadlines.chains import heads, predecessors, sampled_latency
-from makespan.deadlines.courses import drawn
+from makespan.deadlines.courses import random_scenario
 from makespan.deadlines.simulation import simulate
-from makespan.deadlines.task import Activation, Chain, Partition, Policy, Task, TaskSet, Wait, one_kernel
-from makespan.deadlines.verdict import Answer, ChainVerdict
+from makespan.deadlines.task import (
+    ChainStart,
+    GpuPartition,
+    GpuTask,
+    HostWait,
+    ServerPolicy,
+    TaskChain,
+    TaskSet,
+    one_kernel,
+)
+from makespan.deadlines.verdict import ChainVerdict, DeadlineAnswer
 from makespan.host.errors import InputError
 from tests.deadlines.latency import latency
 from tests.deadlines.sets import kernel, partition_of
@@ -18,15 +27,17 @@ from tests.deadlines.sets import kernel, partition_of
 A, B, C = kernel("a", 2, 20, 3), kernel("b", 3, 20, 2), kernel("c", 1, 20, 1)
 
 
-def by_data(*names: str, name: str = "data", deadline: int | None = None) -> Chain:
-    return Chain(name, names, Activation.DATA, deadline)
+def by_data(*names: str, name: str = "data", deadline: int | None = None) -> TaskChain:
+    return TaskChain(name, names, ChainStart.DATA, deadline)
 
 
-def sampled(*names: str, deadline: int | None = None) -> Chain:
-    return Chain("timers", names, Activation.PERIODIC, deadline)
+def sampled(*names: str, deadline: int | None = None) -> TaskChain:
+    return TaskChain("timers", names, ChainStart.PERIODIC, deadline)
 
 
-def chained(*chains: Chain, tasks: tuple[Task, ...] = (A, B, C), policy: Policy = Policy.FIXED_PRIORITY) -> TaskSet:
+def chained(
+    *chains: TaskChain, tasks: tuple[GpuTask, ...] = (A, B, C), policy: ServerPolicy = ServerPolicy.FIXED_PRIORITY
+) -> TaskSet:
     return replace(partition_of(*tasks, policy=policy), chains=chains)
 
 
@@ -50,7 +61,7 @@ def test_heads_come_before_those_that_they_start() -> None:
         ((by_data("a", "b"), sampled("c", "b")), "task b has a timer in chain timers, but data of a starts it"),
     ],
 )
-def test_contradictions_are_refused(chains: tuple[Chain, ...], message: str) -> None:
+def test_contradictions_are_refused(chains: tuple[TaskChain, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         analyse(chained(*chains))
 
@@ -69,18 +80,18 @@ def test_timers_add_a_period_and_a_response_each() -> None:
     assert sampled_latency((A, B, C), (4, 5, 6)) == 75
     verdict = analyse(chained(sampled("a", "b", "c", deadline=75)))
     assert [task.response for task in verdict.tasks] == [4, 5, 6]
-    assert verdict.chains == (ChainVerdict("timers", 75, 75, Answer.YES, SAMPLED),)
-    assert analyse(chained(sampled("a", "b", "c", deadline=74))).answer is Answer.UNKNOWN
+    assert verdict.chains == (ChainVerdict("timers", 75, 75, DeadlineAnswer.YES, SAMPLED),)
+    assert analyse(chained(sampled("a", "b", "c", deadline=74))).answer is DeadlineAnswer.UNKNOWN
 
 
 def test_tasks_of_one_activation_do_not_wait_for_each_other() -> None:
     """None of them is there before the one before it has ended, and all are over when the next activation comes."""
     verdict = analyse(chained(by_data("a", "b", "c", deadline=6)))
     assert [task.response for task in verdict.tasks] == [2, 3, 1]
-    assert verdict.chains == (ChainVerdict("data", 6, None, Answer.YES, TRIGGERED),)
+    assert verdict.chains == (ChainVerdict("data", 6, None, DeadlineAnswer.YES, TRIGGERED),)
     assert not any(task.is_exact for task in verdict.tasks)
     periodic = chained(by_data("a", "b", "c", deadline=5), tasks=(replace(A, offset=0), B, C))
-    assert analyse(periodic, evidence=False).chains == (ChainVerdict("data", 6, 26, Answer.UNKNOWN, TRIGGERED),)
+    assert analyse(periodic, evidence=False).chains == (ChainVerdict("data", 6, 26, DeadlineAnswer.UNKNOWN, TRIGGERED),)
 
 
 def test_others_delay_a_chain_once_and_not_every_task_of_it() -> None:
@@ -102,13 +113,15 @@ def test_a_join_waits_for_the_last_of_its_sources() -> None:
 def test_a_chain_without_a_deadline_is_only_computed() -> None:
     verdict = analyse(chained(sampled("c")))
     assert verdict.chains[0].reaction == 26
-    assert verdict.answer is Answer.YES
+    assert verdict.answer is DeadlineAnswer.YES
 
 
 def test_a_chain_with_a_task_without_a_bound_has_none() -> None:
     tasks = (A, kernel("b", 19, 20, 2), C)
     verdict = analyse(chained(sampled("a", "b"), by_data("a", "c"), tasks=tasks), evidence=False)
-    assert [(chain.reaction, chain.age, chain.answer) for chain in verdict.chains] == [(None, None, Answer.UNKNOWN)] * 2
+    assert [(chain.reaction, chain.age, chain.answer) for chain in verdict.chains] == [
+        (None, None, DeadlineAnswer.UNKNOWN)
+    ] * 2
 
 
 def test_a_circle_of_waits_that_never_settles_has_no_bound() -> None:
@@ -119,7 +132,7 @@ def test_a_circle_of_waits_that_never_settles_has_no_bound() -> None:
         one_kernel("c", 39, 100, 100, priority=1, partition="h"),
         one_kernel("b", 60, 100, 100, priority=2, partition="h"),
     )
-    partitions = (Partition("g", Policy.FIXED_PRIORITY), Partition("h", Policy.FIXED_PRIORITY))
+    partitions = (GpuPartition("g", ServerPolicy.FIXED_PRIORITY), GpuPartition("h", ServerPolicy.FIXED_PRIORITY))
     verdict = analyse(TaskSet(tasks, partitions, (by_data("a", "b"), by_data("c", "d", name="2"))), evidence=False)
     assert [task.response for task in verdict.tasks] == [None] * 4
     growing = "no bound: it grows beyond 10 times the longest period, deadline or jitter"
@@ -127,16 +140,16 @@ def test_a_circle_of_waits_that_never_settles_has_no_bound() -> None:
         growing,
         "no bound: the task depends on a, which has none",
     ]
-    assert verdict.answer is Answer.UNKNOWN
+    assert verdict.answer is DeadlineAnswer.UNKNOWN
 
 
-def random_chain(random: Random, activation: Activation) -> TaskSet:
-    partitions = tuple(Partition(name, random.choice(list(Policy))) for name in ("g", "h"))
+def random_chain(random: Random, activation: ChainStart) -> TaskSet:
+    partitions = tuple(GpuPartition(name, random.choice(list(ServerPolicy))) for name in ("g", "h"))
     common = random.randint(10, 30)
     tasks = []
     for at in range(4):
-        is_follower = activation is Activation.DATA and at in (1, 2)
-        period = common if activation is Activation.DATA and at < 3 else random.randint(10, 30)
+        is_follower = activation is ChainStart.DATA and at in (1, 2)
+        period = common if activation is ChainStart.DATA and at < 3 else random.randint(10, 30)
         tasks.append(
             one_kernel(
                 *(f"t{at}", random.randint(1, 3), period, period),
@@ -146,15 +159,15 @@ def random_chain(random: Random, activation: Activation) -> TaskSet:
                 before=random.choice((0, 0, 1)),
                 after=random.choice((0, 0, 1)),
                 core=random.choice("cd"),
-                wait=random.choice(list(Wait)),
+                wait=random.choice(list(HostWait)),
                 partition=random.choice("gh"),
             )
         )
-    return TaskSet(tuple(tasks), partitions, (Chain("chain", ("t0", "t1", "t2"), activation),))
+    return TaskSet(tuple(tasks), partitions, (TaskChain("chain", ("t0", "t1", "t2"), activation),))
 
 
-@pytest.mark.parametrize("activation", Activation)
-def test_no_simulated_schedule_is_slower(activation: Activation) -> None:
+@pytest.mark.parametrize("activation", ChainStart)
+def test_no_simulated_schedule_is_slower(activation: ChainStart) -> None:
     random = Random(3)
     compared = closest = 0
     for _ in range(60):
@@ -163,7 +176,7 @@ def test_no_simulated_schedule_is_slower(activation: Activation) -> None:
         if verdict.reaction is None:
             continue
         for attempt in range(4):
-            seen = latency(simulate(drawn(task_set, random, 150, f"attempt {attempt}")), task_set.chains[0])
+            seen = latency(simulate(random_scenario(task_set, random, 150, f"attempt {attempt}")), task_set.chains[0])
             if seen.reaction is not None:
                 assert seen.reaction <= verdict.reaction
                 compared += 1

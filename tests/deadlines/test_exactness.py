@@ -6,33 +6,44 @@ from fractions import Fraction
 import pytest
 
 from makespan.deadlines.analysis import analyse
-from makespan.deadlines.exactness import sharpened
+from makespan.deadlines.exactness import sharpen_verdict
 from makespan.deadlines.exploration import explore
-from makespan.deadlines.task import Activation, Chain, Kind, Partition, Policy, Segment, Task, TaskSet, Wait, one_kernel
-from makespan.deadlines.verdict import Answer, Miss, Verdict
+from makespan.deadlines.task import (
+    ChainStart,
+    GpuPartition,
+    GpuTask,
+    HostWait,
+    JobSegment,
+    SegmentKind,
+    ServerPolicy,
+    TaskChain,
+    TaskSet,
+    one_kernel,
+)
+from makespan.deadlines.verdict import DeadlineAnswer, Miss, TaskSetVerdict
 from makespan.host.errors import BrokenPromiseError
 
-GPU = Partition("gpu", Policy.FIXED_PRIORITY)
+GPU = GpuPartition("gpu", ServerPolicy.FIXED_PRIORITY)
 
 
 def suspending(factor: int = 1) -> TaskSet:
     """Two tasks that wait for kernels: no theorem proves the deadline of `b`."""
-    cpu, kernel = Segment(Kind.CPU, 1), Segment(Kind.KERNEL, 1, "gpu")
-    a = Task("a", (kernel, cpu), 8, 7, priority=2, core="cpu", wait=Wait.BLOCK)
-    b = Task("b", (cpu, kernel, replace(cpu, wcet=2)), 5, 5, priority=1, core="cpu", wait=Wait.BLOCK)
-    return longer(TaskSet((a, b), (Partition("gpu", Policy.FIFO),)), factor)
+    cpu, kernel = JobSegment(SegmentKind.CPU, 1), JobSegment(SegmentKind.KERNEL, 1, "gpu")
+    a = GpuTask("a", (kernel, cpu), 8, 7, priority=2, core="cpu", wait=HostWait.BLOCK)
+    b = GpuTask("b", (cpu, kernel, replace(cpu, wcet=2)), 5, 5, priority=1, core="cpu", wait=HostWait.BLOCK)
+    return longer(TaskSet((a, b), (GpuPartition("gpu", ServerPolicy.FIFO),)), factor)
 
 
 def longer(task_set: TaskSet, factor: int) -> TaskSet:
-    def task_of(task: Task) -> Task:
+    def task_of(task: GpuTask) -> GpuTask:
         segments = tuple(replace(segment, wcet=segment.wcet * factor) for segment in task.segments)
         return replace(task, segments=segments, period=task.period * factor, deadline=task.deadline * factor)
 
     return replace(task_set, tasks=tuple(map(task_of, task_set.tasks)))
 
 
-def last(verdict: Verdict, most_states: int = 2000) -> Verdict:
-    *_, found = sharpened(verdict, tick=Fraction(1, 10**6), most_states=most_states)
+def last(verdict: TaskSetVerdict, most_states: int = 2000) -> TaskSetVerdict:
+    *_, found = sharpen_verdict(verdict, tick=Fraction(1, 10**6), most_states=most_states)
     return found
 
 
@@ -50,7 +61,7 @@ def test_long_times_get_bounds_and_the_first_that_are_in_time_answer() -> None:
     """With ticks a million times as short there are too many states, but the grid of what divides all times has few."""
     after = last(analyse(suspending(10**6), evidence=False), most_states=500)
     assert [(task.response, task.is_exact) for task in after.tasks] == [(3 * 10**6, False), (5 * 10**6, False)]
-    assert after.answer is Answer.YES
+    assert after.answer is DeadlineAnswer.YES
     assert "in steps of 1 s" in after.tasks[1].method
     assert after.notes[-1].endswith(" states: a, b; more than 500 states in steps of a tick: a, b")
 
@@ -71,7 +82,7 @@ def test_a_task_that_is_late_is_refuted_by_a_schedule() -> None:
     tight = suspending().tasks[0], replace(suspending().tasks[1], deadline=4)
     verdict = analyse(replace(suspending(), tasks=tight), evidence=False)
     after = last(verdict)
-    assert after.answer is Answer.NO
+    assert after.answer is DeadlineAnswer.NO
     miss = after.tasks[1].miss
     assert miss is not None
     assert miss.completion - miss.arrival == 5
@@ -81,7 +92,7 @@ def test_a_task_that_is_late_is_refuted_by_a_schedule() -> None:
 
 def test_times_that_nobody_has_shown_refute_nothing() -> None:
     a, b = suspending().tasks
-    segments = tuple(replace(s, attained=0) if s.kind is Kind.KERNEL else s for s in a.segments)
+    segments = tuple(replace(s, attained=0) if s.kind is SegmentKind.KERNEL else s for s in a.segments)
     unknown = replace(suspending(), tasks=(replace(a, segments=segments), replace(b, deadline=4)))
     after = last(analyse(unknown, evidence=False))
     assert after.tasks[1].response == 5
@@ -91,19 +102,19 @@ def test_times_that_nobody_has_shown_refute_nothing() -> None:
 def racing(attained: int | None) -> TaskSet:
     """If the first kernel of `a` takes 1 tick of its 2, its second one comes before the second one of `b`."""
 
-    def kernel(place: str, wcet: int) -> Segment:
-        return Segment(Kind.KERNEL, wcet, place, attained=None if attained is None else min(attained, wcet))
+    def kernel(place: str, wcet: int) -> JobSegment:
+        return JobSegment(SegmentKind.KERNEL, wcet, place, attained=None if attained is None else min(attained, wcet))
 
-    a = Task("a", (kernel("gpu", 2), kernel("other", 1)), 4, 9, priority=2)
-    b = Task("b", (kernel("other", 2), kernel("other", 1)), 10, 4, priority=1)
-    return TaskSet((a, b), (GPU, Partition("other", Policy.FIFO)))
+    a = GpuTask("a", (kernel("gpu", 2), kernel("other", 1)), 4, 9, priority=2)
+    b = GpuTask("b", (kernel("other", 2), kernel("other", 1)), 10, 4, priority=1)
+    return TaskSet((a, b), (GPU, GpuPartition("other", ServerPolicy.FIFO)))
 
 
 def test_a_kernel_that_is_shown_to_take_its_time_refutes_nothing_by_taking_less() -> None:
     given, shown = (last(analyse(racing(attained), evidence=False)) for attained in (None, 2))
     assert [(v.tasks[1].response, v.tasks[1].is_exact) for v in (given, shown)] == [(5, True), (5, True)]
-    assert (given.answer, given.supposes) == (Answer.NO, ("a", "b"))
-    assert (shown.answer, shown.tasks[1].miss) == (Answer.UNKNOWN, None)
+    assert (given.answer, given.supposes) == (DeadlineAnswer.NO, ("a", "b"))
+    assert (shown.answer, shown.tasks[1].miss) == (DeadlineAnswer.UNKNOWN, None)
     assert not shown.tasks[1].is_attained
     assert explore(racing(2), is_short=lambda _: False).response["b"] == 4
 
@@ -113,8 +124,8 @@ def test_chains_get_shorter_with_their_tasks() -> None:
     second = one_kernel("second", 3, 9, 9, priority=2, partition="gpu")
     other = one_kernel("other", 1, 9, 9, priority=3, partition="gpu")
     chains = tuple(
-        Chain(str(activation), names, activation)
-        for activation, names in ((Activation.DATA, ("first", "second")), (Activation.PERIODIC, ("other", "first")))
+        TaskChain(str(activation), names, activation)
+        for activation, names in ((ChainStart.DATA, ("first", "second")), (ChainStart.PERIODIC, ("other", "first")))
     )
     before = analyse(TaskSet((first, second, other), (GPU,), chains), evidence=False)
     after = last(before, 20_000)

@@ -20,25 +20,25 @@ from hypothesis import HealthCheck, example, given, settings
 
 from makespan.deadlines.export import Format, export
 from makespan.deadlines.task import (
-    Activation,
-    Chain,
+    ChainStart,
     CopyEngine,
-    Kind,
-    Partition,
-    Policy,
-    Segment,
+    GpuPartition,
+    GpuTask,
+    HostWait,
+    JobSegment,
+    SegmentKind,
+    ServerPolicy,
     Slices,
-    Task,
+    TaskChain,
     TaskSet,
-    Wait,
     one_kernel,
 )
 from makespan.host.errors import InputError, UnsupportedError
 
 MS = Fraction(1, 1000)
-FP, EDF, RELEASE, FIFO = (Partition(policy.value, policy) for policy in Policy)
-SLICED = Partition("p", Policy.FIFO, Slices(1))
-DMA = CopyEngine("dma", Policy.FIFO)
+FP, EDF, RELEASE, FIFO = (GpuPartition(policy.value, policy) for policy in ServerPolicy)
+SLICED = GpuPartition("p", ServerPolicy.FIFO, Slices(1))
+DMA = CopyEngine("dma", ServerPolicy.FIFO)
 
 
 def _kernels() -> TaskSet:
@@ -67,7 +67,7 @@ def _with_cpu() -> TaskSet:
                 before=1000,
                 after=500,
                 core="c0",
-                wait=Wait.BLOCK,
+                wait=HostWait.BLOCK,
                 partition=FP.name,
             ),
             one_kernel("b", 4000, 15_000, 15_000, jitter=3000, priority=2, partition=FP.name),
@@ -154,19 +154,27 @@ def test_the_script_for_pycpa_uses_its_names_and_every_time() -> None:
     assert script.count("SPPScheduler") == 1
 
 
-def _pipeline(wait: Wait | None = Wait.BLOCK) -> TaskSet:
+def _pipeline(wait: HostWait | None = HostWait.BLOCK) -> TaskSet:
     """Data of a camera start two tasks, which a third one waits for; every kind of segment, and two launch delays."""
-    camera = (Segment(Kind.CPU, 4), Segment(Kind.COPY, 6, "h2d", delay=2), Segment(Kind.KERNEL, 8, FP.name))
-    fuse = (Segment(Kind.KERNEL, 10, FP.name, delay=4), Segment(Kind.COPY, 2, "h2d"), Segment(Kind.CPU, 6))
+    camera = (
+        JobSegment(SegmentKind.CPU, 4),
+        JobSegment(SegmentKind.COPY, 6, "h2d", delay=2),
+        JobSegment(SegmentKind.KERNEL, 8, FP.name),
+    )
+    fuse = (
+        JobSegment(SegmentKind.KERNEL, 10, FP.name, delay=4),
+        JobSegment(SegmentKind.COPY, 2, "h2d"),
+        JobSegment(SegmentKind.CPU, 6),
+    )
     tasks = (
-        Task("fuse", fuse, 100, 90, jitter=2, priority=2, core="c0", wait=wait),
-        Task("camera", camera, 100, 60, jitter=12, priority=5, core="c0", wait=wait),
+        GpuTask("fuse", fuse, 100, 90, jitter=2, priority=2, core="c0", wait=wait),
+        GpuTask("camera", camera, 100, 60, jitter=12, priority=5, core="c0", wait=wait),
         one_kernel("left", 4, 100, 50, priority=4, partition=FP.name),
         one_kernel("right", 2, 100, 50, priority=3, partition=FIFO.name),
     )
     ways = (("camera", "left", "fuse"), ("camera", "right", "fuse"))
-    chains = tuple(Chain(f"by {way[1]}", way, Activation.DATA, 99) for way in ways)
-    return TaskSet(tasks, (FP, FIFO), chains, (CopyEngine("h2d", Policy.FIXED_PRIORITY),))
+    chains = tuple(TaskChain(f"by {way[1]}", way, ChainStart.DATA, 99) for way in ways)
+    return TaskSet(tasks, (FP, FIFO), chains, (CopyEngine("h2d", ServerPolicy.FIXED_PRIORITY),))
 
 
 def test_a_workload_for_rt_app_holds_a_partition_or_copy_engine_while_something_runs_there() -> None:
@@ -191,15 +199,17 @@ def test_a_workload_for_rt_app_holds_a_partition_or_copy_engine_while_something_
 
 def _linked(*ways: tuple[str, str]) -> TaskSet:
     tasks = tuple(one_kernel(name, 2, 10, 10, priority=1, partition=FP.name) for name in "abc")
-    return TaskSet(tasks, (FP,), tuple(Chain("".join(way), way, Activation.DATA) for way in ways))
+    return TaskSet(tasks, (FP,), tuple(TaskChain("".join(way), way, ChainStart.DATA) for way in ways))
 
 
-def _chained(activation: Activation) -> TaskSet:
+def _chained(activation: ChainStart) -> TaskSet:
     tasks = (
-        one_kernel("next", 2, 10, 10, priority=1, before=1, core="c0", wait=Wait.BLOCK, partition=FP.name),
-        one_kernel("head", 4, 10, 10, jitter=2, priority=2, after=1, core="c0", wait=Wait.BLOCK, partition=FIFO.name),
+        one_kernel("next", 2, 10, 10, priority=1, before=1, core="c0", wait=HostWait.BLOCK, partition=FP.name),
+        one_kernel(
+            "head", 4, 10, 10, jitter=2, priority=2, after=1, core="c0", wait=HostWait.BLOCK, partition=FIFO.name
+        ),
     )
-    return TaskSet(tasks, (FP, FIFO), (Chain("c", ("head", "next"), activation),))
+    return TaskSet(tasks, (FP, FIFO), (TaskChain("c", ("head", "next"), activation),))
 
 
 class _Node:
@@ -256,7 +266,7 @@ class _Script:
         return {name for other in self.sources(node) for name in ({other.name} | self.before(other))}
 
 
-def _expected(task_set: TaskSet, task: Task) -> tuple[set[str], int]:
+def _expected(task_set: TaskSet, task: GpuTask) -> tuple[set[str], int]:
     """The parts of a task and of all before it, and when it ends if each of them takes its time and nobody disturbs."""
     chains = [chain.tasks for chain in task_set.chains]
     sources = {way[way.index(task.name) - 1] for way in chains if task.name in way[1:]}
@@ -268,15 +278,17 @@ def _expected(task_set: TaskSet, task: Task) -> tuple[set[str], int]:
 
 @st.composite
 def _families(draw: st.DrawFn) -> TaskSet:
-    parts = st.builds(Segment, st.just(Kind.KERNEL), st.integers(1, 9), st.sampled_from(["a", "b"]), st.integers(0, 3))
+    parts = st.builds(
+        JobSegment, st.just(SegmentKind.KERNEL), st.integers(1, 9), st.sampled_from(["a", "b"]), st.integers(0, 3)
+    )
     tasks, chains = [], []
     for number in range(draw(st.integers(1, 5))):
         segments = tuple(draw(st.lists(parts, min_size=1, max_size=3)))
-        tasks.append(Task(f"t{number}", segments, 100, 7, jitter=draw(st.integers(0, 2)), priority=number))
+        tasks.append(GpuTask(f"t{number}", segments, 100, 7, jitter=draw(st.integers(0, 2)), priority=number))
         if number:
             sources = draw(st.sets(st.integers(0, number - 1), min_size=1))
-            chains += [Chain(f"{s} to {number}", (f"t{s}", f"t{number}"), Activation.DATA) for s in sources]
-    partitions = (Partition("a", Policy.FIFO), Partition("b", Policy.FIXED_PRIORITY))
+            chains += [TaskChain(f"{s} to {number}", (f"t{s}", f"t{number}"), ChainStart.DATA) for s in sources]
+    partitions = (GpuPartition("a", ServerPolicy.FIFO), GpuPartition("b", ServerPolicy.FIXED_PRIORITY))
     return TaskSet(tuple(tasks), partitions, tuple(chains))
 
 
@@ -326,22 +338,22 @@ def test_pycpa_has_every_part_on_its_resource(monkeypatch: pytest.MonkeyPatch) -
 
 def test_pycpa_takes_threads_that_spin_alone_as_threads_that_block() -> None:
     said = "threads that spin are taken as threads that block: lonely"
-    alone = one_kernel("lonely", 2, 10, 10, before=1, priority=1, core="c", wait=Wait.SPIN, partition=FP.name)
-    urgent = one_kernel("urgent", 2, 10, 10, before=1, priority=2, core="c", wait=Wait.BLOCK, partition=FP.name)
+    alone = one_kernel("lonely", 2, 10, 10, before=1, priority=1, core="c", wait=HostWait.SPIN, partition=FP.name)
+    urgent = one_kernel("urgent", 2, 10, 10, before=1, priority=2, core="c", wait=HostWait.BLOCK, partition=FP.name)
     notes = export(TaskSet((alone, urgent), (FP,)), Format.PYCPA, tick=MS, stem="tasks").notes
     assert notes[0].startswith(said)
     equal = replace(urgent, priority=1)
     with pytest.raises(UnsupportedError, match="lonely spins on core c, and urgent there is not more urgent"):
         export(TaskSet((alone, equal), (FP,)), Format.PYCPA, tick=MS, stem="tasks")
     idle = replace(
-        urgent, segments=urgent.segments[1:], priority=0, wait=Wait.SPIN
+        urgent, segments=urgent.segments[1:], priority=0, wait=HostWait.SPIN
     )  # has no CPU time that anybody could take
     assert notes == export(TaskSet((alone, idle), (FP,)), Format.PYCPA, tick=MS, stem="tasks").notes
 
 
 def test_the_script_for_pycpa_runs_where_it_is_installed(tmp_path: Path) -> None:
     pytest.importorskip("pycpa")
-    (tmp_path / "chain.py").write_text(_text(_chained(Activation.DATA), Format.PYCPA))
+    (tmp_path / "chain.py").write_text(_text(_chained(ChainStart.DATA), Format.PYCPA))
     command = [sys.executable, "chain.py"]
     done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if re.search(r"(cpu|kernel) \d+$|end \d+$", line)]
@@ -363,7 +375,7 @@ def test_a_format_says_in_what_it_differs() -> None:
         notes = "; ".join(export(_kernels(), kind, tick=MS, stem="tasks").notes)
         assert all(word in notes for word in words)
     timed = "chains of timers are left out, which change no schedule: c"
-    made = export(_chained(Activation.PERIODIC), Format.PYCPA, tick=MS, stem="tasks")
+    made = export(_chained(ChainStart.PERIODIC), Format.PYCPA, tick=MS, stem="tasks")
     assert made.notes[0].startswith("fifo became equal")
     assert made.notes[-1] == timed
     assert all(note in made.files["tasks.py"] for note in made.notes)
@@ -385,24 +397,24 @@ def test_names_of_chains_break_no_comment(name: str) -> None:
         one_kernel("a", 2, 10, 10, priority=1, partition=FP.name),
         one_kernel("b", 4, 10, 10, priority=2, partition=FP.name),
     )
-    task_set = TaskSet(tasks, (FP,), (Chain(name, ("a", "b"), Activation.PERIODIC),))
+    task_set = TaskSet(tasks, (FP,), (TaskChain(name, ("a", "b"), ChainStart.PERIODIC),))
     ast.parse(_text(task_set, Format.PYCPA))
     assert next(ElementTree.fromstring(_text(task_set, Format.SIMSO)).iter("task")).get("name") == "a"
 
 
-def _diamond(policy: Policy = Policy.FIXED_PRIORITY) -> TaskSet:
+def _diamond(policy: ServerPolicy = ServerPolicy.FIXED_PRIORITY) -> TaskSet:
     """A head of two kernels starts two tasks, and a fourth waits for both; another one alone is on a copy engine."""
-    head = (Segment(Kind.KERNEL, 2, "gpu", delay=1), Segment(Kind.KERNEL, 3, "gpu"))
+    head = (JobSegment(SegmentKind.KERNEL, 2, "gpu", delay=1), JobSegment(SegmentKind.KERNEL, 3, "gpu"))
     tasks = (
-        Task("head", head, 20, 15, jitter=4, offset=5, priority=1),
+        GpuTask("head", head, 20, 15, jitter=4, offset=5, priority=1),
         one_kernel("a", 1, 20, 9, priority=2, partition="gpu"),
         one_kernel("b", 2, 20, 9, priority=3, partition="gpu"),
         one_kernel("end", 1, 20, 9, priority=4, partition="gpu"),
-        Task("copy", (Segment(Kind.COPY, 7, "dma"),), 10, 10),
+        GpuTask("copy", (JobSegment(SegmentKind.COPY, 7, "dma"),), 10, 10),
     )
     ways = (("head", "a", "end"), ("head", "b", "end"))
-    chains = tuple(Chain(f"by {way[1]}", way, Activation.DATA, 30 + way[1].count("a")) for way in ways)
-    return TaskSet(tasks, (Partition("gpu", policy),), chains, (DMA,))
+    chains = tuple(TaskChain(f"by {way[1]}", way, ChainStart.DATA, 30 + way[1].count("a")) for way in ways)
+    return TaskSet(tasks, (GpuPartition("gpu", policy),), chains, (DMA,))
 
 
 def test_a_job_set_has_precedence_between_the_segments_of_one_activation() -> None:
@@ -432,9 +444,9 @@ def test_a_job_set_has_precedence_between_the_segments_of_one_activation() -> No
 
 
 def test_a_simulation_lets_a_task_follow_the_one_whose_data_start_it() -> None:
-    copy = Task("copy", (Segment(Kind.COPY, 3, "dma"),), 10, 10)
+    copy = GpuTask("copy", (JobSegment(SegmentKind.COPY, 3, "dma"),), 10, 10)
     tasks = (one_kernel("next", 2, 10, 6, priority=1, partition=FP.name), copy)
-    chain = (Chain("c", ("copy", "next"), Activation.DATA),)
+    chain = (TaskChain("c", ("copy", "next"), ChainStart.DATA),)
     task_set = TaskSet(tasks, (FP,), chain, (DMA,))
     root = ElementTree.fromstring(_text(task_set, Format.SIMSO))
     made = [
@@ -461,7 +473,7 @@ def test_a_simulation_lets_a_task_follow_the_one_whose_data_start_it() -> None:
             "SimSo knows no task that waits for several, and c does: choose pycpa",
         ),
         (
-            TaskSet((Task("a", (Segment(Kind.COPY, 1, "dma", delay=1),), 9, 9),), (), (), (DMA,)),
+            TaskSet((GpuTask("a", (JobSegment(SegmentKind.COPY, 1, "dma", delay=1),), 9, 9),), (), (), (DMA,)),
             Format.SIMSO,
             "SimSo knows no launch delay, and a has some: choose pycpa",
         ),
@@ -476,21 +488,33 @@ def test_a_simulation_lets_a_task_follow_the_one_whose_data_start_it() -> None:
             "rt-app counts microseconds in 32 bits, too few for the times of task a",
         ),
         (_linked(("a", "b")), Format.RT_APP, "data of a starts b: choose pycpa"),
-        (_pipeline(Wait.SPIN), Format.PYCPA, "camera spins on core c0, and fuse there is not more urgent"),
+        (_pipeline(HostWait.SPIN), Format.PYCPA, "camera spins on core c0, and fuse there is not more urgent"),
         (
-            TaskSet((_with_cpu().tasks[0], replace(_with_cpu().tasks[0], name="s", wait=Wait.SPIN)), (FP,)),
+            TaskSet((_with_cpu().tasks[0], replace(_with_cpu().tasks[0], name="s", wait=HostWait.SPIN)), (FP,)),
             Format.RT_APP,
             "threads of rt-app sleep while they wait for a mutex, and s spins on core c0: let it block",
         ),
         (
-            _diamond(Policy.EDF),
+            _diamond(ServerPolicy.EDF),
             Format.SCHEDULE_ABSTRACTION,
             "which task a has not after data or another segment by edf",
         ),
-        (_diamond(Policy.FIFO), Format.SCHEDULE_ABSTRACTION, "task head has not with jitter or a launch delay by fifo"),
+        (
+            _diamond(ServerPolicy.FIFO),
+            Format.SCHEDULE_ABSTRACTION,
+            "task head has not with jitter or a launch delay by fifo",
+        ),
         (
             TaskSet(
-                (Task("a", (Segment(Kind.KERNEL, 1, FP.name), Segment(Kind.COPY, 1, "dma")), 9, 9, priority=1),),
+                (
+                    GpuTask(
+                        "a",
+                        (JobSegment(SegmentKind.KERNEL, 1, FP.name), JobSegment(SegmentKind.COPY, 1, "dma")),
+                        9,
+                        9,
+                        priority=1,
+                    ),
+                ),
                 (FP,),
                 (),
                 (DMA,),

@@ -16,10 +16,21 @@ import pytest
 
 from benchmarks.task_sets import deadline_monotonic, rate_monotonic, uunifast
 from makespan.deadlines.analysis import analyse
-from makespan.deadlines.evidence import search
-from makespan.deadlines.simulation import Run
-from makespan.deadlines.task import Activation, Chain, CopyEngine, Kind, Partition, Policy, Segment, Task, TaskSet, Wait
-from makespan.deadlines.verdict import Answer, Verdict
+from makespan.deadlines.evidence import worst_runs
+from makespan.deadlines.simulation import SimulatedRun
+from makespan.deadlines.task import (
+    ChainStart,
+    CopyEngine,
+    GpuPartition,
+    GpuTask,
+    HostWait,
+    JobSegment,
+    SegmentKind,
+    ServerPolicy,
+    TaskChain,
+    TaskSet,
+)
+from makespan.deadlines.verdict import DeadlineAnswer, TaskSetVerdict
 from tests.deadlines.latency import latency
 
 QUICK, LONG = 40, 20_000
@@ -29,17 +40,19 @@ SEED = int(os.environ.get("MAKESPAN_SEED", "0")) or secrets.randbits(32)
 
 def drawn_system(random: Random) -> TaskSet:
     """One to three partitions of one to five tasks; small numbers, so that much falls on the same tick."""
-    partitions = tuple(Partition(name, random.choice(tuple(Policy))) for name in "ghk"[: random.choice((1, 1, 2, 3))])
-    engines = (CopyEngine("e", random.choice(tuple(Policy))),) if random.random() < 0.2 else ()
+    partitions = tuple(
+        GpuPartition(name, random.choice(tuple(ServerPolicy))) for name in "ghk"[: random.choice((1, 1, 2, 3))]
+    )
+    engines = (CopyEngine("e", random.choice(tuple(ServerPolicy))),) if random.random() < 0.2 else ()
     with_cpu, most_delay = random.random() < 0.3, random.choice((0, 0, 0, 2))
-    tasks: list[Task] = []
+    tasks: list[GpuTask] = []
     for partition in partitions:
         count = random.randint(1, 5 if len(partitions) == 1 else 3)
         shares = uunifast(random, count, Fraction(random.choice((40, 60, 80, 90, 95, 100)), 100))
         for share in shares:
             period = random.choice((random.randint(2, 12), random.randint(5, 40), random.choice((6, 8, 12, 24))))
             delay = random.randint(0, most_delay)
-            segments = [Segment(Kind.KERNEL, max(1, int(share * period)), partition.name, delay)]
+            segments = [JobSegment(SegmentKind.KERNEL, max(1, int(share * period)), partition.name, delay)]
             around(random, segments, max(1, period // 6), with_cpu=with_cpu, with_copies=bool(engines))
             tasks.append(drawn_task(random, f"t{len(tasks)}", period, segments))
     ranked = random.choice((rate_monotonic, deadline_monotonic))(tasks)
@@ -49,34 +62,34 @@ def drawn_system(random: Random) -> TaskSet:
     return TaskSet(ranked, partitions, chains, engines)
 
 
-def drawn_chains(random: Random, tasks: Sequence[Task]) -> tuple[tuple[Task, ...], tuple[Chain, ...]]:
+def drawn_chains(random: Random, tasks: Sequence[GpuTask]) -> tuple[tuple[GpuTask, ...], tuple[TaskChain, ...]]:
     """Sometimes a chain of two or three tasks, or two that join; those that data starts get the period of the first."""
     if len(tasks) < 2 or random.random() < 0.7:
         return tuple(tasks), ()
     names = [task.name for task in random.sample(list(tasks), random.randint(2, min(4, len(tasks))))]
     if random.random() < 0.5:
-        return tuple(tasks), (Chain("c", tuple(names[:3]), Activation.PERIODIC),)
+        return tuple(tasks), (TaskChain("c", tuple(names[:3]), ChainStart.PERIODIC),)
     period = next(task.period for task in tasks if task.name == names[0])
     same = {"period": period, "offset": None}
     changed = (replace(task, **same, deadline=min(task.deadline, period)) for task in tasks)  # type: ignore[arg-type]
     made = tuple(new if new.name in names[1:] else task for new, task in zip(changed, tasks, strict=True))
     ways = (names[:3],) if len(names) < 4 else ((names[0], names[1], names[3]), (names[0], names[2], names[3]))
-    return made, tuple(Chain(f"c{at}", tuple(way), Activation.DATA) for at, way in enumerate(ways))
+    return made, tuple(TaskChain(f"c{at}", tuple(way), ChainStart.DATA) for at, way in enumerate(ways))
 
 
-def around(random: Random, segments: list[Segment], most: int, *, with_cpu: bool, with_copies: bool) -> None:
+def around(random: Random, segments: list[JobSegment], most: int, *, with_cpu: bool, with_copies: bool) -> None:
     """Sometimes copies and CPU time before and after a kernel."""
     for is_after in (False, True):
         if with_copies and random.random() < 0.4:
-            segments.insert(is_after * len(segments), Segment(Kind.COPY, random.randint(1, most), "e"))
+            segments.insert(is_after * len(segments), JobSegment(SegmentKind.COPY, random.randint(1, most), "e"))
         if with_cpu and random.random() < 0.6:
-            segments.insert(is_after * len(segments), Segment(Kind.CPU, random.randint(1, most)))
+            segments.insert(is_after * len(segments), JobSegment(SegmentKind.CPU, random.randint(1, most)))
 
 
-def drawn_task(random: Random, name: str, period: int, segments: Sequence[Segment]) -> Task:
+def drawn_task(random: Random, name: str, period: int, segments: Sequence[JobSegment]) -> GpuTask:
     """Deadlines below and beyond the period, jitter up to two periods, offsets in some; threads block or spin."""
-    cpu = any(segment.kind is Kind.CPU for segment in segments)
-    return Task(
+    cpu = any(segment.kind is SegmentKind.CPU for segment in segments)
+    return GpuTask(
         name,
         tuple(segments),
         period,
@@ -84,7 +97,7 @@ def drawn_task(random: Random, name: str, period: int, segments: Sequence[Segmen
         jitter=random.choice((0, 0, random.randint(0, period // 2), random.randint(0, 2 * period))),
         offset=random.randint(0, period) if random.random() < 0.1 else None,
         core=random.choice("01") if cpu else None,
-        wait=random.choice(tuple(Wait)),
+        wait=random.choice(tuple(HostWait)),
     )
 
 
@@ -96,7 +109,7 @@ class Found:
     reactions: dict[str, tuple[int, str]] = field(default_factory=dict)
     ages: dict[str, tuple[int, str]] = field(default_factory=dict)
 
-    def look(self, run: Run) -> None:
+    def look(self, run: SimulatedRun) -> None:
         words = run.scenario.words
         for name, response in run.responses.items():
             _keep(self.responses, name, response, words)
@@ -112,7 +125,7 @@ def _keep(worst: dict[str, tuple[int, str]], name: str, value: int | None, words
         worst[name] = value, words
 
 
-def _is_periodic(run: Run, name: str) -> bool:
+def _is_periodic(run: SimulatedRun, name: str) -> bool:
     arrivals = [job.arrival for job in run.scenario.jobs if job.task == name]
     return {later - earlier for earlier, later in pairwise(arrivals)} <= {run.scenario.task_set.by_name[name].period}
 
@@ -120,12 +133,12 @@ def _is_periodic(run: Run, name: str) -> bool:
 def worst(task_set: TaskSet, seed: int) -> Found:
     found = Found()
     for name in task_set.by_name:
-        for run in islice(search(task_set, name, seed=seed, most_jobs=MOST_JOBS), TRIES):
+        for run in islice(worst_runs(task_set, name, seed=seed, most_jobs=MOST_JOBS), TRIES):
             found.look(run)
     return found
 
 
-def contradictions(verdict: Verdict, found: Found) -> list[str]:
+def contradictions(verdict: TaskSetVerdict, found: Found) -> list[str]:
     """What simulated schedules say against an analysis."""
     bounds = {task.task: task.response for task in verdict.tasks}
     said = _beyond("response", found.responses, bounds)
@@ -133,7 +146,7 @@ def contradictions(verdict: Verdict, found: Found) -> list[str]:
     said += _beyond("age", found.ages, {chain.chain: chain.age for chain in verdict.chains})
     for task in verdict.tasks:
         response, words = found.responses[task.task]
-        if response > verdict.tasks_analysed.by_name[task.task].deadline and task.answer is Answer.YES:
+        if response > verdict.tasks_analysed.by_name[task.task].deadline and task.answer is DeadlineAnswer.YES:
             said.append(f"{task.task}: proven, and late in {words}")
     return said
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from makespan import Limits
 from makespan.deadlines import fewest, files
 from makespan.deadlines.description import Description
-from makespan.deadlines.fewest import Fewest, fewest_sms
+from makespan.deadlines.fewest import FewestSms, fewest_sms
 from makespan.deadlines.report.margins import fewest_line
-from makespan.deadlines.wcet import Kind, Solver, Wcet, execution_times
+from makespan.deadlines.wcet import Solver, Wcet, WcetGround, execution_times
 from makespan.host.errors import InputError
 
 SAMPLE = Path(__file__).parents[2] / "ptx" / "vecadd.ptx"
@@ -45,7 +45,7 @@ def described(folder: Path, tasks: Mapping[str, str], more: str = "", period: st
     return files.read(path)
 
 
-def searched(found: Description, times: Mapping[str, Sequence[int]]) -> list[Fewest]:
+def searched(found: Description, times: Mapping[str, Sequence[int]]) -> list[FewestSms]:
     """As if kernels took so many microseconds with 1, 2, ... SMs."""
 
     def known(description: Description, *_: object) -> Iterator[tuple[str, Wcet]]:
@@ -53,7 +53,7 @@ def searched(found: Description, times: Mapping[str, Sequence[int]]) -> list[Few
             for name, kernel in entry.executions.items():
                 sms = description.sms[kernel.place or ""]
                 seconds = Fraction(times[name][sms - 1], 10**6)
-                yield name, Wcet(seconds, None, Kind.PROVEN, "", Fraction(0))
+                yield name, Wcet(seconds, None, WcetGround.PROVEN, "", Fraction(0))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fewest, "each_execution_time", known)

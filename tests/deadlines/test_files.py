@@ -24,12 +24,12 @@ from makespan.deadlines.description import (
     KernelLaunch,
     Priorities,
     ServedEntry,
-    Source,
     TaskEntry,
+    TimeSource,
     common_tick,
     task_set,
 )
-from makespan.deadlines.task import Activation, Kind, Policy, TaskSet, Wait
+from makespan.deadlines.task import ChainStart, HostWait, SegmentKind, ServerPolicy, TaskSet
 from makespan.deadlines.wcet import Solver, execution_times, wcet_key
 from makespan.host.errors import InputError
 from makespan.kernels import launch_file
@@ -43,7 +43,7 @@ def ticks(found: Description, seconds: Mapping[str, Fraction]) -> tuple[TaskSet,
     return task_set(found, {name: ExecutionTime(time) for name, time in seconds.items()})
 
 
-def source(entry: TaskEntry) -> Source:
+def source(entry: TaskEntry) -> TimeSource:
     """Of its only kernel."""
     (kernel,) = entry.executions.values()
     return kernel.source
@@ -51,7 +51,7 @@ def source(entry: TaskEntry) -> Source:
 
 def kernels(system: TaskSet) -> list[int]:
     """The execution times of the only kernel of each task, in ticks."""
-    return [segment.wcet for task in system.tasks for segment in task.of(Kind.KERNEL)]
+    return [segment.wcet for task in system.tasks for segment in task.of(SegmentKind.KERNEL)]
 
 
 GOOD = """
@@ -125,9 +125,9 @@ def test_everything_in_a_toml_file_is_read_exactly(tmp_path: Path) -> None:
     assert a.offset == 0
     assert b.offset is None
     assert (a.segments[0], a.segments[2]) == (CpuEntry(Fraction(1, 10**6)), CpuEntry(Fraction(2, 10**6)))
-    assert (a.core, a.wait) == ("cpu0", Wait.BLOCK)
-    assert (found.partitions[0].partition.policy, found.partitions[0].sms) == (Policy.FIXED_PRIORITY, 2)
-    assert (found.chains[0].tasks, found.chains[0].activation) == (("a", "b"), Activation.PERIODIC)
+    assert (a.core, a.wait) == ("cpu0", HostWait.BLOCK)
+    assert (found.partitions[0].partition.policy, found.partitions[0].sms) == (ServerPolicy.FIXED_PRIORITY, 2)
+    assert (found.chains[0].tasks, found.chains[0].activation) == (("a", "b"), ChainStart.PERIODIC)
     system, tick = ticks(found, {"a": Fraction(1, 5000), "b": Fraction(280, 1_400_000_000)})
     assert tick == Fraction(1, 10 * 10**12)  # ten in the picosecond, as a job of a has three segments
     assert kernels(system) == [2_000_000_000, 2_000_000]
@@ -566,8 +566,8 @@ def test_a_job_runs_through_its_segments(tmp_path: Path) -> None:
     ]
     assert [(str(s.kind), s.place, s.delay * tick / ms) for s in isp.segments] == [("kernel", "gpu", Fraction(1, 100))]
     assert log.cpu * tick == 5 * ms
-    assert (camera.wait, camera.core, log.wait) == (Wait.SPIN, "cpu0", None)
-    assert [(engine.name, engine.policy) for engine in system.engines] == [("h2d", Policy.FIXED_PRIORITY)]
+    assert (camera.wait, camera.core, log.wait) == (HostWait.SPIN, "cpu0", None)
+    assert [(engine.name, engine.policy) for engine in system.engines] == [("h2d", ServerPolicy.FIXED_PRIORITY)]
     assert [part.launch and part.launch.evidence for part in found.executions.values()] == [
         "a graph",
         "traced here",
@@ -604,7 +604,7 @@ def test_segments_keep_their_order_and_their_times_exactly(
     times = {key: wcet.time() for key, wcet in execution_times(found, Solver(Limits)).items()}
     system, tick = task_set(found, times)
     assert [segment.wcet * tick for segment in system.tasks[0].segments] == seconds
-    delays = [segment.delay * tick for segment in system.tasks[0].of(Kind.COPY, Kind.KERNEL)]
+    delays = [segment.delay * tick for segment in system.tasks[0].of(SegmentKind.COPY, SegmentKind.KERNEL)]
     assert delays == [Fraction(7, 10**13)] * len(times)
 
 
@@ -629,7 +629,7 @@ def test_a_thread_of_which_nothing_is_said_spins(tmp_path: Path) -> None:
     found = files.read(written(tmp_path, PIPELINE.replace('wait = "spin"\n', "")))
     assert [entry.is_assumed_to_spin for entry in found.tasks] == [True, False, False]
     system, _ = ticks(found, dict.fromkeys(found.executions, Fraction(1, 1000)))
-    assert [task.wait for task in system.tasks] == [Wait.SPIN, None, None]
+    assert [task.wait for task in system.tasks] == [HostWait.SPIN, None, None]
 
 
 def test_a_file_of_cpu_time_needs_no_partition(tmp_path: Path) -> None:
@@ -854,7 +854,7 @@ def test_a_csv_file_has_cpu_time_threads_and_launches_too(tmp_path: Path) -> Non
     found = files.read(written(tmp_path, f"{header}\n{rows}", "tasks.csv"), priorities="rate-monotonic")
     system, tick = ticks(found, {"a": Fraction(1, 1000)})
     a, b = system.tasks
-    assert (a.wait, a.segments[0].delay * tick) == (Wait.BLOCK, Fraction(1, 100_000))
+    assert (a.wait, a.segments[0].delay * tick) == (HostWait.BLOCK, Fraction(1, 100_000))
     assert (b.wait, b.cpu * tick, found.sms) == (None, Fraction(1, 500), {"gpu": 1})
 
 

@@ -14,7 +14,7 @@ from makespan import Instance
 from makespan import solve as prove
 from makespan.cli import solve as solve_command
 from makespan.host.errors import InputError
-from makespan.model.deadline import Deadline, Outcome, read_deadline
+from makespan.model.deadline import Deadline, DeadlineOutcome, read_deadline
 from makespan.model.result import Bounds
 from makespan.report.result import text
 from tests.command import Runner
@@ -199,11 +199,11 @@ def test_the_gate_says_what_exact_times_say(lower: int, more: int, seconds: Frac
     gate = read_deadline(f"{max(1, picoseconds)}ps", f"{clock}Hz")
     assert gate is not None
     due, bounds = Fraction(max(1, picoseconds), 10**12), Bounds(lower, lower + more)
-    expected = Outcome.UNDECIDED
+    expected = DeadlineOutcome.UNDECIDED
     if Fraction(bounds.upper, clock) <= due:
-        expected = Outcome.MET
+        expected = DeadlineOutcome.MET
     elif Fraction(bounds.lower, clock) > due:
-        expected = Outcome.MISSED
+        expected = DeadlineOutcome.MISSED
     assert gate.outcome(bounds) is expected
     assert str(outcome := gate.outcome(bounds)) in text.deadline(gate, bounds), outcome
 
@@ -212,7 +212,7 @@ def test_a_deadline_below_one_cycle_is_missed() -> None:
     gate = read_deadline("1ps", "1GHz")
     assert gate is not None
     assert gate.cycles == 0
-    assert gate.outcome(Bounds(1, 1)) is Outcome.MISSED
+    assert gate.outcome(Bounds(1, 1)) is DeadlineOutcome.MISSED
 
 
 def test_nothing_given_is_no_gate() -> None:

@@ -10,27 +10,27 @@ from hypothesis import strategies as st
 
 from makespan.deadlines import ahead
 from makespan.deadlines.exploration import explore
-from makespan.deadlines.holistic import OBLIVIOUS, WINDOW, Limits, Responses, responses
-from makespan.deadlines.stairs import Stairs
+from makespan.deadlines.holistic import OBLIVIOUS, WINDOW, AnalysisLimits, Responses, responses
+from makespan.deadlines.stairs import StepFunction
 from makespan.deadlines.task import (
-    Activation,
-    Chain,
+    ChainStart,
     CopyEngine,
-    Kind,
-    Partition,
-    Policy,
-    Segment,
-    Task,
+    GpuPartition,
+    GpuTask,
+    HostWait,
+    JobSegment,
+    SegmentKind,
+    ServerPolicy,
+    TaskChain,
     TaskSet,
-    Wait,
     one_kernel,
 )
-from makespan.deadlines.workload import Recurring
+from makespan.deadlines.workload import PeriodicWork
 from makespan.host.errors import InputError
 from tests.deadlines.sets import small_systems, system_of
 from tests.deadlines.test_exploration import TRUTHS
 
-LIMITS = Limits()
+LIMITS = AnalysisLimits()
 
 
 def proven(task_set: TaskSet) -> Responses:
@@ -75,7 +75,7 @@ def test_random_systems_are_worth_the_comparison() -> None:
     assert sum(check(small_systems(random), is_short=False) for _ in range(40)) > 30
 
 
-def on_core(name: str, times: tuple[int, int, int], period: int, priority: int, partition: str) -> Task:
+def on_core(name: str, times: tuple[int, int, int], period: int, priority: int, partition: str) -> GpuTask:
     before, wcet, after = times
     return one_kernel(
         *(name, wcet, period, period),
@@ -83,15 +83,15 @@ def on_core(name: str, times: tuple[int, int, int], period: int, priority: int, 
         before=before,
         after=after,
         core="cpu",
-        wait=Wait.BLOCK,
+        wait=HostWait.BLOCK,
         partition=partition,
     )
 
 
-def own_partitions(*tasks: Task) -> TaskSet:
+def own_partitions(*tasks: GpuTask) -> TaskSet:
     """Every task has its partition, so that only the core is shared."""
-    names = dict.fromkeys(segment.place or "" for task in tasks for segment in task.of(Kind.KERNEL))
-    return TaskSet(tasks, tuple(Partition(name, Policy.FIFO) for name in names))
+    names = dict.fromkeys(segment.place or "" for task in tasks for segment in task.of(SegmentKind.KERNEL))
+    return TaskSet(tasks, tuple(GpuPartition(name, ServerPolicy.FIFO) for name in names))
 
 
 def system(*rows: tuple[int, int, int, int]) -> TaskSet:
@@ -108,10 +108,10 @@ def totals(task_set: TaskSet) -> tuple[int | None, ...]:
     return tuple(None if response is None else response.total for response in proven(task_set).of.values())
 
 
-def arrivals_only(work: Recurring) -> Stairs:
+def arrivals_only(work: PeriodicWork) -> StepFunction:
     """What a job that never waits could take: wrong for tasks with kernels."""
     period, each = work.period, work.joint[0]
-    return Stairs.of(lambda length: -(-length // period) * each, period, each, (), [1])
+    return StepFunction.of(lambda length: -(-length // period) * each, period, each, (), [1])
 
 
 def test_cpu_time_after_a_wait_comes_back_to_back_with_the_next_job() -> None:
@@ -138,13 +138,13 @@ def test_wrong_jitter_claims_less_than_what_happens(
     task_set = system(*rows)
     assert list(explore(task_set).response.values())[-1] == least
     assert totals(task_set)[-1] == ours
-    monkeypatch.setattr(Recurring, "stairs", property(arrivals_only))
+    monkeypatch.setattr(PeriodicWork, "stairs", property(arrivals_only))
     assert totals(task_set)[-1] == claimed
 
 
 def test_workload_is_the_most_that_fits_any_window() -> None:
     """Jobs that end as late as the first may and as early as the others can, at every distance."""
-    group = Recurring(10, ((2, 0), (3, 5)), (5, 3), ()).stairs  # done 2 and 8 ticks after the event, at most
+    group = PeriodicWork(10, ((2, 0), (3, 5)), (5, 3), ()).stairs  # done 2 and 8 ticks after the event, at most
     for length in range(1, 40):
         best = 0
         for gap in range(3 + 1):  # the wait of the first job; the others' waits are 0
@@ -196,11 +196,11 @@ def test_kernels_that_come_first_are_ready_in_time_whatever_follows() -> None:
 
 def test_unassigned_tasks_are_refused() -> None:
     with pytest.raises(InputError, match="task t has no partition: assign it, then analyse"):
-        proven(TaskSet((one_kernel("t", 1, 10, 10),), (Partition("g", Policy.FIFO),)))
+        proven(TaskSet((one_kernel("t", 1, 10, 10),), (GpuPartition("g", ServerPolicy.FIFO),)))
 
 
 def test_limits_stop_windows_on_cores() -> None:
-    stopped = responses(system((2, 6, 2, 12), (4, 1, 0, 40)), Limits(total=3))
+    stopped = responses(system((2, 6, 2, 12), (4, 1, 0, 40)), AnalysisLimits(total=3))
     assert stopped.stopped
     assert set(stopped.of.values()) == {None}
 
@@ -238,43 +238,45 @@ def test_jobs_that_overlap_never_take_longer_than_the_bounds() -> None:
 
 
 def test_without_earlier_jobs_the_bounds_would_be_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "activations", lambda length, period: 0)
+    monkeypatch.setattr(ahead, "overlapping_activations", lambda length, period: 0)
     with pytest.raises(AssertionError):
         check_overlapping()
 
 
 def test_what_follows_a_thread_that_spins_may_begin_at_its_end() -> None:
-    spinning = one_kernel("a", 1, 100, 100, priority=1, before=1, core="CPU", wait=Wait.SPIN, partition="SM0")
-    follower, other = (Task(name, (Segment(Kind.CPU, 1),), 100, 100, priority=1, core="CPU") for name in "bc")
+    spinning = one_kernel("a", 1, 100, 100, priority=1, before=1, core="CPU", wait=HostWait.SPIN, partition="SM0")
+    follower, other = (
+        GpuTask(name, (JobSegment(SegmentKind.CPU, 1),), 100, 100, priority=1, core="CPU") for name in "bc"
+    )
     task_set = TaskSet(
         (spinning, follower, other),
-        (Partition("SM0", Policy.FIFO),),
-        (Chain("a to b", ("a", "b"), Activation.DATA),),
+        (GpuPartition("SM0", ServerPolicy.FIFO),),
+        (TaskChain("a to b", ("a", "b"), ChainStart.DATA),),
     )
     assert check(task_set, is_short=True) == 3
     assert totals(task_set)[2] == 4
 
 
 def test_what_waits_for_several_may_begin_at_the_end_of_any_of_them() -> None:
-    def of(name: str, wcet: int, place: str, count: int = 1, priority: int = 2) -> Task:
-        kind = Kind.KERNEL if place == "SM0" else Kind.COPY
-        return Task(name, (Segment(kind, wcet, place),) * count, 100, 100, priority=priority)
+    def of(name: str, wcet: int, place: str, count: int = 1, priority: int = 2) -> GpuTask:
+        kind = SegmentKind.KERNEL if place == "SM0" else SegmentKind.COPY
+        return GpuTask(name, (JobSegment(kind, wcet, place),) * count, 100, 100, priority=priority)
 
     ways = (("head", "short", "join"), ("head", "long", "join"))
     family = (of("head", 1, "in"), of("short", 3, "SM0"), of("long", 1, "out", 3), of("join", 2, "SM0"))
     task_set = TaskSet(
         (*family, of("other", 1, "SM0", priority=1)),
-        (Partition("SM0", Policy.FIXED_PRIORITY),),
-        tuple(Chain(" to ".join(way), way, Activation.DATA) for way in ways),
-        (CopyEngine("in", Policy.FIFO), CopyEngine("out", Policy.FIFO)),
+        (GpuPartition("SM0", ServerPolicy.FIXED_PRIORITY),),
+        tuple(TaskChain(" to ".join(way), way, ChainStart.DATA) for way in ways),
+        (CopyEngine("in", ServerPolicy.FIFO), CopyEngine("out", ServerPolicy.FIFO)),
     )
     assert check(task_set, is_short=True) == 5
     assert totals(task_set)[4] == 6
 
 
 def test_who_is_released_early_may_wait_for_one_that_was_released_late() -> None:
-    two = (Segment(Kind.KERNEL, 5, "SM0"), Segment(Kind.KERNEL, 3, "SM1"))
-    tasks = (Task("bunched", two, 8, 12, jitter=4), Task("other", two[1:], 20, 2))
-    task_set = TaskSet(tasks, (Partition("SM0", Policy.FIFO), Partition("SM1", Policy.EDF_RELEASE)))
+    two = (JobSegment(SegmentKind.KERNEL, 5, "SM0"), JobSegment(SegmentKind.KERNEL, 3, "SM1"))
+    tasks = (GpuTask("bunched", two, 8, 12, jitter=4), GpuTask("other", two[1:], 20, 2))
+    task_set = TaskSet(tasks, (GpuPartition("SM0", ServerPolicy.FIFO), GpuPartition("SM1", ServerPolicy.EDF_RELEASE)))
     assert check(task_set, is_short=True) == 2
     assert explore(task_set, most_states=10000).response["other"] == 6

@@ -12,12 +12,22 @@ from makespan.deadlines import priorities
 from makespan.deadlines.analysis import is_proven
 from makespan.deadlines.assessment import Assessment, assess
 from makespan.deadlines.files import read
-from makespan.deadlines.holistic import Limits
-from makespan.deadlines.priorities import ranked
+from makespan.deadlines.holistic import AnalysisLimits
+from makespan.deadlines.priorities import find_priorities
 from makespan.deadlines.response import kernel_bounds
-from makespan.deadlines.task import Activation, Chain, Kind, Partition, Policy, Segment, Task, TaskSet, one_kernel
-from makespan.deadlines.utilisation import loads
-from makespan.deadlines.verdict import Answer
+from makespan.deadlines.task import (
+    ChainStart,
+    GpuPartition,
+    GpuTask,
+    JobSegment,
+    SegmentKind,
+    ServerPolicy,
+    TaskChain,
+    TaskSet,
+    one_kernel,
+)
+from makespan.deadlines.utilisation import resource_loads
+from makespan.deadlines.verdict import DeadlineAnswer
 from makespan.deadlines.wcet import Solver, execution_times
 from makespan.host.errors import InputError
 from tests.deadlines.sets import kernel, partition_of, small_systems
@@ -25,7 +35,7 @@ from tests.deadlines.sets import kernel, partition_of, small_systems
 FOUND, REFUSED, OPEN = "priorities by Audsley's search", "by this analysis every order", "no priorities were found"
 
 
-def with_order(task_set: TaskSet, order: tuple[Task, ...]) -> TaskSet:
+def with_order(task_set: TaskSet, order: tuple[GpuTask, ...]) -> TaskSet:
     rank = {task.name: -at for at, task in enumerate(order)}
     return replace(task_set, tasks=tuple(replace(task, priority=rank[task.name]) for task in task_set.tasks))
 
@@ -45,14 +55,14 @@ def kernels(random: Random) -> TaskSet:
             launched = replace(task.segments[0], delay=random.choice((0, 0, 2)))
             tasks.append(replace(task, segments=(launched,)))
         task_set = partition_of(*tasks)
-        if not loads(task_set)[0].is_overload:
+        if not resource_loads(task_set)[0].is_overload:
             return task_set
 
 
 def test_a_long_search_says_how_far_it_is() -> None:
     tasks = tuple(one_kernel(name, 1, 9, 9, priority=0, partition="gpu") for name in "abc")
     told: list[str] = []
-    ranked(TaskSet(tasks, (Partition("gpu", Policy.FIXED_PRIORITY),)), progress=told.append)
+    find_priorities(TaskSet(tasks, (GpuPartition("gpu", ServerPolicy.FIXED_PRIORITY),)), progress=told.append)
     assert told == [f"searching for priorities: {count} of 3 tasks have theirs" for count in range(3)]
 
 
@@ -61,7 +71,7 @@ def test_kernels_alone_get_an_order_whenever_one_holds() -> None:
     possible = better = 0
     for _ in range(200):
         task_set = kernels(random)
-        found = ranked(task_set)
+        found = find_priorities(task_set)
         exists = some_order_holds(task_set)
         assert is_proven(found.task_set) == exists
         assert found.notes[0].startswith(FOUND if exists else REFUSED)
@@ -76,7 +86,7 @@ def test_what_only_the_search_likes_is_not_given(monkeypatch: pytest.MonkeyPatch
     """The whole analysis proves it again; here the search has forgotten that others exist."""
     monkeypatch.setattr(priorities, "kernel_bounds", lambda own, rivals, *rest: kernel_bounds(own, (), *rest))
     task_set = partition_of(kernel("a", 3, 10, deadline=4), kernel("b", 3, 10, deadline=4))
-    assert ranked(task_set).notes[0].startswith("the search for priorities stopped")
+    assert find_priorities(task_set).notes[0].startswith("the search for priorities stopped")
 
 
 def test_systems_that_depend_on_each_other_get_what_is_proven() -> None:
@@ -84,7 +94,7 @@ def test_systems_that_depend_on_each_other_get_what_is_proven() -> None:
     found = 0
     for at in range(60):
         task_set = small_systems(random, is_chained=bool(at % 2))
-        ranking = ranked(task_set)
+        ranking = find_priorities(task_set)
         if is_proven(ranking.task_set):
             assert not any(note.startswith(REFUSED) for note in ranking.notes)
             found += bool(ranking.notes)
@@ -93,15 +103,15 @@ def test_systems_that_depend_on_each_other_get_what_is_proven() -> None:
     assert found > 3
 
 
-def cpu(name: str, wcet: int, period: int, deadline: int) -> Task:
-    return Task(name, (Segment(Kind.CPU, wcet),), period, deadline, priority=0, core="cpu")
+def cpu(name: str, wcet: int, period: int, deadline: int) -> GpuTask:
+    return GpuTask(name, (JobSegment(SegmentKind.CPU, wcet),), period, deadline, priority=0, core="cpu")
 
 
 def test_what_shares_nothing_is_ranked_by_itself() -> None:
     late, early = kernel("late", 4, 20, deadline=30), kernel("early", 4, 20, deadline=20)
     beside = one_kernel("beside", 1, 5, 5, partition="side")
-    partitions = (*partition_of(late).partitions, Partition("side", Policy.FIFO))
-    found = ranked(TaskSet((late, cpu("b", 2, 9, 9), early, beside, cpu("a", 2, 8, 8)), partitions))
+    partitions = (*partition_of(late).partitions, GpuPartition("side", ServerPolicy.FIFO))
+    found = find_priorities(TaskSet((late, cpu("b", 2, 9, 9), early, beside, cpu("a", 2, 8, 8)), partitions))
     assert found.notes == (
         "priorities by Audsley's search, the most urgent first: early, late",
         "priorities by Audsley's search, the most urgent first: a, b",
@@ -112,20 +122,26 @@ def test_what_shares_nothing_is_ranked_by_itself() -> None:
 def test_a_chain_with_a_deadline_asks_for_more_than_its_tasks() -> None:
     """Then no order is refused for good: another one may make the chain shorter."""
     task_set = partition_of(kernel("a", 4, 10, deadline=4), kernel("b", 4, 10, deadline=4))
-    assert ranked(task_set).notes[0].startswith(REFUSED)
-    for chain in (Chain("c", ("a", "b"), Activation.PERIODIC, 99), Chain("c", ("a", "b"), Activation.DATA)):
-        assert ranked(replace(task_set, chains=(chain,))).notes[0].startswith(OPEN if chain.deadline else FOUND)
-    assert ranked(replace(task_set, chains=(Chain("c", ("a", "b"), Activation.PERIODIC),))).notes[0].startswith(REFUSED)
+    assert find_priorities(task_set).notes[0].startswith(REFUSED)
+    for chain in (TaskChain("c", ("a", "b"), ChainStart.PERIODIC, 99), TaskChain("c", ("a", "b"), ChainStart.DATA)):
+        assert (
+            find_priorities(replace(task_set, chains=(chain,))).notes[0].startswith(OPEN if chain.deadline else FOUND)
+        )
+    assert (
+        find_priorities(replace(task_set, chains=(TaskChain("c", ("a", "b"), ChainStart.PERIODIC),)))
+        .notes[0]
+        .startswith(REFUSED)
+    )
 
 
 def test_a_search_that_stops_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     hard = partition_of(kernel("a", 4, 10, deadline=4), kernel("b", 4, 10, deadline=4))
-    assert ranked(hard, Limits(one=1)).notes == (
+    assert find_priorities(hard, AnalysisLimits(one=1)).notes == (
         "the search for priorities stopped at its limit, and they go by deadlines: a, b",
     )
     monkeypatch.setattr(priorities, "MOST_QUESTIONS", 0)
     task_set = TaskSet((cpu("a", 3, 10, 4), cpu("b", 3, 10, 4)), ())
-    assert ranked(task_set).notes == (
+    assert find_priorities(task_set).notes == (
         "no priorities were found, by a heuristic, so that others may hold; they go by deadlines: a, b",
     )
 
@@ -158,10 +174,10 @@ def described(path: Path, priorities: str, partition: str = 'partition = "SM0"')
 def test_a_file_may_leave_the_order_to_the_search(tmp_path: Path) -> None:
     """`c` has an earlier deadline than `b`, but above it the kernels of `a` and `c` leave no time for `b`."""
     found = described(tmp_path / "tasks.toml", "audsley")
-    assert found.answer is Answer.YES
+    assert found.answer is DeadlineAnswer.YES
     assert [task.priority for task in found.task_set.tasks] == [3, 2, 1]
     assert found.notes[-1] == f"{FOUND}, the most urgent first: a, b, c"
     assert all(margin.holds is not None for margin in found.margins)
-    assert described(tmp_path / "tasks.toml", "deadline-monotonic").answer is not Answer.YES
+    assert described(tmp_path / "tasks.toml", "deadline-monotonic").answer is not DeadlineAnswer.YES
     with pytest.raises(InputError, match='task a has no partition, and priorities = "audsley" needs to know it'):
         described(tmp_path / "tasks.toml", "audsley", partition="")

@@ -10,12 +10,12 @@ from dataclasses import replace
 import pytest
 
 from makespan.deadlines.analysis import analyse
-from makespan.deadlines.arrivals import Steps, least_fixed_point
+from makespan.deadlines.arrivals import StepBudget, least_fixed_point
 from makespan.deadlines.exploration import explore
-from makespan.deadlines.stairs import Stairs
-from makespan.deadlines.task import Kind, Policy, Segment, Task, TaskSet
-from makespan.deadlines.verdict import Answer, Miss
-from makespan.deadlines.workload import Recurring
+from makespan.deadlines.stairs import StepFunction
+from makespan.deadlines.task import GpuTask, JobSegment, SegmentKind, ServerPolicy, TaskSet
+from makespan.deadlines.verdict import DeadlineAnswer, Miss
+from makespan.deadlines.workload import PeriodicWork
 from tests.deadlines.sets import kernel, partition_of
 
 
@@ -30,7 +30,7 @@ def preemptive(rows: list[tuple[int, int, int]], at: int, blocking: int = 0) -> 
     """
     cpu, period, _ = rows[at]
     tasks = [
-        Task(f"t{number}", (Segment(Kind.CPU, ticks),), every, 10**7, jitter, priority=-number, core="cpu")
+        GpuTask(f"t{number}", (JobSegment(SegmentKind.CPU, ticks),), every, 10**7, jitter, priority=-number, core="cpu")
         for number, (ticks, every, jitter) in enumerate([*rows[:at], (cpu + blocking, period, 0)])
     ]
     return responses(TaskSet(tuple(tasks), ()))[at]
@@ -51,7 +51,7 @@ def test_can_messages_of_davis_burns_bril_and_lukkien() -> None:
     in_continuous_time = replace(task_set.finer(2), unit=2)
     assert responses(in_continuous_time) == [4 * millisecond, 6 * millisecond, 7 * millisecond]  # of half the length
     verdict = analyse(task_set).tasks[2]
-    assert verdict.answer is Answer.NO
+    assert verdict.answer is DeadlineAnswer.NO
     assert isinstance(verdict.miss, Miss)
     assert verdict.miss.completion - verdict.miss.arrival == 35 * millisecond // 10
     first_only = partition_of(kernel("a", 10, 25, 3), kernel("b", 10, 35, 2), kernel("c", 10, 70, 1))
@@ -95,7 +95,7 @@ def test_process_set_of_burns_and_wellings() -> None:
 def test_first_example_of_response_time_analysis() -> None:
     """The quick start of the Python package 0.1.1: fixed priorities with preemption 8, FIFO 7."""
     assert preemptive([(1, 5, 0), (6, 10, 0)], 1) == 8
-    fifo = partition_of(kernel("t1", 1, 5, deadline=5), kernel("t2", 6, 10, deadline=9), policy=Policy.FIFO)
+    fifo = partition_of(kernel("t1", 1, 5, deadline=5), kernel("t2", 6, 10, deadline=9), policy=ServerPolicy.FIFO)
     assert responses(fifo) == list(explore(fifo).response.values()) == [7, 7]
 
 
@@ -113,7 +113,7 @@ def test_edf_examples_of_the_rust_library(rows: list[tuple[int, int, int]], expe
     The third is the one that an earlier bound missed by a tick.
     """
     tasks = [kernel(f"t{at}", wcet, period, 0, deadline) for at, (wcet, period, deadline) in enumerate(rows)]
-    assert responses(partition_of(*tasks, policy=Policy.EDF)) == expected
+    assert responses(partition_of(*tasks, policy=ServerPolicy.EDF)) == expected
 
 
 @pytest.mark.parametrize(
@@ -138,11 +138,11 @@ def test_suspension_of_chen_and_others() -> None:
     arrives at -10 and runs at 11 only.
     """
 
-    def group(cpu: int, period: int, jitter: int) -> Stairs:
-        return Recurring(period, ((cpu, jitter),), (cpu, jitter), ()).stairs
+    def group(cpu: int, period: int, jitter: int) -> StepFunction:
+        return PeriodicWork(period, ((cpu, jitter),), (cpu, jitter), ()).stairs
 
-    def longest(cpu: int, *groups: Stairs) -> int:
-        return least_fixed_point(lambda w: cpu + sum(g.at(w) for g in groups), cpu, 1, Steps(1000))
+    def longest(cpu: int, *groups: StepFunction) -> int:
+        return least_fixed_point(lambda w: cpu + sum(g.at(w) for g in groups), cpu, 1, StepBudget(1000))
 
     top = group(1, 2, 0)
     second = longest(5 + 5, top)

@@ -7,33 +7,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.deadlines.courses import varied
-from makespan.deadlines.evidence import find_miss, missed, search, worst_window
-from makespan.deadlines.scenarios import critical, hyperperiod, periodic
-from makespan.deadlines.simulation import Completed, Job, Run, Scenario, simulate
+from makespan.deadlines.courses import vary_scenario
+from makespan.deadlines.evidence import find_late_run, find_miss, worst_runs, worst_window
+from makespan.deadlines.scenarios import critical_scenarios, hyperperiod, periodic_scenario
+from makespan.deadlines.simulation import CompletedJob, JobPlan, Scenario, SimulatedRun, simulate
 from makespan.deadlines.task import (
-    Activation,
-    Chain,
+    ChainStart,
     CopyEngine,
-    Kind,
-    Partition,
-    Policy,
-    Segment,
-    Task,
+    GpuPartition,
+    GpuTask,
+    HostWait,
+    JobSegment,
+    SegmentKind,
+    ServerPolicy,
+    TaskChain,
     TaskSet,
-    Wait,
     one_kernel,
 )
 from makespan.host.errors import InputError
 
-FP, EDF, FIFO = Policy.FIXED_PRIORITY, Policy.EDF, Policy.FIFO
+FP, EDF, FIFO = ServerPolicy.FIXED_PRIORITY, ServerPolicy.EDF, ServerPolicy.FIFO
 
 
-def one_partition(policy: Policy, *tasks: Task) -> TaskSet:
-    return TaskSet(tasks, (Partition("gpu", policy),))
+def one_partition(policy: ServerPolicy, *tasks: GpuTask) -> TaskSet:
+    return TaskSet(tasks, (GpuPartition("gpu", policy),))
 
 
-def task(name: str, wcet: int, period: int, deadline: int | None = None, **more: int) -> Task:
+def task(name: str, wcet: int, period: int, deadline: int | None = None, **more: int) -> GpuTask:
     given = {"priority": 100 - period, **more}
     return one_kernel(name, wcet, period, deadline or period, partition="gpu", **given)  # type: ignore[arg-type]
 
@@ -50,7 +50,7 @@ def davis_2007() -> TaskSet:
 
 def test_the_second_job_of_a_busy_window_can_be_the_worst() -> None:
     """The paper: C's first job takes 3 ms, its second 3.5 ms and is late."""
-    run = simulate(next(iter(critical(davis_2007(), "C"))))
+    run = simulate(next(iter(critical_scenarios(davis_2007(), "C"))))
     assert [job.response for job in run.jobs if job.task == "C"][:2] == [12, 14]
     miss = find_miss(davis_2007(), "C")
     assert miss is not None
@@ -74,7 +74,7 @@ def test_under_edf_a_later_release_can_be_worse_than_the_common_one() -> None:
     """Brute force over all phases: 10; the common release, even with blocking, gives less."""
     task_set = one_partition(EDF, task("a", 2, 5, 5), task("b", 3, 9, 8), task("c", 2, 12, 12))
     names = {}
-    for run in islice(search(task_set, "c"), 40):
+    for run in islice(worst_runs(task_set, "c"), 40):
         names[run.scenario.words] = run.responses["c"]
     later = {words: response for words, response in names.items() if "ticks later" in words}
     assert max(later.values()) >= names["common release"]
@@ -107,18 +107,18 @@ def test_offsets_are_kept() -> None:
 def test_the_hyperperiod_is_walked_through_or_cut_with_a_word() -> None:
     task_set = one_partition(EDF, task("a", 1, 4), task("b", 1, 6))
     assert hyperperiod(task_set) == 12
-    scenario = periodic(task_set)
+    scenario = periodic_scenario(task_set)
     assert [(job.task, job.arrival) for job in scenario.jobs] == [("a", 0), ("a", 4), ("a", 8), ("b", 0), ("b", 6)]
     assert scenario.words == "synchronous periodic release, the hyperperiod of 12 ticks"
     far = one_partition(EDF, task("a", 1, 10**12 + 1), task("b", 1, 10**12))
-    scenario = periodic(far, most_jobs=10)
+    scenario = periodic_scenario(far, most_jobs=10)
     assert scenario.words.startswith(
         f"synchronous periodic release, the hyperperiod of {10**12 * (10**12 + 1)} ticks cut at"
     )
     assert len(scenario.jobs) <= 12
     shifted = one_partition(EDF, task("a", 1, 4, offset=3), task("b", 1, 6, offset=0))
-    assert periodic(shifted).words == "periodic from the offsets, two hyperperiods of 12 ticks"
-    assert max(job.arrival for job in periodic(shifted).jobs) == 24
+    assert periodic_scenario(shifted).words == "periodic from the offsets, two hyperperiods of 12 ticks"
+    assert max(job.arrival for job in periodic_scenario(shifted).jobs) == 24
 
 
 def test_evidence_is_reproducible() -> None:
@@ -126,7 +126,7 @@ def test_evidence_is_reproducible() -> None:
     task_set = one_partition(EDF, task("a", 2, 7, **jitter), task("b", 3, 11, **jitter), task("c", 4, 13))
     for name in "abc":
         assert find_miss(task_set, name, seed=3) == find_miss(task_set, name, seed=3)
-        run, miss = missed(task_set, name, seed=3), find_miss(task_set, name, seed=3)
+        run, miss = find_late_run(task_set, name, seed=3), find_miss(task_set, name, seed=3)
         assert (run is None) == (miss is None)
         if run is not None and miss is not None:
             assert simulate(run.scenario) == run
@@ -136,26 +136,26 @@ def test_evidence_is_reproducible() -> None:
 
 def test_the_search_goes_on_where_critical_instants_find_nothing() -> None:
     """b is late only if a's CPU part is short, so that two kernels meet: an anomaly that full times do not show."""
-    a = one_kernel("a", 4, 40, 40, priority=2, before=6, core="0", wait=Wait.BLOCK, partition="gpu", offset=0)
+    a = one_kernel("a", 4, 40, 40, priority=2, before=6, core="0", wait=HostWait.BLOCK, partition="gpu", offset=0)
     b = one_kernel("b", 3, 40, 5, priority=1, partition="gpu", offset=2)
     task_set = one_partition(FP, a, b)
-    assert simulate(periodic(task_set)).responses["b"] == 3
+    assert simulate(periodic_scenario(task_set)).responses["b"] == 3
     miss = find_miss(task_set, "b")
     assert miss is not None
     assert not miss.scenario.startswith(("periodic", "common"))
 
 
 def test_the_search_varies_the_worst_that_it_has_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    parents: list[Completed] = []
+    parents: list[CompletedJob] = []
 
-    def noted(run: Run, job: Completed, random: Random, words: str) -> Scenario:
+    def noted(run: SimulatedRun, job: CompletedJob, random: Random, words: str) -> Scenario:
         parents.append(job)
-        return varied(run, job, random, words)
+        return vary_scenario(run, job, random, words)
 
-    monkeypatch.setattr("makespan.deadlines.evidence.varied", noted)
+    monkeypatch.setattr("makespan.deadlines.evidence.vary_scenario", noted)
     task_set = one_partition(EDF, task("a", 2, 7, jitter=3), task("b", 3, 11, jitter=9), task("c", 2, 13))
-    worst: Completed | None = None
-    for run in islice(search(task_set, "b"), 60):
+    worst: CompletedJob | None = None
+    for run in islice(worst_runs(task_set, "b"), 60):
         job = run.tightest("b")
         assert job is not None
         if run.scenario.words.startswith("found by search"):
@@ -186,9 +186,9 @@ def test_the_window_of_all_tasks_holds_the_least_slack() -> None:
 
 def test_the_window_of_a_job_that_data_starts_shows_its_whole_activation() -> None:
     tasks = (one_kernel("first", 4, 20, 20, partition="gpu"), one_kernel("second", 3, 20, 20, partition="side"))
-    partitions = (Partition("gpu", FIFO), Partition("side", FIFO))
+    partitions = (GpuPartition("gpu", FIFO), GpuPartition("side", FIFO))
     window = worst_window(
-        TaskSet(tasks, partitions, (Chain("both", ("first", "second"), Activation.DATA),)), names=("second",)
+        TaskSet(tasks, partitions, (TaskChain("both", ("first", "second"), ChainStart.DATA),)), names=("second",)
     )
     assert [(s.task, s.start - window.start, s.end - window.start) for s in window.stretches][:2] == [
         ("first", 0, 4),
@@ -197,14 +197,14 @@ def test_the_window_of_a_job_that_data_starts_shows_its_whole_activation() -> No
 
 
 def test_a_task_without_a_partition_is_refused() -> None:
-    nowhere = TaskSet((one_kernel("a", 1, 4, 4),), (Partition("gpu", FIFO),))
+    nowhere = TaskSet((one_kernel("a", 1, 4, 4),), (GpuPartition("gpu", FIFO),))
     with pytest.raises(InputError, match="task a has no partition"):
-        periodic(nowhere)
+        periodic_scenario(nowhere)
 
 
 def test_a_job_that_data_starts_is_late_from_its_arrival() -> None:
     tasks = (task("first", 2, 20, priority=3), task("second", 3, 20, 7, priority=1), task("other", 5, 20, priority=2))
-    task_set = TaskSet(tasks, (Partition("gpu", FP),), (Chain("both", ("first", "second"), Activation.DATA),))
+    task_set = TaskSet(tasks, (GpuPartition("gpu", FP),), (TaskChain("both", ("first", "second"), ChainStart.DATA),))
     miss = find_miss(task_set, "second")
     assert miss is not None
     assert miss.completion - miss.arrival == 8
@@ -218,7 +218,7 @@ def worst_by_all_phases(task_set: TaskSet, name: str) -> int:
     order = (*(other for other in task_set.by_name if other != name), name)
     for phases in product(*(range(task.period) for task in others)):
         jobs = [
-            Job(task.name, number, arrival, arrival, (task.segments[0].wcet,))
+            JobPlan(task.name, number, arrival, arrival, (task.segments[0].wcet,))
             for task, phase in zip(task_set.tasks, (first.period, *phases), strict=True)
             for number, arrival in enumerate(range(phase, until, task.period))
         ]
@@ -226,7 +226,7 @@ def worst_by_all_phases(task_set: TaskSet, name: str) -> int:
     return worst
 
 
-@pytest.mark.parametrize("policy", Policy)
+@pytest.mark.parametrize("policy", ServerPolicy)
 @pytest.mark.parametrize(
     "rows",
     [
@@ -236,31 +236,37 @@ def worst_by_all_phases(task_set: TaskSet, name: str) -> int:
         ((1, 4, 8), (3, 6, 9), (2, 8, 10)),
     ],
 )
-def test_critical_instants_are_no_better_than_any_phase(policy: Policy, rows: tuple[tuple[int, int, int], ...]) -> None:
+def test_critical_instants_are_no_better_than_any_phase(
+    policy: ServerPolicy, rows: tuple[tuple[int, int, int], ...]
+) -> None:
     task_set = one_partition(policy, *(task(name, *row) for name, row in zip("abc", rows, strict=True)))
     for name in task_set.by_name:
-        found = max(run.responses[name] for run in islice(search(task_set, name, most_jobs=60), 40))
+        found = max(run.responses[name] for run in islice(worst_runs(task_set, name, most_jobs=60), 40))
         assert found >= worst_by_all_phases(task_set, name)
 
 
-@given(st.integers(0, 10**6), st.sampled_from(Policy), st.sampled_from(Policy))
-def test_whatever_the_search_tries_is_legal(seed: int, one: Policy, other: Policy) -> None:
+@given(st.integers(0, 10**6), st.sampled_from(ServerPolicy), st.sampled_from(ServerPolicy))
+def test_whatever_the_search_tries_is_legal(seed: int, one: ServerPolicy, other: ServerPolicy) -> None:
     """An illegal scenario raises; so it is enough to look."""
     random = Random(seed)
     common = random.randint(3, 20)
     ways = ("ab", "ac", "bd", "cd")[: random.choice((0, 0, 1, 2, 4))]
-    chains = tuple(Chain(way, tuple(way), Activation.DATA) for way in ways)
-    servers: dict[Kind, tuple[str | None, ...]] = {Kind.CPU: (None,), Kind.COPY: ("e",), Kind.KERNEL: ("g", "h")}
+    chains = tuple(TaskChain(way, tuple(way), ChainStart.DATA) for way in ways)
+    servers: dict[SegmentKind, tuple[str | None, ...]] = {
+        SegmentKind.CPU: (None,),
+        SegmentKind.COPY: ("e",),
+        SegmentKind.KERNEL: ("g", "h"),
+    }
     tasks = []
     for name in "abcd":
         is_in = any(name in way for way in ways)
         is_started = any(name in way[1:] for way in ways)
-        kinds = [random.choice(list(Kind)) for _ in range(random.randint(1, 3))]
+        kinds = [random.choice(list(SegmentKind)) for _ in range(random.randint(1, 3))]
         tasks.append(
-            Task(
+            GpuTask(
                 name,
                 tuple(
-                    Segment(
+                    JobSegment(
                         kind,
                         random.randint(1, 5),
                         random.choice(servers[kind]),
@@ -274,9 +280,11 @@ def test_whatever_the_search_tries_is_legal(seed: int, one: Policy, other: Polic
                 offset=None if is_started else random.choice((None, None, random.randint(0, 9))),
                 priority=random.randint(0, 3),
                 core=random.choice("01"),
-                wait=random.choice(list(Wait)),
+                wait=random.choice(list(HostWait)),
             )
         )
-    task_set = TaskSet(tuple(tasks), (Partition("g", one), Partition("h", other)), chains, (CopyEngine("e", one),))
-    for run in islice(search(task_set, random.choice("abcd"), seed=seed, most_jobs=40), 12):
+    task_set = TaskSet(
+        tuple(tasks), (GpuPartition("g", one), GpuPartition("h", other)), chains, (CopyEngine("e", one),)
+    )
+    for run in islice(worst_runs(task_set, random.choice("abcd"), seed=seed, most_jobs=40), 12):
         assert {job.task for job in run.jobs} == set("abcd")

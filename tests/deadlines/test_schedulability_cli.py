@@ -13,10 +13,10 @@ import jsonschema
 import pytest
 
 from makespan.deadlines import assessment, evidence
-from makespan.deadlines.simulation import Run, Scenario, simulate
-from makespan.deadlines.task import Partition, Policy, TaskSet, one_kernel
+from makespan.deadlines.simulation import Scenario, SimulatedRun, simulate
+from makespan.deadlines.task import GpuPartition, ServerPolicy, TaskSet, one_kernel
 from makespan.deadlines.wcet import Solver
-from makespan.model.claim import Claim
+from makespan.model.claim import WorstCaseClaim
 from makespan.model.instance import Instance
 from tests.command import Outcome, Runner
 from tests.schemas import published
@@ -362,7 +362,7 @@ def test_ctrl_c_while_kernels_are_solved_says_which_are(command: Command, monkey
     kernels()
     claim, asked = Solver.claim, list[Instance]()
 
-    def second(self: Solver, instance: Instance) -> Claim:
+    def second(self: Solver, instance: Instance) -> WorstCaseClaim:
         asked.append(instance)
         if len(asked) == 2:
             interrupt()
@@ -402,12 +402,12 @@ def test_overload_needs_no_search(command: Command, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_search_is_limited_in_schedules_and_jobs(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Run, "late", ())
+    monkeypatch.setattr(SimulatedRun, "late", ())
     runs = counted(monkeypatch)
     assert command.on(LATE, "--attempts", 7).code == 3
     assert len(runs) == 7
     del runs[:]
-    task_set = TaskSet((one_kernel("a", 2, 9, 1, partition="g"),), (Partition("g", Policy.FIFO),))
+    task_set = TaskSet((one_kernel("a", 2, 9, 1, partition="g"),), (GpuPartition("g", ServerPolicy.FIFO),))
     assert list(evidence.misses(task_set, ["a"], attempts=9, jobs=1)) == []
     assert len(runs) == 1
 
@@ -416,7 +416,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Scenario]:
     """The scenarios that are simulated from now on."""
     seen = list[Scenario]()
 
-    def remember(scenario: Scenario) -> Run:
+    def remember(scenario: Scenario) -> SimulatedRun:
         seen.append(scenario)
         return simulate(scenario)
 

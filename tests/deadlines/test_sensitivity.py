@@ -9,22 +9,22 @@ from hypothesis import strategies as st
 
 from makespan.deadlines.sensitivity import execution_factor, shortest_period, slowest_clock
 from makespan.deadlines.task import (
-    Activation,
-    Chain,
+    ChainStart,
     CopyEngine,
-    Kind,
-    Partition,
-    Policy,
-    Segment,
-    Task,
+    GpuPartition,
+    GpuTask,
+    HostWait,
+    JobSegment,
+    SegmentKind,
+    ServerPolicy,
+    TaskChain,
     TaskSet,
-    Wait,
     one_kernel,
 )
-from makespan.deadlines.verdict import Answer
+from makespan.deadlines.verdict import DeadlineAnswer
 from tests.deadlines.toy import analysis
 
-_P = (Partition("sm", Policy.EDF),)
+_P = (GpuPartition("sm", ServerPolicy.EDF),)
 
 
 def _set(*times: tuple[int, int, int]) -> TaskSet:
@@ -35,11 +35,11 @@ def _set(*times: tuple[int, int, int]) -> TaskSet:
 
 
 def proves(task_set: TaskSet) -> bool:
-    return analysis(task_set).answer is Answer.YES
+    return analysis(task_set).answer is DeadlineAnswer.YES
 
 
 def _scaled(task_set: TaskSet, factor: Fraction) -> TaskSet:
-    def longer(segment: Segment) -> Segment:
+    def longer(segment: JobSegment) -> JobSegment:
         return replace(segment, wcet=ceil(segment.wcet * factor))
 
     tasks = (replace(task, segments=tuple(map(longer, task.segments))) for task in task_set.tasks)
@@ -51,9 +51,9 @@ def test_the_factor_holds_and_the_next_thousandth_fails(times: list[tuple[int, i
     task_set = _set(*times)
     margin = execution_factor(task_set, analysis, proves)
     if margin.holds is not None:
-        assert analysis(_scaled(task_set, margin.holds)).answer is Answer.YES
+        assert analysis(_scaled(task_set, margin.holds)).answer is DeadlineAnswer.YES
     if margin.fails is not None:
-        assert analysis(_scaled(task_set, margin.fails)).answer is not Answer.YES
+        assert analysis(_scaled(task_set, margin.fails)).answer is not DeadlineAnswer.YES
         assert margin.breaks
     if margin.holds is not None and margin.fails is not None:
         assert margin.fails - margin.holds == Fraction(1, 1000)
@@ -101,11 +101,18 @@ def test_a_period_that_is_too_short_says_how_long_it_has_to_be() -> None:
 
 
 def test_only_kernels_get_longer() -> None:
-    segments = (Segment(Kind.CPU, 10), Segment(Kind.COPY, 20, "h2d", 5), Segment(Kind.KERNEL, 30, "sm", attained=20))
-    task_set = TaskSet(
-        (Task("t", segments, 100, 80, priority=1, core="c", wait=Wait.SPIN),), _P, (), (CopyEngine("h2d", Policy.FIFO),)
+    segments = (
+        JobSegment(SegmentKind.CPU, 10),
+        JobSegment(SegmentKind.COPY, 20, "h2d", 5),
+        JobSegment(SegmentKind.KERNEL, 30, "sm", attained=20),
     )
-    seen: list[Task] = []
+    task_set = TaskSet(
+        (GpuTask("t", segments, 100, 80, priority=1, core="c", wait=HostWait.SPIN),),
+        _P,
+        (),
+        (CopyEngine("h2d", ServerPolicy.FIFO),),
+    )
+    seen: list[GpuTask] = []
 
     def proves_and_remembers(system: TaskSet) -> bool:
         seen.append(system.tasks[0])
@@ -113,7 +120,7 @@ def test_only_kernels_get_longer() -> None:
 
     margin = execution_factor(task_set, analysis, proves_and_remembers)
     assert margin.holds == Fraction(70_000 // 30, 1000)  # the toy counts CPU time and kernels
-    twice = (*segments[:2], Segment(Kind.KERNEL, 60, "sm", attained=40))
+    twice = (*segments[:2], JobSegment(SegmentKind.KERNEL, 60, "sm", attained=40))
     assert twice in [task.segments for task in seen]
 
 
@@ -123,7 +130,7 @@ def test_tasks_that_data_starts_change_their_period_with_the_head() -> None:
         one_kernel("d", 10, 100, 55, partition="sm"),
         one_kernel("apart", 1, 100, 100, partition="sm"),
     )
-    several = (Chain("abc", ("a", "b", "c"), Activation.DATA), Chain("ad", ("a", "d"), Activation.DATA))
+    several = (TaskChain("abc", ("a", "b", "c"), ChainStart.DATA), TaskChain("ad", ("a", "d"), ChainStart.DATA))
     line, tree = TaskSet(tasks[:3], _P, several[:1]), TaskSet(tasks, _P, several)
     for name in "abc":
         margin = shortest_period(line, analysis, proves, name)

@@ -15,21 +15,21 @@ from makespan import Limits
 from makespan.deadlines import files
 from makespan.deadlines.assessment import assess
 from makespan.deadlines.description import SlicesEntry
-from makespan.deadlines.evidence import find_miss, search
-from makespan.deadlines.holistic import Limits as Additions
+from makespan.deadlines.evidence import find_miss, worst_runs
+from makespan.deadlines.holistic import AnalysisLimits as Additions
 from makespan.deadlines.holistic import responses
-from makespan.deadlines.simulation import Job, Run, Scenario, simulate
+from makespan.deadlines.simulation import JobPlan, Scenario, SimulatedRun, simulate
 from makespan.deadlines.task import (
-    Activation,
-    Chain,
-    Kind,
-    Partition,
-    Policy,
-    Segment,
+    ChainStart,
+    GpuPartition,
+    GpuTask,
+    HostWait,
+    JobSegment,
+    SegmentKind,
+    ServerPolicy,
     Slices,
-    Task,
+    TaskChain,
     TaskSet,
-    Wait,
     one_kernel,
 )
 from makespan.deadlines.wcet import Solver, execution_times
@@ -43,13 +43,13 @@ TRUTHS = Path(__file__).with_name("slices.jsonl").read_text().splitlines()
 rules allow, with switches of every length."""
 
 
-def in_turn(slices: Slices, *tasks: Task, chains: tuple[Chain, ...] = ()) -> TaskSet:
-    return TaskSet(tasks, (Partition(GPU, Policy.FIFO, slices=slices),), chains)
+def in_turn(slices: Slices, *tasks: GpuTask, chains: tuple[TaskChain, ...] = ()) -> TaskSet:
+    return TaskSet(tasks, (GpuPartition(GPU, ServerPolicy.FIFO, slices=slices),), chains)
 
 
-def kernel(name: str, wcet: int, period: int, context: str | None = None, jitter: int = 0) -> Task:
-    segments = (Segment(Kind.KERNEL, wcet, GPU),)
-    return Task(name, segments, period, period, jitter, priority=0, context=name if context is None else context)
+def kernel(name: str, wcet: int, period: int, context: str | None = None, jitter: int = 0) -> GpuTask:
+    segments = (JobSegment(SegmentKind.KERNEL, wcet, GPU),)
+    return GpuTask(name, segments, period, period, jitter, priority=0, context=name if context is None else context)
 
 
 def bounds(task_set: TaskSet) -> dict[str, int | None]:
@@ -57,13 +57,13 @@ def bounds(task_set: TaskSet) -> dict[str, int | None]:
     return {name: None if response is None else response.total for name, response in found.items()}
 
 
-def run_of(task_set: TaskSet, order: Sequence[str], *jobs: tuple[str, int, int]) -> Run:
+def run_of(task_set: TaskSet, order: Sequence[str], *jobs: tuple[str, int, int]) -> SimulatedRun:
     """Jobs (task, arrival, ticks of the kernel); among equals `order` decides."""
     numbers: dict[str, int] = {}
     found = []
     for name, arrival, ticks in jobs:
         number = numbers[name] = numbers.get(name, -1) + 1
-        found.append(Job(name, number, arrival, arrival, (ticks,)))
+        found.append(JobPlan(name, number, arrival, arrival, (ticks,)))
     return simulate(Scenario(task_set, tuple(found), tuple(order), "by hand"))
 
 
@@ -108,16 +108,16 @@ def test_what_another_context_does_may_be_unknown() -> None:
 
 def test_another_context_whose_thread_spins_without_a_bound_takes_its_turns() -> None:
     """One kernel of it at most waits at an instant, but others follow while a kernel waits."""
-    cpu, gpu = Segment(Kind.CPU, 4), Segment(Kind.KERNEL, 9, GPU)
-    starved = Task("starved", (cpu, gpu), 20, 20, 0, None, 1, "c", Wait.SPIN, "p")
-    hog = Task("hog", (Segment(Kind.CPU, 20),), 20, 20, 0, None, 2, "c")
+    cpu, gpu = JobSegment(SegmentKind.CPU, 4), JobSegment(SegmentKind.KERNEL, 9, GPU)
+    starved = GpuTask("starved", (cpu, gpu), 20, 20, 0, None, 1, "c", HostWait.SPIN, "p")
+    hog = GpuTask("hog", (JobSegment(SegmentKind.CPU, 20),), 20, 20, 0, None, 2, "c")
     found = bounds(in_turn(Slices(2, 1), kernel("mine", 3, 100), starved, hog))
     assert found == {"mine": 3 + 2 * (2 + 1 + 1), "starved": None, "hog": 20}
 
 
 def test_one_context_alone_is_first_in_first_out() -> None:
     tasks = [kernel("a", 3, 20, "p"), kernel("b", 4, 20, "p")]
-    plain = TaskSet(tuple(tasks), (Partition(GPU, Policy.FIFO),))
+    plain = TaskSet(tuple(tasks), (GpuPartition(GPU, ServerPolicy.FIFO),))
     assert bounds(in_turn(Slices(1, 5), *tasks)) == bounds(plain) == {"a": 7, "b": 7}
 
 
@@ -150,7 +150,7 @@ def test_no_simulated_job_ends_after_its_bound(seed: int) -> None:
     task_set = small_system(random)
     found = responses(task_set, Additions()).of
     name = random.choice(task_set.tasks).name
-    for run in islice(search(task_set, name, most_jobs=30), 6):
+    for run in islice(worst_runs(task_set, name, most_jobs=30), 6):
         for job in run.jobs:
             response = found[job.task]
             assert response is None or job.response <= response.total
@@ -163,17 +163,17 @@ def small_system(random: Random) -> TaskSet:
     tasks = []
     for number in range(count):
         core = random.choice((None, "c0", "c0"))
-        parts = [Segment(Kind.KERNEL, random.randint(1, 5), GPU) for _ in range(random.choice((1, 1, 2)))]
+        parts = [JobSegment(SegmentKind.KERNEL, random.randint(1, 5), GPU) for _ in range(random.choice((1, 1, 2)))]
         if core is not None:
-            parts = [Segment(Kind.CPU, random.randint(1, 2)), *parts, Segment(Kind.CPU, 1)]
+            parts = [JobSegment(SegmentKind.CPU, random.randint(1, 2)), *parts, JobSegment(SegmentKind.CPU, 1)]
         period = common if is_chained and number < 2 else random.randint(12, 40)
-        wait = None if core is None else random.choice(tuple(Wait))
+        wait = None if core is None else random.choice(tuple(HostWait))
         context = f"p{number if number < 2 else random.randrange(3)}"
         jitter = random.choice((0, 0, 3))
         tasks.append(
-            Task(f"t{number}", tuple(parts), period, period, jitter, None, number, core, wait, context),
+            GpuTask(f"t{number}", tuple(parts), period, period, jitter, None, number, core, wait, context),
         )
-    chains = (Chain("data", ("t0", "t1"), Activation.DATA),) if is_chained else ()
+    chains = (TaskChain("data", ("t0", "t1"), ChainStart.DATA),) if is_chained else ()
     return in_turn(Slices(random.randint(1, 3), random.randint(0, 2)), *tasks, chains=chains)
 
 
@@ -197,7 +197,7 @@ def test_a_kernel_on_a_time_sliced_partition_needs_a_context() -> None:
 
 def test_within_a_context_it_is_first_in_first_out() -> None:
     with pytest.raises(InputError, match="partition GPU is time-sliced: within a context it is fifo"):
-        Partition(GPU, Policy.EDF, slices=Slices(2))
+        GpuPartition(GPU, ServerPolicy.EDF, slices=Slices(2))
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,21 @@ from makespan import Limits
 from makespan.deadlines import files
 from makespan.deadlines.analysis import analyse
 from makespan.deadlines.description import task_set
-from makespan.deadlines.exactness import sharpened
-from makespan.deadlines.holistic import Limits as Additions
+from makespan.deadlines.exactness import sharpen_verdict
+from makespan.deadlines.holistic import AnalysisLimits as Additions
 from makespan.deadlines.holistic import responses
-from makespan.deadlines.task import Kind, Partition, Policy, Segment, Slices, Task, TaskSet, least_unit, one_kernel
-from makespan.deadlines.verdict import Answer, Verdict
+from makespan.deadlines.task import (
+    GpuPartition,
+    GpuTask,
+    JobSegment,
+    SegmentKind,
+    ServerPolicy,
+    Slices,
+    TaskSet,
+    least_unit,
+    one_kernel,
+)
+from makespan.deadlines.verdict import DeadlineAnswer, TaskSetVerdict
 from makespan.deadlines.wcet import Solver, execution_times
 from makespan.deadlines.witness import late_job
 from makespan.host.errors import InputError
@@ -228,7 +238,7 @@ def divided(system: TaskSet, by: Fraction) -> TaskSet:
         assert (ticks / by).denominator == 1
         return (ticks / by).numerator
 
-    def shorter(task: Task) -> Task:
+    def shorter(task: GpuTask) -> GpuTask:
         segments = tuple(replace(s, wcet=less(s.wcet), delay=less(s.delay)) for s in task.segments)
         times = less(task.period), less(task.deadline), less(task.jitter)
         return replace(task, segments=segments, period=times[0], deadline=times[1], jitter=times[2])
@@ -383,9 +393,9 @@ def test_a_time_that_is_shown_is_taken_in_whole_steps_or_not_at_all() -> None:
 
 def test_periods_that_are_no_whole_steps_are_longer_in_a_schedule_that_refutes() -> None:
     """`low` is preempted by jobs 8 ticks apart, as 6 were too few: it takes 16 ticks."""
-    cpu = (Segment(Kind.CPU, 4),)
-    high = Task("high", cpu, 7, 7, priority=2, core="c")
-    low = Task("low", (Segment(Kind.CPU, 8),), 100, 15, priority=1, core="c")
+    cpu = (JobSegment(SegmentKind.CPU, 4),)
+    high = GpuTask("high", cpu, 7, 7, priority=2, core="c")
+    low = GpuTask("low", (JobSegment(SegmentKind.CPU, 8),), 100, 15, priority=1, core="c")
     miss = late_job(TaskSet((high, low), ()), "low", 10_000, grid=2)
     assert miss is not None
     assert miss.completion - miss.arrival == 16
@@ -410,10 +420,10 @@ def dense(system: TaskSet) -> TaskSet:
     return replace(system.finer(unit), unit=unit)
 
 
-def best(system: TaskSet, step: Fraction | None) -> tuple[Verdict, Verdict]:
+def best(system: TaskSet, step: Fraction | None) -> tuple[TaskSetVerdict, TaskSetVerdict]:
     """Without and with a walk, in steps of so many of the old ticks."""
     plain = analyse(system, evidence=False)
-    *_, walked = plain, *sharpened(plain, tick=Fraction(1, system.unit), step=step, most_states=1500)
+    *_, walked = plain, *sharpen_verdict(plain, tick=Fraction(1, system.unit), step=step, most_states=1500)
     return plain, walked
 
 
@@ -438,7 +448,7 @@ def test_no_schedule_between_the_ticks_is_longer_than_a_bound() -> None:
             for verdict in plain, walked:
                 found = verdict.tasks[number]
                 assert found.response is None or found.response >= seen * verdict.tasks_analysed.unit
-                assert found.answer is not Answer.YES or seen <= task.deadline
+                assert found.answer is not DeadlineAnswer.YES or seen <= task.deadline
             bounds = (old.response, plain.tasks[number].response)
             assert None in bounds or (bounds[0] or 0) * dense(system).unit <= (bounds[1] or 0)
     assert was_low  # bounds for whole ticks would not pass
@@ -461,8 +471,8 @@ def test_bounds_are_whole_units_and_do_not_depend_on_how_many_ticks_these_have()
 
 
 def test_a_unit_of_too_few_ticks_is_refused() -> None:
-    parts = (Segment(Kind.KERNEL, 6, "gpu"), Segment(Kind.KERNEL, 6, "gpu"))
-    system = TaskSet((Task("a", parts, 60, 60),), (Partition("gpu", Policy.FIFO),), unit=3)
+    parts = (JobSegment(SegmentKind.KERNEL, 6, "gpu"), JobSegment(SegmentKind.KERNEL, 6, "gpu"))
+    system = TaskSet((GpuTask("a", parts, 60, 60),), (GpuPartition("gpu", ServerPolicy.FIFO),), unit=3)
     with pytest.raises(InputError, match="a unit of 3 ticks is too short for these tasks: take 6 at least"):
         analyse(system)
     assert analyse(replace(system, unit=6)).tasks[0].response == 12

@@ -6,26 +6,30 @@ from typing import Any
 import pytest
 
 from makespan.deadlines.task import (
-    Activation,
-    Chain,
+    ChainStart,
     CopyEngine,
-    Kind,
-    Partition,
-    Policy,
-    Segment,
-    Task,
+    GpuPartition,
+    GpuTask,
+    HostWait,
+    JobSegment,
+    SegmentKind,
+    ServerPolicy,
+    TaskChain,
     TaskSet,
-    Wait,
     one_kernel,
 )
 from makespan.host.errors import InputError
 
-GPU = Partition("gpu", Policy.FIFO)
-RANKED = Partition("ranked", Policy.FIXED_PRIORITY)
-CPU, COPY, KERNEL = Segment(Kind.CPU, 1), Segment(Kind.COPY, 2, "h2d"), Segment(Kind.KERNEL, 3, "gpu")
+GPU = GpuPartition("gpu", ServerPolicy.FIFO)
+RANKED = GpuPartition("ranked", ServerPolicy.FIXED_PRIORITY)
+CPU, COPY, KERNEL = (
+    JobSegment(SegmentKind.CPU, 1),
+    JobSegment(SegmentKind.COPY, 2, "h2d"),
+    JobSegment(SegmentKind.KERNEL, 3, "gpu"),
+)
 
 
-def task(name: str = "a", **changes: Any) -> Task:
+def task(name: str = "a", **changes: Any) -> GpuTask:
     return one_kernel(**{"name": name, "wcet": 2, "period": 10, "deadline": 10, "partition": "gpu", **changes})
 
 
@@ -62,19 +66,19 @@ def test_a_task_out_of_range_is_refused(changes: dict[str, Any], message: str) -
         ((), "a job of task a has 1..100 segments, not 0"),
         ((KERNEL,) * 101, "a job of task a has 1..100 segments, not 101"),
         ((CPU, COPY, KERNEL), "task a has CPU time and no core: say which core runs it"),
-        ((Segment(Kind.CPU, 0),), "CPU time of task a must be at least 1 and at most 1e100 ticks, not 0"),
-        ((Segment(Kind.CPU, 1, "gpu"),), "CPU time of task a is on its core, and nobody launches it"),
-        ((Segment(Kind.CPU, 1, delay=1),), "CPU time of task a is on its core, and nobody launches it"),
-        ((Segment(Kind.COPY, 1),), "a copy of task a has no engine: say which copy engine serves it"),
+        ((JobSegment(SegmentKind.CPU, 0),), "CPU time of task a must be at least 1 and at most 1e100 ticks, not 0"),
+        ((JobSegment(SegmentKind.CPU, 1, "gpu"),), "CPU time of task a is on its core, and nobody launches it"),
+        ((JobSegment(SegmentKind.CPU, 1, delay=1),), "CPU time of task a is on its core, and nobody launches it"),
+        ((JobSegment(SegmentKind.COPY, 1),), "a copy of task a has no engine: say which copy engine serves it"),
         (
-            (Segment(Kind.KERNEL, 1, delay=-1),),
+            (JobSegment(SegmentKind.KERNEL, 1, delay=-1),),
             "launch delay of task a must be at least 0 and at most 1e100 ticks, not -1",
         ),
     ],
 )
-def test_segments_out_of_range_are_refused(segments: tuple[Segment, ...], message: str) -> None:
+def test_segments_out_of_range_are_refused(segments: tuple[JobSegment, ...], message: str) -> None:
     with pytest.raises(InputError) as caught:
-        Task("a", segments, 10, 10)
+        GpuTask("a", segments, 10, 10)
     assert str(caught.value) == message
 
 
@@ -89,7 +93,7 @@ def test_segments_out_of_range_are_refused(segments: tuple[Segment, ...], messag
 def test_a_chain_out_of_range_is_refused(arguments: tuple[tuple[str, ...], int | None], message: str) -> None:
     names, deadline = arguments
     with pytest.raises(InputError) as caught:
-        Chain("c", names, Activation.PERIODIC, deadline)
+        TaskChain("c", names, ChainStart.PERIODIC, deadline)
     assert str(caught.value) == message
 
 
@@ -108,23 +112,23 @@ def test_a_chain_out_of_range_is_refused(arguments: tuple[tuple[str, ...], int |
             "task a has no priority, and ranked schedules by priorities",
         ),
         (
-            (task(core="cpu0", before=1, wait=Wait.SPIN),),
+            (task(core="cpu0", before=1, wait=HostWait.SPIN),),
             (GPU,),
             (),
             "task a has no priority, and core cpu0 schedules by priorities",
         ),
-        ((Task("a", (COPY,), 9, 9),), (GPU,), (), "task a runs on an unknown copy engine h2d; there is none"),
-        ((Task("a", (KERNEL,), 9, 9),), (RANKED,), (), "task a runs on an unknown partition gpu; there are ranked"),
+        ((GpuTask("a", (COPY,), 9, 9),), (GPU,), (), "task a runs on an unknown copy engine h2d; there is none"),
+        ((GpuTask("a", (KERNEL,), 9, 9),), (RANKED,), (), "task a runs on an unknown partition gpu; there are ranked"),
         (
             (task(),),
             (GPU,),
-            (Chain("c", ("a", "b"), Activation.DATA),),
+            (TaskChain("c", ("a", "b"), ChainStart.DATA),),
             "chain c names an unknown task b",
         ),
     ],
 )
 def test_what_does_not_fit_together_is_refused(
-    tasks: tuple[Task, ...], partitions: tuple[Partition, ...], chains: tuple[Chain, ...], message: str
+    tasks: tuple[GpuTask, ...], partitions: tuple[GpuPartition, ...], chains: tuple[TaskChain, ...], message: str
 ) -> None:
     with pytest.raises(InputError) as caught:
         TaskSet(tasks, partitions, chains)
@@ -135,12 +139,12 @@ def test_a_partition_needs_a_policy_that_is_one() -> None:
     with pytest.raises(
         InputError, match="policy of gpu must be one of fixed-priority, edf, edf-release, fifo, not 'fifo'"
     ):
-        Partition("gpu", "fifo")  # type: ignore[arg-type]
+        GpuPartition("gpu", "fifo")  # type: ignore[arg-type]
 
 
 def test_a_task_set_says_what_runs_where() -> None:
     placed, open_ = task(), task("b", partition=None)
-    ranked = task("c", core="cpu0", after=1, priority=1, wait=Wait.BLOCK)
+    ranked = task("c", core="cpu0", after=1, priority=1, wait=HostWait.BLOCK)
     system = TaskSet((placed, open_, ranked), (GPU, RANKED))
     assert system.on("gpu") == (placed, ranked)
     assert system.unassigned == (open_,)
@@ -153,13 +157,15 @@ def test_a_task_set_says_what_runs_where() -> None:
 
 def test_a_name_is_either_a_partition_or_a_copy_engine() -> None:
     with pytest.raises(InputError, match="are named gpu; names must differ"):
-        TaskSet((task(),), (GPU,), (), (CopyEngine("gpu", Policy.FIFO),))
+        TaskSet((task(),), (GPU,), (), (CopyEngine("gpu", ServerPolicy.FIFO),))
 
 
 def test_a_task_says_what_its_jobs_do() -> None:
-    several = Task("a", (CPU, COPY, KERNEL, replace(KERNEL, place=None), COPY, CPU), 90, 90, core="c", wait=Wait.SPIN)
-    assert [len(several.of(kind)) for kind in Kind] == [2, 2, 2]
-    assert several.of(Kind.CPU, Kind.COPY) == (CPU, COPY, COPY, CPU)
+    several = GpuTask(
+        "a", (CPU, COPY, KERNEL, replace(KERNEL, place=None), COPY, CPU), 90, 90, core="c", wait=HostWait.SPIN
+    )
+    assert [len(several.of(kind)) for kind in SegmentKind] == [2, 2, 2]
+    assert several.of(SegmentKind.CPU, SegmentKind.COPY) == (CPU, COPY, COPY, CPU)
     assert several.on("gpu") == (KERNEL,)
     assert (several.cpu, several.spins, several.is_unassigned) == (2, True, True)
     placed = several.assigned("other")
@@ -170,20 +176,20 @@ def test_a_task_says_what_its_jobs_do() -> None:
 @pytest.mark.parametrize(
     ("segment", "known", "is_vouched_for"),
     [
-        (Segment(Kind.KERNEL, 5, "gpu"), 5, True),
-        (Segment(Kind.KERNEL, 5, "gpu", attained=5), 5, False),
-        (Segment(Kind.KERNEL, 5, "gpu", attained=0), 0, False),
-        (Segment(Kind.KERNEL, 5, "gpu", attained=4, is_shown=False), 4, True),
-        (Segment(Kind.KERNEL, 5, "gpu", delay=1, attained=5), 5, True),
+        (JobSegment(SegmentKind.KERNEL, 5, "gpu"), 5, True),
+        (JobSegment(SegmentKind.KERNEL, 5, "gpu", attained=5), 5, False),
+        (JobSegment(SegmentKind.KERNEL, 5, "gpu", attained=0), 0, False),
+        (JobSegment(SegmentKind.KERNEL, 5, "gpu", attained=4, is_shown=False), 4, True),
+        (JobSegment(SegmentKind.KERNEL, 5, "gpu", delay=1, attained=5), 5, True),
     ],
 )
-def test_a_segment_says_what_is_known_of_its_time(segment: Segment, known: int, is_vouched_for: bool) -> None:
+def test_a_segment_says_what_is_known_of_its_time(segment: JobSegment, known: int, is_vouched_for: bool) -> None:
     assert (segment.known, segment.is_vouched_for) == (known, is_vouched_for)
-    assert Task("a", (segment,), 10, 10).is_vouched_for == is_vouched_for
+    assert GpuTask("a", (segment,), 10, 10).is_vouched_for == is_vouched_for
 
 
 def test_the_commonest_task_leaves_out_what_takes_no_time() -> None:
-    assert [s.kind for s in task(before=1, after=2, core="c", wait=Wait.BLOCK).segments] == [
-        Kind.CPU, Kind.KERNEL, Kind.CPU
+    assert [s.kind for s in task(before=1, after=2, core="c", wait=HostWait.BLOCK).segments] == [
+        SegmentKind.CPU, SegmentKind.KERNEL, SegmentKind.CPU
     ]  # fmt: skip
-    assert task().segments == (Segment(Kind.KERNEL, 2, "gpu"),)
+    assert task().segments == (JobSegment(SegmentKind.KERNEL, 2, "gpu"),)

@@ -11,14 +11,14 @@ from makespan.model.units import (
     HERTZ,
     MAX_SECONDS,
     SECONDS,
-    down,
     duration,
     frequency,
     shown_frequency,
     shown_time,
     ticks_down,
     ticks_up,
-    up,
+    time_at_least,
+    time_at_most,
 )
 
 
@@ -134,9 +134,9 @@ def test_what_is_nearly_a_unit_is_shown_in_it() -> None:
 
 @given(st.fractions(min_value=Fraction(1, 10**12), max_value=10**9))
 def test_a_bound_is_shown_no_smaller_and_what_is_left_no_larger_than_it_is(seconds: Fraction) -> None:
-    number, unit = up(seconds).split()
+    number, unit = time_at_most(seconds).split()
     assert seconds <= Fraction(number) * SECONDS[unit] <= seconds * (1 + Fraction(1, 10**5))
-    number, unit = down(seconds).split()
+    number, unit = time_at_least(seconds).split()
     assert seconds >= Fraction(number) * SECONDS[unit] >= seconds * (1 - Fraction(1, 10**5))
-    number, unit = down(-seconds).split()
+    number, unit = time_at_least(-seconds).split()
     assert Fraction(number) * SECONDS[unit] <= -seconds

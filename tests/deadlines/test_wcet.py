@@ -18,7 +18,7 @@ from makespan.deadlines import files
 from makespan.deadlines import wcet as wcet_module
 from makespan.deadlines.description import KernelLaunch
 from makespan.deadlines.kernels import on_one_sm, on_sms
-from makespan.deadlines.wcet import Kind, Solver, Wcet, execution_times, of_bundle
+from makespan.deadlines.wcet import Solver, Wcet, WcetGround, claim_of_bundle, execution_times
 from makespan.estimates.estimate import Estimate
 from makespan.host.errors import InputError
 from makespan.model.assumptions import (
@@ -32,7 +32,7 @@ from makespan.model.assumptions import (
     untimed,
 )
 from makespan.model.assumptions import Kind as About
-from makespan.model.claim import Claim
+from makespan.model.claim import WorstCaseClaim
 from makespan.model.gpu import GpuInstance
 from makespan.model.machine import PAPER, Scheduler, UnitClass
 from makespan.model.program import Program
@@ -72,7 +72,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def one(folder: Path, source: str, *, sms: int = 1, store: wcet_module.Store | None = None) -> Wcet:
+def one(folder: Path, source: str, *, sms: int = 1, store: wcet_module.ClaimStore | None = None) -> Wcet:
     path = folder / "tasks.toml"
     path.write_text(FILE.format(source=source, sms=sms))
     return execution_times(files.read(path), Solver(lambda: Limits(20), store))["a"]
@@ -92,9 +92,9 @@ def refusal(folder: Path, source: str, **options: Any) -> str:
 
 def test_a_given_time_is_shown_as_what_it_is(folder: Path) -> None:
     found = one(folder, 'wcet = "200us"\nevidence = "measured"')
-    assert found == Wcet(Fraction(1, 5000), None, Kind.GIVEN, "measured")
+    assert found == Wcet(Fraction(1, 5000), None, WcetGround.GIVEN, "measured")
     found = one(folder, 'cycles = 7\nevidence = "datasheet"')
-    assert found == Wcet(Fraction(7, 1_400_000_000), 7, Kind.GIVEN, "datasheet")
+    assert found == Wcet(Fraction(7, 1_400_000_000), 7, WcetGround.GIVEN, "datasheet")
     assert not found.is_exact
 
 
@@ -112,7 +112,7 @@ def test_only_a_kernel_of_one_path_is_shown_to_take_its_time(folder: Path) -> No
 
 def test_a_kernel_is_solved(folder: Path) -> None:
     found = one(folder, 'kernel = "vecadd.ptx"\nblock = 256\ngrid = 1')
-    assert (found.cycles, found.seconds, found.kind) == (140, Fraction(140, 1_400_000_000), Kind.PROVEN)
+    assert (found.cycles, found.seconds, found.kind) == (140, Fraction(140, 1_400_000_000), WcetGround.PROVEN)
     assert found.evidence == "kernel vecadd.ptx: 8 warps on machine paper: 140 cycles, exact, by theorem-e"
     assert found.is_exact
     assert any("the hardware executes the PTX as it is written" in str(note) for note in found.assumptions)
@@ -158,7 +158,7 @@ def test_kernels_that_differ_in_what_is_said_of_them_are_two(folder: Path, fast:
 def test_a_bundle_is_verified_and_shown(folder: Path) -> None:
     bundle.write(solve(Instance.of("CLLCLL", 2)), folder / "k.json")
     found = one(folder, 'bundle = "k.json"')
-    assert (found.cycles, found.kind) == (10, Kind.PROVEN)
+    assert (found.cycles, found.kind) == (10, WcetGround.PROVEN)
     assert found.evidence == "bundle k.json: 2 warps on machine paper: 10 cycles, exact, by theorem-e"
 
 
@@ -192,10 +192,10 @@ def test_equal_kernels_are_solved_once(folder: Path, monkeypatch: pytest.MonkeyP
 def test_an_estimate_is_refused_by_its_type() -> None:
     estimate = Estimate("hong-kim", 100.0, None, (), "memory", ())
     with pytest.raises(InputError, match="must be a proven upper bound, and Estimate is none: take the Result of"):
-        Claim.of(estimate)
+        WorstCaseClaim.of(estimate)
     with pytest.raises(InputError, match="and float is none"):
-        Claim.of(100.0)
-    assert Claim.of(solve(Instance.of("CL", 2))).upper == 3
+        WorstCaseClaim.of(100.0)
+    assert WorstCaseClaim.of(solve(Instance.of("CL", 2))).upper == 3
 
 
 @pytest.mark.parametrize("schema", ["makespan.estimate/1", "makespan.estimate/hong-kim/2", "makespan.estimates/1"])
@@ -251,7 +251,7 @@ def test_of_a_claim_that_cannot_be_re_proved_only_what_can_be_counts(
     path = tmp_path / "k.json"
     bundle.write(replace(result, certificate=None), path)
     monkeypatch.setattr(wcet_module, "verify", lambda document: verify(document, most_states=1))
-    claim = of_bundle(path, [1])
+    claim = claim_of_bundle(path, [1])
     assert (claim.lower, claim.upper, claim.proof) == (10, 14, "what could be re-proved of 10 by search")
 
 
@@ -294,7 +294,7 @@ def test_a_bundle_has_the_caveats_of_its_machine_and_its_assumptions(folder: Pat
         program = Program.chain("CLCLC", assumptions=(as_written(), PATH))
         result = solve(Instance.of(program, 2, machine))
         bundle.write(result, folder / "k.json")
-        found = conditions(of_bundle(folder / "k.json", [1]).assumptions)
+        found = conditions(claim_of_bundle(folder / "k.json", [1]).assumptions)
         assert found == result.caveats == ("for the PTX as written", "for this path only", about)
         assert one(folder, 'bundle = "k.json"\nevidence = "why"').caveats == found
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from makespan.deadlines.export import pycpa, rt_app, schedule_abstraction, simso
-from makespan.deadlines.export.common import Exported, refuse_slices, refuse_unassigned
+from makespan.deadlines.export.common import ExportedTexts, refuse_slices, refuse_unassigned
 from makespan.deadlines.task import TaskSet
 
 __all__ = ["Exported", "Format", "export"]
@@ -29,14 +29,14 @@ class Format(StrEnum):
 
 
 _WRITERS = {
-    Format.SIMSO: simso.written,
-    Format.SCHEDULE_ABSTRACTION: schedule_abstraction.written,
-    Format.PYCPA: pycpa.written,
-    Format.RT_APP: rt_app.written,
+    Format.SIMSO: simso.simso_simulation,
+    Format.SCHEDULE_ABSTRACTION: schedule_abstraction.job_sets,
+    Format.PYCPA: pycpa.pycpa_script,
+    Format.RT_APP: rt_app.rt_app_workload,
 }
 
 
-def export(task_set: TaskSet, kind: Format, *, tick: Fraction, stem: str) -> Exported:
+def export(task_set: TaskSet, kind: Format, *, tick: Fraction, stem: str) -> ExportedTexts:
     """Texts by file name, each name beginning with `stem`, and in what they differ from the task set.
 
     Args:

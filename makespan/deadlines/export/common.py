@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm
 
-from makespan.deadlines.task import Activation, Partition, Policy, TaskSet
+from makespan.deadlines.task import ChainStart, GpuPartition, ServerPolicy, TaskSet
 from makespan.host.errors import InputError, UnsupportedError
 
 MOST_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedTexts:
     """Texts by file name, and what a reader of them must know: where they are another system than the task set."""
 
     files: Mapping[str, str]
@@ -53,7 +53,7 @@ def periodic_note(task_set: TaskSet, length: str) -> Iterator[str]:
 
 def timer_note(task_set: TaskSet) -> Iterator[str]:
     """That latencies are nobody's business there."""
-    if timed := [chain.name for chain in task_set.chains if chain.activation is Activation.PERIODIC]:
+    if timed := [chain.name for chain in task_set.chains if chain.activation is ChainStart.PERIODIC]:
         yield f"chains of timers are left out, which change no schedule: {', '.join(timed)}"
 
 
@@ -70,7 +70,7 @@ def refuse_cpu(task_set: TaskSet, tool: str) -> None:
             )
 
 
-def refuse_policies(task_set: TaskSet, tool: str, *known: Policy) -> None:
+def refuse_policies(task_set: TaskSet, tool: str, *known: ServerPolicy) -> None:
     """Refuse partitions and copy engines with tasks whose policy the tool does not have.
 
     Raises:
@@ -78,7 +78,7 @@ def refuse_policies(task_set: TaskSet, tool: str, *known: Policy) -> None:
     """
     for server in task_set.servers:
         if server.policy not in known and (served := task_set.on(server.name)):
-            what = "partition" if isinstance(server, Partition) else "copy engine"
+            what = "partition" if isinstance(server, GpuPartition) else "copy engine"
             raise UnsupportedError(
                 f"{tool} can express {' and '.join(known)}, and {what} {server.name}, which serves {served[0].name},"
                 f" has {server.policy}: choose another tool"

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import gcd
 
-from makespan.deadlines.export.common import Exported, refuse_policies, timer_note
-from makespan.deadlines.operations import Graph, Operation, urgency
-from makespan.deadlines.task import Activation, Kind, Policy, Task, TaskSet
+from makespan.deadlines.export.common import ExportedTexts, refuse_policies, timer_note
+from makespan.deadlines.operations import Graph, TaskOperation, urgency
+from makespan.deadlines.task import ChainStart, GpuTask, SegmentKind, ServerPolicy, TaskSet
 from makespan.host.errors import UnsupportedError
 from makespan.model.units import shown_time
 
@@ -48,9 +48,9 @@ for name, deadline, delay, parts, sources in jobs:
 """
 
 
-def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
+def pycpa_script(task_set: TaskSet, tick: Fraction, stem: str) -> ExportedTexts:
     """Return the script."""
-    refuse_policies(task_set, "pyCPA", Policy.FIXED_PRIORITY, Policy.FIFO)
+    refuse_policies(task_set, "pyCPA", ServerPolicy.FIXED_PRIORITY, ServerPolicy.FIFO)
     _refuse_spinning(task_set)
     graph = Graph(task_set)
     times = [time for operation in graph.operations for time in (operation.wcet, operation.gap)]
@@ -63,7 +63,7 @@ def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
     notes = tuple(_notes(graph))
     told = "".join(f"\n{_plain(note)}\n" for note in notes)
     head = _HEAD.format(unit=shown_time(unit * tick), notes=told, most=most)
-    return Exported({f"{stem}.py": head + "\n".join(_body(graph, unit)) + "\n" + _TAIL}, notes)
+    return ExportedTexts({f"{stem}.py": head + "\n".join(_body(graph, unit)) + "\n" + _TAIL}, notes)
 
 
 def _plain(note: str) -> str:
@@ -81,15 +81,15 @@ def _refuse_spinning(task_set: TaskSet) -> None:
                 )
 
 
-def _waits_busily(task: Task) -> bool:
-    return task.spins and bool(task.of(Kind.COPY, Kind.KERNEL))
+def _waits_busily(task: GpuTask) -> bool:
+    return task.spins and bool(task.of(SegmentKind.COPY, SegmentKind.KERNEL))
 
 
 def _notes(graph: Graph) -> Iterator[str]:
     tasks = graph.tasks.tasks
     if any(task.offset is not None for task in tasks):
         yield "offsets are left out: the bounds hold for every phase"
-    if any(graph.at[place] and policy is Policy.FIFO for place, policy in graph.policies.items()):
+    if any(graph.at[place] and policy is ServerPolicy.FIFO for place, policy in graph.policies.items()):
         yield "fifo became equal priorities, which all go before each other: bounds can be larger than for fifo"
     if any(operation.gap and operation.sources for operation in graph.operations):
         yield "launch delays, and jitter where data starts a task, pass one by one in each task: bounds can be larger"
@@ -98,7 +98,7 @@ def _notes(graph: Graph) -> Iterator[str]:
             f"threads that spin are taken as threads that block: {', '.join(busy)}; the bounds hold if their printed"
             " ends are no later than their periods, so that they keep their cores from nobody"
         )
-    if timed := [c.name for c in graph.tasks.chains if c.activation is Activation.DATA and c.deadline is not None]:
+    if timed := [c.name for c in graph.tasks.chains if c.activation is ChainStart.DATA and c.deadline is not None]:
         yield f"deadlines of chains are left out: {', '.join(timed)}; printed ends count from the arrival at the head"
     yield from timer_note(graph.tasks)
 
@@ -109,7 +109,7 @@ def _body(graph: Graph, unit: int) -> Iterator[str]:
         kind, cycle = ("SPNP", ", cycle_time=1") if graph.is_server(place) else ("SPP", "")
         yield f"{name} = {_resource(place, f'schedulers.{kind}Scheduler(priority_cmp=first{cycle})')}"
     for operation in graph.operations:
-        rank = 0 if graph.policies.get(operation.place) is Policy.FIFO else urgency(operation.task)
+        rank = 0 if graph.policies.get(operation.place) is ServerPolicy.FIFO else urgency(operation.task)
         kind = operation.task.segments[operation.index].kind
         yield f"{_name(operation)} = {_part(resource[operation.place], operation, kind, operation.wcet // unit, rank)}"
         yield from _entry(graph, operation, unit)
@@ -118,7 +118,7 @@ def _body(graph: Graph, unit: int) -> Iterator[str]:
     yield "]"
 
 
-def _entry(graph: Graph, operation: Operation, unit: int) -> Iterator[str]:
+def _entry(graph: Graph, operation: TaskOperation, unit: int) -> Iterator[str]:
     """What starts it: events, or the ends of others."""
     name, gap = _name(operation), operation.gap // unit
     if not operation.sources:
@@ -138,7 +138,7 @@ def _entry(graph: Graph, operation: Operation, unit: int) -> Iterator[str]:
     yield from (f"{_name(graph.operations[source])}.link_dependent_task({name})" for source in operation.sources)
 
 
-def _name(operation: Operation) -> str:
+def _name(operation: TaskOperation) -> str:
     return f"task_{operation.number}"
 
 
@@ -146,12 +146,12 @@ def _resource(place: str, scheduler: str) -> str:
     return f"system.bind_resource(model.Resource({place!r}, {scheduler}))"
 
 
-def _part(resource: str, operation: Operation, kind: str, time: int, rank: int) -> str:
+def _part(resource: str, operation: TaskOperation, kind: str, time: int, rank: int) -> str:
     name = f"{operation.task.name} {operation.index + 1} {kind}"
     return f"{resource}.bind_task(model.Task({name!r}, wcet={time}, bcet=0, scheduling_parameter={rank}))"
 
 
-def _job(graph: Graph, task: Task, unit: int) -> str:
+def _job(graph: Graph, task: GpuTask, unit: int) -> str:
     """Its line in the list of jobs: name, deadline, delay before its parts, parts, and the tasks that it waits for."""
     own = [graph.operations[number] for number in graph.of[task.name]]
     delay = 0 if own[0].sources else own[0].gap // unit

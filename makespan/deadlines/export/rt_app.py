@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from makespan.deadlines.chains import predecessors
-from makespan.deadlines.export.common import Exported, refuse_policies, timer_note
-from makespan.deadlines.task import Kind, Policy, Segment, Task, TaskSet
+from makespan.deadlines.export.common import ExportedTexts, refuse_policies, timer_note
+from makespan.deadlines.task import GpuTask, JobSegment, SegmentKind, ServerPolicy, TaskSet
 from makespan.host.errors import UnsupportedError
 from makespan.model.units import SECONDS, ticks_down, ticks_up
 
@@ -25,9 +25,9 @@ _DURATION_S = 60
 _LARGEST_US = 2**31 - 1
 
 
-def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
+def rt_app_workload(task_set: TaskSet, tick: Fraction, stem: str) -> ExportedTexts:
     """Return the JSON."""
-    refuse_policies(task_set, "rt-app", Policy.FIXED_PRIORITY)
+    refuse_policies(task_set, "rt-app", ServerPolicy.FIXED_PRIORITY)
     for follower, sources in predecessors(task_set).items():
         raise UnsupportedError(
             f"rt-app knows no job that arrives when another one ends, and data of {sources[0]} starts {follower}:"
@@ -45,12 +45,12 @@ def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
             for task in task_set.tasks
         },
     }
-    return Exported({f"{stem}.json": json.dumps(document, indent=2) + "\n"}, tuple(_notes(task_set)))
+    return ExportedTexts({f"{stem}.json": json.dumps(document, indent=2) + "\n"}, tuple(_notes(task_set)))
 
 
 def _refuse_spinning(task_set: TaskSet) -> None:
     for task in task_set.tasks:
-        if task.spins and task.of(Kind.COPY, Kind.KERNEL):
+        if task.spins and task.of(SegmentKind.COPY, SegmentKind.KERNEL):
             raise UnsupportedError(
                 f"threads of rt-app sleep while they wait for a mutex, and {task.name} spins on core {task.core}: let"
                 " it block"
@@ -69,7 +69,7 @@ def _notes(task_set: TaskSet) -> Iterator[str]:
     yield from timer_note(task_set)
 
 
-def _thread(task: Task, priority: int, core: int | None, tick: Fraction) -> dict[str, object]:
+def _thread(task: GpuTask, priority: int, core: int | None, tick: Fraction) -> dict[str, object]:
     period = ticks_down(task.period * tick, SECONDS["us"])
     if period == 0:
         raise UnsupportedError(f"rt-app counts in microseconds, too coarse for the period of task {task.name}")
@@ -87,10 +87,10 @@ def _thread(task: Task, priority: int, core: int | None, tick: Fraction) -> dict
     }
 
 
-def _events(part: Segment, number: int, tick: Fraction) -> Iterator[tuple[str, object]]:
+def _events(part: JobSegment, number: int, tick: Fraction) -> Iterator[tuple[str, object]]:
     """What a thread does for a segment; rt-app knows an event by how its name begins."""
     time = ticks_up(part.wcet * tick, SECONDS["us"])
-    if part.kind is Kind.CPU:
+    if part.kind is SegmentKind.CPU:
         yield f"run{number}", time
         return
     if part.delay:

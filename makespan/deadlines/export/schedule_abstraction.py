@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from io import StringIO
 
-from makespan.deadlines.export.common import Exported, hyperperiod, periodic_note, refuse_cpu, timer_note
-from makespan.deadlines.operations import Graph, Operation, urgency
-from makespan.deadlines.task import Activation, Policy, TaskSet
+from makespan.deadlines.export.common import ExportedTexts, hyperperiod, periodic_note, refuse_cpu, timer_note
+from makespan.deadlines.operations import Graph, TaskOperation, urgency
+from makespan.deadlines.task import ChainStart, ServerPolicy, TaskSet
 from makespan.host.errors import UnsupportedError
 
 HEADER = ("Task ID", "Job ID", "Arrival min", "Arrival max", "Cost min", "Cost max", "Deadline", "Priority")
@@ -25,7 +25,7 @@ _TOOL = "the schedule-abstraction graph"
 _LARGEST = 2**63 - 1
 
 
-def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
+def job_sets(task_set: TaskSet, tick: Fraction, stem: str) -> ExportedTexts:
     """One CSV for each partition or copy engine that serves a task, and one for its precedence constraints, if any."""
     del tick
     refuse_cpu(task_set, _TOOL)
@@ -39,10 +39,10 @@ def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
         files[f"{stem}.{number}.csv"] = _text(HEADER, rows)
         if edges:
             files[f"{stem}.{number}.prec.csv"] = _text(PRECEDENCE_HEADER, edges)
-    return Exported(files, tuple(_notes(graph)))
+    return ExportedTexts(files, tuple(_notes(graph)))
 
 
-def _refuse(graph: Graph, operation: Operation) -> None:
+def _refuse(graph: Graph, operation: TaskOperation) -> None:
     name, place = operation.task.name, operation.place
     policy = graph.policies[place]
     for source in (graph.operations[number] for number in operation.sources):
@@ -57,10 +57,10 @@ def _refuse(graph: Graph, operation: Operation) -> None:
             f" {operation.gap} ticks: choose pycpa"
         )
     moves = {
-        Policy.FIXED_PRIORITY: False,
-        Policy.EDF: name in graph.starts,
-        Policy.EDF_RELEASE: name in graph.starts or operation.task.jitter > 0,
-        Policy.FIFO: operation.gap > 0 or bool(operation.sources),
+        ServerPolicy.FIXED_PRIORITY: False,
+        ServerPolicy.EDF: name in graph.starts,
+        ServerPolicy.EDF_RELEASE: name in graph.starts or operation.task.jitter > 0,
+        ServerPolicy.FIFO: operation.gap > 0 or bool(operation.sources),
     }
     if moves[policy]:
         cause = "after data or another segment" if operation.sources else "with jitter or a launch delay"
@@ -86,7 +86,7 @@ def _notes(graph: Graph) -> Iterator[str]:
     yield from timer_note(graph.tasks)
 
 
-def _tables(graph: Graph, here: Sequence[Operation]) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+def _tables(graph: Graph, here: Sequence[TaskOperation]) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """The rows of the jobs at a place and of what waits for what there, in the order of tasks, jobs and segments."""
     served = {operation.task.name for operation in here}
     tasks = [task for task in graph.tasks.tasks if task.name in served]
@@ -107,12 +107,12 @@ def _tables(graph: Graph, here: Sequence[Operation]) -> tuple[list[tuple[int, ..
     return jobs, edges
 
 
-def _job(graph: Graph, operation: Operation, arrival: int) -> tuple[int, ...]:
+def _job(graph: Graph, operation: TaskOperation, arrival: int) -> tuple[int, ...]:
     task, policy = operation.task, graph.policies[operation.place]
     deadline = arrival + task.deadline
     if task.name in graph.starts:
         deadline = min((arrival + time for time in _chain_deadlines(graph, task.name)), default=_LARGEST)
-    priority = {Policy.FIXED_PRIORITY: -urgency(task), Policy.FIFO: arrival}.get(policy, deadline)
+    priority = {ServerPolicy.FIXED_PRIORITY: -urgency(task), ServerPolicy.FIFO: arrival}.get(policy, deadline)
     if max(deadline, arrival + operation.gap + operation.wcet, abs(priority)) > _LARGEST:
         raise UnsupportedError(
             f"{_TOOL} counts in 64 bits, too few for task {task.name}: give times, or the clock, with fewer digits, or"
@@ -124,7 +124,7 @@ def _job(graph: Graph, operation: Operation, arrival: int) -> tuple[int, ...]:
 def _chain_deadlines(graph: Graph, name: str) -> Iterator[int]:
     """From the arrival at the head to the end of a task that data starts."""
     for chain in graph.tasks.chains:
-        if chain.activation is Activation.DATA and (chain.tasks[0], chain.tasks[-1]) == (graph.family[name], name):
+        if chain.activation is ChainStart.DATA and (chain.tasks[0], chain.tasks[-1]) == (graph.family[name], name):
             yield from () if chain.deadline is None else (chain.deadline,)
 
 

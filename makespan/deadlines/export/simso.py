@@ -14,7 +14,7 @@ from fractions import Fraction
 from xml.etree import ElementTree
 
 from makespan.deadlines.chains import predecessors
-from makespan.deadlines.export.common import Exported, hyperperiod, periodic_note, refuse_cpu, timer_note
+from makespan.deadlines.export.common import ExportedTexts, hyperperiod, periodic_note, refuse_cpu, timer_note
 from makespan.deadlines.task import TaskSet
 from makespan.host.errors import UnsupportedError
 
@@ -60,7 +60,7 @@ class {name}(Scheduler):
 '''
 
 
-def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
+def simso_simulation(task_set: TaskSet, tick: Fraction, stem: str) -> ExportedTexts:
     """Return the XML and its scheduler."""
     refuse_cpu(task_set, "SimSo")
     for task in task_set.tasks:
@@ -80,7 +80,7 @@ def written(task_set: TaskSet, tick: Fraction, stem: str) -> Exported:
         f"{stem}.xml": _document(task_set, followers, tick, f"{name}.py", notes),
         f"{name}.py": _SCHEDULER.format(name=name, policies=policies),
     }
-    return Exported(files, notes)
+    return ExportedTexts(files, notes)
 
 
 def _notes(task_set: TaskSet) -> Iterator[str]:

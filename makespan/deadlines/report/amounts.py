@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from makespan.deadlines.verdict import Load
+from makespan.deadlines.verdict import ResourceLoad
 
 _NAMES = 5  # in one line
 
 
-def percent(load: Load) -> str:
+def percent(load: ResourceLoad) -> str:
     """Return how much of the time is demanded, at most; never 100.0 % for more than that.
 
     >>> from fractions import Fraction
@@ -21,12 +21,12 @@ def percent(load: Load) -> str:
     return f"{share} at most, and no more is shown than there is" if load.is_overload else share
 
 
-def listed(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """Return the first few names, and how many more there are."""
     more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
     return ", ".join(names[:_NAMES]) + more
 
 
-def many(count: int, what: str) -> str:
+def count_of(count: int, what: str) -> str:
     """`1 task`, `2 tasks`."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

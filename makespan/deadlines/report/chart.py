@@ -8,9 +8,9 @@ from itertools import pairwise
 from math import ceil, floor
 from typing import NamedTuple
 
-from makespan.deadlines.evidence import Window
-from makespan.deadlines.simulation import Completed, Stretch
-from makespan.deadlines.task import core_place
+from makespan.deadlines.evidence import ScheduleWindow
+from makespan.deadlines.simulation import CompletedJob, ServiceStretch
+from makespan.deadlines.task import core_label
 from makespan.host.errors import InputError
 
 MOST_BARS = 120
@@ -20,7 +20,7 @@ MOST_LANES = 4
 """Of jobs of one task that overlap; more would be too thin to tell apart."""
 
 
-class Bar(NamedTuple):
+class TaskBar(NamedTuple):
     """A part of a job on a row, in ticks from the start of the window; the thread of a spinning one only waits.
 
     The number `task` of all tasks says its look; None: it is of a task that was not asked for.
@@ -34,7 +34,7 @@ class Bar(NamedTuple):
     is_spin: bool = False
 
 
-class Span(NamedTuple):
+class JobSpan(NamedTuple):
     """A job on the row of its task, which is the number `task` of all, in ticks from the start of the window.
 
     Jobs of a task that overlap are in different lanes of its row: `lane` counts from 0, `lanes` how many there are.
@@ -67,14 +67,14 @@ class Arrow(NamedTuple):
 
 
 class Handover(NamedTuple):
-    """From the span of a job to that of one that its data starts; both by their places in `Chart.spans`."""
+    """From the span of a job to that of one that its data starts; both by their places in `DeadlineChart.spans`."""
 
     source: int
     follower: int
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class DeadlineChart:
     """The picture as data; times in ticks from the start of the window, of which it shows `start` to `end`.
 
     Args:
@@ -88,18 +88,18 @@ class Chart:
 
     resources: tuple[str, ...]
     tasks: tuple[str, ...]
-    bars: tuple[Bar, ...]
+    bars: tuple[TaskBar, ...]
     arrows: tuple[Arrow, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[JobSpan, ...]
     handovers: tuple[Handover, ...]
     start: int
     end: int
     cut: tuple[str, ...]
     left_out: tuple[int, int]
-    job: Completed
+    job: CompletedJob
 
 
-class View(NamedTuple):
+class ChartView(NamedTuple):
     """What of a window to show.
 
     Args:
@@ -112,7 +112,7 @@ class View(NamedTuple):
     part: tuple[int, int] | None = None
 
 
-ALL = View()
+ALL = ChartView()
 
 
 def ticks_of(part: tuple[Fraction, Fraction], tick: Fraction) -> tuple[int, int]:
@@ -120,7 +120,7 @@ def ticks_of(part: tuple[Fraction, Fraction], tick: Fraction) -> tuple[int, int]
     return floor(part[0] / tick), ceil(part[1] / tick)
 
 
-def chart(window: Window, view: View = ALL) -> Chart:
+def window_chart(window: ScheduleWindow, view: ChartView = ALL) -> DeadlineChart:
     """The window; of a long one its end, which has the job that is the latest, of many tasks those that run in it.
 
     Raises:
@@ -149,7 +149,7 @@ def chart(window: Window, view: View = ALL) -> Chart:
     resources = tuple(name for name in _resources(window) if name in used[:MOST_ROWS])
     bars = tuple(_bars([s for s in stretches if s.resource in resources], resources, order, wanted, zero, start))
     spans = tuple(_spans([job for job in jobs if job.task in tasks], every, tasks, order, zero))
-    return Chart(
+    return DeadlineChart(
         resources,
         tasks,
         bars,
@@ -164,9 +164,11 @@ def chart(window: Window, view: View = ALL) -> Chart:
     )
 
 
-def _near(window: Window, since: int, until: int, wanted: set[str]) -> tuple[Window, list[Stretch]]:
+def _near(
+    window: ScheduleWindow, since: int, until: int, wanted: set[str]
+) -> tuple[ScheduleWindow, list[ServiceStretch]]:
     """Return a part of the window, and what runs in it on all that these tasks use there, by its end."""
-    seen = Window(window.run, window.job, since, until)
+    seen = ScheduleWindow(window.run, window.job, since, until)
     near = {stretch.resource for stretch in seen.stretches if stretch.task in wanted}
     return seen, sorted((s for s in seen.stretches if s.resource in near), key=lambda stretch: stretch.end)
 
@@ -184,15 +186,15 @@ def _leading_to(starts: Mapping[str, Sequence[str]], name: str) -> list[str]:
 
 
 def _bars(
-    stretches: Sequence[Stretch],
+    stretches: Sequence[ServiceStretch],
     rows: Sequence[str],
     tasks: Sequence[str],
     wanted: set[str],
     zero: int,
     start: int,
-) -> Iterator[Bar]:
+) -> Iterator[TaskBar]:
     for stretch in stretches:
-        yield Bar(
+        yield TaskBar(
             rows.index(stretch.resource),
             max(stretch.start, start) - zero,
             stretch.end - zero,
@@ -202,9 +204,11 @@ def _bars(
         )
 
 
-def _arrows(stretches: Sequence[Stretch], rows: Sequence[str], window: Window, start: int) -> Iterator[Arrow]:
+def _arrows(
+    stretches: Sequence[ServiceStretch], rows: Sequence[str], window: ScheduleWindow, start: int
+) -> Iterator[Arrow]:
     """Between segments of a job of which both have something to show; none between what follows without a break."""
-    jobs: dict[tuple[str, int], list[Stretch]] = defaultdict(list)
+    jobs: dict[tuple[str, int], list[ServiceStretch]] = defaultdict(list)
     for stretch in stretches:
         if not stretch.is_spin and stretch.resource in rows:
             jobs[stretch.task, stretch.job].append(stretch)
@@ -219,8 +223,12 @@ def _arrows(stretches: Sequence[Stretch], rows: Sequence[str], window: Window, s
 
 
 def _spans(
-    jobs: Sequence[Completed], stretches: Sequence[Stretch], rows: Sequence[str], tasks: Sequence[str], zero: int
-) -> Iterator[Span]:
+    jobs: Sequence[CompletedJob],
+    stretches: Sequence[ServiceStretch],
+    rows: Sequence[str],
+    tasks: Sequence[str],
+    zero: int,
+) -> Iterator[JobSpan]:
     parts: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     for stretch in stretches:
         if not stretch.is_spin:
@@ -231,10 +239,12 @@ def _spans(
         for job, lane in zip(own, lanes, strict=True):
             times = (job.arrival - zero, job.deadline - zero, job.completion - zero)
             place = (lane, max(lanes) + 1, tuple(sorted(parts[name, job.number])))
-            yield Span(row, tasks.index(name), job.number, *times, job.is_late, *place)
+            yield JobSpan(row, tasks.index(name), job.number, *times, job.is_late, *place)
 
 
-def _handovers(spans: Sequence[Span], tasks: Sequence[str], starts: Mapping[str, Sequence[str]]) -> Iterator[Handover]:
+def _handovers(
+    spans: Sequence[JobSpan], tasks: Sequence[str], starts: Mapping[str, Sequence[str]]
+) -> Iterator[Handover]:
     places = {(tasks[span.task], span.number): place for place, span in enumerate(spans)}
     for (name, number), place in places.items():
         for source in starts.get(name, ()):
@@ -242,7 +252,7 @@ def _handovers(spans: Sequence[Span], tasks: Sequence[str], starts: Mapping[str,
                 yield Handover(places[source, number], place)
 
 
-def _lanes(jobs: Sequence[Completed]) -> list[int]:
+def _lanes(jobs: Sequence[CompletedJob]) -> list[int]:
     """Of each job, in the order of arrival, the first lane that is free then, or the last that there may be."""
     ends: list[int] = []
     found = []
@@ -253,8 +263,8 @@ def _lanes(jobs: Sequence[Completed]) -> list[int]:
     return found
 
 
-def _resources(window: Window) -> Iterator[str]:
+def _resources(window: ScheduleWindow) -> Iterator[str]:
     """Cores, copy engines and partitions in the order of the task set: so data go down and come back."""
     task_set = window.run.scenario.task_set
-    yield from (core_place(name) for name in task_set.cores)
+    yield from (core_label(name) for name in task_set.cores)
     yield from (server.place for server in (*task_set.engines, *task_set.partitions))

@@ -4,12 +4,12 @@ from fractions import Fraction
 from typing import Any
 
 from makespan.deadlines.assessment import Assessment
-from makespan.deadlines.fewest import Fewest
+from makespan.deadlines.fewest import FewestSms
 from makespan.deadlines.report.text import executions
 from makespan.deadlines.sensitivity import Margin
-from makespan.deadlines.task import Chain, Partition, Segment, Task
-from makespan.deadlines.verdict import ChainVerdict, Load, Miss, TaskVerdict
-from makespan.deadlines.wcet import Kind, Wcet
+from makespan.deadlines.task import GpuPartition, GpuTask, JobSegment, TaskChain
+from makespan.deadlines.verdict import ChainVerdict, Miss, ResourceLoad, TaskVerdict
+from makespan.deadlines.wcet import Wcet, WcetGround
 from makespan.report.provenance import versions
 
 SCHEMA = "makespan.schedulability/2"
@@ -48,7 +48,7 @@ def document(assessment: Assessment) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _partition(partition: Partition, sms: int) -> dict[str, Any]:
+def _partition(partition: GpuPartition, sms: int) -> dict[str, Any]:
     slices = partition.slices
     return {
         "name": partition.name,
@@ -58,7 +58,7 @@ def _partition(partition: Partition, sms: int) -> dict[str, Any]:
     }
 
 
-def _task(task: Task, assessment: Assessment, about: TaskVerdict | None) -> dict[str, Any]:
+def _task(task: GpuTask, assessment: Assessment, about: TaskVerdict | None) -> dict[str, Any]:
     response = None if about is None else about.response
     return {
         "name": task.name,
@@ -83,7 +83,7 @@ def _task(task: Task, assessment: Assessment, about: TaskVerdict | None) -> dict
     }
 
 
-def _segment(segment: Segment, wcet: Wcet | None) -> dict[str, Any]:
+def _segment(segment: JobSegment, wcet: Wcet | None) -> dict[str, Any]:
     """Return a segment; CPU time is given with the task, and no execution time stands beside it."""
     return {
         "kind": str(segment.kind),
@@ -91,7 +91,7 @@ def _segment(segment: Segment, wcet: Wcet | None) -> dict[str, Any]:
         "delay": segment.delay,
         "wcet": segment.wcet,
         "wcet_cycles": None if wcet is None else wcet.cycles,
-        "wcet_by": str(Kind.GIVEN if wcet is None else wcet.kind),
+        "wcet_by": str(WcetGround.GIVEN if wcet is None else wcet.kind),
         "wcet_is_exact": wcet is not None and wcet.is_exact,
         "wcet_attained": segment.attained if segment.is_shown else None,
         "evidence": None if wcet is None else wcet.evidence,
@@ -108,7 +108,7 @@ def _miss(miss: Miss) -> dict[str, Any]:
     }
 
 
-def _load(load: Load) -> dict[str, Any]:
+def _load(load: ResourceLoad) -> dict[str, Any]:
     return {
         "name": load.name,
         "demand": _exact(Fraction(load.numerator, load.denominator)),
@@ -118,7 +118,7 @@ def _load(load: Load) -> dict[str, Any]:
     }
 
 
-def _chain(asked: Chain, chain: ChainVerdict) -> dict[str, Any]:
+def _chain(asked: TaskChain, chain: ChainVerdict) -> dict[str, Any]:
     return {
         "name": chain.chain,
         "tasks": list(asked.tasks),
@@ -143,7 +143,7 @@ def _margin(margin: Margin) -> dict[str, Any]:
     }
 
 
-def _fewest(fewest: Fewest) -> dict[str, Any]:
+def _fewest(fewest: FewestSms) -> dict[str, Any]:
     found = fewest.found
     return {
         "partition": fewest.partition,

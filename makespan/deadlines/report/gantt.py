@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from makespan.deadlines.report.chart import Bar, Chart, Span
+from makespan.deadlines.report.chart import DeadlineChart, JobSpan, TaskBar
 from makespan.deadlines.report.picture import unit_of
 from makespan.model.units import shown_time
 from makespan.report.html.marks import Tick
@@ -17,7 +17,7 @@ _LETTER = 6.3
 _TALL, _SPUN = 0.76, 0.4  # of a row
 
 
-class Layout(NamedTuple):
+class GanttLayout(NamedTuple):
     """The measures for one width of a window.
 
     Args:
@@ -36,11 +36,11 @@ class Layout(NamedTuple):
     ticks: int
 
 
-LAYOUTS = (Layout("wide", 1000, 170, 12, 0, 26, 24, 8), Layout("narrow", 350, 8, 12, 15, 22, 44, 4))
+LAYOUTS = (GanttLayout("wide", 1000, 170, 12, 0, 26, 24, 8), GanttLayout("narrow", 350, 8, 12, 15, 22, 44, 4))
 """For a window on a desk and on paper, and for a telephone."""
 
 
-class Text(NamedTuple):
+class GanttText(NamedTuple):
     """Words at a place."""
 
     x: float
@@ -72,9 +72,9 @@ class Stroke(NamedTuple):
 class Drawing(NamedTuple):
     """A schedule: rows of resources above, rows of tasks below."""
 
-    layout: Layout
+    layout: GanttLayout
     height: float
-    names: tuple[Text, ...]
+    names: tuple[GanttText, ...]
     boxes: tuple[Box, ...]
     strokes: tuple[Stroke, ...]
     ticks: tuple[Tick, ...]
@@ -82,15 +82,15 @@ class Drawing(NamedTuple):
     unit: str
 
 
-def drawing(chart: Chart, tick: Fraction, layout: Layout) -> Drawing:
+def gantt_drawing(chart: DeadlineChart, tick: Fraction, layout: GanttLayout) -> Drawing:
     """Return the drawing of a chart; `tick` is in seconds."""
-    return _Draft(chart, tick, layout).drawing()
+    return _GanttDraft(chart, tick, layout).drawing()
 
 
-class _Draft:
+class _GanttDraft:
     """How times and rows become places."""
 
-    def __init__(self, chart: Chart, tick: Fraction, layout: Layout) -> None:
+    def __init__(self, chart: DeadlineChart, tick: Fraction, layout: GanttLayout) -> None:
         self.chart, self.tick, self.layout = chart, tick, layout
         self.high = layout.row + layout.above
         lanes = max((span.lanes for span in chart.spans), default=1)
@@ -119,27 +119,27 @@ class _Draft:
             unit,
         )
 
-    def names(self, names: tuple[str, ...], top: float, high: float) -> Iterator[Text]:
+    def names(self, names: tuple[str, ...], top: float, high: float) -> Iterator[GanttText]:
         """What stands beside or above rows."""
         for number, name in enumerate(names):
             y = top + high * number
             short = cut_within(visible(name), self.layout.letters)
             if self.layout.above:
-                yield Text(self.layout.left, round(y + 11, 1), short, "name")
+                yield GanttText(self.layout.left, round(y + 11, 1), short, "name")
             else:
-                yield Text(self.layout.left - 8, round(y + high / 2 + 4, 1), short, "name")
+                yield GanttText(self.layout.left - 8, round(y + high / 2 + 4, 1), short, "name")
 
     def centre(self, row: int) -> float:
         """Of the row of a resource."""
         return self.high * row + self.layout.above + self.layout.row / 2
 
-    def lane(self, span: Span) -> float:
+    def lane(self, span: JobSpan) -> float:
         """Of a job."""
         room = self.job - self.layout.above
         top = self.middle + self.job * span.row + self.layout.above
         return round(top + room / 2 + (span.lane - (span.lanes - 1) / 2) * 0.7 * room / span.lanes, 1)
 
-    def box(self, bar: Bar) -> Box:
+    def box(self, bar: TaskBar) -> Box:
         """What runs; the text only where it fits."""
         x, width = self.x(bar.start), max(self.x(bar.end) - self.x(bar.start), 0.4)
         height = self.layout.row * (_SPUN if bar.is_spin else _TALL)
@@ -180,7 +180,7 @@ class _Draft:
         """Return whether the chart shows it."""
         return self.chart.start <= time <= self.chart.end
 
-    def job_marks(self, span: Span) -> Iterator[Stroke]:
+    def job_marks(self, span: JobSpan) -> Iterator[Stroke]:
         """Yield a job: its line, where something of it runs, when it came and when it must end."""
         y, colour = self.lane(span), f"t{span.task % COLOURS}"
         name = f"{visible(self.chart.tasks[span.row])}#{span.number}"

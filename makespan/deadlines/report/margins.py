@@ -4,39 +4,39 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby
 
-from makespan.deadlines.fewest import Fewest, Tried
-from makespan.deadlines.report.amounts import listed
+from makespan.deadlines.fewest import FewestSms, TriedSizes
+from makespan.deadlines.report.amounts import list_names
 from makespan.deadlines.sensitivity import Margin
-from makespan.model.units import shown_frequency, up
+from makespan.model.units import shown_frequency, time_at_most
 
 
-def fewest_line(fewest: Fewest) -> str:
+def fewest_line(fewest: FewestSms) -> str:
     """Return how many SMs do, and what is not proven with fewer."""
     found = fewest.found
     if fewest.partition is None:
         return _together(fewest)
     fewer = fewest.tried if found is None else fewest.tried[:-1]
     tried = "; ".join(
-        f"{_ends(numbers)}: no proof for {listed(names)}" for numbers, names in _alike(fewer, fewest.partition)
+        f"{_ends(numbers)}: no proof for {list_names(names)}" for numbers, names in _alike(fewer, fewest.partition)
     )
     if found is None:
         return f"{fewest.partition}: no number of SMs up to {fewest.most} is proven to do ({tried or 'none is left'})"
-    times = ", ".join(f"{name} {up(seconds)}" for name, seconds in found.seconds.items())
+    times = ", ".join(f"{name} {time_at_most(seconds)}" for name, seconds in found.seconds.items())
     first = f"{fewest.partition}: {found.sms[fewest.partition]} of up to {fewest.most} are proven to do ({times})"
     return f"{first}, and no fewer ({tried})" if tried else first
 
 
-def _together(fewest: Fewest) -> str:
+def _together(fewest: FewestSms) -> str:
     if not fewest.tried:
         return f"together: these are more than the {fewest.most} SMs of the GPU"
     (tried,) = fewest.tried
     count = sum(tried.sms.values())
     split = ", ".join(f"{name} {sms}" for name, sms in tried.sms.items())
-    proven = f"no proof for {listed(tried.unproven)}" if tried.unproven else "every deadline is proven"
+    proven = f"no proof for {list_names(tried.unproven)}" if tried.unproven else "every deadline is proven"
     return f"together: {count} of {fewest.most} SMs, {split}: {proven}"
 
 
-def _alike(tried: Sequence[Tried], partition: str) -> Iterator[tuple[range, tuple[str, ...]]]:
+def _alike(tried: Sequence[TriedSizes], partition: str) -> Iterator[tuple[range, tuple[str, ...]]]:
     """Neighbouring numbers of SMs with which the same is not proven."""
     for names, group in groupby(tried, key=lambda one: one.unproven):
         several = tuple(group)
@@ -56,7 +56,7 @@ def margin_line(margin: Margin, tick: Fraction) -> str:
     if margin.fails is None:
         return f"{reach}, where the search ended"
     ground = "evidence against" if margin.refuted else "no proof for"
-    return f"{reach}; beyond it {ground} {listed(margin.breaks)}{_if_attained(margin)}"
+    return f"{reach}; beyond it {ground} {list_names(margin.breaks)}{_if_attained(margin)}"
 
 
 def _if_attained(margin: Margin) -> str:
@@ -68,5 +68,5 @@ def _value(quantity: str, value: Fraction, tick: Fraction) -> str:
     if quantity == "clock":
         return shown_frequency(value)
     if quantity.startswith("period"):
-        return up(value * tick)
+        return time_at_most(value * tick)
     return f"{float(value):.3f} times"

@@ -7,18 +7,18 @@ from typing import Any
 
 from makespan.deadlines.assessment import Assessment
 from makespan.deadlines.chains import predecessors
-from makespan.deadlines.evidence import Window
+from makespan.deadlines.evidence import ScheduleWindow
 from makespan.deadlines.report import text
 from makespan.deadlines.report.amounts import percent
-from makespan.deadlines.report.chart import ALL, View, chart
+from makespan.deadlines.report.chart import ALL, ChartView, window_chart
 from makespan.deadlines.report.document import document
-from makespan.deadlines.report.gantt import LAYOUTS, Drawing, drawing
+from makespan.deadlines.report.gantt import LAYOUTS, Drawing, gantt_drawing
 from makespan.deadlines.report.picture import latest_line, missing_words
-from makespan.deadlines.task import Kind, Policy, Segment, Task, TaskSet
-from makespan.deadlines.verdict import Answer, TaskVerdict
+from makespan.deadlines.task import GpuTask, JobSegment, SegmentKind, ServerPolicy, TaskSet
+from makespan.deadlines.verdict import DeadlineAnswer, TaskVerdict
 from makespan.deadlines.wcet import Wcet
 from makespan.host.errors import InputError
-from makespan.model.units import shown_time, up
+from makespan.model.units import shown_time, time_at_most
 from makespan.report.html.data import Input, input_data
 from makespan.report.html.page import rendered
 from makespan.report.html.visible import visible
@@ -29,11 +29,11 @@ MOST_SEGMENTS = 5000
 """Of all tasks together: a larger page helps nobody."""
 MOST_PICTURES = 12
 _MOST_NAMES = 12
-_LOOKS = {Answer.YES: "yes", Answer.NO: "no", Answer.UNKNOWN: "open"}
+_LOOKS = {DeadlineAnswer.YES: "yes", DeadlineAnswer.NO: "no", DeadlineAnswer.UNKNOWN: "open"}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PageContents:
     """What a page shows besides an assessment.
 
     Args:
@@ -43,9 +43,9 @@ class Found:
         inputs: everything that was read.
     """
 
-    windows: Mapping[str, Window]
+    windows: Mapping[str, ScheduleWindow]
     without: Mapping[str, str] = field(default_factory=dict)
-    view: View = ALL
+    view: ChartView = ALL
     inputs: tuple[Input, ...] = ()
 
 
@@ -62,18 +62,18 @@ def check_size(task_set: TaskSet) -> None:
         )
 
 
-def deadlines_page(assessment: Assessment, found: Found) -> str:
+def deadlines_page(assessment: Assessment, found: PageContents) -> str:
     """Return the HTML of an assessment, with its pictures; equal arguments give equal text."""
     pictures = {name: _drawings(window, assessment.tick, found.view) for name, window in found.windows.items()}
     return rendered("page.html.j2", deadlines_page_data(assessment, found), __package__, pictures=pictures)
 
 
-def _drawings(window: Window, tick: Fraction, view: View) -> list[Drawing]:
-    shown = chart(window, view)
-    return [drawing(shown, tick, layout) for layout in LAYOUTS]
+def _drawings(window: ScheduleWindow, tick: Fraction, view: ChartView) -> list[Drawing]:
+    shown = window_chart(window, view)
+    return [gantt_drawing(shown, tick, layout) for layout in LAYOUTS]
 
 
-def deadlines_page_data(assessment: Assessment, found: Found) -> dict[str, Any]:
+def deadlines_page_data(assessment: Assessment, found: PageContents) -> dict[str, Any]:
     """Return all but the pictures, with the SHA-256 of its canonical JSON; text from outside has passed `visible`."""
     check_size(assessment.task_set)
     verdict, tick = assessment.verdict, assessment.tick
@@ -107,7 +107,7 @@ def _load(load: Any) -> dict[str, Any]:
 
 
 def _task(
-    assessment: Assessment, task: Task, about: TaskVerdict | None, anchors: Mapping[str, str], found: Found
+    assessment: Assessment, task: GpuTask, about: TaskVerdict | None, anchors: Mapping[str, str], found: PageContents
 ) -> dict[str, Any]:
     tick = assessment.tick
     window = found.windows.get(task.name)
@@ -120,19 +120,19 @@ def _task(
         "answer": "none" if about is None else _LOOKS[about.answer],
         "facts": list(_facts(task, tick)),
         "segments": [_segment(segment, wcet, task, tick) for segment, wcet in text.executions(task, assessment.wcets)],
-        "response": None if response is None else up(response * tick),
+        "response": None if response is None else time_at_most(response * tick),
         "quality": None if about is None or response is None else text.quality(about),
-        "parts": [] if about is None else [(name, up(ticks * tick)) for name, ticks in about.parts],
+        "parts": [] if about is None else [(name, time_at_most(ticks * tick)) for name, ticks in about.parts],
         "method": None if about is None else about.method,
         "waits": list(_waits(task, assessment, anchors)),
         "miss": [visible(line) for line in text.misses(assessment, task.name)],
-        "found": None if window is None else _found(window, assessment, response),
+        "found": None if window is None else _schedule_facts(window, assessment, response),
         "without": visible(found.without.get(task.name, "")),
-        "missing": None if window is None else missing_words(chart(window, found.view), tick).removeprefix("; "),
+        "missing": None if window is None else missing_words(window_chart(window, found.view), tick).removeprefix("; "),
     }
 
 
-def _facts(task: Task, tick: Fraction) -> Iterator[tuple[str, str]]:
+def _facts(task: GpuTask, tick: Fraction) -> Iterator[tuple[str, str]]:
     yield "period", shown_time(task.period * tick)
     yield "deadline", shown_time(task.deadline * tick)
     if task.jitter:
@@ -145,23 +145,23 @@ def _facts(task: Task, tick: Fraction) -> Iterator[tuple[str, str]]:
         yield "context", visible(task.context)
     if task.core is not None:
         yield "core", visible(task.core)
-    if task.wait is not None and len(task.of(Kind.COPY, Kind.KERNEL)):
+    if task.wait is not None and len(task.of(SegmentKind.COPY, SegmentKind.KERNEL)):
         yield "while it waits its thread", "spins" if task.spins else "blocks"
 
 
-def _segment(segment: Segment, wcet: Wcet | None, task: Task, tick: Fraction) -> dict[str, Any]:
-    place = task.core if segment.kind is Kind.CPU else segment.place
+def _segment(segment: JobSegment, wcet: Wcet | None, task: GpuTask, tick: Fraction) -> dict[str, Any]:
+    place = task.core if segment.kind is SegmentKind.CPU else segment.place
     return {
         "kind": str(segment.kind),
         "place": visible(place or "-"),
-        "time": up(segment.wcet * tick),
-        "delay": up(segment.delay * tick) if segment.delay else "",
+        "time": time_at_most(segment.wcet * tick),
+        "delay": time_at_most(segment.delay * tick) if segment.delay else "",
         "by": "given" if wcet is None else str(wcet.kind),
         "evidence": "as the file says" if wcet is None else visible(wcet.evidence),
     }
 
 
-def _waits(task: Task, assessment: Assessment, anchors: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _waits(task: GpuTask, assessment: Assessment, anchors: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Whose data start a job, and whom it meets where."""
     task_set = assessment.task_set
 
@@ -183,8 +183,8 @@ def _waits(task: Task, assessment: Assessment, anchors: Mapping[str, str]) -> It
             yield {"where": visible(task.core), "what": "preempted by CPU time and spinning of", **listed(ahead)}
 
 
-def _by_rank(task: Task, others: Sequence[Task], policy: Policy) -> Iterator[tuple[str, list[str]]]:
-    if policy is not Policy.FIXED_PRIORITY:
+def _by_rank(task: GpuTask, others: Sequence[GpuTask], policy: ServerPolicy) -> Iterator[tuple[str, list[str]]]:
+    if policy is not ServerPolicy.FIXED_PRIORITY:
         groups = {"takes turns with": [other.name for other in others]}
     else:
         groups = {
@@ -194,11 +194,11 @@ def _by_rank(task: Task, others: Sequence[Task], policy: Policy) -> Iterator[tup
     yield from ((what, names) for what, names in groups.items() if names)
 
 
-def _rank(task: Task) -> int:
+def _rank(task: GpuTask) -> int:
     return task.priority or 0
 
 
-def _found(window: Window, assessment: Assessment, response: int | None) -> dict[str, Any]:
+def _schedule_facts(window: ScheduleWindow, assessment: Assessment, response: int | None) -> dict[str, Any]:
     job, tick = window.job, assessment.tick
     gap = None if response is None else response - assessment.task_set.up(job.response)
     return {

@@ -5,9 +5,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from makespan.deadlines.evidence import Window
-from makespan.deadlines.report.chart import ALL, Bar, Chart, Span, View, chart
-from makespan.deadlines.simulation import Completed
+from makespan.deadlines.evidence import ScheduleWindow
+from makespan.deadlines.report.chart import ALL, ChartView, DeadlineChart, JobSpan, TaskBar, window_chart
+from makespan.deadlines.simulation import CompletedJob
 from makespan.model.units import SECONDS, shown_time
 from makespan.report.pictures import GREY, INK, LINES, cut, cut_within, title_lines, write_figure
 from makespan.report.schedule.looks import Look
@@ -38,7 +38,7 @@ _WORDS = {
 }
 
 
-def draw_window(window: Window, tick: Fraction, path: Path, *, title: str, view: View = ALL) -> None:
+def draw_window(window: ScheduleWindow, tick: Fraction, path: Path, *, title: str, view: ChartView = ALL) -> None:
     """Write the picture of a window to `path` (.png, .svg or .pdf), whole or not at all.
 
     Args:
@@ -47,11 +47,11 @@ def draw_window(window: Window, tick: Fraction, path: Path, *, title: str, view:
     Raises:
         InputError: a file that cannot be written, or nothing to show.
     """
-    shown, words = chart(window, view), f"simulated: {window.run.scenario.words}"
+    shown, words = window_chart(window, view), f"simulated: {window.run.scenario.words}"
     write_figure(lambda: _figure(shown, tick, title, words), path, title=title, about=words)
 
 
-def _figure(shown: Chart, tick: Fraction, title: str, words: str) -> "Figure":
+def _figure(shown: DeadlineChart, tick: Fraction, title: str, words: str) -> "Figure":
     from matplotlib.figure import Figure
 
     keys = _keys(shown)
@@ -90,14 +90,14 @@ def _head(figure: "Figure", height: float, verdict: Sequence[str], words: Sequen
         figure.text(0.02, 1 - down / height, line, va="center", parse_math=False, **look)
 
 
-def latest_line(job: Completed, tick: Fraction) -> str:
+def latest_line(job: CompletedJob, tick: Fraction) -> str:
     """Which job a picture is about, and how it ends."""
     apart = shown_time(abs(job.slack) * tick)
     outcome = f"{apart} after its deadline" if job.is_late else f"{apart} before its deadline"
     return f"the latest job: {job.task}#{job.number} ends {outcome}; one schedule, no bound"
 
 
-def missing_words(shown: Chart, tick: Fraction) -> str:
+def missing_words(shown: DeadlineChart, tick: Fraction) -> str:
     """What a picture does not show; nothing if it shows all."""
     ends = {"before": shown.start, "after": shown.end}
     cut_off = [f"{side} {shown_time(ends[side] * tick)}" for side in shown.cut]
@@ -106,7 +106,7 @@ def missing_words(shown: Chart, tick: Fraction) -> str:
     return before + "".join(f"; {count} more have no row ({name})" for name, count in names if count)
 
 
-def _draw_bars(axes: "Axes", shown: Chart, scale: float) -> None:
+def _draw_bars(axes: "Axes", shown: DeadlineChart, scale: float) -> None:
     from matplotlib.patheffects import withStroke
 
     per_inch = (shown.end - shown.start) * scale / (_WIDTH - _LEFT - _RIGHT)
@@ -119,7 +119,7 @@ def _draw_bars(axes: "Axes", shown: Chart, scale: float) -> None:
             bar.row + 0.5, width, thick, bar.start * scale, linewidth=0.4, alpha=faint,
             **{"edgecolor": "white", **style},
         )  # fmt: skip
-        written = None if bar.is_spin else _written(bar, width / per_inch / _LETTER, len(shown.tasks))
+        written = None if bar.is_spin else _bar_label(bar, width / per_inch / _LETTER, len(shown.tasks))
         if written is None:
             continue
         text = axes.text((bar.start + bar.end) / 2 * scale, bar.row + 0.52, written, size=7.5, ha="center", va="center")
@@ -134,7 +134,7 @@ def _draw_bars(axes: "Axes", shown: Chart, scale: float) -> None:
         _arrow(axes, (arrow.end * scale, arrow.row + 0.5 + side), begins, is_bold=arrow.is_of_job, is_flat=way == 0)
 
 
-def _written(bar: Bar, letters: float, tasks: int) -> str | None:
+def _bar_label(bar: TaskBar, letters: float, tasks: int) -> str | None:
     """What fits into a bar: task and number of the job, or `#` and the number where colours tell tasks apart."""
     name, _, number = bar.label.rpartition("#")
     room = int(letters) - len(number) - 1
@@ -157,12 +157,12 @@ def _arrow(
     )  # fmt: skip
 
 
-def _stretch(shown: Chart) -> float:
+def _stretch(shown: DeadlineChart) -> float:
     """Return how much higher than usual a row is that has to show jobs which overlap."""
     return (1 + max((span.lanes for span in shown.spans), default=1)) / 2
 
 
-def _draw_spans(axes: "Axes", shown: Chart, scale: float) -> None:
+def _draw_spans(axes: "Axes", shown: DeadlineChart, scale: float) -> None:
     apart = _APART / _stretch(shown)
     for span in shown.spans:
         y, colour = _height(span), Look(span.task, None).style["facecolor"]
@@ -184,7 +184,7 @@ def _draw_spans(axes: "Axes", shown: Chart, scale: float) -> None:
         _arrow(axes, (one.completion * scale, _height(one)), (other.arrival * scale, _height(other)), is_bold=False)
 
 
-def _height(span: Span) -> float:
+def _height(span: JobSpan) -> float:
     """Where its lane is."""
     return span.row + 0.5 + (span.lane - (span.lanes - 1) / 2) * _LANE / span.lanes
 
@@ -203,7 +203,7 @@ def _rows(axes: "Axes", names: Sequence[str], start: float, end: float) -> None:
     axes.spines["bottom"].set_visible(True)
 
 
-def _keys(shown: Chart) -> "list[Any]":
+def _keys(shown: DeadlineChart) -> "list[Any]":
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

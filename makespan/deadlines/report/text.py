@@ -4,14 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from makespan.deadlines.assessment import Assessment
-from makespan.deadlines.report.amounts import listed, many, percent
+from makespan.deadlines.report.amounts import count_of, list_names, percent
 from makespan.deadlines.report.margins import fewest_line, margin_line
-from makespan.deadlines.task import Kind as Part
-from makespan.deadlines.task import Partition, Segment, Server, Task
-from makespan.deadlines.verdict import Answer, ChainVerdict, TaskVerdict
-from makespan.deadlines.wcet import Kind, Wcet, wcet_key
+from makespan.deadlines.task import GpuPartition, GpuTask, JobSegment, SegmentKind, SegmentServer
+from makespan.deadlines.verdict import ChainVerdict, DeadlineAnswer, TaskVerdict
+from makespan.deadlines.wcet import Wcet, WcetGround, wcet_key
 from makespan.model.assumptions import quoted
-from makespan.model.units import down, shown_frequency, shown_time, up
+from makespan.model.units import shown_frequency, shown_time, time_at_least, time_at_most
 from makespan.model.wording import scope
 from makespan.report.lines import WIDTH, columns, wrapped
 
@@ -29,32 +28,32 @@ def verdict(assessment: Assessment) -> str:
 
 def _conditions(assessment: Assessment) -> Iterator[str]:
     """Yield the caveats, with the names of the tasks where they are not those of all kernels that are proven."""
-    proven = {key: wcet for key, wcet in assessment.wcets.items() if wcet.kind is Kind.PROVEN}
+    proven = {key: wcet for key, wcet in assessment.wcets.items() if wcet.kind is WcetGround.PROVEN}
     for caveat in assessment.caveats:
         some = [key for key, wcet in proven.items() if caveat in wcet.caveats]
-        yield caveat if len(some) == len(proven) else f"{caveat} ({_quoted(_owners(assessment, some))})"
+        yield caveat if len(some) == len(proven) else f"{caveat} ({_quote_names(_owners(assessment, some))})"
     if assessment.assumed_spin:
-        yield f"with threads that spin, as nothing says that they block ({_quoted(assessment.assumed_spin)})"
+        yield f"with threads that spin, as nothing says that they block ({_quote_names(assessment.assumed_spin)})"
     if assessment.supposes:
         yield "if execution times are attained"
 
 
 def _owners(assessment: Assessment, keys: Sequence[str]) -> list[str]:
     """Return the tasks that execution times belong to."""
-    return [task.name for task in assessment.task_set.tasks if any(key in keys for key, _ in _timed(task))]
+    return [task.name for task in assessment.task_set.tasks if any(key in keys for key, _ in _timed_segments(task))]
 
 
-def _timed(task: Task) -> Iterator[tuple[str, Segment]]:
+def _timed_segments(task: GpuTask) -> Iterator[tuple[str, JobSegment]]:
     """Yield the copies and kernels of a task, with the keys of their execution times."""
     for index, segment in enumerate(task.segments):
-        if segment.kind is not Part.CPU:
+        if segment.kind is not SegmentKind.CPU:
             yield wcet_key(task, index), segment
 
 
-def executions(task: Task, wcets: Mapping[str, Wcet]) -> list[tuple[Segment, Wcet | None]]:
+def executions(task: GpuTask, wcets: Mapping[str, Wcet]) -> list[tuple[JobSegment, Wcet | None]]:
     """Return the segments of a task, each with its execution time; CPU time is given with the task and has none."""
     return [
-        (segment, None if segment.kind is Part.CPU else wcets[wcet_key(task, index)])
+        (segment, None if segment.kind is SegmentKind.CPU else wcets[wcet_key(task, index)])
         for index, segment in enumerate(task.segments)
     ]
 
@@ -73,7 +72,7 @@ def report(assessment: Assessment, *, width: int = WIDTH) -> str:
         "segments": _segments(assessment),
         "load": _loads(assessment),
         **further(assessment),
-        "execution times": execution_times(_named(assessment)),
+        "execution times": execution_times(_wcets_by_name(assessment)),
         "assumptions": [f"- {note}" for note in assessment.notes],
     }
     for title, content in sections.items():
@@ -93,31 +92,31 @@ def further(assessment: Assessment) -> dict[str, list[str]]:
 
 def subject(assessment: Assessment) -> str:
     """Return one line: how many tasks run where."""
-    tasks = many(len(assessment.task_set.tasks), "task")
+    tasks = count_of(len(assessment.task_set.tasks), "task")
     engines = assessment.task_set.engines
     clock = "" if assessment.clock is None else f", SM clock {shown_frequency(assessment.clock)}"
     several = assessment.gpu is not None
-    sms = {name: f", {many(count, 'SM')}" if several or count > 1 else "" for name, count in assessment.sms.items()}
+    sms = {name: f", {count_of(count, 'SM')}" if several or count > 1 else "" for name, count in assessment.sms.items()}
     tick = assessment.tick
     partitions = [f"{p.name} ({order(p, tick)}{sms.get(p.name, '')})" for p in assessment.task_set.partitions]
     of = "" if assessment.gpu is None else f" of {assessment.gpu}"
-    places = [f"{many(len(partitions), 'partition')}{of}, {listed(partitions)}"] if partitions else []
+    places = [f"{count_of(len(partitions), 'partition')}{of}, {list_names(partitions)}"] if partitions else []
     if engines:
-        named = listed([f"{engine.name} ({engine.policy})" for engine in engines])
-        places.append(f"{many(len(engines), 'copy engine')}, {named}")
+        named = list_names([f"{engine.name} ({engine.policy})" for engine in engines])
+        places.append(f"{count_of(len(engines), 'copy engine')}, {named}")
     cores = list(assessment.task_set.cores)
     if cores and (engines or not partitions):
-        places.append(f"{many(len(cores), 'core')}, {listed(cores)}")
+        places.append(f"{count_of(len(cores), 'core')}, {list_names(cores)}")
     return f"{assessment.where}: {tasks} on {'; '.join(places)}{clock}"
 
 
-def order(server: Server, tick: Fraction) -> str:
+def order(server: SegmentServer, tick: Fraction) -> str:
     """Return how a partition or copy engine chooses among what waits for it."""
-    slices = server.slices if isinstance(server, Partition) else None
+    slices = server.slices if isinstance(server, GpuPartition) else None
     if slices is None:
         return str(server.policy)
-    switch = f", switched in {up(slices.switch * tick)}" if slices.switch else ""
-    return f"time-sliced, {up(slices.length * tick)} each{switch}"
+    switch = f", switched in {time_at_most(slices.switch * tick)}" if slices.switch else ""
+    return f"time-sliced, {time_at_most(slices.length * tick)} each{switch}"
 
 
 def _rows(assessment: Assessment) -> Iterator[tuple[str, ...]]:
@@ -127,36 +126,38 @@ def _rows(assessment: Assessment) -> Iterator[tuple[str, ...]]:
         yield row(task, assessment, found.get(task.name))
 
 
-def row(task: Task, assessment: Assessment, about: TaskVerdict | None) -> tuple[str, ...]:
+def row(task: GpuTask, assessment: Assessment, about: TaskVerdict | None) -> tuple[str, ...]:
     """What stands in the table about a task, below `HEADER`."""
     tick, response = assessment.tick, None if about is None else about.response
     return (
         task.name,
         places(task),
-        up(_alone(task, assessment)),
-        _vouched(task, assessment.wcets),
+        time_at_most(_alone(task, assessment)),
+        _voucher(task, assessment.wcets),
         shown_time(task.period * tick),
         shown_time(task.deadline * tick),
-        _UNKNOWN if response is None else up(response * tick),
-        _UNKNOWN if response is None else down((task.deadline - response) * tick),
+        _UNKNOWN if response is None else time_at_most(response * tick),
+        _UNKNOWN if response is None else time_at_least((task.deadline - response) * tick),
         _UNKNOWN if about is None else str(about.answer),
     )
 
 
-def places(task: Task) -> str:
+def places(task: GpuTask) -> str:
     """Return all that its jobs run on, and whether its thread keeps the core busy meanwhile."""
     core = [] if task.core is None else [f"{task.core} (spin)" if task.spins else task.core]
-    return ", ".join(dict.fromkeys((*core, *(s.place or _UNKNOWN for s in task.of(Part.COPY, Part.KERNEL)))))
+    return ", ".join(
+        dict.fromkeys((*core, *(s.place or _UNKNOWN for s in task.of(SegmentKind.COPY, SegmentKind.KERNEL))))
+    )
 
 
-def _alone(task: Task, assessment: Assessment) -> Fraction:
+def _alone(task: GpuTask, assessment: Assessment) -> Fraction:
     """Seconds that a job works, at most."""
-    return task.cpu * assessment.tick + sum(assessment.wcets[key].seconds for key, _ in _timed(task))
+    return task.cpu * assessment.tick + sum(assessment.wcets[key].seconds for key, _ in _timed_segments(task))
 
 
-def _vouched(task: Task, wcets: Mapping[str, Wcet]) -> str:
+def _voucher(task: GpuTask, wcets: Mapping[str, Wcet]) -> str:
     """Who answers for that."""
-    kinds = {wcets[key].kind for key, _ in _timed(task)} | ({Kind.GIVEN} if task.cpu else set())
+    kinds = {wcets[key].kind for key, _ in _timed_segments(task)} | ({WcetGround.GIVEN} if task.cpu else set())
     return str(*kinds) if len(kinds) == 1 else "partly proven"
 
 
@@ -169,11 +170,12 @@ def _segments(assessment: Assessment) -> list[str]:
     ]
 
 
-def segments_line(task: Task, tick: Fraction) -> str:
+def segments_line(task: GpuTask, tick: Fraction) -> str:
     """Return its segments with their places and times, such as `cpu0 1 ms, SM0 3 ms (launched within 10 us)`."""
     return ", ".join(
-        f"{(task.core if segment.kind is Part.CPU else segment.place) or _UNKNOWN} {up(segment.wcet * tick)}"
-        + (f" (launched within {up(segment.delay * tick)})" if segment.delay else "")
+        f"{(task.core if segment.kind is SegmentKind.CPU else segment.place) or _UNKNOWN}"
+        f" {time_at_most(segment.wcet * tick)}"
+        + (f" (launched within {time_at_most(segment.delay * tick)})" if segment.delay else "")
         for segment in task.segments
     )
 
@@ -189,7 +191,9 @@ def _parts(assessment: Assessment) -> list[str]:
 def _sum(task: TaskVerdict, tick: Fraction) -> str:
     if task.response is None:
         return task.method
-    parts = " + ".join(f"{name} {up(ticks * tick)}" for name, ticks in task.parts) or up(task.response * tick)
+    parts = " + ".join(f"{name} {time_at_most(ticks * tick)}" for name, ticks in task.parts) or time_at_most(
+        task.response * tick
+    )
     return f"{parts}, {said}" if (said := quality(task)) else parts
 
 
@@ -215,14 +219,14 @@ def misses(assessment: Assessment, name: str | None = None) -> list[str]:
 
 
 def _supposing(tasks: Sequence[str]) -> str:
-    return f"; if these take so long: {listed(tasks)}" if tasks else ""
+    return f"; if these take so long: {list_names(tasks)}" if tasks else ""
 
 
-def _named(assessment: Assessment) -> dict[str, Wcet]:
+def _wcets_by_name(assessment: Assessment) -> dict[str, Wcet]:
     """Return the execution times by task, or by task, segment and place where a task has several."""
     found = {}
     for task in assessment.task_set.tasks:
-        for key, segment in _timed(task):
+        for key, segment in _timed_segments(task):
             name = key if key == task.name else f"{task.name}, {segment.kind} on {segment.place or _UNKNOWN} ({key})"
             found[name] = assessment.wcets[key]
     return found
@@ -235,7 +239,7 @@ def execution_times(wcets: Mapping[str, Wcet]) -> list[str]:
 
 def _cycles(wcet: Wcet) -> str:
     """Cycles that were given; what is proven says its own."""
-    return f"{wcet.cycles} cycles, " if wcet.kind is Kind.GIVEN and wcet.cycles is not None else ""
+    return f"{wcet.cycles} cycles, " if wcet.kind is WcetGround.GIVEN and wcet.cycles is not None else ""
 
 
 def _loads(assessment: Assessment) -> list[str]:
@@ -251,7 +255,7 @@ def _chains(assessment: Assessment) -> list[str]:
 
 def _chain(chain: ChainVerdict, deadline: int | None, tick: Fraction) -> str:
     shown = {"reaction": chain.reaction, "age": chain.age}
-    times = ", ".join(f"{name} {_UNKNOWN if t is None else up(t * tick)}" for name, t in shown.items())
+    times = ", ".join(f"{name} {_UNKNOWN if t is None else time_at_most(t * tick)}" for name, t in shown.items())
     limit = "" if deadline is None else f", deadline {shown_time(deadline * tick)}: {chain.answer}"
     return f"{chain.chain}: {times}{limit} ({chain.method})"
 
@@ -260,11 +264,11 @@ def _why(assessment: Assessment) -> str:
     found = assessment.verdict
     if found is None:
         return _no_places(assessment)
-    late = [task.task for task in found.tasks if task.answer is Answer.NO]
+    late = [task.task for task in found.tasks if task.answer is DeadlineAnswer.NO]
     overloaded = [load.name for load in found.loads if load.is_refuted]
-    chains = [chain.chain for chain in found.chains if chain.answer is not Answer.YES]
-    open_tasks = [task.task for task in found.tasks if task.answer is Answer.UNKNOWN]
-    if found.answer is Answer.YES:
+    chains = [chain.chain for chain in found.chains if chain.answer is not DeadlineAnswer.YES]
+    open_tasks = [task.task for task in found.tasks if task.answer is DeadlineAnswer.UNKNOWN]
+    if found.answer is DeadlineAnswer.YES:
         return f"every deadline is proven{_tightest(assessment)}"
     reasons = {
         "overload of ": overloaded,
@@ -272,20 +276,20 @@ def _why(assessment: Assessment) -> str:
         "no proof for ": open_tasks,
         "chains without proof: ": chains,
     }
-    return "; ".join(f"{words}{_quoted(names)}" for words, names in reasons.items() if names)
+    return "; ".join(f"{words}{_quote_names(names)}" for words, names in reasons.items() if names)
 
 
-def _quoted(names: Sequence[str]) -> str:
+def _quote_names(names: Sequence[str]) -> str:
     """Names of a file as a verdict shows them: it must not take their words for its own."""
     kinds = [name.partition(" ") if name.startswith(_KINDS) else ("", "", name) for name in names]
-    return listed([f"{kind}{space}{quoted(own)}" for kind, space, own in kinds])
+    return list_names([f"{kind}{space}{quoted(own)}" for kind, space, own in kinds])
 
 
 def _tightest(assessment: Assessment) -> str:
     least, name = min(_slacks(assessment), default=(0, ""))
     if least == 0:
-        return f"; {_quoted([name])} reaches its deadline" if name else ""
-    return f"; the least slack is {down(least * assessment.tick)}, of {_quoted([name])}"
+        return f"; {_quote_names([name])} reaches its deadline" if name else ""
+    return f"; the least slack is {time_at_least(least * assessment.tick)}, of {_quote_names([name])}"
 
 
 def _slacks(assessment: Assessment) -> Iterator[tuple[int, str]]:

@@ -15,7 +15,7 @@ from makespan.cli.running import BAD_INPUT, GATE, worst
 from makespan.host.errors import BrokenPromiseError, InputError, MakespanError
 from makespan.host.output_file import check_writable, write_whole
 from makespan.many.sweep import spec
-from makespan.model.deadline import Deadline, Outcome
+from makespan.model.deadline import Deadline, DeadlineOutcome
 from makespan.model.result import Bounds
 from makespan.report.junit import Check, junit
 from makespan.report.result.text import deadline as verdict
@@ -39,7 +39,7 @@ def command(spec_path: Path, report: Path | None, quiet: bool) -> int:
     checks = []
     for question in questions:
         checks.append(check := _check(question, spec_path.parent, quiet=quiet))
-        if not quiet or check.outcome is not Outcome.MET:
+        if not quiet or check.outcome is not DeadlineOutcome.MET:
             click.echo(f"{check.name}: {check.line}")
     if report is not None:
         write_whole(report, junit(str(spec_path), checks), "the report")
@@ -92,5 +92,5 @@ def _text(value: object) -> str:
 
 def _counted(checks: Sequence[Check]) -> str:
     words = [str(check.outcome or "refused") for check in checks]
-    counts = [f"{words.count(word)} {word}" for word in (*map(str, Outcome), "refused") if word in words]
+    counts = [f"{words.count(word)} {word}" for word in (*map(str, DeadlineOutcome), "refused") if word in words]
     return f"{len(checks)} deadline{'s' * (len(checks) != 1)}: {', '.join(counts)}"

@@ -6,7 +6,7 @@ from fractions import Fraction
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.result import Bounds
-from makespan.model.units import down, shown_frequency, up
+from makespan.model.units import shown_frequency, time_at_least, time_at_most
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,5 +37,5 @@ class Clock:
         >>> Clock(Fraction(3 * 10**9), "as given").time(Bounds(1000, 1000))
         '333.333 ns .. 333.334 ns'
         """
-        ends = down(bounds.lower / self.hertz), up(bounds.upper / self.hertz)
+        ends = time_at_least(bounds.lower / self.hertz), time_at_most(bounds.upper / self.hertz)
         return " .. ".join(dict.fromkeys(ends))

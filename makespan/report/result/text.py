@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from makespan.model.deadline import Deadline, Outcome
+from makespan.model.deadline import Deadline, DeadlineOutcome
 from makespan.model.result import Anomaly, Bounds, Result, Status, outlasted
 from makespan.model.wording import PAPERS_NAME, cycles, pessimistic_name, pessimistic_words, scope
 from makespan.report.lines import WIDTH, assumptions, numbers, wrapped
@@ -86,9 +86,9 @@ def deadline(gate: Deadline, bounds: Bounds, caveats: Iterable[str] = ()) -> str
     """
     outcome = gate.outcome(bounds)
     by = {
-        Outcome.MET: f"with {gate.cycles - bounds.upper} to spare",
-        Outcome.MISSED: f"a schedule is {cycles(bounds.lower - gate.cycles)} too late",
-        Outcome.UNDECIDED: f"the worst case lies within {interval(bounds)}",
+        DeadlineOutcome.MET: f"with {gate.cycles - bounds.upper} to spare",
+        DeadlineOutcome.MISSED: f"a schedule is {cycles(bounds.lower - gate.cycles)} too late",
+        DeadlineOutcome.UNDECIDED: f"the worst case lies within {interval(bounds)}",
     }
     return f"deadline {outcome}{scope(caveats)}: {gate}, {by[outcome]}"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from makespan.deadlines.report.amounts import percent
 from makespan.deadlines.report.margins import margin_line
 from makespan.deadlines.sensitivity import Margin
-from makespan.deadlines.verdict import Load
+from makespan.deadlines.verdict import ResourceLoad
 
 NANOSECOND = Fraction(1, 10**9)
 
@@ -45,7 +45,7 @@ def test_a_margin_is_said_on_the_safe_side(margin: Margin, line: str) -> None:
 
 @given(st.integers(0, 10**9), st.integers(1, 10**9))
 def test_a_load_is_shown_no_smaller_than_it_is_and_overload_as_such(numerator: int, denominator: int) -> None:
-    shown = percent(Load("gpu", numerator, denominator, Fraction(numerator, denominator)))
+    shown = percent(ResourceLoad("gpu", numerator, denominator, Fraction(numerator, denominator)))
     number = Fraction(shown.split(" ")[0])
     assert number >= Fraction(100 * numerator, denominator)
     assert (number > 100) == shown.endswith("more than there is") == (numerator > denominator)

@@ -7,7 +7,7 @@ from makespan.deadlines.assessment import Assessment, assess
 from makespan.deadlines.evidence import worst_window
 from makespan.deadlines.files import read
 from makespan.deadlines.report.chart import ALL
-from makespan.deadlines.report.page import Found
+from makespan.deadlines.report.page import PageContents
 from makespan.deadlines.wcet import Solver, execution_times
 from makespan.report.html.data import Input
 
@@ -62,10 +62,10 @@ def assessed(folder: Path, text: str) -> Assessment:
     return assess(description, execution_times(description, Solver(_refuse)))
 
 
-def found(known: Assessment) -> Found:
+def found(known: Assessment) -> PageContents:
     names = ("camera", "net")
     windows = {name: worst_window(known.task_set, names=(name,), tries=3) for name in names}
-    return Found(windows, {EVIL: "no time is known"}, ALL, (Input("tasks", "tasks.toml", TEXT.encode()),))
+    return PageContents(windows, {EVIL: "no time is known"}, ALL, (Input("tasks", "tasks.toml", TEXT.encode()),))
 
 
 def _refuse() -> NoReturn:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from makespan.deadlines.assessment import Assessment
-from makespan.deadlines.report.chart import ALL, Chart, View, chart
-from makespan.deadlines.report.gantt import LAYOUTS, drawing
-from makespan.deadlines.report.page import MOST_SEGMENTS, Found, deadlines_page, deadlines_page_data
+from makespan.deadlines.report.chart import ALL, ChartView, DeadlineChart, window_chart
+from makespan.deadlines.report.gantt import LAYOUTS, gantt_drawing
+from makespan.deadlines.report.page import MOST_SEGMENTS, PageContents, deadlines_page, deadlines_page_data
 from makespan.host.errors import InputError
 from makespan.verify import digest
 from tests.pages import embedded
@@ -51,7 +51,7 @@ def test_each_task_has_a_section_with_what_it_waits_for(known: Assessment) -> No
 
 
 def test_of_equal_priorities_each_goes_before_the_other(tmp_path: Path) -> None:
-    page = deadlines_page_data(assessed(tmp_path, TEXT.replace("priority = 0", "priority = 1")), Found({}))
+    page = deadlines_page_data(assessed(tmp_path, TEXT.replace("priority = 0", "priority = 1")), PageContents({}))
     before = {wait["what"]: [name for name, _ in wait["names"]] for wait in page["tasks"][2]["waits"]}
     assert before == {"lets go before it": ["camera", "net"]}
 
@@ -71,10 +71,10 @@ def test_the_page_stands_alone_and_shows_what_its_data_say(known: Assessment) ->
 
 
 def test_the_drawing_has_every_bar_and_lies_within_its_frame() -> None:
-    for window, view in ((pipeline(), ALL), (pipeline(), View(("a1",), (3, 12))), (many(40, 10), ALL)):
-        shown = chart(window, view)
+    for window, view in ((pipeline(), ALL), (pipeline(), ChartView(("a1",), (3, 12))), (many(40, 10), ALL)):
+        shown = window_chart(window, view)
         for layout in LAYOUTS:
-            drawn = drawing(shown, Fraction(1, 1000), layout)
+            drawn = gantt_drawing(shown, Fraction(1, 1000), layout)
             assert len(drawn.boxes) == len(shown.bars)
             assert len(drawn.names) == len(shown.resources) + len(shown.tasks)
             assert all(layout.left <= box.x <= box.x + box.width <= layout.width for box in drawn.boxes)
@@ -88,12 +88,12 @@ def test_the_drawing_has_every_bar_and_lies_within_its_frame() -> None:
             assert all(layout.left <= tick.at <= layout.width for tick in drawn.ticks)
 
 
-def own(shown: Chart) -> int:
+def own(shown: DeadlineChart) -> int:
     return sum(arrow.is_of_job for arrow in shown.arrows)
 
 
 def test_what_is_written_into_a_bar_names_its_job() -> None:
-    drawn, narrow = (drawing(chart(pipeline()), Fraction(1, 1000), layout) for layout in LAYOUTS)
+    drawn, narrow = (gantt_drawing(window_chart(pipeline()), Fraction(1, 1000), layout) for layout in LAYOUTS)
     assert {box.text for box in drawn.boxes if "spins" not in box.looks} == {"a#0", "b#0", "a1#0"}
     assert {box.text for box in narrow.boxes} == {"", "a#0", "b#0", "a1#0"}
     (spun,) = [box for box in drawn.boxes if "spins" in box.looks]
@@ -105,13 +105,13 @@ def test_a_page_that_would_be_too_large_is_refused(known: Assessment) -> None:
     many_tasks = tuple(replace(task, name=f"t{n}", segments=task.segments * 50) for n in range(101))
     huge = replace(known, task_set=replace(known.task_set, tasks=many_tasks, chains=()))
     with pytest.raises(InputError, match=f"a page has room for {MOST_SEGMENTS} segments, and these tasks have 5050"):
-        deadlines_page_data(huge, Found({}))
+        deadlines_page_data(huge, PageContents({}))
 
 
 def test_of_many_tasks_the_first_few_are_named(tmp_path: Path) -> None:
     row = '[[task]]\nname = "t{}"\nwcet = "1us"\nevidence = "x"\nperiod = "9ms"\ndeadline = "9ms"\npartition = "g"\n'
     text = '[[partition]]\nname = "g"\npolicy = "fifo"\n' + "".join(row.format(n) for n in range(20))
-    page = deadlines_page_data(assessed(tmp_path, text), Found({}))
+    page = deadlines_page_data(assessed(tmp_path, text), PageContents({}))
     (waits,) = page["tasks"][0]["waits"]
     assert (waits["what"], len(waits["names"]), waits["more"]) == ("takes turns with", 12, 7)
     assert page["worst"] is None
