@@ -5,42 +5,54 @@ business of who drives it: `replay` asks it of a schedule, a policy decides it.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 
 from makespan.model.instance import Instance
+from makespan.model.lowered import LoweredMachine, Reservation
 from makespan.model.machine import Machine, Scheduler
 from makespan.model.program import BARRIER, Program, Timing
 
-Held = tuple[int, int]
+HeldPort = tuple[int, int]
 """A port of the pool with this number, for so many cycles from the one of issue on."""
 
 _AT_BARRIER, _AT_END = -1, -2
 
 
-class Kind(NamedTuple):
-    """What an instruction of one class needs in one partition; pools by number, the issue slots of partitions last.
+class PortNeeds(NamedTuple):
+    """The ports that an instruction needs in one partition; pools are numbered as in `LoweredMachine.pools`.
 
     Args:
-        unit: the name of the class.
-        holds: the issue slot, if there is an issue width, and the port of its class.
-        uses: for each use of the class its pools, of which it holds a port of one.
-        fixed: what it holds where no use leaves a choice.
-        all_of: pools that must all have a free port.
+        unit: the name of its class.
+        fixed: the ports that it holds whatever a schedule says: an issue slot, if there is an issue width, and then
+            the port of its class.
+        uses: for each use the pools, of which it holds a port of one.
+        least: all that it holds of the first pools and for the least cycles, which is all there is without a choice.
+        all_of: the pools that must all have a free port.
         one_of: groups of pools, of each of which one must have a free port.
     """
 
     unit: str
-    holds: tuple[Held, ...]
+    fixed: tuple[HeldPort, ...]
     uses: tuple[tuple[int, ...], ...]
-    fixed: tuple[Held, ...]
+    least: tuple[HeldPort, ...]
     all_of: tuple[int, ...]
     one_of: tuple[tuple[int, ...], ...]
 
-    def held(self, chosen: Iterable[tuple[int, int]]) -> tuple[Held, ...]:
-        """What an instruction holds that chooses, for each use, which of the resources, and for how many cycles."""
+    @classmethod
+    def of(cls, reservation: Reservation, numbers: Mapping[str, int]) -> Self:
+        """Return what an instruction needs in the partition in which pools have these numbers."""
+        groups = [tuple(numbers[name] for name in hold.pools) for hold in reservation.holds]
+        fixed = tuple((numbers[hold.pools[0]], hold.most) for hold in reservation.fixed)
+        least = tuple((pools[0], hold.least) for pools, hold in zip(groups, reservation.holds, strict=True))
+        all_of = tuple(pools[0] for pools in groups if len(pools) == 1)
+        one_of = tuple(pools for pools in groups if len(pools) > 1)
+        return cls(reservation.unit, fixed, tuple(groups[len(fixed) :]), least, all_of, one_of)
+
+    def held(self, chosen: Iterable[tuple[int, int]]) -> tuple[HeldPort, ...]:
+        """Return what an instruction holds that chooses for each use which of the pools, and for how many cycles."""
         used = zip(self.uses, chosen, strict=True)
-        return (*self.holds, *((pools[which], cycles) for pools, (which, cycles) in used))
+        return (*self.fixed, *((pools[which], cycles) for pools, (which, cycles) in used))
 
 
 class Walk(NamedTuple):
@@ -62,9 +74,9 @@ class Floor:
     """
 
     def __init__(self, machine: Machine, warps: int) -> None:
-        self.kinds = _kinds(machine)
-        self.free = [pool.capacity for pool in machine.pools]
-        self.free += [machine.issue_width or warps] * machine.partitions
+        lowered = LoweredMachine.of(machine)
+        self.kinds = [PortNeeds.of(each, own) for each in lowered.by_class.values() for own in lowered.numbers]
+        self.pools, self.free = lowered.pools, [pool.capacity for pool in lowered.pools]
         self.ready: dict[int, dict[int, int]] = {}
         """For every kind for which somebody is ready: who, in the order in which they came, since which cycle."""
         self.arrivals = defaultdict[int, list[int]](list)
@@ -212,7 +224,7 @@ class Floor:
                     return kind
         return None
 
-    def issue(self, cycle: int, warp: int, latency: int, held: Iterable[Held]) -> int | None:
+    def issue(self, cycle: int, warp: int, latency: int, held: Iterable[HeldPort]) -> int | None:
         """A warp that is ready issues; the first pool of which it needs a port while none is free, if there is one."""
         walk = self._walks[warp]
         kind = walk.kinds[self.at[warp]]
@@ -237,36 +249,20 @@ class Floor:
         return None
 
 
-def _kinds(machine: Machine) -> list[Kind]:
-    """For every class, and in it every partition, what its instructions need."""
-    pools = machine.pools
-    kinds = []
-    for unit in machine.units:
-        for partition in range(machine.partitions):
-            numbers = {pool.name: n for n, pool in enumerate(pools) if pool.partition in (None, partition)}
-            slot = () if machine.issue_width is None else ((len(pools) + partition, 1),)
-            holds = (*slot, (numbers[unit.name], unit.interval))
-            uses = tuple(tuple(numbers[name] for name in use.resources) for use in unit.uses)
-            fixed = *holds, *((numbers[use.resources[0]], use.least) for use in unit.uses)
-            sole = (own[0] for own in uses if len(own) == 1)
-            one_of = tuple(own for own in uses if len(own) > 1)
-            kinds.append(Kind(unit.name, holds, uses, fixed, (*(pool for pool, _ in holds), *sole), one_of))
-    return kinds
-
-
 def walks(
     machine: Machine, programs: Iterable[Program], paths: Sequence[Sequence[int]], partitions: Sequence[int]
 ) -> list[Walk]:
     """For every warp, by its program, path and partition, what it comes by; equal paths are read once."""
     parts = machine.partitions
-    numbers = {name: number * parts for number, name in enumerate(machine.capacities)}
+    lowered = LoweredMachine.of(machine)
+    first = {reservation: number * parts for number, reservation in enumerate(lowered.by_class.values())}
     rows: dict[tuple[int, int, int], Walk] = {}
     found = []
     for program, path, part in zip(programs, paths, partitions, strict=True):
         key = id(program), id(path), part
         if key not in rows:
-            units = (program.places[place].unit for place in path)
-            kinds = [*(_AT_BARRIER if unit == BARRIER else numbers[unit] + part for unit in units), _AT_END]
+            executed = (lowered.reservation(program, place) for place in path)
+            kinds = [*(_AT_BARRIER if each is None else first[each] + part for each in executed), _AT_END]
             rows[key] = Walk(kinds, [program.timings[place] for place in path] if program.timings else ())
         found.append(rows[key])
     return found

@@ -19,7 +19,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.model.schedule import Schedule
 from makespan.model.simulate.choices import Choices, Routes, Uses, draws_of_policy
-from makespan.model.simulate.floor import Floor, Held
+from makespan.model.simulate.floor import Floor, HeldPort
 
 
 class Policy:
@@ -282,7 +282,7 @@ class Run:
         self.floor, self._policies = floor, policies
         self._parts, self._watches = machine.partitions, any(policy.watches for policy in policies)
         self._line = list(range(self._parts))
-        self._shared = {n for n, pool in enumerate(machine.pools) if self._parts > 1 and pool.partition is None}
+        self._shared = {n for n, pool in enumerate(floor.pools) if self._parts > 1 and pool.partition is None}
         self._latencies: dict[int, Iterator[int]] = {}
         self._uses: dict[int, Iterator[Uses]] = {}
         self.used: dict[int, list[Uses]] = {}
@@ -327,7 +327,7 @@ class Run:
 
     def _issue(self, cycle: int, warp: int) -> int:
         kind = self.floor.kind(warp)
-        held = self._held(warp, kind) if self._uses else self.floor.kinds[kind].fixed
+        held = self._held(warp, kind) if self._uses else self.floor.kinds[kind].least
         self.floor.issue(cycle, warp, next(self._latencies[warp]), held)
         if self._shared and any(pool in self._shared for pool, _ in held):
             part = kind % self._parts
@@ -335,7 +335,7 @@ class Run:
             self._line.append(part)
         return warp
 
-    def _held(self, warp: int, kind: int) -> tuple[Held, ...]:
+    def _held(self, warp: int, kind: int) -> tuple[HeldPort, ...]:
         """What an instruction holds: of each use the first resource that is free, from the one chosen on."""
         needs, free = self.floor.kinds[kind], self.floor.free
         used = tuple(

@@ -5,14 +5,15 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from makespan.host.errors import InvalidScheduleError
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine, Scheduler
+from makespan.model.lowered import ISSUE_SLOT
+from makespan.model.machine import Machine, Pool, Scheduler
 from makespan.model.schedule import Schedule
 from makespan.model.simulate.courses import Uses, conduct
-from makespan.model.simulate.floor import Floor, Held
+from makespan.model.simulate.floor import Floor, HeldPort
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
 
-_Issued = tuple[int, int, tuple[Held, ...]]
+_Issued = tuple[int, int, tuple[HeldPort, ...]]
 """A warp, the cycle since which it was ready, and what it holds."""
 
 _NEVER = -1
@@ -61,7 +62,7 @@ class Judge:
     """
 
     def __init__(self, machine: Machine, floor: Floor, named: Callable[[int], str] = str) -> None:
-        self._machine, self._floor, self._named = machine, floor, named
+        self._floor, self._named = floor, named
         self._latencies: dict[int, Iterator[int]] = {}
         self._uses: dict[int, Iterator[Uses] | None] = {}
         self._turns = _Turns(floor, named) if machine.scheduler is Scheduler.FAIR else None
@@ -102,11 +103,11 @@ class Judge:
             except (IndexError, KeyError):
                 raise InvalidScheduleError(f"cycle {cycle}: {self._unready(warp)}") from None
             uses = self._uses[warp]
-            held = floor.kinds[kind].fixed if uses is None else floor.kinds[kind].held(next(uses))
+            held = floor.kinds[kind].least if uses is None else floor.kinds[kind].held(next(uses))
             missing = floor.issue(cycle, warp, next(self._latencies[warp]), held)
             if missing is not None:
                 raise InvalidScheduleError(
-                    f"cycle {cycle}: warp {self._named(warp)} executes, but {_no_port(self._machine, missing)}"
+                    f"cycle {cycle}: warp {self._named(warp)} executes, but {_no_port(floor.pools[missing])}"
                 )
             issued.append((warp, since, held))
         return issued
@@ -129,13 +130,10 @@ class Judge:
             )
 
 
-def _no_port(machine: Machine, pool: int) -> str:
-    """Of which pool, by number, no port is free."""
-    pools = machine.pools
-    is_slot = pool >= len(pools)
-    partition = pool - len(pools) if is_slot else pools[pool].partition
-    where = "" if partition is None or machine.partitions == 1 else f" in partition {partition}"
-    return ("no issue slot is left" if is_slot else f"no port of {pools[pool].name} is free") + where
+def _no_port(pool: Pool) -> str:
+    """Return the words for a pool of which no port is free."""
+    where = "" if pool.partition is None else f" in partition {pool.partition}"
+    return ("no issue slot is left" if pool.name == ISSUE_SLOT else f"no port of {pool.name} is free") + where
 
 
 class _Turns:

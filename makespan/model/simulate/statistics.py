@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from makespan.model.instance import Instance
+from makespan.model.lowered import ISSUE_SLOT
 from makespan.model.program import BARRIER
 from makespan.model.schedule import Schedule
 from makespan.model.simulate.floor import Floor, latencies
@@ -80,25 +81,23 @@ def statistics(instance: Instance, schedule: Schedule) -> Statistics:
     walk = _Walk(instance, schedule)
     for cycle, executing in enumerate(schedule.cycles):
         walk.step(cycle, executing)
-    width, offered = machine.issue_width, Counter[str]()
-    for pool in machine.pools:
-        offered[pool.name] += pool.capacity
+    offered = Counter[str]()
+    for pool in walk.floor.pools:
+        offered[pool.name] += pool.capacity * makespan
     spent = walk.issued + walk.ports.total() + walk.barrier + walk.finished
     return Statistics(
         makespan=makespan,
         issues=dict(sorted(Counter(map(len, schedule.cycles)).items())),
-        issue_slots=None if width is None else width * machine.partitions * makespan,
+        issue_slots=offered.get(ISSUE_SLOT),
         classes={
-            ports.name: ClassUse(
-                walk.instructions[ports.name], walk.port_cycles[ports.name], offered[ports.name] * makespan
-            )
+            ports.name: ClassUse(walk.instructions[ports.name], walk.port_cycles[ports.name], offered[ports.name])
             for ports in machine.ports
         },
         warps=WarpCycles(
             issuing=walk.issued,
             latency=instance.warps * makespan - spent,
             ports={ports.name: walk.ports[ports.name] for ports in machine.ports},
-            issue_slot=walk.ports[""],
+            issue_slot=walk.ports[ISSUE_SLOT],
             barrier=walk.barrier,
             finished=walk.finished,
         ),
@@ -108,28 +107,27 @@ def statistics(instance: Instance, schedule: Schedule) -> Statistics:
 class _Walk:
     """One pass over a schedule: in every cycle who waits for what, and which ports are taken for how long.
 
-    `ports` has the warp-cycles of those who are ready and left out by what they wait for, "" for an issue slot.
+    `ports` has the warp-cycles of those who are ready and left out by what they wait for.
     """
 
     def __init__(self, instance: Instance, schedule: Schedule) -> None:
         self.instructions, self.port_cycles, self.ports = Counter[str](), Counter[str](), Counter[str]()
         self.issued = self.barrier = self.finished = 0
-        self._names = [pool.name for pool in instance.machine.pools]
-        self._names += [""] * instance.machine.partitions
         self._makespan = schedule.makespan
         partitions = instance.partition_of_warp or schedule.partitions
-        self._floor = Floor.of(instance, schedule.paths, partitions)
+        self.floor = Floor.of(instance, schedule.paths, partitions)
+        self._names = [pool.name for pool in self.floor.pools]
         self._latencies = [iter(row) for row in schedule.latencies] or _fixed(instance, schedule)
         self._uses = [iter(row) for row in schedule.uses]
 
     def step(self, cycle: int, executing: Sequence[int]) -> None:
-        """One cycle."""
-        floor = self._floor
+        """Count what happens in a cycle in which these warps issue."""
+        floor = self.floor
         if cycle in floor.arrivals or cycle in floor.releases:
             floor.begin(cycle)
         for warp in executing:
             kind = floor.kinds[floor.kind(warp)]
-            held = kind.held(next(self._uses[warp])) if self._uses else kind.fixed
+            held = kind.held(next(self._uses[warp])) if self._uses else kind.least
             for pool, cycles in held:
                 self.instructions[self._names[pool]] += 1
                 self.port_cycles[self._names[pool]] += min(cycles, self._makespan - cycle)
@@ -142,8 +140,9 @@ class _Walk:
 
     def _lacking(self, number: int) -> str:
         """What keeps those back who are ready for this kind: its class before resources, and an issue slot last."""
-        kind, free = self._floor.kinds[number], self._floor.free
-        groups = ((kind.holds[-1][0],), *kind.uses, (kind.holds[0][0],))
+        kind, free = self.floor.kinds[number], self.floor.free
+        *slot, (of_class, _) = kind.fixed
+        groups = ((of_class,), *kind.uses, *((pool,) for pool, _ in slot))
         return next(self._names[pools[0]] for pools in groups if not any(free[pool] for pool in pools))
 
 
