@@ -108,11 +108,11 @@ def measure(
     instance = Instance.of(program, warps, Machine.of({"C": units, "L": 1}))
     problem = packing.Problem.of(instance)
     assert problem.words == words
-    task = states.Task(problem, 1, remaining.worst_case(instance, None), Limits(seconds=600))
+    task = states.SearchTask(problem, 1, remaining.worst_case(instance, None), Limits(seconds=600))
     ours, theirs = [], []
     for _ in range(RUNS):
         began = time.process_time()
-        run = states.Run(task, 0)
+        run = states.FloorSearch(task, 0)
         value = run.search()
         ours.append(time.process_time() - began)
         assert value == expected, (value, expected)
@@ -142,7 +142,7 @@ def measure(
 def tabulate(loop: Path | None, warps: int, units: int, expected: int) -> dict[str, object]:
     """Fill in the table of all count states."""
     instance = Instance.of(STRING, warps, Machine.of({"C": units, "L": 1}))
-    problem, filled = packing.Problem.of(instance), table.Table(instance, 1)
+    problem, filled = packing.Problem.of(instance), table.CountTable(instance, 1)
     forecast = filled.seconds()
     ours, theirs = [], []
     for _ in range(RUNS):

@@ -13,7 +13,7 @@ from makespan.model.machine import Machine
 from makespan.model.program import Place, Program
 from makespan.model.result import Bounds, Result, Upper
 from makespan.model.simulate import replay
-from makespan.proof.bounds.conditions import Question
+from makespan.proof.bounds.conditions import ProofQuestion
 from makespan.proof.bounds.front import Front, _starts, front
 from makespan.proof.bounds.potential import synthesise
 from makespan.proof.engines import Limits, solve
@@ -34,7 +34,7 @@ def certificate(instance: Instance, *, extra: int = 0, states: int = 1) -> Certi
         first = Front(0, frozenset(_starts(instance)))
     proofs = []
     for last in range(len(instance.groups)):
-        question = Question(instance, last)
+        question = ProofQuestion(instance, last)
         proof = synthesise(question, question.abstraction(extra), first, 60)
         assert proof is not None
         proofs.append(proof)

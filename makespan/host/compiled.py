@@ -8,14 +8,25 @@ more. So kernels begin counting at `NIL` and hand on `NIL` and `ONE`, which it t
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 CompiledFunction = TypeVar("CompiledFunction", bound=Callable[..., Any])
 
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+"""Arrays of whole numbers, with a sign and without, as inner loops take them."""
+
 NIL, ONE = cast(int, np.int64(0)), cast(int, np.int64(1))
+
+
+def ints(values: Iterable[int]) -> Ints:
+    """Return the values as inner loops take them."""
+    return np.fromiter(values, dtype=np.int64)
+
 
 _log = logging.getLogger("makespan")
 

@@ -18,7 +18,7 @@ from makespan.proof.bounds import least_possible, pessimistic
 ONE_RUN = "one run, not a bound"
 
 
-class Row(NamedTuple):
+class PolicyRow(NamedTuple):
     """One line of the table; `lower == upper` for a run and for what is exact, in cycles."""
 
     name: str
@@ -47,18 +47,18 @@ class PolicyGap:
             raise ValueError("a policy gap needs a result with a best case")
         return self.result.best_case
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[PolicyRow]:
         """Yield the table: best case, runs from the shortest to the longest, worst case, M^L + M^C."""
         best, worst = self.best_case, self.result.bounds
-        yield Row("best case", "proven", best.lower, best.upper, "the shortest work-conserving schedule")
+        yield PolicyRow("best case", "proven", best.lower, best.upper, "the shortest work-conserving schedule")
         for policy, makespan in sorted(self.runs.items(), key=lambda item: item[1]):
-            yield Row(policy, "run", makespan, makespan, ONE_RUN)
+            yield PolicyRow(policy, "run", makespan, makespan, ONE_RUN)
         every = f"every work-conserving scheduler{promised(self.result.caveats)}"
         evidence = f"{every}; at most {worst.upper} by {self.result.upper_evidence}"
-        yield Row("worst case", "proven", worst.lower, worst.upper, evidence)
+        yield PolicyRow("worst case", "proven", worst.lower, worst.upper, evidence)
         bound = self.result.pessimistic
         name = pessimistic_name(self.result.instance.machine, runs_ahead=self.result.instance.runs_ahead)
-        yield Row(name, "bound", bound, bound, pessimistic_words(name))
+        yield PolicyRow(name, "bound", bound, bound, pessimistic_words(name))
 
 
 def one_run(instance: Instance, policy: str, choices: Choices) -> Schedule:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from makespan.model.result import Bounds
 from makespan.model.simulate import Choices
 from makespan.model.wording import promised
-from makespan.proof.policy_gap import ONE_RUN, PolicyGap, Row
+from makespan.proof.policy_gap import ONE_RUN, PolicyGap, PolicyRow
 from makespan.report.lines import columns, wrapped
 from makespan.report.pictures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, SPAN, cut, formula, write_figure
 from makespan.report.result import text
@@ -104,7 +104,7 @@ def _figure(gap: PolicyGap) -> "Figure":
     return figure
 
 
-def _note(rows: Sequence[Row], promise: str) -> str:
+def _note(rows: Sequence[PolicyRow], promise: str) -> str:
     """What the shapes that occur mean, where proofs need a scheduler that keeps a promise."""
     proven = [row for row in rows if row.kind != "run"]
     shapes = {"diamonds": any(r.lower == r.upper for r in proven), "bars": any(r.lower < r.upper for r in proven)}
@@ -115,7 +115,7 @@ def _note(rows: Sequence[Row], promise: str) -> str:
     )
 
 
-def _draw_row(axes: "Axes", number: int, row: Row) -> None:
+def _draw_row(axes: "Axes", number: int, row: PolicyRow) -> None:
     """A dot for a run, a diamond for a proven value, a bar for a proven interval; the cycles to the right of it."""
     colour = {"proven": PROVEN, "run": RUN, "bound": PESSIMISTIC}[row.kind]
     cycles = "..".join(f"{value:,}" for value in dict.fromkeys((row.lower, row.upper)))
@@ -130,7 +130,7 @@ def _draw_row(axes: "Axes", number: int, row: Row) -> None:
     axes.annotate(cycles, ends, xytext=(9, 0), textcoords="offset points", va="center_baseline", color=INK)
 
 
-def _finish(axes: "Axes", gap: PolicyGap, rows: list[Row]) -> None:
+def _finish(axes: "Axes", gap: PolicyGap, rows: list[PolicyRow]) -> None:
     """The span between best and worst case, the names of the rows, and an axis of whole cycles from 0 on."""
     from matplotlib.ticker import MaxNLocator
 

@@ -17,9 +17,26 @@ from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Latency, Machine, UnitClass
 from makespan.model.program import Program
 from makespan.model.simulate.semantics import State, starts, steps
-from makespan.proof.bounds.abstraction import DELAYED, END, Abstraction, Crossing, Cycle, Ports, Situation, Slot
-from makespan.proof.bounds.conditions import Decrease, Descent, Dominance, Mode, Question, _extreme, conditions
-from makespan.proof.bounds.delays import expanded
+from makespan.proof.bounds.abstraction import (
+    DELAYED,
+    END,
+    AbstractCycle,
+    Abstraction,
+    AbstractSituation,
+    Crossing,
+    LastSlot,
+    PortCounts,
+)
+from makespan.proof.bounds.conditions import (
+    Decrease,
+    Descent,
+    Dominance,
+    Mode,
+    ProofQuestion,
+    _extreme,
+    conditions,
+)
+from makespan.proof.bounds.delays import expand_latencies
 from tests.strategies import general_instances, instances, machines
 
 crowded = machines(most_units=2).flatmap(lambda machine: instances(machine=machine, most_warps=5, most=4))
@@ -28,7 +45,7 @@ crowded = machines(most_units=2).flatmap(lambda machine: instances(machine=machi
 
 def with_delays(instance: Instance) -> Instance:
     """The instance with its latencies as places, on which certificates rest."""
-    expansion = expanded(instance)
+    expansion = expand_latencies(instance)
     assert expansion is not None
     return expansion.instance
 
@@ -55,7 +72,7 @@ class Counted(NamedTuple):
     moved: tuple[tuple[Crossing, int], ...]
     unmoved: tuple[int, ...]
     passed: tuple[tuple[Crossing, int], ...]
-    ports: tuple[Ports, ...]
+    ports: tuple[PortCounts, ...]
 
 
 def by_itself(node: PotentialNode) -> Mode:
@@ -111,12 +128,12 @@ def frees(instance: Instance, slow: list[int], state: State) -> tuple[int, ...]:
     return tuple(instance.machine.units[n].capacity - len(state.held[n]) for n in slow)
 
 
-def _passing(instance: Instance, before: State, after: State, number: int) -> Ports:
+def _passing(instance: Instance, before: State, after: State, number: int) -> PortCounts:
     held, longest = before.held[number], instance.machine.units[number].interval - 1
     released = held.count(1)
     taken = len(after.held[number]) - len(held) + released
     assert after.held[number].count(longest) >= taken
-    return Ports(released, len(held) - released, taken)
+    return PortCounts(released, len(held) - released, taken)
 
 
 def cycles(instance: Instance) -> Iterator[tuple[State, State]]:
@@ -140,17 +157,21 @@ def walk(instance: Instance, random: Random) -> list[State]:
     return states
 
 
-def situation(shape: Abstraction, last: int, counts: tuple[int, ...]) -> Situation | None:
+def situation(shape: Abstraction, last: int, counts: tuple[int, ...]) -> AbstractSituation | None:
     """That of a last finisher at `last` with so many ready others and free ports; None for the end."""
     number = len(shape.sigma)
-    return None if last == END else Situation(last, (*map(min, counts[:number], shape.thresholds), *counts[number:]))
+    return (
+        None
+        if last == END
+        else AbstractSituation(last, (*map(min, counts[:number], shape.thresholds), *counts[number:]))
+    )
 
 
-def node(one: Situation, label: int | None) -> PotentialNode:
+def node(one: AbstractSituation, label: int | None) -> PotentialNode:
     return PotentialNode(None if one.last == DELAYED else one.last, one.kind, label)
 
 
-def nodes(shape: Abstraction, situations: list[Situation | None]) -> list[PotentialNode | None]:
+def nodes(shape: Abstraction, situations: list[AbstractSituation | None]) -> list[PotentialNode | None]:
     """The nodes of the states of a schedule, from the definition of a label; None at the end."""
     found: list[PotentialNode | None] = []
     for cycle, own in enumerate(situations):
@@ -165,14 +186,14 @@ def nodes(shape: Abstraction, situations: list[Situation | None]) -> list[Potent
 
 def situations(
     instance: Instance, classes: tuple[str, ...], shape: Abstraction, states: list[State], last: int
-) -> list[Situation | None]:
+) -> list[AbstractSituation | None]:
     """The situations of the states of a schedule that `last` finishes last."""
     lasts = [units(instance, classes, state)[last] for state in states]
     counts = [counted(instance, classes, before, after, last).before for before, after in pairwise(states)]
     return [situation(shape, one, own) for one, own in zip(lasts, [*counts, ()], strict=True)]
 
 
-def covers(abstract: Cycle, real: Counted) -> bool:
+def covers(abstract: AbstractCycle, real: Counted) -> bool:
     """Whether the cycle has as many warps of each sort, or as many or more where any number is meant."""
     joining = {x: n for (before, x), n in abstract.moved if before == DELAYED}
     passed = dict(real.passed)
@@ -196,7 +217,7 @@ def test_every_cycle_of_the_definition_is_an_abstract_one(
 ) -> None:
     """Whoever finishes last: anybody who is unfinished before the cycle, and who finishes with all or not at all."""
     last = data.draw(st.integers(0, instance.warps - 1))
-    question = Question(with_delays(instance), instance.group_of_warp()[last])
+    question = ProofQuestion(with_delays(instance), instance.group_of_warp()[last])
     shape, classes = (
         question.abstraction(extra if isinstance(extra, int) else extra[: len(question.classes)]),
         question.classes,
@@ -224,7 +245,7 @@ def test_consecutive_states_of_a_schedule_have_nodes_that_form_a_pair(
 ) -> None:
     states = walk(instance, random)
     last = random.choice(last_finishers(states))
-    question = Question(with_delays(instance), instance.group_of_warp()[last])
+    question = ProofQuestion(with_delays(instance), instance.group_of_warp()[last])
     shape = question.abstraction(extra)
     standing = situations(instance, question.classes, shape, states, last)
     for (before, after), (source, target) in zip(pairwise(nodes(shape, standing)), pairwise(standing), strict=True):
@@ -238,7 +259,7 @@ def last_finishers(states: list[State]) -> list[int]:
     return [warp for warp, moving in enumerate(moves(*states[-2:])) if moving]
 
 
-def slot(instance: Instance, classes: tuple[str, ...], warp: int, before: State, after: State) -> Slot:
+def slot(instance: Instance, classes: tuple[str, ...], warp: int, before: State, after: State) -> LastSlot:
     """Where this warp is in a cycle."""
     was, becomes = units(instance, classes, before)[warp], units(instance, classes, after)[warp]
     return (was, becomes) if moves(before, after)[warp] else was
@@ -271,7 +292,7 @@ def test_the_conditions_imply_a_decrease_in_every_cycle_of_a_schedule(
     """For minima at random: where all required decreases are positive, so is the one of the real cycle."""
     states = walk(instance, random)
     last = random.choice(last_finishers(states))
-    question = Question(with_delays(instance), instance.group_of_warp()[last])
+    question = ProofQuestion(with_delays(instance), instance.group_of_warp()[last])
     classes = question.classes
     shape = question.abstraction(extra)
     required = conditions(shape, by_itself)
@@ -293,7 +314,7 @@ def test_the_conditions_imply_a_decrease_in_every_cycle_of_a_schedule(
 
 def some_minima(
     random: Random,
-    question: Question,
+    question: ProofQuestion,
     dominances: tuple[Dominance, ...],
     descents: tuple[Descent, ...],
     before: PotentialNode,
@@ -320,7 +341,7 @@ def decreases(draw: st.DrawFn) -> list[Decrease]:
     found = set()
     for _ in range(draw(st.integers(1, 12))):
         moved = Counter(draw(st.lists(st.sampled_from(crossings), min_size=3, max_size=3)))
-        ports = Ports(*draw(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 2))))
+        ports = PortCounts(*draw(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 2))))
         found.add(
             Decrease(tuple(sorted(moved.items())), draw(st.tuples(st.integers(0, 3), st.integers(0, 3))), (ports,))
         )
@@ -353,47 +374,49 @@ def test_the_cycles_of_two_warps_of_cl_by_hand() -> None:
     crossings = frozenset({(0, 1), (1, END)})
     shape = Abstraction((1, 1), (1, 1), crossings, crossings, others=1)
     moves, ends = ((0, 1), 1), ((1, END), 1)
-    z_c, z_l = partial(Situation, 0), partial(Situation, 1)
+    z_c, z_l = partial(AbstractSituation, 0), partial(AbstractSituation, 1)
     alone, at_c, at_l = (0, 0), (1, 0), (0, 1)
     assert set(shape.cycles) == {
-        Cycle(z_c(alone), z_l(alone), (0, 1), (), (0, 0)),
-        Cycle(z_c(at_c), z_l(at_c), (0, 1), (), (1, 0)),
-        Cycle(z_c(at_c), z_c(at_l), 0, (moves,), (0, 0)),
-        Cycle(z_c(at_l), z_l(alone), (0, 1), (ends,), (0, 0)),
-        Cycle(z_l(alone), None, (1, END), (), (0, 0)),
-        Cycle(z_l(at_l), z_l(alone), 1, (ends,), (0, 0)),
+        AbstractCycle(z_c(alone), z_l(alone), (0, 1), (), (0, 0)),
+        AbstractCycle(z_c(at_c), z_l(at_c), (0, 1), (), (1, 0)),
+        AbstractCycle(z_c(at_c), z_c(at_l), 0, (moves,), (0, 0)),
+        AbstractCycle(z_c(at_l), z_l(alone), (0, 1), (ends,), (0, 0)),
+        AbstractCycle(z_l(alone), None, (1, END), (), (0, 0)),
+        AbstractCycle(z_l(at_l), z_l(alone), 1, (ends,), (0, 0)),
     }
 
 
 def test_a_stop_is_where_some_other_class_is_short() -> None:
     crossings = frozenset({(0, 1), (1, 2), (2, END)})
     shape = Abstraction((1, 1, 1), (1, 1, 1), crossings, crossings, others=3)
-    assert shape.stops(Situation(0, (0, 0, 1)))
-    assert not shape.stops(Situation(0, (0, 1, 1)))
+    assert shape.stops(AbstractSituation(0, (0, 0, 1)))
+    assert not shape.stops(AbstractSituation(0, (0, 1, 1)))
 
 
 def test_a_label_survives_where_the_situation_is_no_stop() -> None:
     """Three C and three L at (1,1): many are ready for both, until one class runs out."""
     strings = [(Program.chain("CL"), 3), (Program.chain("LC"), 3)]
-    shape = Question(Instance.merged(strings), 0).abstraction(0)
-    both, only_l = Situation(0, (1, 1)), Situation(0, (0, 1))
+    shape = ProofQuestion(Instance.merged(strings), 0).abstraction(0)
+    both, only_l = AbstractSituation(0, (1, 1)), AbstractSituation(0, (0, 1))
     assert not shape.stops(both)
     assert not shape.stops(only_l)
-    assert shape.stops(Situation(0, (1, 0)))
+    assert shape.stops(AbstractSituation(0, (1, 0)))
     assert shape.labels[both] == {0, 1, END}
     assert shape.labels[only_l] == {1, END}  # z goes on to L, and never back
     assert set(shape.node_pairs(both, only_l)) == {(node(both, label), node(only_l, label)) for label in (1, END)}
-    assert list(shape.node_pairs(both, Situation(1, (0, 1)))) == [(node(both, 1), node(Situation(1, (0, 1)), None))]
-    entered = set(shape.node_pairs(Situation(0, (1, 0)), both))
+    assert list(shape.node_pairs(both, AbstractSituation(1, (0, 1)))) == [
+        (node(both, 1), node(AbstractSituation(1, (0, 1)), None))
+    ]
+    entered = set(shape.node_pairs(AbstractSituation(0, (1, 0)), both))
     assert entered == {(PotentialNode(0, (1, 0)), node(both, label)) for label in (0, 1, END)}
-    assert list(shape.node_pairs(Situation(1, (0, 0)), None)) == [(PotentialNode(1, (0, 0)), None)]
+    assert list(shape.node_pairs(AbstractSituation(1, (0, 0)), None)) == [(PotentialNode(1, (0, 0)), None)]
 
 
 def test_a_situation_from_which_the_last_finisher_cannot_finish_last_has_no_node() -> None:
     """z executes its only C in the next cycle, but of two L only one is executed then."""
-    shape = Question(Instance.merged([(Program.chain("C"), 1), (Program.chain("L"), 2)]), 0).abstraction(1)
-    assert shape.nodes_of(Situation(0, (0, 2))) == ()
-    assert shape.nodes_of(Situation(0, (0, 1))) == (PotentialNode(0, (0, 1), END),)
+    shape = ProofQuestion(Instance.merged([(Program.chain("C"), 1), (Program.chain("L"), 2)]), 0).abstraction(1)
+    assert shape.nodes_of(AbstractSituation(0, (0, 2))) == ()
+    assert shape.nodes_of(AbstractSituation(0, (0, 1))) == (PotentialNode(0, (0, 1), END),)
 
 
 HELD = Machine("held", (UnitClass("L", 1, interval=2),))
@@ -404,32 +427,32 @@ NARROW = Machine("narrow", (UnitClass("C", 1), UnitClass("L", 1)), issue_width=1
 
 def test_the_cycles_of_a_held_port_by_hand() -> None:
     """Two warps L, one port held for two cycles: the other issues, then z waits for the port, then it issues."""
-    shape = Question(Instance.of("L", 2, HELD), 0).abstraction(0)
+    shape = ProofQuestion(Instance.of("L", 2, HELD), 0).abstraction(0)
     ends = ((0, END), 1)
-    free, held, kept = Ports(0, 0, 1), Ports(1, 0, 0), partial(Situation, 0)
+    free, held, kept = PortCounts(0, 0, 1), PortCounts(1, 0, 0), partial(AbstractSituation, 0)
     assert set(shape.cycles) == {
-        Cycle(kept((1, 1)), kept((0, 0)), 0, (ends,), (0,), (), (), (free,)),
-        Cycle(kept((0, 0)), kept((0, 1)), 0, (), (0,), (), (), (held,)),
-        Cycle(kept((1, 0)), kept((1, 1)), 0, (), (1,), (), (), (held,)),
-        Cycle(kept((0, 1)), None, (0, END), (), (0,), (), (), (free,)),
+        AbstractCycle(kept((1, 1)), kept((0, 0)), 0, (ends,), (0,), (), (), (free,)),
+        AbstractCycle(kept((0, 0)), kept((0, 1)), 0, (), (0,), (), (), (held,)),
+        AbstractCycle(kept((1, 0)), kept((1, 1)), 0, (), (1,), (), (), (held,)),
+        AbstractCycle(kept((0, 1)), None, (0, END), (), (0,), (), (), (free,)),
     }
 
 
 def test_a_delayed_last_finisher_moves_and_is_ready_for_nothing() -> None:
     """One warp LL, which after each L is delayed for a cycle."""
-    shape = Question(with_delays(Instance.of("LL", 1, SLOW)), 0).abstraction(0)
+    shape = ProofQuestion(with_delays(Instance.of("LL", 1, SLOW)), 0).abstraction(0)
     assert shape.crossings_of_last == {(0, DELAYED), (DELAYED, 0), (DELAYED, END)}
-    ready, delayed = Situation(0, (0,)), Situation(DELAYED, (0,))
+    ready, delayed = AbstractSituation(0, (0,)), AbstractSituation(DELAYED, (0,))
     assert set(shape.cycles) == {
-        Cycle(ready, delayed, (0, DELAYED), (), (0,)),
-        Cycle(delayed, ready, (DELAYED, 0), (), (0,)),
-        Cycle(delayed, None, (DELAYED, END), (), (0,)),
+        AbstractCycle(ready, delayed, (0, DELAYED), (), (0,)),
+        AbstractCycle(delayed, ready, (DELAYED, 0), (), (0,)),
+        AbstractCycle(delayed, None, (DELAYED, END), (), (0,)),
     }
     assert shape.nodes_of(delayed) == (PotentialNode(None, (0,)),)
 
 
 def test_others_leave_delays_in_any_number_where_the_count_is_open() -> None:
-    shape = Question(with_delays(Instance.of("LL", 9, SLOW)), 0).abstraction(0)
+    shape = ProofQuestion(with_delays(Instance.of("LL", 9, SLOW)), 0).abstraction(0)
     open_again = [cycle for cycle in shape.cycles if cycle.target and cycle.target.kind == (1,)]
     assert open_again
     assert all((DELAYED, 0) in cycle.passing for cycle in open_again)
@@ -438,7 +461,7 @@ def test_others_leave_delays_in_any_number_where_the_count_is_open() -> None:
 
 
 def test_others_leave_delays_in_known_numbers_where_the_count_is_not_open() -> None:
-    shape = Question(with_delays(Instance.of("LC", 9, DELAYED_PAPER)), 0).abstraction(1)
+    shape = ProofQuestion(with_delays(Instance.of("LC", 9, DELAYED_PAPER)), 0).abstraction(1)
     assert len(shape.cycles) <= shape.most_cycles(10**9)
     for cycle in shape.cycles:
         arrived = Counter[int]()
@@ -451,35 +474,39 @@ def test_others_leave_delays_in_known_numbers_where_the_count_is_not_open() -> N
 
 def test_more_may_arrive_than_are_counted_where_delays_end_as_well() -> None:
     slow_loads = Machine("slow loads", (UnitClass("C", 2), UnitClass("L", 1, 1, Latency(2, 2))))
-    shape = Question(with_delays(Instance.of("CLL", 4, slow_loads)), 0).abstraction(0)
+    shape = ProofQuestion(with_delays(Instance.of("CLL", 4, slow_loads)), 0).abstraction(0)
     assert any(((0, 1), 2) in cycle.moved for cycle in shape.cycles)
 
 
 def test_an_issue_width_leaves_a_choice_of_movers() -> None:
-    shape = Question(Instance.of("CL", 4, NARROW), 0).abstraction(0)
-    assert set(shape.issues(Situation(0, (0, 1)))) == {(0, 1), (1, 0)}
-    assert set(shape.issues(Situation(0, (1, 0)))) == {(1, 0)}
-    waiting = {cycle.moved for cycle in shape.cycles if cycle.source == Situation(0, (0, 1)) and cycle.slot == 0}
+    shape = ProofQuestion(Instance.of("CL", 4, NARROW), 0).abstraction(0)
+    assert set(shape.issues(AbstractSituation(0, (0, 1)))) == {(0, 1), (1, 0)}
+    assert set(shape.issues(AbstractSituation(0, (1, 0)))) == {(1, 0)}
+    waiting = {
+        cycle.moved for cycle in shape.cycles if cycle.source == AbstractSituation(0, (0, 1)) and cycle.slot == 0
+    }
     assert waiting == {(((1, END), 1),)}  # z is ready for a free port, and the only issue slot is taken by an L
 
 
 def test_a_port_that_is_held_for_longer_is_free_no_sooner() -> None:
     held = Machine("held", (UnitClass("L", 3, interval=3),))
-    shape = Question(Instance.of("LL", 9, held), 0).abstraction(0)
-    after = {cycle.target.kind[1] for cycle in shape.cycles if cycle.source == Situation(0, (3, 1)) and cycle.target}
+    shape = ProofQuestion(Instance.of("LL", 9, held), 0).abstraction(0)
+    after = {
+        cycle.target.kind[1] for cycle in shape.cycles if cycle.source == AbstractSituation(0, (3, 1)) and cycle.target
+    }
     assert after == {0, 1, 2}  # of two held ports none, one or both are released, and one is taken
 
 
 def test_no_question_is_asked_about_barriers_or_latencies() -> None:
     for instance in (Instance.of("C|C", 2), Instance.of("L", 2, SLOW)):
         with pytest.raises(UnsupportedError, match="a certificate, which takes latencies as places, does not know"):
-            Question(instance, 0)
+            ProofQuestion(instance, 0)
 
 
 @pytest.mark.parametrize("extra", [0, 1, 2])
 @pytest.mark.parametrize("warps", [1, 2, 5])
 def test_no_abstract_cycle_needs_more_warps_than_there_are(warps: int, extra: int) -> None:
-    shape = Question(Instance.of("CLLC", warps), 0).abstraction(extra)
+    shape = ProofQuestion(Instance.of("CLLC", warps), 0).abstraction(extra)
     assert all(sum(count for _, count in one.moved) + sum(one.unmoved) < warps for one in shape.cycles)
     assert all(sum(one.kind) < warps for one in shape.situations)
     more = [one.target.kind[unit] for one in shape.cycles if one.target for unit in one.reopened]
@@ -489,7 +516,7 @@ def test_no_abstract_cycle_needs_more_warps_than_there_are(warps: int, extra: in
 
 @pytest.mark.parametrize("machine", [PAPER, DELAYED_PAPER], ids=["base case", "latencies"])
 def test_the_last_finisher_finishes_only_with_everything(machine: Machine) -> None:
-    question = Question(with_delays(Instance.of("CCL", 3, machine)), 0)
+    question = ProofQuestion(with_delays(Instance.of("CCL", 3, machine)), 0)
     for before, after, where, _ in conditions(question.abstraction(1), by_itself).requirements:
         finishes = isinstance(where, tuple) and where[1] == END
         assert finishes == (after is None), (before, after, where)

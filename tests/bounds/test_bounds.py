@@ -12,8 +12,8 @@ from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, PAPER, Latency, Machine, UnitClass
 from makespan.model.program import Place, Program
 from makespan.proof.bounds import any_units, least_possible, pairs, pessimistic, phases
-from makespan.proof.bounds.conditions import Question
-from makespan.proof.bounds.delays import expanded
+from makespan.proof.bounds.conditions import ProofQuestion
+from makespan.proof.bounds.delays import expand_latencies
 from makespan.proof.bounds.pessimistic import Chain, cycles_without_port
 from makespan.proof.bounds.theorem_1s import bound as bound_1s
 from tests.oracle import brute_force
@@ -101,8 +101,12 @@ HALVES = Machine("m", (UnitClass("C", 1),), partitions=2)
         (bound_1s, Instance.of(f"C{DELAY}C", 2, DELAYED), "theorem 1S does not know cycles of delay"),
         (phases, Instance.of(f"C{DELAY}C", 2, DELAYED), "the cut into phases does not know cycles of delay"),
         (any_units, Instance.of("CC", 2, HALVES), "the bound for any units does not know 2 partitions"),
-        (expanded, Instance.of("CC", 2, HALVES), "the expansion of latencies does not know 2 partitions"),
-        (partial(Question, last=0), Instance.of("CC", 2, HALVES), "a certificate, .* does not know 2 partitions"),
+        (expand_latencies, Instance.of("CC", 2, HALVES), "the expansion of latencies does not know 2 partitions"),
+        (
+            partial(ProofQuestion, last=0),
+            Instance.of("CC", 2, HALVES),
+            "a certificate, .* does not know 2 partitions",
+        ),
     ],
 )
 def test_who_does_not_know_a_feature_refuses_it(method: Callable[[Instance], object], one: Instance, what: str) -> None:

@@ -11,7 +11,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, Latency, Machine, UnitClass
 from makespan.model.program import Place, Program
 from makespan.proof.bounds import linear, repetition
-from makespan.proof.bounds.delays import expanded
+from makespan.proof.bounds.delays import expand_latencies
 from makespan.proof.bounds.linear import Programme
 from makespan.proof.bounds.repetition import interpolation
 
@@ -166,7 +166,7 @@ def test_pairs_of_places_that_are_enough_imply_the_others(loop: str, count: int,
 def delayed(string: str, least: int, most: int) -> Program:
     """A string whose L have latencies, as places."""
     machine = Machine("slow", (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(least, most))))
-    expansion = expanded(Instance.of(string, 1, machine))
+    expansion = expand_latencies(Instance.of(string, 1, machine))
     assert expansion is not None
     return expansion.instance.groups[0].program
 

@@ -18,11 +18,11 @@ from makespan.model.result import Bounds
 from makespan.model.simulate.semantics import State, starts, steps
 from makespan.model.strings import NamedInstance, read_instances
 from makespan.proof.bounds import pairs, repetition
-from makespan.proof.bounds.abstraction import Abstraction, Cycle, Situation, Slot
-from makespan.proof.bounds.conditions import Mode, Question, conditions
-from makespan.proof.bounds.delays import Expansion, expanded
+from makespan.proof.bounds.abstraction import AbstractCycle, Abstraction, AbstractSituation, LastSlot
+from makespan.proof.bounds.conditions import Mode, ProofQuestion, conditions
+from makespan.proof.bounds.delays import Expansion, expand_latencies
 from makespan.proof.bounds.front import front
-from makespan.proof.bounds.linear import Programme, Values
+from makespan.proof.bounds.linear import Programme, SolutionValues
 from makespan.proof.bounds.potential import LARGEST, dominates, least_decrease
 from makespan.proof.bounds.tables import SCALE, Arrays, Tables
 from makespan.proof.engines import Limits, solve
@@ -31,14 +31,14 @@ from makespan.verify import potential as checker
 from tests.oracle import brute_force
 from tests.strategies import automata, general_instances, instances, machines, paper_instances
 
-LEVELS: dict[str, tuple[int, int, improve.Key, improve.Key, bool]] = {
-    "labels": (0, 1, improve.ahead, improve.ahead, True),
-    "own class": (0, 1, improve.ahead, improve.own_class, True),
-    "whole for the last": (0, 1, improve.ahead, improve.whole, True),
-    "whole": (0, 1, improve.whole, improve.whole, True),
-    "finer": (1, 1, improve.whole, improve.whole, False),
-    "front": (1, 200, improve.whole, improve.whole, False),
-    "labels with a front": (0, 30, improve.ahead, improve.ahead, True),
+LEVELS: dict[str, tuple[int, int, improve.NodeKey, improve.NodeKey, bool]] = {
+    "labels": (0, 1, improve.stop_ahead, improve.stop_ahead, True),
+    "own class": (0, 1, improve.stop_ahead, improve.stop_and_class, True),
+    "whole for the last": (0, 1, improve.stop_ahead, improve.stop_and_kind, True),
+    "whole": (0, 1, improve.stop_and_kind, improve.stop_and_kind, True),
+    "finer": (1, 1, improve.stop_and_kind, improve.stop_and_kind, False),
+    "front": (1, 200, improve.stop_and_kind, improve.stop_and_kind, False),
+    "labels with a front": (0, 30, improve.stop_ahead, improve.stop_ahead, True),
 }
 """Thresholds above the capacities, and what else distinguishes a level of `improve`."""
 
@@ -48,7 +48,7 @@ randoms = st.integers(0, 1 << 32).map(Random)
 
 
 def with_delays(instance: Instance) -> Expansion:
-    expansion = expanded(instance)
+    expansion = expand_latencies(instance)
     assert expansion is not None
     return expansion
 
@@ -58,7 +58,7 @@ def certificate(instance: Instance, level: str) -> Certificate | None:
     whole = with_delays(instance).instance
     states = front(whole, most_states)
     assert states is not None
-    shape = improve._Level((extra,) * len(Question(whole, 0).classes), most_states, others, last, one_delay)
+    shape = improve._Level((extra,) * len(ProofQuestion(whole, 0).classes), most_states, others, last, one_delay)
     return improve._certificate(whole, shape, states, Limits(60))
 
 
@@ -196,7 +196,7 @@ def height(
 
 def step(instance: Instance, potential: Potential) -> int:
     """The decrease per cycle on which the bound of a certificate rests."""
-    question = Question(instance, potential.last_group)
+    question = ProofQuestion(instance, potential.last_group)
     sigma = [instance.machine.capacities[unit] for unit in potential.classes]
     shape = question.abstraction(tuple(t - s for t, s in zip(potential.thresholds, sigma, strict=True)))
     tables = {
@@ -255,7 +255,7 @@ def test_long_latencies_make_no_large_programme(monkeypatch: pytest.MonkeyPatch)
     sizes = []
     minimise = Programme.minimise
 
-    def measured(programme: Programme, *arguments: object) -> Values | None:
+    def measured(programme: Programme, *arguments: object) -> SolutionValues | None:
         sizes.append((programme.variables, programme.rows))
         return minimise(programme, *arguments)  # type: ignore[arg-type]
 
@@ -287,7 +287,7 @@ def test_a_fine_certificate_meets_known_worst_cases_of_general_machines(
 @pytest.mark.parametrize("group", [0, 1])
 def test_one_group_that_rises_where_any_number_may_stay_is_enough(group: int) -> None:
     """Tables of zeros never rise; then one is raised, at one place of one group."""
-    question = Question(Instance.merged([(Program.chain("CL"), 2), (Program.chain("LC"), 2)], PAPER), 0)
+    question = ProofQuestion(Instance.merged([(Program.chain("CL"), 2), (Program.chain("LC"), 2)], PAPER), 0)
     shape = question.abstraction(0)
     modes = {node: Mode(node, node) for situation in shape.situations for node in shape.nodes_of(situation)}
     required = conditions(shape, modes.__getitem__)
@@ -354,7 +354,7 @@ def test_delays_with_numbers_of_their_own_prove_less() -> None:
     assert begins is not None
     proven = []
     for one_delay in (True, False):
-        level = improve._Level((0, 0), 1, improve.whole, improve.whole, one_delay)
+        level = improve._Level((0, 0), 1, improve.stop_and_kind, improve.stop_and_kind, one_delay)
         made = improve._certificate(whole, level, begins, Limits(60))
         assert made is not None
         proven.append(made.upper)
@@ -422,7 +422,7 @@ def test_a_certificate_exceeds_reference_values_by_one_percent_at_most(capacity:
     assert mean_excess(sample(capacity, every=48)) <= 1.01
 
 
-SPOILED: dict[str, Callable[[Values], Values]] = {
+SPOILED: dict[str, Callable[[SolutionValues], SolutionValues]] = {
     "nothing": np.zeros_like,
     "not numbers": lambda solution: np.full_like(solution, np.nan),
     "one not a number": lambda solution: np.where(np.arange(len(solution)) == len(solution) // 2, np.nan, solution),
@@ -445,7 +445,7 @@ SPOILED: dict[str, Callable[[Values], Values]] = {
 def test_a_wrong_solution_never_proves_a_wrong_bound(spoil: str, instance: Instance, level: str) -> None:
     minimise = Programme.minimise
 
-    def wrong(*arguments: object) -> Values | None:
+    def wrong(*arguments: object) -> SolutionValues | None:
         solution = minimise(*arguments)  # type: ignore[arg-type]
         return None if solution is None else np.asarray(SPOILED[spoil](solution))
 
@@ -473,7 +473,7 @@ def test_a_solution_with_a_little_noise_still_proves_something(
     minimise = Programme.minimise
     random = np.random.default_rng(4)
 
-    def noisy(*arguments: object) -> Values | None:
+    def noisy(*arguments: object) -> SolutionValues | None:
         solution = minimise(*arguments)  # type: ignore[arg-type]
         return None if solution is None else solution + random.normal(0, 1e-5, len(solution))
 
@@ -502,17 +502,17 @@ NodePairs = list[tuple[PotentialNode, PotentialNode | None]]
 PAIRS = Abstraction.node_pairs
 
 
-def _edited(edit: Callable[[Abstraction, Cycle], list[Cycle]]) -> dict[str, object]:
+def _edited(edit: Callable[[Abstraction, AbstractCycle], list[AbstractCycle]]) -> dict[str, object]:
     whole = Abstraction.__dict__["cycles"].func
     return {"cycles": property(lambda shape: tuple(new for old in whole(shape) for new in edit(shape, old)))}
 
 
-def _counting_the_last(shape: Abstraction, cycle: Cycle) -> list[Cycle]:
+def _counting_the_last(shape: Abstraction, cycle: AbstractCycle) -> list[AbstractCycle]:
     if cycle.target is None:
         return [cycle]
     kind = list(cycle.target.kind)
     kind[cycle.target.last] = min(kind[cycle.target.last] + 1, shape.thresholds[cycle.target.last])
-    target = Situation(cycle.target.last, tuple(kind))
+    target = AbstractSituation(cycle.target.last, tuple(kind))
     return [cycle._replace(target=target) if target in shape.situations else cycle]
 
 
@@ -520,18 +520,22 @@ def _least(rest: Callable[..., Iterator[tuple[int, int]]]) -> Callable[..., list
     return lambda *arguments: [next(iter(rest(*arguments)))]
 
 
-def _moving(slots: Callable[..., Iterator[Slot]]) -> Callable[..., list[Slot]]:
+def _moving(slots: Callable[..., Iterator[LastSlot]]) -> Callable[..., list[LastSlot]]:
     return lambda *arguments: [slot for slot in slots(*arguments) if isinstance(slot, tuple)]
 
 
-def _leaving_with_its_own_class(shape: Abstraction, source: Situation, target: Situation | None) -> NodePairs:
+def _leaving_with_its_own_class(
+    shape: Abstraction, source: AbstractSituation, target: AbstractSituation | None
+) -> NodePairs:
     if target is None or source not in shape.labels or target in shape.labels:
         return list(PAIRS(shape, source, target))
     (after,) = shape.nodes_of(target)
     return [(before, after) for before in shape.nodes_of(source) if before.label == source.last]
 
 
-def _entering_with_one_label(shape: Abstraction, source: Situation, target: Situation | None) -> NodePairs:
+def _entering_with_one_label(
+    shape: Abstraction, source: AbstractSituation, target: AbstractSituation | None
+) -> NodePairs:
     found = list(PAIRS(shape, source, target))
     return found if source in shape.labels else found[:1]
 

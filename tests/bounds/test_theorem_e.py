@@ -18,7 +18,7 @@ from makespan.model.program import Place, Program
 from makespan.proof.bounds import pairs, pessimistic, theorem_e
 from makespan.proof.bounds.pairing import MOST_RESERVES, Pairing
 from makespan.proof.bounds.pessimistic import Chain
-from makespan.proof.bounds.theorem_e import MOST_SETS, tried
+from makespan.proof.bounds.theorem_e import MOST_SETS, try_caps
 from makespan.proof.engines.limits import Limits
 from makespan.proof.engines.search import plain
 from makespan.verify import pairs as checker
@@ -160,7 +160,7 @@ def test_caps_are_tried_one_class_after_another_beginning_with_the_best_so_far()
     def worth(caps: Mapping[str, int]) -> int:
         return abs(2 * caps["C"] - 15) + abs(caps["S"] - 9)
 
-    found = list(tried(one, ("C", "S", "L"), lambda pairs: pairs.caps, worth))
+    found = list(try_caps(one, ("C", "S", "L"), lambda pairs: pairs.caps, worth))
     first = [{"C": cap, "S": 3, "L": 21} for cap in (1, 3, 6, 9, 12, 15, 18, 21)]
     assert found == [*first, *({"C": 6, "S": cap, "L": 21} for cap in (6, 9, 12, 15, 18, 21))]
 

@@ -105,13 +105,13 @@ def test_by_hand(gpu: GpuInstance, longest: int, upper: int) -> None:
     assert (brute_force_gpu(gpu).upper, theorem_g.theorem_g(gpu).upper) == (longest, upper)
 
 
-_OF = theorem_g._Block.of
+_OF = theorem_g._GridBlock.of
 
 
 @pytest.mark.parametrize(
     ("gpu", "where", "name", "wrong"),
     [
-        (BEHIND, theorem_g._Block, "of", lambda gpu, grid: replace(_OF(gpu, grid), held=0)),
+        (BEHIND, theorem_g._GridBlock, "of", lambda gpu, grid: replace(_OF(gpu, grid), held=0)),
         (SPREAD, theorem_g, "_crowding", lambda gpu, rates: 0),
         (TOGETHER, theorem_g._Rates, "work", lambda self, weights: 0),
         (MEET, theorem_g._Rates, "work", lambda self, weights: 0),

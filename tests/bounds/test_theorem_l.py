@@ -13,7 +13,7 @@ from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Program
 from makespan.model.result import Upper
 from makespan.proof.bounds import closed_form, theorem_l
-from makespan.proof.bounds.theorem_l import MOST_LETTERS, MOST_STRINGS, _Block, _Crew, _late
+from makespan.proof.bounds.theorem_l import MOST_LETTERS, MOST_STRINGS, _late, _StringBlock, _StringCrew
 from makespan.verify import alignment
 from makespan.verify.refusal import ProofBudget, TooMuchWork
 from tests.bounds.alignment_ledger import Ledger, blocks_of
@@ -64,10 +64,10 @@ def test_strings_that_few_are_like(latencies: tuple[int, ...], strings: dict[str
     assert upper(Instance.merged(groups, machine(*latencies))) == cycles
 
 
-def crew(string: str, warps: int, latency: dict[str, int]) -> _Crew:
+def crew(string: str, warps: int, latency: dict[str, int]) -> _StringCrew:
     """Without a look at the premises."""
-    blocks = [_Block(*block[:2], *block[3:]) for block in blocks_of(string, latency)]
-    return _Crew(
+    blocks = [_StringBlock(*block[:2], *block[3:]) for block in blocks_of(string, latency)]
+    return _StringCrew(
         warps, blocks, {name: max((b.letters for b in blocks if b.unit == name), default=0) for name in latency}
     )
 

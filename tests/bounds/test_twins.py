@@ -36,7 +36,7 @@ from makespan.proof.bounds import (
 from makespan.proof.bounds.front import front
 from makespan.proof.bounds.gaps import gaps
 from makespan.proof.bounds.gates import Ports
-from makespan.proof.bounds.linear import Programme, Values
+from makespan.proof.bounds.linear import Programme, SolutionValues
 from makespan.proof.bounds.partitions import partitions
 from makespan.proof.bounds.phases import phases
 from makespan.proof.bounds.theorem_1s import one_after_another
@@ -266,7 +266,7 @@ def test_potentials(seed: int) -> None:
         shape = Shape(one, extra)
         if len(list(shape.situations())) > 24:
             continue
-        level = improve._Level((extra,) * len(shape.classes), 1, improve.whole, improve.whole, False)
+        level = improve._Level((extra,) * len(shape.classes), 1, improve.stop_and_kind, improve.stop_and_kind, False)
         begins = front(shape.whole, 1)
         assert begins is not None
         made = improve._certificate(shape.whole, level, begins, Limits(60))
@@ -286,11 +286,14 @@ def test_potentials_that_are_rounded_so_coarsely_that_it_matters(seed: int, monk
     monkeypatch.setattr(tables, "SCALE", 2)
     while found < 5:
         one = closed_form.instance(draw, draw.choice(SMALL))
-        extra, last = draw.choice((0, 1)), draw.choice((improve.ahead, improve.own_class, improve.whole))
+        extra, last = (
+            draw.choice((0, 1)),
+            draw.choice((improve.stop_ahead, improve.stop_and_class, improve.stop_and_kind)),
+        )
         shape = Shape(one, extra)
         if len(list(shape.situations())) > 30:
             continue
-        level = improve._Level((extra,) * len(shape.classes), 1, improve.whole, last, draw.random() < 0.5)
+        level = improve._Level((extra,) * len(shape.classes), 1, improve.stop_and_kind, last, draw.random() < 0.5)
         begins = front(shape.whole, 1)
         assert begins is not None
         made = improve._certificate(shape.whole, level, begins, Limits(60))
@@ -307,18 +310,18 @@ def test_potentials_of_wrong_solutions(seed: int, monkeypatch: pytest.MonkeyPatc
     draw, noise, found = random.Random(seed), np.random.default_rng(seed), Counter[bool]()
     right = Programme.minimise
 
-    def wrong(*given: Any) -> Values | None:
+    def wrong(*given: Any) -> SolutionValues | None:
         solution = right(*given)
         return None if solution is None else solution + noise.normal(0.0, 0.1, len(solution))
 
     monkeypatch.setattr(Programme, "minimise", wrong)
     for _ in range(40):
         one = closed_form.instance(draw, draw.choice(SMALL))
-        extra, others = draw.choice((0, 0, 1)), draw.choice((improve.ahead, improve.whole))
+        extra, others = draw.choice((0, 0, 1)), draw.choice((improve.stop_ahead, improve.stop_and_kind))
         shape = Shape(one, extra)
         if len(list(shape.situations())) > 24:
             continue
-        level = improve._Level((extra,) * len(shape.classes), 1, others, improve.whole, draw.random() < 0.5)
+        level = improve._Level((extra,) * len(shape.classes), 1, others, improve.stop_and_kind, draw.random() < 0.5)
         begins = front(shape.whole, draw.choice((1, 100)))
         assert begins is not None
         made = improve._certificate(shape.whole, level, begins, Limits(60))

@@ -13,7 +13,7 @@ from makespan.model.machine import Machine
 from makespan.model.program import Place, Program
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
-from makespan.proof.bounds.conditions import Question
+from makespan.proof.bounds.conditions import ProofQuestion
 from makespan.proof.bounds.front import Front, State, _steps, front
 from makespan.proof.bounds.potential import synthesise
 from makespan.proof.engines import Limits
@@ -34,7 +34,7 @@ def potentials(instance: Instance, extra: int = 1) -> list[Potential]:
     assert isinstance(states, Front)
     found = []
     for last in range(len(instance.groups)):
-        question = Question(instance, last)
+        question = ProofQuestion(instance, last)
         proof = synthesise(question, question.abstraction(extra), states, 60)
         assert proof is not None
         found.append(proof.potential)
@@ -162,7 +162,7 @@ def test_compiled_and_plain_kernels_find_the_same(
     assert witnesses(instance, 16, 4) == found
 
 
-def decoded(codes: beam._Codes, layer: beam_kernel.Layer, state: int) -> State:
+def decoded(codes: beam._PlaceCodes, layer: beam_kernel.Layer, state: int) -> State:
     """A state of a layer, with its laggard among the others."""
     size, laggard = int(layer.sizes[state]), int(layer.laggards[state])
     pairs = zip(layer.codes[state, :size].tolist(), layer.counts[state, :size].tolist(), strict=True)
@@ -174,7 +174,7 @@ def decoded(codes: beam._Codes, layer: beam_kernel.Layer, state: int) -> State:
 
 def after_every_leaf(instance: Instance, others: Counter[int], laggard: int) -> list[tuple[State, int]]:
     """The states after every leaf of one state, and where the laggard is then; in the order of the leaves."""
-    codes = beam._Codes.of(instance)
+    codes = beam._PlaceCodes.of(instance)
     automaton = codes.automaton(tuple(instance.machine.capacities))
     layer, after, choice = beam._layer(0, 12), beam._layer(0, 12), beam._choice(automaton, 12)
     beam._put(layer, (others, laggard))
@@ -191,7 +191,7 @@ def after_every_leaf(instance: Instance, others: Counter[int], laggard: int) -> 
 @given(crowded, st.data())
 @settings(max_examples=60)
 def test_leaves_are_the_choices_of_a_cycle_each_once(instance: Instance, data: st.DataObject) -> None:
-    codes = beam._Codes.of(instance)
+    codes = beam._PlaceCodes.of(instance)
     places = [
         codes.code(g, data.draw(st.integers(0, group.program.end - 1)))
         for g, group in enumerate(instance.groups)

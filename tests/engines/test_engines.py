@@ -17,8 +17,8 @@ from makespan.model.result import Upper
 from makespan.model.simulate import Choices, replay, run
 from makespan.model.simulate.choices import routes
 from makespan.proof.bounds import any_units, least_possible, pessimistic, phases, theorem_e, theorem_f, theorem_l
-from makespan.proof.bounds.conditions import Question
-from makespan.proof.bounds.delays import expanded
+from makespan.proof.bounds.conditions import ProofQuestion
+from makespan.proof.bounds.delays import expand_latencies
 from makespan.proof.bounds.front import front
 from makespan.proof.engines import BACKENDS, ENGINES, Limits, solve
 from makespan.proof.engines.certificate import beam
@@ -47,8 +47,8 @@ REFUSING: dict[str, Callable[[Instance], Any]] = {
     "any units": any_units,
     "least possible": least_possible,
     "phases": phases,
-    "expansion": expanded,
-    "question": lambda one: Question(one, 0),
+    "expansion": expand_latencies,
+    "question": lambda one: ProofQuestion(one, 0),
     "routes": lambda one: routes(one, Choices()),
     "policy": lambda one: run(one, "gto"),
     "greedy": lambda one: greedy.longest(one, Limits(), 99),
@@ -161,7 +161,7 @@ def test_a_width_that_cannot_bind_is_no_feature(warps: int, width: int) -> None:
     units = UnitClass("C", 1, 1, Latency(2, 2)), UnitClass("L", 1), UnitClass("S", 4)
     wide, free = (Instance.of("CLLC", warps, Machine("m", units, slots)) for slots in (width, None))
     assert wide.features == free.features
-    expansion = expanded(wide)
+    expansion = expand_latencies(wide)
     assert expansion is not None
     assert expansion.instance.machine.issue_width is None
     for backend in ("certificate", "search"):
@@ -171,8 +171,8 @@ def test_a_width_that_cannot_bind_is_no_feature(warps: int, width: int) -> None:
 
 
 def test_delays_are_a_feature_only_beside_an_issue_width_of_which_they_need_none() -> None:
-    slow = expanded(Instance.of("CL", 2, SLOW))
-    free = expanded(Instance.of("C", 2, Machine("free", (UnitClass("C", 1, 1, Latency(3, 3)),))))
+    slow = expand_latencies(Instance.of("CL", 2, SLOW))
+    free = expand_latencies(Instance.of("C", 2, Machine("free", (UnitClass("C", 1, 1, Latency(3, 3)),))))
     assert slow is not None
     assert free is not None
     assert Feature.DELAYS in slow.instance.features

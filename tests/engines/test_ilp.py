@@ -223,15 +223,15 @@ def test_only_the_final_report_of_highs_counts() -> None:
 
 def test_half_a_solution_is_not_read() -> None:
     whole = "Objective -1\n# Columns 2\nX0 1\nX1 0\n"
-    assert ilp.improved(whole) == {"X0": 1, "X1": 0}
-    assert ilp.improved(whole + "Objective -2\n# Columns 2\nX0 1\nX1 ") == {"X0": 1, "X1": 0}
-    assert ilp.improved("Objective -2\n# Col") is None
-    assert ilp.improved("") is None
+    assert ilp.last_solution(whole) == {"X0": 1, "X1": 0}
+    assert ilp.last_solution(whole + "Objective -2\n# Columns 2\nX0 1\nX1 ") == {"X0": 1, "X1": 0}
+    assert ilp.last_solution("Objective -2\n# Col") is None
+    assert ilp.last_solution("") is None
 
 
 @pytest.mark.parametrize(("least", "upper"), [(-11.5, 11), (-11.0, 11), (-10.9999, 11), (-12.0, None)])
 def test_a_bound_is_rounded_outward(least: float, upper: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ilp.SOLVERS, "cbc", lambda model, folder, limits: ilp._Answer(least=least))
+    monkeypatch.setitem(ilp.SOLVERS, "cbc", lambda model, folder, limits: ilp._SolverAnswer(least=least))
     assert ilp.solve(Instance.of("CLLCLL", 2), Limits(), horizon=12).upper == upper
 
 
@@ -240,7 +240,7 @@ def test_the_best_schedule_of_a_stopped_solver_is_no_upper_bound(monkeypatch: py
     model = ilp_model.build(instance, 12, "tightened")
     assert model is not None
     values = {v.name: 1.0 for v in model.problem.variables()}
-    monkeypatch.setitem(ilp.SOLVERS, "cbc", lambda model, folder, limits: ilp._Answer(values=values))
+    monkeypatch.setitem(ilp.SOLVERS, "cbc", lambda model, folder, limits: ilp._SolverAnswer(values=values))
     found = ilp.solve(instance, Limits(), horizon=12, form="tightened")
     assert found.witness is not None
     assert found.upper is None

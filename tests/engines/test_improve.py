@@ -14,9 +14,9 @@ from makespan.model.program import Place, Program
 from makespan.model.result import Bounds, Result, Status, Upper, UpperBound
 from makespan.model.simulate import replay
 from makespan.proof.bounds import pessimistic
-from makespan.proof.bounds.conditions import Question
-from makespan.proof.bounds.delays import expanded
-from makespan.proof.bounds.linear import Programme, Values
+from makespan.proof.bounds.conditions import ProofQuestion
+from makespan.proof.bounds.delays import expand_latencies
+from makespan.proof.bounds.linear import Programme, SolutionValues
 from makespan.proof.engines import Limits, portfolio, solve
 from makespan.proof.engines.certificate import beam, improve
 from makespan.proof.engines.finding import Finding
@@ -136,7 +136,7 @@ def test_an_interrupt_stops_a_linear_programme(monkeypatch: pytest.MonkeyPatch) 
     limits = Limits()
     minimise = Programme.minimise
 
-    def interrupted(*arguments: object) -> Values | None:
+    def interrupted(*arguments: object) -> SolutionValues | None:
         limits.interrupt()
         return minimise(*arguments)  # type: ignore[arg-type]
 
@@ -190,7 +190,7 @@ def test_a_certificate_that_is_worse_than_the_last_one_is_not_believed_more(monk
 
 def test_a_quick_certificate_comes_first_and_large_programs_get_several() -> None:
     quick, fine = improve._levels(Instance.of("CL" * 20, 4, WIDE))
-    assert quick.others is quick.last is improve.ahead
+    assert quick.others is quick.last is improve.stop_ahead
     assert fine.extra == (1, 1)
     assert fine.front_states > 1
     *_, many = improve._levels(Instance.of("CL" * 20, 48, WIDE))
@@ -200,15 +200,15 @@ def test_a_quick_certificate_comes_first_and_large_programs_get_several() -> Non
     assert coarse.extra == (0, 0)
     assert len(several) == 3
     assert (finest.extra, finest.front_states) == ((1, 1), 1)
-    assert finest.others is finest.last is improve.whole
+    assert finest.others is finest.last is improve.stop_and_kind
 
 
 @given(st.one_of(crowded, general_instances(most_warps=4)), st.integers(0, 2))
 @settings(max_examples=120)
 def test_abstract_cycles_are_never_counted_too_low(instance: Instance, extra: int) -> None:
-    expansion = expanded(instance)
+    expansion = expand_latencies(instance)
     assert expansion is not None
-    shape = Question(expansion.instance, 0).abstraction(extra)
+    shape = ProofQuestion(expansion.instance, 0).abstraction(extra)
     assert shape.most_cycles(10**9) >= len(shape.cycles)
     assert shape.most_cycles(10) >= min(len(shape.cycles), 10)
 
@@ -243,10 +243,10 @@ def test_no_beam_starts_on_a_machine_that_it_does_not_know(monkeypatch: pytest.M
 
 
 def test_a_general_machine_gets_all_levels() -> None:
-    expansion = expanded(Instance.of("CLC", 3, SLOW))
+    expansion = expand_latencies(Instance.of("CLC", 3, SLOW))
     assert expansion is not None
     quick, *several, finest = improve._levels(expansion.instance)
-    assert quick.others is quick.last is improve.ahead
+    assert quick.others is quick.last is improve.stop_ahead
     assert [level.extra for level in several] == [(0, 0), (0, 0), (1, 1)]
     assert finest.extra == (1, 1)
     assert not finest.one_delay
@@ -279,12 +279,15 @@ def test_many_ports_held_for_long_are_answered_without_a_certificate() -> None:
 
 
 def test_nodes_share_tables_where_the_last_finisher_will_be_at_the_same_class() -> None:
-    shape = Question(Instance.of("CL", 5, WIDE), 0).abstraction(0)
+    shape = ProofQuestion(Instance.of("CL", 5, WIDE), 0).abstraction(0)
     nodes = [node for situation in shape.situations for node in shape.nodes_of(situation)]
-    assert {improve.ahead(node) for node in nodes} == {0, 1}
-    assert all(improve.ahead(node) == node.last for node in nodes if node.label is None)
-    assert improve.ahead(PotentialNode(None, (0, 0))) == DELAYED_LABEL
-    tables = [len({key(node) for node in nodes}) for key in (improve.ahead, improve.own_class, improve.whole)]
+    assert {improve.stop_ahead(node) for node in nodes} == {0, 1}
+    assert all(improve.stop_ahead(node) == node.last for node in nodes if node.label is None)
+    assert improve.stop_ahead(PotentialNode(None, (0, 0))) == DELAYED_LABEL
+    tables = [
+        len({key(node) for node in nodes})
+        for key in (improve.stop_ahead, improve.stop_and_class, improve.stop_and_kind)
+    ]
     assert tables == sorted(tables)
     assert tables[-1] < len(nodes)
 

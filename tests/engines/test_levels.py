@@ -70,7 +70,7 @@ def test_limits_end_it_without_a_word() -> None:
 
 def test_a_level_that_leads_nowhere_is_noticed() -> None:
     instance = Instance.of("CLLC", 3, slot(1, 6))
-    table = levels.Levels(instance)
+    table = levels.LatenessLevels(instance)
     assert table.explore(Limits(), 0)
     table._levels[1] = table._levels[1][:0]
     with pytest.raises(BrokenPromiseError, match="none before it leads"):

@@ -38,7 +38,7 @@ def test_the_slowest_partition_decides_and_schedules_stand_side_by_side(instance
     assert partitioned.fastest(cut, (one.best_case.lower for one in found.values() if one.best_case)) == truth.lower
     witnesses = {content: one.witness for content, one in found.items() if one.witness is not None}
     for spread in cut.spreads:
-        schedule = partitioned.joined(instance, spread, witnesses)
+        schedule = partitioned.join_partitions(instance, spread, witnesses)
         assert replay(instance, schedule) == max(witnesses[content].makespan for content in spread if any(content))
 
 

@@ -68,7 +68,7 @@ def test_the_phases_bound_the_whole_and_their_schedules_follow_each_other(instan
     most = sum((one.upper or 0) + phase.lag for one, phase in zip(found, cut, strict=True))
     truth = brute_force(instance)
     assert truth.upper <= most
-    schedule = joining.joined(instance, cut, [one.witness for one in found if one.witness is not None])
+    schedule = joining.join_phases(instance, cut, [one.witness for one in found if one.witness is not None])
     if schedule is not None:
         replay(instance, schedule)
         assert schedule.makespan <= truth.upper
@@ -269,6 +269,6 @@ def test_joined_schedules_begin_late_in_each_partition_by_itself() -> None:
     cut = phases(instance)
     assert cut is not None
     found = [solve(phase.instance).witness for phase in cut]
-    schedule = joining.joined(instance, cut, found)
+    schedule = joining.join_phases(instance, cut, found)
     assert isinstance(schedule, Schedule)
     assert replay(instance, schedule) == brute_force(instance).upper

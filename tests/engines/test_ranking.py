@@ -53,9 +53,9 @@ def test_a_run_of_a_ranking_is_as_long_as_in_the_plain_simulator(instance: Insta
     rows = [
         ranks[first : first + len(own)].tolist() for first, own in zip(runner.work.first, chosen.latencies, strict=True)
     ]
-    state, log = loops.prepared(runner.work, runner.units, runner.longest), runner.log()
+    state, log = loops.new_state(runner.work, runner.units, runner.longest), runner.log()
     with np.errstate(over="ignore"):
-        cycles = loops.run(runner.work, runner.units, loops.Ranking(order, ranks), state, log)
+        cycles = loops.run(runner.work, runner.units, loops.PlaceRanking(order, ranks), state, log)
     assert replay(instance, runner.logged(log, cycles)) == cycles
     plain = simulated(instance, [Ranked(rows)], chosen)
     assert plain is not None
@@ -127,7 +127,7 @@ def test_starvation_attains_theorem_e(
 
 def begun(instance: Instance, laggard: int | None, rule: int) -> int:
     """Cycles of the schedule that a rule begins with."""
-    return ranking._begun(instance, laggard, ranking.RULES[rule]).makespan
+    return ranking._climber(instance, laggard, ranking.RULES[rule]).makespan
 
 
 def test_long_paths_are_improved_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from makespan.host.compiled import Words
 from makespan.host.errors import BrokenPromiseError, UnsupportedError
 from makespan.model.certificate import Certificate, PotentialTable
 from makespan.model.instance import Instance
@@ -117,10 +118,10 @@ def test_a_certificate_and_an_incumbent_change_nothing_but_the_effort(instance: 
 
 def longest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
     """Every reachable state, its warps counted by code, with the true number of cycles that can remain."""
-    automaton = search._Automaton(instance)
-    known: dict[search.State, int] = {((), ()): 0}
+    automaton = search._PlainAutomaton(instance)
+    known: dict[search.PlainState, int] = {((), ()): 0}
 
-    def walk(state: search.State) -> int:
+    def walk(state: search.PlainState) -> int:
         if state not in known:
             known[state] = 1 + max(walk(after) for _, after in automaton.steps(state))
         return known[state]
@@ -132,10 +133,10 @@ def longest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
 
 
 def shortest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
-    automaton = search._Automaton(instance)
-    known: dict[search.State, int] = {((), ()): 0}
+    automaton = search._PlainAutomaton(instance)
+    known: dict[search.PlainState, int] = {((), ()): 0}
 
-    def walk(state: search.State) -> int:
+    def walk(state: search.PlainState) -> int:
         if state not in known:
             known[state] = 1 + min(walk(after) for _, after in automaton.steps(state))
         return known[state]
@@ -146,7 +147,7 @@ def shortest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
         yield {code: places.count(code) for code in places}, cycles
 
 
-def prospect(problem: packing.Problem, rest: loops.Rest, state: dict[int, int], sense: int) -> int:
+def prospect(problem: packing.Problem, rest: loops.RestBounds, state: dict[int, int], sense: int) -> int:
     """What the kernel says of a state."""
     choice = by_states._choice(problem, rest)
     for row, (code, warps) in enumerate(sorted(state.items(), reverse=True)):
@@ -165,7 +166,7 @@ def test_no_state_takes_longer_than_its_bound_says_nor_less(instance: Instance) 
     assert all(cycles >= -prospect(problem, rest, state, -1) for state, cycles in shortest(instance))
 
 
-def leaves(number: int, choice: loops.Choice) -> Iterator[list[int]]:
+def leaves(number: int, choice: loops.LeafChoice) -> Iterator[list[int]]:
     """Every leaf of an open state, one after another."""
     loops.first_leaf(number, choice)
     more = True
@@ -174,7 +175,7 @@ def leaves(number: int, choice: loops.Choice) -> Iterator[list[int]]:
         more = loops.next_leaf(number, choice.pairs, choice.units, choice.options, choice.delta, choice.part)
 
 
-def listed(words: loops.Words, at: int, size: int, problem: packing.Problem, choice: loops.Choice) -> list[list[int]]:
+def listed(words: Words, at: int, size: int, problem: packing.Problem, choice: loops.LeafChoice) -> list[list[int]]:
     """The same, of all leaves at once."""
     others = loops.list_choices(words, at, 1, size, problem.automaton, choice)
     last, apart = choice.tally[loops.SCALARS, [loops.LAST, loops.APART]].tolist()
@@ -189,8 +190,8 @@ def test_all_leaves_at_once_are_the_leaves_one_after_another_whatever_was_kept_o
     instance: Instance,
 ) -> None:
     problem = packing.Problem.of(instance)
-    task = by_states.Task(problem, 1, remaining.worst_case(instance, None), Limits())
-    run = by_states.Run(task, 0)
+    task = by_states.SearchTask(problem, 1, remaining.worst_case(instance, None), Limits())
+    run = by_states.FloorSearch(task, 0)
     run.search()
     states, one, choice, width = run.store.closed, problem.automaton, run.choice, problem.words
     before, size = 0, 0
@@ -264,9 +265,9 @@ def test_at_any_memory_limit_what_it_says_is_true(string: str, monkeypatch: pyte
     instance = Instance.of(string, 4)
     truth = search.solve(instance, Limits()).upper
     again = []
-    plain = by_states._remembered
+    plain = by_states._search_again
 
-    def remembered(task: by_states.Task, value: int) -> Schedule | None:
+    def remembered(task: by_states.SearchTask, value: int) -> Schedule | None:
         again.append(value)
         return plain(task, value)
 
@@ -400,8 +401,8 @@ def test_six_warps_of_the_paper_s_string_with_and_without_pruning(capacity: dict
     check(instance, exhaust(instance, proof=proof), makespan)
     assert exhaust(instance, makespan, proof=proof).upper == makespan
     problem = packing.Problem.of(instance)
-    task = by_states.Task(problem, 1, remaining.worst_case(instance, None), Limits())
-    run = by_states.Run(task, 0)
+    task = by_states.SearchTask(problem, 1, remaining.worst_case(instance, None), Limits())
+    run = by_states.FloorSearch(task, 0)
     assert run.search() == makespan
     assert run.cursor[loops.BURIED] == 0
     witness = run.witness()
@@ -416,7 +417,9 @@ def test_pruning_leaves_little_to_do() -> None:
     assert truth is not None
     expanded = []
     for one in (None, proof):
-        run = by_states.Run(by_states.Task(problem, 1, remaining.worst_case(instance, one), Limits()), truth)
+        run = by_states.FloorSearch(
+            by_states.SearchTask(problem, 1, remaining.worst_case(instance, one), Limits()), truth
+        )
         assert run.search() == truth
         expanded.append(int(run.cursor[loops.EXPANDED]))
     assert expanded[1] * 2 < expanded[0]
@@ -435,7 +438,7 @@ def test_scratch_space_is_zero_where_nothing_is_taken() -> None:
     """`delta[o, 0]` stands for no warp and must stay zero, or keys would drift."""
     instance = Instance.of("CLLCLC", 5)
     problem = packing.Problem.of(instance)
-    run = by_states.Run(by_states.Task(problem, 1, remaining.worst_case(instance, None), Limits()), 0)
+    run = by_states.FloorSearch(by_states.SearchTask(problem, 1, remaining.worst_case(instance, None), Limits()), 0)
     run.search()
     assert not np.any(run.choice.delta[:, 0])
 

@@ -37,8 +37,8 @@ def certificate(instance: Instance) -> Certificate:
     return next(found.certificate for found in improve.improve(instance, Limits()) if found.certificate)
 
 
-def filled(instance: Instance, sense: int = 1) -> by_table.Table:
-    table = by_table.Table(instance, sense)
+def filled(instance: Instance, sense: int = 1) -> by_table.CountTable:
+    table = by_table.CountTable(instance, sense)
     assert table.fill(Limits()) is not None
     return table
 
@@ -48,7 +48,7 @@ def test_the_table_agrees_with_plain_search_on_worst_and_best_case(instance: Ins
     plain = search.solve(instance, Limits())
     assert plain.best_case is not None
     for sense, truth in ((1, plain.upper), (-1, plain.best_case.lower)):
-        table = by_table.Table(instance, sense)
+        table = by_table.CountTable(instance, sense)
         assert table.fill(Limits()) == sense * (truth or 0)
         witness = table.witness()
         assert obeys(instance, witness)
@@ -57,7 +57,7 @@ def test_the_table_agrees_with_plain_search_on_worst_and_best_case(instance: Ins
 
 @given(instances(choices=False, most_warps=5))
 def test_a_sample_leaves_no_trace(instance: Instance) -> None:
-    table = by_table.Table(instance, 1)
+    table = by_table.CountTable(instance, 1)
     assert table.seconds() > 0
     table.fill(Limits())
     assert np.array_equal(table._values, filled(instance)._values)
@@ -65,7 +65,7 @@ def test_a_sample_leaves_no_trace(instance: Instance) -> None:
 
 @given(instances(choices=False, most_warps=5, most=3))
 def test_ranks_number_the_states_in_an_order_that_every_cycle_keeps(instance: Instance) -> None:
-    table = by_table.Table(instance, 1)
+    table = by_table.CountTable(instance, 1)
     standing = table._standing(len(table._values) - 1)
     seen = set()
     for rank in range(len(table._values) - 1, -1, -1):
@@ -88,7 +88,7 @@ def test_ranks_number_the_states_in_an_order_that_every_cycle_keeps(instance: In
 def test_a_cycle_leads_to_every_state_that_the_plain_enumeration_reaches(units: int, loads: int) -> None:
     programs, quotas = ["CCL"] * 4 + ["C"], {"C": units, "L": loads}
     instance = Instance.merged([(Program.chain("CCL"), 4), (Program.chain("C"), 1)], Machine.of(quotas))
-    table = by_table.Table(instance, 1)
+    table = by_table.CountTable(instance, 1)
     rank_of = {tuple(table._standing(rank).tolist()): rank for rank in range(len(table._values))}
     for standing, rank in list(rank_of.items())[:-1]:
         wants = [program[place : place + 1] for program, place in zip(programs, standing, strict=True)]
@@ -101,7 +101,7 @@ def test_a_cycle_leads_to_every_state_that_the_plain_enumeration_reaches(units: 
         assert {after for after in rank_of if follows(table, rank, np.array(standing), rank_of[after])} == wanted
 
 
-def follows(table: by_table.Table, rank: int, standing: np.ndarray, after: int) -> bool:
+def follows(table: by_table.CountTable, rank: int, standing: np.ndarray, after: int) -> bool:
     """Whether a cycle leads from one state to the other; destroys the values."""
     table._values[:] = 0
     table._values[after] = 1
@@ -114,7 +114,7 @@ def follows(table: by_table.Table, rank: int, standing: np.ndarray, after: int) 
 )
 def test_the_paper_s_string(units: int, loads: int, warps: int, makespan: int) -> None:
     instance = Instance.of(LONG, warps, Machine.of({"C": units, "L": loads}))
-    table = by_table.Table(instance, 1)
+    table = by_table.CountTable(instance, 1)
     assert table.fill(Limits()) == makespan
     assert replay(instance, table.witness()) == makespan
 
@@ -140,14 +140,14 @@ def test_only_strings_without_barriers_that_fit_have_a_table() -> None:
 
 def test_a_full_range_of_values_is_kept() -> None:
     instance = Instance.of("C" * 32767, 1)
-    assert by_table.Table(instance, 1).fill(Limits()) == 32767
-    assert by_table.Table(instance, -1).fill(Limits()) == -32767
+    assert by_table.CountTable(instance, 1).fill(Limits()) == 32767
+    assert by_table.CountTable(instance, -1).fill(Limits()) == -32767
 
 
 def test_a_table_that_is_not_full_says_nothing() -> None:
     limits = Limits()
     limits.interrupt()
-    table = by_table.Table(Instance.of("CLC", 3), 1)
+    table = by_table.CountTable(Instance.of("CLC", 3), 1)
     assert table.fill(limits) is None
     table._values[:] = 3
     with pytest.raises(BrokenPromiseError, match="no cycle gives"):
@@ -191,8 +191,8 @@ def test_where_there_is_no_table_the_search_over_states_has_all_the_time() -> No
 
 def test_a_table_for_which_time_does_not_suffice_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "QUICK_STATES", 0)
-    monkeypatch.setattr(by_table.Table, "seconds", lambda _: 1e6)
-    monkeypatch.setattr(by_table.Table, "fill", lambda *_: pytest.fail("begun"))
+    monkeypatch.setattr(by_table.CountTable, "seconds", lambda _: 1e6)
+    monkeypatch.setattr(by_table.CountTable, "fill", lambda *_: pytest.fail("begun"))
     instance = Instance.of("LLLCCCCLC", 5, Machine.of({"C": 2, "L": 1}))
     assert choose.solve(instance, Limits(), certificate=None, incumbent=0).upper == 27
 
@@ -202,7 +202,7 @@ def test_what_comes_before_a_table_leaves_it_the_time_to_be_full(
     seconds: float, before: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(choose, "QUICK_STATES", 0)
-    monkeypatch.setattr(by_table.Table, "seconds", lambda _: seconds)
+    monkeypatch.setattr(by_table.CountTable, "seconds", lambda _: seconds)
     limits = Limits(seconds=60, clock=lambda: 0.0)
     share = portfolio._before_search(Instance.of("LLLCCCCLC", 5, Machine.of({"C": 2, "L": 1})), limits)
     assert share.seconds == pytest.approx(before, rel=0.01)

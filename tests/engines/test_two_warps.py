@@ -13,7 +13,7 @@ from makespan.model.result import Bounds
 from makespan.model.simulate import replay, run
 from makespan.proof.bounds import pessimistic
 from makespan.proof.engines import Limits
-from makespan.proof.engines.engine import Known, refusal
+from makespan.proof.engines.engine import KnownBounds, refusal
 from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.portfolio import TWO_WARPS
 from makespan.proof.engines.search import plain as search
@@ -35,7 +35,7 @@ def applies_to(instance: Instance) -> bool:
 
 
 def solve(instance: Instance, limits: Limits) -> Finding:
-    known = Known(run(instance, "oldest"), pessimistic(instance))
+    known = KnownBounds(run(instance, "oldest"), pessimistic(instance))
     (found,) = TWO_WARPS.find(instance, known, limits)
     return found
 

@@ -13,7 +13,7 @@ from makespan.model.schedule import Schedule
 from makespan.model.simulate import POLICIES, replay, run
 from makespan.model.simulate.semantics import State, selections, starts, steps
 from makespan.proof.bounds import least_possible, pessimistic
-from makespan.proof.bounds.delays import contracted, expanded
+from makespan.proof.bounds.delays import contract_schedule, expand_latencies
 from makespan.proof.bounds.front import front
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.construct import greedy
@@ -130,7 +130,7 @@ def test_the_plain_search_finds_both_extremes(instance: Instance) -> None:
 
 def test_delays_are_places_that_need_no_unit() -> None:
     cached = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(2, 4))), issue_width=1)
-    expansion = expanded(Instance.of("LC", 3, cached))
+    expansion = expand_latencies(Instance.of("LC", 3, cached))
     assert expansion is not None
     program = expansion.instance.groups[0].program
     assert program.places == (
@@ -147,22 +147,24 @@ def test_delays_are_places_that_need_no_unit() -> None:
 
 def test_a_basic_instance_is_its_own_expansion() -> None:
     instance = Instance.of("CLC", 2)
-    expansion = expanded(instance)
+    expansion = expand_latencies(instance)
     assert expansion is not None
     assert expansion.instance is instance
     schedule = run(instance, "lrr")
-    assert contracted(expansion, schedule) is schedule
+    assert contract_schedule(expansion, schedule) is schedule
 
 
 def test_a_hit_may_skip_the_delays_altogether() -> None:
-    expansion = expanded(Instance.of("LC", 1, Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(1, 3))))))
+    expansion = expand_latencies(
+        Instance.of("LC", 1, Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(1, 3)))))
+    )
     assert expansion is not None
     assert expansion.instance.groups[0].program.places[0] == Place("L", (1, 2, 3))
 
 
 def test_an_expansion_past_the_limits_is_none() -> None:
     slow = Machine("slow", (UnitClass("C", 1, latency=Latency(10_000, 10_000)),))
-    assert expanded(Instance.of("C" * 200, 1, slow)) is None
+    assert expand_latencies(Instance.of("C" * 200, 1, slow)) is None
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,7 @@ def test_an_enumeration_of_large_states_gives_up_before_it_fills_the_memory(monk
 
 
 def test_a_front_can_be_stopped() -> None:
-    whole = expanded(
+    whole = expand_latencies(
         Instance.of("CL", 2, Machine("m", (UnitClass("C", 1, latency=Latency(50, 50)), UnitClass("L", 1))))
     )
     assert whole is not None

@@ -35,7 +35,7 @@ def test_they_are_those_of_the_engines() -> None:
         for place, gap, least in zip(own.places, theirs, checked.least(own, units), strict=True):
             assert place.successors == (own.end,) or least == gap.least  # behind the last one there is none
         (whole,) = segments_of(own) or ()
-        todo = alone.steps(own, Ports.of(chosen), units, longest=True)
+        todo = alone.place_timings(own, Ports.of(chosen), units, longest=True)
         assert checked.alone(own, chosen, work) == alone.alone(own, todo, whole, lambda _: {})
 
 

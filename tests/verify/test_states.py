@@ -32,7 +32,7 @@ Seen = tuple[tuple[WarpsAtPlace, ...], tuple[tuple[int, ...], ...]]
 
 def fronts(instance: Instance) -> Iterator[tuple[Counter[Seen], int]]:
     """After 0, 1, ... cycles, how many states there are that look so, and the last end, by the plain search."""
-    walked, ended = plain._Automaton(instance), 0
+    walked, ended = plain._PlainAutomaton(instance), 0
     states = {state for _, state in walked.begin()}
     for cycle in count(1):
         yield Counter(seen(walked, state) for state in states), ended
@@ -43,7 +43,7 @@ def fronts(instance: Instance) -> Iterator[tuple[Counter[Seen], int]]:
         ended = cycle if reached != states else ended
 
 
-def seen(walked: plain._Automaton, state: plain.State) -> Seen:
+def seen(walked: plain._PlainAutomaton, state: plain.PlainState) -> Seen:
     places, held = state
     blocks = walked.instance.blocks
     where = [(walked.origin[place][0] // blocks, walked.origin[place][1], n) for place, n in Counter(places).items()]

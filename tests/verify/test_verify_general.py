@@ -61,7 +61,7 @@ HELD = Machine("held", (UnitClass("C", 1), UnitClass("L", 2, 4, Latency(2, 2))))
 @settings(deadline=None)
 def test_latencies_become_the_places_that_certificates_speak_of(instance: Instance) -> None:
     found = delays.with_delay_places(instance)
-    expansion = engine_delays.expanded(instance)
+    expansion = engine_delays.expand_latencies(instance)
     assert expansion is not None
     assert found == expansion.instance
     assert delays.sizes(instance) == [group.program.end for group in found.groups]

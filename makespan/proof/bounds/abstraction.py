@@ -28,17 +28,17 @@ Crossing = tuple[int, int]
 DELAYED = DELAYED_LABEL
 END = FINISHED_LABEL
 
-Slot = Crossing | int
+LastSlot = Crossing | int
 
 
-class Situation(NamedTuple):
+class AbstractSituation(NamedTuple):
     """Where z is, a class or `DELAYED`, and what the others are ready for."""
 
     last: int
     kind: SituationKind
 
 
-class Cycle(NamedTuple):
+class AbstractCycle(NamedTuple):
     """One cycle, abstractly: what z does, how many others move from class to class, and at least how many stay.
 
     Args:
@@ -50,17 +50,17 @@ class Cycle(NamedTuple):
         ports: what happens to the ports of every timed class.
     """
 
-    source: Situation
-    target: Situation | None
-    slot: Slot
+    source: AbstractSituation
+    target: AbstractSituation | None
+    slot: LastSlot
     moved: tuple[tuple[Crossing, int], ...]
     unmoved: tuple[int, ...]
     reopened: tuple[int, ...] = ()
     passing: tuple[Crossing, ...] = ()
-    ports: tuple["Ports", ...] = ()
+    ports: tuple["PortCounts", ...] = ()
 
 
-class Ports(NamedTuple):
+class PortCounts(NamedTuple):
     """Ports of a timed class in one cycle: held for the last time, held for longer, and taken."""
 
     released: int
@@ -87,7 +87,7 @@ class Abstraction:
     timed: tuple[tuple[int, int], ...] = ()
     width: int | None = None
 
-    def stops(self, situation: Situation) -> bool:
+    def stops(self, situation: AbstractSituation) -> bool:
         """Whether z is delayed, or some class besides z's is short of others; always, if there is one class only."""
         last, kind = situation
         return last < 0 or len(self.sigma) == 1 or any(kind[x] < n for x, n in enumerate(self.sigma) if x != last)
@@ -100,7 +100,7 @@ class Abstraction:
         return ports
 
     @cached_property
-    def situations(self) -> tuple[Situation, ...]:
+    def situations(self) -> tuple[AbstractSituation, ...]:
         """Return all situations of unfinished states, and maybe some that no state is in."""
         units = {before for before, _ in self.crossings}
         counts = product(
@@ -108,22 +108,22 @@ class Abstraction:
             *(range(self.sigma[unit] + 1) for unit, _ in self.timed),
         )
         kinds = [kind for kind in counts if sum(kind[: len(self.sigma)]) <= self.others]
-        return tuple(Situation(last, kind) for last in self._beginnings for kind in kinds)
+        return tuple(AbstractSituation(last, kind) for last in self._beginnings for kind in kinds)
 
     @cached_property
     def _beginnings(self) -> list[int]:
         return sorted({before for before, _ in self.crossings_of_last})
 
     @cached_property
-    def cycles(self) -> tuple[Cycle, ...]:
+    def cycles(self) -> tuple[AbstractCycle, ...]:
         """Return every abstract cycle from every situation."""
         return tuple(cycle for situation in self.situations for cycle in self._from(situation))
 
     @cached_property
-    def labels(self) -> dict[Situation, frozenset[int]]:
+    def labels(self) -> dict[AbstractSituation, frozenset[int]]:
         """Of every situation that is no stop, the labels that it can have: the least sets that the cycles allow."""
-        found: dict[Situation, set[int]] = {one: set() for one in self.situations if not self.stops(one)}
-        before: dict[Situation, set[Situation]] = {one: set() for one in found}
+        found: dict[AbstractSituation, set[int]] = {one: set() for one in self.situations if not self.stops(one)}
+        before: dict[AbstractSituation, set[AbstractSituation]] = {one: set() for one in found}
         waiting = set()
         for source, target, *_ in self.cycles:
             if source in found:
@@ -140,7 +140,7 @@ class Abstraction:
                     waiting.add(source)
         return {one: frozenset(labels) for one, labels in found.items()}
 
-    def nodes_of(self, situation: Situation) -> tuple[PotentialNode, ...]:
+    def nodes_of(self, situation: AbstractSituation) -> tuple[PotentialNode, ...]:
         """Return the nodes that a state in this situation may be; none, if z cannot finish last from there."""
         last, kind = None if situation.last == DELAYED else situation.last, situation.kind
         if situation in self.labels:
@@ -148,7 +148,7 @@ class Abstraction:
         return (PotentialNode(last, kind),)
 
     def node_pairs(
-        self, source: Situation, target: Situation | None
+        self, source: AbstractSituation, target: AbstractSituation | None
     ) -> Iterator[tuple[PotentialNode, PotentialNode | None]]:
         """Yield the nodes before and after a cycle; None after the last one."""
         after = self.nodes_of(target) if target else ()
@@ -160,7 +160,7 @@ class Abstraction:
             elif before.label == (target.last if target else END):
                 yield before, (after[0] if target else None)
 
-    def issues(self, situation: Situation) -> Iterator[tuple[int, ...]]:
+    def issues(self, situation: AbstractSituation) -> Iterator[tuple[int, ...]]:
         """Yield how many instructions of each class may be issued, z's included: as many as the issue width allows."""
         ready = list(situation.kind[: len(self.sigma)])
         if situation.last >= 0:
@@ -174,7 +174,7 @@ class Abstraction:
             if sum(issued) == self.width:
                 yield issued
 
-    def _slots(self, situation: Situation, issued: tuple[int, ...]) -> Iterator[Slot]:
+    def _slots(self, situation: AbstractSituation, issued: tuple[int, ...]) -> Iterator[LastSlot]:
         """What z may do: it moves if an instruction of its class, and waits if others can issue all of them."""
         last, kind = situation
         if last < 0 or issued[last]:
@@ -182,7 +182,7 @@ class Abstraction:
         if last >= 0 and issued[last] <= kind[last]:
             yield last
 
-    def _from(self, situation: Situation) -> Iterator[Cycle]:
+    def _from(self, situation: AbstractSituation) -> Iterator[AbstractCycle]:
         for issued in self.issues(situation):
             for slot in self._slots(situation, issued):
                 moving = _others(issued, slot)
@@ -193,12 +193,12 @@ class Abstraction:
 
     def _with(
         self,
-        situation: Situation,
-        slot: Slot,
+        situation: AbstractSituation,
+        slot: LastSlot,
         issued: tuple[int, ...],
         moving: list[int],
         moved: tuple[tuple[Crossing, int], ...],
-    ) -> Iterator[Cycle]:
+    ) -> Iterator[AbstractCycle]:
         """Yield the cycles in which these others move: for all numbers of those that stay, and of released ports."""
         kind, ends = situation.kind, isinstance(slot, tuple) and slot[1] == END
         if ends and any(after != END for (_, after), _ in moved):
@@ -223,9 +223,9 @@ class Abstraction:
                     free + own.released - own.taken for free, own in zip(kind[len(ready) :], ports, strict=True)
                 )
                 last = slot[1] if isinstance(slot, tuple) else slot
-                yield Cycle(
+                yield AbstractCycle(
                     situation,
-                    None if ends else Situation(last, (*ready, *free)),
+                    None if ends else AbstractSituation(last, (*ready, *free)),
                     slot,
                     (*moved, *joins),
                     unmoved,
@@ -243,11 +243,14 @@ class Abstraction:
             for joining in range(max(0, most) + 1):
                 yield unmoved, joining
 
-    def _ports(self, kind: SituationKind, issued: tuple[int, ...]) -> Iterable[tuple[Ports, ...]]:
+    def _ports(self, kind: SituationKind, issued: tuple[int, ...]) -> Iterable[tuple[PortCounts, ...]]:
         """Per timed class, how many ports may be held for the last time in this cycle; of an interval of two, all."""
         return product(
             *(
-                [Ports(back, held - back, issued[unit]) for back in ((held,) if interval == 2 else range(held + 1))]
+                [
+                    PortCounts(back, held - back, issued[unit])
+                    for back in ((held,) if interval == 2 else range(held + 1))
+                ]
                 for (unit, interval), free in zip(self.timed, kind[len(self.sigma) :], strict=True)
                 for held in [self.sigma[unit] - free]
             )
@@ -268,7 +271,7 @@ class Abstraction:
                 break
         return total
 
-    def _most_from(self, situation: Situation) -> int:
+    def _most_from(self, situation: AbstractSituation) -> int:
         kind = situation.kind
         ports = prod(
             self.sigma[unit] - free + 1 for (unit, _), free in zip(self.timed, kind[len(self.sigma) :], strict=True)
@@ -289,7 +292,7 @@ class Abstraction:
         return moves * stays * joins
 
 
-def _others(issued: tuple[int, ...], slot: Slot) -> list[int]:
+def _others(issued: tuple[int, ...], slot: LastSlot) -> list[int]:
     """Return how many of the instructions issued are others'."""
     return [count - (isinstance(slot, tuple) and slot[0] == unit) for unit, count in enumerate(issued)]
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from makespan.model.machine import UnitClass
 from makespan.model.program import BARRIER, Program
 from makespan.proof.bounds.gates import Gate, Ports
-from makespan.proof.bounds.phases import Segment
+from makespan.proof.bounds.phases import PhaseSegment
 
 MOST_WORK = 2_000_000
 """Paths that part, join or pass a barrier, times the tokens that each has to remember."""
@@ -25,7 +25,7 @@ Due: TypeAlias = dict[int | Gate, int]
 """When what is pending is there: tokens by number, and gates of a single port, or that a barrier leaves occupied."""
 
 
-class Step(NamedTuple):
+class PlaceTiming(NamedTuple):
     """What a place does to the time.
 
     Args:
@@ -39,14 +39,16 @@ class Step(NamedTuple):
     awaits: tuple[int | Gate, ...] = ()
 
 
-class Front(NamedTuple):
+class PlaceArrival(NamedTuple):
     """A warp has come to a place at a time, with this on its way."""
 
     time: int
     due: Due
 
 
-def steps(program: Program, ports: Ports, units: Mapping[str, UnitClass], *, longest: bool) -> list[Step]:
+def place_timings(
+    program: Program, ports: Ports, units: Mapping[str, UnitClass], *, longest: bool
+) -> list[PlaceTiming]:
     """What the places do, at most (`longest`) or at least."""
     names = _names(program, longest=longest)
     held = {unit: _ports_of(ports, unit, longest=longest) for unit in program.units}
@@ -58,14 +60,14 @@ def steps(program: Program, ports: Ports, units: Mapping[str, UnitClass], *, lon
         if not program.timings:
             latency = units[place.unit].latency if place.unit != BARRIER else None
             stall = 0 if latency is None else latency.most if longest else latency.least
-            found.append(Step(stall, tuple(one for one in occupied if one[1] > stall), needed))
+            found.append(PlaceTiming(stall, tuple(one for one in occupied if one[1] > stall), needed))
             continue
         timing = program.timings[at]
         cycles = timing.latency[longest]
         done: list[tuple[int | Gate, int]] = [(names[token], cycles) for token in timing.sets if token in names]
         done = [one for one in (*done, *occupied) if one[1] > timing.stall]
         awaits = (names[token] for token in timing.awaits if token in names)
-        found.append(Step(timing.stall, tuple(done), (*awaits, *needed)))
+        found.append(PlaceTiming(timing.stall, tuple(done), (*awaits, *needed)))
     return found
 
 
@@ -95,7 +97,12 @@ def _ports_of(ports: Ports, unit: str, *, longest: bool) -> tuple[tuple[tuple[Ga
 
 
 def alone(
-    program: Program, todo: list[Step], segment: Segment, begin: Callable[[int], Due], *, longest: bool = True
+    program: Program,
+    todo: list[PlaceTiming],
+    segment: PhaseSegment,
+    begin: Callable[[int], Due],
+    *,
+    longest: bool = True,
 ) -> int:
     """Cycles from the beginning of a phase until the warp comes to the barrier at its end, or has finished.
 
@@ -108,44 +115,44 @@ def alone(
     """
     join = _latest if longest else _earliest
     choose = max if longest else min
-    fronts: dict[int, Front] = {}
+    fronts: dict[int, PlaceArrival] = {}
     ends: list[int] = []
 
-    def comes(front: Front, target: int) -> None:
+    def comes(front: PlaceArrival, target: int) -> None:
         if target == program.end:
             ends.append(max((front.time, *(time for key, time in front.due.items() if isinstance(key, int)))))
         elif program.places[target].unit == BARRIER:
-            ends.append(_issued(front, todo[target]))
+            ends.append(_issue_time(front, todo[target]))
         else:
             known = fronts.get(target)
             fronts[target] = front if known is None else join(known, front)
 
     for entry in segment.entries:
-        comes(Front(0, begin(entry)), entry)
+        comes(PlaceArrival(0, begin(entry)), entry)
     for at in segment.places:
         front, step = fronts.pop(at), todo[at]
-        issued, due = _issued(front, step), front.due
+        issued, due = _issue_time(front, step), front.due
         for key, cycles in step.done:
             due[key] = max(due.get(key, 0), issued + cycles)
-        _leave(Front(issued + step.stall, due), program.places[at].successors, comes)
+        _leave(PlaceArrival(issued + step.stall, due), program.places[at].successors, comes)
     return choose(ends)
 
 
-def residues(program: Program, todo: list[Step]) -> dict[int, Due]:
+def residues(program: Program, todo: list[PlaceTiming]) -> dict[int, Due]:
     """For every place behind a barrier, how long after a warp has come to the barrier tokens are still on their way.
 
     At most, whatever keeps the warp waiting: waits only make them fewer. What a place awaits is there when it is left.
     """
-    fronts: dict[int, Front] = {start: Front(0, {}) for start in program.starts}
+    fronts: dict[int, PlaceArrival] = {start: PlaceArrival(0, {}) for start in program.starts}
     found: dict[int, Due] = {}
 
-    def comes(front: Front, target: int) -> None:
+    def comes(front: PlaceArrival, target: int) -> None:
         known = fronts.get(target)
         if known is None:
             fronts[target] = front
             return
         moved = {key: time + front.time - known.time for key, time in known.due.items()}
-        fronts[target] = _latest(front, Front(front.time, moved))
+        fronts[target] = _latest(front, PlaceArrival(front.time, moved))
 
     for at, place in enumerate(program.places):
         front, step = fronts.pop(at), todo[at]
@@ -160,30 +167,30 @@ def residues(program: Program, todo: list[Step]) -> dict[int, Due]:
             for after in place.successors:
                 known = found.setdefault(after, {})
                 known |= {key: max(cycles, known.get(key, 0)) for key, cycles in left.items()}
-        _leave(Front(front.time + step.stall, front.due), place.successors, comes)
+        _leave(PlaceArrival(front.time + step.stall, front.due), place.successors, comes)
     return found
 
 
-def _issued(front: Front, step: Step) -> int:
+def _issue_time(front: PlaceArrival, step: PlaceTiming) -> int:
     due = front.due
     return max((front.time, *(due[key] for key in step.awaits if key in due)))
 
 
-def _leave(front: Front, successors: tuple[int, ...], comes: Callable[[Front, int], None]) -> None:
+def _leave(front: PlaceArrival, successors: tuple[int, ...], comes: Callable[[PlaceArrival, int], None]) -> None:
     """Go to all successors, to the last one without a copy."""
     *others, last = successors
     for target in others:
-        comes(Front(front.time, front.due.copy()), target)
+        comes(PlaceArrival(front.time, front.due.copy()), target)
     comes(front, last)
 
 
-def _latest(one: Front, other: Front) -> Front:
+def _latest(one: PlaceArrival, other: PlaceArrival) -> PlaceArrival:
     small, large = sorted((one.due, other.due), key=len)
     for key, time in small.items():
         large[key] = max(time, large.get(key, 0))
-    return Front(max(one.time, other.time), large)
+    return PlaceArrival(max(one.time, other.time), large)
 
 
-def _earliest(one: Front, other: Front) -> Front:
+def _earliest(one: PlaceArrival, other: PlaceArrival) -> PlaceArrival:
     both = one.due.keys() & other.due.keys()
-    return Front(min(one.time, other.time), {key: min(one.due[key], other.due[key]) for key in both})
+    return PlaceArrival(min(one.time, other.time), {key: min(one.due[key], other.due[key]) for key in both})

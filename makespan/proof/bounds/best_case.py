@@ -9,7 +9,7 @@ from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.model.program import Program
-from makespan.proof.bounds.alone import alone, steps
+from makespan.proof.bounds.alone import alone, place_timings
 from makespan.proof.bounds.gates import Ports
 from makespan.proof.bounds.phases import segments_of
 
@@ -35,7 +35,7 @@ def _longest_warp(instance: Instance) -> int:
     ports, units = Ports.of(instance.machine), {unit.name: unit for unit in instance.machine.units}
     rows = []
     for program in (group.program for group in instance.groups):
-        todo = steps(program, ports, units, longest=False)
+        todo = place_timings(program, ports, units, longest=False)
         segments = segments_of(program) or ()  # too many phases say nothing
         rows.append([alone(program, todo, segment, lambda _: {}, longest=False) for segment in segments])
     return sum(map(max, zip_longest(*rows, fillvalue=0)))

@@ -20,15 +20,23 @@ from makespan.model.certificate import PotentialNode
 from makespan.model.feature import DELAYS, PROGRAMS, Feature
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
-from makespan.proof.bounds.abstraction import DELAYED, END, Abstraction, Crossing, Ports, Situation, Slot
+from makespan.proof.bounds.abstraction import (
+    DELAYED,
+    END,
+    Abstraction,
+    AbstractSituation,
+    Crossing,
+    LastSlot,
+    PortCounts,
+)
 from makespan.proof.bounds.repetition import Interpolation, interpolation
 
 KNOWS = PROGRAMS | DELAYS | {Feature.INTERVALS, Feature.ISSUE_WIDTH}
 
-Pairs = tuple[np.ndarray, np.ndarray]
+PlacePairs = tuple[np.ndarray, np.ndarray]
 """Places before and after a cycle."""
 
-Edges = dict[Slot, Pairs]
+CrossingEdges = dict[LastSlot, PlacePairs]
 
 _AT_ONCE = 1_000
 """Cases of one requirement, above which not all pairs of them are looked at."""
@@ -48,11 +56,11 @@ Modes = Callable[[PotentialNode], Mode]
 
 
 @dataclass(frozen=True)
-class Question:
+class ProofQuestion:
     """An instance as arrays, with the last finisher in group `last`.
 
     Args:
-        instance: without barriers, and with its latencies as delay places (`delays.expanded`).
+        instance: without barriers, and with its latencies as delay places (`delays.expand_latencies`).
     """
 
     instance: Instance
@@ -87,12 +95,12 @@ class Question:
         )
 
     @cached_property
-    def edges(self) -> tuple[Edges, ...]:
+    def edges(self) -> tuple[CrossingEdges, ...]:
         """Per group and crossing or class of those that stay, the places before and after."""
         return tuple(map(self._edges, range(len(self.instance.groups))))
 
     @cached_property
-    def enough(self) -> tuple[Edges, ...]:
+    def enough(self) -> tuple[CrossingEdges, ...]:
         """Return the same as far as they are needed in a linear programme: of an affine stretch the ends."""
         return tuple(
             {slot: (p[kept], q[kept]) for slot, (p, q) in edges.items() for kept in [merged.ends(p, q)]}
@@ -104,14 +112,14 @@ class Question:
         """Per group, which places of a long string are merged in a linear programme."""
         return tuple(interpolation(group.program) for group in self.instance.groups)
 
-    def _edges(self, number: int) -> Edges:
+    def _edges(self, number: int) -> CrossingEdges:
         places = self.instance.groups[number].program.places
         before = np.repeat(np.arange(len(places)), [len(place.successors) for place in places])
         after = np.array([target for place in places for target in place.successors])
         unit = self.units[number]
         crossing = np.stack([unit[before], unit[after]], axis=1)
         kinds, which = np.unique(crossing, axis=0, return_inverse=True)
-        found: Edges = {
+        found: CrossingEdges = {
             (int(x), int(y)): (before[which == number], after[which == number]) for number, (x, y) in enumerate(kinds)
         }
         standing = ((number, np.flatnonzero(unit == number)) for number in range(len(self.classes)))
@@ -137,7 +145,7 @@ class Question:
         return Abstraction(sigma, thresholds, *crossings, self.instance.warps - 1, self.timed, width)
 
 
-def _crossings(edges: Edges) -> frozenset[Crossing]:
+def _crossings(edges: CrossingEdges) -> frozenset[Crossing]:
     return frozenset(slot for slot in edges if isinstance(slot, tuple))
 
 
@@ -146,7 +154,7 @@ class Decrease(NamedTuple):
 
     moved: tuple[tuple[Crossing, int], ...]
     unmoved: tuple[int, ...]
-    ports: tuple[Ports, ...] = ()
+    ports: tuple[PortCounts, ...] = ()
 
 
 class Requirement(NamedTuple):
@@ -154,7 +162,7 @@ class Requirement(NamedTuple):
 
     before: Mode
     after: Mode | None
-    slot: Slot
+    slot: LastSlot
     others: Decrease
 
 
@@ -196,10 +204,10 @@ def conditions(shape: Abstraction, mode: Modes, stop: Callable[[], bool] = lambd
     Raises:
         Stopped: `stop` said so.
     """
-    found: dict[tuple[Mode, Mode | None, Slot], dict[Decrease, None]] = defaultdict(dict)
+    found: dict[tuple[Mode, Mode | None, LastSlot], dict[Decrease, None]] = defaultdict(dict)
     dominances: dict[Dominance, None] = {}
     descents: dict[Descent, None] = {}
-    pairs: dict[tuple[Situation, Situation | None], list[tuple[Mode, Mode | None]]] = {}
+    pairs: dict[tuple[AbstractSituation, AbstractSituation | None], list[tuple[Mode, Mode | None]]] = {}
     for cycle in shape.cycles:
         if stop():
             raise Stopped

@@ -40,7 +40,7 @@ def places(instance: Instance) -> int:
     return sum(longest.get(place.unit, 1) for group in instance.groups for place in group.program.places)
 
 
-def expanded(instance: Instance) -> Expansion | None:
+def expand_latencies(instance: Instance) -> Expansion | None:
     """Return the instance with its latencies as places; None if these are more than an instance may have.
 
     Programs that differ stay different: their places with an instruction are in the same order as before.
@@ -56,7 +56,7 @@ def _with_delays(instance: Instance) -> Expansion | None:
     latencies = {unit.name: unit.latency for unit in instance.machine.units}
     if places(instance) > MAX_PLACES:
         return None
-    found = [_expanded(group.program, latencies) for group in instance.groups]
+    found = [_expand_program(group.program, latencies) for group in instance.groups]
     units = tuple(replace(unit, latency=ONE_CYCLE) for unit in instance.machine.units)
     delays = UnitClass.of_delays(instance.warps)
     machine = replace(instance.machine, units=(*units, delays), issue_width=instance.issue_width)
@@ -68,7 +68,7 @@ def _with_delays(instance: Instance) -> Expansion | None:
     return Expansion(instance, whole, tuple(origins for _, origins in found))
 
 
-def _expanded(program: Program, latencies: dict[str, Latency]) -> tuple[Program, tuple[int, ...]]:
+def _expand_program(program: Program, latencies: dict[str, Latency]) -> tuple[Program, tuple[int, ...]]:
     """Return the program with delays, and for each of its places the original one."""
     longest = [latencies[place.unit].most if place.unit != BARRIER else 1 for place in program.places]
     first, total = [], 0
@@ -94,7 +94,7 @@ def _entries(at: int, latency: Latency, after: tuple[int, ...]) -> tuple[int, ..
     return (*delayed, *after) if latency.least == 1 else delayed
 
 
-def contracted(expansion: Expansion, schedule: Schedule) -> Schedule:
+def contract_schedule(expansion: Expansion, schedule: Schedule) -> Schedule:
     """Return a schedule of the expansion as one of the original instance."""
     if expansion.instance is expansion.original:
         return schedule

@@ -24,8 +24,8 @@ _SECONDS_PER_LOOK = 0.05
 _TERMS_PER_LOOK = 1 << 14
 
 Columns = NDArray[np.int64]
-Values = NDArray[np.float64]
-Term = tuple[Columns, Values | float]
+SolutionValues = NDArray[np.float64]
+LinearTerm = tuple[Columns, SolutionValues | float]
 """Variables and their coefficients, one for all or one for each."""
 
 
@@ -35,7 +35,7 @@ class Programme:
 
     variables: int = 0
     rows: int = 0
-    _blocks: list[tuple[Columns, Columns, Values]] = field(default_factory=list)
+    _blocks: list[tuple[Columns, Columns, SolutionValues]] = field(default_factory=list)
     _constants: list[np.ndarray] = field(default_factory=list)
 
     def new(self, count: int) -> np.ndarray:
@@ -43,7 +43,7 @@ class Programme:
         self.variables += count
         return np.arange(self.variables - count, self.variables)
 
-    def at_least(self, terms: Iterable[Term], constant: float) -> None:
+    def at_least(self, terms: Iterable[LinearTerm], constant: float) -> None:
         """One row for every index of the arrays: the sum of coefficient times variable is at least `constant`."""
         wide = list(terms)
         size = max(max(np.size(columns), np.size(values)) for columns, values in wide)
@@ -56,7 +56,9 @@ class Programme:
         self._constants.append(np.full(size, float(constant)))
         self.rows += size
 
-    def minimise(self, variable: int, seconds: float, stop: Callable[[], bool] = lambda: False) -> Values | None:
+    def minimise(
+        self, variable: int, seconds: float, stop: Callable[[], bool] = lambda: False
+    ) -> SolutionValues | None:
         """Values of all variables where `variable` is smallest; None when time ran out or `stop` said so."""
         model = engine.ModelBuilderHelper()
         for _ in range(self.variables):

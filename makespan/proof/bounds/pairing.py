@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from makespan.model.program import Program
-from makespan.proof.bounds.phases import Segment
+from makespan.proof.bounds.phases import PhaseSegment
 
 MOST_RESERVES = 32
 """Of a place; with more, some are rounded up to a larger one, which only leaves less for the pair behind."""
@@ -77,7 +77,7 @@ class Pairing:
         found = []
         known: dict[tuple[int, ...], tuple[int, ...]] = {}
         for at, (unit, successors) in enumerate(places):
-            kept = _thinned(sorted(coming.pop(at)))
+            kept = _thin_out(sorted(coming.pop(at)))
             found.append(known.setdefault(kept, kept))
             own = masses.get(unit, 0)
             for after in successors:
@@ -96,7 +96,7 @@ class Pairing:
         entering: Mapping[str, int] = _NOTHING,
         leaving: Sequence[int] = (),
         last: Mapping[str, int] = _NOTHING,
-        segment: Segment | None = None,
+        segment: PhaseSegment | None = None,
         first: bool = True,
     ) -> int:
         """The largest sum, on a path, of what instructions are worth by class, and `taken` times what pairs take.
@@ -135,7 +135,7 @@ class Pairing:
         return max(prices[at] + ahead[at][0] if at in ahead else 0 for at in begins)
 
 
-def _thinned(reserves: list[int]) -> tuple[int, ...]:
+def _thin_out(reserves: list[int]) -> tuple[int, ...]:
     """At most `MOST_RESERVES` of them, the largest one always."""
     step = -(-len(reserves) // MOST_RESERVES)
     return tuple(reserves[(len(reserves) - 1) % step :: step])

@@ -18,10 +18,10 @@ MOST_SPREADS = 1000
 MOST_CREWS = 100
 """Kinds of warps, by program and block, that are spread in different ways."""
 
-Content = tuple[int, ...]
+PartitionContent = tuple[int, ...]
 """How many warps of each crew (the warps of a group in one block) belong to a partition."""
 
-Spread = tuple[Content, ...]
+WarpSpread = tuple[PartitionContent, ...]
 """The content of every partition."""
 
 
@@ -29,8 +29,8 @@ Spread = tuple[Content, ...]
 class Partitions:
     """The question that each possible content of a partition is, and the ways to spread the warps."""
 
-    questions: dict[Content, Instance]
-    spreads: tuple[Spread, ...]
+    questions: dict[PartitionContent, Instance]
+    spreads: tuple[WarpSpread, ...]
 
 
 def partitions(instance: Instance) -> Partitions | None:
@@ -61,7 +61,7 @@ def partitions(instance: Instance) -> Partitions | None:
     return Partitions(questions, ways)
 
 
-def _order(content: Content) -> tuple[int, Content]:
+def _order(content: PartitionContent) -> tuple[int, PartitionContent]:
     return sum(content), content
 
 
@@ -73,7 +73,7 @@ def _alone(machine: Machine, used: set[str]) -> Machine | None:
     return replace(alone, partitions=1, assignment=Assignment.ANY)
 
 
-def spreads(instance: Instance) -> Iterator[Spread]:
+def spreads(instance: Instance) -> Iterator[WarpSpread]:
     """Yield every way to spread the warps over the partitions, up to the names of equal warps and of partitions.
 
     >>> from makespan.model.machine import Machine, UnitClass
@@ -91,7 +91,7 @@ def spreads(instance: Instance) -> Iterator[Spread]:
         return
     least, larger = divmod(instance.warps, parts)
 
-    def spread(part: int, left: Content, larger: int, before: Content) -> Iterator[Spread]:
+    def spread(part: int, left: PartitionContent, larger: int, before: PartitionContent) -> Iterator[WarpSpread]:
         if part == parts:
             yield ()
             return
@@ -105,7 +105,7 @@ def spreads(instance: Instance) -> Iterator[Spread]:
     yield from spread(0, counts, larger, counts)
 
 
-def _contents(available: Sequence[int], size: int) -> Iterator[Content]:
+def _contents(available: Sequence[int], size: int) -> Iterator[PartitionContent]:
     """Yield every way to take so many of these numbers of warps, in decreasing order."""
     if not available:
         yield from ((),) if size == 0 else ()

@@ -9,7 +9,7 @@ from makespan.model.feature import BARRIERS, DELAYS, PROGRAMS, SCHEDULER, TIMES
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, UnitClass
 from makespan.model.program import Program
-from makespan.proof.bounds.phases import Segment, segments_of, sums
+from makespan.proof.bounds.phases import PhaseSegment, segments_of, sums
 from makespan.proof.bounds.theorem_1s import bound as bound_of_multiprocessor
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS | SCHEDULER
@@ -134,7 +134,7 @@ def _alone(instance: Instance) -> int:
 class Chain:
     """The warps that keep each other waiting at barriers: z since its last one, before it who came to that one last."""
 
-    cut: tuple[tuple[Program, tuple[Segment, ...]], ...]
+    cut: tuple[tuple[Program, tuple[PhaseSegment, ...]], ...]
 
     @classmethod
     def of(cls, instance: Instance) -> "Chain | None":

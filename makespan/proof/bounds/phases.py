@@ -26,7 +26,7 @@ MOST_PLACES = 4_000_000
 """Places of all phases together; a place that may follow different numbers of barriers is in several phases."""
 
 
-class Segment(NamedTuple):
+class PhaseSegment(NamedTuple):
     """What a warp may execute in one phase.
 
     Args:
@@ -39,7 +39,7 @@ class Segment(NamedTuple):
     places: tuple[int, ...]
 
 
-class Part(NamedTuple):
+class PhasePart(NamedTuple):
     """What one group of the whole instance executes in a phase.
 
     Args:
@@ -64,7 +64,7 @@ class Phase:
     """
 
     instance: Instance
-    parts: tuple[Part, ...]
+    parts: tuple[PhasePart, ...]
     late: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -95,7 +95,7 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
     found: list[Phase] = []
     ports, held = Ports.of(instance.machine), dict[str, int]()
     for row in zip_longest(*cut):
-        parts = tuple(Part(group, *part) for group, part in enumerate(row) if part is not None)
+        parts = tuple(PhasePart(group, *part) for group, part in enumerate(row) if part is not None)
         if not parts:
             continue
         if not _is_spread(instance, parts):
@@ -112,7 +112,7 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
     return tuple(found)
 
 
-def _is_spread(instance: Instance, parts: Sequence[Part]) -> bool:
+def _is_spread(instance: Instance, parts: Sequence[PhasePart]) -> bool:
     """Return whether the warps of a phase are spread over partitions as the question of the phase says."""
     machine = instance.machine
     if machine.partitions == 1:
@@ -120,14 +120,14 @@ def _is_spread(instance: Instance, parts: Sequence[Part]) -> bool:
     return len(parts) == len(instance.groups) and (machine.assignment is Assignment.ANY or len(parts) == 1)
 
 
-def segments_of(program: Program) -> tuple[Segment, ...] | None:
+def segments_of(program: Program) -> tuple[PhaseSegment, ...] | None:
     """What a warp may execute after 0, 1, 2, ... barriers; None if that is more than `MOST_PLACES` in all."""
     found, total = [], 0
     entries = set(program.starts)
     while entries - {program.end}:
-        reached = _reached(program, entries)
+        reached = _places_until_barriers(program, entries)
         places = sorted(place for place in reached if place != program.end and program.places[place].unit != BARRIER)
-        found.append(Segment(tuple(sorted(entries)), tuple(places)))
+        found.append(PhaseSegment(tuple(sorted(entries)), tuple(places)))
         total += 1 + len(reached)
         if total > MOST_PLACES:
             return None
@@ -137,7 +137,7 @@ def segments_of(program: Program) -> tuple[Segment, ...] | None:
     return tuple(found)
 
 
-def _reached(program: Program, entries: Iterable[int]) -> set[int]:
+def _places_until_barriers(program: Program, entries: Iterable[int]) -> set[int]:
     """Everything up to the next barriers, these and the end included."""
     found, waiting = set[int](), list(entries)
     while waiting:
@@ -149,13 +149,13 @@ def _reached(program: Program, entries: Iterable[int]) -> set[int]:
     return found
 
 
-def _all_or_none(program: Program, segment: Segment) -> bool:
+def _all_or_none(program: Program, segment: PhaseSegment) -> bool:
     """Return whether every entry, or none, begins with an instruction."""
     kinds = {at != program.end and program.places[at].unit != BARRIER for at in segment.entries}
     return len(kinds) == 1
 
 
-def _as_program(program: Program, segment: Segment, timings: Sequence[Timing]) -> tuple[Program, tuple[int, ...]]:
+def _as_program(program: Program, segment: PhaseSegment, timings: Sequence[Timing]) -> tuple[Program, tuple[int, ...]]:
     """Return a segment with all entries at instructions as a program, and its places as places of the whole."""
     number = {place: at for at, place in enumerate(segment.places)}
     end = len(number)
@@ -172,7 +172,10 @@ def _as_program(program: Program, segment: Segment, timings: Sequence[Timing]) -
 
 
 def sums(
-    program: Program, segments: Sequence[Segment], weights: Mapping[str, int], choose: Callable[[Iterable[int]], int]
+    program: Program,
+    segments: Sequence[PhaseSegment],
+    weights: Mapping[str, int],
+    choose: Callable[[Iterable[int]], int],
 ) -> list[int]:
     """For every phase the largest (`max`) or smallest (`min`) sum of the weights of classes that a warp executes."""
     found = []

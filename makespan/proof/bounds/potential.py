@@ -12,21 +12,21 @@ from functools import cache
 import numpy as np
 
 from makespan.model.certificate import Potential, PotentialNode, PotentialTable
-from makespan.proof.bounds.abstraction import Abstraction, Ports, Situation, Slot
+from makespan.proof.bounds.abstraction import Abstraction, AbstractSituation, LastSlot, PortCounts
 from makespan.proof.bounds.conditions import (
     Conditions,
+    CrossingEdges,
     Descent,
     Dominance,
-    Edges,
     Mode,
     Modes,
-    Pairs,
-    Question,
+    PlacePairs,
+    ProofQuestion,
     Stopped,
     conditions,
 )
 from makespan.proof.bounds.front import Front, State
-from makespan.proof.bounds.linear import Programme, Term
+from makespan.proof.bounds.linear import LinearTerm, Programme
 from makespan.proof.bounds.tables import Arrays, Tables
 
 LARGEST = float(1 << 30)
@@ -34,7 +34,7 @@ LARGEST = float(1 << 30)
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class PotentialProof:
     """`potential` proves that the warps take at most `upper` cycles if its group holds the last finisher."""
 
     upper: int
@@ -42,7 +42,7 @@ class Proof:
 
 
 def synthesise(
-    question: Question,
+    question: ProofQuestion,
     shape: Abstraction,
     states: Front,
     seconds: float,
@@ -50,7 +50,7 @@ def synthesise(
     stop: Callable[[], bool] = lambda: False,
     *,
     one_delay: bool = True,
-) -> Proof | None:
+) -> PotentialProof | None:
     """Return the least bound that a potential of this shape proves; None when the time does not suffice, or at `stop`.
 
     With `one_delay` all tables have the same numbers for delays of others: a smaller programme, a looser bound.
@@ -80,17 +80,17 @@ def synthesise(
         for node in shape.nodes_of(situation)
     )
     upper = max((height // step for height in heights), default=0)
-    return Proof(states.cycles + max(0, upper), _potential(question, shape, states, modes, arrays))
+    return PotentialProof(states.cycles + max(0, upper), _potential(question, shape, states, modes, arrays))
 
 
 class _Minima:
     """Variables for the smallest difference of two tables over places, each made when it is first asked for."""
 
-    def __init__(self, question: Question, tables: Tables, programme: Programme) -> None:
+    def __init__(self, question: ProofQuestion, tables: Tables, programme: Programme) -> None:
         self.question, self.tables, self.programme = question, tables, programme
         self._known: dict[Hashable, np.ndarray] = {}
 
-    def others(self, before: Mode, after: Mode | None, slot: Slot) -> np.ndarray:
+    def others(self, before: Mode, after: Mode | None, slot: LastSlot) -> np.ndarray:
         """Return the least that one of the others gives up when it makes this crossing, or stays in this class."""
         ends = before.others, after and after.others
         edges = _crossing_edges(self.question, slot, self.question.enough)
@@ -100,18 +100,18 @@ class _Minima:
 
     def kept(self, before: Mode, after: Mode | None, number: int) -> np.ndarray:
         """Return the least that a port of a timed class gives up that will be held for longer."""
-        longer: list[Term] = [(self.tables.ports[before.others][number][1:], 1.0)]
+        longer: list[LinearTerm] = [(self.tables.ports[before.others][number][1:], 1.0)]
         if after is not None:
             longer.append((self.tables.ports[after.others][number][:-1], -1.0))
         return self._least(("kept", before.others, after and after.others, number), [longer])
 
-    def last(self, before: Mode, after: Mode | None, slot: Slot) -> np.ndarray:
+    def last(self, before: Mode, after: Mode | None, slot: LastSlot) -> np.ndarray:
         """Return the least that the last finisher gives up in this slot."""
         p, q = self.question.enough[self.question.last][slot]
         terms = self.tables.of_last(before.last, p) + self.tables.of_last(after and after.last, q, -1.0)
         return self._least(("last", before.last, after and after.last, slot), [terms])
 
-    def _least(self, key: Hashable, differences: Iterable[list[Term]]) -> np.ndarray:
+    def _least(self, key: Hashable, differences: Iterable[list[LinearTerm]]) -> np.ndarray:
         if key not in self._known:
             variable = self._known[key] = self.programme.new(1)
             for terms in differences:
@@ -121,7 +121,7 @@ class _Minima:
 
 def _fall_of_others(
     tables: Tables, before: Hashable, after: Hashable | None, group: int, p: np.ndarray, q: np.ndarray
-) -> list[Term]:
+) -> list[LinearTerm]:
     return tables.of_others(before, group, p) + tables.of_others(after, group, q, -1.0)
 
 
@@ -132,7 +132,9 @@ def _require_decrease(
     for before, after, slot, others in required.requirements:
         if stop():
             raise Stopped
-        terms: list[Term] = [(minima.others(before, after, crossing), float(count)) for crossing, count in others.moved]
+        terms: list[LinearTerm] = [
+            (minima.others(before, after, crossing), float(count)) for crossing, count in others.moved
+        ]
         terms += [(minima.others(before, after, unit), float(n)) for unit, n in enumerate(others.unmoved) if n]
         terms += _port_terms(tables, minima, before, after, others.ports)
         if after is None or before.last != after.last or isinstance(slot, tuple):
@@ -141,10 +143,10 @@ def _require_decrease(
 
 
 def _port_terms(
-    tables: Tables, minima: _Minima, before: Mode, after: Mode | None, ports: tuple[Ports, ...]
-) -> list[Term]:
+    tables: Tables, minima: _Minima, before: Mode, after: Mode | None, ports: tuple[PortCounts, ...]
+) -> list[LinearTerm]:
     """What the held ports give up in a cycle, and what those that are taken bring."""
-    terms: list[Term] = []
+    terms: list[LinearTerm] = []
     for number, (released, kept, taken) in enumerate(ports):
         if released:
             terms.append((tables.ports[before.others][number][:1], float(released)))
@@ -155,12 +157,14 @@ def _port_terms(
     return terms
 
 
-def _crossing_edges(question: Question, slot: Slot, edges: tuple[Edges, ...]) -> list[tuple[int, Pairs]]:
+def _crossing_edges(
+    question: ProofQuestion, slot: LastSlot, edges: tuple[CrossingEdges, ...]
+) -> list[tuple[int, PlacePairs]]:
     """Return the edges of a crossing, or of staying, in every group that has other warps."""
     return [(group, own[slot]) for group, own in enumerate(edges) if question.others[group] and slot in own]
 
 
-def _require_no_rise(question: Question, tables: Tables, programme: Programme) -> None:
+def _require_no_rise(question: ProofQuestion, tables: Tables, programme: Programme) -> None:
     """Where any number of others may stay, or leave delays, none of them may raise the potential."""
     stays: list[Dominance | Descent] = [
         Dominance(*pair, unit) for unit, order in enumerate(tables.order) for pair in order.pairs
@@ -171,7 +175,7 @@ def _require_no_rise(question: Question, tables: Tables, programme: Programme) -
 
 
 def _require_bound(
-    question: Question,
+    question: ProofQuestion,
     shape: Abstraction,
     states: Front,
     tables: Tables,
@@ -190,7 +194,9 @@ def _require_bound(
                 programme.at_least([*terms, (bound, 1.0)], float(states.cycles))
 
 
-def last_finishers(question: Question, shape: Abstraction, state: State) -> Iterator[tuple[int, Situation]]:
+def last_finishers(
+    question: ProofQuestion, shape: Abstraction, state: State
+) -> Iterator[tuple[int, AbstractSituation]]:
     """Where the last finisher may stand in a state, and its situation then; all ports of timed classes are free."""
     counts = [0] * len(question.classes)
     for (group, place), count in state:
@@ -201,32 +207,32 @@ def last_finishers(question: Question, shape: Abstraction, state: State) -> Iter
         if group == question.last:
             last = int(question.units[group][place])
             others = (count - (unit == last) for unit, count in enumerate(counts))
-            yield place, Situation(last, (*map(min, others, shape.thresholds), *free))
+            yield place, AbstractSituation(last, (*map(min, others, shape.thresholds), *free))
 
 
-def _height(question: Question, table: Arrays, state: State, place: int) -> int:
+def _height(question: ProofQuestion, table: Arrays, state: State, place: int) -> int:
     """Return the potential of a state in which the last finisher stands at `place`, and no port is held."""
     others = sum(count * int(table.others[group][at]) for (group, at), count in state)
     return others - int(table.others[question.last][place]) + int(table.last[place])
 
 
-def least_decrease(question: Question, required: Conditions, tables: Mapping[Mode, Arrays]) -> int:
+def least_decrease(question: ProofQuestion, required: Conditions, tables: Mapping[Mode, Arrays]) -> int:
     """Return the smallest decrease of the potential in one cycle, over all requirements; exact."""
     nothing = _nothing(question)
 
     # a requirement names tables and counts only; the least over all places that fit it, warp by warp, bounds any cycle
 
     @cache
-    def others_least(before: Mode, after: Mode | None, slot: Slot) -> int:
+    def others_least(before: Mode, after: Mode | None, slot: LastSlot) -> int:
         own, then = tables[before].others, (tables[after] if after else nothing).others
         return min(int((own[g][p] - then[g][q]).min()) for g, (p, q) in _crossing_edges(question, slot, question.edges))
 
     @cache
-    def last(before: Mode, after: Mode | None, slot: Slot) -> int:
+    def last(before: Mode, after: Mode | None, slot: LastSlot) -> int:
         p, q = question.edges[question.last][slot]
         return int((tables[before].last[p] - (tables[after] if after else nothing).last[q]).min())
 
-    def ports(before: Mode, after: Mode | None, counts: tuple[Ports, ...]) -> int:
+    def ports(before: Mode, after: Mode | None, counts: tuple[PortCounts, ...]) -> int:
         own, then = tables[before].ports, (tables[after] if after else nothing).ports
         return sum(
             released * int(was[0])
@@ -244,17 +250,17 @@ def least_decrease(question: Question, required: Conditions, tables: Mapping[Mod
     )
 
 
-def _nothing(question: Question) -> Arrays:
+def _nothing(question: ProofQuestion) -> Arrays:
     """Return the table of the end of all warps."""
     others = tuple(map(np.zeros_like, question.units))
     return Arrays(others, others[question.last], tuple(np.zeros(i - 1, dtype=np.int64) for _, i in question.timed))
 
 
-def dominates(question: Question, required: Conditions, tables: Mapping[Mode, Arrays]) -> bool:
+def dominates(question: ProofQuestion, required: Conditions, tables: Mapping[Mode, Arrays]) -> bool:
     """Return whether the others' tables never grow where any number of warps may stay, or leave delays; exact."""
     others = {mode.others: table.others for mode, table in tables.items()} | {None: _nothing(question).others}
 
-    def falls(before: Hashable, after: Hashable | None, slot: Slot) -> bool:
+    def falls(before: Hashable, after: Hashable | None, slot: LastSlot) -> bool:
         own, then = others[before], others[after]
         edges = _crossing_edges(question, slot, question.edges)
         return all(bool((own[group][p] >= then[group][q]).all()) for group, (p, q) in edges)
@@ -263,7 +269,7 @@ def dominates(question: Question, required: Conditions, tables: Mapping[Mode, Ar
 
 
 def _potential(
-    question: Question,
+    question: ProofQuestion,
     shape: Abstraction,
     states: Front,
     modes: Mapping[PotentialNode, Mode],

@@ -25,7 +25,7 @@ FREE_DELAYS = 2
 
 MOST_PERIOD = 4_096
 
-Places = NDArray[np.int64]
+PlaceIndices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Interpolation:
     Places of one `family` lie on one affine stretch, at `step` 0, 1, 2, ...; a place on its own is its own family.
     """
 
-    left: Places
-    right: Places
+    left: PlaceIndices
+    right: PlaceIndices
     weight: NDArray[np.float64]
-    family: Places
-    step: Places
+    family: PlaceIndices
+    step: PlaceIndices
 
     @property
     def is_anchor(self) -> NDArray[np.bool_]:
@@ -49,7 +49,7 @@ class Interpolation:
         found[-1] = False
         return found
 
-    def ends(self, before: Places, after: Places) -> NDArray[np.bool_]:
+    def ends(self, before: PlaceIndices, after: PlaceIndices) -> NDArray[np.bool_]:
         """Which pairs of places (before, after) are enough: the first and last of those that move in parallel."""
         if not self.weight.any():
             return np.ones(len(before), dtype=bool)
@@ -62,7 +62,7 @@ class Interpolation:
         return kept
 
 
-def _extremes(keys: Places, values: Places) -> NDArray[np.bool_]:
+def _extremes(keys: PlaceIndices, values: PlaceIndices) -> NDArray[np.bool_]:
     """Which entries have the least or the largest value among those with the same column of keys."""
     _, which = np.unique(keys, axis=1, return_inverse=True)
     order = np.lexsort((values, which))

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from makespan.proof.bounds.abstraction import DELAYED, END, Crossing
-from makespan.proof.bounds.conditions import Conditions, Descent, Mode, Question
-from makespan.proof.bounds.linear import Programme, Term
+from makespan.proof.bounds.conditions import Conditions, Descent, Mode, ProofQuestion
+from makespan.proof.bounds.linear import LinearTerm, Programme
 from makespan.proof.bounds.repetition import Interpolation
 
 SCALE = 1 << 20
@@ -34,13 +34,19 @@ class Tables:
     """
 
     def __init__(
-        self, question: Question, modes: Iterable[Mode], required: Conditions, programme: Programme, *, one_delay: bool
+        self,
+        question: ProofQuestion,
+        modes: Iterable[Mode],
+        required: Conditions,
+        programme: Programme,
+        *,
+        one_delay: bool,
     ) -> None:
         self.question = question
         self.modes = list(dict.fromkeys(modes))
         self.keys = list(dict.fromkeys(mode.others for mode in self.modes))
         self.order = [
-            _Order(self.keys, [d[:2] for d in required.dominances if d.unit == unit])
+            _DominanceOrder(self.keys, [d[:2] for d in required.dominances if d.unit == unit])
             for unit in range(len(question.classes))
         ]
         self._at_delays = {key: self.keys[0] if one_delay else key for key in self.keys}
@@ -69,15 +75,15 @@ class Tables:
             columns[own] = programme.new(int(own.sum())) if known is None else known[group][own]
         return columns
 
-    def of_others(self, key: Hashable | None, group: int, places: np.ndarray, sign: float = 1.0) -> list[Term]:
+    def of_others(self, key: Hashable | None, group: int, places: np.ndarray, sign: float = 1.0) -> list[LinearTerm]:
         """Return the others' table at these places as terms of a row; nothing for the end of all warps."""
         return [] if key is None else self._interpolated(self.others[key][group], group, places, sign)
 
-    def of_last(self, key: Hashable | None, places: np.ndarray, sign: float = 1.0) -> list[Term]:
+    def of_last(self, key: Hashable | None, places: np.ndarray, sign: float = 1.0) -> list[LinearTerm]:
         """Return the last finisher's table likewise."""
         return [] if key is None else self._interpolated(self.last[key], self.question.last, places, sign)
 
-    def _interpolated(self, columns: np.ndarray, group: int, places: np.ndarray, sign: float) -> list[Term]:
+    def _interpolated(self, columns: np.ndarray, group: int, places: np.ndarray, sign: float) -> list[LinearTerm]:
         merged = self.question.interpolations[group]
         weight = merged.weight[places]
         left = (columns[merged.left[places]], sign * (1.0 - weight))
@@ -138,7 +144,7 @@ def _whole(scaled: np.ndarray, columns: np.ndarray, merged: Interpolation) -> np
     return table
 
 
-class _Order:
+class _DominanceOrder:
     """Which table must be at least which other, on the places of one class."""
 
     def __init__(self, keys: list[Hashable], above: list[tuple[Hashable, Hashable]]) -> None:

@@ -22,9 +22,9 @@ from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER
 from makespan.model.instance import Group, Instance
 from makespan.model.program import BARRIER, Program
 from makespan.model.result import Upper, UpperBound
-from makespan.proof.bounds.alone import Due, alone, residues, steps
+from makespan.proof.bounds.alone import Due, alone, place_timings, residues
 from makespan.proof.bounds.gates import Gate, Ports
-from makespan.proof.bounds.phases import Segment, segments_of
+from makespan.proof.bounds.phases import PhaseSegment, segments_of
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
 
@@ -131,7 +131,7 @@ class _Phase(NamedTuple):
     """
 
     alone: int
-    segment: Segment
+    segment: PhaseSegment
     kinds: Mapping[int, Kind]
     counts: Counter[Kind] | None
 
@@ -146,16 +146,16 @@ class Paths:
 
     @classmethod
     def of(
-        cls, instance: Instance, ports: Ports, group: Group, segments: tuple[Segment, ...], occupied: Sequence[Due]
+        cls, instance: Instance, ports: Ports, group: Group, segments: tuple[PhaseSegment, ...], occupied: Sequence[Due]
     ) -> "Paths":
         """Of a group, cut into segments; `occupied` is what older instructions of the block hold in each phase."""
         program, units = group.program, {unit.name: unit for unit in instance.machine.units}
-        todo = steps(program, ports, units, longest=True)
+        todo = place_timings(program, ports, units, longest=True)
         kinds = {at: Kind(place.unit, todo[at].stall) for at, place in enumerate(program.places)}
         left = residues(program, todo) if program.has_barriers else {}
         found, is_chain = [], program.is_chain
         if program.end in left:  # what is on its way at the last barrier
-            segments = (*segments, Segment((program.end,), ()))
+            segments = (*segments, PhaseSegment((program.end,), ()))
         for number, segment in enumerate(segments):
 
             def begin(entry: int, *, is_first: bool = number == 0, held: Due = occupied[number]) -> Due:
@@ -181,7 +181,7 @@ class Paths:
         return max(ahead.get(entry, 0) for entry in phase.segment.entries)
 
 
-def _occupied(instance: Instance, ports: Ports, segments: Sequence[tuple[Segment, ...]]) -> list[Due]:
+def _occupied(instance: Instance, ports: Ports, segments: Sequence[tuple[PhaseSegment, ...]]) -> list[Due]:
     """For every phase, for how many cycles from its beginning on older instructions of the block may hold each gate.
 
     Who issued one has come to the barrier, or ended: its stall has passed. (A latency may be shorter than its range.)
@@ -189,7 +189,7 @@ def _occupied(instance: Instance, ports: Ports, segments: Sequence[tuple[Segment
     gates = ports.gates(frozenset().union(*(group.program.units for group in instance.groups)))
     found: list[Due] = [{}]
     held: dict[str, int] = {}
-    for row in zip_longest(*segments, fillvalue=Segment((), ())):
+    for row in zip_longest(*segments, fillvalue=PhaseSegment((), ())):
         for group, segment in zip(instance.groups, row, strict=True):
             program = group.program
             executed = {

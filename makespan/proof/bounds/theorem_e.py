@@ -41,7 +41,7 @@ MOST_CAPS = 8
 MOST_VISITS = 100_000
 """Places that are scanned to try caps; a program in which more would be has those that are free."""
 
-_Rivals = Mapping[str, Rivals]
+_RivalsByClass = Mapping[str, Rivals]
 T = TypeVar("T")
 
 
@@ -59,23 +59,23 @@ def theorem_e(instance: Instance) -> UpperBound | None:
     if chain is None and instance.has_barriers:
         return None
     every = rivals_by_group(instance) if chain is None else [chain.rivals(instance)]
-    sets = list(dict.fromkeys(_counted(instance.machine, rivals) for rivals in every))
+    sets = list(dict.fromkeys(_classes_to_wait_for(instance.machine, rivals) for rivals in every))
     if len(sets) > MOST_SETS:
         sets = [tuple(name for name in instance.machine.capacities if any(name in classes for classes in sets))]
     if chain is not None:
-        sets = list(dict.fromkeys((*sets, _used(instance))))
+        sets = list(dict.fromkeys((*sets, _used_classes(instance))))
 
-    def proven(pairs: Pairs) -> _Proof:
-        return _Proof(instance, pairs, chain, every)
+    def proven(pairs: WeightedPairs) -> _PairsProof:
+        return _PairsProof(instance, pairs, chain, every)
 
-    proofs = [proof for classes in sets for proof in tried(instance, classes, proven, lambda proof: proof.upper)]
+    proofs = [proof for classes in sets for proof in try_caps(instance, classes, proven, lambda proof: proof.upper)]
     upper = max(map(min, zip(*(proof.uppers for proof in proofs), strict=True)))
     ranked = sorted(proofs, key=lambda proof: proof.upper)
     needed = dict.fromkeys(next(one for one in ranked if one.uppers[at] <= upper) for at in range(len(every)))
     return UpperBound(upper, Upper.THEOREM_E, weights=tuple(proof.weights for proof in needed))
 
 
-def _counted(machine: Machine, rivals: _Rivals) -> tuple[str, ...]:
+def _classes_to_wait_for(machine: Machine, rivals: _RivalsByClass) -> tuple[str, ...]:
     """The classes that z can wait for, without those of several ports and a longer interval: the proof has none."""
     return tuple(
         unit.name
@@ -84,7 +84,7 @@ def _counted(machine: Machine, rivals: _Rivals) -> tuple[str, ...]:
     )
 
 
-def _used(instance: Instance) -> tuple[str, ...]:
+def _used_classes(instance: Instance) -> tuple[str, ...]:
     """Return all classes that some warp uses, as far as the proof has them."""
     used = set().union(*(group.program.units for group in instance.groups))
     return tuple(unit.name for unit in instance.machine.units if unit.name in used and _is_simple(unit))
@@ -94,8 +94,8 @@ def _is_simple(unit: UnitClass) -> bool:
     return unit.name != DELAY and (unit.capacity == 1 or unit.interval == 1)
 
 
-def tried(
-    instance: Instance, classes: tuple[str, ...], proven: Callable[["Pairs"], T], upper: Callable[[T], int]
+def try_caps(
+    instance: Instance, classes: tuple[str, ...], proven: Callable[["WeightedPairs"], T], upper: Callable[[T], int]
 ) -> Iterator[T]:
     """What is proven with the caps that cost nothing, and with others that are tried, one class after another.
 
@@ -105,7 +105,7 @@ def tried(
         proven: by pairs.
         upper: of what is proven the bound, of which the smallest is looked for.
     """
-    pairs = Pairs(instance, classes)
+    pairs = WeightedPairs(instance, classes)
     best, caps = proven(pairs), pairs.caps
     yield best
     most = min(MOST_CAPS, MOST_VISITS // sum(group.program.end for group in instance.groups))
@@ -113,13 +113,13 @@ def tried(
         values = range(pairs.masses[name] + 1, pairs.largest + 1)
         step = -(-len(values) // most)
         for chosen in [{**caps, name: cap} for cap in values[(len(values) - 1) % step :: step]]:
-            found = proven(Pairs(instance, classes, chosen))
+            found = proven(WeightedPairs(instance, classes, chosen))
             yield found
             if upper(found) < upper(best):
                 best, caps = found, chosen
 
 
-class Pairs:
+class WeightedPairs:
     """The pairs of all programs for a set of classes and their caps; masses are integers, in units of 1 / `scale`.
 
     Attributes:
@@ -161,10 +161,12 @@ class Pairs:
         return Weights(self.classes, caps, tuple(pairing.reserves for pairing in self.pairings))
 
 
-class _Proof:
+class _PairsProof:
     """What pairs prove: `uppers` for z in each group or, with barriers, for the chain."""
 
-    def __init__(self, instance: Instance, pairs: Pairs, chain: Chain | None, every: Sequence[_Rivals]) -> None:
+    def __init__(
+        self, instance: Instance, pairs: WeightedPairs, chain: Chain | None, every: Sequence[_RivalsByClass]
+    ) -> None:
         self._instance, self._pairs = instance, pairs
         self._total = sum(group.warps * left for group, left in zip(instance.groups, pairs.left, strict=True))
         self.uppers = self._by_group(every) if chain is None else [self._along(chain, every[0])]
@@ -177,7 +179,7 @@ class _Proof:
     def weights(self) -> Weights:
         return self._pairs.weights
 
-    def _by_group(self, every: Sequence[_Rivals]) -> list[int]:
+    def _by_group(self, every: Sequence[_RivalsByClass]) -> list[int]:
         """Return the bound for z in each group."""
         own = self._pairs
         return [
@@ -186,7 +188,7 @@ class _Proof:
             for pairing, left, rivals in zip(own.pairings, own.left, every, strict=True)
         ]
 
-    def _along(self, chain: Chain, rivals: _Rivals) -> int:
+    def _along(self, chain: Chain, rivals: _RivalsByClass) -> int:
         """The bound with barriers: what every warp has left, and what the chain's share of it costs more, by phase.
 
         The last instruction of the chain may be in any phase; what comes before counts in full.
@@ -209,7 +211,7 @@ class _Proof:
             before += passing
         return (self._total + most) // own.scale + self._outside(rivals)
 
-    def _outside(self, rivals: _Rivals) -> int:
+    def _outside(self, rivals: _RivalsByClass) -> int:
         """Return the most cycles in which z waits for a class that is not counted; no issue width can bind here."""
         rest = {
             name: one._replace(matters=one.matters and name not in self._pairs.classes) for name, one in rivals.items()

@@ -37,7 +37,7 @@ from makespan.proof.bounds.theorem_1s import (
     scale_of,
     ways_to_price,
 )
-from makespan.proof.bounds.theorem_e import Pairs, tried
+from makespan.proof.bounds.theorem_e import WeightedPairs, try_caps
 
 ALL, PARTITIONS, PAIRS, ONE_BY_ONE = "all", "partitions", "pairs", "one-by-one"
 """The ways to count: every instruction for each chain of its SM; those of another partition for shared ports only;
@@ -60,7 +60,7 @@ def theorem_g(gpu: GpuInstance) -> LastDispatch:
     return min(proofs, key=lambda proof: proof.upper)._replace(dram=gpu.dram)
 
 
-class _Count(NamedTuple):
+class _BlockCharge(NamedTuple):
     """What a block of the only grid adds to the sum over all slots, in units of 1 / `scale` cycles.
 
     Args:
@@ -94,7 +94,7 @@ class _Count(NamedTuple):
 
 
 def _of_one_grid(gpu: GpuInstance) -> Iterator[LastDispatch]:
-    sm, block = gpu.sm(gpu.resident), _Block.of(gpu, gpu.grid)
+    sm, block = gpu.sm(gpu.resident), _GridBlock.of(gpu, gpu.grid)
     late = gpu.dispatch + block.held
     tail = late + bound(sm)
     for count in (*_by_prices(gpu, sm, block, late), *_by_pairs(gpu, sm)):
@@ -102,7 +102,7 @@ def _of_one_grid(gpu: GpuInstance) -> Iterator[LastDispatch]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class _GridBlock:
     """The warps of a block, and what they may execute, phase by phase.
 
     Args:
@@ -120,7 +120,7 @@ class _Block:
     held: int
 
     @classmethod
-    def of(cls, gpu: GpuInstance, grid: Grid) -> "_Block":
+    def of(cls, gpu: GpuInstance, grid: Grid) -> "_GridBlock":
         instance, ports = Instance.merged(grid.block, gpu.machine), Ports.of(gpu.machine)
         paths, tries = paths_of(instance, ports, 1) or (None, 0)
         longest = max(hold.most for unit in _units(instance) for hold in ports.holds[unit])
@@ -148,7 +148,7 @@ class _Rates(NamedTuple):
         later: for its own chain, as long as this is its warp.
     """
 
-    block: _Block
+    block: _GridBlock
     paths: Sequence[Paths]
     scale: int
     charges: Mapping[Kind, int]
@@ -156,7 +156,7 @@ class _Rates(NamedTuple):
     later: Mapping[Kind, int]
 
     @classmethod
-    def at(cls, block: _Block, paths: Sequence[Paths], prices: Prices, scale: int) -> "_Rates":
+    def at(cls, block: _GridBlock, paths: Sequence[Paths], prices: Prices, scale: int) -> "_Rates":
         ports, kinds = block.ports, frozenset[Kind]().union(*(path.kinds for path in paths))
         shared = {gate: {r: p for r, p in price.items() if r in ports.shared} for gate, price in prices.items()}
         many = {gate: price for gate, price in prices.items() if not ports.is_own(gate)}
@@ -185,8 +185,8 @@ class _Rates(NamedTuple):
         )
 
 
-def _by_prices(gpu: GpuInstance, sm: Instance, block: _Block, late: int) -> Iterator[_Count]:
-    yield _Count(ONE_BY_ONE, gpu.dispatch + block.passing, 1, 0, None, 1)
+def _by_prices(gpu: GpuInstance, sm: Instance, block: _GridBlock, late: int) -> Iterator[_BlockCharge]:
+    yield _BlockCharge(ONE_BY_ONE, gpu.dispatch + block.passing, 1, 0, None, 1)
     if block.paths is None:
         return
     resident, ports = gpu.resident, block.ports
@@ -196,10 +196,10 @@ def _by_prices(gpu: GpuInstance, sm: Instance, block: _Block, late: int) -> Iter
         rates = _Rates.at(block, block.paths, prices, scale)
         executed = resident * rates.work(rates.charges) + rates.chain(rates.charges)
         every = scale * late + executed
-        yield _Count(ALL, every, scale, executed - rates.chain(None), every, resident)
+        yield _BlockCharge(ALL, every, scale, executed - rates.chain(None), every, resident)
         if gpu.machine.partitions > 1 and not sm.has_barriers:
             beside = resident * rates.work(rates.outside) + rates.chain(rates.outside) + _crowding(gpu, rates)
-            yield _Count(PARTITIONS, scale * late + beside, scale, 0, None, resident)
+            yield _BlockCharge(PARTITIONS, scale * late + beside, scale, 0, None, resident)
 
 
 def _gates(sm: Instance, ports: Ports) -> list[Gate]:
@@ -266,7 +266,7 @@ def _largest(values: Sequence[tuple[int, int]], count: int) -> int:
     return total
 
 
-def _by_pairs(gpu: GpuInstance, sm: Instance) -> Iterator[_Count]:
+def _by_pairs(gpu: GpuInstance, sm: Instance) -> Iterator[_BlockCharge]:
     """Theorem E, for each link from when its block begins, with all that other warps have open then."""
     units = {unit.name: unit for unit in gpu.machine.units if unit.name in _units(sm)}
     if sm.is_multiprocessor or sm.has_barriers or sm.issue_width is not None or gpu.dram:
@@ -277,7 +277,7 @@ def _by_pairs(gpu: GpuInstance, sm: Instance) -> Iterator[_Count]:
     classes = tuple(name for name, unit in units.items() if users[name] > unit.capacity)  # the others are never full
     resident = gpu.resident
 
-    def proven(pairs: Pairs) -> _Count:
+    def proven(pairs: WeightedPairs) -> _BlockCharge:
         more, entering = pairs.more, pairs.entering
         left = sum(group.warps * own for group, own in zip(sm.groups, pairs.left, strict=True))
         opened = [_most_open(pairing) for pairing in pairs.pairings]
@@ -288,9 +288,9 @@ def _by_pairs(gpu: GpuInstance, sm: Instance) -> Iterator[_Count]:
         late = pairs.scale * gpu.dispatch
         tail = late + chain + left + every - min(opened)
         block = late + chain + left + before
-        return _Count(PAIRS, block, pairs.scale, chain + left - alone, tail, resident, (pairs.weights,))
+        return _BlockCharge(PAIRS, block, pairs.scale, chain + left - alone, tail, resident, (pairs.weights,))
 
-    yield from tried(sm, classes, proven, lambda count: count.block)
+    yield from try_caps(sm, classes, proven, lambda count: count.block)
 
 
 def _most_open(pairing: Pairing) -> int:
@@ -309,11 +309,13 @@ def _most_open(pairing: Pairing) -> int:
 
 def _of_several_grids(gpu: GpuInstance) -> Iterator[LastDispatch]:
     """Yield all gates count, and nothing is supposed of partitions."""
-    blocks = [_Block.of(gpu, grid) for grid in gpu.grids]
+    blocks = [_GridBlock.of(gpu, grid) for grid in gpu.grids]
     late, ports = gpu.dispatch + max(block.held for block in blocks), blocks[0].ports
     paths = [block.paths for block in blocks if block.paths is not None]
     passing = [Fraction(block.passing) for block in blocks]
-    yield _weighed(gpu, ONE_BY_ONE, [gpu.dispatch + own for own in passing], [late + own for own in passing], passing)
+    yield _weighted_dispatch(
+        gpu, ONE_BY_ONE, [gpu.dispatch + own for own in passing], [late + own for own in passing], passing
+    )
     if len(paths) < len(blocks):
         return
     gates = ports.gates(frozenset[str]().union(*(_units(block.instance) for block in blocks)))
@@ -326,10 +328,10 @@ def _of_several_grids(gpu: GpuInstance) -> Iterator[LastDispatch]:
         chains = [late + Fraction(rate.chain(rate.charges), scale) for rate in rates]
         costs = [share * own + together * work for share, own, work in zip(shares, chains, works, strict=True)]
         ends = [own + work for own, work in zip(chains, works, strict=True)]
-        yield _weighed(gpu, ALL, costs, ends, works)
+        yield _weighted_dispatch(gpu, ALL, costs, ends, works)
 
 
-def _weighed(
+def _weighted_dispatch(
     gpu: GpuInstance, counting: str, costs: Sequence[Fraction], ends: Sequence[Fraction], works: Sequence[Fraction]
 ) -> LastDispatch:
     """From what a block of each grid adds to the sum over all SMs, what it takes at the end, and adds for another."""

@@ -26,7 +26,7 @@ MOST_LETTERS = 2_000
 MOST_STRINGS = 32
 
 
-class _Block(NamedTuple):
+class _StringBlock(NamedTuple):
     """`letters` instructions, which a warp alone issues one after another in the cycles `begin` .. `end`."""
 
     unit: str
@@ -35,11 +35,11 @@ class _Block(NamedTuple):
     end: int
 
 
-class _Crew(NamedTuple):
+class _StringCrew(NamedTuple):
     """Equal warps: the blocks of their string, and by class the most letters of a block."""
 
     warps: int
-    blocks: list[_Block]
+    blocks: list[_StringBlock]
     largest: dict[str, int]
 
 
@@ -65,32 +65,32 @@ def theorem_l(instance: Instance) -> UpperBound | None:
     for group, string in zip(instance.groups, strings, strict=True):
         blocks = _blocks(string, latency)
         largest = {name: max((own.letters for own in blocks if own.unit == name), default=0) for name in latency}
-        crews.append(_Crew(group.warps, blocks, largest))
+        crews.append(_StringCrew(group.warps, blocks, largest))
     if not _moves_on(crews):
         return None
     alone = [sum(latency[letter] for letter in string) for string in strings]
     return UpperBound(max(own + late[-1] for own, late in zip(alone, _late(crews), strict=True)), Upper.THEOREM_L)
 
 
-def _blocks(letters: str, latency: dict[str, int]) -> list[_Block]:
+def _blocks(letters: str, latency: dict[str, int]) -> list[_StringBlock]:
     """Return the string, cut where the letter changes and, of a class of latency above 1, behind every letter."""
-    found, cycle = list[_Block](), 0
+    found, cycle = list[_StringBlock](), 0
     for unit, run in groupby(letters):
         length, step = len(list(run)), latency[unit]
         if step == 1:
-            found.append(_Block(unit, length, cycle, cycle + length - 1))
+            found.append(_StringBlock(unit, length, cycle, cycle + length - 1))
         else:
-            found += (_Block(unit, 1, at, at) for at in range(cycle, cycle + length * step, step))
+            found += (_StringBlock(unit, 1, at, at) for at in range(cycle, cycle + length * step, step))
         cycle += length * step
     return found
 
 
-def _busy(crews: Sequence[_Crew], unit: str) -> int:
+def _busy(crews: Sequence[_StringCrew], unit: str) -> int:
     """Return the cycles for which all warps keep a port busy if each has one block."""
     return sum(crew.warps * crew.largest[unit] for crew in crews)
 
 
-def _moves_on(crews: Sequence[_Crew]) -> bool:
+def _moves_on(crews: Sequence[_StringCrew]) -> bool:
     """Return the premises (L1) and (L2)."""
     idle, onward = dict[str, int](), dict[str, int]()
     for unit in crews[0].largest:  # the cycles that no warp can fill with the others; from a block to the next of any
@@ -109,7 +109,7 @@ def _moves_on(crews: Sequence[_Crew]) -> bool:
     return True
 
 
-def _late(crews: Sequence[_Crew]) -> list[list[int]]:
+def _late(crews: Sequence[_StringCrew]) -> list[list[int]]:
     """For each crew the most cycles by which a warp can be late when it comes to each block, and at the end.
 
     The pairs of an alignment path are of a block of the chain and of the block of a job that delays it: near if they

@@ -17,11 +17,11 @@ from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, UnitClass
 from makespan.model.program import Program
 from makespan.model.result import Upper, UpperBound
-from makespan.proof.bounds.alone import alone, steps
+from makespan.proof.bounds.alone import alone, place_timings
 from makespan.proof.bounds.gaps import Gap, gaps
 from makespan.proof.bounds.gates import Ports
 from makespan.proof.bounds.pairing import Pairing
-from makespan.proof.bounds.phases import Segment
+from makespan.proof.bounds.phases import PhaseSegment
 
 MOST_VALUES = 8
 """Thresholds of a class that are tried, beside one that costs nothing."""
@@ -137,8 +137,8 @@ class _Question:
         ports = Ports.of(self.instance.machine)
 
         def of(program: Program) -> int:
-            every = Segment(program.starts, tuple(range(program.end)))
-            return alone(program, steps(program, ports, self.units, longest=True), every, lambda _: {})
+            every = PhaseSegment(program.starts, tuple(range(program.end)))
+            return alone(program, place_timings(program, ports, self.units, longest=True), every, lambda _: {})
 
         is_divided = self.instance.machine.is_divided
         return [of(g.program) if is_divided or g.program.runs_ahead else 0 for g in self.instance.groups]

@@ -13,7 +13,7 @@ from makespan.proof.engines.limits import Limits
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownBounds:
     """What is proven when an engine begins: it may prune by it, start from it, or ignore it.
 
     Args:
@@ -46,7 +46,7 @@ class Engine(Protocol):
     def obstacle(self, instance: Instance, limits: Limits) -> str | None:
         """Why it cannot take this instance, although it knows all of its features: a whole sentence; None if it can."""
 
-    def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:
+    def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
         """What it proves, as soon as it has; nothing where the limits do not suffice."""
 
 

@@ -15,7 +15,7 @@ from makespan.proof.bounds.theorem_g import theorem_g
 from makespan.proof.engines.limits import Limits
 from makespan.proof.engines.phased import solve
 
-_Row = TypeVar("_Row")
+_WarpRow = TypeVar("_WarpRow")
 
 ONE_WAVE, THEOREM_G = "one-wave", "theorem-g"
 
@@ -151,7 +151,7 @@ def _history(gpu: GpuInstance, witness: Schedule, blocks: int, sms: int, courses
     places = gpu.slots_of_warps(blocks)
     warp_at = {place: warp for warp, place in enumerate(places)}
 
-    def of_slot(rows: Sequence[_Row], slot: int) -> tuple[_Row, ...]:
+    def of_slot(rows: Sequence[_WarpRow], slot: int) -> tuple[_WarpRow, ...]:
         return tuple(rows[warp_at[slot, number]] for number in range(gpu.grid.warps)) if rows else ()
 
     begins = []

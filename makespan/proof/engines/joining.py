@@ -11,11 +11,11 @@ from makespan.model.schedule import Schedule
 from makespan.proof.bounds import Phase
 from makespan.proof.engines.partitioned import only_latencies, only_uses
 
-Places = tuple[int, ...]
+PhasePlaces = tuple[int, ...]
 """For every place of a phase, that of the whole program."""
 
 
-def joined(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Schedule]) -> Schedule | None:
+def join_phases(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Schedule]) -> Schedule | None:
     """Return a schedule of the whole; None if a warp may not be where the next phase wants it.
 
     Warps of a group are interchangeable at the start of a phase that they all begin at the same place. Where all have
@@ -39,7 +39,7 @@ def joined(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Schedul
         ]
         crew = _crew(instance, phase)
         if instance.partition_of_warp is None:
-            crew = _renamed(crew, witness.partitions, partition_of)
+            crew = _match_partitions(crew, witness.partitions, partition_of)
         issued = []
         for number, (program, at) in enumerate(_issues(phase, witness)):
             warp, places = crew[number]
@@ -95,7 +95,7 @@ def _issues(phase: Phase, witness: Schedule) -> Iterator[tuple[Program, list[int
     yield from zip(phase.instance.programs(), at, strict=True)
 
 
-def _crew(instance: Instance, phase: Phase) -> list[tuple[int, Places]]:
+def _crew(instance: Instance, phase: Phase) -> list[tuple[int, PhasePlaces]]:
     """For every warp of a phase which warp of the whole it is, and the places of its part in the whole."""
     first = [0]
     for group in instance.groups:
@@ -109,9 +109,9 @@ def _crew(instance: Instance, phase: Phase) -> list[tuple[int, Places]]:
     ]
 
 
-def _renamed(
-    crew: Sequence[tuple[int, Places]], partitions: Sequence[int], partition_of: Sequence[int]
-) -> list[tuple[int, Places]]:
+def _match_partitions(
+    crew: Sequence[tuple[int, PhasePlaces]], partitions: Sequence[int], partition_of: Sequence[int]
+) -> list[tuple[int, PhasePlaces]]:
     """The same crew of equal warps, so that partitions of a phase are such of the whole, the larger ones the larger."""
 
     def by_size(partitions: Sequence[int]) -> list[int]:

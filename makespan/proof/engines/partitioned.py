@@ -10,14 +10,14 @@ from makespan.model.result import Bounds, Result, Step, Upper, UpperBound
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
 from makespan.proof.bounds import closed_form, pessimistic
-from makespan.proof.bounds.partitions import Content, Partitions, Spread
+from makespan.proof.bounds.partitions import PartitionContent, Partitions, WarpSpread
 from makespan.proof.engines import portfolio
 from makespan.proof.engines.limits import Limits
 
 
 def solve(instance: Instance, cut: Partitions, *, backend: str, best_case: bool, budget: Limits) -> Result:
     """The time is shared among the different partitions; an upper bound for all that is smaller counts, too."""
-    solved: dict[Content, Result] = {}
+    solved: dict[PartitionContent, Result] = {}
     best_case_seconds = 0.0
     for number, (content, question) in enumerate(cut.questions.items()):
         budget.progress(f"partition {number + 1} of {len(cut.questions)} different ones")
@@ -27,7 +27,7 @@ def solve(instance: Instance, cut: Partitions, *, backend: str, best_case: bool,
         solved[content] = result
     slowest = max(solved, key=lambda content: solved[content].bounds.lower)
     spread = next(spread for spread in cut.spreads if slowest in spread)
-    witness = joined(instance, spread, {content: result.witness for content, result in solved.items()})
+    witness = join_partitions(instance, spread, {content: result.witness for content, result in solved.items()})
     replay(instance, witness)
     proven = UpperBound(max(result.bounds.upper for result in solved.values()), str(Upper.PARTITIONS))
     if (whole := closed_form(instance)).upper <= proven.upper:  # leans on less, and no partition has to be checked
@@ -64,7 +64,7 @@ def fastest(cut: Partitions, cycles: Iterable[int]) -> int:
     return min(max(of[content] for content in spread if any(content)) for spread in cut.spreads)
 
 
-def joined(instance: Instance, spread: Spread, witnesses: Mapping[Content, Schedule]) -> Schedule:
+def join_partitions(instance: Instance, spread: WarpSpread, witnesses: Mapping[PartitionContent, Schedule]) -> Schedule:
     """Return the schedules of the partitions side by side; a shorter one ends earlier."""
     programs, machine = tuple(instance.programs()), instance.machine
     cycles: list[list[int]] = []
@@ -96,7 +96,7 @@ def joined(instance: Instance, spread: Spread, witnesses: Mapping[Content, Sched
     )
 
 
-def _crews(instance: Instance, spread: Spread) -> list[list[int]]:
+def _crews(instance: Instance, spread: WarpSpread) -> list[list[int]]:
     """For every partition its warps in their order."""
     if (fixed := instance.partition_of_warp) is not None:
         return [[warp for warp, own in enumerate(fixed) if own == part] for part in range(len(spread))]

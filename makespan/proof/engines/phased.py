@@ -16,7 +16,7 @@ from makespan.proof.engines.construct import greedy
 from makespan.proof.engines.limits import Limits
 
 
-class Question(Protocol):
+class InstanceSource(Protocol):
     """What stands for one instance, such as `makespan.KernelQuestion`."""
 
     def instance(self) -> Instance:
@@ -24,7 +24,7 @@ class Question(Protocol):
 
 
 def solve(
-    instance: Instance | Question, *, backend: str = "auto", best_case: bool = False, limits: Limits | None = None
+    instance: Instance | InstanceSource, *, backend: str = "auto", best_case: bool = False, limits: Limits | None = None
 ) -> Result:
     """Return the worst-case makespan under every work-conserving scheduler, as a proven interval.
 
@@ -102,7 +102,7 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
     results = [solved[phase.instance] for phase in cut if phase.instance in solved]
     joined = None
     if len(results) == len(cut):
-        joined = joining.joined(instance, cut, [result.witness for result in results])
+        joined = joining.join_phases(instance, cut, [result.witness for result in results])
     lag = sum(phase.lag for phase in cut)
     upper, evidence = sum(bounds[phase.instance].upper for phase in cut) + lag, Upper.PHASES
     worst_bound = pessimistic(instance)

@@ -16,15 +16,22 @@ from makespan.model.simulate.choices import routes
 from makespan.proof.bounds import closed_form, least_possible, pessimistic
 from makespan.proof.engines.certificate.engine import Certificates
 from makespan.proof.engines.cpsat.engine import CpSat
-from makespan.proof.engines.engine import Engine, Known, refusal
+from makespan.proof.engines.engine import Engine, KnownBounds, refusal
 from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.ilp.engine import Ilp
-from makespan.proof.engines.levels.engine import Levels
+from makespan.proof.engines.levels.engine import LevelsEngine
 from makespan.proof.engines.limits import Limits
 from makespan.proof.engines.search.engine import Search
 from makespan.proof.engines.two_warps.engine import TwoWarps
 
-TWO_WARPS, CERTIFICATES, LEVELS, SEARCH, CPSAT, ILP = TwoWarps(), Certificates(), Levels(), Search(), CpSat(), Ilp()
+TWO_WARPS, CERTIFICATES, LEVELS, SEARCH, CPSAT, ILP = (
+    TwoWarps(),
+    Certificates(),
+    LevelsEngine(),
+    Search(),
+    CpSat(),
+    Ilp(),
+)
 
 ENGINES: tuple[Engine, ...] = (TWO_WARPS, CERTIFICATES, LEVELS, SEARCH, CPSAT, ILP)
 """All there are."""
@@ -68,7 +75,7 @@ _Turn: TypeAlias = tuple[tuple[Engine, Limits], ...]
 """Engines that work side by side, each with what it may spend."""
 
 
-class _Proof(NamedTuple):
+class _PortfolioProof(NamedTuple):
     """What is known so far: the longest replayed schedule, and the smallest proven upper bound."""
 
     witness: Schedule
@@ -85,8 +92,8 @@ class _Proof(NamedTuple):
         return self.witness.makespan == self.upper
 
     @property
-    def known(self) -> Known:
-        return Known(self.witness, self.upper, self.certificate)
+    def known(self) -> KnownBounds:
+        return KnownBounds(self.witness, self.upper, self.certificate)
 
 
 def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) -> Result:
@@ -121,35 +128,37 @@ def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) 
     )
 
 
-def _worst_case(instance: Instance, backend: str, budget: Limits, enough: float = inf) -> _Proof:
+def _worst_case(instance: Instance, backend: str, budget: Limits, enough: float = inf) -> _PortfolioProof:
     """What the engines prove, one after another, until the gap is closed, or a schedule takes `enough` cycles."""
-    proof = _noted(_bounded(instance, budget), BOUNDS, budget)
+    proof = _note_step(_cheap_proof(instance, budget), BOUNDS, budget)
 
-    def current() -> _Proof:
+    def current() -> _PortfolioProof:
         return proof
 
     with closing(_turns(instance, backend, current, budget)) as turns:
         for turn in turns:
             if proof.witness.makespan >= enough or (proof.closed and backend not in (each.backend for each, _ in turn)):
                 break
-            with closing(_found(instance, turn, proof.known)) as findings:
+            with closing(_findings(instance, turn, proof.known)) as findings:
                 for backend_of_finding, found in findings:
                     before, proof = proof, _add(instance, proof, found, backend_of_finding)
                     if (proof.witness.makespan, proof.upper) != (before.witness.makespan, before.upper):
-                        proof = _noted(proof, backend_of_finding, budget)
+                        proof = _note_step(proof, backend_of_finding, budget)
                     if proof.closed:
                         break
     return proof
 
 
-def _keeping_promise(instance: Instance, backend: str, budget: Limits) -> _Proof:
+def _keeping_promise(instance: Instance, backend: str, budget: Limits) -> _PortfolioProof:
     """What the engines prove for a scheduler that promises something, of which they do not know.
 
     An upper bound for any scheduler is one for this one. A schedule counts if it happens to keep the promise.
     """
-    before = _noted(_bounded(instance, budget), BOUNDS, budget)
+    before = _note_step(_cheap_proof(instance, budget), BOUNDS, budget)
     if backend not in (AUTO, BOUNDS):
-        _asked(instance.relaxed, backend, budget)  # refuses what it refuses without the promise, closed or not
+        _engine_of_backend(
+            instance.relaxed, backend, budget
+        )  # refuses what it refuses without the promise, closed or not
     if before.closed or budget.expired:
         return before
     any_scheduler = _worst_case(instance.relaxed, backend, budget.part(1), enough=before.upper)
@@ -159,7 +168,7 @@ def _keeping_promise(instance: Instance, backend: str, budget: Limits) -> _Proof
     proof = _add(instance, before, finding, any_scheduler.backend)
     if (proof.witness, proof.upper) == (before.witness, before.upper):
         return proof
-    return _noted(proof._replace(history=before.history), proof.backend, budget)
+    return _note_step(proof._replace(history=before.history), proof.backend, budget)
 
 
 def _keeps_promise(instance: Instance, witness: Schedule) -> bool:
@@ -170,7 +179,7 @@ def _keeps_promise(instance: Instance, witness: Schedule) -> bool:
     return True
 
 
-def _best_case(instance: Instance, backend: str, proof: _Proof, limits: Limits) -> Bounds:
+def _best_case(instance: Instance, backend: str, proof: _PortfolioProof, limits: Limits) -> Bounds:
     """Between the work to be done and the fastest policy; exactly, where an engine says so in time."""
     known = fastest_known(instance, proof.witness, limits)
     if proof.best_case is not None:  # by the way
@@ -183,7 +192,7 @@ def _best_case(instance: Instance, backend: str, proof: _Proof, limits: Limits) 
     return known
 
 
-def _noted(proof: _Proof, backend: str, budget: Limits) -> _Proof:
+def _note_step(proof: _PortfolioProof, backend: str, budget: Limits) -> _PortfolioProof:
     """Return the proof with its interval at the end of its history, and told."""
     step = Step(round(budget.elapsed, 6), backend, proof.witness.makespan, proof.upper, proof.evidence)
     budget.improved(step)
@@ -191,11 +200,11 @@ def _noted(proof: _Proof, backend: str, budget: Limits) -> _Proof:
 
 
 def _turns(
-    instance: Instance, backend: str, current: Callable[[], _Proof], limits: Limits
+    instance: Instance, backend: str, current: Callable[[], _PortfolioProof], limits: Limits
 ) -> Generator[_Turn, None, None]:
     """Who is tried when; each is chosen by what is known once the ones before have ended."""
     if backend not in (AUTO, BOUNDS):
-        yield ((_asked(instance, backend, limits), limits),)
+        yield ((_engine_of_backend(instance, backend, limits), limits),)
         return
     auto = backend == AUTO
     is_small = auto and SEARCH.is_small(instance, limits)
@@ -213,7 +222,7 @@ def _turns(
         yield from _search_and_model(instance, current, limits)
 
 
-def _asked(instance: Instance, backend: str, limits: Limits) -> Engine:
+def _engine_of_backend(instance: Instance, backend: str, limits: Limits) -> Engine:
     """Return the engine that a user has asked for.
 
     Raises:
@@ -238,7 +247,7 @@ def _before_search(instance: Instance, limits: Limits) -> Limits:
     return limits.part(share if spare is None else min(share, SHARE_OF_SPARE * spare))
 
 
-def _search_and_model(instance: Instance, current: Callable[[], _Proof], limits: Limits) -> Iterator[_Turn]:
+def _search_and_model(instance: Instance, current: Callable[[], _PortfolioProof], limits: Limits) -> Iterator[_Turn]:
     """Search and CP-SAT: side by side with several threads, else CP-SAT in the time that the search leaves over."""
     models = refusal(CPSAT, instance, limits) is None
     if limits.threads == 1 or not models:
@@ -253,7 +262,7 @@ def _search_and_model(instance: Instance, current: Callable[[], _Proof], limits:
     yield (SEARCH, searching), (CPSAT, modelling)
 
 
-def _found(instance: Instance, turn: _Turn, known: Known) -> Generator[tuple[str, Finding], None, None]:
+def _findings(instance: Instance, turn: _Turn, known: KnownBounds) -> Generator[tuple[str, Finding], None, None]:
     """What the engines of a turn find, with their backends; the first that leaves no gap stops the others."""
     (first, limits), *others = turn
     if not others:
@@ -282,13 +291,13 @@ def _found(instance: Instance, turn: _Turn, known: Known) -> Generator[tuple[str
             interrupt()  # nobody asks any more
 
 
-def _closes(found: Finding, known: Known) -> bool:
+def _closes(found: Finding, known: KnownBounds) -> bool:
     """Return whether a finding leaves no gap of the worst case open."""
     longest = max(known.witness.makespan, found.witness.makespan if found.witness is not None else 0)
     return found.upper is not None and found.upper <= longest
 
 
-def _bounded(instance: Instance, limits: Limits) -> _Proof:
+def _cheap_proof(instance: Instance, limits: Limits) -> _PortfolioProof:
     """What costs next to nothing: a constructed schedule below, the closed-form bounds above."""
     from makespan.proof.engines.construct import convoy, greedy
 
@@ -298,10 +307,10 @@ def _bounded(instance: Instance, limits: Limits) -> _Proof:
     else:
         witness = greedy.longest(instance, limits, bound.upper)
     replay(instance, witness)
-    return _Proof(witness, bound.upper, bound.evidence, BOUNDS, weights=bound.weights)
+    return _PortfolioProof(witness, bound.upper, bound.evidence, BOUNDS, weights=bound.weights)
 
 
-def _add(instance: Instance, proof: _Proof, found: Finding, backend: str) -> _Proof:
+def _add(instance: Instance, proof: _PortfolioProof, found: Finding, backend: str) -> _PortfolioProof:
     """Keep the longer witness, once it has been replayed, and the smaller upper bound."""
     better = proof
     if found.witness is not None and found.witness.makespan > proof.witness.makespan:

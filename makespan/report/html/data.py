@@ -14,7 +14,7 @@ from makespan.model.result import Result
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import Choices
 from makespan.model.wording import pessimistic_name, pessimistic_words
-from makespan.proof.policy_gap import PolicyGap, Row
+from makespan.proof.policy_gap import PolicyGap, PolicyRow
 from makespan.report import simulation
 from makespan.report.html.chart import Rows, Traced, chart, occupancy, per_warp, stretches
 from makespan.report.html.visible import visible
@@ -146,10 +146,10 @@ def _ladder(gap: PolicyGap) -> Iterator[dict[str, Any]]:
         yield row._asdict()
     if certificate := gap.result.certificate:
         upper, remark = certificate.upper, "potentials alone, checked by themselves"
-        yield Row("certificate", "bound", upper, upper, remark)._asdict()
+        yield PolicyRow("certificate", "bound", upper, upper, remark)._asdict()
     yield last._asdict()
     for name, cycles, remark in text.outlasting(gap.result):
-        yield Row(name, "bound", cycles, cycles, remark)._asdict()
+        yield PolicyRow(name, "bound", cycles, cycles, remark)._asdict()
 
 
 def verification(verdict: "Verdict") -> dict[str, Any]:

@@ -15,6 +15,7 @@ from math import inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from makespan.host.compiled import ints
 from makespan.model.certificate import Potential, PotentialNode, PotentialTable, rank
 from makespan.model.feature import PROGRAMS
 from makespan.model.instance import Instance
@@ -40,14 +41,14 @@ def load() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Codes:
+class _PlaceCodes:
     """Numbers for the places of all groups: those of group g begin at `offsets[g]`."""
 
     instance: Instance
     offsets: tuple[int, ...]
 
     @classmethod
-    def of(cls, instance: Instance) -> "_Codes":
+    def of(cls, instance: Instance) -> "_PlaceCodes":
         return cls(instance, tuple(accumulate((group.program.end for group in instance.groups), initial=0)))
 
     def code(self, group: int, place: int) -> int:
@@ -59,15 +60,15 @@ class _Codes:
         group = bisect_right(self.offsets, code) - 1
         return group, code - self.offsets[group]
 
-    def automaton(self, classes: tuple[str, ...]) -> loops.Automaton:
+    def automaton(self, classes: tuple[str, ...]) -> loops.BeamAutomaton:
         """Return the instance as the inner loops want it; `classes` numbers the unit classes."""
         groups = list(enumerate(self.instance.groups))
         edges = [[self.code(g, s) for s in place.successors] for g, group in groups for place in group.program.places]
-        return loops.Automaton(
-            unit=_ints([classes.index(place.unit) for _, group in groups for place in group.program.places]),
-            sigma=_ints([self.instance.machine.capacities[unit] for unit in classes]),
-            first=_ints(list(accumulate(map(len, edges), initial=0))),
-            successors=_ints([code for targets in edges for code in targets]),
+        return loops.BeamAutomaton(
+            unit=ints([classes.index(place.unit) for _, group in groups for place in group.program.places]),
+            sigma=ints([self.instance.machine.capacities[unit] for unit in classes]),
+            first=ints(list(accumulate(map(len, edges), initial=0))),
+            successors=ints([code for targets in edges for code in targets]),
         )
 
     def potentials(self, potential: Potential) -> loops.Potentials:
@@ -80,10 +81,10 @@ class _Codes:
             last[row, begin : begin + len(table.last)] = np.array(table.last) + table.constant
         ranks = len(thresholds) * prod(threshold + 1 for threshold in thresholds)
         return loops.Potentials(
-            thresholds=_ints(list(thresholds)),
+            thresholds=ints(list(thresholds)),
             node_first=np.searchsorted([number for number, _ in nodes], np.arange(ranks + 1)),
-            table=_ints([table for _, table in nodes]),
-            others=np.array([np.concatenate([_ints(list(group)) for group in table.others]) for table in tables]),
+            table=ints([table for _, table in nodes]),
+            others=np.array([np.concatenate([ints(list(group)) for group in table.others]) for table in tables]),
             last=last,
         )
 
@@ -103,7 +104,7 @@ def search(instance: Instance, potential: Potential, width: int, per_place: int,
         width: states kept in a cycle.
         per_place: how many of them may have their laggard, the warp that finishes last, at the same place.
     """
-    codes = _Codes.of(instance)
+    codes = _PlaceCodes.of(instance)
     automaton, potentials = codes.automaton(potential.classes), codes.potentials(potential)
     begin = codes.start(potential.last_group)
     pairs = _PAIRS + len(instance.groups)
@@ -137,7 +138,7 @@ def _leaves(history: list[tuple[Indices, Indices]], end: tuple[int, int, int]) -
 
 
 def _schedule(
-    codes: _Codes, automaton: loops.Automaton, begin: tuple[Counter[int], int], leaves: list[int], pairs: int
+    codes: _PlaceCodes, automaton: loops.BeamAutomaton, begin: tuple[Counter[int], int], leaves: list[int], pairs: int
 ) -> Schedule:
     """Return the schedule that takes these leaves."""
     starts: list[dict[int, int]] = [{} for _ in codes.instance.groups]
@@ -157,7 +158,7 @@ def _schedule(
     return Schedule.from_moves(codes.instance, starts, cycles)
 
 
-def _moves(codes: _Codes, layer: loops.Layer, choice: loops.Choice, number: int) -> list[Move]:
+def _moves(codes: _PlaceCodes, layer: loops.Layer, choice: loops.BeamChoice, number: int) -> list[Move]:
     moves = []
     size, laggard = int(layer.sizes[0]), int(layer.laggards[0])
     for option in np.flatnonzero(choice.take[:number]).tolist():
@@ -190,9 +191,9 @@ def _layer(room: int, pairs: int) -> loops.Layer:
     )
 
 
-def _choice(automaton: loops.Automaton, pairs: int) -> loops.Choice:
+def _choice(automaton: loops.BeamAutomaton, pairs: int) -> loops.BeamChoice:
     most = int(np.diff(automaton.first).max()) * (pairs + 1)
-    return loops.Choice(
+    return loops.BeamChoice(
         pair=np.zeros(most, dtype=np.int64),
         unit=np.zeros(most, dtype=np.int64),
         target=np.zeros(most, dtype=np.int64),
@@ -200,7 +201,3 @@ def _choice(automaton: loops.Automaton, pairs: int) -> loops.Choice:
         quota=np.zeros(len(automaton.sigma), dtype=np.int64),
         take=np.zeros(most, dtype=np.int64),
     )
-
-
-def _ints(values: list[int]) -> loops.Ints:
-    return np.array(values, dtype=np.int64)

@@ -15,15 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.host.compiled import NIL, compiled
-
-Ints = NDArray[np.int64]
+from makespan.host.compiled import NIL, Ints, compiled
 
 DEAD = -(1 << 62)
 """Score of a state that is not kept."""
 
 
-class Automaton(NamedTuple):
+class BeamAutomaton(NamedTuple):
     """The instance: class and successors of every code, and the capacities."""
 
     unit: Ints
@@ -55,7 +53,7 @@ class Layer(NamedTuple):
     mark: NDArray[np.uint64]
 
 
-class Choice(NamedTuple):
+class BeamChoice(NamedTuple):
     """The options of a state: pair, class and target of each, how many warps of each pair there are, and a leaf."""
 
     pair: Ints
@@ -67,7 +65,7 @@ class Choice(NamedTuple):
 
 
 @compiled
-def open_choice(layer: Layer, state: int, automaton: Automaton, choice: Choice) -> int:
+def open_choice(layer: Layer, state: int, automaton: BeamAutomaton, choice: BeamChoice) -> int:
     """Fill in the options and the quota of every class; return the number of options."""
     size, z = layer.sizes[state], layer.laggards[state]
     choice.quota[:] = 0
@@ -89,7 +87,7 @@ def open_choice(layer: Layer, state: int, automaton: Automaton, choice: Choice) 
 
 
 @compiled
-def next_leaf(choice: Choice, number: int, begin: bool) -> bool:
+def next_leaf(choice: BeamChoice, number: int, begin: bool) -> bool:
     """Step `choice.take` to the next leaf, largest first; False when there is none.
 
     A leaf uses up every quota exactly and no pair beyond its count; `choice.quota` counts what is left of it.
@@ -114,7 +112,7 @@ def next_leaf(choice: Choice, number: int, begin: bool) -> bool:
 
 
 @compiled
-def give_up_one(choice: Choice, at: int) -> int:
+def give_up_one(choice: BeamChoice, at: int) -> int:
     """Take one warp less of the last option, from `at` down, that has one; return the option after it, or -1."""
     while at >= 0:
         if choice.take[at] > 0:
@@ -126,7 +124,7 @@ def give_up_one(choice: Choice, at: int) -> int:
 
 
 @compiled
-def apply(layer: Layer, state: int, choice: Choice, number: int, after: Layer, to: int) -> bool:
+def apply(layer: Layer, state: int, choice: BeamChoice, number: int, after: Layer, to: int) -> bool:
     """Write the state after a leaf as state `to` of `after`; False if it has too many pairs."""
     size = layer.sizes[state]
     new_size = 0
@@ -171,7 +169,7 @@ def insert(codes: Ints, counts: Ints, size: int, code: int, count: int) -> int:
 
 
 @compiled
-def score(layer: Layer, state: int, automaton: Automaton, potentials: Potentials, ready: Ints) -> int:
+def score(layer: Layer, state: int, automaton: BeamAutomaton, potentials: Potentials, ready: Ints) -> int:
     """Return the largest potential among the nodes of a state; `DEAD` where z cannot finish last."""
     size, z = layer.sizes[state], layer.laggards[state]
     if z < 0:
@@ -211,9 +209,9 @@ def advance(
     width: int,
     per_place: int,
     most_leaves: int,
-    automaton: Automaton,
+    automaton: BeamAutomaton,
     potentials: Potentials,
-    choice: Choice,
+    choice: BeamChoice,
     after: Layer,
 ) -> tuple[int, bool]:
     """Return one cycle: put the `width` best states that follow the `alive` states of `layer` into `after`.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from makespan.model.feature import PROGRAMS, TIMES
 from makespan.model.instance import Instance
-from makespan.proof.engines.engine import Known
+from makespan.proof.engines.engine import KnownBounds
 from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.limits import Limits
 
@@ -25,7 +25,7 @@ class Certificates:
     def obstacle(self, instance: Instance, limits: Limits) -> str | None:
         """See `Engine`; there is none, it may only prove nothing."""
 
-    def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:
+    def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
         """See `Engine`."""
         with limits.preparing():
             from makespan.proof.engines.certificate import beam, improve

@@ -7,10 +7,10 @@ from makespan.model.certificate import DELAYED_LABEL, Certificate, Potential, Po
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
 from makespan.model.result import Upper
-from makespan.proof.bounds.conditions import Mode, Question
-from makespan.proof.bounds.delays import expanded
+from makespan.proof.bounds.conditions import Mode, ProofQuestion
+from makespan.proof.bounds.delays import expand_latencies
 from makespan.proof.bounds.front import Front, front
-from makespan.proof.bounds.potential import Proof, synthesise
+from makespan.proof.bounds.potential import PotentialProof, synthesise
 from makespan.proof.bounds.theorem_e import theorem_e
 from makespan.proof.engines.certificate import beam
 from makespan.proof.engines.certificate.guide import guides
@@ -36,7 +36,7 @@ SHARE_OF_TIME = 0.6
 GROWTH = 3
 """So many times as long as a certificate takes the next finer one, about; what would not end is not begun."""
 
-Key = Callable[[PotentialNode], Hashable]
+NodeKey = Callable[[PotentialNode], Hashable]
 """What a part of a node's table depends on."""
 
 
@@ -53,8 +53,8 @@ class _Level(NamedTuple):
 
     extra: tuple[int, ...]
     front_states: int
-    others: Key
-    last: Key
+    others: NodeKey
+    last: NodeKey
     one_delay: bool = True
 
 
@@ -64,7 +64,7 @@ def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
     Certificates are about the instance with its latencies as places; there are none if these are too many. Beams follow
     the best one, if it proves fewer cycles than theorem E, which wide ones follow otherwise.
     """
-    expansion = expanded(instance)
+    expansion = expand_latencies(instance)
     if expansion is None:
         limits.progress("no certificate: the latencies are more places than an instance may have")
         return
@@ -129,24 +129,24 @@ def _levels(instance: Instance) -> list[_Level]:
     places = sum(group.program.end for group in instance.groups)
     none, all_of = (0,) * classes, (1,) * classes
     states = FRONT_STATES if places <= FRONT_PLACES and instance.warps <= FRONT_WARPS else 1
-    quick = _Level(none, 1, ahead, ahead)
-    finest = _Level(all_of, states, whole, whole, one_delay=places > FRONT_PLACES)
+    quick = _Level(none, 1, stop_ahead, stop_ahead)
+    finest = _Level(all_of, states, stop_and_kind, stop_and_kind, one_delay=places > FRONT_PLACES)
     if places <= SMALL_PLACES and instance.machine.is_basic:
         return [quick, finest]
     return [
         quick,
-        _Level(none, 1, ahead, own_class),
-        _Level(none, 1, ahead, whole),
-        _Level(all_of, 1, ahead, whole),
+        _Level(none, 1, stop_ahead, stop_and_class),
+        _Level(none, 1, stop_ahead, stop_and_kind),
+        _Level(all_of, 1, stop_ahead, stop_and_kind),
         finest,
     ]
 
 
 def _certificate(instance: Instance, level: _Level, states: Front, limits: Limits) -> Certificate | None:
     """Return one potential for every group that may hold the last finisher; None if one is too large or late."""
-    proofs: list[Proof] = []
+    proofs: list[PotentialProof] = []
     for last in range(len(instance.groups)):
-        question = Question(instance, last)
+        question = ProofQuestion(instance, last)
         shape = question.abstraction(level.extra)
         if shape.most_cycles(MOST_CYCLES) > MOST_CYCLES or limits.expired:
             return None
@@ -162,18 +162,18 @@ def _certificate(instance: Instance, level: _Level, states: Front, limits: Limit
     return Certificate(max(proof.upper for proof in proofs), tuple(proof.potential for proof in proofs))
 
 
-def ahead(node: PotentialNode) -> int:
+def stop_ahead(node: PotentialNode) -> int:
     """Where the last finisher is in the next stop: in this one, if it is one."""
     if node.label is not None:
         return node.label
     return DELAYED_LABEL if node.last is None else node.last
 
 
-def own_class(node: PotentialNode) -> Hashable:
+def stop_and_class(node: PotentialNode) -> Hashable:
     """Return the same, the last finisher's class, and how many others are ready for that."""
-    return ahead(node), node.last, None if node.last is None else node.kind[node.last]
+    return stop_ahead(node), node.last, None if node.last is None else node.kind[node.last]
 
 
-def whole(node: PotentialNode) -> Hashable:
+def stop_and_kind(node: PotentialNode) -> Hashable:
     """Return the same, and the kind; the last finisher's class only at stops, where it is what lies ahead."""
-    return ahead(node), node.kind
+    return stop_ahead(node), node.kind

@@ -85,7 +85,7 @@ def _of_policies(instance: Instance, limits: Limits, chosen: Routes) -> list[Sch
 def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: Limits) -> Schedule | None:
     """Return the schedule of the longest paths with the largest latencies; None when a limit comes first."""
     if instance.is_multiprocessor:
-        policies = _ruled(instance, chosen, laggard, rule)
+        policies = _rules_of_partitions(instance, chosen, laggard, rule)
         return simulated(instance, policies, chosen, lambda: limits.expired)
     paths = chosen.paths
     units = {unit.name: unit for unit in instance.machine.units}
@@ -100,7 +100,7 @@ def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: L
     free = instance.machine.capacities
     arrivals, releases = defaultdict[int, list[int]](list), defaultdict[int, list[str]](list)
     block_of = instance.block_of_warp()
-    gates = {block: _Gate(warps) for block, warps in Counter(block_of).items()}
+    gates = {block: _BlockGate(warps) for block, warps in Counter(block_of).items()}
     cycles: list[tuple[int, ...]] = []
 
     def come(warps: Iterable[int]) -> None:
@@ -137,13 +137,13 @@ def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: L
     return Schedule(tuple(cycles), paths, () if instance.machine.fixed_latencies else chosen.latencies)
 
 
-def _ruled(instance: Instance, chosen: Routes, laggard: int, rule: Rule) -> list[Policy]:
+def _rules_of_partitions(instance: Instance, chosen: Routes, laggard: int, rule: Rule) -> list[Policy]:
     """Return the rule for every partition, each with a laggard of its own: the last of its warps up to `laggard`."""
     warps = [members(chosen.partitions, part) for part in range(instance.machine.partitions)]
     return [Ruled(rule, {max((warp for warp in own if warp <= laggard), default=-1)}) for own in warps]
 
 
-class _Gate:
+class _BlockGate:
     """The barrier of one block: opens when all of its warps that have not ended wait at it."""
 
     def __init__(self, warps: int) -> None:

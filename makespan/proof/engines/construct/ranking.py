@@ -11,21 +11,22 @@ from itertools import accumulate, chain, groupby, pairwise
 
 import numpy as np
 
+from makespan.host.compiled import Ints
 from makespan.model.feature import PROGRAMS, TIMES
 from makespan.model.instance import Instance
 from makespan.model.schedule import Schedule
 from makespan.model.simulate.choices import Choices, routes
 from makespan.model.simulate.runner import Runner
-from makespan.model.simulate.runner_compiled import Ints, Log, Work
+from makespan.model.simulate.runner_compiled import Log, Work
 from makespan.proof.engines.construct import ranking_compiled as loops
 from makespan.proof.engines.limits import Limits
 
 KNOWS = PROGRAMS | TIMES
 
-Rule = Callable[[int, int], tuple[int, ...]]
+RankingRule = Callable[[int, int], tuple[int, ...]]
 """(instructions done, equal letters left in the run) -> sort key; the smallest issue first."""
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[RankingRule, ...] = (
     lambda done, _: (done,),  # furthest behind first
     lambda done, _: (-done,),  # furthest ahead first
     lambda done, run: (-run, done),  # in lockstep through every run
@@ -68,17 +69,17 @@ def climb(instance: Instance, limits: Limits, enough: int) -> Iterator[Schedule]
 
 def _longest(instance: Instance, laggards: Iterable[int | None], limits: Limits) -> "_Climber | None":
     """Return the rule to begin with, as far as there is time."""
-    starts = (_begun(instance, laggard, rule) for laggard in laggards for rule in RULES if not limits.expired)
+    starts = (_climber(instance, laggard, rule) for laggard in laggards for rule in RULES if not limits.expired)
     return max(starts, key=lambda start: start.makespan, default=None)
 
 
 @cache
 def load() -> None:
     """Load or compile the inner loops."""
-    _begun(Instance.of("CL", 2), None, RULES[0]).climb()
+    _climber(Instance.of("CL", 2), None, RULES[0]).climb()
 
 
-def _begun(instance: Instance, laggard: int | None, rule: Rule) -> "_Climber":
+def _climber(instance: Instance, laggard: int | None, rule: RankingRule) -> "_Climber":
     """Return the ranking of a rule, in which the places of `laggard`, a warp, stay behind those of all others."""
     chosen = routes(instance, Choices())
     # a path of its own means ranks of its own
@@ -99,8 +100,8 @@ class _Climber:
 
     def __init__(self, runner: Runner, work: Work, entries: Ints, movable: int, patience: int = PATIENCE) -> None:
         self._runner, self._work, self._movable = runner, work, movable
-        self._kept, self._ranking = entries.copy(), loops.Ranking(entries, np.argsort(entries))
-        self._state = loops.prepared(work, runner.units, runner.longest)
+        self._kept, self._ranking = entries.copy(), loops.PlaceRanking(entries, np.argsort(entries))
+        self._state = loops.new_state(work, runner.units, runner.longest)
         self._draws = np.zeros(1, dtype=np.uint64)
         self._begins = np.unique(work.first)
         self._lengths = np.diff(self._begins, append=len(work.letters)) - 1

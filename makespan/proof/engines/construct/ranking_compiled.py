@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from makespan.host.compiled import inlined, uncounted
+from makespan.host.compiled import Ints, inlined, uncounted
 from makespan.model.simulate.runner_compiled import (
     NONE,
     Bits,
-    Ints,
     Log,
     State,
     Units,
@@ -29,14 +28,14 @@ from makespan.model.simulate.runner_compiled import (
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
-class Ranking(NamedTuple):
+class PlaceRanking(NamedTuple):
     """Both directions."""
 
     entries: Ints
     ranks: Ints
 
 
-def prepared(work: Work, units: Units, longest: int) -> State:
+def new_state(work: Work, units: Units, longest: int) -> State:
     """Room for runs; `longest` is the largest latency."""
     warps, classes, ranks = len(work.first), len(units.ports), len(work.letters)
     nothing = np.zeros(0, dtype=np.int64)
@@ -72,7 +71,7 @@ def restart(work: Work, units: Units, state: State) -> None:
 
 
 @uncounted
-def run(work: Work, units: Units, ranking: Ranking, state: State, log: Log) -> int:
+def run(work: Work, units: Units, ranking: PlaceRanking, state: State, log: Log) -> int:
     """Return the makespan in cycles, of a program without barriers, if in every cycle the smallest ranks go first."""
     restart(work, units, state)
     classes, span, ranks = len(units.ports), len(state.ring), len(work.letters)
@@ -116,7 +115,7 @@ def run(work: Work, units: Units, ranking: Ranking, state: State, log: Log) -> i
 
 
 @inlined
-def place(ranking: Ranking, entry: int, to: int) -> None:
+def place(ranking: PlaceRanking, entry: int, to: int) -> None:
     """Give an entry a rank, and those in between the one next to theirs."""
     at = ranking.ranks[entry]
     step = 1 if to > at else -1
@@ -131,7 +130,7 @@ def place(ranking: Ranking, entry: int, to: int) -> None:
 def climb(
     work: Work,
     units: Units,
-    ranking: Ranking,
+    ranking: PlaceRanking,
     movable: int,
     kept: Ints,
     state: State,

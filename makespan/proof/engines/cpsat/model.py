@@ -25,9 +25,10 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Latency, UnitClass
 from makespan.model.program import Program
 from makespan.model.schedule import Schedule
-from makespan.proof.engines.cpsat.windows import Window, windows
+from makespan.proof.bounds.conditions import Stopped
+from makespan.proof.engines.cpsat.windows import IssueWindow, windows
 
-Literal = Any
+BoolLiteral = Any
 """A boolean variable, its negation, or a constant: OR-Tools has no common name for them."""
 
 KNOWS = PROGRAMS | TIMES
@@ -35,27 +36,23 @@ KNOWS = PROGRAMS | TIMES
 _PARTS_PER_LOOK = 4096
 
 
-class Stopped(Exception):
-    """Building was stopped."""
-
-
 @dataclass(slots=True)
-class Model:
+class CpModel:
     """The programme of `instance` with the horizon T, built by `build`."""
 
     instance: Instance
     horizon: int
     stop: Callable[[], bool]
     problem: Any
-    done: dict[tuple[int, int, int], Literal] = field(default_factory=dict)
-    over: dict[tuple[int, int, int], Literal] = field(default_factory=dict)
-    visits: dict[tuple[int, int], Literal] = field(default_factory=dict)
-    takes: dict[tuple[int, int, int], Literal] = field(default_factory=dict)
-    begins: dict[tuple[int, int], Literal] = field(default_factory=dict)
-    full: dict[tuple[str, int], Literal] = field(default_factory=dict)
-    busy: dict[int, Literal] = field(default_factory=dict)
-    late: dict[tuple[int, int], Literal] = field(default_factory=dict)
-    unfinished: dict[int, Literal] = field(default_factory=dict)
+    done: dict[tuple[int, int, int], BoolLiteral] = field(default_factory=dict)
+    over: dict[tuple[int, int, int], BoolLiteral] = field(default_factory=dict)
+    visits: dict[tuple[int, int], BoolLiteral] = field(default_factory=dict)
+    takes: dict[tuple[int, int, int], BoolLiteral] = field(default_factory=dict)
+    begins: dict[tuple[int, int], BoolLiteral] = field(default_factory=dict)
+    full: dict[tuple[str, int], BoolLiteral] = field(default_factory=dict)
+    busy: dict[int, BoolLiteral] = field(default_factory=dict)
+    late: dict[tuple[int, int], BoolLiteral] = field(default_factory=dict)
+    unfinished: dict[int, BoolLiteral] = field(default_factory=dict)
     parts: int = 0
 
     @property
@@ -75,7 +72,7 @@ class Model:
                 if unit in ranges:
                     yield w, p, ranges[unit]
 
-    def literal(self, name: str, *index: object) -> Literal:
+    def literal(self, name: str, *index: object) -> BoolLiteral:
         """Return a new boolean variable."""
         self._look()
         return self.problem.new_bool_var("_".join(map(str, (name, *index))))
@@ -86,18 +83,18 @@ class Model:
         if self.parts % _PARTS_PER_LOOK == 0 and self.stop():
             raise Stopped
 
-    def clause(self, *literals: Literal) -> None:
+    def clause(self, *literals: BoolLiteral) -> None:
         """At least one of the literals is true."""
         self._look()
         if not any(literal is True for literal in literals):
             self.problem.add_bool_or([literal for literal in literals if literal is not False])
 
-    def schedule(self, value: Callable[[Literal], int]) -> Schedule:
+    def schedule(self, value: Callable[[BoolLiteral], int]) -> Schedule:
         """Return the schedule that the values of the variables say."""
         cycles: list[list[int]] = [[] for _ in self.cycles]
         paths, latencies, length = [], [], 0
 
-        def first(known: dict[tuple[int, int, int], Literal], w: int, p: int) -> int:
+        def first(known: dict[tuple[int, int, int], BoolLiteral], w: int, p: int) -> int:
             return next(t for t in self.cycles if _is_true(known[w, p, t], value))
 
         for w, program in self.warps():
@@ -121,7 +118,7 @@ def booleans(instance: Instance, horizon: int) -> int:
 
 def build(
     instance: Instance, horizon: int, *, hint: Schedule | None = None, stop: Callable[[], bool] = lambda: False
-) -> Model:
+) -> CpModel:
     """Return the whole model, with a schedule of at most `horizon` cycles to start from, if there is one.
 
     Raises:
@@ -132,7 +129,7 @@ def build(
     instance.require(KNOWS, "CP-SAT")
     from ortools.sat.python import cp_model
 
-    model = Model(instance, horizon, stop, cp_model.CpModel())
+    model = CpModel(instance, horizon, stop, cp_model.CpModel())
     _variables(model)
     for family in FAMILIES:
         family(model)
@@ -142,7 +139,7 @@ def build(
     return model
 
 
-def _variables(m: Model) -> None:
+def _variables(m: CpModel) -> None:
     """Every literal, constant where the time window of its place decides it; warps of a string are numbered by rank."""
     ranked, units = chain.from_iterable(windows(m.instance, m.horizon)), _units(m)
     for (w, program), window in zip(m.warps(), ranked, strict=True):
@@ -167,7 +164,7 @@ def _variables(m: Model) -> None:
             m.late[w, t] = _not(m.over[w, program.end - 1, t]) if program.is_chain else m.literal("late", w, t)
 
 
-def _latency(m: Model, w: int, p: int, window: Window, latency: Latency) -> None:
+def _latency(m: CpModel, w: int, p: int, window: IssueWindow, latency: Latency) -> None:
     """When the latency of the place is over: a while after the place is done or, where that is a choice, a literal."""
     for t in range(m.horizon + 1):
         if latency.least == latency.most:
@@ -178,14 +175,14 @@ def _latency(m: Model, w: int, p: int, window: Window, latency: Latency) -> None
         m.over[w, p, t] = not early and (m.visits[w, p] if late else m.literal("over", w, p, t))
 
 
-def _units(m: Model) -> dict[str, UnitClass]:
+def _units(m: CpModel) -> dict[str, UnitClass]:
     return {unit.name: unit for unit in m.instance.machine.units}
 
 
 # --- constraints ----------------------------------------------------------------------------------------------
 
 
-def done_for_good(m: Model) -> None:
+def done_for_good(m: CpModel) -> None:
     """What is done stays done: done[w,p,t-1] implies done[w,p,t]."""
     for w, program in m.warps():
         for p in range(program.end):
@@ -193,13 +190,13 @@ def done_for_good(m: Model) -> None:
                 m.clause(_not(m.done[w, p, t - 1]), m.done[w, p, t])
 
 
-def one_path(m: Model) -> None:
+def one_path(m: CpModel) -> None:
     """A warp begins once, leaves every place that it visits by one edge, and visits nothing else."""
     for w, program in m.warps():
         if program.is_chain:
             continue
         m.problem.add_exactly_one([m.begins[w, p] for p in program.starts])
-        arriving: dict[int, list[Literal]] = {p: [m.begins[w, p]] for p in program.starts}
+        arriving: dict[int, list[BoolLiteral]] = {p: [m.begins[w, p]] for p in program.starts}
         for p, (_, successors) in enumerate(program.places):
             for q in successors:
                 arriving.setdefault(q, []).append(m.takes[w, p, q])
@@ -208,7 +205,7 @@ def one_path(m: Model) -> None:
             m.problem.add(sum(arriving[p]) == m.visits[w, p])
 
 
-def latencies(m: Model) -> None:
+def latencies(m: CpModel) -> None:
     """A latency in l .. h is over for good, no sooner than l and no later than h cycles after its place is done."""
     for w, p, latency in m.chosen():
         for t in m.cycles:
@@ -217,7 +214,7 @@ def latencies(m: Model) -> None:
             m.clause(t < latency.most or _not(m.done[w, p, t - latency.most + 1]), m.over[w, p, t])
 
 
-def program_order(m: Model) -> None:
+def program_order(m: CpModel) -> None:
     """Along the path, q is issued once p is over: takes[w,p,q] and done[w,q,t] imply over[w,p,t-1]."""
     for (w, p, q), taken in m.takes.items():
         for t in m.cycles:
@@ -225,7 +222,7 @@ def program_order(m: Model) -> None:
                 m.clause(_not(taken), _not(m.done[w, q, t]), m.over[w, p, t - 1])
 
 
-def work_conservation(m: Model) -> None:
+def work_conservation(m: CpModel) -> None:
     """A ready instruction waits only while its class is full or all issue slots are taken.
 
     takes[w,p,q], over[w,p,t-1] and not done[w,q,t] imply full[class of q, t] or busy[t]; where a warp begins, it is
@@ -241,7 +238,7 @@ def work_conservation(m: Model) -> None:
             m.clause(_not(begun), m.done[w, p, t], m.full[programs[w].places[p].unit, t], m.busy.get(t, False))
 
 
-def capacity(m: Model) -> None:
+def capacity(m: CpModel) -> None:
     """Of class X at most sigma_X instructions are issued in any i_X cycles, and no fewer up to t where full[X,t]."""
     for name, unit in _units(m).items():
         places = [(w, p) for w, program in m.warps() for p, place in enumerate(program.places) if place.unit == name]
@@ -249,7 +246,7 @@ def capacity(m: Model) -> None:
             _at_most(m, places, max(0, t - unit.interval), t, unit.capacity, m.full[name, t])
 
 
-def issue_width(m: Model) -> None:
+def issue_width(m: CpModel) -> None:
     """At most so many instructions are issued in a cycle as the issue width, and no fewer where busy[t]."""
     if (width := m.instance.machine.issue_width) is None:
         return
@@ -258,7 +255,9 @@ def issue_width(m: Model) -> None:
         _at_most(m, places, t - 1, t, width, m.busy[t])
 
 
-def _at_most(m: Model, places: list[tuple[int, int]], after: int, until: int, most: int, reached: Literal) -> None:
+def _at_most(
+    m: CpModel, places: list[tuple[int, int]], after: int, until: int, most: int, reached: BoolLiteral
+) -> None:
     """At most so many of the places are issued after one cycle until another, and no fewer where `reached`."""
     issued = sum(m.done[w, p, until] for w, p in places) - sum(m.done[w, p, after] for w, p in places)
     if isinstance(issued, int):
@@ -270,7 +269,7 @@ def _at_most(m: Model, places: list[tuple[int, int]], after: int, until: int, mo
     m.problem.add(issued >= most).only_enforce_if(reached)
 
 
-def unfinished_warps(m: Model) -> None:
+def unfinished_warps(m: CpModel) -> None:
     """unfinished[t] needs a warp that is late, and late[w,t] that no last place of its path is over by t."""
     firsts = list(accumulate((group.warps for group in m.instance.groups), initial=0))
     for t in m.unfinished:
@@ -281,7 +280,7 @@ def unfinished_warps(m: Model) -> None:
                     m.clause(_not(m.late[w, t]), _not(m.takes[w, p, program.end]), _not(m.over[w, p, t]))
 
 
-def equal_warps(m: Model) -> None:
+def equal_warps(m: CpModel) -> None:
     """Equal warps change names where one would pass another, so the last of a group finishes last.
 
     With one path, w is never behind w+1 at any place, nor is its latency there over later; with choices, w does not
@@ -303,7 +302,7 @@ def equal_warps(m: Model) -> None:
             m.clause(m.over[w, p, t], _not(m.over[w + 1, p, t]))
 
 
-FAMILIES: tuple[Callable[[Model], None], ...] = (
+FAMILIES: tuple[Callable[[CpModel], None], ...] = (
     done_for_good,
     one_path,
     latencies,
@@ -317,20 +316,20 @@ FAMILIES: tuple[Callable[[Model], None], ...] = (
 """The families of constraints."""
 
 
-def _is_true(literal: Literal, value: Callable[[Literal], int]) -> bool:
+def _is_true(literal: BoolLiteral, value: Callable[[BoolLiteral], int]) -> bool:
     return literal if isinstance(literal, bool) else bool(value(literal))
 
 
-def _not(literal: Literal) -> Literal:
+def _not(literal: BoolLiteral) -> BoolLiteral:
     return not literal if isinstance(literal, bool) else ~literal
 
 
 # --- a schedule to start from ---------------------------------------------------------------------------------
 
 
-def _hint(m: Model, schedule: Schedule) -> None:
+def _hint(m: CpModel, schedule: Schedule) -> None:
     """Every variable that the schedule decides, with its warps named as `equal_warps` demands."""
-    runs = _sorted(m.instance, _runs(m.instance, schedule))
+    runs = _sort_equal_warps(m.instance, _courses(m.instance, schedule))
     choice = {(w, p) for w, p, _ in m.chosen()}
     for (w, program), (path, done, over) in zip(m.warps(), runs, strict=True):
         at, passed = dict(zip(path, done, strict=True)), dict(zip(path, over, strict=True))
@@ -353,7 +352,7 @@ def _hint(m: Model, schedule: Schedule) -> None:
         _suggest(m, literal, t < schedule.makespan)
 
 
-def _hint_contention(m: Model, schedule: Schedule) -> None:
+def _hint_contention(m: CpModel, schedule: Schedule) -> None:
     programs, units = list(m.instance.programs()), _units(m)
     held: Counter[tuple[str, int]] = Counter()
     issued: Counter[int] = Counter()
@@ -367,7 +366,7 @@ def _hint_contention(m: Model, schedule: Schedule) -> None:
         _suggest(m, literal, issued[t] == m.instance.machine.issue_width)
 
 
-class _Run(NamedTuple):
+class _WarpCourse(NamedTuple):
     """The path of a warp, and for every place on it the cycles, from 1, by which it is done and over."""
 
     path: tuple[int, ...]
@@ -375,7 +374,7 @@ class _Run(NamedTuple):
     over: Sequence[int]
 
 
-def _runs(instance: Instance, schedule: Schedule) -> list[_Run]:
+def _courses(instance: Instance, schedule: Schedule) -> list[_WarpCourse]:
     done: list[list[int]] = [[] for _ in schedule.paths]
     for cycle, warp, _ in schedule.ops(instance):
         done[warp].append(cycle + 1)
@@ -384,26 +383,27 @@ def _runs(instance: Instance, schedule: Schedule) -> list[_Run]:
     for w, (program, path) in enumerate(zip(instance.programs(), schedule.paths, strict=True)):
         own = schedule.latencies[w] if schedule.latencies else [fixed[program.places[p].unit] for p in path]
         over = [cycle + latency - 1 for cycle, latency in zip(done[w], own, strict=True)]
-        found.append(_Run(path, done[w], over))
+        found.append(_WarpCourse(path, done[w], over))
     return found
 
 
-def _sorted(instance: Instance, runs: list[_Run]) -> list[_Run]:
+def _sort_equal_warps(instance: Instance, runs: list[_WarpCourse]) -> list[_WarpCourse]:
     """Equal warps in order: of a string, the k-th to execute a place is warp k there; otherwise by their ends."""
-    ordered: list[_Run] = []
+    ordered: list[_WarpCourse] = []
     for group in instance.groups:
         own = runs[len(ordered) : len(ordered) + group.warps]
         if group.program.is_chain:
             done = [sorted(cycles) for cycles in zip(*(run.done for run in own), strict=True)]
             over = [sorted(cycles) for cycles in zip(*(run.over for run in own), strict=True)]
             ordered += [
-                _Run(own[0].path, [rank[k] for rank in done], [rank[k] for rank in over]) for k in range(group.warps)
+                _WarpCourse(own[0].path, [rank[k] for rank in done], [rank[k] for rank in over])
+                for k in range(group.warps)
             ]
         else:
             ordered += sorted(own, key=lambda run: run.over[-1])
     return ordered
 
 
-def _suggest(m: Model, literal: Literal, value: bool) -> None:
+def _suggest(m: CpModel, literal: BoolLiteral, value: bool) -> None:
     if not isinstance(literal, bool):
         m.problem.add_hint(literal, value)

@@ -7,8 +7,9 @@ from typing import Any
 from makespan.host.errors import BrokenPromiseError
 from makespan.model.instance import Instance
 from makespan.model.schedule import Schedule
+from makespan.proof.bounds.conditions import Stopped
 from makespan.proof.engines.cpsat import NAME
-from makespan.proof.engines.cpsat.model import KNOWS, Model, Stopped, booleans, build
+from makespan.proof.engines.cpsat.model import KNOWS, CpModel, booleans, build
 from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.limits import Limits
 
@@ -56,7 +57,7 @@ def solve(
     return _run(model, limits, workers, seed)
 
 
-def _run(model: Model, limits: Limits, workers: int, seed: int) -> Finding:
+def _run(model: CpModel, limits: Limits, workers: int, seed: int) -> Finding:
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
@@ -66,7 +67,7 @@ def _run(model: Model, limits: Limits, workers: int, seed: int) -> Finding:
     solver.parameters.catch_sigint_signal = False
     solver.parameters.max_time_in_seconds = max(0.01, limits.remaining)
     solver.parameters.max_memory_in_mb = max(256, limits.memory_bytes >> 20)
-    status = _watched(solver, model, limits)
+    status = _solve_in_thread(solver, model, limits)
     if status == cp_model.INFEASIBLE:
         raise BrokenPromiseError(f"no schedule ends within {model.horizon} cycles: the horizon is not an upper bound")
     if status == cp_model.MODEL_INVALID:
@@ -83,7 +84,7 @@ def _run(model: Model, limits: Limits, workers: int, seed: int) -> Finding:
     return Finding(witness, upper, NAME) if upper < model.horizon else Finding(witness)
 
 
-def _watched(solver: Any, model: Model, limits: Limits) -> Any:
+def _solve_in_thread(solver: Any, model: CpModel, limits: Limits) -> Any:
     """Solve in a thread, so that this one hears of an interrupt and can stop the search; the status."""
     with ThreadPoolExecutor(1) as pool:
         search = pool.submit(solver.solve, model.problem, _progress(limits))

@@ -17,14 +17,14 @@ from makespan.model.machine import UnitClass
 from makespan.proof.bounds.pessimistic import cycles_without_port
 
 
-class Window(NamedTuple):
+class IssueWindow(NamedTuple):
     """The first and the last cycle, from 1, in which a place can be issued by those who visit it."""
 
     earliest: int
     latest: int
 
 
-def windows(instance: Instance, horizon: int) -> list[list[list[Window]]]:
+def windows(instance: Instance, horizon: int) -> list[list[list[IssueWindow]]]:
     """For every group, rank and place its window.
 
     Raises:
@@ -39,7 +39,7 @@ def windows(instance: Instance, horizon: int) -> list[list[list[Window]]]:
     return found
 
 
-def _of_automaton(instance: Instance, group: Group, horizon: int) -> list[list[Window]]:
+def _of_automaton(instance: Instance, group: Group, horizon: int) -> list[list[IssueWindow]]:
     """Return the same for every rank: the shortest ways from a start and to the end must fit."""
     program, least = group.program, {unit.name: unit.latency.least for unit in instance.machine.units}
     first = [1 if p in program.starts else horizon + 1 for p in range(program.end)]
@@ -48,10 +48,10 @@ def _of_automaton(instance: Instance, group: Group, horizon: int) -> list[list[W
             if q < program.end:
                 first[q] = min(first[q], first[p] + least[unit])
     behind = program.sums(least, min)
-    return [[Window(first[p], horizon + 1 - behind[p]) for p in range(program.end)]] * group.warps
+    return [[IssueWindow(first[p], horizon + 1 - behind[p]) for p in range(program.end)]] * group.warps
 
 
-def _of_string(instance: Instance, group: Group, horizon: int) -> list[list[Window]]:
+def _of_string(instance: Instance, group: Group, horizon: int) -> list[list[IssueWindow]]:
     """What ranks 0..k have issued by then must fit before, what ranks k.. have left must fit behind."""
     units, width = _units(instance), instance.machine.issue_width
     letters = [place.unit for place in group.program.places]
@@ -60,7 +60,10 @@ def _of_string(instance: Instance, group: Group, horizon: int) -> list[list[Wind
     behind = _load(letters[::-1], least[::-1], group.warps, units, width)
     waiting = _waiting(instance, group)
     return [
-        [Window(before[k][p], min(horizon + 1 - behind[-1 - k][-1 - p], waiting[k][p])) for p in range(len(letters))]
+        [
+            IssueWindow(before[k][p], min(horizon + 1 - behind[-1 - k][-1 - p], waiting[k][p]))
+            for p in range(len(letters))
+        ]
         for k in range(group.warps)
     ]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from makespan.model.feature import Features
 from makespan.model.instance import Instance
-from makespan.proof.engines.engine import Known
+from makespan.proof.engines.engine import KnownBounds
 from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.ilp import NAME
 from makespan.proof.engines.limits import Limits
@@ -20,7 +20,7 @@ class Ilp:
     def obstacle(self, instance: Instance, limits: Limits) -> str | None:
         """See `Engine`; there is none, the programme may only be too large."""
 
-    def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:
+    def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
         """See `Engine`."""
         from makespan.proof.engines.ilp import solver
 

@@ -31,10 +31,10 @@ KNOWS: Features = frozenset()
 
 FORMS = ("published", "tightened")
 
-Row = Any
+IlpRow = Any
 """A constraint of PuLP, which has no types."""
 
-Values = Mapping[str, float]
+IlpValues = Mapping[str, float]
 _ROWS_PER_LOOK = 64
 
 
@@ -73,11 +73,11 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class IlpModel:
     """A programme of PuLP, and how to read a schedule from the values of its variables."""
 
     problem: Any
-    schedule: Callable[[Values], Schedule]
+    schedule: Callable[[IlpValues], Schedule]
 
 
 def shape(instance: Instance, horizon: int) -> Shape:
@@ -92,7 +92,7 @@ def shape(instance: Instance, horizon: int) -> Shape:
     return Shape(letters, instance.warps, horizon, sigma)
 
 
-def build(instance: Instance, horizon: int, form: str, stop: Callable[[], bool] = lambda: False) -> Model | None:
+def build(instance: Instance, horizon: int, form: str, stop: Callable[[], bool] = lambda: False) -> IlpModel | None:
     """Return the programme in one of `FORMS`; None when `stop` said so before it was complete."""
     variables = _VARIABLES[form](shape(instance, horizon), pulp().LpProblem(form, pulp().LpMinimize))
     variables.problem.setObjective(variables.negative_makespan())
@@ -102,7 +102,7 @@ def build(instance: Instance, horizon: int, form: str, stop: Callable[[], bool] 
             if number % _ROWS_PER_LOOK == 0 and stop():
                 return None
             variables.problem.addConstraint(row, f"{name}_{number}")
-    return Model(variables.problem, lambda values: Schedule.of_chains(instance, variables.executing(values)))
+    return IlpModel(variables.problem, lambda values: Schedule.of_chains(instance, variables.executing(values)))
 
 
 def pulp() -> Any:
@@ -157,61 +157,61 @@ class Published:
         """Maximise sum_t t (LS[W,I,t] + CC[W,I,t]), as a minimum."""
         return -self.cycle_of(self.shape.warps, len(self.shape.letters))
 
-    def executing(self, values: Values) -> list[list[int]]:
+    def executing(self, values: IlpValues) -> list[list[int]]:
         """For every cycle the warps, from 0, that execute."""
         taken = [
             [w - 1 for w in self.shape.everyone if any(self._is_set(values, w, i, t) for i in self.shape.instructions)]
             for t in self.shape.cycles
         ]
-        return _trimmed(taken)
+        return _without_idle_end(taken)
 
-    def _is_set(self, values: Values, w: int, i: int, t: int) -> bool:
+    def _is_set(self, values: IlpValues, w: int, i: int, t: int) -> bool:
         return any(values[table[w, i, t].name] > 0.5 for table in self.executes.values())
 
 
-def capacity(v: Published) -> Iterator[Row]:
+def capacity(v: Published) -> Iterator[IlpRow]:
     """At most sigma_L and sigma_C instructions a cycle: sum_{w,i} LS[w,i,t] <= sigma_L, and CC likewise."""
     for unit, t in product(EXECUTES, v.shape.cycles):
-        yield _used(v, unit, t) <= v.shape.sigma[unit]
+        yield _executed_of_class(v, unit, t) <= v.shape.sigma[unit]
 
 
-def last_warp(v: Published) -> Iterator[Row]:
+def last_warp(v: Published) -> Iterator[IlpRow]:
     """Warp W ends last: sum_t t x[w,I,t] <= sum_t t x[W,I,t] for w < W."""
     last = len(v.shape.letters)
     for w in v.shape.everyone[:-1]:
         yield v.cycle_of(w, last) <= v.cycle_of(v.shape.warps, last)
 
 
-def one_a_cycle(v: Published) -> Iterator[Row]:
+def one_a_cycle(v: Published) -> Iterator[IlpRow]:
     """Yield a warp executes one instruction a cycle: sum_i LS[w,i,t] <= 1 and sum_i CC[w,i,t] <= 1."""
     for table, w, t in product(v.executes.values(), v.shape.everyone, v.shape.cycles):
         yield _sum(table[w, i, t] for i in v.shape.instructions) <= 1
 
 
-def every_instruction_once(v: Published) -> Iterator[Row]:
+def every_instruction_once(v: Published) -> Iterator[IlpRow]:
     """On a unit of its class: sum_t LS[w,i,t] = IL_i and sum_t CC[w,i,t] = IC_i."""
     for (unit, table), w, i in product(v.executes.items(), v.shape.everyone, v.shape.instructions):
         yield _sum(table[w, i, t] for t in v.shape.cycles) == int(v.shape.letter(i) == unit)
 
 
-def precedence(v: Published) -> Iterator[Row]:
+def precedence(v: Published) -> Iterator[IlpRow]:
     """In program order: sum_t t x[w,i,t] <= sum_t t x[w,i+1,t] - 1 for i < I."""
     for w, i in product(v.shape.everyone, v.shape.instructions[:-1]):
         yield v.cycle_of(w, i) <= v.cycle_of(w, i + 1) - 1
 
 
-def units_all_used(v: Published) -> Iterator[Row]:
+def units_all_used(v: Published) -> Iterator[IlpRow]:
     """E[t] = 1 exactly where all L units are used, G[t] where all C units are.
 
     E[t] >= 1 - sigma_L + sum_{w,i} LS[w,i,t] and sigma_L E[t] <= sum_{w,i} LS[w,i,t]; likewise G, CC and sigma_C.
     """
     for unit, t in product(EXECUTES, v.shape.cycles):
         sigma, full = v.shape.sigma[unit], v.all_used[unit][t]
-        yield full >= 1 - sigma + _used(v, unit, t)
-        yield sigma * full <= _used(v, unit, t)
+        yield full >= 1 - sigma + _executed_of_class(v, unit, t)
+        yield sigma * full <= _executed_of_class(v, unit, t)
 
 
-def work_conservation(v: Published) -> Iterator[Row]:
+def work_conservation(v: Published) -> Iterator[IlpRow]:
     """An instruction is not left waiting, or all units are used: (TL[w,i,t] or E[t]) = 1, so TL[w,i,t] + E[t] >= 1.
 
     The paper's other half, 1/2 (TL + E) <= (TL or E), holds by itself once the disjunction is 1.
@@ -220,7 +220,7 @@ def work_conservation(v: Published) -> Iterator[Row]:
         yield v.not_waiting[unit][w, i, t] + v.all_used[unit][t] >= 1
 
 
-def ready_waits(v: Published) -> Iterator[Row]:
+def ready_waits(v: Published) -> Iterator[IlpRow]:
     """Instruction i waits in t if i-1 executed before t and i did not execute by t.
 
     sum_{t'<t} x[w,i-1,t'] - sum_{t'<=t} x[w,i,t'] <= 1 - TL[w,i,t] for an L letter i, TC for a C letter; the first
@@ -232,7 +232,7 @@ def ready_waits(v: Published) -> Iterator[Row]:
         yield _sum(before) - _sum(still) <= 1 - v.not_waiting[v.shape.letter(i)][w, i, t]
 
 
-def _used(v: Published, unit: str, t: int) -> Any:
+def _executed_of_class(v: Published, unit: str, t: int) -> Any:
     return _sum(v.executes[unit][w, i, t] for w, i in product(v.shape.everyone, v.shape.instructions))
 
 
@@ -269,43 +269,43 @@ class Tightened:
         w, i, horizon = self.shape.warps, len(self.shape.letters), self.shape.horizon
         return _sum(self.by(w, i, t) for t in self.shape.cycles) - (horizon + 1) * self.done[w, i, horizon]
 
-    def executing(self, values: Values) -> list[list[int]]:
+    def executing(self, values: IlpValues) -> list[list[int]]:
         """For every cycle the warps, from 0, that execute."""
         taken: list[list[int]] = [[] for _ in self.shape.cycles]
         for w, i in product(self.shape.everyone, self.shape.instructions):
             taken[next(t for t in self.shape.cycles if self._is_set(values, w, i, t)) - 1].append(w - 1)
-        return _trimmed(taken)
+        return _without_idle_end(taken)
 
-    def _is_set(self, values: Values, *cell: int) -> bool:
+    def _is_set(self, values: IlpValues, *cell: int) -> bool:
         variable = self.by(*cell)
         return bool(variable if isinstance(variable, int) else values[variable.name] > 0.5)
 
 
-def done_in_the_end(v: Tightened) -> Iterator[Row]:
+def done_in_the_end(v: Tightened) -> Iterator[IlpRow]:
     """Yield every instruction executes: D[w,i,T] = 1."""
     for w, i in product(v.shape.everyone, v.shape.instructions):
         yield v.by(w, i, v.shape.horizon) == 1
 
 
-def done_for_good(v: Tightened) -> Iterator[Row]:
+def done_for_good(v: Tightened) -> Iterator[IlpRow]:
     """What is done stays done, so that every instruction executes once: D[w,i,t-1] <= D[w,i,t]."""
     for w, i, t in product(v.shape.everyone, v.shape.instructions, v.shape.cycles[1:]):
         yield from _differ(v.by(w, i, t - 1), v.by(w, i, t))
 
 
-def program_order(v: Tightened) -> Iterator[Row]:
+def program_order(v: Tightened) -> Iterator[IlpRow]:
     """Instruction i+1 executes after i: D[w,i+1,t] <= D[w,i,t-1]."""
     for w, i, t in product(v.shape.everyone, v.shape.instructions[:-1], v.shape.cycles[1:]):
         yield from _differ(v.by(w, i + 1, t), v.by(w, i, t - 1))
 
 
-def warps_ordered(v: Tightened) -> Iterator[Row]:
+def warps_ordered(v: Tightened) -> Iterator[IlpRow]:
     """Equal warps change names where one would pass another: D[w+1,i,t] <= D[w,i,t]; so warp W ends last."""
     for w, i, t in product(v.shape.everyone[:-1], v.shape.instructions, v.shape.cycles):
         yield from _differ(v.by(w + 1, i, t), v.by(w, i, t))
 
 
-def capacity_used(v: Tightened) -> Iterator[Row]:
+def capacity_used(v: Tightened) -> Iterator[IlpRow]:
     """As published, with E[t] in one row: sigma_L E[t] <= sum_{w,i} LS[w,i,t] <= sigma_L - 1 + E[t]."""
     for unit, t in product(ALL_USED, v.shape.cycles):
         sigma, full = v.shape.sigma[unit], v.all_used[unit][t]
@@ -315,7 +315,7 @@ def capacity_used(v: Tightened) -> Iterator[Row]:
         yield sigma * full <= used
 
 
-def ready_executes(v: Tightened) -> Iterator[Row]:
+def ready_executes(v: Tightened) -> Iterator[IlpRow]:
     """A ready instruction waits only while all units are used: D[w,i-1,t-1] - D[w,i,t] <= E[t], or G[t]."""
     for w, i, t in product(v.shape.everyone, v.shape.instructions, v.shape.cycles):
         before, still = (v.by(w, i - 1, t - 1) if t > 1 else int(i == 1)), v.by(w, i, t)
@@ -323,13 +323,13 @@ def ready_executes(v: Tightened) -> Iterator[Row]:
             yield before - still <= v.all_used[v.shape.letter(i)][t]
 
 
-def _differ(small: Any, large: Any) -> Iterator[Row]:
+def _differ(small: Any, large: Any) -> Iterator[IlpRow]:
     """Yield the row `small <= large`, unless it says nothing."""
     if small is not large and not (isinstance(small, int) and small == 0) and not (isinstance(large, int) and large):
         yield small - large <= 0
 
 
-def _trimmed(cycles: Sequence[Sequence[int]]) -> list[list[int]]:
+def _without_idle_end(cycles: Sequence[Sequence[int]]) -> list[list[int]]:
     """Without the idle cycles at the end."""
     length = max((t for t, warps in enumerate(cycles, 1) if warps), default=0)
     return [list(warps) for warps in cycles[:length]]
@@ -337,7 +337,7 @@ def _trimmed(cycles: Sequence[Sequence[int]]) -> list[list[int]]:
 
 _VARIABLES: dict[str, Any] = {"published": Published, "tightened": Tightened}
 
-FAMILIES: dict[str, tuple[Callable[[Any], Iterator[Row]], ...]] = {
+FAMILIES: dict[str, tuple[Callable[[Any], Iterator[IlpRow]], ...]] = {
     "published": (
         capacity,
         last_warp,

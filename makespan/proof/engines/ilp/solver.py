@@ -25,7 +25,7 @@ from makespan.host.tool import temporary_folder
 from makespan.model.instance import Instance
 from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.ilp import NAME
-from makespan.proof.engines.ilp.model import FORMS, Model, Values, build, pulp, shape
+from makespan.proof.engines.ilp.model import FORMS, IlpModel, IlpValues, build, pulp, shape
 from makespan.proof.engines.limits import Limits
 
 MOST_TERMS = 5_000_000
@@ -42,10 +42,10 @@ _GRACE_SECONDS = 2.0
 """How long a solver that was told to stop may take to write down what it has."""
 
 
-class _Answer(NamedTuple):
+class _SolverAnswer(NamedTuple):
     """What a solver says: values of a solution, whether it is optimal, and a lower bound on the objective."""
 
-    values: Values | None = None
+    values: IlpValues | None = None
     optimal: bool = False
     infeasible: bool = False
     least: float | None = None
@@ -81,7 +81,7 @@ def solve(instance: Instance, limits: Limits, *, horizon: int, form: str = "publ
     return _finding(model, answer, horizon)
 
 
-def _finding(model: Model, answer: _Answer, horizon: int) -> Finding:
+def _finding(model: IlpModel, answer: _SolverAnswer, horizon: int) -> Finding:
     if answer.infeasible:
         raise BrokenPromiseError(f"no schedule ends within {horizon} cycles: the horizon is not an upper bound")
     witness = None if answer.values is None else model.schedule(answer.values)
@@ -96,7 +96,7 @@ def _finding(model: Model, answer: _Answer, horizon: int) -> Finding:
 # --- CBC ------------------------------------------------------------------------------------------------------
 
 
-def _cbc(model: Model, folder: Path, limits: Limits) -> _Answer:
+def _cbc(model: IlpModel, folder: Path, limits: Limits) -> _SolverAnswer:
     solver = pulp().COIN_CMD(path=cbc_path(), msg=False)
     files = {name: folder / name for name in ("model.mps", "solution", "log")}
     written = model.problem.writeMPS(str(files["model.mps"]), rename=1)
@@ -104,9 +104,9 @@ def _cbc(model: Model, folder: Path, limits: Limits) -> _Answer:
     command = [solver.path, str(files["model.mps"]), *options.split(), "-solution", str(files["solution"])]
     _run(command, files["log"], limits)
     if not files["solution"].exists():
-        return _Answer()
+        return _SolverAnswer()
     status, values, _, _, _, sol_status = solver.readsol_MPS(str(files["solution"]), model.problem, *written[:3])
-    return _Answer(
+    return _SolverAnswer(
         values=values if sol_status in (pulp().LpSolutionOptimal, pulp().LpSolutionIntegerFeasible) else None,
         optimal=sol_status == pulp().LpSolutionOptimal,
         infeasible=status == pulp().LpStatusInfeasible and not limits.expired,
@@ -146,7 +146,7 @@ def _number(label: str, report: str) -> float | None:
 # --- HiGHS ----------------------------------------------------------------------------------------------------
 
 
-def _highs(model: Model, folder: Path, limits: Limits) -> _Answer:
+def _highs(model: IlpModel, folder: Path, limits: Limits) -> _SolverAnswer:
     files = {name: folder / name for name in ("model.mps", "result", "improving", "log")}
     _, names, _, _ = model.problem.writeMPS(str(files["model.mps"]), rename=1)
     paths = [str(files[name]) for name in ("model.mps", "result", "improving")]
@@ -154,8 +154,8 @@ def _highs(model: Model, folder: Path, limits: Limits) -> _Answer:
     _run([sys.executable, "-m", "makespan.proof.engines.ilp.highs", *paths, until], files["log"], limits)
     result: dict[str, Any] = json.loads(_text(files["result"]) or '{"status": "", "values": {}}')
     optimal = result["status"] == "OPTIMAL"
-    values = result["values"] if optimal else improved(_text(files["improving"]))
-    return _Answer(
+    values = result["values"] if optimal else last_solution(_text(files["improving"]))
+    return _SolverAnswer(
         values=None if values is None else {name: values[short] for name, short in names.items()},
         optimal=optimal,
         infeasible=result["status"] == "INFEASIBLE",
@@ -168,7 +168,7 @@ def highs_bound(log: str) -> float | None:
     return _number("Dual bound", log.rpartition("Solving report")[2])
 
 
-def improved(text: str) -> dict[str, float] | None:
+def last_solution(text: str) -> dict[str, float] | None:
     """Return the last complete solution in a file of improving solutions, to which HiGHS may just have been writing."""
     for block in reversed(text.split("Objective ")[1:]):
         head = re.match(r"\S+\n# Columns (\d+)\n", block)
@@ -183,13 +183,13 @@ def _text(path: Path) -> str:
     return path.read_text("utf-8", "replace") if path.exists() else ""
 
 
-SOLVERS: dict[str, Callable[[Model, Path, Limits], _Answer]] = {"cbc": _cbc, "highs": _highs}
+SOLVERS: dict[str, Callable[[IlpModel, Path, Limits], _SolverAnswer]] = {"cbc": _cbc, "highs": _highs}
 
 
 def _run(command: Sequence[str], log: Path, limits: Limits) -> None:
     """Run a solver until it ends; past the limits it is asked to stop, then killed."""
     told: float | None = None
-    with log.open("wb") as out, _started(command, out) as child:
+    with log.open("wb") as out, _start(command, out) as child:
         try:
             while child.poll() is None:
                 with suppress(subprocess.TimeoutExpired):
@@ -204,7 +204,7 @@ def _run(command: Sequence[str], log: Path, limits: Limits) -> None:
             child.kill()
 
 
-def _started(command: Sequence[str], out: Any) -> "subprocess.Popen[bytes]":
+def _start(command: Sequence[str], out: Any) -> "subprocess.Popen[bytes]":
     """In a session of its own, so that a Ctrl-C for us does not stop it before it is asked to."""
     return subprocess.Popen(  # noqa: S603 - the command is ours
         command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True

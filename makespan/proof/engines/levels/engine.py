@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from makespan.model.instance import Instance
 from makespan.proof.bounds.issue_slots import KNOWS
-from makespan.proof.engines.engine import Known
+from makespan.proof.engines.engine import KnownBounds
 from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.limits import Limits
 
 
-class Levels:
+class LevelsEngine:
     """By all ways in which the warps can be late, cycle by cycle."""
 
     name = "levels"
@@ -25,7 +25,7 @@ class Levels:
             return None
         return f"{self.name} are for a few warps of one string, with fixed latencies, that wait for one issue slot"
 
-    def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:
+    def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
         """See `Engine`."""
         from makespan.proof.engines.levels import levels
 

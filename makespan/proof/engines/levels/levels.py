@@ -9,8 +9,8 @@ from functools import cache
 from math import inf
 
 import numpy as np
-import numpy.typing as npt
 
+from makespan.host.compiled import Ints
 from makespan.host.errors import BrokenPromiseError
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, UnitClass
@@ -31,8 +31,6 @@ MOST_CYCLES = 1_000_000
 _KEYS_PER_CALL = 200_000
 _COPIES = 4
 """Of a level in memory while the next one is made, for each warp: what is written, joined and sorted."""
-
-Keys = npt.NDArray[np.int64]
 
 
 def applies(instance: Instance) -> bool:
@@ -63,7 +61,7 @@ def solve(instance: Instance, limits: Limits, incumbent: int) -> Finding:
     """
     with limits.preparing():
         load()
-    levels = Levels(instance)
+    levels = LatenessLevels(instance)
     if not levels.explore(limits, incumbent):
         return Finding()
     witness = levels.witness()
@@ -73,12 +71,12 @@ def solve(instance: Instance, limits: Limits, incumbent: int) -> Finding:
 @cache
 def load() -> None:
     """Load or compile every loop."""
-    levels = Levels(Instance.of("CCC", 3, Machine("slot", (UnitClass("C", 1),), issue_width=1)))
+    levels = LatenessLevels(Instance.of("CCC", 3, Machine("slot", (UnitClass("C", 1),), issue_width=1)))
     levels.explore(Limits(inf), 0)
     levels.witness()
 
 
-class Levels:
+class LatenessLevels:
     """The states of every cycle that may lead to a schedule longer than any known."""
 
     def __init__(self, instance: Instance) -> None:
@@ -97,7 +95,7 @@ class Levels:
             long[begins[:-1][gaps[:-1] == longest] + 1] = 1
         left = np.cumsum(issues[::-1])[::-1].copy()
         late, ready = (np.zeros(instance.warps, dtype=np.int64) for _ in range(2))
-        self._scene = loops.Scene(issues, left, np.cumsum(long), late, ready)
+        self._scene = loops.LevelsScene(issues, left, np.cumsum(long), late, ready)
         self._levels = [np.zeros(1, dtype=np.int64)]
         self._latest: tuple[int, int] | None = None
 
@@ -118,9 +116,9 @@ class Levels:
                 floor, self._latest = most, (len(self._levels) - 1, int(grown[-1]))
         return True
 
-    def _next(self, keys: Keys, floor: int, limits: Limits) -> Keys | None:
+    def _next(self, keys: Ints, floor: int, limits: Limits) -> Ints | None:
         """Return the states after one cycle, sorted."""
-        cycle, parts, changed = len(self._levels) - 1, list[Keys](), False
+        cycle, parts, changed = len(self._levels) - 1, list[Ints](), False
         for begin in range(0, len(keys), _KEYS_PER_CALL):
             if limits.expired:
                 return None

@@ -8,27 +8,21 @@ cycle s such a warp has begun long[s] of the longest gaps.
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from makespan.host.compiled import NIL, ONE, compiled
-
-Keys = npt.NDArray[np.int64]
-Row = npt.NDArray[np.int64]
+from makespan.host.compiled import NIL, ONE, Ints, compiled
 
 
-class Scene(NamedTuple):
+class LevelsScene(NamedTuple):
     """What stays the same, and room for how late each warp is and whether it is ready."""
 
-    issues: Row
-    left: Row
-    long: Row
-    late: Row
-    ready: Row
+    issues: Ints
+    left: Ints
+    long: Ints
+    late: Ints
+    ready: Ints
 
 
 @compiled
-def unpack(key: int, bits: int, late: Row) -> None:
+def unpack(key: int, bits: int, late: Ints) -> None:
     """How late each warp is, the least late one first."""
     for warp in range(len(late)):
         late[warp] = key & ((ONE << bits) - ONE)
@@ -36,7 +30,7 @@ def unpack(key: int, bits: int, late: Row) -> None:
 
 
 @compiled
-def passed(chosen: int, ready: Row, late: Row, bits: int) -> int:
+def key_after(chosen: int, ready: Ints, late: Ints, bits: int) -> int:
     """Return the key after a cycle in which one of the ready warps issues, and the others become later by one.
 
     Equally late warps are ready together, and the chosen one is the first of them: the order remains.
@@ -48,7 +42,7 @@ def passed(chosen: int, ready: Row, late: Row, bits: int) -> int:
 
 
 @compiled
-def able(cycle: int, late: Row, issues: Row, ready: Row) -> int:
+def find_ready(cycle: int, late: Ints, issues: Ints, ready: Ints) -> int:
     """Which warps are ready, and how many."""
     count = NIL
     for warp in range(len(late)):
@@ -59,7 +53,7 @@ def able(cycle: int, late: Row, issues: Row, ready: Row) -> int:
 
 
 @compiled
-def hope(cycle: int, late: Row, most: int, left: Row, long: Row) -> int:
+def most_lateness(cycle: int, late: Ints, most: int, left: Ints, long: Ints) -> int:
     """How late a warp that is not through can become: by one for each letter of each other one that theorem O2 leaves.
 
     In each long gap of z all others issue that are not through, and `most` says by when z has come to it at the latest.
@@ -81,19 +75,19 @@ def hope(cycle: int, late: Row, most: int, left: Row, long: Row) -> int:
 
 @compiled
 def grow(
-    cycle: int, keys: Keys, bits: int, least: int, most: int, scene: Scene, same: Keys, new: Keys
+    cycle: int, keys: Ints, bits: int, least: int, most: int, scene: LevelsScene, same: Ints, new: Ints
 ) -> tuple[int, int]:
     """Write the keys of the next cycle: those that do not change, and those that do; return how many.
 
-    Keys from which nobody becomes later than `least` are left out; nobody becomes later than `most`.
+    Ints from which nobody becomes later than `least` are left out; nobody becomes later than `most`.
     """
     issues, left, long, late, ready = scene.issues, scene.left, scene.long, scene.late, scene.ready
     kept = made = NIL
     for key in keys:
         unpack(key, bits, late)
-        if hope(cycle, late, most, left, long) <= least:
+        if most_lateness(cycle, late, most, left, long) <= least:
             continue
-        if able(cycle, late, issues, ready) <= ONE:
+        if find_ready(cycle, late, issues, ready) <= ONE:
             same[kept] = key
             kept += ONE
             continue
@@ -101,22 +95,22 @@ def grow(
         for warp in range(len(late)):
             if ready[warp] and late[warp] != before:
                 before = late[warp]
-                new[made] = passed(warp, ready, late, bits)
+                new[made] = key_after(warp, ready, late, bits)
                 made += ONE
     return kept, made
 
 
 @compiled
-def parent(cycle: int, keys: Keys, bits: int, target: int, scene: Scene) -> int:
+def parent(cycle: int, keys: Ints, bits: int, target: int, scene: LevelsScene) -> int:
     """Return the number of a key of this cycle that may become the target in the next one; -1 if there is none."""
     issues, late, ready = scene.issues, scene.late, scene.ready
     for number in range(len(keys)):
         unpack(keys[number], bits, late)
-        if able(cycle, late, issues, ready) <= ONE:
+        if find_ready(cycle, late, issues, ready) <= ONE:
             if keys[number] == target:
                 return number
             continue
         for warp in range(len(late)):
-            if ready[warp] and passed(warp, ready, late, bits) == target:
+            if ready[warp] and key_after(warp, ready, late, bits) == target:
                 return number
     return -1

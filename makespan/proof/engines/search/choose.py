@@ -12,7 +12,7 @@ from makespan.model.certificate import Certificate
 from makespan.model.feature import PROGRAMS, Feature
 from makespan.model.instance import Instance
 from makespan.model.result import Bounds, Status, Upper
-from makespan.proof.bounds.delays import Expansion, contracted, expanded
+from makespan.proof.bounds.delays import Expansion, contract_schedule, expand_latencies
 from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.limits import Limits
 from makespan.proof.engines.search import packing, states, table
@@ -43,25 +43,25 @@ def applies(instance: Instance) -> bool:
 def _obstacle(instance: Instance) -> str | None:
     if beyond := instance.beyond(KNOWS):
         return f"it does not know {', '.join(beyond)}"
-    expansion = expanded(instance)
+    expansion = expand_latencies(instance)
     return "its latencies are too long" if expansion is None else packing.obstacle(expansion.instance)
 
 
 def is_quick(instance: Instance, limits: Limits) -> bool:
     """Return whether the exact answer takes about a second, whatever the certificate."""
-    expansion = None if instance.beyond(KNOWS) else expanded(instance)
+    expansion = None if instance.beyond(KNOWS) else expand_latencies(instance)
     return expansion is not None and _is_quick(expansion.instance, limits)
 
 
 def is_vast(instance: Instance) -> bool:
     """Return whether there are so many states that time is better spent on certificates."""
-    expansion = None if instance.beyond(KNOWS) else expanded(instance)
+    expansion = None if instance.beyond(KNOWS) else expand_latencies(instance)
     return expansion is not None and table.count_states(expansion.instance) > VAST_STATES
 
 
 def spare(instance: Instance, limits: Limits) -> float | None:
     """The share of the time that is left over if a table is to be full in it; None where there will be no table."""
-    expansion = None if instance.beyond(KNOWS) else expanded(instance)
+    expansion = None if instance.beyond(KNOWS) else expand_latencies(instance)
     if expansion is None:
         return None
     with limits.preparing():
@@ -85,15 +85,15 @@ def solve(instance: Instance, limits: Limits, *, certificate: Certificate | None
         UnsupportedError: a state does not fit into a key.
         BrokenPromiseError: the certificate proves nothing, or the table contradicts the incumbent.
     """
-    expansion = _expanded(instance)
+    expansion = _expand(instance)
     whole, found = expansion.instance, Finding()
     share, tabulates = _shares(whole, limits)
     if share is not None:
         found = states.solve(whole, share, certificate=certificate, incumbent=incumbent)
     longest = incumbent if found.witness is None else found.witness.makespan
     if tabulates and not limits.expired and (found.upper is None or found.upper > longest):
-        found = _tabulated(whole, limits, found, incumbent)
-    return found if found.witness is None else replace(found, witness=contracted(expansion, found.witness))
+        found = _solve_by_table(whole, limits, found, incumbent)
+    return found if found.witness is None else replace(found, witness=contract_schedule(expansion, found.witness))
 
 
 def best_case(instance: Instance, limits: Limits) -> Bounds | None:
@@ -102,18 +102,18 @@ def best_case(instance: Instance, limits: Limits) -> Bounds | None:
     Raises:
         UnsupportedError: a state does not fit into a key.
     """
-    whole = _expanded(instance).instance
+    whole = _expand(instance).instance
     share, tabulates = _shares(whole, limits)
     found = None if share is None else states.best_case(whole, share)
     if tabulates and not limits.expired and (found is None or found.status is Status.BOUNDED):
         limits.progress(_progress(whole))
-        least = table.Table(whole, -1).fill(limits)
+        least = table.CountTable(whole, -1).fill(limits)
         return found if least is None else Bounds(-least, -least)
     return found
 
 
-def _expanded(instance: Instance) -> Expansion:
-    expansion = expanded(instance)
+def _expand(instance: Instance) -> Expansion:
+    expansion = expand_latencies(instance)
     if (reason := _obstacle(instance)) is not None or expansion is None:
         raise UnsupportedError(f"the packed search cannot take this: {reason}; use backend certificate")
     return expansion
@@ -140,13 +140,13 @@ def _seconds(instance: Instance, limits: Limits) -> float:
         return inf
     if table.count_states(instance) > limits.remaining * _STATES_PER_SECOND:
         return inf
-    return table.Table(instance, 1).seconds()
+    return table.CountTable(instance, 1).seconds()
 
 
-def _tabulated(instance: Instance, limits: Limits, found: Finding, incumbent: int) -> Finding:
+def _solve_by_table(instance: Instance, limits: Limits, found: Finding, incumbent: int) -> Finding:
     """What the table says or, where a limit comes first, what was found before."""
     limits.progress(_progress(instance))
-    filled = table.Table(instance, 1)
+    filled = table.CountTable(instance, 1)
     most = filled.fill(limits)
     if most is None:
         return found

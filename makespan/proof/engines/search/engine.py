@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, TIMES
 from makespan.model.instance import Instance
 from makespan.model.result import Bounds
-from makespan.proof.engines.engine import Known
+from makespan.proof.engines.engine import KnownBounds
 from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.limits import Limits
 
@@ -29,7 +29,7 @@ class Search:
         reason = whole.obstacle(instance)
         return None if reason is None else f"backend {self.backend} does not take this instance: {reason}"
 
-    def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:
+    def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
         """See `Engine`; the plain search finds the best case, too."""
         with limits.preparing():
             from makespan.proof.engines.search import choose, plain, whole

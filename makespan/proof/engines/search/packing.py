@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from makespan.host.compiled import Ints, Words, ints
 from makespan.model.feature import PROGRAMS
 from makespan.model.instance import Group, Instance
 from makespan.model.schedule import Move
@@ -55,7 +56,7 @@ def sizes(instance: Instance) -> tuple[int, int, int]:
     return pairs, pairs * degree, min(instance.warps, max(instance.machine.capacities.values()))
 
 
-class _Field(NamedTuple):
+class _StateField(NamedTuple):
     """Part of a state: `bits` wide; for warp fields `end` is the number of instructions of the string, else 0."""
 
     bits: int
@@ -63,15 +64,15 @@ class _Field(NamedTuple):
     end: int
 
 
-def _fields(instance: Instance) -> Iterator[_Field]:
+def _fields(instance: Instance) -> Iterator[_StateField]:
     """Yield every group in the shorter way: one field per warp, which only strings can have, or one per place."""
     base = 0
     for group in instance.groups:
         places, warps = group.program.end, group.warps
         if _by_warp(group):
-            yield from (_Field(places.bit_length(), base, places) for _ in range(warps))
+            yield from (_StateField(places.bit_length(), base, places) for _ in range(warps))
         else:
-            yield from (_Field(warps.bit_length(), base + place, 0) for place in range(places))
+            yield from (_StateField(warps.bit_length(), base + place, 0) for place in range(places))
         base += places
 
 
@@ -120,10 +121,10 @@ def _word_count(instance: Instance) -> int:
     )
     if bits > _WORD_BITS * MOST_WORDS:
         return -(-bits // _WORD_BITS)
-    return _placed(instance)[-1][0] + 1
+    return _field_positions(instance)[-1][0] + 1
 
 
-def _placed(instance: Instance) -> list[tuple[int, int]]:
+def _field_positions(instance: Instance) -> list[tuple[int, int]]:
     """Word and shift of every field; no field lies in two words."""
     found, word, shift, room = [], 0, _low_bits(instance), _WORD_BITS - _high_bits(instance)
     for field in _fields(instance):
@@ -143,7 +144,7 @@ class Problem:
 
     instance: Instance
     begin: tuple[int, ...]
-    automaton: loops.Automaton
+    automaton: loops.PackedInstance
     words: int
     counters: dict[int, tuple[int, int]]
 
@@ -151,7 +152,7 @@ class Problem:
     def of(cls, instance: Instance) -> "Problem":
         """Number the places, and lay out the state."""
         begin = tuple(accumulate((group.program.end for group in instance.groups), initial=0))
-        fields, placed = list(_fields(instance)), _placed(instance)
+        fields, placed = list(_fields(instance)), _field_positions(instance)
         rows = [
             [word, shift, (1 << one.bits) - 1, one.base, one.end]
             for one, (word, shift) in zip(fields, placed, strict=True)
@@ -176,7 +177,7 @@ class Problem:
         )
         return (Counter(chain.from_iterable(codes)) for codes in product(*ways))
 
-    def words_of(self, state: Counter[int], value: int) -> loops.Words:
+    def words_of(self, state: Counter[int], value: int) -> Words:
         """Return a start, with its value."""
         words = [value, *[0] * (self.words - 1)]
         words[0] += (-self.layer(state) << int(self.automaton.high)) % (1 << _WORD_BITS)
@@ -195,7 +196,7 @@ class Problem:
         group = int(np.searchsorted(self.begin, code, side="right")) - 1
         return group, code - self.begin[group]
 
-    def moves(self, choice: loops.Choice, number: int) -> list[Move]:
+    def moves(self, choice: loops.LeafChoice, number: int) -> list[Move]:
         """Return the cycle that a leaf stands for."""
         moves = []
         for option in choice.options[:number].tolist():
@@ -206,7 +207,7 @@ class Problem:
                 moves.append(Move(group, place, successor, warps))
         return moves
 
-    def begun(self, size: int, choice: loops.Choice) -> list[dict[int, int]]:
+    def begun(self, size: int, choice: loops.LeafChoice) -> list[dict[int, int]]:
         """Return how many warps stand where, per group, in the state whose pairs are filled in."""
         begun: list[dict[int, int]] = [{} for _ in self.instance.groups]
         for code, warps, *_ in choice.pairs[:size].tolist():
@@ -215,7 +216,7 @@ class Problem:
         return begun
 
 
-def _automaton(instance: Instance, begin: tuple[int, ...]) -> loops.Automaton:
+def _automaton(instance: Instance, begin: tuple[int, ...]) -> loops.PackedInstance:
     programs = [group.program for group in instance.groups]
     number = {unit: at for at, unit in enumerate(remaining.classes(instance))}
     edges = [
@@ -223,7 +224,7 @@ def _automaton(instance: Instance, begin: tuple[int, ...]) -> loops.Automaton:
         for base, program in zip(begin, programs, strict=False)
         for place in program.places
     ]
-    return loops.Automaton(
+    return loops.PackedInstance(
         unit=ints([number[place.unit] for program in programs for place in program.places]),
         sigma=ints([min(instance.warps, instance.machine.capacities[unit]) for unit in number]),
         first=ints(list(accumulate(map(len, edges), initial=0))),
@@ -239,8 +240,12 @@ def _automaton(instance: Instance, begin: tuple[int, ...]) -> loops.Automaton:
 
 
 def _steps(
-    automaton: loops.Automaton, fields: list[list[int]], counters: dict[int, tuple[int, int]], words: int, high: int
-) -> loops.Words:
+    automaton: loops.PackedInstance,
+    fields: list[list[int]],
+    counters: dict[int, tuple[int, int]],
+    words: int,
+    high: int,
+) -> Words:
     """What one warp adds to a state, modulo 2^64: along every edge, then in its own field, which counts up."""
     codes = np.repeat(np.arange(len(automaton.unit)), np.diff(automaton.first)).tolist()
     steps = []
@@ -259,7 +264,7 @@ def _steps(
     return np.array([[word % (1 << _WORD_BITS) for word in step] for step in steps], dtype=np.uint64).T.copy()
 
 
-def _digits(fields: list[list[int]]) -> loops.Ints:
+def _digits(fields: list[list[int]]) -> Ints:
     """Word, shift and mask of the most significant digits of a state, of which the last comes first."""
     digits: list[list[int]] = []
     for word, shift, mask, *_ in reversed(fields):
@@ -272,8 +277,3 @@ def _digits(fields: list[list[int]]) -> loops.Ints:
     if len(digits) % 2:
         digits.append([digits[-1][0], digits[-1][1], 0])  # all alike: sorted is as before
     return np.array(digits[::-1], dtype=np.int64)
-
-
-def ints(values: list[int]) -> loops.Ints:
-    """Return an array as the inner loops take it."""
-    return np.array(values, dtype=np.int64)

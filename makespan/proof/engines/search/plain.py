@@ -20,7 +20,7 @@ from makespan.model.machine import DELAY
 from makespan.model.program import BARRIER, Program
 from makespan.model.result import Bounds, Upper
 from makespan.model.schedule import Move, Schedule
-from makespan.proof.bounds.delays import contracted, expanded
+from makespan.proof.bounds.delays import contract_schedule, expand_latencies
 from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.limits import Limits
 
@@ -29,11 +29,11 @@ KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS
 SMALL_STATES = 20_000
 """Up to so many states, visiting them all is quicker than anything else."""
 
-Held = tuple[tuple[int, ...], ...]
+HeldPorts = tuple[tuple[int, ...], ...]
 """For every class with an interval, the cycles for which each port in use is still held, sorted."""
 
-State = tuple[tuple[int, ...], Held]
-Step = tuple[tuple[int, int], ...]  # (place, successor) of every warp that moves, those past barriers last
+PlainState = tuple[tuple[int, ...], HeldPorts]
+PlainStep = tuple[tuple[int, int], ...]  # (place, successor) of every warp that moves, those past barriers last
 
 _FINISHED = -1
 _BYTES_PER_STATE, _BYTES_PER_WARP, _BYTES_PER_MOVE = 600, 8, 110
@@ -41,15 +41,15 @@ _BYTES_PER_STATE, _BYTES_PER_WARP, _BYTES_PER_MOVE = 600, 8, 110
 _STEPS_PER_LOOK = 256
 
 
-class _Label(NamedTuple):
+class _StatePath(NamedTuple):
     """A way from a start to a state: its length in cycles, and the last step."""
 
     cycles: int
-    before: State | None
-    step: Step
+    before: PlainState | None
+    step: PlainStep
 
 
-class _Automaton:
+class _PlainAutomaton:
     """The places of all groups and blocks under numbers of their own; a group in one block is a crew here."""
 
     def __init__(self, instance: Instance) -> None:
@@ -57,7 +57,7 @@ class _Automaton:
         self.capacities = instance.machine.capacities
         self.width = instance.machine.issue_width
         self.intervals = {unit.name: unit.interval for unit in instance.machine.units if unit.interval > 1}
-        self.all_free: Held = ((),) * len(self.intervals)
+        self.all_free: HeldPorts = ((),) * len(self.intervals)
         self.origin: list[tuple[int, int]] = []
         self.unit: list[str] = []
         self.after: list[tuple[int, ...]] = []
@@ -77,7 +77,7 @@ class _Automaton:
             self.crews.append((group.program, group.warps // instance.blocks))
         self._gates = range(instance.blocks if instance.has_barriers else 0)
 
-    def begin(self) -> Iterator[tuple[Step, State]]:
+    def begin(self) -> Iterator[tuple[PlainStep, PlainState]]:
         """Yield every state in which the warps can begin, after the step that passes the first barriers."""
         ways = (
             combinations_with_replacement(starts, warps)
@@ -87,7 +87,7 @@ class _Automaton:
             for passes, settled in self._settled(tuple(sorted(chain.from_iterable(places)))):
                 yield passes, (settled, self.all_free)
 
-    def steps(self, state: State) -> Iterator[tuple[Step, State]]:
+    def steps(self, state: PlainState) -> Iterator[tuple[PlainStep, PlainState]]:
         """Yield every work-conserving step from `state`, equal ones once."""
         places, held = state
         ready: dict[str, list[int]] = {unit: [] for unit in (*self.capacities, BARRIER)}
@@ -119,14 +119,14 @@ class _Automaton:
             if sum(counts) - chosen.get(DELAY, 0) == self.width:
                 yield chosen
 
-    def _held_after(self, held: Held, counts: dict[str, int]) -> Held:
+    def _held_after(self, held: HeldPorts, counts: dict[str, int]) -> HeldPorts:
         """Return the ports in use one cycle later."""
         return tuple(
             tuple([left - 1 for left in ports if left > 1] + [interval - 1] * counts[unit])
             for (unit, interval), ports in zip(self.intervals.items(), held, strict=True)
         )
 
-    def _settled(self, state: tuple[int, ...]) -> Iterator[tuple[Step, tuple[int, ...]]]:
+    def _settled(self, state: tuple[int, ...]) -> Iterator[tuple[PlainStep, tuple[int, ...]]]:
         """Yield every way to stand in which the warps may be once those that can pass their barriers have passed."""
         for gate in self._gates:
             standing = [place for place in state if self.block[place] == gate]
@@ -146,12 +146,12 @@ class _Automaton:
         moves = min(warps, sum(self.capacities.values()))
         return _BYTES_PER_STATE + _BYTES_PER_WARP * warps + _BYTES_PER_MOVE * moves
 
-    def work(self, state: State) -> tuple[int, int]:
+    def work(self, state: PlainState) -> tuple[int, int]:
         """Return an amount that every step lowers: what the warps have to go, then how long ports are held."""
         places, held = state
         return sum(self.to_go[place] for place in places), sum(map(sum, held))
 
-    def schedule(self, begin: State, steps: Sequence[Step]) -> Schedule:
+    def schedule(self, begin: PlainState, steps: Sequence[PlainStep]) -> Schedule:
         """Return the schedule that takes `steps`, of which the first one only passes barriers, to the state `begin`."""
         standing = Counter(begin[0])
         for place, target in reversed(steps[0]):
@@ -212,35 +212,37 @@ def is_small(instance: Instance) -> bool:
 def solve(instance: Instance, limits: Limits) -> Finding:
     """Worst and best case by visiting every reachable state; an empty finding when a limit stops it first."""
     instance.require(KNOWS, "the plain search")
-    expansion = expanded(instance)
+    expansion = expand_latencies(instance)
     if expansion is None:
         return Finding()
-    automaton = _Automaton(expansion.instance)
-    labels = _visited(automaton, limits)
+    automaton = _PlainAutomaton(expansion.instance)
+    labels = _visit_all(automaton, limits)
     if labels is None:
         return Finding()
     longest, shortest = labels
     end = (), automaton.all_free
     worst, best = longest[end].cycles, shortest[end].cycles
-    witness = contracted(expansion, _trace(automaton, longest, end))
+    witness = contract_schedule(expansion, _trace(automaton, longest, end))
     return Finding(witness, worst, Upper.SEARCH, best_case=Bounds(best, best))
 
 
-def _visited(automaton: _Automaton, limits: Limits) -> tuple[dict[State, _Label], dict[State, _Label]] | None:
+def _visit_all(
+    automaton: _PlainAutomaton, limits: Limits
+) -> tuple[dict[PlainState, _StatePath], dict[PlainState, _StatePath]] | None:
     """Return the longest and the shortest way to every reachable state; None when a limit stops it."""
-    longest: dict[State, _Label] = {}
-    shortest: dict[State, _Label] = {}
+    longest: dict[PlainState, _StatePath] = {}
+    shortest: dict[PlainState, _StatePath] = {}
     most_states = limits.memory_bytes // automaton.bytes_per_state
-    queue: list[tuple[int, int, State]] = []
+    queue: list[tuple[int, int, PlainState]] = []
 
-    def push(state: State) -> None:
+    def push(state: PlainState) -> None:
         work, held = automaton.work(state)
         heapq.heappush(queue, (-work, -held, state))
 
     for passes, state in automaton.begin():
         if state not in longest:
             push(state)
-            longest[state] = shortest[state] = _Label(0, None, passes)
+            longest[state] = shortest[state] = _StatePath(0, None, passes)
     taken = 0
     while queue:
         *_, state = heapq.heappop(queue)
@@ -255,17 +257,17 @@ def _visited(automaton: _Automaton, limits: Limits) -> tuple[dict[State, _Label]
                     return None
             if after not in longest:
                 push(after)
-                longest[after] = _Label(most, state, step)
-                shortest[after] = _Label(least, state, step)
+                longest[after] = _StatePath(most, state, step)
+                shortest[after] = _StatePath(least, state, step)
                 continue
             if most > longest[after].cycles:
-                longest[after] = _Label(most, state, step)
+                longest[after] = _StatePath(most, state, step)
             if least < shortest[after].cycles:
-                shortest[after] = _Label(least, state, step)
+                shortest[after] = _StatePath(least, state, step)
     return longest, shortest
 
 
-def _trace(automaton: _Automaton, labels: dict[State, _Label], end: State) -> Schedule:
+def _trace(automaton: _PlainAutomaton, labels: dict[PlainState, _StatePath], end: PlainState) -> Schedule:
     steps = []
     state = end
     while (label := labels[state]).before is not None:

@@ -15,7 +15,7 @@ from makespan.model.certificate import Certificate, Potential, PotentialTable, r
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
 from makespan.model.program import Program
-from makespan.proof.bounds.conditions import Mode, Question, conditions
+from makespan.proof.bounds.conditions import Mode, ProofQuestion, conditions
 from makespan.proof.bounds.potential import dominates
 from makespan.proof.bounds.potential import least_decrease as measured_decrease
 from makespan.proof.bounds.tables import Arrays
@@ -28,7 +28,9 @@ def _never() -> bool:
     return False
 
 
-def worst_case(instance: Instance, certificate: Certificate | None, stop: Callable[[], bool] = _never) -> loops.Rest:
+def worst_case(
+    instance: Instance, certificate: Certificate | None, stop: Callable[[], bool] = _never
+) -> loops.RestBounds:
     """At most how long it still takes: the pessimistic bound and, with a certificate, the potential's.
 
     Raises:
@@ -40,7 +42,7 @@ def worst_case(instance: Instance, certificate: Certificate | None, stop: Callab
     return _rest(instance, {potential.last_group: potential for potential in proofs}, steps, most=True)
 
 
-def best_case(instance: Instance) -> loops.Rest:
+def best_case(instance: Instance) -> loops.RestBounds:
     """At least how long it still takes: paths and work that cannot be avoided."""
     return _rest(instance, {}, {}, most=False)
 
@@ -48,7 +50,7 @@ def best_case(instance: Instance) -> loops.Rest:
 def classes(instance: Instance) -> tuple[str, ...]:
     """Return the unit classes that some warp uses, in the order in which potentials count them; delays come last."""
     delays = (DELAY,) if any(DELAY in group.program.units for group in instance.groups) else ()
-    return (*Question(instance, 0).classes, *delays)
+    return (*ProofQuestion(instance, 0).classes, *delays)
 
 
 def least_decrease(instance: Instance, potential: Potential, stop: Callable[[], bool] = _never) -> int:
@@ -58,7 +60,7 @@ def least_decrease(instance: Instance, potential: Potential, stop: Callable[[], 
         BrokenPromiseError: a condition of theorem H does not hold, so the potential proves nothing.
         Stopped: `stop` said so.
     """
-    question = Question(instance, potential.last_group)
+    question = ProofQuestion(instance, potential.last_group)
     sigma = (instance.machine.capacities[unit] for unit in question.classes)
     if potential.classes != question.classes:
         raise BrokenPromiseError(f"the certificate is about classes {potential.classes}, not {question.classes}")
@@ -94,7 +96,9 @@ def _fits(instance: Instance, certificate: Certificate) -> bool:
     return 2 * max(numbers, default=0) * (instance.warps + 2) < _LARGEST
 
 
-def _rest(instance: Instance, potentials: dict[int, Potential], least: dict[int, int], *, most: bool) -> loops.Rest:
+def _rest(
+    instance: Instance, potentials: dict[int, Potential], least: dict[int, int], *, most: bool
+) -> loops.RestBounds:
     programs = [group.program for group in instance.groups]
     units = classes(instance)
     begin = list(accumulate((program.end for program in programs), initial=0))
@@ -115,7 +119,7 @@ def _rest(instance: Instance, potentials: dict[int, Potential], least: dict[int,
             before += len(potential.tables)
         first.append(first[-1] + len(units) * int((thresholds[group] + 1).prod()))
     nodes.sort()
-    return loops.Rest(
+    return loops.RestBounds(
         work=np.array([_all_counts(programs, unit, most) for unit in units], dtype=np.int64),
         length=np.array(_all_counts(programs, None, most), dtype=np.int64),
         begin=np.array(begin, dtype=np.int64),

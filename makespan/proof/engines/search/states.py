@@ -39,6 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from makespan.host.compiled import Ints, Words
 from makespan.host.errors import BrokenPromiseError, UnsupportedError
 from makespan.model.certificate import Certificate
 from makespan.model.instance import Instance
@@ -98,36 +99,36 @@ def _problem(instance: Instance) -> Problem:
     return Problem.of(instance)
 
 
-def _worst(problem: Problem, certificate: Certificate | None, incumbent: int, limits: Limits) -> "_Answer":
+def _worst(problem: Problem, certificate: Certificate | None, incumbent: int, limits: Limits) -> "_SearchAnswer":
     instance = problem.instance
     try:
         rest = remaining.worst_case(instance, certificate, lambda: limits.expired)
     except Stopped:
-        return _Answer()
+        return _SearchAnswer()
     ceiling = pessimistic(instance) if certificate is None else certificate.upper
-    return _largest(Task(problem, 1, rest, limits), incumbent, ceiling)
+    return _largest(SearchTask(problem, 1, rest, limits), incumbent, ceiling)
 
 
 @cache
 def load() -> None:
     """Load or compile every inner loop: in the middle of a search there may be no time for that."""
     instance = Instance.of("CL", 2)
-    run = Run(Task(Problem.of(instance), 1, remaining.worst_case(instance, None), Limits(inf)), 0)
+    run = FloorSearch(SearchTask(Problem.of(instance), 1, remaining.worst_case(instance, None), Limits(inf)), 0)
     run.search()
     run.witness()
     run.frontier()
 
 
-class Task(NamedTuple):
+class SearchTask(NamedTuple):
     """What to search: for the longest (`sense` 1) or the shortest (-1) schedule."""
 
     problem: Problem
     sense: int
-    rest: loops.Rest
+    rest: loops.RestBounds
     limits: Limits
 
 
-class _Answer(NamedTuple):
+class _SearchAnswer(NamedTuple):
     """No value is larger than `most`, as far as anything is proven; `witness` has exactly this value."""
 
     most: int | None = None
@@ -138,42 +139,42 @@ def _shortest(problem: Problem, limits: Limits) -> Bounds:
     """Return the best case, between the work to be done and the fastest policy or witness."""
     instance = problem.instance
     known, least = shortest(instance).makespan, least_possible(instance)
-    task = Task(problem, -1, remaining.best_case(instance), limits)
+    task = SearchTask(problem, -1, remaining.best_case(instance), limits)
     found = _largest(task, -known, -least)
     proven = least if found.most is None else max(least, -found.most)
     return Bounds(proven, known if found.witness is None else found.witness.makespan)
 
 
-def _largest(task: Task, known: int, ceiling: int) -> _Answer:
+def _largest(task: SearchTask, known: int, ceiling: int) -> _SearchAnswer:
     """Return the largest value above `known`, or what is proven; `ceiling` is only a guess of how large it may be."""
     proven = None
     floor, gap = max(known, ceiling - 1), 1
     while True:
-        tried = Run(task, floor)
+        tried = FloorSearch(task, floor)
         value = tried.search()
         if value is None:
             frontier = tried.frontier()
-            return _Answer(min((n for n in (proven, frontier) if n is not None), default=None))
+            return _SearchAnswer(min((n for n in (proven, frontier) if n is not None), default=None))
         if value > floor:
-            return _Answer(value, tried.witness() if tried.remembers else _remembered(task, value))
+            return _SearchAnswer(value, tried.witness() if tried.remembers else _search_again(task, value))
         proven = floor
         task.limits.progress(f"search: {'at most' if task.sense > 0 else 'at least'} {abs(floor)} cycles")
         if floor <= known:
-            return _Answer(proven)
+            return _SearchAnswer(proven)
         gap *= 2
         floor = max(known, floor - gap)
 
 
-def _remembered(task: Task, value: int) -> Schedule | None:
+def _search_again(task: SearchTask, value: int) -> Schedule | None:
     """Return the witness of a value, searched once more: knowing the value prunes more, so all states may fit."""
-    again = Run(task, value - 1)
+    again = FloorSearch(task, value - 1)
     return again.witness() if again.search() == value and again.remembers else None
 
 
-class Run:
+class FloorSearch:
     """One search with a fixed floor, and its arrays."""
 
-    def __init__(self, task: Task, floor: int) -> None:
+    def __init__(self, task: SearchTask, floor: int) -> None:
         self.task, self.floor = task, floor
         self.problem, self.limits = task.problem, task.limits
         top = packing.layers(self.problem.instance)
@@ -181,7 +182,7 @@ class Run:
         self.cursor = np.zeros(loops.CURSOR_SIZE, dtype=np.int64)
         self.cursor[loops.LAYER], self.cursor[loops.STATE], self.cursor[loops.OPTIONS] = top, -1, -1
         self.choice = _choice(self.problem, task.rest)
-        self.store = loops.Store(
+        self.store = loops.StateStore(
             open=np.zeros(_FEWEST_WORDS, dtype=np.uint64),
             segments=np.zeros((1 << (64 - int(self.problem.automaton.high)), loops.SEGMENT_SIZE), dtype=np.uint64),
             free=np.full(loops.SEGMENT_SIZES, -1, dtype=np.int64),
@@ -215,13 +216,13 @@ class Run:
         end = self._end()
         return self.floor if end is None else max(self.floor, self._value(end))
 
-    def _end(self) -> loops.Words | None:
+    def _end(self) -> Words | None:
         """Return the state in which all have finished, if it was reached."""
         begin, beyond = self.store.segments[0, [loops.BEGIN, loops.BEYOND]].tolist()
         states = self.store.open[begin:beyond].reshape(-1, self.problem.words)
         return next(iter(states[states[:, 0] != 0]), None)
 
-    def _value(self, state: loops.Words) -> int:
+    def _value(self, state: Words) -> int:
         return (int(state[0]) & ((1 << int(self.problem.automaton.low)) - 1)) - self.start
 
     def frontier(self) -> int | None:
@@ -236,7 +237,7 @@ class Run:
                 most = max(most, self._highest(store, cursor))
         return most
 
-    def _waiting(self) -> tuple[loops.Store, loops.Ints]:
+    def _waiting(self) -> tuple[loops.StateStore, Ints]:
         """Return the leaves that are not inserted yet, as the only states of a store."""
         cursor = np.zeros_like(self.cursor)
         states = self.choice.waiting.T[: self.cursor[loops.WAITING]].ravel()
@@ -244,7 +245,7 @@ class Run:
         segments[0, loops.BEYOND] = len(states)
         return self.store._replace(open=states, segments=segments), cursor
 
-    def _highest(self, store: loops.Store, cursor: loops.Ints) -> int:
+    def _highest(self, store: loops.StateStore, cursor: Ints) -> int:
         return loops.highest(
             self.task.sense, self.start, self._budget, store, cursor,
             self.problem.automaton, self.task.rest, self.choice,
@@ -269,7 +270,7 @@ class Run:
         size = loops.decode(target, 0, 0, problem.automaton, self.choice)
         return Schedule.from_moves(problem.instance, problem.begun(size, self.choice), cycles[::-1])
 
-    def _find(self, target: loops.Words) -> bool | None:
+    def _find(self, target: Words) -> bool | None:
         """Return whether a state before `target` was expanded, then the current one; None when a limit comes first."""
         self.cursor[loops.STATE] -= 1
         self.cursor[loops.OPTIONS] = -1
@@ -330,12 +331,12 @@ class Run:
         return self.limits.memory_bytes - sum(array.nbytes for array in self.store)
 
 
-def _choice(problem: Problem, rest: loops.Rest) -> loops.Choice:
+def _choice(problem: Problem, rest: loops.RestBounds) -> loops.LeafChoice:
     pairs, options, most = sizes(problem.instance)
     nodes, classes = int(np.diff(rest.node_first).max(initial=0)), len(problem.automaton.sigma)
     width = max(most + 1, loops.LAST + 1)
     apart = max(1, min(_MOST_SUMS, packing.MOST_CELLS // (classes * width * problem.words)))
-    choice = loops.Choice(
+    choice = loops.LeafChoice(
         pairs=np.zeros((pairs + 1, loops.PAIR_SIZE), dtype=np.int64),
         units=np.zeros((5, classes), dtype=np.int64),
         totals=np.zeros((classes, nodes), dtype=np.int64),

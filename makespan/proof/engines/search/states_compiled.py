@@ -27,12 +27,8 @@ call hands on every array in seven numbers, which takes as long as the work.
 from typing import NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from makespan.host.compiled import NIL, ONE, inlined, uncounted
-
-Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
+from makespan.host.compiled import NIL, ONE, Ints, Words, inlined, uncounted
 
 UNBOUNDED = cast(int, np.int64(1 << 62))
 
@@ -93,7 +89,7 @@ how many states it holds, and with how many a batch more could fill half of it. 
 SEGMENT_SIZE = 5
 
 
-class Automaton(NamedTuple):
+class PackedInstance(NamedTuple):
     """The instance: class, successors (`-1` is "finished") and height of every code, and the capacities.
 
     `fields` are those of a state but its value, in the `low` lowest bits, and its segment, above the `high` lowest.
@@ -115,7 +111,7 @@ class Automaton(NamedTuple):
     warps: int
 
 
-class Rest(NamedTuple):
+class RestBounds(NamedTuple):
     """What bounds the cycles that remain.
 
     `work` (per class and code) and `length` (per code) count instructions on a path: the most for a worst case, the
@@ -137,7 +133,7 @@ class Rest(NamedTuple):
     step: Ints
 
 
-class Store(NamedTuple):
+class StateStore(NamedTuple):
     """All states: in their segments, or in `closed` once they are expanded.
 
     `free[b]` is the first of the segments of 2^b slots that are free, which form a list, or -1; they are zero but for
@@ -150,7 +146,7 @@ class Store(NamedTuple):
     closed: Words
 
 
-class Choice(NamedTuple):
+class LeafChoice(NamedTuple):
     """Scratch space: the pairs, classes and options of a state; `totals` per class of the last finisher and table.
 
     `part[o]` is the state before option o of the leaf that is being made, and `delta[o, n]` what n warps add to it.
@@ -190,7 +186,7 @@ BUILT, APART, LAST = range(3)
 
 
 @inlined
-def common(words: Words, at: int, before: int, size: int, automaton: Automaton, choice: Choice) -> int:
+def common(words: Words, at: int, before: int, size: int, automaton: PackedInstance, choice: LeafChoice) -> int:
     """Return how many of the `size` pairs of the state that begins at one word are those of the state at another."""
     pairs, fields, word = choice.pairs, automaton.fields, choice.part.shape[1] - 1
     while word > 0 and words[at + word] == words[before + word]:
@@ -209,7 +205,7 @@ def common(words: Words, at: int, before: int, size: int, automaton: Automaton, 
 
 
 @inlined
-def decode(words: Words, at: int, size: int, automaton: Automaton, choice: Choice) -> int:
+def decode(words: Words, at: int, size: int, automaton: PackedInstance, choice: LeafChoice) -> int:
     """Fill in the pairs of the state that begins at a word, from the last field on; the first `size` of them are there.
 
     And per class how many warps are ready and must move. Return how many pairs there are.
@@ -248,7 +244,7 @@ def decode(words: Words, at: int, size: int, automaton: Automaton, choice: Choic
 
 
 @inlined
-def most_left(size: int, enough: int, automaton: Automaton, rest: Rest, choice: Choice) -> int:
+def most_left(size: int, enough: int, automaton: PackedInstance, rest: RestBounds, choice: LeafChoice) -> int:
     """At most so many cycles remain, whichever warp finishes last; or, as soon as it is clear, more than `enough`."""
     pairs, units, work, begin = choice.pairs, choice.units, rest.work, rest.begin
     if enough < 0:
@@ -279,7 +275,7 @@ def most_left(size: int, enough: int, automaton: Automaton, rest: Rest, choice: 
 
 
 @inlined
-def add_up(size: int, group: int, last: int, rest: Rest, choice: Choice) -> int:
+def add_up(size: int, group: int, last: int, rest: RestBounds, choice: LeafChoice) -> int:
     """Fill in the potential of all warps where one of group `group` and class `last` finishes last; return the rank."""
     pairs, units, totals, others = choice.pairs, choice.units, choice.totals, rest.others
     rank = last
@@ -297,7 +293,7 @@ def add_up(size: int, group: int, last: int, rest: Rest, choice: Choice) -> int:
 
 
 @inlined
-def falls(code: int, group: int, rank: int, rest: Rest, totals: Ints) -> int:
+def falls(code: int, group: int, rank: int, rest: RestBounds, totals: Ints) -> int:
     """Return the cycles left by the potential if a warp at `code` finishes last; 0 if it cannot."""
     # which node the state is in depends on the future, so the largest of them counts; floor, as cycles are whole
     most = 0
@@ -319,7 +315,7 @@ def waits(code: int, sigma: Ints, work: Ints, length: Ints, units: Ints) -> int:
 
 
 @inlined
-def least_left(size: int, automaton: Automaton, rest: Rest, choice: Choice) -> int:
+def least_left(size: int, automaton: PackedInstance, rest: RestBounds, choice: LeafChoice) -> int:
     """At least so many cycles remain: the longest path that some warp cannot avoid, or the work of a class."""
     pairs = choice.pairs
     least = 0
@@ -334,7 +330,15 @@ def least_left(size: int, automaton: Automaton, rest: Rest, choice: Choice) -> i
 
 
 @inlined
-def prospect(value: int, size: int, floor: int, sense: int, automaton: Automaton, rest: Rest, choice: Choice) -> int:
+def prospect(
+    value: int,
+    size: int,
+    floor: int,
+    sense: int,
+    automaton: PackedInstance,
+    rest: RestBounds,
+    choice: LeafChoice,
+) -> int:
     """Return no schedule through a state of this value, whose pairs are filled in, ends with a higher one.
 
     Where schedules may end above `floor`, it is enough to return something above.
@@ -345,7 +349,7 @@ def prospect(value: int, size: int, floor: int, sense: int, automaton: Automaton
 
 
 @inlined
-def open_options(size: int, automaton: Automaton, choice: Choice) -> int:
+def open_options(size: int, automaton: PackedInstance, choice: LeafChoice) -> int:
     """Fill in the options of all pairs, class by class; return their number."""
     pairs, units, options = choice.pairs, choice.units, choice.options
     number = NIL
@@ -368,7 +372,7 @@ def open_options(size: int, automaton: Automaton, choice: Choice) -> int:
 
 
 @inlined
-def step_of(field: int, warp: int, edge: int, automaton: Automaton) -> int:
+def step_of(field: int, warp: int, edge: int, automaton: PackedInstance) -> int:
     """Return the vector of one warp of a pair that moves along an edge after `warp` others; the last one moves first.
 
     That keeps the fields of warps sorted. A counter never falls below 0 and never exceeds its mask, and a warp never
@@ -380,7 +384,7 @@ def step_of(field: int, warp: int, edge: int, automaton: Automaton) -> int:
 
 
 @inlined
-def fill_delta(option: int, field: int, most: int, edge: int, automaton: Automaton, delta: Words) -> None:
+def fill_delta(option: int, field: int, most: int, edge: int, automaton: PackedInstance, delta: Words) -> None:
     """What 1 to `most` warps of an option add to the state."""
     for number in range(1, most + 1):
         step = step_of(field, number - 1, edge, automaton)
@@ -423,7 +427,7 @@ def next_leaf(number: int, pairs: Ints, units: Ints, options: Ints, delta: Words
 
 
 @uncounted
-def open_state(words: Words, at: int, sense: int, size: int, automaton: Automaton, choice: Choice) -> int:
+def open_state(words: Words, at: int, sense: int, size: int, automaton: PackedInstance, choice: LeafChoice) -> int:
     """Fill in the options of a state whose pairs are, and the state after a cycle of no moves; return their number."""
     for word in range(choice.part.shape[1]):
         choice.part[0, word] = words[at + word]
@@ -438,7 +442,7 @@ def later(word: np.uint64, sense: int) -> np.uint64:
 
 
 @uncounted
-def first_leaf(number: int, choice: Choice) -> None:
+def first_leaf(number: int, choice: LeafChoice) -> None:
     """Make the first leaf of a state that is open."""
     descend(NIL, number, choice.pairs, choice.units, choice.options, choice.delta, choice.part)
 
@@ -483,7 +487,7 @@ def insert(
 
 
 @uncounted
-def widen(segment: np.uint64, automaton: Automaton, store: Store, cursor: Ints, spare: Words) -> bool:
+def widen(segment: np.uint64, automaton: PackedInstance, store: StateStore, cursor: Ints, spare: Words) -> bool:
     """Make room for a batch in a segment; False if there is none."""
     table, segments, free = store.open, store.segments, store.free
     width, size = len(spare), NIL
@@ -525,7 +529,7 @@ def release(begin: int, beyond: int, width: int, table: Words, free: Ints) -> No
 
 
 @uncounted
-def flush(automaton: Automaton, store: Store, cursor: Ints, choice: Choice) -> bool:
+def flush(automaton: PackedInstance, store: StateStore, cursor: Ints, choice: LeafChoice) -> bool:
     """Insert the leaves that wait; False if there is no room."""
     table, segments, waiting, slot = store.open, store.segments, choice.waiting, choice.slot
     low, high, number = automaton.low, automaton.high, np.uint64(cursor[WAITING])
@@ -545,7 +549,9 @@ def flush(automaton: Automaton, store: Store, cursor: Ints, choice: Choice) -> b
 
 
 @uncounted
-def put(states: Words, row: int, automaton: Automaton, store: Store, cursor: Ints, choice: Choice) -> bool:
+def put(
+    states: Words, row: int, automaton: PackedInstance, store: StateStore, cursor: Ints, choice: LeafChoice
+) -> bool:
     """Let a state wait to be inserted; False if there is no room."""
     if cursor[WAITING] == BATCH and not flush(automaton, store, cursor, choice):
         return False
@@ -556,7 +562,9 @@ def put(states: Words, row: int, automaton: Automaton, store: Store, cursor: Int
 
 
 @uncounted
-def make_leaves(budget: int, automaton: Automaton, store: Store, cursor: Ints, choice: Choice) -> tuple[int, int]:
+def make_leaves(
+    budget: int, automaton: PackedInstance, store: StateStore, cursor: Ints, choice: LeafChoice
+) -> tuple[int, int]:
     """Make what follows the current state, from its current leaf on; return the status and how many leaves."""
     pairs, units, options, delta, part = choice.pairs, choice.units, choice.options, choice.delta, choice.part
     number = cursor[OPTIONS]
@@ -578,7 +586,7 @@ def copy(number: int, source: Words, first: int, more: Words, which: int, target
 
 
 @inlined
-def list_ways(code: int, field: int, most: int, automaton: Automaton, choice: Choice) -> bool:
+def list_ways(code: int, field: int, most: int, automaton: PackedInstance, choice: LeafChoice) -> bool:
     """Fill in the ways in which up to `most` warps of a pair may move; False if there is no room for them."""
     ways, many, apart = choice.ways, choice.tally, choice.tally[SCALARS, APART]
     for take in range(1, most + 1):
@@ -596,7 +604,7 @@ def list_ways(code: int, field: int, most: int, automaton: Automaton, choice: Ch
 
 
 @inlined
-def extend(pair: int, automaton: Automaton, choice: Choice) -> bool:
+def extend(pair: int, automaton: PackedInstance, choice: LeafChoice) -> bool:
     """Make the sums with one more pair; False if there are too many.
 
     A sum is complete if all ready warps are in it, or `sigma`. Those that warps of later pairs cannot complete are left
@@ -629,7 +637,7 @@ def extend(pair: int, automaton: Automaton, choice: Choice) -> bool:
 
 
 @inlined
-def list_choices(words: Words, at: int, sense: int, size: int, automaton: Automaton, choice: Choice) -> int:
+def list_choices(words: Words, at: int, sense: int, size: int, automaton: PackedInstance, choice: LeafChoice) -> int:
     """Fill in sums, the number of the last class, and `others`; return how many others there are, or 0: too many."""
     others, many, apart = choice.others, choice.tally, choice.tally[SCALARS, APART]
     for pair in range(many[SCALARS, BUILT] + 1, size + 1):
@@ -656,13 +664,15 @@ def list_choices(words: Words, at: int, sense: int, size: int, automaton: Automa
 
 
 @inlined
-def sums_of(unit: int, size: int, choice: Choice) -> int:
+def sums_of(unit: int, size: int, choice: LeafChoice) -> int:
     """Return how many choices there are in a class."""
     return int(choice.size[choice.row[size, unit], choice.units[QUOTA, unit]])
 
 
 @inlined
-def make_all_leaves(number: int, every: int, automaton: Automaton, store: Store, cursor: Ints, choice: Choice) -> bool:
+def make_all_leaves(
+    number: int, every: int, automaton: PackedInstance, store: StateStore, cursor: Ints, choice: LeafChoice
+) -> bool:
     """Make every sum of a choice in the last class and one of the others; False if there is no room for all.
 
     To make a leaf again changes nothing.
@@ -682,7 +692,7 @@ def make_all_leaves(number: int, every: int, automaton: Automaton, store: Store,
 
 
 @inlined
-def gather(segment: np.uint64, store: Store, width: int) -> None:
+def gather(segment: np.uint64, store: StateStore, width: int) -> None:
     """Put the states of a segment at its begin, one after another."""
     table = store.open
     to = np.int64(store.segments[segment, BEGIN])
@@ -721,7 +731,7 @@ def arrange(begin: int, count: int, spare: int, width: int, digits: Ints, table:
 
 
 @inlined
-def leave(segment: np.uint64, store: Store, width: int) -> None:
+def leave(segment: np.uint64, store: StateStore, width: int) -> None:
     """Free the segment of a layer that is done."""
     segments = store.segments
     begin, beyond = int(np.int64(segments[segment, BEGIN])), int(np.int64(segments[segment, BEYOND]))
@@ -739,7 +749,9 @@ def segment_of(layer: int, segments: Words) -> np.uint64:
 
 
 @inlined
-def begin_layer(segment: np.uint64, store: Store, cursor: Ints, automaton: Automaton, choice: Choice) -> bool:
+def begin_layer(
+    segment: np.uint64, store: StateStore, cursor: Ints, automaton: PackedInstance, choice: LeafChoice
+) -> bool:
     """Put the states of a layer in order; False if `closed` has no room for them."""
     begin, beyond = int(np.int64(store.segments[segment, BEGIN])), int(np.int64(store.segments[segment, BEYOND]))
     count, width = int(np.int64(store.segments[segment, COUNT])), choice.part.shape[1]
@@ -754,7 +766,7 @@ def begin_layer(segment: np.uint64, store: Store, cursor: Ints, automaton: Autom
 
 
 @inlined
-def close(at: int, store: Store, cursor: Ints, choice: Choice) -> None:
+def close(at: int, store: StateStore, cursor: Ints, choice: LeafChoice) -> None:
     """Keep a state that is expanded."""
     cursor[EXPANDED] += 1
     if cursor[CLOSED] >= 0:
@@ -771,11 +783,11 @@ def visit(
     sense: int,
     start: int,
     budget: int,
-    store: Store,
+    store: StateStore,
     cursor: Ints,
-    automaton: Automaton,
-    rest: Rest,
-    choice: Choice,
+    automaton: PackedInstance,
+    rest: RestBounds,
+    choice: LeafChoice,
 ) -> tuple[int, int]:
     """Expand the current state, or go on to; return the status and how much of the budget is spent."""
     spent = NIL
@@ -816,11 +828,11 @@ def advance(
     sense: int,
     start: int,
     budget: int,
-    store: Store,
+    store: StateStore,
     cursor: Ints,
-    automaton: Automaton,
-    rest: Rest,
-    choice: Choice,
+    automaton: PackedInstance,
+    rest: RestBounds,
+    choice: LeafChoice,
 ) -> int:
     """Expand states, layer by layer from the highest, until all is done or `budget` states and leaves are."""
     while cursor[LAYER] > 0:
@@ -845,7 +857,7 @@ def advance(
 
 
 @uncounted
-def find_leaf(target: Words, budget: int, number: int, choice: Choice) -> tuple[int, int]:
+def find_leaf(target: Words, budget: int, number: int, choice: LeafChoice) -> tuple[int, int]:
     """Go on to the leaf that is `target`: `FULL`; return the status and how many leaves were looked at."""
     pairs, units, options, delta, part = choice.pairs, choice.units, choice.options, choice.delta, choice.part
     for seen in range(budget):
@@ -862,7 +874,13 @@ def find_leaf(target: Words, budget: int, number: int, choice: Choice) -> tuple[
 
 @uncounted
 def find_step(
-    target: Words, sense: int, budget: int, closed: Words, cursor: Ints, automaton: Automaton, choice: Choice
+    target: Words,
+    sense: int,
+    budget: int,
+    closed: Words,
+    cursor: Ints,
+    automaton: PackedInstance,
+    choice: LeafChoice,
 ) -> int:
     """Look from `cursor[STATE]` back for a state that one cycle leads to `target`.
 
@@ -892,7 +910,14 @@ def find_step(
 
 @uncounted
 def highest(
-    sense: int, start: int, budget: int, store: Store, cursor: Ints, automaton: Automaton, rest: Rest, choice: Choice
+    sense: int,
+    start: int,
+    budget: int,
+    store: StateStore,
+    cursor: Ints,
+    automaton: PackedInstance,
+    rest: RestBounds,
+    choice: LeafChoice,
 ) -> int:
     """No schedule through the states in the next `budget` slots ends above this; the cursor goes on, to layer -1.
 

@@ -29,6 +29,7 @@ from statistics import fmean
 
 import numpy as np
 
+from makespan.host.compiled import Ints, ints
 from makespan.host.errors import BrokenPromiseError
 from makespan.model.feature import Feature
 from makespan.model.instance import Group, Instance
@@ -54,7 +55,7 @@ _BUDGET_PER_SAMPLE = 1 << 16
 @cache
 def load() -> None:
     """Load or compile every loops."""
-    table = Table(Instance.of("CL", 2), 1)
+    table = CountTable(Instance.of("CL", 2), 1)
     table.fill(Limits(inf))
     table.witness()
 
@@ -74,7 +75,7 @@ def applies(instance: Instance, memory_bytes: int) -> bool:
     )
 
 
-class Table:
+class CountTable:
     """For every state `sense` times the most (`sense` 1) or the fewest (-1) cycles that remain.
 
     The instance must be one to which the module `applies`.
@@ -125,10 +126,10 @@ class Table:
             standing = after
         return Schedule.of_chains(self.instance, cycles)
 
-    def _fill(self, rank: int, stop: int, standing: loops.Ints, budget: int) -> int:
+    def _fill(self, rank: int, stop: int, standing: Ints, budget: int) -> int:
         return loops.fill(rank, stop, budget, self.sense, self._values, standing, self._ladder, self._scratch)
 
-    def _standing(self, rank: int) -> loops.Ints:
+    def _standing(self, rank: int) -> Ints:
         """Where the warps stand in the state of this rank."""
         places: list[int] = []
         for group in self.instance.groups:
@@ -179,7 +180,7 @@ def _choices(instance: Instance, unit: str) -> int:
     return min(comb(instance.warps, sigma), comb(sigma + places - 1, sigma))
 
 
-def _ladder(instance: Instance) -> loops.Ladder:
+def _ladder(instance: Instance) -> loops.TableLadder:
     groups = instance.groups
     number = {unit: at for at, unit in enumerate(_classes(instance))}
     worth = accumulate(map(_size, groups), mul, initial=1)
@@ -189,14 +190,14 @@ def _ladder(instance: Instance) -> loops.Ladder:
         for below in range(group.warps):
             gain[warp, : group.program.end] = [digit * comb(p + below, below) for p in range(group.program.end)]
             warp += 1
-    return loops.Ladder(
-        first=_ints([0, *accumulate(group.warps for group in groups)]),
-        base=_ints([0, *accumulate(group.program.end for group in groups)]),
-        end=_ints([group.program.end for group in groups]),
-        group=_ints([*instance.group_of_warp()]),
-        unit=_ints([number[place.unit] for group in groups for place in group.program.places]),
-        since=_ints([first for group in groups for first in _since(group)]),
-        sigma=_ints([_quota(instance, unit) for unit in number]),
+    return loops.TableLadder(
+        first=ints([0, *accumulate(group.warps for group in groups)]),
+        base=ints([0, *accumulate(group.program.end for group in groups)]),
+        end=ints([group.program.end for group in groups]),
+        group=ints([*instance.group_of_warp()]),
+        unit=ints([number[place.unit] for group in groups for place in group.program.places]),
+        since=ints([first for group in groups for first in _since(group)]),
+        sigma=ints([_quota(instance, unit) for unit in number]),
         gain=gain,
     )
 
@@ -208,7 +209,7 @@ def _since(group: Group) -> Iterator[int]:
         yield from [numbers[0]] * len(numbers)
 
 
-def _scratch(instance: Instance) -> loops.Scratch:
+def _scratch(instance: Instance) -> loops.TableScratch:
     units, rows = _classes(instance), instance.warps + 1
     numbers = max(_quota(instance, unit) for unit in units) + 1
     begin = np.zeros((len(units), numbers), dtype=np.int64)
@@ -219,7 +220,7 @@ def _scratch(instance: Instance) -> loops.Scratch:
             used += _choices(instance, unit)
     size = np.zeros((rows, numbers), dtype=np.int64)
     size[-1, 0] = 1  # the sum of no warps, of whatever class
-    return loops.Scratch(
+    return loops.TableScratch(
         begin=begin,
         sums=np.zeros(used, dtype=np.uint64),
         row=np.full((rows, len(units)), rows - 1, dtype=np.int64),
@@ -228,7 +229,3 @@ def _scratch(instance: Instance) -> loops.Scratch:
         ready=np.zeros((rows, len(units)), dtype=np.int64),
         leaps=np.zeros(prod(_leaves(instance)), dtype=np.uint64),
     )
-
-
-def _ints(values: list[int]) -> loops.Ints:
-    return np.array(values, dtype=np.int64)

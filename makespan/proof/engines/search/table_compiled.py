@@ -19,16 +19,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.host.compiled import NIL, ONE, inlined, uncounted
+from makespan.host.compiled import NIL, ONE, Ints, Words, inlined, uncounted
 
-Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
-Values = NDArray[np.int16]
+TableValues = NDArray[np.int16]
 
 _ONE = np.uint64(1)
 
 
-class Ladder(NamedTuple):
+class TableLadder(NamedTuple):
     """The instance: per group its first warp (and one past the last group), its first code, and its places.
 
     `group` is that of every warp, `unit` the class of every code, and `since` says of every code from which place of
@@ -45,7 +43,7 @@ class Ladder(NamedTuple):
     gain: Ints
 
 
-class Scratch(NamedTuple):
+class TableScratch(NamedTuple):
     """The sums and leaps of a state.
 
     From warp w on `ready[w, u]` warps want to execute an instruction of class u. The last of them about whom there are
@@ -63,7 +61,7 @@ class Scratch(NamedTuple):
 
 
 @inlined
-def step_back(standing: Ints, ladder: Ladder) -> int:
+def step_back(standing: Ints, ladder: TableLadder) -> int:
     """Go to the state whose rank is one less; return the last warp that stands elsewhere now."""
     last = -ONE
     for group in range(len(ladder.end)):
@@ -81,7 +79,7 @@ def step_back(standing: Ints, ladder: Ladder) -> int:
 
 
 @inlined
-def goes_on(warp: int, standing: Ints, ladder: Ladder) -> bool:
+def goes_on(warp: int, standing: Ints, ladder: TableLadder) -> bool:
     """Return whether the next warp belongs to the run of this one."""
     return bool(warp + 1 < ladder.first[ladder.group[warp] + 1] and standing[warp + 1] == standing[warp])
 
@@ -94,14 +92,14 @@ def copy(number: np.uint64, source: Words, first: np.uint64, more: np.uint64, ta
 
 
 @inlined
-def add_warps(last: int, standing: Ints, ladder: Ladder, scratch: Scratch) -> None:
+def add_warps(last: int, standing: Ints, ladder: TableLadder, scratch: TableScratch) -> None:
     """Make the sums of warps from 1 on; those of warps behind `last` are there."""
     for warp in range(last, 0, -1):
         add_warp(warp, standing, ladder, scratch)
 
 
 @inlined
-def add_warp(warp: int, standing: Ints, ladder: Ladder, scratch: Scratch) -> None:
+def add_warp(warp: int, standing: Ints, ladder: TableLadder, scratch: TableScratch) -> None:
     """Make the sums of warps from this one on; those of warps behind it are there.
 
     A sum is complete if all ready warps are in it, or `sigma`: those that the warps in front cannot complete are left
@@ -134,7 +132,7 @@ def add_warp(warp: int, standing: Ints, ladder: Ladder, scratch: Scratch) -> Non
 
 
 @inlined
-def find_leaps(standing: Ints, ladder: Ladder, scratch: Scratch) -> int:
+def find_leaps(standing: Ints, ladder: TableLadder, scratch: TableScratch) -> int:
     """Fill in the leaps of a state, where the sums of warps from 1 on are there; return how many there are."""
     begin, sums, size, leaps = scratch.begin, scratch.sums, scratch.size, scratch.leaps
     place = standing[0]
@@ -160,7 +158,14 @@ def find_leaps(standing: Ints, ladder: Ladder, scratch: Scratch) -> int:
 
 @uncounted
 def fill(
-    rank: int, stop: int, budget: int, sense: int, table: Values, standing: Ints, ladder: Ladder, scratch: Scratch
+    rank: int,
+    stop: int,
+    budget: int,
+    sense: int,
+    table: TableValues,
+    standing: Ints,
+    ladder: TableLadder,
+    scratch: TableScratch,
 ) -> int:
     """Fill in the states from `rank` down to `stop`, until `budget` states and leaps are; return the next rank."""
     leaps = scratch.leaps
@@ -185,7 +190,9 @@ def fill(
 
 
 @uncounted
-def follow(rank: int, wanted: int, table: Values, standing: Ints, ladder: Ladder, scratch: Scratch) -> int:
+def follow(
+    rank: int, wanted: int, table: TableValues, standing: Ints, ladder: TableLadder, scratch: TableScratch
+) -> int:
     """Return the rank of the first state of value `wanted` to which a cycle leads, or -1."""
     add_warps(len(standing) - 1, standing, ladder, scratch)
     for leap in range(find_leaps(standing, ladder, scratch)):

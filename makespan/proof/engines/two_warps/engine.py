@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from makespan.model.feature import BARRIERS, PROGRAMS, TIMES, Feature
 from makespan.model.instance import Instance
 from makespan.model.result import Bounds
-from makespan.proof.engines.engine import Known
+from makespan.proof.engines.engine import KnownBounds
 from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.limits import Limits
 
@@ -28,7 +28,7 @@ class TwoWarps:
             return None
         return f"{self.name} is for two warps, with strings on a basic machine, and tables of limited size"
 
-    def find(self, instance: Instance, known: Known, limits: Limits) -> Iterator[Finding]:  # noqa: ARG002 - exact
+    def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:  # noqa: ARG002 - exact
         """See `Engine`."""
         from makespan.proof.engines.two_warps import ahead, events, grid
 
