@@ -24,7 +24,7 @@ from makespan import Instance, Limits, Machine, Program
 from makespan.host.errors import InputError
 from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.machine import Latency, UnitClass
-from makespan.model.program import BARRIER, Place
+from makespan.model.program import BARRIER, ProgramPlace
 from makespan.model.result import Upper, UpperBound
 from makespan.proof.bounds import pessimistic
 from makespan.proof.bounds.closed_form import CLOSED_FORMS
@@ -92,14 +92,14 @@ def program(draw: random.Random, kind: Kind, units: str) -> Program:
         letters = [BARRIER if draw.random() < 0.25 else letter for letter in letters]
     if not kind.automata or draw.random() < 0.3:
         return Program.chain("".join(letters))
-    end, places, reached = len(letters), list[Place](), {0}
+    end, places, reached = len(letters), list[ProgramPlace](), {0}
     starts = {0}
     for at, letter in enumerate(letters):
         after = {min(end, at + draw.randint(1, 3)) for _ in range(draw.randint(1, 2))}
         if at not in reached:
             starts.add(at)
         reached |= after
-        places.append(Place(letter, tuple(sorted(after))))
+        places.append(ProgramPlace(letter, tuple(sorted(after))))
     return Program(tuple(places), tuple(sorted(starts)))
 
 

@@ -36,10 +36,10 @@ from benchmarks import multiprocessors
 from makespan import Group, Instance, Limits, Machine, Program, replay
 from makespan.host.errors import UnsupportedError
 from makespan.model.machine import Latency, UnitClass
-from makespan.model.program import Place
+from makespan.model.program import ProgramPlace
 from makespan.model.result import Bounds
 from makespan.model.simulate import POLICIES, Choices, run
-from makespan.model.simulate.semantics import State, finished, starts, steps
+from makespan.model.simulate.semantics import SmState, has_finished, next_states, start_states
 from makespan.model.strings import read_instances
 from makespan.proof.bounds import closed_form, least_possible, pessimistic
 from makespan.proof.engines import solve
@@ -129,7 +129,7 @@ def program(draw: random.Random, classes: str = "CL", most: int = MOST_INSTRUCTI
     places, starts, reached = [], {0}, {0}
     for at, letter in enumerate(letters):
         after = {draw.randint(at + 1, length) for _ in range(draw.randint(1, 2))}
-        places.append(Place(letter, tuple(sorted(after))))
+        places.append(ProgramPlace(letter, tuple(sorted(after))))
         if at not in reached:
             starts.add(at)
         reached |= after
@@ -165,13 +165,13 @@ def general_instances(draw: random.Random) -> Iterator[Instance]:
 
 def extremes(instance: Instance) -> Bounds | None:
     """Cycles of the shortest and the longest schedule, from all states; None where they are too many."""
-    known: dict[State, tuple[int, int]] = {}
-    reached: dict[State, set[State]] = {}
-    ahead, left = list(starts(instance)), MOST_STEPS
+    known: dict[SmState, tuple[int, int]] = {}
+    reached: dict[SmState, set[SmState]] = {}
+    ahead, left = list(start_states(instance)), MOST_STEPS
     while ahead:
         state = ahead[-1]
         if state not in reached:
-            following = list(islice(steps(instance, state), left + 1))
+            following = list(islice(next_states(instance, state), left + 1))
             reached[state], left = set(following), left - len(following)
         if left < 0:
             return None
@@ -182,9 +182,9 @@ def extremes(instance: Instance) -> Bounds | None:
         ahead.pop()
         if state not in known:
             ways = [known[one] for one in after]
-            ended = finished(instance, state)
+            ended = has_finished(instance, state)
             known[state] = (0, 0) if ended else (1 + min(s for s, _ in ways), 1 + max(l for _, l in ways))  # noqa: E741
-    ways = [known[begin] for begin in starts(instance)]
+    ways = [known[begin] for begin in start_states(instance)]
     return Bounds(min(shortest for shortest, _ in ways), max(longest for _, longest in ways))
 
 

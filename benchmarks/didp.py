@@ -17,7 +17,7 @@ import didppy as dp
 
 from makespan import Instance
 from makespan.model.feature import Features
-from makespan.model.schedule import Move, Schedule
+from makespan.model.schedule import Schedule, WarpMove
 from makespan.proof.engines.finding import Finding
 
 KNOWS: Features = frozenset()
@@ -44,10 +44,10 @@ def solve(instance: Instance) -> Finding:
 
 
 def _schedule(instance: Instance, names: list[str]) -> Schedule:
-    cycles: list[list[Move]] = [[]]
+    cycles: list[list[WarpMove]] = [[]]
     for name in names:
         place, which = name.split()
-        cycles[-1].append(Move(0, int(place), int(place) + 1, 1))
+        cycles[-1].append(WarpMove(0, int(place), int(place) + 1, 1))
         if which == "last":
             cycles.append([])
     return Schedule.from_moves(instance, [{0: instance.warps}], cycles[:-1])

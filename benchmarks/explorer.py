@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from benchmarks import cpp
 from makespan import Instance, Program
-from makespan.model.machine import Assignment, Machine, Scheduler
+from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
 from makespan.model.program import BARRIER
 
 
@@ -32,8 +32,8 @@ def built(folder: Path) -> Path:
 def _lines(machine: Machine, programs: Sequence[Program], warps: Iterable[tuple[int, int]]) -> Iterator[str]:
     """Warps in the order of their numbers, each with the number of its program and its block."""
     width = machine.issue_width or 0
-    assigned = "modulo" if machine.assignment is Assignment.MODULO else "any"
-    promised = "fair" if machine.scheduler is Scheduler.FAIR else "any"
+    assigned = "modulo" if machine.assignment is WarpAssignment.MODULO else "any"
+    promised = "fair" if machine.scheduler is SchedulerPromise.FAIR else "any"
     yield f"machine {machine.partitions} {assigned} {width} {promised}"
     resources = [resource.name for resource in machine.resources]
     for resource in machine.resources:

@@ -15,9 +15,9 @@ import sys
 from collections import Counter
 
 from makespan import Instance, Machine, Program
-from makespan.model.machine import Latency, Scheduler, UnitClass
-from makespan.model.program import Place
-from makespan.model.simulate.semantics import starts, steps
+from makespan.model.machine import Latency, SchedulerPromise, UnitClass
+from makespan.model.program import ProgramPlace
+from makespan.model.simulate.semantics import next_states, start_states
 from makespan.proof.bounds import pessimistic, theorem_f
 from makespan.verify import fair as checker
 
@@ -40,19 +40,19 @@ def drawn(draw: random.Random, warps: int, letters: int, latency: int, ranges: b
         if end > 2 and draw.random() < 0.2:
             skipping = draw.randrange(end - 1)
             after[skipping] = (skipping + 1, skipping + 2)
-        return Program(tuple(map(Place, string, after)))
+        return Program(tuple(map(ProgramPlace, string, after)))
 
     crew = [program()] * warps if draw.random() < 0.5 else [program() for _ in range(warps)]
-    machine = Machine("partition", units, issue_width=1, scheduler=Scheduler.FAIR)
+    machine = Machine("partition", units, issue_width=1, scheduler=SchedulerPromise.FAIR)
     return Instance.merged([(one, 1) for one in crew], machine)
 
 
 def exact(instance: Instance) -> int:
     """Cycles until no schedule is still going; equal states of a cycle are walked once."""
-    frontier, cycles = set(starts(instance)), -1
+    frontier, cycles = set(start_states(instance)), -1
     while frontier:
         cycles += 1
-        frontier = {after for state in frontier for after in steps(instance, state)}
+        frontier = {after for state in frontier for after in next_states(instance, state)}
     return cycles
 
 

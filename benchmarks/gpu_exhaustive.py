@@ -24,7 +24,7 @@ from typing import NamedTuple
 from benchmarks import multiprocessors
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.machine import Latency, Machine, UnitClass
-from makespan.model.simulate.gpu_semantics import GpuState, finished, starts, steps
+from makespan.model.simulate.gpu_semantics import GpuState, has_finished, next_states, start_states
 from makespan.proof.bounds.gpu_best_case import least_possible
 from makespan.proof.bounds.theorem_g import theorem_g
 
@@ -131,18 +131,18 @@ def shared(draw: random.Random, chosen: Machine, kind: Kind) -> GpuInstance:
 
 def walk(gpu: GpuInstance, most_states: int = MOST_STATES) -> Truth | None:
     """All schedules, cycle by cycle; None where they reach too many states."""
-    frontier, cycles, lengths, dispatched, reached = set(starts(gpu)), 0, list[int](), 0, 0
+    frontier, cycles, lengths, dispatched, reached = set(start_states(gpu)), 0, list[int](), 0, 0
     while frontier:
         cycles += 1
         after = set[GpuState]()
         for state in frontier:
-            following = set(steps(gpu, state))
+            following = set(next_states(gpu, state))
             after |= following
             dispatched = cycles if any(one.left < state.left for one in following) else dispatched
             if reached + len(after) > most_states:
                 return None
         reached += len(after)
-        frontier = {state for state in after if not finished(state)}
+        frontier = {state for state in after if not has_finished(state)}
         if len(frontier) < len(after):
             lengths.append(cycles)
     return Truth(lengths[0], lengths[-1], dispatched)

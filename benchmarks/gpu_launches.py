@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 from makespan import Latency, Machine, Program
 from makespan.model.gpu import GpuInstance
-from makespan.model.machine import Assignment, UnitClass
-from makespan.model.program import BARRIER, Timing
-from makespan.model.simulate.gpu_run import longest
+from makespan.model.machine import UnitClass, WarpAssignment
+from makespan.model.program import BARRIER, InstructionTiming
+from makespan.model.simulate.gpu_run import longest_gpu_run
 from makespan.proof.bounds.closed_form import closed_form
 from makespan.proof.bounds.theorem_g import theorem_g
 
@@ -49,7 +49,7 @@ def _units(draw: random.Random, *, ports: int = 1, interval: int = 1, latency: i
 
 def _halves(draw: random.Random, **most: int) -> Machine:
     units = [UnitClass(u.name, u.capacity, u.interval, u.latency, draw.random() < 0.4) for u in _units(draw, **most)]
-    assignment = draw.choice(tuple(Assignment))
+    assignment = draw.choice(tuple(WarpAssignment))
     return Machine("partitions", tuple(units), 1, partitions=draw.choice((2, 4)), assignment=assignment)
 
 
@@ -78,7 +78,9 @@ def _program(draw: random.Random, kind: str, classes: str) -> Program:
     for at in range(len(letters)):
         least = draw.randint(1, 20)
         awaits = {draw.randrange(4)} if at and draw.random() < 0.6 else set[int]()
-        timings.append(Timing(draw.choice((1, 1, 2)), (least, least + draw.choice((0, 10))), (at % 4,), (*awaits,)))
+        timings.append(
+            InstructionTiming(draw.choice((1, 1, 2)), (least, least + draw.choice((0, 10))), (at % 4,), (*awaits,))
+        )
     return Program(chain.places, timings=tuple(timings))
 
 
@@ -105,7 +107,7 @@ def measured(gpu: GpuInstance) -> Launch:
 
 
 def _slowest(gpu: GpuInstance) -> int:
-    if (found := longest(gpu)) is None:
+    if (found := longest_gpu_run(gpu)) is None:
         raise RuntimeError(f"no run ends: {gpu}")
     return found.schedule.makespan
 

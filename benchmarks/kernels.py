@@ -16,7 +16,7 @@ from makespan import Instance, Limits, Machine, Result, solve
 from makespan.cli.source import kernel_question
 from makespan.kernels.ptx import Dependences
 from makespan.kernels.question import KernelQuestion
-from makespan.model.machine import Latency, find, given_intervals, narrowed
+from makespan.model.machine import Latency, find_machine, given_intervals, narrow_intervals
 from makespan.model.simulate import POLICIES, run
 from makespan.proof.bounds.pessimistic import pessimistic
 from makespan.proof.bounds.theorem_1s import bound
@@ -89,12 +89,12 @@ def rows(machine: Machine, warps: int, seconds: float) -> Iterator[Row]:
     ends = {each.name: each.most or LATENCIES[each.name] for each in machine.operations if each.name != "texture"}
     every = [f"{name}={cycles}" for name, cycles in ends.items()]
     opened = [f"{each.name}=..{ends[each.name]}" for each in machine.operations if each.most is None]
-    coalesced = narrowed(machine, given_intervals(COALESCED))
+    coalesced = narrow_intervals(machine, given_intervals(COALESCED))
     held = (tuple(replace(use, least=use.most) for use in unit.uses) for unit in coalesced.units)
     fixed = replace(
         coalesced, units=tuple(replace(unit, uses=uses) for unit, uses in zip(coalesced.units, held, strict=True))
     )
-    unpartitioned = find(f"{machine.name}-unpartitioned").machine
+    unpartitioned = find_machine(f"{machine.name}-unpartitioned").machine
     units = tuple(replace(unit, latency=Latency(*[BLOCKING[unit.name]] * 2)) for unit in unpartitioned.units)
     for kernel, path in KERNELS.items():
         named = f"{FOLDER}/{kernel}.ptx"
@@ -127,7 +127,7 @@ def main() -> None:
         print(f"\n{warps} warps\n")
         print("| kernel | fixed | best case | upper / best | longest run | blocking | ranges | M^L + M^C, whole |")
         print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-        for row in rows(find(given.machine).machine, warps, given.seconds):
+        for row in rows(find_machine(given.machine).machine, warps, given.seconds):
             print(row, flush=True)
 
 

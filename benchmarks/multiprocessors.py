@@ -4,8 +4,8 @@ import random
 
 from makespan.host.errors import InputError
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use, WarpAssignment
+from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 
 NAMES = "CLS"
 
@@ -13,7 +13,7 @@ NAMES = "CLS"
 def machine(draw: random.Random) -> Machine:
     """Partitions, resources with choices and ranges, shared ports, each in some machines only."""
     resources = tuple(
-        Resource(name, draw.randint(1, 2), draw.random() < 0.4)
+        PortResource(name, draw.randint(1, 2), draw.random() < 0.4)
         for name in ("slot", "unit")[: draw.choice((0, 0, 1, 2))]
     )
     units = []
@@ -28,7 +28,7 @@ def machine(draw: random.Random) -> Machine:
         tuple(units),
         draw.choice((None, 1, 2)),
         partitions=draw.choice((1, 1, 2, 3)),
-        assignment=draw.choice(tuple(Assignment)),
+        assignment=draw.choice(tuple(WarpAssignment)),
         resources=resources,
     )
 
@@ -50,7 +50,7 @@ def program(draw: random.Random, classes: str, most: int, *, barriers: bool, run
     for at in range(length):
         after = {at + 1} if chain else {draw.randint(at + 1, length) for _ in range(draw.randint(1, 2))}
         unit = BARRIER if barriers and draw.random() < 0.3 else draw.choice(classes)
-        places.append(Place(unit, tuple(sorted(after))))
+        places.append(ProgramPlace(unit, tuple(sorted(after))))
         if at not in reached:
             begin.add(at)
         reached |= after
@@ -61,13 +61,13 @@ def program(draw: random.Random, classes: str, most: int, *, barriers: bool, run
         return program(draw, classes, most, barriers=barriers, runs_ahead=runs_ahead)
 
 
-def timing(draw: random.Random, is_barrier: bool) -> Timing:
+def timing(draw: random.Random, is_barrier: bool) -> InstructionTiming:
     """Up to two of three tokens."""
     tokens = [tuple(sorted(draw.sample(range(3), draw.choice((0, 1, 1, 2))))) for _ in range(2)]
     if is_barrier:
-        return Timing(0, (0, 0), (), tokens[1])
+        return InstructionTiming(0, (0, 0), (), tokens[1])
     least = draw.randint(1, 5)
-    return Timing(draw.choice((1, 1, 2)), (least, least + draw.choice((0, 0, 1))), *tokens)
+    return InstructionTiming(draw.choice((1, 1, 2)), (least, least + draw.choice((0, 0, 1))), *tokens)
 
 
 def instance(draw: random.Random, *, barriers: bool = True, most_warps: int = 4) -> Instance:

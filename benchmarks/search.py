@@ -22,7 +22,7 @@ from typing import NamedTuple
 from benchmarks import cpp
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.simulate import replay
 from makespan.proof.engines import Limits
 from makespan.proof.engines.certificate import improve
@@ -50,7 +50,7 @@ main()
 def forked() -> Program:
     """The string with a choice: after the last of the first four L, one C may be skipped. Keys are wider for it."""
     places = list(Program.chain(STRING).places)
-    places[3] = Place("L", (4, 5))
+    places[3] = ProgramPlace("L", (4, 5))
     return Program(tuple(places))
 
 

@@ -16,8 +16,8 @@ from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Latency, Machine, UnitClass
 from makespan.model.program import Program
 from makespan.model.simulate import POLICIES, Choices, replay
-from makespan.model.simulate.choices import routes
-from makespan.model.simulate.policies import arbiters, simulated
+from makespan.model.simulate.choices import choose_routes
+from makespan.model.simulate.policies import partition_policies, simulate_policies
 from makespan.model.simulate.runner import Runner
 
 LETTERS, WARPS, SHORT = 400, 48, 40
@@ -81,14 +81,14 @@ def measure(name: str, policy: str) -> dict[str, object]:
 def compare(name: str) -> dict[str, object]:
     """The plain runs of a short string beside the compiled ones, over all policies."""
     instance = Instance.of("".join(random.Random(1).choices("CL", k=SHORT)), WARPS, MACHINES[name])
-    chosen, runner = routes(instance, Choices()), Runner(instance)
+    chosen, runner = choose_routes(instance, Choices()), Runner(instance)
     ratios = []
     for policy in POLICIES:
-        plain = simulated(instance, arbiters(instance, policy, Choices(), chosen), chosen)
+        plain = simulate_policies(instance, partition_policies(instance, policy, Choices(), chosen), chosen)
         assert plain == runner.schedule(policy)
 
         def once(name: str = policy) -> object:
-            return simulated(instance, arbiters(instance, name, Choices(), chosen), chosen)
+            return simulate_policies(instance, partition_policies(instance, name, Choices(), chosen), chosen)
 
         slow = fastest(once, 1)
         quick = fastest(lambda policy=policy: runner.makespan(policy), 9)  # type: ignore[misc]

@@ -7,9 +7,9 @@ from functools import partial
 
 from benchmarks import closed_form, crosscheck, fair_scheduler, multiprocessors
 from makespan import Instance, Program
-from makespan.model.machine import Latency, Machine, Scheduler, UnitClass
-from makespan.model.program import Timing
-from makespan.model.result import Anomaly, outlasted
+from makespan.model.machine import Latency, Machine, SchedulerPromise, UnitClass
+from makespan.model.program import InstructionTiming
+from makespan.model.result import Anomaly, robust_anomalies
 from makespan.proof.bounds import phases
 
 Drawer = Callable[[random.Random], Instance]
@@ -25,7 +25,7 @@ def _fair(draw: random.Random) -> Instance:
 
 def _fair_multiprocessor(draw: random.Random) -> Instance:
     drawn = multiprocessors.instance(draw)
-    return replace(drawn, machine=replace(drawn.machine, scheduler=Scheduler.FAIR))
+    return replace(drawn, machine=replace(drawn.machine, scheduler=SchedulerPromise.FAIR))
 
 
 def _running_ahead(draw: random.Random) -> Instance:
@@ -78,7 +78,7 @@ phases; what theorem E with thresholds is for; and fair schedulers of one issue 
 
 def improved(draw: random.Random, instance: Instance) -> Instance:
     """The same with random anomalies of those that the pessimistic bound outlasts."""
-    against, machine = outlasted(instance), instance.machine
+    against, machine = robust_anomalies(instance), instance.machine
     units = []
     for unit in machine.units:
         uses = tuple(replace(use, least=1, most=draw.randint(1, use.most)) for use in unit.uses)
@@ -120,16 +120,18 @@ def _earlier(draw: random.Random, program: Program, machine: Machine) -> Program
     for at, place in enumerate(program.places):
         latency = latencies[place.unit]
         awaits = tuple(token for token in range(max(0, at - 2), at) if draw.random() < 0.7)
-        timings.append(Timing(draw.randint(1, latency.most), (latency.least, latency.most), (at,), awaits))
+        timings.append(InstructionTiming(draw.randint(1, latency.most), (latency.least, latency.most), (at,), awaits))
     return replace(program, timings=tuple(timings))
 
 
-def _earlier_timing(draw: random.Random, timing: Timing) -> Timing:
+def _earlier_timing(draw: random.Random, timing: InstructionTiming) -> InstructionTiming:
     if not timing.stall:
         return timing  # a barrier
     awaits = tuple(token for token in timing.awaits if draw.random() < 0.8)
     least = draw.randint(1, timing.latency[1])
-    return Timing(draw.randint(1, timing.stall), (least, draw.randint(least, timing.latency[1])), timing.sets, awaits)
+    return InstructionTiming(
+        draw.randint(1, timing.stall), (least, draw.randint(least, timing.latency[1])), timing.sets, awaits
+    )
 
 
 def rebuilt(draw: random.Random, machine: Machine) -> Machine:

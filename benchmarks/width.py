@@ -14,7 +14,7 @@ from itertools import product
 from statistics import median
 
 from makespan import Instance, Limits, Machine, replay, solve
-from makespan.model.machine import find
+from makespan.model.machine import find_machine
 
 
 def measure(
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     capacities = {unit: int(count) for unit, count in (item.split("=") for item in given.capacity.split(","))}
-    machine = find(given.machine).machine if given.machine else Machine.of(capacities)
+    machine = find_machine(given.machine).machine if given.machine else Machine.of(capacities)
     draw = random.Random(given.seed)
     for letters, warps in product(given.letters.split(","), given.warps.split(",")):
         strings = ["".join(draw.choices(list(machine.capacities), k=int(letters))) for _ in range(given.strings)]

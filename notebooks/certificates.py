@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 
 from makespan import Instance, Machine, Status, solve
 from makespan.model.certificate import Certificate, Potential, PotentialNode, PotentialTable
-from makespan.model.simulate.semantics import finished, ready, starts, steps
+from makespan.model.simulate.semantics import has_finished, next_states, ready_warps, start_states
 from makespan.report.result import bundle
 from makespan.verify import Outcome, Refused, digest, verify
 from makespan.verify.potential import bound
@@ -57,21 +57,21 @@ four = Instance.of("LCCLCCCLCL", 4, TWO_CORES)
 @cache
 def longest(state):
     """Cycles from a state to the end, at most."""
-    return max((1 + longest(after) for after in steps(four, state)), default=0)
+    return max((1 + longest(after) for after in next_states(four, state)), default=0)
 
 
 dice = random.Random(1)
 figure = Figure(figsize=(7.5, 3), layout="constrained")
 axes = figure.subplots()
 for _ in range(30):
-    (state,) = starts(four)
+    (state,) = start_states(four)
     left = [longest(state)]
-    while not finished(four, state):
-        state = dice.choice(list(steps(four, state)))
+    while not has_finished(four, state):
+        state = dice.choice(list(next_states(four, state)))
         left.append(longest(state))
     assert all(after <= before - 1 for before, after in pairwise(left))
     axes.plot(left, color="#0072B2", alpha=0.3)
-(begin,) = starts(four)
+(begin,) = start_states(four)
 assert longest(begin) == solve(four).bounds.upper == 22
 axes.plot([0, 22], [22, 0], color="#D55E00", linestyle="--", label="no cycle given away")
 axes.set(xlabel="cycle", ylabel="cycles left at most", xlim=(0, 23), ylim=(0, 23))
@@ -96,20 +96,20 @@ LOADS_LEFT = (2, 2, 1, 0)  # at the places of C, L, L, and at the end
 
 def potential(instance, state):
     """The loads that are left, and 1 while nobody is ready for one."""
-    if finished(instance, state):
+    if has_finished(instance, state):
         return 0
-    return sum(LOADS_LEFT[place] for place in state.places) + (not ready(instance, state)["L"])
+    return sum(LOADS_LEFT[place] for place in state.places) + (not ready_warps(instance, state)["L"])
 
 
 three = warps_of(3)
-reached, frontier = set(), set(starts(three))
+reached, frontier = set(), set(start_states(three))
 while frontier:
     reached |= frontier
     for state in frontier:
-        assert all(potential(three, state) >= potential(three, after) + 1 for after in steps(three, state))
-    frontier = set(chain.from_iterable(steps(three, state) for state in frontier)) - reached
+        assert all(potential(three, state) >= potential(three, after) + 1 for after in next_states(three, state))
+    frontier = set(chain.from_iterable(next_states(three, state) for state in frontier)) - reached
 
-(begin,) = starts(three)
+(begin,) = start_states(three)
 assert potential(three, begin) == 7
 print(len(reached), "states; from the start at most", potential(three, begin), "cycles")
 

@@ -114,7 +114,7 @@ print(f"{estimate.cycles:.0f} cycles, {1e6 * estimate.seconds:.0f} us")
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "vgk110.toml"
     path.write_text(method.machine_file(found))
-    measured = machine.find(str(path)).machine
+    measured = machine.find_machine(str(path)).machine
 assert measured.capacities == {"C": 6}
 assert measured.issue_width == 4
 result = solve(Instance.of("C", 5, measured))

@@ -22,7 +22,7 @@ from math import ceil
 from pathlib import Path
 
 from makespan import Instance, Launch, Status, read_kernel, replay, solve
-from makespan.model.machine import find
+from makespan.model.machine import find_machine
 from makespan.report.jupyter import gantt
 
 # %% [markdown]
@@ -55,7 +55,7 @@ for origin, letter in list(zip(program.origins, program.letters, strict=True))[:
 # what it does not know. Its cycles are those of the shader clock.
 
 # %%
-file = find("fermi-gf104")
+file = find_machine("fermi-gf104")
 units = {unit.name: (unit.capacity, unit.interval) for unit in file.machine.units}
 assert (units["C"], units["L"], file.machine.issue_width) == ((3, 2), (1, 2), 1)
 assert file.clock.startswith("shader clock")

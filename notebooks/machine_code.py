@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from makespan import Launch, Limits, Status, read_kernel, replay, solve
-from makespan.model.machine import find, given_latencies
+from makespan.model.machine import find_machine, given_latencies
 from makespan.report.jupyter import gantt
 
 # %% [markdown]
@@ -67,7 +67,7 @@ gantt(result)
 
 # %%
 written = replace(read_kernel(FOLDER / "polynomial.ptx", WARP), latencies=GLOBAL)
-as_ptx = solve(written.instance(find("ampere-ga10x").machine), limits=Limits(1))
+as_ptx = solve(written.instance(find_machine("ampere-ga10x").machine), limits=Limits(1))
 assert as_ptx.bounds.lower > 7 * 600 > 4 * result.bounds.upper
 as_ptx
 

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from makespan.model.instance import Group, Instance
 from makespan.model.machine import Latency, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds, Result, Upper
 from makespan.model.simulate import run
 from makespan.proof.bounds import pessimistic
@@ -75,7 +75,9 @@ def endless_front() -> Document:
 
 def starting_anywhere(places: int) -> Program:
     """So many C, any of which goes on to the L."""
-    return Program((*(Place("C", (places,)) for _ in range(places)), Place("L", (places + 1,))), tuple(range(places)))
+    return Program(
+        (*(ProgramPlace("C", (places,)) for _ in range(places)), ProgramPlace("L", (places + 1,))), tuple(range(places))
+    )
 
 
 def starts() -> Document:
@@ -90,8 +92,10 @@ def long_integers() -> Document:
 def fork_behind_barriers() -> Document:
     def fork(width: int) -> Program:
         end = width + 2
-        last = (Place("L", (end,)) for _ in range(width))
-        return Program((Place("C", (1,)), Place("|", tuple(range(2, end))), *last, Place("C", (end + 1,))))
+        last = (ProgramPlace("L", (end,)) for _ in range(width))
+        return Program(
+            (ProgramPlace("C", (1,)), ProgramPlace("|", tuple(range(2, end))), *last, ProgramPlace("C", (end + 1,)))
+        )
 
     groups = tuple(Group(fork(300 + number), 1) for number in range(4))
     return document(Instance(groups, Machine.of({"C": 2, "L": 1})))

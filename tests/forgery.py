@@ -10,7 +10,7 @@ from typing import Any
 from makespan.model.certificate import Certificate
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds, Result, Upper
 from makespan.model.simulate import replay
 from makespan.proof.bounds.conditions import ProofQuestion
@@ -23,7 +23,9 @@ from makespan.report.result.bundle import bundle
 from makespan.verify import digest
 
 Document = dict[str, Any]
-CHOICE = Program((Place("C", (1, 2)), Place("L", (2,)), Place("L", (3, 4)), Place("C", (4,))), (0,))
+CHOICE = Program(
+    (ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,)), ProgramPlace("L", (3, 4)), ProgramPlace("C", (4,))), (0,)
+)
 
 
 def certificate(instance: Instance, *, extra: int = 0, states: int = 1) -> Certificate:

@@ -11,24 +11,24 @@ from math import comb, prod
 from typing import TypeVar, cast
 
 from makespan.host.errors import InputError
-from makespan.model.gpu import Begin, GpuInstance, GpuSchedule, History
+from makespan.model.gpu import BlockStart, GpuInstance, GpuSchedule, SmHistory
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Machine, Scheduler
+from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
 from makespan.model.program import Program
 from makespan.model.result import Bounds
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import gpu_semantics
 from makespan.model.simulate.semantics import (
-    Issue,
-    State,
-    finished,
-    issues,
-    moved,
-    outcomes,
-    released,
-    selections,
-    starts,
-    steps,
+    SmState,
+    WarpIssue,
+    has_finished,
+    issue_outcomes,
+    issue_sets,
+    issuing_warps,
+    next_state,
+    next_states,
+    passing_barrier,
+    start_states,
 )
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class Launch:
 
     @property
     def partition_of_warp(self) -> tuple[int, ...] | None:
-        if self.machine.partitions > 1 and self.machine.assignment is Assignment.ANY:
+        if self.machine.partitions > 1 and self.machine.assignment is WarpAssignment.ANY:
             return None
         return tuple(number % self.machine.partitions for number in range(self.warps))
 
@@ -131,11 +131,11 @@ def launched(gpu: GpuInstance) -> LaunchedGpu:
     return LaunchedGpu(*(getattr(gpu, field.name) for field in fields(gpu)))
 
 
-def standing(instance: Instance, *places: int, partitions: tuple[int, ...] = ()) -> State:
+def standing(instance: Instance, *places: int, partitions: tuple[int, ...] = ()) -> SmState:
     """The state in which the warps stand at these places, with nothing to wait for and no port held."""
-    past = () if instance.machine.scheduler is Scheduler.ANY else ((0, 1),) * len(places)
+    past = () if instance.machine.scheduler is SchedulerPromise.ANY else ((0, 1),) * len(places)
     pending = ((),) * len(places) if instance.runs_ahead else ()
-    return State(places, (0,) * len(places), ((),) * len(instance.machine.pools), past, partitions, pending)
+    return SmState(places, (0,) * len(places), ((),) * len(instance.machine.pools), past, partitions, pending)
 
 
 def brute_force(instance: Instance) -> Bounds:
@@ -149,11 +149,11 @@ def brute_force(instance: Instance) -> Bounds:
 def brute_force_launch(launch: Launch) -> Bounds:
     """The same of warps that are launched so."""
     instance, kinds = launch.defined, launch.kinds
-    frontier, cycles, lengths = {unnamed(kinds, state) for state in starts(instance)}, 0, []
+    frontier, cycles, lengths = {unnamed(kinds, state) for state in start_states(instance)}, 0, []
     while frontier:
         cycles += 1
-        frontier = {unnamed(kinds, after) for state in frontier for after in steps(instance, state)}
-        ended = {state for state in frontier if finished(instance, state)}
+        frontier = {unnamed(kinds, after) for state in frontier for after in next_states(instance, state)}
+        ended = {state for state in frontier if has_finished(instance, state)}
         if ended:
             frontier -= ended
             lengths.append(cycles)
@@ -163,18 +163,18 @@ def brute_force_launch(launch: Launch) -> Bounds:
 def brute_force_gpu(gpu: GpuInstance) -> Bounds:
     """The shortest and the longest schedule of a whole GPU, in cycles."""
     gpu = launched(gpu)
-    frontier, cycles, lengths = set(gpu_semantics.starts(gpu)), 0, []
+    frontier, cycles, lengths = set(gpu_semantics.start_states(gpu)), 0, []
     while frontier:
         cycles += 1
-        frontier = {after for state in frontier for after in gpu_semantics.steps(gpu, state)}
-        ended = {state for state in frontier if gpu_semantics.finished(state)}
+        frontier = {after for state in frontier for after in gpu_semantics.next_states(gpu, state)}
+        ended = {state for state in frontier if gpu_semantics.has_finished(state)}
         if ended:
             frontier -= ended
             lengths.append(cycles)
     return Bounds(lengths[0], lengths[-1])
 
 
-def unnamed(kinds: Sequence[tuple[int, int]], state: State) -> State:
+def unnamed(kinds: Sequence[tuple[int, int]], state: SmState) -> SmState:
     """The same state, with warps of one kind in the order of what it says of them: the definition knows no names."""
     rows = {name: row for name in _OF_WARPS if (row := getattr(state, name))}
     told = list(zip(*rows.values(), strict=True))
@@ -187,14 +187,14 @@ def unnamed(kinds: Sequence[tuple[int, int]], state: State) -> State:
     return state._replace(**dict(zip(rows, zip(*told, strict=True), strict=True)))
 
 
-def nobody(instance: Instance) -> Iterator[State]:
+def nobody(instance: Instance) -> Iterator[SmState]:
     """An SM on which all warps have finished, with every way to spread them over the partitions."""
     for partitions in instance.assignments():
         walked = partitions if instance.machine.partitions > 1 else ()
         yield standing(instance, *(program.end for program in instance.programs()), partitions=walked)
 
 
-def unfinished_slots(gpu: GpuInstance, sm: State) -> set[int]:
+def unfinished_slots(gpu: GpuInstance, sm: SmState) -> set[int]:
     """The slots in which there is a block."""
     slots = len(sm.places) // gpu.grid.warps
     rows = zip(gpu.slots_of_warps(slots), gpu.sm(slots).programs(), sm.places, sm.waits, strict=True)
@@ -213,7 +213,7 @@ def obeys_gpu(gpu: GpuInstance, schedule: GpuSchedule) -> bool:
         sms = [_WalkedSm(gpu, schedule, history) for history in schedule.histories for _ in range(history.sms)]
         if len(sms) > gpu.sms:
             return False
-        left, allowed = gpu.blocks, set(gpu_semantics.starts(gpu))
+        left, allowed = gpu.blocks, set(gpu_semantics.start_states(gpu))
         for cycle in range(schedule.makespan + 1):
             left -= sum(sm.begin(cycle) for sm in sms)
             if not all(sm.still == bool(unfinished_slots(gpu, sm.state)) for sm in sms):
@@ -223,8 +223,8 @@ def obeys_gpu(gpu: GpuInstance, schedule: GpuSchedule) -> bool:
                 return False
             for sm in sms:
                 sm.step(cycle)
-            allowed = set(gpu_semantics.steps(gpu, state))
-        return gpu_semantics.finished(state)
+            allowed = set(gpu_semantics.next_states(gpu, state))
+        return gpu_semantics.has_finished(state)
     except (IndexError, KeyError, ValueError, InputError):
         return False
 
@@ -232,11 +232,11 @@ def obeys_gpu(gpu: GpuInstance, schedule: GpuSchedule) -> bool:
 class _WalkedSm:
     """An SM that does what its history says; what that does not allow is some exception."""
 
-    def __init__(self, gpu: LaunchedGpu, schedule: GpuSchedule, history: History) -> None:
+    def __init__(self, gpu: LaunchedGpu, schedule: GpuSchedule, history: SmHistory) -> None:
         self.gpu, self.courses = gpu, schedule.courses
         cycles = [stretch.cycles for stretch in history.stretches for _ in range(stretch.repeat)]
         self.cycles = [executing for some in cycles for executing in some]
-        self.begins: dict[int, list[Begin]] = {}
+        self.begins: dict[int, list[BlockStart]] = {}
         for cycle, begin in history.begins():
             self.begins.setdefault(cycle, []).append(begin)
         slots = len(self.begins.get(0, ()))
@@ -286,7 +286,7 @@ class _WalkedSm:
         return len(begins)
 
     def _pass_barriers(self) -> None:
-        while passing := released(self.instance, self.state):
+        while passing := passing_barrier(self.instance, self.state):
             targets = {warp: self.left[warp].pop(0) for warp in passing}
             if any(to not in self.programs[w].places[self.state.places[w]].successors for w, to in targets.items()):
                 raise ValueError
@@ -300,7 +300,7 @@ class _WalkedSm:
         moves = _moves(self.instance, self.state, executing, self.left, self.latencies, self.uses)
         if moves is None:
             raise ValueError
-        self.state = moved(self.instance, self.state, moves)
+        self.state = next_state(self.instance, self.state, moves)
         self._pass_barriers()
         still = unfinished_slots(self.gpu, self.state)
         done = [number for number, (slot, _) in enumerate(self.numbers) if slot not in still]
@@ -343,13 +343,13 @@ def obeys(instance: Instance, schedule: Schedule) -> bool:
             moves = _moves(instance, state, executing, left, latencies, uses)
             if moves is None:
                 return False
-            state = moved(instance, state, moves)
-        while passing := released(instance, state):
+            state = next_state(instance, state, moves)
+        while passing := passing_barrier(instance, state):
             targets = {warp: left[warp].pop(0) for warp in passing}
             if any(to not in programs[w].places[state.places[w]].successors for w, to in targets.items()):
                 return False
             state = state._replace(places=tuple(targets.get(warp, place) for warp, place in enumerate(state.places)))
-    return finished(instance, state) and not any(row for row in (*latencies, *uses))
+    return has_finished(instance, state) and not any(row for row in (*latencies, *uses))
 
 
 def named(schedule: Schedule, names: Sequence[int]) -> Schedule:
@@ -377,16 +377,16 @@ def _renamed(partitions: tuple[int, ...]) -> tuple[int, ...]:
 
 def _moves(
     instance: Instance,
-    state: State,
+    state: SmState,
     executing: tuple[int, ...],
     left: list[list[int]],
     latencies: list[list[int]],
     uses: list[list[tuple[tuple[int, int], ...]]],
-) -> list[Issue] | None:
+) -> list[WarpIssue] | None:
     """What the schedule says that these warps do now; None where the definition does not allow it."""
-    if finished(instance, state) or tuple(sorted(executing)) not in set(selections(instance, state)):
+    if has_finished(instance, state) or tuple(sorted(executing)) not in set(issuing_warps(instance, state)):
         return None
-    moves: dict[int, Issue] = {}
+    moves: dict[int, WarpIssue] = {}
     for warp in executing:
         if any(rows and not rows[warp] for rows in (latencies, uses)):
             return None
@@ -394,15 +394,15 @@ def _moves(
         held = uses[warp].pop(0) if uses else None
         allowed = {
             issue
-            for chosen in {taken[warp] for taken in issues(instance, state) if warp in taken}
-            for issue in outcomes(instance, state, warp, chosen)
+            for chosen in {taken[warp] for taken in issue_sets(instance, state) if warp in taken}
+            for issue in issue_outcomes(instance, state, warp, chosen)
             if issue.target == target and latency in (None, issue.latency) and held in (None, issue.uses)
         }
         if len(allowed) != 1:
             return None
         (moves[warp],) = allowed
     taken = {warp: tuple(which for which, _ in move.uses) for warp, move in moves.items()}
-    return list(moves.values()) if taken in list(issues(instance, state)) else None
+    return list(moves.values()) if taken in list(issue_sets(instance, state)) else None
 
 
 def count_states(instance: Instance) -> int:

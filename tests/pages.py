@@ -14,7 +14,7 @@ from makespan.kernels.sass import Address, Instruction, Kernel, Resources
 from makespan.model.assumptions import caveat
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
-from makespan.model.program import Origin, Program
+from makespan.model.program import InstructionOrigin, Program
 from makespan.model.result import Bounds, Result, Upper
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import POLICIES, Choices, run
@@ -126,7 +126,9 @@ def long_page(cycles: int) -> str:
 @cache
 def slow() -> PolicyGap:
     instance = Instance.of(
-        Program.chain("CCLCDCLC" * 3, origins=[Origin("k.ptx", 5 + n, f"op{n}", f"k.cu:{n}") for n in range(24)]),
+        Program.chain(
+            "CCLCDCLC" * 3, origins=[InstructionOrigin("k.ptx", 5 + n, f"op{n}", f"k.cu:{n}") for n in range(24)]
+        ),
         6,
         _SLOW,
     )
@@ -150,7 +152,7 @@ def slow() -> PolicyGap:
 def page_about(text: str) -> dict[str, Any]:
     """A page in which everything that comes from outside is this text."""
     machine = Machine(text, (UnitClass("C", 1), UnitClass("L", 1)), caveats=(caveat(text),))
-    origins = (Origin(text, 1, text, f"{text}:1"),) * 2
+    origins = (InstructionOrigin(text, 1, text, f"{text}:1"),) * 2
     program = Program(Program.chain("CL").places, origins=origins, assumptions=(caveat(text),))
     instance = Instance.of(program, 2, machine)
     witness = Schedule.of_chains(instance, [(0,), (0, 1), (1,)])

@@ -16,7 +16,7 @@ from makespan.model.certificate import (
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
 from makespan.model.schedule import Schedule
-from makespan.model.simulate.semantics import Issue, State, moved
+from makespan.model.simulate.semantics import SmState, WarpIssue, next_state
 from makespan.verify import delays
 from tests.oracle import standing
 
@@ -70,7 +70,7 @@ class Shape:
         nodes = tuple((node, numbers[table]) for node, table in tables.items())
         return Potential(last_group, self.classes, self.thresholds, front, tuple(numbers), nodes)
 
-    def situation(self, state: State, on: list[int], last_warp: int) -> PotentialNode:
+    def situation(self, state: SmState, on: list[int], last_warp: int) -> PotentialNode:
         """Of a state in which `last_warp` has not finished; the warps stand `on` places of the expansion."""
         ready = dict.fromkeys(self.classes, 0)
         last = None
@@ -87,7 +87,7 @@ class Shape:
         )
 
     def passed(
-        self, states: Iterable[tuple[State, list[int]]], last_warp: int, looking: Looking
+        self, states: Iterable[tuple[SmState, list[int]]], last_warp: int, looking: Looking
     ) -> list[PotentialNode]:
         """The node of every state of a schedule, and the end."""
         *before, _ = states
@@ -101,7 +101,7 @@ class Shape:
                 label = DELAYED_LABEL if situation.last is None else situation.last
         return found[::-1]
 
-    def value(self, table: PotentialTable, state: State, on: list[int], last_warp: int) -> int:
+    def value(self, table: PotentialTable, state: SmState, on: list[int], last_warp: int) -> int:
         """What a table says of a state."""
         total = table.constant
         for warp, (group, place) in enumerate(zip(self.instance.group_of_warp(), on, strict=True)):
@@ -113,7 +113,7 @@ class Shape:
         return total
 
 
-def trace(instance: Instance, schedule: Schedule) -> Iterator[tuple[State, list[int]]]:
+def trace(instance: Instance, schedule: Schedule) -> Iterator[tuple[SmState, list[int]]]:
     """By the definition: every state of a schedule, and where each warp stands once latencies are places."""
     latencies = {unit.name: unit.latency for unit in instance.machine.units}
     programs = tuple(instance.programs())
@@ -128,8 +128,8 @@ def trace(instance: Instance, schedule: Schedule) -> Iterator[tuple[State, list[
         moves = []
         for warp in cycle or ():
             done[warp] += 1
-            moves.append(Issue(warp, paths[warp][done[warp]], chosen[warp][done[warp] - 1]))
-        state = state if cycle is None else moved(instance, state, moves)
+            moves.append(WarpIssue(warp, paths[warp][done[warp]], chosen[warp][done[warp] - 1]))
+        state = state if cycle is None else next_state(instance, state, moves)
         on = []
         for warp, (place, wait) in enumerate(zip(state.places, state.waits, strict=True)):
             on.append(first[warp][place] if not wait else first[warp][paths[warp][done[warp] - 1] + 1] - wait)

@@ -12,12 +12,38 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from makespan.host.errors import InputError
-from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch, resident
+from makespan.model.gpu import (
+    BlockStart,
+    BlockTrace,
+    GpuInstance,
+    GpuSchedule,
+    Grid,
+    RepeatedCycles,
+    SmHistory,
+    resident,
+)
 from makespan.model.instance import Instance
-from makespan.model.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.machine import (
+    PAPER,
+    Latency,
+    Machine,
+    PortResource,
+    SchedulerPromise,
+    UnitClass,
+    Use,
+    WarpAssignment,
+)
+from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.model.schedule import Schedule
-from makespan.model.simulate.semantics import State, finished, issues, moved, outcomes, released, starts
+from makespan.model.simulate.semantics import (
+    SmState,
+    has_finished,
+    issue_outcomes,
+    issue_sets,
+    next_state,
+    passing_barrier,
+    start_states,
+)
 from tests.oracle import LaunchedGpu, launch_of, launched, named, nobody, unfinished_slots
 
 CLASSES = "CLS"
@@ -114,15 +140,15 @@ def _successors(first: int, last: int) -> st.SearchStrategy[tuple[int, ...]]:
     return _evenly(*(list(combinations(range(first, last + 1), size)) for size in (1, 2)))
 
 
-def _automaton(draw: st.DrawFn, units: str, most: int) -> tuple[tuple[Place, ...], tuple[int, ...]]:
+def _automaton(draw: st.DrawFn, units: str, most: int) -> tuple[tuple[ProgramPlace, ...], tuple[int, ...]]:
     """Places and starts of an automaton."""
     end = draw(integers(1, most))
-    places: list[Place] = []
+    places: list[ProgramPlace] = []
     first: set[int] = {0}
     reached: set[int] = set()
     for number in range(end):
         after = draw(_successors(number + 1, end))
-        places.append(Place(choose(draw, units), after))
+        places.append(ProgramPlace(choose(draw, units), after))
         if number not in reached or draw(integers(0, 5)) == 5:
             first.add(number)
         reached.update(after)
@@ -230,7 +256,7 @@ def multiprocessors(draw: st.DrawFn, *, promises: bool = False) -> Machine:
     """Partitions, shared ports, resources and ranges of intervals, each of them in some machines only."""
     one_or_two = integers(1, 2)
     names = ("bus", "pipe")[: draw(integers(0, 2))]
-    resources = tuple(Resource(name, draw(one_or_two), draw(FLAGS)) for name in names)
+    resources = tuple(PortResource(name, draw(one_or_two), draw(FLAGS)) for name in names)
     units = []
     for name in "CL"[: draw(one_or_two)]:
         held = choose(draw, ((), (names,), tuple((each,) for each in names))) if names else ()
@@ -241,9 +267,9 @@ def multiprocessors(draw: st.DrawFn, *, promises: bool = False) -> Machine:
         "multiprocessor",
         tuple(units),
         draw(_widths(2)),
-        scheduler=choose(draw, tuple(Scheduler)) if promises else Scheduler.ANY,
+        scheduler=choose(draw, tuple(SchedulerPromise)) if promises else SchedulerPromise.ANY,
         partitions=draw(one_or_two),
-        assignment=choose(draw, tuple(Assignment)),
+        assignment=choose(draw, tuple(WarpAssignment)),
         resources=resources,
     )
 
@@ -268,9 +294,9 @@ def _running_ahead(draw: st.DrawFn, program: Program) -> Program:
     if draw(integers(0, 4)) == 4:
         return program
     timings = tuple(
-        Timing(0, (0, 0), (), draw(TOKENS))
+        InstructionTiming(0, (0, 0), (), draw(TOKENS))
         if place.unit == BARRIER
-        else Timing(draw(integers(1, 3)), draw(_ranges(1, 5)), draw(TOKENS), draw(TOKENS))
+        else InstructionTiming(draw(integers(1, 3)), draw(_ranges(1, 5)), draw(TOKENS), draw(TOKENS))
         for place in program.places
     )
     return Program(program.places, program.starts, timings=timings)
@@ -294,14 +320,14 @@ def runs(draw: st.DrawFn, asked: Instance) -> Schedule:
     launch = launch_of(asked)
     number = launch.listed([group.program for group in asked.groups])
     programs, instance = launch.programs(), launch.defined
-    state = choose(draw, list(starts(instance, pass_barriers=False)))
+    state = choose(draw, list(start_states(instance, pass_barriers=False)))
     paths: list[list[int]] = [[] for _ in programs]
     latencies: list[list[int]] = [[] for _ in programs]
     uses: list[list[tuple[tuple[int, int], ...]]] = [[] for _ in programs]
     cycles = []
 
-    def pass_barriers(state: State) -> State:
-        while passing := released(instance, state):
+    def pass_barriers(state: SmState) -> SmState:
+        while passing := passing_barrier(instance, state):
             targets = {w: choose(draw, programs[w].places[state.places[w]].successors) for w in passing}
             for warp in passing:
                 paths[warp].append(state.places[warp])
@@ -310,16 +336,16 @@ def runs(draw: st.DrawFn, asked: Instance) -> Schedule:
 
     partitions = state.partitions if launch.partition_of_warp is None else ()
     state = pass_barriers(state)
-    while not finished(instance, state):
-        issuing = choose(draw, list(issues(instance, state)))
+    while not has_finished(instance, state):
+        issuing = choose(draw, list(issue_sets(instance, state)))
         moves = []
         for warp, chosen in issuing.items():
-            move = choose(draw, list(outcomes(instance, state, warp, chosen)))
+            move = choose(draw, list(issue_outcomes(instance, state, warp, chosen)))
             paths[warp].append(state.places[warp])
             latencies[warp].append(move.latency)
             uses[warp].append(move.uses)
             moves.append(move)
-        state = pass_barriers(moved(instance, state, moves))
+        state = pass_barriers(next_state(instance, state, moves))
         cycles.append(tuple(sorted(issuing)))
     made = Schedule(
         tuple(cycles),
@@ -405,13 +431,15 @@ class _SmRun:
         self.state = choose(draw, list(nobody(self.instance)))
         self.partitions = self.state.partitions
         self.taken: dict[int, dict[int, tuple[list[int], list[int], list[tuple[tuple[int, int], ...]]]]] = {}
-        self.begins: list[tuple[Begin, dict[int, tuple[list[int], list[int], list[tuple[tuple[int, int], ...]]]]]] = []
+        self.begins: list[
+            tuple[BlockStart, dict[int, tuple[list[int], list[int], list[tuple[tuple[int, int], ...]]]]]
+        ] = []
         self.cycles: list[tuple[tuple[int, int], ...]] = []
 
     def begin(self, slot: int) -> None:
         delay = self.draw(integers(0, self.gpu.dispatch))
         self.taken[slot] = {warp: ([], [], []) for warp in range(self.gpu.grid.warps)}
-        self.begins.append((Begin(len(self.cycles), slot, 0, delay), self.taken[slot]))
+        self.begins.append((BlockStart(len(self.cycles), slot, 0, delay), self.taken[slot]))
         places, waits = list(self.state.places), list(self.state.waits)
         for number, (other, _) in enumerate(self.numbers):
             if other == slot:
@@ -419,7 +447,7 @@ class _SmRun:
         self.state = self.state._replace(places=tuple(places), waits=tuple(waits))
 
     def _pass_barriers(self) -> None:
-        while passing := released(self.instance, self.state):
+        while passing := passing_barrier(self.instance, self.state):
             places = list(self.state.places)
             for warp in passing:
                 self._row(warp)[0].append(places[warp])
@@ -433,29 +461,29 @@ class _SmRun:
     def step(self) -> None:
         self._pass_barriers()
         moves = []
-        for warp, chosen in choose(self.draw, list(issues(self.instance, self.state))).items():
-            move = choose(self.draw, list(outcomes(self.instance, self.state, warp, chosen)))
+        for warp, chosen in choose(self.draw, list(issue_sets(self.instance, self.state))).items():
+            move = choose(self.draw, list(issue_outcomes(self.instance, self.state, warp, chosen)))
             path, latencies, uses = self._row(warp)
             path.append(self.state.places[warp])
             latencies.append(move.latency)
             uses.append(move.uses)
             moves.append(move)
-        self.state = moved(self.instance, self.state, moves)
+        self.state = next_state(self.instance, self.state, moves)
         self.cycles.append(tuple(sorted(self.numbers[move.warp] for move in moves)))
         self._pass_barriers()
         still = unfinished_slots(self.gpu, self.state)
         self.taken = {slot: rows for slot, rows in self.taken.items() if slot in still}
 
-    def courses(self) -> list[Course]:
+    def courses(self) -> list[BlockTrace]:
         found = []
         for _, rows in self.begins:
             paths, latencies, uses = (
                 tuple(tuple(rows[warp][kind]) for warp in range(self.gpu.grid.warps)) for kind in range(3)
             )
-            found.append(Course(0, paths, () if self.fixed[0] else latencies, () if self.fixed[1] else uses))  # type: ignore[arg-type]
+            found.append(BlockTrace(0, paths, () if self.fixed[0] else latencies, () if self.fixed[1] else uses))  # type: ignore[arg-type]
         return found
 
-    def history(self, number: Callable[[Course], int]) -> History:
+    def history(self, number: Callable[[BlockTrace], int]) -> SmHistory:
         begins = tuple(
             begin._replace(course=number(course))
             for (begin, _), course in zip(self.begins, self.courses(), strict=True)
@@ -463,4 +491,4 @@ class _SmRun:
         parts = dict(zip(self.numbers, self.partitions, strict=True)) if self.has_choice else {}
         warps = range(self.gpu.grid.warps)
         rows = [tuple(parts[slot, warp] for warp in warps) for slot in range(self.slots) if self.has_choice]
-        return History(1, (Stretch(tuple(self.cycles), begins),), tuple(rows))
+        return SmHistory(1, (RepeatedCycles(tuple(self.cycles), begins),), tuple(rows))

@@ -23,15 +23,15 @@ from makespan.kernels.gpu_question import gpu_instance
 from makespan.kernels.ptx.module import Compilation
 from makespan.many.commands.answering import answer
 from makespan.model import architecture
-from makespan.model.architecture import default
+from makespan.model.architecture import default_architecture
 from makespan.model.assumptions import conditions
 from makespan.model.gpu import GpuInstance
-from makespan.model.machine import PAPER, find, given_latencies, gpus
+from makespan.model.machine import PAPER, find_machine, given_latencies, gpus
 from makespan.proof.engines import Limits
 from tests.command import Runner
 
 SAMPLES = Path(__file__).parents[1] / "ptx"
-GA10X = find("ampere-ga10x").machine
+GA10X = find_machine("ampere-ga10x").machine
 MACHINE_CODE = "for the machine code on ampere-ga10x"
 NO_TOOLS = "with PTX in the place of machine code because ptxas or nvdisasm is missing"
 LATENCY = "global=..600"
@@ -273,9 +273,9 @@ def test_a_compute_capability_that_is_none_is_refused(text: str, tmp_path: Path)
     said = "a compute capability is written like '8.6', not "
     (tmp_path / "m.toml").write_text(MACHINE_FILE.format(f'["{text}"]'))
     (tmp_path / "g.toml").write_text(GPU_FILE.format(text))
-    for read in find, gpus.find:
+    for read in find_machine, gpus.find_gpu:
         with pytest.raises(InputError, match=rf"^[mg]\.toml: {said}"):
-            read("m.toml" if read is find else "g.toml")
+            read("m.toml" if read is find_machine else "g.toml")
 
 
 @needs_tools
@@ -399,6 +399,11 @@ def test_another_assembler_makes_another_key(source: str, monkeypatch: pytest.Mo
 
 
 def test_a_name_asks_for_machine_code_or_for_ptx() -> None:
-    assert [architecture.is_of_gpus(name) for name in ("sm_90a", "compute_90a")] == [True, False]
-    assert [architecture.virtual(name) for name in ("sm_90a", "compute_90a")] == ["compute_90a"] * 2
-    assert default(PAPER, None) is default(None, None) is default(None, gpus.find("isca09-example")) is None
+    assert [architecture.is_machine_code(name) for name in ("sm_90a", "compute_90a")] == [True, False]
+    assert [architecture.virtual_architecture(name) for name in ("sm_90a", "compute_90a")] == ["compute_90a"] * 2
+    assert (
+        default_architecture(PAPER, None)
+        is default_architecture(None, None)
+        is default_architecture(None, gpus.find_gpu("isca09-example"))
+        is None
+    )

@@ -33,8 +33,8 @@ from makespan.model.assumptions import (
     untimed,
     unverified,
 )
-from makespan.model.machine import PAPER, Latency, Resource, Scheduler, UnitClass, Use
-from makespan.model.machine.files import read
+from makespan.model.machine import PAPER, Latency, PortResource, SchedulerPromise, UnitClass, Use
+from makespan.model.machine.files import read_machine
 from makespan.report.result.bundle import bundle
 from makespan.verify import Outcome, digest, verify
 from tests.ptx.texts import kernel
@@ -175,7 +175,7 @@ PRINTABLE = [words for words in phrases() if words.isprintable()]
 def test_words_of_a_machine_file_never_change_a_verdict(words: str, tmp_path: Path) -> None:
     text = "[units.C]\ncapacity = 1\nsource = 'x'\n[units.L]\ncapacity = 1\nsource = 'x'\n"
     (tmp_path / "m.toml").write_text(f"caveats = [{json.dumps(words)}]\nnotes = [{json.dumps(words)}]\n{text}")
-    machine = read(tmp_path / "m.toml").machine
+    machine = read_machine(tmp_path / "m.toml").machine
     found = solve(Instance.of("CLLC", 3, machine))
     assert str(found) == "exact if every instruction takes one cycle: the worst case is 8 cycles"
     assert caveat(words) in found.assumptions
@@ -192,7 +192,7 @@ def test_a_name_of_a_machine_never_changes_what_a_verdict_says(words: str) -> No
 def test_a_bundle_adds_no_words_of_its_own_to_a_verdict() -> None:
     """Whatever it says, the conditions that its instance decides stay, and all others have the form of their kind."""
     draw = random.Random(7)
-    fair = replace(PAPER, scheduler=Scheduler.FAIR)
+    fair = replace(PAPER, scheduler=SchedulerPromise.FAIR)
     outcomes = set()
     for _ in range(400):
         result = solve(Instance.of("CLLC", 3, draw.choice([PAPER, fair])))
@@ -234,7 +234,7 @@ def test_the_checker_prints_conditions_of_the_kernel_as_the_word_of_the_file(
 def test_a_class_that_holds_a_resource_for_longer_takes_more_than_a_cycle() -> None:
     for cycles, said in ((1, "if every instruction takes one cycle"), (8, "if every latency is one cycle")):
         loads = UnitClass("L", 1, uses=(Use(("memory",), 1, cycles),))
-        machine = Machine("m", (UnitClass("C", 1), loads), resources=(Resource("memory", 1),))
+        machine = Machine("m", (UnitClass("C", 1), loads), resources=(PortResource("memory", 1),))
         found = solve(Instance.of("CLLC", 2, machine))
         assert found.caveats == (said,)
         assert verify(bundle(found)).conditions == (said,)

@@ -17,13 +17,13 @@ from makespan.kernels.question import launched
 from makespan.model.assumptions import Kind, conditions
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
-from makespan.model.machine import given_intervals, given_latencies, gpus, narrowed
-from makespan.model.program import BARRIER, Access, Place, Timing, merged
+from makespan.model.machine import given_intervals, given_latencies, gpus, narrow_intervals
+from makespan.model.program import BARRIER, Access, InstructionTiming, ProgramPlace, merge_groups
 from makespan.model.simulate import POLICIES, Choices, run
 from makespan.proof.bounds.theorem_g import theorem_g
 
 ROOT = Path(__file__).parents[1]
-CARD = gpus.find("rtx-3070")
+CARD = gpus.find_gpu("rtx-3070")
 SHORT = ["global=..90", "local=..70", "atomic=..80"]
 LOAD, STORE = Access("global", 1024, True), Access("global", 2048, False)
 WORDS = {"ld.global": 1024, "LDG.": 1024, "ld.local": 1024, "atom.global": 2048}
@@ -82,8 +82,10 @@ def random_program(draw: random.Random) -> Program:
         awaits = tuple(sorted(draw.sample(range(3), draw.choice((0, 0, 1, 2)))))
         is_barrier = at > 0 and draw.random() < 0.1
         sets = () if is_barrier else tuple(sorted(draw.sample(range(3), draw.choice((0, 1, 1, 2)))))
-        places.append(Place(BARRIER if is_barrier else "L", tuple(sorted(after))))
-        timings.append(Timing(0, (0, 0), (), awaits) if is_barrier else Timing(1, (1, 9), sets, awaits))
+        places.append(ProgramPlace(BARRIER if is_barrier else "L", tuple(sorted(after))))
+        timings.append(
+            InstructionTiming(0, (0, 0), (), awaits) if is_barrier else InstructionTiming(1, (1, 9), sets, awaits)
+        )
         accesses.append(None if is_barrier else draw.choice(ACCESSES))
     return Program(tuple(places), timings=tuple(timings), accesses=tuple(accesses))
 
@@ -188,7 +190,7 @@ def test_machine_code_says_what_is_awaited() -> None:
 def test_equal_programs_ask_for_what_any_of_them_does() -> None:
     plain = Program.chain("LC")
     one, other = replace(plain, accesses=(LOAD, None)), replace(plain, accesses=(STORE, LOAD))
-    ((both, warps),) = merged([(plain, 1), (one, 2), (other, 3)])
+    ((both, warps),) = merge_groups([(plain, 1), (one, 2), (other, 3)])
     assert (warps, both.accesses) == (6, (Access("global", 2048, True), LOAD))
     unknown = Access("texture", None, True)
     assert Access.worst([LOAD, unknown]) == Access("global", None, True)
@@ -262,7 +264,7 @@ def test_a_launch_takes_as_long_as_dram_needs_for_what_it_surely_moves() -> None
     launch = Launch((256, 1, 1), (65536, 1, 1), {"3": 2**24})
     slow = replace(CARD, data={**CARD.data, "mem_bw_gbs": replace(CARD.data["mem_bw_gbs"], value=224)})
     least = Fraction(3 * 4 * 2**24, 224 * 10**9)
-    machine = narrowed(CARD.machine, given_intervals(["memory=..2"]))
+    machine = narrow_intervals(CARD.machine, given_intervals(["memory=..2"]))
     uppers = {}
     for text in ("global=..100", "global=..100+dram"):
         known = replace(asked("vecadd.ptx", [text]), launch=launch, blocks_per_sm=6)

@@ -9,10 +9,10 @@ from makespan import InputError, KernelQuestion, Launch
 from makespan.kernels.gpu_question import gpu_instance
 from makespan.kernels.question import launched
 from makespan.model.gpu import GpuInstance
-from makespan.model.machine import GivenRange, find, given_latencies, gpus
+from makespan.model.machine import GivenRange, find_machine, given_latencies, gpus
 
 ROOT = Path(__file__).parents[1]
-CARD = gpus.find("rtx-3070")
+CARD = gpus.find_gpu("rtx-3070")
 CUBIN = KernelQuestion(
     ROOT / "ptx" / "reduction.sm_86.cubin",
     launch=Launch(block=(256, 1, 1), grid=(100, 1, 1)),
@@ -46,7 +46,7 @@ def test_latencies_are_those_of_the_active_sms(card: gpus.Gpu | None, sms: int, 
 def test_code_for_an_older_sm_finds_the_room_of_the_gpu() -> None:
     """An SM of sm_80 holds 64 warps, one of sm_86 only 48."""
     older = replace(CUBIN, source=ROOT / "ptx" / "reduction.sm_80.cubin")
-    machine = find("ampere-ga10x").machine
+    machine = find_machine("ampere-ga10x").machine
     assert gpu_instance(older, CARD, machine=machine, sms=4).resident == 6
     alone = replace(older, latencies={"global": GivenRange(None, 900)}, blocks_per_sm=8)
     assert launched(alone).instances()[0].blocks == 8

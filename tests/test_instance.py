@@ -8,7 +8,7 @@ from makespan.model import instance as values
 from makespan.model.assumptions import conditions
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import MAX_WARPS, Group, Instance
-from makespan.model.machine import PAPER, Latency, Machine, Resource, UnitClass, Use, find
+from makespan.model.machine import PAPER, Latency, Machine, PortResource, UnitClass, Use, find_machine
 from makespan.model.program import BARRIER, Program
 from makespan.model.strings import parse_string
 from tests.oracle import brute_force
@@ -76,7 +76,7 @@ def test_a_table_of_capacities_is_no_machine() -> None:
     ],
 )
 def test_a_verdict_supposes_nothing_of_latencies_that_a_string_states(string: str, machine: str, said: str) -> None:
-    on = find(machine).machine
+    on = find_machine(machine).machine
     instance = Instance.of(parse_string(string, on), 4, on)
     assert ", ".join(conditions(instance.assumptions)) == said
 
@@ -90,7 +90,7 @@ def test_latencies_of_a_string_are_among_its_assumptions() -> None:
 
 
 def test_resources_that_no_class_uses_are_no_assumption() -> None:
-    machine = Machine("m", (UnitClass("C", 1),), resources=(Resource("idle", 1),))
+    machine = Machine("m", (UnitClass("C", 1),), resources=(PortResource("idle", 1),))
     assert not [note for note in Instance.of("C", 1, machine).assumptions if "idle" in str(note)]
 
 
@@ -103,7 +103,7 @@ LONG = Machine(
         UnitClass("L", 1, latency=Latency(1, 100_000), uses=(Use(("memory",), 1, 1000),)),
         UnitClass("D", 1),
     ),
-    resources=(Resource("memory", 1),),
+    resources=(PortResource("memory", 1),),
 )
 
 
@@ -126,7 +126,7 @@ def test_a_question_is_not_refused_for_what_its_instructions_do_not_take(string:
 def test_a_loop_of_slow_loads_is_not_refused_for_its_barriers_or_warps() -> None:
     """A warp alone takes 8 million cycles, and others add what they hold."""
     loop = ("L()@800" + "C(1)@4" + BARRIER) * 10_000
-    turing = find("turing").machine
+    turing = find_machine("turing").machine
     assert Instance.of(parse_string(loop, turing), 4, turing, blocks=2).has_barriers
 
 

@@ -11,11 +11,19 @@ from makespan.host.errors import InputError, InvalidScheduleError
 from makespan.kernels import sass
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.instance import Group
-from makespan.model.machine import Assignment, Machine, UnitClass, find, given_intervals, given_latencies, narrowed
-from makespan.model.machine import spread_modulo as by_number
+from makespan.model.machine import (
+    Machine,
+    UnitClass,
+    WarpAssignment,
+    find_machine,
+    given_intervals,
+    given_latencies,
+    narrow_intervals,
+)
+from makespan.model.machine import assign_modulo as by_number
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import Choices, replay
-from makespan.model.simulate.choices import assigned
+from makespan.model.simulate.choices import assign_partitions
 from makespan.proof.engines import Limits
 from makespan.report.result.bundle import of_instance
 from tests.command import Runner
@@ -24,8 +32,8 @@ from tests.sass.listing import kernel_of
 DATA = Path(__file__).parent / "data" / "kernels"
 TURNS = DATA / "turns.ptx"
 LONG, BRIEF, MEETING = Program.chain("CCC"), Program.chain("C"), Program.chain("C|C")
-HALVES = Machine("halves", (UnitClass("C", 1),), 1, partitions=2, assignment=Assignment.MODULO)
-ANY = replace(HALVES, assignment=Assignment.ANY)
+HALVES = Machine("halves", (UnitClass("C", 1),), 1, partitions=2, assignment=WarpAssignment.MODULO)
+ANY = replace(HALVES, assignment=WarpAssignment.ANY)
 FILE = """
 name = "halves"
 partitions = 2
@@ -144,7 +152,7 @@ def test_a_schedule_is_one_of_the_partitions_by_number() -> None:
 
 def test_a_run_spreads_warps_by_number_where_the_machine_leaves_it_open() -> None:
     instance = replace(ALTERNATING, machine=ANY)
-    assert assigned(instance, Choices(assignment="modulo")) == ALTERNATING.partition_of_warp == (0, 0, 1, 1)
+    assert assign_partitions(instance, Choices(assignment="modulo")) == ALTERNATING.partition_of_warp == (0, 0, 1, 1)
 
 
 # Kernels
@@ -213,7 +221,7 @@ def test_the_library_numbers_the_warps_of_a_kernel_alike() -> None:
 def test_warps_of_machine_code_share_the_issue_slots_of_their_partition() -> None:
     """Warps 0, 4, 8 and 12 of 16 issue 382 instructions each, and four schedulers one in a cycle."""
     kernel = kernel_of((DATA / "quarters.86.sass").read_text())
-    machine = by_number(narrowed(find("ampere-ga10x").machine, given_intervals(["memory=2"])))
+    machine = by_number(narrow_intervals(find_machine("ampere-ga10x").machine, given_intervals(["memory=2"])))
     asked = KernelQuestion(
         sass.Module("quarters", (kernel,)),
         launch=Launch(block=(512, 1, 1)),

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from makespan.host.errors import InputError
 from makespan.model.assumptions import caveat
-from makespan.model.program import Origin, Place, Program
+from makespan.model.program import InstructionOrigin, Program, ProgramPlace
 from tests.strategies import automata, letters
 
 
@@ -42,14 +42,14 @@ def test_most_is_the_maximum_over_all_paths(program: Program) -> None:
 
 
 def test_a_choice_has_no_string() -> None:
-    program = Program((Place("C", (1, 2)), Place("L", (2,))))
+    program = Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,))))
     assert program.letters is None
     assert not program.is_chain
     assert str(program) == "automaton of 2 places"
 
 
 def test_a_place_that_may_be_skipped_at_the_start_is_a_choice() -> None:
-    assert not Program((Place("C", (1,)), Place("L", (2,))), starts=(0, 1)).is_chain
+    assert not Program((ProgramPlace("C", (1,)), ProgramPlace("L", (2,))), starts=(0, 1)).is_chain
 
 
 def test_a_long_string_is_shortened_in_messages() -> None:
@@ -58,24 +58,24 @@ def test_a_long_string_is_shortened_in_messages() -> None:
 
 
 def test_where_a_program_comes_from_makes_no_difference_to_what_it_is() -> None:
-    assert Program.chain("C", origins=[Origin("k.ptx", 3)], assumptions=[caveat("a")]) == Program.chain("C")
+    assert Program.chain("C", origins=[InstructionOrigin("k.ptx", 3)], assumptions=[caveat("a")]) == Program.chain("C")
 
 
 @pytest.mark.parametrize(
     ("places", "starts", "message"),
     [
         ((), (0,), "needs at least one instruction"),
-        ((Place("C", ()),), (0,), r"place 0 has successors \(\); they must lie in 1..1"),
-        ((Place("C", (0,)),), (0,), r"place 0 has successors \(0,\)"),
-        ((Place("C", (2,)),), (0,), r"place 0 has successors \(2,\)"),
-        ((Place("C", (1, 1)),), (0,), r"place 0 has successors \(1, 1\)"),
-        ((Place("C", (1,)),), (), r"starts \(\) must be places 0..0"),
-        ((Place("C", (1,)),), (1,), r"starts \(1,\) must be places 0..0"),
-        ((Place("C", (2,)), Place("C", (2,))), (0,), "place 1 is reached by no path"),
+        ((ProgramPlace("C", ()),), (0,), r"place 0 has successors \(\); they must lie in 1..1"),
+        ((ProgramPlace("C", (0,)),), (0,), r"place 0 has successors \(0,\)"),
+        ((ProgramPlace("C", (2,)),), (0,), r"place 0 has successors \(2,\)"),
+        ((ProgramPlace("C", (1, 1)),), (0,), r"place 0 has successors \(1, 1\)"),
+        ((ProgramPlace("C", (1,)),), (), r"starts \(\) must be places 0..0"),
+        ((ProgramPlace("C", (1,)),), (1,), r"starts \(1,\) must be places 0..0"),
+        ((ProgramPlace("C", (2,)), ProgramPlace("C", (2,))), (0,), "place 1 is reached by no path"),
     ],
 )
 def test_an_automaton_goes_forward_from_a_start_to_the_end(
-    places: tuple[Place, ...], starts: tuple[int, ...], message: str
+    places: tuple[ProgramPlace, ...], starts: tuple[int, ...], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
         Program(places, starts)
@@ -83,4 +83,4 @@ def test_an_automaton_goes_forward_from_a_start_to_the_end(
 
 def test_origins_belong_to_places() -> None:
     with pytest.raises(InputError, match="2 places but 1 origins"):
-        Program.chain("CL", origins=[Origin("k.ptx", 3)])
+        Program.chain("CL", origins=[InstructionOrigin("k.ptx", 3)])

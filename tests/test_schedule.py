@@ -1,8 +1,8 @@
 """Schedules as plain data."""
 
 from makespan.model.instance import Instance
-from makespan.model.program import Place, Program
-from makespan.model.schedule import Move, Op, Schedule
+from makespan.model.program import Program, ProgramPlace
+from makespan.model.schedule import Op, Schedule, WarpMove
 
 
 def test_a_schedule_of_strings_is_told_by_who_executes() -> None:
@@ -13,13 +13,13 @@ def test_a_schedule_of_strings_is_told_by_who_executes() -> None:
 
 
 def test_counted_moves_get_warps_in_order_of_arrival() -> None:
-    program = Program((Place("C", (1, 2)), Place("L", (2,))))
+    program = Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,))))
     instance = Instance.of(program, 2)
-    moves = [[Move(0, 0, 1, 1)], [Move(0, 0, 2, 1), Move(0, 1, 2, 1)]]
+    moves = [[WarpMove(0, 0, 1, 1)], [WarpMove(0, 0, 2, 1), WarpMove(0, 1, 2, 1)]]
     assert Schedule.from_moves(instance, [{0: 2}], moves) == Schedule(((0,), (0, 1)), ((0, 1), (0,)))
 
 
 def test_a_warp_moves_once_in_a_cycle_of_counted_moves() -> None:
     instance = Instance.of("CC", 2)
-    moves = [[Move(0, 0, 1, 1)], [Move(0, 0, 1, 1)], [Move(0, 1, 2, 1)], [Move(0, 1, 2, 1)]]
+    moves = [[WarpMove(0, 0, 1, 1)], [WarpMove(0, 0, 1, 1)], [WarpMove(0, 1, 2, 1)], [WarpMove(0, 1, 2, 1)]]
     assert Schedule.from_moves(instance, [{0: 2}], moves).cycles == ((0,), (1,), (0,), (1,))

@@ -10,8 +10,8 @@ from hypothesis import given
 from makespan.host.errors import InputError
 from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Latency, Machine, UnitClass
-from makespan.model.program import Program, Timing
-from makespan.model.strings import chosen, parse_instances, parse_string, read_instances
+from makespan.model.program import InstructionTiming, Program
+from makespan.model.strings import choose_instance, parse_instances, parse_string, read_instances
 from tests.strategies import letters
 
 GOOD = '{"string": "CLLCLL", "warps": 2, "capacity": {"C": 1, "L": 1}}'
@@ -76,7 +76,7 @@ def test_an_instance_of_a_file_is_chosen_by_name_or_number() -> None:
         '{"string": "CCCC", "warps": 1, "capacity": {"C": 1}}',
     ]
     found = parse_instances("\n".join(lines), "a.jsonl", ".jsonl")
-    assert [chosen(found, which, "a.jsonl").where for which in ("1", "2", "4")] == [
+    assert [choose_instance(found, which, "a.jsonl").where for which in ("1", "2", "4")] == [
         "a.jsonl:1",
         "a.jsonl:1",  # a name comes first
         "a.jsonl:4",
@@ -88,7 +88,7 @@ def test_an_instance_of_a_file_is_chosen_by_name_or_number() -> None:
         ("twic", "a.jsonl: no instance 'twic' in it; did you mean 'twice'?"),
     ):
         with pytest.raises(InputError, match=re.escape(message)):
-            chosen(found, which, "a.jsonl")
+            choose_instance(found, which, "a.jsonl")
 
 
 def test_a_line_separator_inside_a_name_does_not_end_a_line_of_json() -> None:
@@ -209,13 +209,13 @@ def test_a_letter_with_parentheses_runs_ahead() -> None:
     program = parse_string("L() C(1)@4..6+2 | C L|(3)L(1,3)", SLOW)
     assert [place.unit for place in program.places] == list("LC|CL|L")
     assert program.timings == (
-        Timing(1, (3, 5), (0,), ()),
-        Timing(2, (4, 6), (1,), (0,)),
-        Timing(0, (0, 0), (), ()),
-        Timing(1, (1, 1), (2,), ()),
-        Timing(1, (3, 5), (3,), (2,)),
-        Timing(0, (0, 0), (), (2, 3)),
-        Timing(1, (3, 5), (4,), (0, 2)),
+        InstructionTiming(1, (3, 5), (0,), ()),
+        InstructionTiming(2, (4, 6), (1,), (0,)),
+        InstructionTiming(0, (0, 0), (), ()),
+        InstructionTiming(1, (1, 1), (2,), ()),
+        InstructionTiming(1, (3, 5), (3,), (2,)),
+        InstructionTiming(0, (0, 0), (), (2, 3)),
+        InstructionTiming(1, (3, 5), (4,), (0, 2)),
     )
     assert program.letters is None
 

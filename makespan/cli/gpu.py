@@ -27,7 +27,7 @@ from makespan.host.errors import InputError, MissingInput, MissingInputsError
 from makespan.model import strings
 from makespan.model.deadline import Deadline, read_deadline
 from makespan.model.gpu import GpuInstance, GpuResult
-from makespan.model.machine import PAPER, GivenRange, Machine, given_intervals, gpus, narrowed
+from makespan.model.machine import PAPER, GivenRange, Machine, given_intervals, gpus, narrow_intervals
 from makespan.model.machine.gpus import Gpu
 from makespan.model.machine.values import MAX_SMS, check_whole
 from makespan.model.result import Status
@@ -106,7 +106,7 @@ def asked(
             f"{source}: instances are about one SM: --gpu and --sms are for a kernel, --string, or a file of launches,"
             f" whose name ends in {_LAUNCHES}"
         )
-    card = None if gpu is None else gpus.find(gpu)
+    card = None if gpu is None else gpus.find_gpu(gpu)
     count = _count(card, sms)
     named, intervals = given_machine(capacity, machine), given_intervals(holds)
     if kind == _LAUNCHES:
@@ -122,9 +122,9 @@ def asked(
 
         kernel = launched(kernel_question(str(source), input_format, warps=warps, **options), named, card)
         chosen = named or (kernel.default_machine if card is None else card.machine)
-        instance = of_kernel(kernel, narrowed(chosen, intervals), sms=count, card=card)
+        instance = of_kernel(kernel, narrow_intervals(chosen, intervals), sms=count, card=card)
     else:
-        chosen = narrowed(named or (PAPER if card is None else card.machine), intervals)
+        chosen = narrow_intervals(named or (PAPER if card is None else card.machine), intervals)
         instance = _of_string(letters, warps, chosen, count, card, options)
     instance = as_given(instance, named, card)
     instance = replace(instance, machine=promised(instance.machine, scheduler, assignment))
@@ -149,7 +149,7 @@ def _of_file(
         raise InputError(f"{path}: the launches are for different machines: say which one with --machine or --gpu")
     chosen = named or (card.machine if card else next(iter(defaults)))
     try:
-        return of_kernels(found.launches, narrowed(chosen, intervals), sms=sms, card=card, room=found.room)
+        return of_kernels(found.launches, narrow_intervals(chosen, intervals), sms=sms, card=card, room=found.room)
     except InputError as error:
         raise type(error)(f"{path}: {error}") from None
 

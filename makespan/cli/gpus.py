@@ -7,7 +7,7 @@ import click
 from makespan.cli.help_page import Command, examples
 from makespan.cli.output import format_option, rendered
 from makespan.host.errors import InputError
-from makespan.model.machine.gpus import Gpu, find, shipped
+from makespan.model.machine.gpus import Gpu, find_gpu, shipped_gpus
 from makespan.report.lines import bullets, columns, facts, terminal_width
 
 _HEADER = (
@@ -21,7 +21,7 @@ _HEADER = (
 @format_option()
 def command(gpu: str | None, output: str) -> None:
     """List the GPUs that come with the package, or show one, or a GPU file, with the source of every number."""
-    files = list(shipped().values()) if gpu is None else [find(gpu)]
+    files = list(shipped_gpus().values()) if gpu is None else [find_gpu(gpu)]
     if not all(file.data for file in files):
         raise InputError(f"{gpu}: there is no number of a GPU in it, such as sms: see docs/gpus.md")
     said = rendered(

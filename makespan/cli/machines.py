@@ -9,19 +9,19 @@ from makespan.cli.output import format_option, rendered
 from makespan.model.feature import Feature
 from makespan.model.machine import (
     OPERATIONS,
+    CycleRange,
     Latency,
     Machine,
     MachineFile,
-    Operation,
-    Resource,
-    Scheduler,
-    Span,
+    PortResource,
+    SchedulerPromise,
+    TimedOperation,
     UnitClass,
     Use,
-    find,
-    shipped,
+    find_machine,
+    shipped_machines,
 )
-from makespan.model.machine.tables import Datum
+from makespan.model.machine.tables import MachineDatum
 from makespan.proof.engines import ENGINES
 from makespan.report.lines import bullets, columns, facts, terminal_width
 
@@ -45,7 +45,7 @@ _LEGEND = (
 @format_option()
 def command(machine: str | None, output: str) -> None:
     """List the machines that come with the package, or show one, or a machine file, with all its sources."""
-    files = list(shipped().values()) if machine is None else [find(machine)]
+    files = list(shipped_machines().values()) if machine is None else [find_machine(machine)]
     said = rendered(
         output,
         text=lambda: "\n".join(_table(files) if machine is None else _page(files[0])),
@@ -87,7 +87,7 @@ def _page(file: MachineFile) -> Iterator[str]:
         "source": file.source,
         "partitions": "" if machine.partitions == 1 else f"{machine.partitions}, warps assigned: {machine.assignment}",
         "issue width": _issue(file) if machine.issue_width else "no limit",
-        "scheduler": "" if machine.scheduler is Scheduler.ANY else str(machine.scheduler),
+        "scheduler": "" if machine.scheduler is SchedulerPromise.ANY else str(machine.scheduler),
         **{unit.name: _described(unit) for unit in machine.units},
         **{ports.name: f"{_ports(ports)}, which classes use" for ports in machine.resources},
         "engines": _support(machine),
@@ -103,11 +103,11 @@ def _page(file: MachineFile) -> Iterator[str]:
     yield from columns(figures, right=[1])
 
 
-def _source(datum: Datum) -> str:
+def _source(datum: MachineDatum) -> str:
     return f"{'' if datum.verified else 'UNVERIFIED: '}{datum.source or 'no source'}"
 
 
-def _ports(ports: UnitClass | Resource) -> str:
+def _ports(ports: UnitClass | PortResource) -> str:
     many = "1 port" if ports.capacity == 1 else f"{ports.capacity} ports"
     return f"{many} shared by all partitions" if ports.shared else many
 
@@ -122,7 +122,7 @@ def _operations(machine: Machine) -> Iterator[str]:
     if machine.operations:
         yield "operations, by class, with the cycles after which their result is there:"
         rows = [
-            (f"  {each.name}", each.unit, str(Span(each.least, each.most)), OPERATIONS[each.name])
+            (f"  {each.name}", each.unit, str(CycleRange(each.least, each.most)), OPERATIONS[each.name])
             for each in machine.operations
         ]
         yield from columns(rows)
@@ -168,7 +168,7 @@ def _document(file: MachineFile) -> dict[str, object]:
         "figures": [
             {
                 "key": datum.key,
-                "value": _range(datum.value) if isinstance(datum.value, Span) else datum.value,
+                "value": _range(datum.value) if isinstance(datum.value, CycleRange) else datum.value,
                 "source": datum.source,
                 "verified": datum.verified,
             }
@@ -177,5 +177,5 @@ def _document(file: MachineFile) -> dict[str, object]:
     }
 
 
-def _range(of: Latency | Span | Use | Operation) -> list[int | None]:
+def _range(of: Latency | CycleRange | Use | TimedOperation) -> list[int | None]:
     return [of.least, of.most]

@@ -82,21 +82,21 @@ def _digest(path: Path, known: dict[str, str], **about: Any) -> str:
 def _program(path: Path, arch: str | None, machine: str | None, gpu: str | None) -> Iterator[str]:
     """Digests of what a compiler and an assembler make of a kernel."""
     if arch is not None:
-        architecture.check(arch, option_name("arch"))
+        architecture.check_architecture(arch, option_name("arch"))
     if kernel_file.is_source(path):
         from makespan.kernels.ptx import cuda
 
-        card = None if gpu is None else gpus.find(gpu)
+        card = None if gpu is None else gpus.find_gpu(gpu)
         asked = kernel_question(str(path), arch=arch).compiled_for(given_machine(None, machine), card)
         arch = asked.arch
         with asked.telling():
-            text = cuda.read(path, arch=arch and architecture.virtual(arch)).text
+            text = cuda.read(path, arch=arch and architecture.virtual_architecture(arch)).text
         yield _sha256(text.encode())
     elif path.suffix == ".ptx":
         text = read_bytes(path, "input", MAX_INPUT_BYTES).decode("utf-8-sig", "replace")
     else:
         return
-    if arch is not None and architecture.is_of_gpus(arch):
+    if arch is not None and architecture.is_machine_code(arch):
         yield _machine_code(text, str(path), arch)
 
 

@@ -30,7 +30,7 @@ from makespan.host.text_file import read_bytes
 from makespan.kernels.kernel_file import is_kernel
 from makespan.model.deadline import read_deadline
 from makespan.model.instance import Instance
-from makespan.model.machine import MachineFile, find
+from makespan.model.machine import MachineFile, find_machine
 from makespan.model.result import Result, Status, Step
 from makespan.model.simulate import Choices
 from makespan.model.strings import MAX_FILE_BYTES, NamedInstance
@@ -264,15 +264,15 @@ def _machine_file(source: dict[str, Any], instance: Instance) -> MachineFile | N
     if source["capacity"] is not None:
         return None
     if source["machine"] is not None:
-        return find(source["machine"])
-    return None if source["warps"] is None and source["block"] is None else find(instance.machine.name)
+        return find_machine(source["machine"])
+    return None if source["warps"] is None and source["block"] is None else find_machine(instance.machine.name)
 
 
 def _machine_of_gpu(source: dict[str, Any], launch: Asked) -> MachineFile | None:
     """As `_machine_file`; where the GPU says which machine its SMs are, that one."""
     if source["capacity"] is not None:
         return None
-    return find(source["machine"] or launch.instance.machine.name)
+    return find_machine(source["machine"] or launch.instance.machine.name)
 
 
 def _points(first: Result, others: Iterable[NamedInstance], solved: Callable[[Instance], Result]) -> Iterator[Result]:

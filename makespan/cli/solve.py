@@ -30,7 +30,7 @@ from makespan.host.stopwatch import within
 from makespan.model.deadline import Deadline, DeadlineOutcome
 from makespan.model.result import Result, Status
 from makespan.model.strings import NamedInstance
-from makespan.model.wording import pessimistic_name, scope
+from makespan.model.wording import pessimistic_name, scope_words
 from makespan.proof.engines import solve
 from makespan.report.lines import terminal_width
 from makespan.report.result import text
@@ -176,7 +176,7 @@ class _Form:
         stopped = " (interrupted)" * results[-1].interrupted
         lines = [f"{counts('result', sorted((result.status for result in results), reverse=True), caveats)}{stopped}"]
         if self.gate is not None:
-            lines.append(f"deadline of {self.gate}{scope(caveats)}: {_outcomes(self.gate, results)}")
+            lines.append(f"deadline of {self.gate}{scope_words(caveats)}: {_outcomes(self.gate, results)}")
         if wrong := sum(not question.agrees(result.bounds) for question, result in zip(asked, results, strict=False)):
             lines.append(f"{wrong} not as EXPECTED")
         return "\n".join(lines)

@@ -18,14 +18,14 @@ from makespan.model import strings
 from makespan.model.instance import MAX_WARPS, Instance
 from makespan.model.machine import (
     PAPER,
-    Assignment,
     Machine,
-    Scheduler,
-    find,
+    SchedulerPromise,
+    WarpAssignment,
+    assign_modulo,
+    find_machine,
     given_intervals,
     given_latencies,
-    narrowed,
-    spread_modulo,
+    narrow_intervals,
 )
 from makespan.model.strings import NamedInstance
 from makespan.proof.engines import BACKENDS
@@ -165,12 +165,12 @@ promise_options = section(
     "Machine",
     click.option(
         "--scheduler",
-        type=OneOf(list(map(str, Scheduler))),
+        type=OneOf(list(map(str, SchedulerPromise))),
         help="what the scheduler promises besides work conservation [default: what the machine says, or any]",
     ),
     click.option(
         "--assignment",
-        type=OneOf([str(Assignment.MODULO)]),
+        type=OneOf([str(WarpAssignment.MODULO)]),
         help="warp w belongs to partition w mod their number, where the machine leaves it open",
     ),
 )
@@ -224,16 +224,16 @@ def instances(
         if given_options(options):
             raise InputError("an instance file takes no options for kernels (--kernel, --profile, --loop-bound, ...)")
         found = _instance_file(source, suffix)
-        return found if instance is None else (strings.chosen(found, instance, source),)
+        return found if instance is None else (strings.choose_instance(found, instance, source),)
     check_no_instance(instance)
     named, intervals = given_machine(capacity, machine), given_intervals(holds)
     if letters is None:
         from makespan.kernels.question import launched
 
         kernel = launched(kernel_question(str(source), input_format, warps=warps, **options), named)
-        chosen = narrowed(named or kernel.default_machine, intervals)
+        chosen = narrow_intervals(named or kernel.default_machine, intervals)
         return tuple(NamedInstance(each, str(source)) for each in kernel.instances(chosen))
-    chosen = narrowed(named or PAPER, intervals)
+    chosen = narrow_intervals(named or PAPER, intervals)
     check_string(options, {"blocks_per_sm"})
     if warps is None:
         raise InputError("--warps is missing: how many warps run?")
@@ -249,8 +249,8 @@ def promised(machine: Machine, scheduler: str | None, assignment: str | None) ->
     Raises:
         InputError: partitions by numbers of warps on a machine without partitions.
     """
-    found = machine if assignment is None else spread_modulo(machine)
-    return found if scheduler is None else replace(found, scheduler=Scheduler(scheduler))
+    found = machine if assignment is None else assign_modulo(machine)
+    return found if scheduler is None else replace(found, scheduler=SchedulerPromise(scheduler))
 
 
 def check_source(source: str | None, letters: str | None) -> None:
@@ -283,7 +283,7 @@ def given_machine(capacity: Machine | None, machine: str | None) -> Machine | No
     """
     if capacity is not None and machine is not None:
         raise InputError("--capacity and --machine exclude each other")
-    return capacity if machine is None else find(machine).machine
+    return capacity if machine is None else find_machine(machine).machine
 
 
 def given_options(options: Mapping[str, Any]) -> set[str]:

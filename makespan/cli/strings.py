@@ -12,8 +12,8 @@ from makespan.cli.output import TEXT, format_option, rendered
 from makespan.cli.parameters import OneOf
 from makespan.cli.source import chosen_kernels, kernel_options, kernel_question, machine_option, timing_options
 from makespan.host.errors import InputError
-from makespan.model.machine import Machine, find
-from makespan.model.program import BARRIER, Program, merged
+from makespan.model.machine import Machine, find_machine
+from makespan.model.program import BARRIER, Program, merge_groups
 
 if TYPE_CHECKING:
     from makespan.kernels.flow import LoopInfo
@@ -57,7 +57,7 @@ def command(
         raise InputError("--listing and --dot exclude each other")
     from makespan.kernels.question import LaunchedKernel
 
-    chosen = None if machine is None else find(machine).machine
+    chosen = None if machine is None else find_machine(machine).machine
     asked = kernel_question(source, input_format, **options).compiled_for(chosen, None)
     module = asked.module()
     kernels = [LaunchedKernel(asked, module, kernel) for kernel in chosen_kernels(module, asked.entry)]
@@ -128,7 +128,7 @@ def _description(launched: "LaunchedKernel", machine: Machine | None, *, alone: 
     found["loops"] = [_loop(loop) for loop in launched.loops]
     try:
         launch = launched.programs(machine)
-        known = merged((program, warps) for program, warps in launch if warps is not None)
+        known = merge_groups((program, warps) for program, warps in launch if warps is not None)
         programs = [_program(program, warps) for program, warps in known or launch]
     except InputError as refusal:
         return {**found, "string": None, "programs": [], "refused": str(refusal)}

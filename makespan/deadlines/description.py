@@ -88,7 +88,7 @@ class KernelLaunch:
             many of them fit on one SM at the same time: neither more nor fewer.
         machine: None for that of the GPU; where nobody says which, the default of the kernel, see `LaunchedKernel`.
         evidence: why the path that `take` or `trace` fixes is the only one.
-        holds: for how long its ports are held, see `machine.narrowed`.
+        holds: for how long its ports are held, see `machine.narrow_intervals`.
     """
 
     question: "KernelQuestion"

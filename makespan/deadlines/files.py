@@ -43,7 +43,7 @@ def read(path: Path, *, gpu: str | None = None, clock: str | None = None, priori
     """Return the tasks that a `.toml` or `.csv` file describes; paths in it start from its folder.
 
     Args:
-        gpu: for a CSV file, which cannot say it: whose SMs the partitions are, see `gpus.find`.
+        gpu: for a CSV file, which cannot say it: whose SMs the partitions are, see `gpus.find_gpu`.
         clock: for a CSV file: the SM clock, such as `1.4GHz`.
         priorities: for a CSV file: one of `Priorities`.
 
@@ -63,7 +63,7 @@ def read(path: Path, *, gpu: str | None = None, clock: str | None = None, priori
         found = _from_toml(content, path)
     else:
         found = replace(
-            _from_csv(content, path, None if gpu is None else gpus.find(gpu)),
+            _from_csv(content, path, None if gpu is None else gpus.find_gpu(gpu)),
             clock=None if clock is None else frequency(clock, "--clock"),
             priorities=None if priorities is None else choice(priorities, Priorities, "--priorities"),
         )
@@ -125,7 +125,7 @@ def _card(document: Mapping[str, object], folder: Path) -> Gpu | None:
     if "gpu" not in document:
         return None
     name = text(document["gpu"], "gpu")
-    return gpus.find(str(folder / name) if name.endswith(".toml") else name)
+    return gpus.find_gpu(str(folder / name) if name.endswith(".toml") else name)
 
 
 def _optional(

@@ -20,7 +20,7 @@ from makespan.kernels.gpu_question import as_given, dispatch_cycles, of_kernel
 from makespan.kernels.question import LaunchedKernel, launched
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine, narrowed
+from makespan.model.machine import Machine, narrow_intervals
 from makespan.model.machine.gpus import Gpu
 
 MAX_QUESTIONS = 64
@@ -47,7 +47,7 @@ def on_sms(launch: KernelLaunch, sms: int, card: Gpu | None = None) -> GpuInstan
         )
     found = launched(question, launch.machine, card)
     chosen = launch.machine or (found.default_machine if card is None else card.machine)
-    machine = narrowed(chosen, launch.holds)
+    machine = narrow_intervals(chosen, launch.holds)
     if found.launch.grid is None:
         return as_given(_one_block(found, machine, sms, card), launch.machine, card)
     if prod(found.launch.grid) == 1 and question.blocks_per_sm is None:

@@ -33,7 +33,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine.gpus import Gpu
 from makespan.model.machine.values import shown
 from makespan.model.result import Bounds, Result
-from makespan.model.wording import counted
+from makespan.model.wording import count_words
 from makespan.proof.bounds.theorem_g import theorem_g
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.gpu import THEOREM_G, solve_gpu
@@ -205,8 +205,8 @@ def claim_of_bundle(path: Path, sizes: Sequence[int]) -> WorstCaseClaim:
     if isinstance(asked, GpuInstance) and set(sizes) != {asked.sms}:
         has = " or ".join(map(str, sizes))
         raise InputError(
-            f"{path}: it is about {counted(asked.sms, 'SM')}, and the partition has {has}: a proof for one number of"
-            " SMs is none for another"
+            f"{path}: it is about {count_words(asked.sms, 'SM')}, and the partition has {has}: a proof for one number"
+            " of SMs is none for another"
         )
     if isinstance(asked, GpuInstance) and asked.dram:
         raise InputError(

@@ -5,7 +5,7 @@ from enum import StrEnum
 from math import isfinite
 
 from makespan.host.errors import InputError
-from makespan.model.machine.gpus import Gpu, Status
+from makespan.model.machine.gpus import DatumStatus, Gpu
 
 
 class Origin(StrEnum):
@@ -36,7 +36,7 @@ class Quantity:
     note: str = ""
 
 
-_ORIGINS = {Status.GIVEN: Origin.GIVEN, Status.MEASURED: Origin.MEASURED}
+_ORIGINS = {DatumStatus.GIVEN: Origin.GIVEN, DatumStatus.MEASURED: Origin.MEASURED}
 
 
 def from_gpu(gpu: Gpu, key: str, name: str) -> Quantity:

@@ -159,7 +159,7 @@ def command(
     from makespan.hardware.named_device import named_device
     from makespan.hardware.virtual_device import SMS
     from makespan.host.output_file import write_whole
-    from makespan.model.machine import given_intervals, gpus, narrowed
+    from makespan.model.machine import given_intervals, gpus, narrow_intervals
     from makespan.report.lines import terminal_width
 
     printed = text_form(output, quiet=quiet)
@@ -167,10 +167,10 @@ def command(
     _check_outputs(plot, target, above, kept)
     named = named_device(device)
     under = campaign.conditions(inputs, offsets, caches, neighbours)
-    card, given = None if gpu is None else gpus.find(gpu), given_machine(None, machine)
+    card, given = None if gpu is None else gpus.find_gpu(gpu), given_machine(None, machine)
     question = kernel_question(source, **options)
     found = subjects.subject(question, subjects.architecture(arch, card, given), _named(buffers))
-    chosen = narrowed(
+    chosen = narrow_intervals(
         given or (found.recorded.default_machine if card is None else card.machine), given_intervals(holds)
     )
     on = partial(subjects.Target, chosen, card=card, named=given)

@@ -70,13 +70,13 @@ def _fit(csv: Path, machine: str, target: Path | None, output: str) -> int:
     from makespan.hardware.sm_programs import TABLE
     from makespan.host.output_file import check_writable, write_whole
     from makespan.host.text_file import named_file, parse_toml, read_text
-    from makespan.model.machine.files import MAX_FILE_BYTES, find
+    from makespan.model.machine.files import MAX_FILE_BYTES, find_machine
 
     if target is not None:
         if target.suffix != ".toml":
             raise InputError(f"-o {shown(str(target))}: the name of a machine file must end in .toml")
         check_writable(target, "the machine file")
-    base, remarks = find(machine), samples.remarks(csv)
+    base, remarks = find_machine(machine), samples.remarks(csv)
     file, where = named_file(machine, "machines", ".toml", "machine")
     document = parse_toml(read_text(file, "machine file", MAX_FILE_BYTES, where=where), "machine file", where)
     told = sm_fit.fit(samples.read(csv, TABLE), base.machine)

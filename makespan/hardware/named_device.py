@@ -9,7 +9,7 @@ from makespan.hardware.device import Device
 from makespan.hardware.virtual_device import Fault, VirtualDevice
 from makespan.host.errors import InputError
 from makespan.model.gpu import GpuInstance
-from makespan.model.machine import compatible
+from makespan.model.machine import is_compatible
 
 _NAME = re.compile(r"cuda:(?P<number>\d{1,3})|virtual:(?P<seed>\d{1,18})(?::(?P<fault>[a-z]{1,20}))?", re.ASCII)
 
@@ -40,7 +40,7 @@ class NamedDevice:
             return VirtualDevice(launch(), capability, self.seed or 0, self.fault)
         device = CudaDevice(self.number)
         has = int(device.identity.capability.replace(".", ""))
-        if not compatible(int(capability.replace(".", "")), has):
+        if not is_compatible(int(capability.replace(".", "")), has):
             raise InputError(
                 f"{device.identity.name} is of sm_{has} and does not execute this machine code: give --arch sm_{has},"
                 " and the --gpu or --machine that it is"

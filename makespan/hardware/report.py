@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from makespan.hardware.judgement import Held, Judgement, Window
 from makespan.model.gpu import GpuResult
 from makespan.model.result import Bounds, Result
-from makespan.model.wording import counted, cycles, pessimistic_name, scope
+from makespan.model.wording import count_words, cycle_words, pessimistic_name, scope_words
 from makespan.report.lines import WIDTH, assumptions, columns, wrapped
 from makespan.report.pictures import FASTEST, GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, write_figure
 from makespan.report.provenance import versions
@@ -33,10 +33,10 @@ def _marked(said: str, found: Judgement) -> str:
 
 
 def _said(held: Held, runs: int) -> str:
-    conditions = scope(held.result.caveats).strip()
-    windows = f"{counted(len(held.windows), _noun(held))} in {counted(runs, 'run')}"
+    conditions = scope_words(held.result.caveats).strip()
+    windows = f"{count_words(len(held.windows), _noun(held))} in {count_words(runs, 'run')}"
     of = "" if held.resident is None else " of the launch"
-    bound, most = f"the bound{of}, {conditions}, is {cycles(held.bound)}", cycles(held.longest.cycles)
+    bound, most = f"the bound{of}, {conditions}, is {cycle_words(held.bound)}", cycle_words(held.longest.cycles)
     if held.violations:
         return f"NOT BELOW THE BOUND in {len(held.violations)} of {windows}, up to {most}; {bound}"
     return f"below the bound in all of {windows}, up to {most}; {bound}"
@@ -52,7 +52,7 @@ def report(found: Judgement, width: int = WIDTH) -> str:
     name = "simulated" if found.campaign.device.virtual else "measured"
     for held in found.kinds:
         if len(found.kinds) > 1:
-            lines.append(f"{counted(len(held.windows), _noun(held))}:")
+            lines.append(f"{count_words(len(held.windows), _noun(held))}:")
         lines += columns([*_rows(held, name), *_expected(held, found)], right=(1, 2))
         lines += [line for remark in _remarks(held) for line in wrapped(remark, width)]
     lines += [line for remark in _circumstances(found) for line in wrapped(remark, width)]
@@ -104,7 +104,7 @@ def _remarks(held: Held) -> Iterator[str]:
     """What stands below the numbers of a kind."""
     bounds, longest = held.result.bounds, held.longest.cycles
     if held.violations:
-        yield f"distance: the longest run takes at least {cycles(longest + 1 - bounds.upper)} more than the bound"
+        yield f"distance: the longest run takes at least {cycle_words(longest + 1 - bounds.upper)} more than the bound"
         others = "blocks on an SM than were counted, or a dispatcher that leaves room empty for longer"
         yield (
             "so the device is not the machine of the question: a latency above its range, a port or a scheduler that is"
@@ -122,13 +122,14 @@ def _remarks(held: Held) -> Iterator[str]:
         f" {bounds.upper - held.original.bounds.upper} cycles"
     )
     apart = max(window.apart for window in held.windows)
-    yield f"warps of {'a block' if held.resident is None else 'the first blocks'} began at most {cycles(apart)} apart"
+    which = "a block" if held.resident is None else "the first blocks"
+    yield f"warps of {which} began at most {cycle_words(apart)} apart"
     if held.resident is not None:
-        together = max(window.together for window in held.windows)
-        yield f"seen together on an SM: up to {counted(together, 'block')}, of {held.resident} that the bound supposes"
+        together = count_words(max(window.together for window in held.windows), "block")
+        yield f"seen together on an SM: up to {together}, of {held.resident} that the bound supposes"
     for window in held.violations[:_MOST_SHOWN]:
-        ran = f"block {window.block}" if window.blocks == 1 else counted(window.blocks, "block")
-        yield f"not below: run {window.run}, {ran} on SM {window.sm}: {cycles(window.cycles)}"
+        ran = f"block {window.block}" if window.blocks == 1 else count_words(window.blocks, "block")
+        yield f"not below: run {window.run}, {ran} on SM {window.sm}: {cycle_words(window.cycles)}"
 
 
 def _circumstances(found: Judgement) -> Iterator[str]:
@@ -137,7 +138,7 @@ def _circumstances(found: Judgement) -> Iterator[str]:
     clock = "" if device.clock_khz is None else f", up to {device.clock_khz / 1000:g} MHz"
     yield (
         f"device: {device.name}, compute capability {device.capability}, driver {device.driver},"
-        f" {counted(device.sms, 'SM')}{clock}"
+        f" {count_words(device.sms, 'SM')}{clock}"
     )
     yield f"machine code {code[:16]}: {found.campaign.compiler}"
     varied = ", ".join(f"{name} {value}" for name, value in found.fixed.items())
@@ -145,7 +146,8 @@ def _circumstances(found: Judgement) -> Iterator[str]:
     if silent := [method for method, expected in found.estimates.items() if expected is None]:
         yield f"no estimate by {', '.join(silent)}: 'makespan estimate' says what is missing"
     if found.set_aside:
-        yield f"not judged: {counted(found.set_aside, 'block')} that shared an SM while neighbours ran, or with these"
+        blocks = count_words(found.set_aside, "block")
+        yield f"not judged: {blocks} that shared an SM while neighbours ran, or with these"
 
 
 def document(found: Judgement) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from makespan.hardware.sm_fit import Fit, Found
 from makespan.host.errors import InputError
-from makespan.model.machine import MachineFile, Span
+from makespan.model.machine import CycleRange, MachineFile
 from makespan.model.machine.files import MAX_FILE_BYTES, machine_file
 from makespan.model.machine.values import MAX_TEXT
 
@@ -68,7 +68,7 @@ def _put(document: dict[str, Any], found: Found, source: str, is_real: bool) -> 
     table[last] = {"least": found.seen.least} | origin if is_open else {"value": _ends(found.seen)} | origin
 
 
-def _ends(span: Span) -> int | list[int | None]:
+def _ends(span: CycleRange) -> int | list[int | None]:
     return span.least if span.least == span.most else [span.least, span.most]
 
 
@@ -95,7 +95,7 @@ def _caveats(base: Mapping[str, Any], fit: Fit, file: str, *, is_virtual: bool) 
 def lower_than(base: MachineFile, found: Found) -> str | None:
     """The range of the base, where its upper end is above what was seen, or there is none; None where it is not."""
     old = next((datum.value for datum in base.data if datum.key == ".".join(found.key)), None)
-    span = old if isinstance(old, Span) else None if old is None else Span(old, old)
+    span = old if isinstance(old, CycleRange) else None if old is None else CycleRange(old, old)
     if span is None or found.seen.most is None or (span.most is not None and span.most <= found.seen.most):
         return None
     return str(span)

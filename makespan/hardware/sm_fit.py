@@ -31,7 +31,7 @@ from makespan.hardware.sm_programs import (
     STREAM,
 )
 from makespan.host.errors import InputError, MeasurementError
-from makespan.model.machine import Machine, Operation, Span, UnitClass
+from makespan.model.machine import CycleRange, Machine, TimedOperation, UnitClass
 from makespan.model.machine.values import shown
 
 TOLERANCE = Fraction(1, 4)
@@ -80,7 +80,7 @@ class Found:
     """
 
     key: tuple[str, ...]
-    seen: Span
+    seen: CycleRange
     samples: int
     note: str
 
@@ -138,7 +138,9 @@ def fit(samples: Iterable[Sample], machine: Machine) -> Fit:
     else:
         issue = left_out(logs) if logs else None
         if machine.partitions == APART:
-            found.append(Found(("partitions",), Span(APART, APART), _pairs(runs), "pairs that slow each other down"))
+            found.append(
+                Found(("partitions",), CycleRange(APART, APART), _pairs(runs), "pairs that slow each other down")
+            )
             for unit in machine.units:
                 found += _interval(unit, operations, runs, shared, stays)
         else:
@@ -176,9 +178,9 @@ def _slopes(key: Key, times: Times) -> list[Fraction]:
     return found
 
 
-def _whole(values: Collection[Fraction]) -> Span:
+def _whole(values: Collection[Fraction]) -> CycleRange:
     """Return the least and the most in whole cycles, outwards but for the tolerance."""
-    return Span(max(1, floor(min(values) + TOLERANCE)), max(1, ceil(max(values) - TOLERANCE)))
+    return CycleRange(max(1, floor(min(values) + TOLERANCE)), max(1, ceil(max(values) - TOLERANCE)))
 
 
 def _latencies(runs: Mapping[Key, Times]) -> Iterable[Found]:
@@ -208,7 +210,9 @@ def _latencies(runs: Mapping[Key, Times]) -> Iterable[Found]:
                 seen += [min(values) + min(more), max(values) + max(more)]
         span, count = _whole(seen), len(values) + sum(len(pairs[pair]) for pair in pairs if name in pair)
         if name == "global":
-            yield Found(("operations", name, "latency"), Span(span.least, None), count, "walk through the first cache")
+            yield Found(
+                ("operations", name, "latency"), CycleRange(span.least, None), count, "walk through the first cache"
+            )
         else:
             said = "conflicts of 1 to 32 words" if name == "shared" else f"readers {', '.join(readers)}"
             yield Found(("operations", name, "latency"), span, count, f"chains, {said}")
@@ -218,7 +222,7 @@ def _latencies(runs: Mapping[Key, Times]) -> Iterable[Found]:
             yield Found(("operations", name, "latency"), span, len(sums), "chains with int, less int's own latency")
 
 
-def _is_served(found: Found, operations: Mapping[str, Operation], stays: list[str]) -> bool:
+def _is_served(found: Found, operations: Mapping[str, TimedOperation], stays: list[str]) -> bool:
     name = found.key[1]
     if name not in operations:
         stays.append(f"{name}: seen {found.seen} cycles, but no class of the machine serves it")
@@ -253,7 +257,7 @@ def _groups(same: Mapping[tuple[int, int], bool]) -> Groups | None:
 
 def _interval(
     unit: UnitClass,
-    operations: Mapping[str, Operation],
+    operations: Mapping[str, TimedOperation],
     runs: Mapping[Key, Times],
     shared: dict[str, bool],
     stays: list[str],
@@ -290,7 +294,7 @@ def _interval(
 
 
 def _bank(
-    runs: Mapping[Key, Times], operations: Mapping[str, Operation], machine: Machine, stays: list[str]
+    runs: Mapping[Key, Times], operations: Mapping[str, TimedOperation], machine: Machine, stays: list[str]
 ) -> list[Found]:
     """Cycles for which a load holds what all partitions share, over the words of a bank that its lanes read."""
     values = [each / key[3] for key, times in runs.items() if key[0] == BANK for each in _slopes(key, times)]

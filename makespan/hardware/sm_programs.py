@@ -11,7 +11,7 @@ from makespan.estimates.microbench.chains import LINKS, STREAMS, Link, linked
 from makespan.estimates.microbench.programs import REPEATS, filled, quoted, walks
 from makespan.estimates.microbench.samples import DELAY, LATENCY, Table
 from makespan.host.errors import InputError
-from makespan.model.machine.gpu_keys import Kind
+from makespan.model.machine.gpu_keys import InstructionKind
 
 COUNTS = (64, 192)
 """Instructions of chains and streams, whose rounds have `STREAMS` of them."""
@@ -46,13 +46,13 @@ SHARED = Link(
 )
 """Loads of words that hold their own addresses: so many words of one bank as the upper half of `memory` says."""
 SINGLE: Mapping[str, Link] = MappingProxyType(
-    {name: Link("b32", steps) for name, steps in _NARROW.items()} | {"fp64": LINKS[Kind.F64]}
+    {name: Link("b32", steps) for name, steps in _NARROW.items()} | {"fp64": LINKS[InstructionKind.F64]}
 )
 """Operations that are measured as readers of themselves, and in streams."""
 _INT = _NARROW["int"]
 BETWEEN: Mapping[str, tuple[Link, ...]] = MappingProxyType(
     {
-        "predicate": (LINKS[Kind.SETP],),
+        "predicate": (LINKS[InstructionKind.SETP],),
         "convert": (
             Link("b32", ("cvt.rzi.s32.f32 {x}, {x};", *_INT)),
             Link("b32", ("cvt.rn.f32.s32 {x}, {x};", *_INT)),

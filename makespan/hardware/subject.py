@@ -13,10 +13,10 @@ from makespan.kernels import kernel_file, ptx, sass
 from makespan.kernels.flow import Launch
 from makespan.kernels.gpu_question import as_given, at_work, of_kernel
 from makespan.kernels.question import KernelQuestion, LaunchedKernel, launched
-from makespan.model.architecture import check, default, is_of_gpus, virtual
+from makespan.model.architecture import check_architecture, default_architecture, is_machine_code, virtual_architecture
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine, compatible
+from makespan.model.machine import Machine, is_compatible
 from makespan.model.machine.gpus import Gpu
 
 _ADDRESS_BITS = 64
@@ -124,7 +124,7 @@ def subject(question: KernelQuestion, arch: str, buffers: Mapping[str, str]) -> 
     if not isinstance(source, Path):
         raise InputError("a kernel that is measured comes from a file: give the .cu or the .ptx")
     _check_for_both(question)
-    of_source = virtual(arch) if kernel_file.is_source(source) else None
+    of_source = virtual_architecture(arch) if kernel_file.is_source(source) else None
     module = kernel_file.read(source, arch=of_source, keep_ptx=question.keep_ptx, named=question.named)
     if not isinstance(module, ptx.Module):
         raise UnsupportedError(f"{source}: records are added to PTX, not to machine code: give the .cu or the .ptx")
@@ -203,15 +203,15 @@ def architecture(arch: str | None, card: Gpu | None, machine: Machine | None = N
         InputError: nobody says it, or the GPU does not execute it.
     """
     if arch is None:
-        found = default(machine, card)
+        found = default_architecture(machine, card)
         if found is None:
             raise InputError("for which GPU is the kernel compiled? give --gpu, or --arch sm_NN")
         return f"sm_{found.sm}"
-    check(arch, "--arch")
-    if not is_of_gpus(arch):
+    check_architecture(arch, "--arch")
+    if not is_machine_code(arch):
         raise InputError(f"--arch {arch:.40}: what is measured is machine code: give sm_NN, such as sm_86")
     number = int(arch.removeprefix("sm_").rstrip("af"))
-    if card is not None and card.sm is not None and not compatible(number, card.sm):
+    if card is not None and card.sm is not None and not is_compatible(number, card.sm):
         raise InputError(f"--arch {arch}: GPU {card.name}, of sm_{card.sm}, does not execute this code")
     return arch
 

@@ -10,10 +10,10 @@ from makespan.hardware.device import Extent, Identity, Neighbours
 from makespan.hardware.instrument import RECORD_BYTES
 from makespan.host.errors import InputError, MeasurementError
 from makespan.kernels.flow import WARP_LANES
-from makespan.model.gpu import Course, GpuInstance, History
+from makespan.model.gpu import BlockTrace, GpuInstance, SmHistory
 from makespan.model.program import BARRIER, MAX_CYCLES_OF_PLACE, Program
 from makespan.model.simulate import POLICIES, Choices, gpu_run
-from makespan.model.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, Draws
+from makespan.model.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, SplitMix
 from makespan.proof.bounds.theorem_g import theorem_g
 
 SMS = 4
@@ -50,7 +50,7 @@ class VirtualDevice:
 
     def __init__(self, gpu: GpuInstance, capability: str, seed: int, fault: Fault | None = None) -> None:
         self._gpu, self._fault = gpu, fault
-        self._draws = Draws(seed)
+        self._draws = SplitMix(seed)
         self._memory: dict[int, bytearray] = {}
         self._next, self._launches = _ALIGNED, 0
         name = f"virtual, seed {seed}" + (f", {fault}" if fault else "")
@@ -109,7 +109,7 @@ class VirtualDevice:
         )
         policy, dispatch = list(POLICIES)[below(len(POLICIES))], gpu_run.DISPATCH[below(len(gpu_run.DISPATCH))]
         made = _slowed(gpu) if fault is Fault.LATE else gpu
-        schedule = gpu_run.run(made, policy, dispatch, choices, delay=below(gpu.dispatch + 1))
+        schedule = gpu_run.run_gpu(made, policy, dispatch, choices, delay=below(gpu.dispatch + 1))
         late = theorem_g(gpu).upper if fault in (Fault.IDLE, Fault.FULL) else 0
         sms = (history for history in schedule.histories for _ in range(history.sms))
         for sm, history in enumerate(sms):
@@ -121,7 +121,7 @@ class VirtualDevice:
                 read = [base + cycle + idle * (cycle > first) for cycle in chain(*spans)]
                 yield sm, slot, list(zip(read[::2], read[1::2], strict=True))
 
-    def _spans(self, history: History, courses: Sequence[Course]) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    def _spans(self, history: SmHistory, courses: Sequence[BlockTrace]) -> Iterator[tuple[int, list[tuple[int, int]]]]:
         """For every block of an SM its slot, and when each of its warps reads the clock first and last."""
         for slot, course, issues in _blocks(history, len(self._programs)):
             spans = []
@@ -148,7 +148,7 @@ def _clock_reads(program: Program) -> frozenset[int]:
     return found
 
 
-def _blocks(history: History, warps: int) -> list[tuple[int, int, list[list[int]]]]:
+def _blocks(history: SmHistory, warps: int) -> list[tuple[int, int, list[list[int]]]]:
     """For every block of an SM its slot, its course, and the cycles in which each of its warps issues."""
     coming, there, found = defaultdict(list), dict[int, list[list[int]]](), []
     for cycle, begin in history.begins():

@@ -11,18 +11,19 @@ from math import ceil
 from makespan.host.errors import InputError
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
-from makespan.model.gpu import Block
+from makespan.model.gpu import BlockPrograms
 from makespan.model.machine.gpus import Gpu
 from makespan.model.program import Program
-from makespan.model.wording import counted, cycles
+from makespan.model.wording import count_words, cycle_words
 
 
 def moved(program: Program) -> int:
     """Bytes that DRAM moves at most for all accesses of a warp, on any path.
 
-    >>> from makespan.model.program import Access, Place
+    >>> from makespan.model.program import Access, ProgramPlace
     >>> load, store = Access("global", 1024, True), Access("global", 2048, False)
-    >>> moved(Program((Place("L", (1,)), Place("C", (2,)), Place("L", (3,))), accesses=(load, None, store)))
+    >>> places = ProgramPlace("L", (1,)), ProgramPlace("C", (2,)), ProgramPlace("L", (3,))
+    >>> moved(Program(places, accesses=(load, None, store)))
     3072
 
     Raises:
@@ -44,10 +45,11 @@ def in_flight(program: Program) -> int:
     An access is on its way until its warp has awaited what it sets. Stores, for which nobody waits, are not counted,
     and neither is what nobody knows.
 
-    >>> from makespan.model.program import Access, Place, Timing
+    >>> from makespan.model.program import Access, InstructionTiming, ProgramPlace
     >>> loads = (Access("global", 1024, True),) * 2
-    >>> places, ahead = (Place("L", (1,)), Place("L", (2,)), Place("C", (3,))), Timing(1, (1, 400), (0,))
-    >>> in_flight(Program(places, timings=(ahead, ahead, Timing(awaits=(0,))), accesses=(*loads, None)))
+    >>> places = ProgramPlace("L", (1,)), ProgramPlace("L", (2,)), ProgramPlace("C", (3,))
+    >>> ahead = InstructionTiming(1, (1, 400), (0,))
+    >>> in_flight(Program(places, timings=(ahead, ahead, InstructionTiming(awaits=(0,))), accesses=(*loads, None)))
     2048
     """
     if not program.accesses:
@@ -102,7 +104,7 @@ class _Flying:
         self.own[sets] = own
 
 
-def busy(launches: Sequence[tuple[Block, int]], card: Gpu, share: Fraction) -> tuple[int, Assumption]:
+def busy(launches: Sequence[tuple[BlockPrograms, int]], card: Gpu, share: Fraction) -> tuple[int, Assumption]:
     """For how many cycles of an SM DRAM can be busy with all blocks of launches, and what that supposes.
 
     Args:
@@ -114,12 +116,13 @@ def busy(launches: Sequence[tuple[Block, int]], card: Gpu, share: Fraction) -> t
     dirty = card.whole("l2_bytes")
     total = dirty + sum(blocks * warps * moved(program) for block, blocks in launches for program, warps in block)
     most = int(_cycles(total, card) / share)
-    launched = counted(sum(blocks for _, blocks in launches), "block")
+    launched = count_words(sum(blocks for _, blocks in launches), "block")
     peak = "its peak" if share == 1 else f"{float(100 * share):g} % of its peak"
     then = (
-        f"{total} bytes keep it busy for at most {cycles(most)}: a sector of 32 bytes for each lane of each access of"
-        f" {launched} (of local memory for each word), twice for what writes, as a part of a sector may have to be read"
-        f" before, and what L2 ({dirty} bytes) has to write back of before. L2 fetches no sector that nobody asks for,"
+        f"{total} bytes keep it busy for at most {cycle_words(most)}: a sector of 32 bytes for each lane of each access"
+        f" of {launched} (of local memory for each word), twice for what writes, as a part of a sector may have to be"
+        f" read before, and what L2 ({dirty} bytes) has to write back of before. L2 fetches no sector that nobody asks"
+        " for,"
         " DRAM moves nothing to translate addresses, and no port is held for longer because DRAM is busy. Nothing else"
         " uses L2 and DRAM: no copy, no display, no other kernel. A latency that is given holds with all SMs at work,"
         f" and is two cycles longer than one that was measured. The clock of the SMs is {_gigahertz(card)} GHz at most"
@@ -140,12 +143,14 @@ def check_clock(card: Gpu | None, hertz: Fraction | None) -> None:
         )
 
 
-def flying(block: Block, at_once: int) -> int:
+def flying(block: BlockPrograms, at_once: int) -> int:
     """Bytes that DRAM moves at most for the loads in flight of so many blocks that are on the GPU at the same time."""
     return at_once * sum(warps * in_flight(program) for program, warps in block)
 
 
-def doubts(block: Block, at_once: int, touched: int, card: Gpu, beside: Mapping[str, bool]) -> tuple[Assumption, ...]:
+def doubts(
+    block: BlockPrograms, at_once: int, touched: int, card: Gpu, beside: Mapping[str, bool]
+) -> tuple[Assumption, ...]:
     """Return whether DRAM can serve within the latencies of a program all that can be in flight, by Little's law.
 
     Args:
@@ -169,13 +174,13 @@ def doubts(block: Block, at_once: int, touched: int, card: Gpu, beside: Mapping[
         return ()
     then = (
         f"so the latency of {', '.join(late)} holds only if"
-        f" less is in flight, or L2 serves enough of it: loads of {counted(at_once, 'block')} at a time touch {touched}"
-        " bytes at most, a sector of 32 bytes for each lane (a load touches an eighth of that if lanes next to each"
-        " other load words of 4 bytes next to each other), and stores come on top;"
+        f" less is in flight, or L2 serves enough of it: loads of {count_words(at_once, 'block')} at a time touch"
+        f" {touched} bytes at most, a sector of 32 bytes for each lane (a load touches an eighth of that if lanes"
+        " next to each other load words of 4 bytes next to each other), and stores come on top;"
         f" {card.name} moves {_gigabytes(card.bandwidth)} GB/s at its peak, and the clock of its SMs is"
         f" {_gigahertz(card)} GHz at most"
     )
-    return (assumptions.dram_need(cycles(need), then),)
+    return (assumptions.dram_need(cycle_words(need), then),)
 
 
 def _cycles(count: int, card: Gpu) -> Fraction:

@@ -10,10 +10,10 @@ from makespan.kernels import dram, ptx, sass
 from makespan.kernels.question import Kernel, KernelQuestion, LaunchedKernel, check_resident, launched, told_resident
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
-from makespan.model.gpu import Block, GpuInstance, Grid, assuming
-from makespan.model.machine import Machine, compatible, gpus, of_architecture
+from makespan.model.gpu import BlockPrograms, GpuInstance, Grid, assuming
+from makespan.model.machine import Machine, gpus, is_compatible, machines_for
 from makespan.model.machine.gpus import Gpu
-from makespan.model.machine.occupancy import Limits, Occupancy, Share, occupancy
+from makespan.model.machine.occupancy import Occupancy, ResourceShare, SmLimits, occupancy
 
 GRID = MissingInput("grid", "N", "the blocks of the grid")
 RESIDENT = MissingInput("blocks_per_sm", "N", "the blocks that are resident on an SM at once")
@@ -43,7 +43,7 @@ def gpu_instance(
     >>> print(gpu_instance(vecadd, sms=46))
     4096 blocks of 8 x automaton of 21 places on 46 SMs of machine paper (C=1, L=1)
     """
-    card = gpus.find(gpu) if isinstance(gpu, str) else gpu
+    card = gpus.find_gpu(gpu) if isinstance(gpu, str) else gpu
     if card is not None:
         count = card.count_sms(None if sms is None else str(sms))
         return as_given(of_kernel(launched(question, machine, card), machine, sms=count, card=card), machine, card)
@@ -86,7 +86,7 @@ def of_kernel(
 
 def as_given(gpu: GpuInstance, machine: Machine | None, card: Gpu | None) -> GpuInstance:
     """The same; if SMs of a GPU are a machine that was given, and none for its compute capability, that is assumed."""
-    if machine is None or card is None or (card.sm is not None and machine in of_architecture(card.sm)):
+    if machine is None or card is None or (card.sm is not None and machine in machines_for(card.sm)):
         return gpu
     told = assumptions.gpu(
         f"an SM of GPU {card.name} is machine {machine.name!r}, which was given: none that comes with the package for"
@@ -159,13 +159,15 @@ def _telling(name: str) -> Iterator[None]:
         raise type(error)(f"launch {name}: {error}") from None
 
 
-def _shares(launch: SharedLaunch, warps: int, card: Gpu | None, room: Mapping[str, int] | None) -> dict[str, Share]:
+def _shares(
+    launch: SharedLaunch, warps: int, card: Gpu | None, room: Mapping[str, int] | None
+) -> dict[str, ResourceShare]:
     """What a block takes of each resource."""
     kernel, source = launch.kernel, launch.kernel.kernel.source
     if room is not None:
         if launch.takes.keys() != room.keys():
             raise InputError(f"takes says what a block takes of each resource of room: {', '.join(room)}")
-        found = {name: Share(launch.takes[name], most, name) for name, most in room.items()}
+        found = {name: ResourceShare(launch.takes[name], most, name) for name, most in room.items()}
         fit = min((share.room // share.takes for share in found.values() if share.takes), default=0)
         if card is not None and fit > (whole := occupancy(card.limits, warps_per_block=warps)).blocks_per_sm:
             raise InputError(f"room and takes let {fit} blocks be resident: only {whole}")
@@ -180,7 +182,9 @@ def _shares(launch: SharedLaunch, warps: int, card: Gpu | None, room: Mapping[st
     return dict(held.shares)
 
 
-def _check_registers(launches: Sequence[SharedLaunch], shares: Sequence[dict[str, Share]], card: Gpu | None) -> None:
+def _check_registers(
+    launches: Sequence[SharedLaunch], shares: Sequence[dict[str, ResourceShare]], card: Gpu | None
+) -> None:
     """Leave out registers that never limit; refuse those of launches whose warps have different numbers of them.
 
     Registers lie in several files, and a warp has all of its in one. So where warps have different numbers, what is
@@ -191,7 +195,7 @@ def _check_registers(launches: Sequence[SharedLaunch], shares: Sequence[dict[str
     if len({(share.room, share.unit) for share in held}) <= 1:
         return
     most = [
-        (card.limits if card is not None else Limits.of_sm(launch.kernel.kernel.sm)).warps
+        (card.limits if card is not None else SmLimits.of_sm(launch.kernel.kernel.sm)).warps
         for launch in launches
         if isinstance(launch.kernel.kernel, sass.Kernel)
     ]
@@ -259,7 +263,7 @@ def _beside_dram(kernel: LaunchedKernel, sms: int, card: Gpu | None) -> Launched
 
 def _served(
     kernels: Sequence[LaunchedKernel],
-    blocks: Sequence[Block],
+    blocks: Sequence[BlockPrograms],
     counts: Sequence[int],
     at_once: Sequence[int],
     card: Gpu | None,
@@ -285,7 +289,7 @@ def _served(
     return doubts, busy, (told,)
 
 
-def _block(kernel: LaunchedKernel, machine: Machine, missing: Sequence[MissingInput]) -> Block:
+def _block(kernel: LaunchedKernel, machine: Machine, missing: Sequence[MissingInput]) -> BlockPrograms:
     """Return the warps of a block; `missing` is what else is missing for the question."""
     grid = (GRID,) if kernel.launch.grid is None else ()
     each = kernel.blocks(machine, (*grid, *missing))
@@ -316,7 +320,7 @@ def given_resident(asked: int | None, warps: int, card: Gpu | None, named: Namin
 
 
 def _check_code(kernel: Kernel, card: Gpu) -> None:
-    if isinstance(kernel, ptx.Kernel) or card.sm is None or compatible(kernel.sm, card.sm):
+    if isinstance(kernel, ptx.Kernel) or card.sm is None or is_compatible(kernel.sm, card.sm):
         return
     raise InputError(
         f"{kernel.source}: GPU {card.name}, of sm_{card.sm}, does not execute machine code for sm_{kernel.sm}"

@@ -75,7 +75,7 @@ def read(path: Path, *, arch: str | None = None, keep_ptx: Path | None = None, n
         ParseError: a place that is not understood.
     """
     if arch is not None:
-        architecture.check(arch, named("arch"))
+        architecture.check_architecture(arch, named("arch"))
     kind = _kind(path)
     if kind is None:
         raise InputError(f"{path}: not a kernel file; expected {' or '.join(KINDS)}")
@@ -83,7 +83,7 @@ def read(path: Path, *, arch: str | None = None, keep_ptx: Path | None = None, n
         _refuse_compiling(str(path), arch, keep_ptx, named)
     options: dict[str, object] = {}
     if kind.compiles:
-        options = {"arch": arch and architecture.virtual(arch), "keep": keep_ptx}
+        options = {"arch": arch and architecture.virtual_architecture(arch), "keep": keep_ptx}
     elif kind.is_machine_code:
         options = {"arch": arch}
     module: Module = import_module(kind.reader).read(path, **options)
@@ -110,7 +110,7 @@ def of_module(module: "Module", arch: str | None = None, keep_ptx: Path | None =
     from makespan.kernels import sass
 
     if arch is not None:
-        architecture.check(arch, named("arch"))
+        architecture.check_architecture(arch, named("arch"))
     _refuse_compiling(module.file, arch, keep_ptx, named)
     if isinstance(module, sass.Module) and arch is not None:
         sms = {f"sm_{kernel.sm}" for kernel in module.kernels}
@@ -123,7 +123,7 @@ def _for_gpu(module: "Module", arch: str | None) -> "Module":
     """The machine code that the assembler makes of PTX where `arch` is that of GPUs; else the module as it is."""
     from makespan.kernels import ptx
 
-    if arch is None or not architecture.is_of_gpus(arch) or not isinstance(module, ptx.Module):
+    if arch is None or not architecture.is_machine_code(arch) or not isinstance(module, ptx.Module):
         return module
     return assembled(module, arch)[1]
 
@@ -172,7 +172,7 @@ def _refuse_compiling(file: str, arch: str | None, keep_ptx: Path | None, named:
     Raises:
         InputError: something is given.
     """
-    virtual = None if arch is None or architecture.is_of_gpus(arch) else arch
+    virtual = None if arch is None or architecture.is_machine_code(arch) else arch
     given = [named(name) for name, value in (("arch", virtual), ("keep_ptx", keep_ptx)) if value is not None]
     if given:
         unless = ", unless it is that of GPUs, such as sm_86" if virtual is not None else ""

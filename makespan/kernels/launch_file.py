@@ -10,7 +10,7 @@ from makespan.host.errors import InputError, did_you_mean
 from makespan.host.text_file import parse_toml, read_text
 from makespan.model.gpu.instance import MAX_GRIDS, MAX_ROOM
 from makespan.model.instance import MAX_WARPS
-from makespan.model.machine import Machine, find, given_latencies
+from makespan.model.machine import Machine, find_machine, given_latencies
 from makespan.model.machine.values import check_name, check_whole, shown
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def launch_machine(table: Mapping[str, object], folder: Path) -> Machine | None:
     if "machine" not in table:
         return None
     name = text(table["machine"], "machine")
-    return find(str(folder / name) if name.endswith(".toml") else name).machine
+    return find_machine(str(folder / name) if name.endswith(".toml") else name).machine
 
 
 def _capacities(value: object) -> dict[str, int]:

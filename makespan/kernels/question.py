@@ -33,13 +33,13 @@ from makespan.kernels.flow import (
 from makespan.kernels.transfer import transferred
 from makespan.model import architecture, assumptions
 from makespan.model.assumptions import Assumption
-from makespan.model.gpu import Block, assuming, resident
+from makespan.model.gpu import BlockPrograms, assuming, resident
 from makespan.model.instance import Instance
-from makespan.model.machine import PAPER, GivenRange, Machine, executes, of_architecture
+from makespan.model.machine import PAPER, GivenRange, Machine, executes, machines_for
 from makespan.model.machine.gpus import Gpu
-from makespan.model.machine.occupancy import Limits, Occupancy
+from makespan.model.machine.occupancy import Occupancy, SmLimits
 from makespan.model.program import Program
-from makespan.model.wording import counted
+from makespan.model.wording import count_words
 
 Module: TypeAlias = ptx.Module | sass.Module
 Kernel: TypeAlias = ptx.Kernel | sass.Kernel
@@ -98,8 +98,8 @@ class KernelQuestion:
         dependences: what an instruction of PTX waits for; None leaves it to the machine.
         latencies: cycles of operations, instead of those of the machine.
         arch: as of `kernel_file.read`: `sm_86` asks for the machine code of these GPUs, and `compute_80` is what CUDA
-            source is compiled for; None for that of the GPU or machine that is asked about, see `architecture.default`,
-            and for `cuda.DEFAULT_ARCH` if nobody says which these are.
+            source is compiled for; None for that of the GPU or machine that is asked about, see
+            `architecture.default_architecture`, and for `cuda.DEFAULT_ARCH` if nobody says which these are.
         by_default: how `arch` was found where nobody gave it; `compiled_for` fills it in.
         keep_ptx: where to leave the PTX of CUDA source.
         named: what the user calls these fields, for messages.
@@ -125,7 +125,7 @@ class KernelQuestion:
     dependences: ptx.Dependences | None = None
     latencies: Mapping[str, GivenRange] = field(default_factory=dict)
     arch: str | None = None
-    by_default: architecture.Default | None = None
+    by_default: architecture.DefaultArchitecture | None = None
     keep_ptx: Path | None = None
     named: Naming = field(default=str, repr=False, compare=False)
 
@@ -172,7 +172,7 @@ class KernelQuestion:
         """
         if self.arch is not None or not isinstance(self.source, Path) or not kernel_file.is_source(self.source):
             return self
-        found = architecture.default(machine, card)
+        found = architecture.default_architecture(machine, card)
         return self if found is None else replace(self, arch=found.name, by_default=found)
 
     @contextmanager
@@ -376,7 +376,7 @@ class LaunchedKernel:
         """
         if isinstance(self.kernel, ptx.Kernel):
             return PAPER
-        found = of_architecture(self.kernel.sm)
+        found = machines_for(self.kernel.sm)
         if len(found) != 1:
             raise InputError(
                 f"{self.kernel.source}: {len(found) or 'no'} machines for sm_{self.kernel.sm} come with the package:"
@@ -447,7 +447,7 @@ class LaunchedKernel:
             return ()
         return sass.missing_shared(self.kernel, self.question.dynamic_shared)
 
-    def _resident(self, block: Block, machine: Machine) -> Instance:
+    def _resident(self, block: BlockPrograms, machine: Machine) -> Instance:
         """Return the blocks on one SM that are asked for, or as many as can be resident."""
         asked, grid = self.question.blocks_per_sm, self.launch.grid
         if isinstance(self.kernel, ptx.Kernel):
@@ -461,7 +461,7 @@ class LaunchedKernel:
         told = told_resident(room, asked, room.blocks_per_sm if grid is None else prod(grid), then)
         return resident(assuming(block, *told), blocks, machine)
 
-    def residency(self, warps: int, limits: Limits | None = None) -> Occupancy:
+    def residency(self, warps: int, limits: SmLimits | None = None) -> Occupancy:
         """Return how many blocks of machine code, each of so many warps, an SM can hold.
 
         Args:
@@ -479,7 +479,7 @@ class LaunchedKernel:
         with self.question.telling():
             return sass.residency(self.kernel, self.launch.threads_per_block or _least_threads(warps), given, limits)
 
-    def blocks(self, machine: Machine | None = None, missing: Sequence[MissingInput] = ()) -> tuple[Block, ...]:
+    def blocks(self, machine: Machine | None = None, missing: Sequence[MissingInput] = ()) -> tuple[BlockPrograms, ...]:
         """Return the programs of a block on a machine, for every number of warps that is asked for.
 
         Args:
@@ -496,7 +496,7 @@ class LaunchedKernel:
             required = f"{self.kernel.source}: {said} of kernel {self.kernel.name}"
             says = required if self.question.launch.block is None else named("block")
             raise InputError(
-                f"{says} means {counted(per_block, 'warp')} for each block, and {named('warps')} says otherwise:"
+                f"{says} means {count_words(per_block, 'warp')} for each block, and {named('warps')} says otherwise:"
                 f" leave {named('warps')} out"
             )
         warps = self._warps(machine)

@@ -7,7 +7,7 @@ from makespan.host import tool
 from makespan.host.errors import InputError, MissingInputsError, ParseError, begins, meant
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
-from makespan.model.machine import Machine, gpus, shipped
+from makespan.model.machine import Machine, gpus, shipped_machines
 from makespan.model.machine.gpus import Gpu
 from makespan.model.machine.occupancy import residency
 
@@ -19,25 +19,25 @@ _NUMBER = re.compile(r"(?:sm|compute|cc)?([1-9][0-9]{1,2})([af]?)", re.ASCII)
 _TOOLS = "ptxas", "nvdisasm"
 
 
-def is_of_gpus(name: str) -> bool:
+def is_machine_code(name: str) -> bool:
     """Return whether a name asks for machine code, as `sm_86` does; `compute_86` asks for PTX.
 
-    >>> is_of_gpus("sm_86"), is_of_gpus("compute_86")
+    >>> is_machine_code("sm_86"), is_machine_code("compute_86")
     (True, False)
     """
     return name.startswith("sm_")
 
 
-def virtual(name: str) -> str:
+def virtual_architecture(name: str) -> str:
     """Return the architecture of the PTX from which machine code for `name` is made.
 
-    >>> virtual("sm_90a"), virtual("compute_75")
+    >>> virtual_architecture("sm_90a"), virtual_architecture("compute_75")
     ('compute_90a', 'compute_75')
     """
     return name.replace("sm_", "compute_")
 
 
-def check(name: str, option: str) -> None:
+def check_architecture(name: str, option: str) -> None:
     """Accept a name of an architecture, whether or not there is such a GPU.
 
     Args:
@@ -46,32 +46,32 @@ def check(name: str, option: str) -> None:
     Raises:
         InputError: another text; the message says which names are near.
 
-    >>> check("ampere", "--arch")
+    >>> check_architecture("ampere", "--arch")
     Traceback (most recent call last):
     makespan.host.errors.InputError: --arch 'ampere' is no architecture; did you mean 'sm_80', 'sm_86' or 'sm_87'?\
  expected sm_NN for machine code or compute_NN for PTX
     """
     if _NAME.fullmatch(name) is None:
-        near = meant(_near(name)) or ";"
+        near = meant(_near_names(name)) or ";"
         raise InputError(
             f"{option} {name[:40]!r} is no architecture{near} expected sm_NN for machine code or compute_NN for PTX"
         )
 
 
-def _near(name: str) -> list[str]:
+def _near_names(name: str) -> list[str]:
     """What somebody means who writes `sm86` or `8.6`, or names a GPU or a family of them."""
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
     if (number := _NUMBER.fullmatch(plain)) is not None:
         kind = "compute" if plain.startswith("compute") else "sm"
         return [f"{kind}_{number[1]}{number[2]}"] if int(number[1]) in residency() else []
-    families = {name: file.machine.capabilities for name, file in shipped().items()}
-    cards = {name: () if card.sm is None else (card.sm,) for name, card in gpus.shipped().items()}
+    families = {name: file.machine.capabilities for name, file in shipped_machines().items()}
+    cards = {name: () if card.sm is None else (card.sm,) for name, card in gpus.shipped_gpus().items()}
     named = {sm for known, sms in (families | cards).items() for sm in sms if begins(name, known)}
     return [f"sm_{sm}" for sm in sorted(named & residency().keys())]
 
 
 @dataclass(frozen=True, slots=True)
-class Default:
+class DefaultArchitecture:
     """The architecture of the GPU or machine that is asked about, for which source is compiled if nobody names one.
 
     Args:
@@ -99,7 +99,7 @@ class Default:
         if self.lacking is None:
             hint = (
                 f"this is about the machine code for {self.name}, because {self.because};"
-                f" {option} {virtual(self.name)} asks about the PTX"
+                f" {option} {virtual_architecture(self.name)} asks about the PTX"
             )
         else:
             hint = f"this is about the PTX for {self.name}, because {self.because}; {option} asks about another program"
@@ -112,30 +112,32 @@ class Default:
         return MissingInputsError(told, error.missing) if isinstance(error, MissingInputsError) else type(error)(told)
 
 
-def default(machine: Machine | None, card: Gpu | None) -> Default | None:
+def default_architecture(machine: Machine | None, card: Gpu | None) -> DefaultArchitecture | None:
     """Return the architecture of the GPU that is asked about, else of the machine; None if nobody says which GPU it is.
 
     Of several compute capabilities the least is taken: its machine code runs on later ones of the same major number,
-    see `machine.compatible`. Where machine code cannot be made or read, the architecture is that of PTX.
+    see `machine.is_compatible`. Where machine code cannot be made or read, the architecture is that of PTX.
 
-    >>> from makespan.model.machine import PAPER, find
-    >>> found = default(find("ampere-ga10x").machine, None)
+    >>> from makespan.model.machine import PAPER, find_machine
+    >>> found = default_architecture(find_machine("ampere-ga10x").machine, None)
     >>> found.sm, found.because
     (86, 'machine ampere-ga10x has compute capability 8.6 or 8.7')
-    >>> default(PAPER, None)
+    >>> default_architecture(PAPER, None)
     """
     if card is not None and card.sm is not None:
         sm, because = card.sm, f"GPU {card.name} has compute capability {card.compute_capability}"
     elif machine is not None and machine.capabilities:
         sm, *others = sorted(set(machine.capabilities))
         because = f"machine {machine.name} has "
-        because += f"compute capability {_dotted(sm)}" + "".join(f" or {_dotted(other)}" for other in others)
+        because += f"compute capability {_capability_text(sm)}" + "".join(
+            f" or {_capability_text(other)}" for other in others
+        )
     else:
         return None
     if sm < OLDEST_MACHINE_CODE:
-        return Default(sm, because, "none for GPUs before sm_70 can be read")
-    return Default(sm, because, "ptxas or nvdisasm is missing" if None in map(tool.find, _TOOLS) else None)
+        return DefaultArchitecture(sm, because, "none for GPUs before sm_70 can be read")
+    return DefaultArchitecture(sm, because, "ptxas or nvdisasm is missing" if None in map(tool.find, _TOOLS) else None)
 
 
-def _dotted(sm: int) -> str:
+def _capability_text(sm: int) -> str:
     return f"{sm // 10}.{sm % 10}"

@@ -9,7 +9,7 @@ from makespan.model.gpu import GpuInstance, GpuResult
 from makespan.model.instance import Instance
 from makespan.model.program import Program
 from makespan.model.result import Bounds, Result
-from makespan.model.wording import counted
+from makespan.model.wording import count_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,8 @@ def _programs(asked: Instance | GpuInstance) -> Iterator[Program]:
 def _subject_text(asked: Instance | GpuInstance) -> str:
     if isinstance(asked, Instance):
         return f"{asked.warps} warps on machine {asked.machine.name}"
-    blocks = " + ".join(f"{counted(grid.blocks, 'block')} of {counted(grid.warps, 'warp')}" for grid in asked.grids)
+    blocks = " + ".join(
+        f"{count_words(grid.blocks, 'block')} of {count_words(grid.warps, 'warp')}" for grid in asked.grids
+    )
     each = f" with {asked.resident} each" if len(asked.grids) == 1 else ""
-    return f"{blocks} on {counted(asked.sms, 'SM')}{each}, {asked.machine.name}"
+    return f"{blocks} on {count_words(asked.sms, 'SM')}{each}, {asked.machine.name}"

@@ -9,9 +9,9 @@ from makespan.host.errors import InputError, UnsupportedError
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption, Kind
 from makespan.model.feature import Feature, Features
-from makespan.model.machine import DELAY, ONE_CYCLE, PAPER, Assignment, Machine, Scheduler, UnitClass
+from makespan.model.machine import DELAY, ONE_CYCLE, PAPER, Machine, SchedulerPromise, UnitClass, WarpAssignment
 from makespan.model.machine.values import shown
-from makespan.model.program import BARRIER, Program, merged
+from makespan.model.program import BARRIER, Program, merge_groups
 
 MAX_WARPS = 65_536
 MAX_WARP_INSTRUCTIONS = 5_000_000
@@ -95,7 +95,7 @@ class Instance:
             order = (order or self._in_turn()) * self.blocks
             object.__setattr__(self, "blocks", 1)  # equal questions are equal values
         order = () if self.identical or order == self._in_turn() else order
-        has_effect = self.machine.partitions > 1 and self.machine.assignment is Assignment.MODULO
+        has_effect = self.machine.partitions > 1 and self.machine.assignment is WarpAssignment.MODULO
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "effective_order", order if has_effect else ())
 
@@ -171,7 +171,7 @@ class Instance:
         ([2, 2], (0, 1, 1, 0))
         """
         checked = [(group.program, group.warps) for group in (Group(program, warps) for program, warps in launched)]
-        groups = merged(checked)
+        groups = merge_groups(checked)
         number = {program: number for number, (program, _) in enumerate(groups)}
         order: list[int] = []
         if len(groups) < len(checked) and isinstance(blocks, int) and blocks > 0:  # else it is the order of the groups
@@ -247,7 +247,7 @@ class Instance:
             kind=Kind.MACHINE if untimed else self._latencies_of_nobody(own),
         )
         yield assumptions.execution(start_together=start_together)
-        yield assumptions.scheduler(is_fair=machine.scheduler is Scheduler.FAIR, is_basic=machine.is_basic)
+        yield assumptions.scheduler(is_fair=machine.scheduler is SchedulerPromise.FAIR, is_basic=machine.is_basic)
         yield from (note for note in machine.caveats if note.kind is Kind.CAVEAT)
         if untimed:
             yield assumptions.untimed(machine.name, untimed)
@@ -257,7 +257,7 @@ class Instance:
             yield assumptions.resources(", ".join(map(str, machine.resources)), held)
         if machine.partitions > 1:
             shared = [ports.name for ports in machine.ports if ports.shared]
-            is_modulo = machine.assignment is Assignment.MODULO
+            is_modulo = machine.assignment is WarpAssignment.MODULO
             yield assumptions.partitions(machine.partitions, shared, is_modulo=is_modulo)
         if self.runs_ahead:
             yield assumptions.stall()
@@ -309,9 +309,9 @@ class Instance:
     @property
     def relaxed(self) -> "Instance":
         """The same warps under any scheduler: it has all schedules of this instance, so its upper bounds hold here."""
-        if self.machine.scheduler is Scheduler.ANY:
+        if self.machine.scheduler is SchedulerPromise.ANY:
             return self
-        return replace(self, machine=replace(self.machine, scheduler=Scheduler.ANY))
+        return replace(self, machine=replace(self.machine, scheduler=SchedulerPromise.ANY))
 
     def __repr__(self) -> str:
         return f"Instance({self})"
@@ -371,7 +371,7 @@ class Instance:
     def partition_of_warp(self) -> tuple[int, ...] | None:
         """Return the partition of every warp; None where the adversary chooses."""
         parts = self.machine.partitions
-        if parts > 1 and self.machine.assignment is Assignment.ANY:
+        if parts > 1 and self.machine.assignment is WarpAssignment.ANY:
             return None
         return tuple(number % parts for number in self.number_of_warp())
 

@@ -17,7 +17,7 @@ BARRIER = "|"
 """The unit of a place that is a barrier: it needs no unit and takes no cycle, the warps of a block wait there."""
 
 
-class Origin(NamedTuple):
+class InstructionOrigin(NamedTuple):
     """Where an instruction comes from: a text line of a file and, if known, FILE:LINE of what it was compiled from."""
 
     file: str
@@ -26,7 +26,7 @@ class Origin(NamedTuple):
     source: str = ""
 
 
-class Timing(NamedTuple):
+class InstructionTiming(NamedTuple):
     """How an instruction of a warp that runs ahead is timed.
 
     A *token* (a register, a scoreboard counter) that an instruction sets is pending until its latency has passed, and
@@ -73,7 +73,7 @@ class Access(NamedTuple):
         return Access(found[0].operation, moved, any(one.is_awaited for one in found))
 
 
-class Place(NamedTuple):
+class ProgramPlace(NamedTuple):
     """One instruction instance, or a barrier: the unit class it needs, and which places may follow it."""
 
     unit: str
@@ -102,11 +102,11 @@ class Program:
         InputError: no place, a successor out of order, a place that no path reaches, or a path that is all barriers.
     """
 
-    places: tuple[Place, ...]
+    places: tuple[ProgramPlace, ...]
     starts: tuple[int, ...] = (0,)
-    origins: tuple[Origin, ...] = field(default=(), compare=False, repr=False)
+    origins: tuple[InstructionOrigin, ...] = field(default=(), compare=False, repr=False)
     assumptions: tuple[Assumption, ...] = field(default=(), compare=False)
-    timings: tuple[Timing, ...] = ()
+    timings: tuple[InstructionTiming, ...] = ()
     accesses: tuple[Access | None, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -137,14 +137,14 @@ class Program:
 
     @classmethod
     def chain(
-        cls, letters: str, *, origins: Sequence[Origin] = (), assumptions: Sequence[Assumption] = ()
+        cls, letters: str, *, origins: Sequence[InstructionOrigin] = (), assumptions: Sequence[Assumption] = ()
     ) -> "Program":
         """Return the program of one instruction string.
 
         >>> Program.chain("CLL").letters
         'CLL'
         """
-        places = tuple(Place(letter, (i + 1,)) for i, letter in enumerate(letters))
+        places = tuple(ProgramPlace(letter, (i + 1,)) for i, letter in enumerate(letters))
         return cls(places, (0,), tuple(origins), tuple(assumptions))
 
     def assuming(self, assumptions: Iterable[Assumption]) -> "Program":
@@ -224,7 +224,7 @@ class Program:
         Args:
             cycles: of every place; those of a barrier do not count.
 
-        >>> places = [Place(unit, (at + 1,)) for at, unit in enumerate("CL|C|")]
+        >>> places = [ProgramPlace(unit, (at + 1,)) for at, unit in enumerate("CL|C|")]
         >>> Program(tuple(places)).longest_parts([1, 5, 9, 2, 9])
         [6, 2, 0]
         """
@@ -265,7 +265,7 @@ class Program:
         return letters if len(letters) <= 60 else f"{letters[:40]}...{letters[-10:]} ({len(letters)} letters)"
 
 
-def check_timing(timing: Timing, where: str, *, is_barrier: bool) -> None:
+def check_timing(timing: InstructionTiming, where: str, *, is_barrier: bool) -> None:
     """Refuse what is none; `where` begins the message.
 
     Raises:
@@ -286,7 +286,7 @@ def check_timing(timing: Timing, where: str, *, is_barrier: bool) -> None:
             raise InputError(f"{where}: {len(tokens)} tokens exceed the limit of {MAX_TOKENS_OF_PLACE}")
 
 
-def merged(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:
+def merge_groups(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:
     """Programs with numbers of warps, in order of appearance, equal ones put together under all that they assume."""
     found: dict[Program, tuple[int, dict[Assumption, None], tuple[Access | None, ...]]] = {}
     for program, warps in groups:
@@ -299,11 +299,11 @@ def merged(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], 
     )
 
 
-def runs(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:
+def merge_neighbours(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:
     """Programs with numbers of warps, in order; equal programs are put together only where one follows the other.
 
     >>> c, load = Program.chain("C"), Program.chain("L")
-    >>> [(str(program), warps) for program, warps in runs([(c, 1), (c, 1), (load, 1), (c, 2)])]
+    >>> [(str(program), warps) for program, warps in merge_neighbours([(c, 1), (c, 1), (load, 1), (c, 2)])]
     [('C', 2), ('L', 1), ('C', 2)]
     """
-    return tuple(run for _, equal in groupby(groups, key=lambda group: group[0]) for run in merged(equal))
+    return tuple(run for _, equal in groupby(groups, key=lambda group: group[0]) for run in merge_groups(equal))

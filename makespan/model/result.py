@@ -9,9 +9,9 @@ from makespan.host.errors import BrokenPromiseError
 from makespan.model.assumptions import Assumption, conditions
 from makespan.model.certificate import Certificate, Weights
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment
+from makespan.model.machine import WarpAssignment
 from makespan.model.schedule import Schedule
-from makespan.model.wording import cycles, scope
+from makespan.model.wording import cycle_words, scope_words
 
 
 class Status(StrEnum):
@@ -91,11 +91,11 @@ class Bounds:
         >>> Bounds(40, 50).verdict(["for this path only"], of="2 blocks on 1 SM")
         'bounded for this path only: the worst case of 2 blocks on 1 SM is at least 40 and at most 50 cycles'
         """
-        worst = cycles(self.upper)
+        worst = cycle_words(self.upper)
         if self.status is Status.BOUNDED:
             worst = f"at least {self.lower} and at most {worst}"
         stopped = " (interrupted)" * interrupted
-        return f"{self.status}{scope(conditions)}: the worst case{of and f' of {of}'} is {worst}{stopped}"
+        return f"{self.status}{scope_words(conditions)}: the worst case{of and f' of {of}'} is {worst}{stopped}"
 
     def __and__(self, other: "Bounds") -> "Bounds":
         """Keep what both prove; two proofs that contradict each other raise `BrokenPromiseError`."""
@@ -195,7 +195,7 @@ class Result:
 
         An equal number proves as much, whichever theorem came first. A sharper one leans on every rule of the machine.
         """
-        return outlasted(self.instance) if self.bounds.upper >= self.pessimistic else ()
+        return robust_anomalies(self.instance) if self.bounds.upper >= self.pessimistic else ()
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ class Result:
         return conditions(self.assumptions)
 
 
-def outlasted(instance: Instance) -> tuple[Anomaly, ...]:
+def robust_anomalies(instance: Instance) -> tuple[Anomaly, ...]:
     """Return the anomalies that the pessimistic bound outlasts, all but two (docs/theory.md, 2 and 14).
 
     Where warps that run ahead meet at barriers, it leans on what they wait for. And warps that move to other partitions
@@ -212,6 +212,6 @@ def outlasted(instance: Instance) -> tuple[Anomaly, ...]:
     machine, found = instance.machine, list(Anomaly)
     if instance.runs_ahead and instance.has_barriers:
         found.remove(Anomaly.RUN_AHEAD)
-    if machine.partitions > 1 and machine.assignment is not Assignment.ANY and not instance.identical:
+    if machine.partitions > 1 and machine.assignment is not WarpAssignment.ANY and not instance.identical:
         found.remove(Anomaly.FEWER_WARPS)
     return tuple(found)

@@ -18,7 +18,7 @@ class Op(NamedTuple):
     place: int
 
 
-class Move(NamedTuple):
+class WarpMove(NamedTuple):
     """`warps` warps of `group` execute `place` in one cycle and go on to `successor`."""
 
     group: int
@@ -79,7 +79,7 @@ class Schedule:
 
     @classmethod
     def from_moves(
-        cls, instance: Instance, starts: Sequence[Mapping[int, int]], cycles: Iterable[Iterable[Move]]
+        cls, instance: Instance, starts: Sequence[Mapping[int, int]], cycles: Iterable[Iterable[WarpMove]]
     ) -> "Schedule":
         """Name the warps in a schedule that only counts them.
 
@@ -100,7 +100,7 @@ class Schedule:
                 warp += count
         paths: list[list[int]] = [[] for _ in range(instance.warps)]
 
-        def moved(move: Move) -> list[int]:
+        def moved(move: WarpMove) -> list[int]:
             """Return the warps that make this move, taken from where they waited."""
             warps = [waiting[move.group, move.place].popleft() for _ in range(move.warps)]
             for warp in warps:
@@ -110,8 +110,8 @@ class Schedule:
         executing = []
         for moves in cycles:
             # who issues leaves before anybody arrives, so that no warp moves twice; barriers let on whoever came
-            passes: list[Move] = []
-            arrived: list[tuple[Move, list[int]]] = []
+            passes: list[WarpMove] = []
+            arrived: list[tuple[WarpMove, list[int]]] = []
             for move in moves:
                 if is_barrier[move.group // instance.blocks][move.place]:
                     passes.append(move)

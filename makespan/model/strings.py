@@ -25,7 +25,7 @@ from makespan.host.text_file import parse_toml, read_text
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.model.machine.values import printable
-from makespan.model.program import BARRIER, MAX_PLACES, Program, Timing, check_timing
+from makespan.model.program import BARRIER, MAX_PLACES, InstructionTiming, Program, check_timing
 from makespan.model.result import Bounds
 
 MAX_FILE_BYTES = 256 << 20
@@ -48,31 +48,31 @@ class NamedInstance:
         return self.makespan is None or proven.lower <= self.makespan <= proven.upper
 
 
-class _Group(msgspec.Struct, forbid_unknown_fields=True):
+class _GroupRecord(msgspec.Struct, forbid_unknown_fields=True):
     string: str
     warps: int
 
 
-class _Record(msgspec.Struct, forbid_unknown_fields=True):
+class _InstanceRecord(msgspec.Struct, forbid_unknown_fields=True):
     capacity: dict[str, int]
     string: str | None = None
     warps: int | None = None
-    groups: list[_Group] | None = None
+    groups: list[_GroupRecord] | None = None
     blocks: int = 1
     makespan: int | None = None
     name: str | None = None
     source: str | None = None
 
 
-class _Document(msgspec.Struct, forbid_unknown_fields=True):
-    instance: list[_Record] = []
+class _InstanceDocument(msgspec.Struct, forbid_unknown_fields=True):
+    instance: list[_InstanceRecord] = []
 
 
 def parse_string(text: str, machine: Machine) -> Program:
     """Return the program of an instruction string; white space in it is ignored, and `|` is a barrier.
 
     >>> parse_string("L()C(1)@4", Machine.of({"C": 1, "L": 1})).timings[1]
-    Timing(stall=1, latency=(4, 4), sets=(1,), awaits=(0,))
+    InstructionTiming(stall=1, latency=(4, 4), sets=(1,), awaits=(0,))
 
     Raises:
         InputError: an empty string, a letter that is no unit class of `machine`, or a timing that is none; names the
@@ -87,7 +87,7 @@ def parse_string(text: str, machine: Machine) -> Program:
     if "(" not in string:
         _check_letters(enumerate(string, start=1), machine)
         return Program.chain(string)
-    found = [_Written(at.start() + 1, *at.groups()) for at in _WRITTEN.finditer(string)]
+    found = [_WrittenInstruction(at.start() + 1, *at.groups()) for at in _WRITTEN.finditer(string)]
     _check_letters(((written.position, written.unit) for written in found), machine)
     return replace(Program.chain("".join(written.unit for written in found)), timings=tuple(_timings(found, machine)))
 
@@ -107,7 +107,7 @@ _NOTATION = "a latency or a stall stands behind parentheses, such as L()@400..90
 _WRITTEN = re.compile(r"(.)(?:\(([0-9,]*)\)(?:@([0-9]{1,9})(?:\.\.([0-9]{1,9}))?)?(?:\+([0-9]{1,9}))?)?")
 
 
-class _Written(NamedTuple):
+class _WrittenInstruction(NamedTuple):
     """A letter at a position, and what stands behind it: needs, latency, stall; None where nothing does."""
 
     position: int
@@ -118,7 +118,7 @@ class _Written(NamedTuple):
     stall: str | None = None
 
 
-def _timings(found: list[_Written], machine: Machine) -> Iterator[Timing]:
+def _timings(found: list[_WrittenInstruction], machine: Machine) -> Iterator[InstructionTiming]:
     """Every instruction sets a token of its own; a letter without parentheses is awaited by what comes behind it."""
     latencies = {unit.name: unit.latency for unit in machine.units}
     instructions = 0
@@ -136,12 +136,12 @@ def _timings(found: list[_Written], machine: Machine) -> Iterator[Timing]:
         if unit == BARRIER:
             if least or stall:
                 raise InputError(f"{where}: a barrier has neither a latency nor a stall")
-            yield Timing(0, (0, 0), (), awaits)
+            yield InstructionTiming(0, (0, 0), (), awaits)
             awaited = ()
             continue
         range_of_class = latencies[unit].least, latencies[unit].most
         latency = range_of_class if least is None else (int(least), int(most or least))
-        timing = Timing(1 if stall is None else int(stall), latency, (instructions,), awaits)
+        timing = InstructionTiming(1 if stall is None else int(stall), latency, (instructions,), awaits)
         check_timing(timing, where, is_barrier=False)
         yield timing
         awaited = (instructions,) if needs is None else ()
@@ -157,7 +157,7 @@ def read_instances(path: Path) -> tuple[NamedInstance, ...]:
     return parse_instances(read_text(path, "file of instances", MAX_FILE_BYTES), str(path), path.suffix)
 
 
-def chosen(found: Sequence[NamedInstance], which: str, where: str) -> NamedInstance:
+def choose_instance(found: Sequence[NamedInstance], which: str, where: str) -> NamedInstance:
     """Return the instance with this name or, where none has it, with this number, from 1.
 
     Raises:
@@ -180,30 +180,30 @@ def parse_instances(text: str, where: str, suffix: str) -> tuple[NamedInstance, 
     if not records:
         what = "a table [[instance]]" if suffix == ".toml" else "an object"
         raise InputError(f"{where}: no instance in it; write {what} with string, warps and capacity for each")
-    return tuple(_named(record, at) for at, record in records)
+    return tuple(_named_instance(record, at) for at, record in records)
 
 
-def _from_toml(text: str, where: str) -> list[tuple[str, _Record]]:
+def _from_toml(text: str, where: str) -> list[tuple[str, _InstanceRecord]]:
     try:
-        document = msgspec.convert(parse_toml(text, "instance file", where), _Document)
+        document = msgspec.convert(parse_toml(text, "instance file", where), _InstanceDocument)
     except msgspec.ValidationError as error:
         raise InputError(f"{where}: not an instance file: {error}") from None
     return [(f"{where}: instance {number}", record) for number, record in enumerate(document.instance, start=1)]
 
 
-def _from_json_lines(text: str, where: str) -> list[tuple[str, _Record]]:
+def _from_json_lines(text: str, where: str) -> list[tuple[str, _InstanceRecord]]:
     records = []
     for number, line in enumerate(text.split("\n"), start=1):  # splitlines would also cut at U+2028, which JSON allows
         if line.strip():
             try:
-                fields = json.loads(line, object_pairs_hook=_once)
-                records.append((f"{where}:{number}", msgspec.convert(fields, _Record)))
+                fields = json.loads(line, object_pairs_hook=_unique_fields)
+                records.append((f"{where}:{number}", msgspec.convert(fields, _InstanceRecord)))
             except (ValueError, RecursionError) as error:
                 raise InputError(f"{where}:{number}: not an instance: {error}") from None
     return records
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object whose keys differ; of two equal ones JSON readers silently take either."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
@@ -211,11 +211,11 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return fields
 
 
-def _named(record: _Record, where: str) -> NamedInstance:
+def _named_instance(record: _InstanceRecord, where: str) -> NamedInstance:
     try:
         machine = Machine.of(record.capacity)
         instance = Instance.merged(
-            ((parse_string(string, machine), warps) for string, warps in _strings(record)),
+            ((parse_string(string, machine), warps) for string, warps in _strings_of_groups(record)),
             machine,
             blocks=record.blocks,
         )
@@ -229,7 +229,7 @@ def _named(record: _Record, where: str) -> NamedInstance:
     return NamedInstance(instance, where, record.name, record.makespan, record.source)
 
 
-def _strings(record: _Record) -> list[tuple[str, int]]:
+def _strings_of_groups(record: _InstanceRecord) -> list[tuple[str, int]]:
     if record.groups is not None and record.string is None and record.warps is None:
         return [(group.string, group.warps) for group in record.groups]
     if record.groups is None and record.string is not None and record.warps is not None:

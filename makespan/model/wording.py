@@ -2,36 +2,36 @@
 
 from collections.abc import Iterable
 
-from makespan.model.machine import Machine, Scheduler
+from makespan.model.machine import Machine, SchedulerPromise
 
 PAPERS_NAME = "M^L + M^C"
 ALONE_NAME = "theorem 1S"
 
 
-def promised(said: Iterable[str]) -> str:
+def promise_words(said: Iterable[str]) -> str:
     """What follows "every work-conserving scheduler" where a bound under these caveats needs more of it.
 
-    >>> promised(["for a fair scheduler"]), promised(["for this path only"])
+    >>> promise_words(["for a fair scheduler"]), promise_words(["for this path only"])
     (' that is fair', '')
     """
-    return f" that is {Scheduler.FAIR}" if "for a fair scheduler" in tuple(said) else ""
+    return f" that is {SchedulerPromise.FAIR}" if "for a fair scheduler" in tuple(said) else ""
 
 
-def scope(said: Iterable[str]) -> str:
+def scope_words(said: Iterable[str]) -> str:
     """Caveats as they follow the first word of a verdict; nothing where there is none.
 
-    >>> "exact" + scope(["for the PTX as written", "for this path only"])
+    >>> "exact" + scope_words(["for the PTX as written", "for this path only"])
     'exact for the PTX as written, for this path only'
     """
     return f" {', '.join(said)}".rstrip()
 
 
-def cycles(count: int) -> str:
+def cycle_words(count: int) -> str:
     """`1 cycle`, `2 cycles`."""
-    return counted(count, "cycle")
+    return count_words(count, "cycle")
 
 
-def counted(count: int, noun: str) -> str:
+def count_words(count: int, noun: str) -> str:
     """Return how many there are, such as `1 block` or `2 blocks`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
@@ -48,7 +48,7 @@ def pessimistic_name(machine: Machine, *, runs_ahead: bool = False) -> str:
     return PAPERS_NAME if set(machine.capacities) == {"C", "L"} else "pessimistic bound"
 
 
-def pessimistic_words(name: str) -> str:
+def pessimistic_meaning(name: str) -> str:
     """What the bound of this name adds up."""
     return (
         "one warp alone, and what keeps it waiting" if name == ALONE_NAME else "what each class needs alone, added up"

@@ -12,7 +12,7 @@ from makespan.model.instance import Instance
 from makespan.model.result import Bounds, Result, Step
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import POLICIES, Choices, replay, run
-from makespan.model.wording import pessimistic_name, pessimistic_words, promised
+from makespan.model.wording import pessimistic_meaning, pessimistic_name, promise_words
 from makespan.proof.bounds import least_possible, pessimistic
 
 ONE_RUN = "one run, not a bound"
@@ -53,12 +53,12 @@ class PolicyGap:
         yield PolicyRow("best case", "proven", best.lower, best.upper, "the shortest work-conserving schedule")
         for policy, makespan in sorted(self.runs.items(), key=lambda item: item[1]):
             yield PolicyRow(policy, "run", makespan, makespan, ONE_RUN)
-        every = f"every work-conserving scheduler{promised(self.result.caveats)}"
+        every = f"every work-conserving scheduler{promise_words(self.result.caveats)}"
         evidence = f"{every}; at most {worst.upper} by {self.result.upper_evidence}"
         yield PolicyRow("worst case", "proven", worst.lower, worst.upper, evidence)
         bound = self.result.pessimistic
         name = pessimistic_name(self.result.instance.machine, runs_ahead=self.result.instance.runs_ahead)
-        yield PolicyRow(name, "bound", bound, bound, pessimistic_words(name))
+        yield PolicyRow(name, "bound", bound, bound, pessimistic_meaning(name))
 
 
 def one_run(instance: Instance, policy: str, choices: Choices) -> Schedule:

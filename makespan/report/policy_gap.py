@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from makespan.model.result import Bounds
 from makespan.model.simulate import Choices
-from makespan.model.wording import promised
+from makespan.model.wording import promise_words
 from makespan.proof.policy_gap import ONE_RUN, PolicyGap, PolicyRow
 from makespan.report.lines import columns, wrapped
 from makespan.report.pictures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, SPAN, cut, formula, write_figure
@@ -100,7 +100,7 @@ def _figure(gap: PolicyGap) -> "Figure":
     for number, row in enumerate(rows):
         _draw_row(axes, number, row)
     _finish(axes, gap, rows)
-    figure.text(0.02, 0.2 / height, _note(rows, promised(gap.result.caveats)), size=8, color=GREY, va="center")
+    figure.text(0.02, 0.2 / height, _note(rows, promise_words(gap.result.caveats)), size=8, color=GREY, va="center")
     return figure
 
 

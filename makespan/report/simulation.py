@@ -7,7 +7,7 @@ from makespan.model.assumptions import conditions
 from makespan.model.instance import Instance
 from makespan.model.simulate import Choices
 from makespan.model.simulate.statistics import Statistics
-from makespan.model.wording import cycles, scope
+from makespan.model.wording import cycle_words, scope_words
 from makespan.report.provenance import versions
 
 _RULES = {
@@ -23,8 +23,8 @@ _RULES = {
 
 def verdict(instance: Instance, policy: str, makespan: int) -> str:
     """Return one line: the number, and what it is worth."""
-    said = scope(conditions(instance.assumptions))
-    return f"simulated{said}: {cycles(makespan)} under {policy}, in one run; this is not a bound"
+    said = scope_words(conditions(instance.assumptions))
+    return f"simulated{said}: {cycle_words(makespan)} under {policy}, in one run; this is not a bound"
 
 
 def row_head() -> str:

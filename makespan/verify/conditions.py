@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from makespan.model.assumptions import Assumption, Kind, conditions, is_well_formed
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Machine, Scheduler
+from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
 from makespan.verify import shapes
 from makespan.verify.refusal import Refused
 
@@ -89,9 +89,9 @@ def of_bundle(said: Iterable[Assumption]) -> tuple[str, ...]:
 
 def _promises(machine: Machine) -> set[tuple[Kind, tuple[str, ...]]]:
     found: set[tuple[Kind, tuple[str, ...]]] = set()
-    if machine.scheduler is Scheduler.FAIR:
+    if machine.scheduler is SchedulerPromise.FAIR:
         found.add((Kind.FAIR, ()))
-    if machine.partitions > 1 and machine.assignment is Assignment.MODULO:
+    if machine.partitions > 1 and machine.assignment is WarpAssignment.MODULO:
         found.add((Kind.MODULO, (str(machine.partitions),)))
     return found
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from makespan.model.instance import Instance
 from makespan.model.machine import UnitClass
-from makespan.model.program import BARRIER, Program, Timing
+from makespan.model.program import BARRIER, InstructionTiming, Program
 from makespan.verify.refusal import StepBudget
 
 
@@ -16,7 +16,7 @@ class UnevenCrossing(Exception):
 _K = TypeVar("_K")
 
 
-def timings(program: Program, work: StepBudget) -> tuple[Timing, ...]:
+def timings(program: Program, work: StepBudget) -> tuple[InstructionTiming, ...]:
     """Those of the phases: without results for which nobody can wait.
 
     From place to place goes what may still be pending, by setter and token, with the most cycles for which it is when
@@ -51,12 +51,12 @@ def timings(program: Program, work: StepBudget) -> tuple[Timing, ...]:
     )
 
 
-def of_phase(inside: Sequence[int], every: Sequence[Timing]) -> tuple[Timing, ...]:
+def of_phase(inside: Sequence[int], every: Sequence[InstructionTiming]) -> tuple[InstructionTiming, ...]:
     """Those of the places of a phase; its tokens have the numbers in which they are first set there."""
     own = [every[at] for at in inside]
     numbers = {token: n for n, token in enumerate(dict.fromkeys(token for timing in own for token in timing.sets))}
     return tuple(
-        Timing(
+        InstructionTiming(
             timing.stall,
             timing.latency,
             tuple(sorted(numbers[token] for token in timing.sets)),

@@ -13,7 +13,7 @@ from operator import mul
 from makespan.host.errors import InputError
 from makespan.model.instance import MAX_WARP_INSTRUCTIONS, Group, Instance
 from makespan.model.machine import DELAY, Latency, Machine, UnitClass
-from makespan.model.program import MAX_PLACES, Place, Program
+from makespan.model.program import MAX_PLACES, Program, ProgramPlace
 from makespan.verify.refusal import TooMuchWork
 from makespan.verify.waiting import binding_width
 
@@ -52,16 +52,16 @@ def _program_with_delays(program: Program, latencies: dict[str, Latency]) -> Pro
     number = [0]  # of every place and of the end, in the expansion
     for cycles in ranges:
         number.append(number[-1] + cycles.most)
-    places: list[Place] = []
+    places: list[ProgramPlace] = []
     for (unit, successors), cycles in zip(program.places, ranges, strict=True):
         places += _row(unit, len(places), cycles, tuple(number[after] for after in successors))
     return Program(tuple(places), tuple(number[start] for start in program.starts))
 
 
-def _row(unit: str, first: int, cycles: Latency, then: tuple[int, ...]) -> Iterator[Place]:
+def _row(unit: str, first: int, cycles: Latency, then: tuple[int, ...]) -> Iterator[ProgramPlace]:
     """Yield one place of the original program: `then` is what follows it."""
     after = first + cycles.most
     entered = [after - delays for delays in range(max(1, cycles.least - 1), cycles.most)]
-    yield Place(unit, (*sorted(entered), *(then if cycles.least == 1 else ())))
+    yield ProgramPlace(unit, (*sorted(entered), *(then if cycles.least == 1 else ())))
     for delay in range(first + 1, after):
-        yield Place(DELAY, (delay + 1,) if delay + 1 < after else then)
+        yield ProgramPlace(DELAY, (delay + 1,) if delay + 1 < after else then)

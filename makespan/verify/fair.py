@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from makespan.model.instance import Instance
-from makespan.model.machine import Scheduler, UnitClass
+from makespan.model.machine import SchedulerPromise, UnitClass
 from makespan.verify.paths import total
 from makespan.verify.refusal import StepBudget, TooMuchWork
 
@@ -22,7 +22,7 @@ def theorem_f(instance: Instance) -> int | None:
     machine = instance.machine
     used = {name for group in instance.groups for name in group.program.units}
     units = [unit for unit in machine.units if unit.name in used]
-    if machine.scheduler is not Scheduler.FAIR or machine.issue_width != 1 or instance.has_barriers:
+    if machine.scheduler is not SchedulerPromise.FAIR or machine.issue_width != 1 or instance.has_barriers:
         return None
     if instance.warps == 1 or any(unit.interval != 1 for unit in units):
         return None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from makespan.model.machine import Machine, Scheduler, UnitClass
+from makespan.model.machine import Machine, SchedulerPromise, UnitClass
 from makespan.model.program import BARRIER
 from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
 
@@ -113,7 +113,7 @@ class SmExecution:
         self._held: dict[int, list[int]] = {block: [] for block in self._running}  # at the barrier of the block
         self._due: dict[int, list[int]] = {}  # who comes to a next place in which cycle
         self._freed: dict[int, list[int]] = {}  # ports that are free again from a cycle on
-        self._line = _FairQueue(warps, self._kinds) if machine.scheduler is Scheduler.FAIR else None
+        self._line = _FairQueue(warps, self._kinds) if machine.scheduler is SchedulerPromise.FAIR else None
 
     def admit(self, cycle: int, warp: int, script: Script) -> None:
         """The warp begins in this cycle or later, in the place of one that has finished."""

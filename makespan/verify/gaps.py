@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from makespan.model.machine import Machine, UnitClass
-from makespan.model.program import Program, Timing
+from makespan.model.program import InstructionTiming, Program
 from makespan.verify.refusal import StepBudget
 
 
@@ -55,7 +55,7 @@ def alone(program: Program, machine: Machine, work: StepBudget) -> int:
     """
     units = {unit.name: unit for unit in machine.units}
     single = {ports.name for ports in machine.ports if ports.capacity == 1}
-    timings = program.timings or [Timing(units[place.unit].latency.most) for place in program.places]
+    timings = program.timings or [InstructionTiming(units[place.unit].latency.most) for place in program.places]
     comes = [0] * (program.end + 1)
     seen: list[dict[str | int, int]] = [{} for _ in comes]
     over = 0

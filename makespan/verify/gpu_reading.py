@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from makespan.model.assumptions import Assumption
 from makespan.model.certificate import Certificate, Weights
-from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, Grid, RepeatedCycles, SmHistory
 from makespan.model.gpu.instance import MAX_BLOCKS, MAX_DISPATCH, MAX_DRAM, MAX_GRIDS, MAX_ROOM
 from makespan.model.instance import MAX_CYCLES, MAX_WARPS, Instance
-from makespan.model.machine import MAX_LATENCY, Assignment, Machine
+from makespan.model.machine import MAX_LATENCY, Machine, WarpAssignment
 from makespan.model.machine.values import MAX_SMS
 from makespan.model.program import MAX_PLACES
 from makespan.model.result import Status
@@ -182,7 +182,7 @@ def schedule(value: object, name: str, gpu: GpuInstance) -> GpuSchedule | None:
         raise Refused(f"the {name} is too large for this checker: {most}") from None
 
 
-def _course(value: object, gpu: GpuInstance, room: StepBudget) -> Course:
+def _course(value: object, gpu: GpuInstance, room: StepBudget) -> BlockTrace:
     has_uses = not gpu.machine.fixed_uses
     parts = shapes.table(value, "course", "grid", "paths", "latencies", *["uses"] * has_uses)
     number = shapes.whole(parts["grid"], "grid", 0, len(gpu.grids) - 1)
@@ -195,7 +195,7 @@ def _course(value: object, gpu: GpuInstance, room: StepBudget) -> Course:
     else:
         latencies = reading.per_warp(parts["latencies"], "latencies", grid.warps, MAX_LATENCY)
     uses = reading.uses(parts["uses"], grid.warps) if has_uses else ()
-    return Course(number, _paths(parts["paths"], grid), latencies, uses)
+    return BlockTrace(number, _paths(parts["paths"], grid), latencies, uses)
 
 
 def _paths(value: object, grid: Grid) -> tuple[tuple[int, ...], ...]:
@@ -206,19 +206,19 @@ def _paths(value: object, grid: Grid) -> tuple[tuple[int, ...], ...]:
     return tuple(chain.from_iterable(repeat(tuple(range(program.end)), warps) for program, warps in grid.block))
 
 
-def _history(value: object, gpu: GpuInstance, room: StepBudget, cycles: StepBudget) -> History:
+def _history(value: object, gpu: GpuInstance, room: StepBudget, cycles: StepBudget) -> SmHistory:
     machine = gpu.machine
-    is_free = machine.partitions > 1 and (len(gpu.grids) > 1 or machine.assignment is Assignment.ANY)
+    is_free = machine.partitions > 1 and (len(gpu.grids) > 1 or machine.assignment is WarpAssignment.ANY)
     parts = shapes.table(value, "history", "sms", "stretches", *["partitions"] * is_free)
     sms = shapes.whole(parts["sms"], "sms", 1, gpu.sms)
     stretches = (_stretch(one, gpu, room, cycles) for one in shapes.items(parts["stretches"], "stretches"))
     rows = shapes.items(parts["partitions"], "partitions", most=MAX_WARPS) if is_free else []
     room.spend(sum(len(row) for row in rows if type(row) is list))
     partitions = tuple(shapes.wholes(row, "partitions", machine.partitions - 1) for row in rows)
-    return History(sms, tuple(stretches), partitions)
+    return SmHistory(sms, tuple(stretches), partitions)
 
 
-def _stretch(value: object, gpu: GpuInstance, room: StepBudget, cycles: StepBudget) -> Stretch:
+def _stretch(value: object, gpu: GpuInstance, room: StepBudget, cycles: StepBudget) -> RepeatedCycles:
     parts = shapes.table(value, "stretch", "repeat", "begins", "cycles")
     runs: list[tuple[int, tuple[tuple[int, int], ...]]] = []
     for entry in shapes.items(parts["cycles"], "cycles"):
@@ -229,7 +229,7 @@ def _stretch(value: object, gpu: GpuInstance, room: StepBudget, cycles: StepBudg
         runs.append((times, tuple(map(_warp, issuing))))
     begins = tuple(_begin(begin, gpu) for begin in shapes.items(parts["begins"], "begins", 0))
     unfolded = tuple(chain.from_iterable(repeat(issuing, times) for times, issuing in runs))
-    return Stretch(unfolded, begins, shapes.whole(parts["repeat"], "repeat", 1, MAX_BLOCKS))
+    return RepeatedCycles(unfolded, begins, shapes.whole(parts["repeat"], "repeat", 1, MAX_BLOCKS))
 
 
 def _warp(value: object) -> tuple[int, int]:
@@ -237,9 +237,9 @@ def _warp(value: object) -> tuple[int, int]:
     return shapes.whole(slot, "slot", 0, MAX_WARPS), shapes.whole(warp, "warp", 0, MAX_WARPS)
 
 
-def _begin(value: object, gpu: GpuInstance) -> Begin:
+def _begin(value: object, gpu: GpuInstance) -> BlockStart:
     cycle, slot, course, delay = shapes.items(value, "begin", 4, 4)
-    return Begin(
+    return BlockStart(
         shapes.whole(cycle, "cycle", 0, MAX_CYCLES),
         shapes.whole(slot, "slot", 0, MAX_WARPS),
         shapes.whole(course, "course"),

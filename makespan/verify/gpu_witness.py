@@ -8,9 +8,9 @@ grids of which blocks are left fit somewhere.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, History, Stretch
+from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, RepeatedCycles, SmHistory
 from makespan.model.instance import MAX_CYCLES
-from makespan.model.machine import Assignment
+from makespan.model.machine import WarpAssignment
 from makespan.verify import shapes
 from makespan.verify.floor import Script, SmExecution
 from makespan.verify.gpu_reading import fixed_latencies
@@ -47,7 +47,7 @@ def replay(gpu: GpuInstance, witness: GpuSchedule) -> int:
     return makespan
 
 
-def _scripts(gpu: GpuInstance, number: int, course: Course) -> list[Script]:
+def _scripts(gpu: GpuInstance, number: int, course: BlockTrace) -> list[Script]:
     """What the warps of a block do that takes a course."""
     grid, machine = gpu.grids[course.grid], gpu.machine
     programs = [program for program, warps in grid.block for _ in range(warps)]
@@ -69,10 +69,10 @@ class _SmHistory:
     def __init__(
         self,
         gpu: GpuInstance,
-        courses: Sequence[Course],
+        courses: Sequence[BlockTrace],
         scripts: Sequence[Sequence[Script]],
         number: int,
-        history: History,
+        history: SmHistory,
         room: StepBudget,
         cycles: StepBudget,
     ) -> None:
@@ -119,7 +119,7 @@ class _SmHistory:
     def _refusal(self, what: str) -> Refused:
         return Refused(f"{self._where}, cycle {self._now}: {what}")
 
-    def _stretch(self, stretch: Stretch) -> None:
+    def _stretch(self, stretch: RepeatedCycles) -> None:
         """As often as it comes, or until it leaves everything as it was."""
         before = self._state() if stretch.repeat > 1 else None
         for left in range(stretch.repeat - 1, -1, -1):
@@ -137,7 +137,7 @@ class _SmHistory:
         self._room.spend(len(self._slots) * self._width)
         return self._floor.state(self._clock), tuple(self._slots)
 
-    def _skip(self, stretch: Stretch, times: int, fits: Sequence[_Spans]) -> None:
+    def _skip(self, stretch: RepeatedCycles, times: int, fits: Sequence[_Spans]) -> None:
         """So many times what has just been done, in which blocks fitted as said."""
         length = len(stretch.cycles)
         begun, skipped = self._now - length, times * length
@@ -152,7 +152,7 @@ class _SmHistory:
         self._since = [None if since is None else since + skipped for since in self._since]
         self._floor.shift += skipped
 
-    def _once(self, stretch: Stretch) -> None:
+    def _once(self, stretch: RepeatedCycles) -> None:
         idle, waiting = False, list(reversed(stretch.begins))
         for cycle, issuing in enumerate(stretch.cycles):
             self._cycles.spend()
@@ -201,7 +201,7 @@ class _SmHistory:
         takes = self._gpu.grids[grid].takes
         self._left = [left - sign * one for left, one in zip(self._left, takes, strict=True)]
 
-    def _admit(self, begin: Begin) -> None:
+    def _admit(self, begin: BlockStart) -> None:
         """A block gets its room."""
         if begin.course >= len(self._courses):
             raise self._refusal(f"there is no course {begin.course}")
@@ -228,11 +228,11 @@ class _SmHistory:
         self._floor.execute(self._clock, warps)
 
 
-def _partitions(gpu: GpuInstance, history: History, slots: int, where: str) -> list[int]:
+def _partitions(gpu: GpuInstance, history: SmHistory, slots: int, where: str) -> list[int]:
     """That of every warp of every slot."""
     parts, chosen = gpu.machine.partitions, history.partitions
     width = max(grid.warps for grid in gpu.grids)
-    is_free = parts > 1 and (len(gpu.grids) > 1 or gpu.machine.assignment is Assignment.ANY)
+    is_free = parts > 1 and (len(gpu.grids) > 1 or gpu.machine.assignment is WarpAssignment.ANY)
     if not is_free and chosen:
         raise Refused(f"{where}: the machine leaves no choice of a partition")
     if parts == 1:

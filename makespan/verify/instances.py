@@ -9,17 +9,17 @@ from makespan.model.instance import MAX_WARPS, Group, Instance
 from makespan.model.machine import (
     MAX_CAPACITY,
     MAX_ISSUE_WIDTH,
-    Assignment,
     Latency,
     Machine,
-    Resource,
-    Scheduler,
+    PortResource,
+    SchedulerPromise,
     UnitClass,
     Use,
+    WarpAssignment,
     class_name,
 )
 from makespan.model.machine.values import MAX_PARTITIONS, MAX_RESOURCES
-from makespan.model.program import BARRIER, MAX_PLACES, MAX_TOKENS_OF_PLACE, Place, Program, Timing
+from makespan.model.program import BARRIER, MAX_PLACES, MAX_TOKENS_OF_PLACE, InstructionTiming, Program, ProgramPlace
 from makespan.verify import numbering, shapes
 from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
 
@@ -118,36 +118,36 @@ def machine(value: object) -> Machine:
         shapes.text(parts["name"], "machine name"),
         tuple(units),
         None if width is None else shapes.whole(width, "issue_width", 1, MAX_ISSUE_WIDTH),
-        scheduler=_promise(parts["scheduler"]) if "scheduler" in said else Scheduler.ANY,
+        scheduler=_promise(parts["scheduler"]) if "scheduler" in said else SchedulerPromise.ANY,
         partitions=partitions,
         assignment=assignment,
         resources=resources,
     )
 
 
-def _promise(value: object) -> Scheduler:
-    if value != Scheduler.FAIR:
+def _promise(value: object) -> SchedulerPromise:
+    if value != SchedulerPromise.FAIR:
         shapes.bad(f"the promise of the scheduler is not known: {value!r:.40}")
-    return Scheduler.FAIR
+    return SchedulerPromise.FAIR
 
 
-def _partitions(parts: dict[str, Any]) -> tuple[int, Assignment]:
+def _partitions(parts: dict[str, Any]) -> tuple[int, WarpAssignment]:
     if "partitions" not in parts and "assignment" not in parts:
-        return 1, Assignment.ANY
+        return 1, WarpAssignment.ANY
     parts = shapes.table({key: parts[key] for key in parts if key in _OF_SOME[1:3]}, "machine", *_OF_SOME[1:3])
-    if parts["assignment"] not in tuple(Assignment):
+    if parts["assignment"] not in tuple(WarpAssignment):
         shapes.bad(f"the assignment is not known: {parts['assignment']!r:.40}")
-    return shapes.whole(parts["partitions"], "partitions", 2, MAX_PARTITIONS), Assignment(parts["assignment"])
+    return shapes.whole(parts["partitions"], "partitions", 2, MAX_PARTITIONS), WarpAssignment(parts["assignment"])
 
 
-def _resources(parts: dict[str, Any], shared: list[str]) -> tuple[Resource, ...]:
+def _resources(parts: dict[str, Any], shared: list[str]) -> tuple[PortResource, ...]:
     if "resources" not in parts:
         return ()
     named = shapes.entries(parts["resources"])
     if not 1 <= len(named) <= MAX_RESOURCES:
         shapes.bad(f"resources are not an object of 1..{MAX_RESOURCES} names")
     return tuple(
-        Resource(name, shapes.whole(capacity, "capacity", 1, MAX_CAPACITY), name in shared)
+        PortResource(name, shapes.whole(capacity, "capacity", 1, MAX_CAPACITY), name in shared)
         for name, capacity in named.items()
     )
 
@@ -195,12 +195,12 @@ def _group(value: object, served: Set[str]) -> Group:
     return Group(program, shapes.whole(parts["warps"], "warps", 1, MAX_WARPS))
 
 
-def _place(value: object) -> Place:
+def _place(value: object) -> ProgramPlace:
     unit, successors = shapes.items(value, "place", 2, 2)
-    return Place(shapes.text(unit, "unit"), shapes.wholes(successors, "successors"))
+    return ProgramPlace(shapes.text(unit, "unit"), shapes.wholes(successors, "successors"))
 
 
-def _timing(value: object) -> Timing:
+def _timing(value: object) -> InstructionTiming:
     """Return its stall, latencies and tokens; whether they may be is for `Program` to say."""
     stall, latency, sets, awaits = shapes.items(value, "timing", 4, 4)
     least, most = shapes.items(latency, "latency", 2, 2)
@@ -208,6 +208,6 @@ def _timing(value: object) -> Timing:
         shapes.wholes(shapes.items(row, "tokens", 0, MAX_TOKENS_OF_PLACE), "tokens", _LARGEST_TOKEN, 0)
         for row in (sets, awaits)
     )
-    return Timing(
+    return InstructionTiming(
         shapes.whole(stall, "stall"), (shapes.whole(least, "latency"), shapes.whole(most, "latency")), *tokens
     )

@@ -1,12 +1,12 @@
 """Which number each warp has on its SM, for the checker: warps are numbered as they are launched, block after block."""
 
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Machine
+from makespan.model.machine import Machine, WarpAssignment
 
 
 def matter(machine: Machine) -> bool:
     """Return whether the numbers of warps say to which partition they belong."""
-    return machine.partitions > 1 and machine.assignment is Assignment.MODULO
+    return machine.partitions > 1 and machine.assignment is WarpAssignment.MODULO
 
 
 def numbers(instance: Instance) -> list[int]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from makespan.model.instance import Group, Instance
-from makespan.model.machine import Assignment, Machine, Scheduler
+from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
 from makespan.verify import numbering
 from makespan.verify.refusal import StepBudget, TooMuchWork
 
@@ -19,7 +19,7 @@ def questions(instance: Instance) -> list[Instance] | None:
     in any way, each choice of so many warps can be those of a partition.
     """
     machine = instance.machine
-    if machine.partitions == 1 or instance.has_barriers or machine.scheduler is not Scheduler.ANY:
+    if machine.partitions == 1 or instance.has_barriers or machine.scheduler is not SchedulerPromise.ANY:
         return None
     alone = _alone(machine, frozenset().union(*(group.program.units for group in instance.groups)))
     if any(ports.shared for ports in alone.ports):
@@ -40,7 +40,9 @@ def _alone(machine: Machine, used: frozenset[str]) -> Machine:
     units = tuple(unit for unit in machine.units if unit.name in used)
     names = {name for unit in units for use in unit.uses for name in use.resources}
     resources = tuple(resource for resource in machine.resources if resource.name in names)
-    return replace(machine, units=units, resources=resources, partitions=1, assignment=Assignment.ANY, operations=())
+    return replace(
+        machine, units=units, resources=resources, partitions=1, assignment=WarpAssignment.ANY, operations=()
+    )
 
 
 def _crews(instance: Instance, work: StepBudget) -> Iterator[tuple[int, ...]]:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, zip_longest
 
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Scheduler
-from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.machine import SchedulerPromise, WarpAssignment
+from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.verify import crossing
 from makespan.verify.paths import Choose, PhasePlaces, along, total
 from makespan.verify.refusal import StepBudget, TooMuchWork
@@ -35,7 +35,7 @@ def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
     part, spread as those of the whole. (docs/theory.md, 7, propositions P and P'.)
     """
     machine, is_real = instance.machine, instance.is_multiprocessor
-    if instance.blocks != 1 or (is_real and machine.scheduler is not Scheduler.ANY):
+    if instance.blocks != 1 or (is_real and machine.scheduler is not SchedulerPromise.ANY):
         return None
     if not is_real and any(unit.interval > unit.latency.least for unit in machine.units):
         return None
@@ -50,7 +50,7 @@ def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
                 continue
             if machine.partitions > 1 and len(crews) < len(instance.groups):
                 return None
-            if machine.partitions > 1 and machine.assignment is not Assignment.ANY and len(crews) > 1:
+            if machine.partitions > 1 and machine.assignment is not WarpAssignment.ANY and len(crews) > 1:
                 return None
             late = holds.enter([program for program, _ in crews]) if is_real else 0
             found.append((Instance.merged(crews, machine), late))
@@ -60,7 +60,7 @@ def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
 
 
 def _crews(
-    instance: Instance, row: Sequence[Sequence[PhasePlaces]], timings: Sequence[Sequence[Timing]]
+    instance: Instance, row: Sequence[Sequence[PhasePlaces]], timings: Sequence[Sequence[InstructionTiming]]
 ) -> Iterator[tuple[Program, int]]:
     """What the warps of each group that takes part in a phase execute there.
 
@@ -149,11 +149,13 @@ def _phases(program: Program, work: StepBudget) -> Iterator[PhasePlaces]:
             begins.add(program.end)
 
 
-def _piece(program: Program, begins: Iterable[int], inside: Sequence[int], timings: Sequence[Timing]) -> Program:
+def _piece(
+    program: Program, begins: Iterable[int], inside: Sequence[int], timings: Sequence[InstructionTiming]
+) -> Program:
     """Return the instructions of a phase as a program; a barrier or the end is its end."""
     names = dict(zip(inside, count()))
     places = [
-        Place(
+        ProgramPlace(
             program.places[at].unit,
             tuple(sorted({names.get(after, len(names)) for after in program.places[at].successors})),
         )

@@ -5,7 +5,7 @@ from functools import partial
 
 from makespan.model.certificate import Certificate, Weights
 from makespan.model.instance import Instance
-from makespan.model.machine import Scheduler
+from makespan.model.machine import SchedulerPromise
 from makespan.model.result import Upper
 from makespan.verify import bounds, multiprocessor, pairs, partitions, phases, potential, states
 from makespan.verify.outcome import cycles
@@ -199,7 +199,7 @@ class UpperBoundProver:
     def _use(self, name: Upper, shortest: int | None, longest: int) -> None:
         """Exact values refute as well as prove; those of any scheduler only bound one that promises something."""
         self.longest, self.uppers[name] = longest, longest
-        if self.instance.machine.scheduler is not Scheduler.ANY:
+        if self.instance.machine.scheduler is not SchedulerPromise.ANY:
             return
         self.shortest = shortest
         if longest > self.claimed:

@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, UnitClass
+from makespan.model.machine import UnitClass, WarpAssignment
 from makespan.model.program import BARRIER, Program
 from makespan.verify import numbering
 from makespan.verify.paths import total
@@ -38,7 +38,7 @@ def floor_of_gpu(gpu: GpuInstance) -> int:
 
     Of several grids, what blocks take of a resource they keep for as long as they are there.
     """
-    machine = replace(gpu.machine, assignment=Assignment.ANY)  # the warps of a later block may be in any partitions
+    machine = replace(gpu.machine, assignment=WarpAssignment.ANY)  # the warps of a later block may be in any partitions
     blocks = [Instance.merged(grid.block, machine) for grid in gpu.grids]
     alone = [floor(block) for block in blocks]
     found = []

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from makespan.model.assumptions import Assumption
 from makespan.model.certificate import Certificate, Weights
 from makespan.model.instance import MAX_CYCLES, Instance
-from makespan.model.machine import MAX_INTERVAL, MAX_LATENCY, Machine, Scheduler
+from makespan.model.machine import MAX_INTERVAL, MAX_LATENCY, Machine, SchedulerPromise
 from makespan.model.machine.values import MAX_RESOURCES
 from makespan.model.program import MAX_PLACES
 from makespan.model.result import Status, Step
@@ -183,7 +183,7 @@ def _fields_of_instance(instance: Instance) -> dict[str, object]:
         "interval": {unit.name: unit.interval for unit in machine.units},
         "latency": {unit.name: [unit.latency.least, unit.latency.most] for unit in machine.units},
         "issue_width": machine.issue_width,
-        **({} if machine.scheduler is Scheduler.ANY else {"scheduler": str(machine.scheduler)}),
+        **({} if machine.scheduler is SchedulerPromise.ANY else {"scheduler": str(machine.scheduler)}),
         **_of_multiprocessor(machine),
         "machine": machine.name,
         "string": instance.groups[0].program.letters if instance.identical else None,

@@ -23,7 +23,7 @@ from makespan.host.errors import InputError
 from makespan.model.certificate import Weights
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment
+from makespan.model.machine import WarpAssignment
 from makespan.verify import bounds, interference, pairs
 from makespan.verify.gpu_reading import of_block
 from makespan.verify.interference import HitBound, PoolGate, PoolPrices
@@ -154,7 +154,7 @@ def _beside(gpu: GpuInstance, here: Sequence[Fraction], there: Sequence[Fraction
     Each block comes during one link of each of the other slots, and counts for those in whose partition it has warps.
     """
     more = [one - other for one, other in zip(here, there, strict=True)]
-    if gpu.machine.assignment is Assignment.MODULO:
+    if gpu.machine.assignment is WarpAssignment.MODULO:
         return _beside_by_number(gpu, more)
     rows, block, others = list(zip(more, crew, strict=True)), sum(crew), gpu.resident - 1
     seats = -(-gpu.resident * block // gpu.machine.partitions)

@@ -16,7 +16,7 @@ from benchmarks.explorer import Explorer, Truth, built
 from benchmarks.small_instances import KINDS, improved, rebuilt
 from benchmarks.soundness import Asked, Campaign, look
 from makespan import Instance
-from makespan.model.machine import Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.model.machine import Latency, Machine, PortResource, SchedulerPromise, UnitClass, Use, WarpAssignment
 from makespan.model.strings import parse_string
 from makespan.proof.bounds import least_possible
 from tests.oracle import brute_force
@@ -51,15 +51,15 @@ def _by_hand() -> Iterator[tuple[Instance, int]]:
     yield of(WIDE, *["L()C()"] * 3), 7
     yield of(fast, "C|LC", "C|LC"), 6
     yield of(fast, "C|LC", blocks=2), 7
-    apart = Machine("apart", (UnitClass("C", 1), UnitClass("L", 1)), 1, partitions=2, assignment=Assignment.MODULO)
+    apart = Machine("apart", (UnitClass("C", 1), UnitClass("L", 1)), 1, partitions=2, assignment=WarpAssignment.MODULO)
     yield of(apart, "CCC", "CL", "L", "CC"), 4
     yield of(apart, "CCC", "L", "CC"), 5
-    yield of(replace(apart, assignment=Assignment.ANY), "CC", "CC", "L", "L"), 4
+    yield of(replace(apart, assignment=WarpAssignment.ANY), "CC", "CC", "L", "L"), 4
     for least, worst in ((2, 8), (1, 10)):
         load = UnitClass("L", 1, uses=(Use(("memory",), least, 2),))
         units = (UnitClass("C", 1, 2, Latency(3, 3)), load)
-        yield of(Machine("held", units, 1, resources=(Resource("memory", 1),)), "LC", "LC", "LC"), worst
-    pipes = (Resource("a", 1), Resource("b", 1))
+        yield of(Machine("held", units, 1, resources=(PortResource("memory", 1),)), "LC", "LC", "LC"), worst
+    pipes = (PortResource("a", 1), PortResource("b", 1))
     for cycles, worst in ((6, 7), (3, 12)):
         uses = {"P": Use(("a",), cycles, cycles), "Q": Use(("b",), 4, 4), "X": Use(("a", "b"), 8, 8), "R": Use(("a",))}
         either = tuple(UnitClass(name, 1, uses=(use,)) for name, use in uses.items())
@@ -75,7 +75,7 @@ def test_the_explorer_has_the_longest_schedules_of_the_model(explorer: Explorer)
 def test_a_fair_scheduler_takes_schedules_away(explorer: Explorer) -> None:
     """Fair, all warps have issued C before one issues L, and nobody waits behind a late one."""
     instance = Instance.of("CLC", 3, WIDE)
-    fair = replace(instance, machine=replace(WIDE, scheduler=Scheduler.FAIR))
+    fair = replace(instance, machine=replace(WIDE, scheduler=SchedulerPromise.FAIR))
     assert [one and one[:2] for one in explorer((instance, fair), 3000)] == [(9, 11), (9, 9)]
 
 

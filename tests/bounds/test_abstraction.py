@@ -16,7 +16,7 @@ from makespan.model.certificate import FINISHED_LABEL, PotentialNode
 from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Latency, Machine, UnitClass
 from makespan.model.program import Program
-from makespan.model.simulate.semantics import State, starts, steps
+from makespan.model.simulate.semantics import SmState, next_states, start_states
 from makespan.proof.bounds.abstraction import (
     DELAYED,
     END,
@@ -80,7 +80,7 @@ def by_itself(node: PotentialNode) -> Mode:
     return Mode(node, node)
 
 
-def units(instance: Instance, classes: tuple[str, ...], state: State) -> list[int]:
+def units(instance: Instance, classes: tuple[str, ...], state: SmState) -> list[int]:
     """For every warp the number of the class that it is ready for, `DELAYED` or `END`."""
     found = []
     for program, place, wait in zip(instance.programs(), state.places, state.waits, strict=True):
@@ -88,7 +88,7 @@ def units(instance: Instance, classes: tuple[str, ...], state: State) -> list[in
     return found
 
 
-def moves(before: State, after: State) -> list[bool]:
+def moves(before: SmState, after: SmState) -> list[bool]:
     """Which warps issue, or pass a cycle of delay."""
     places = zip(before.places, after.places, before.waits, strict=True)
     return [bool(wait) or was != becomes for was, becomes, wait in places]
@@ -107,7 +107,7 @@ def timed(instance: Instance, classes: tuple[str, ...]) -> list[int]:
     )
 
 
-def counted(instance: Instance, classes: tuple[str, ...], before: State, after: State, last: int) -> Counted:
+def counted(instance: Instance, classes: tuple[str, ...], before: SmState, after: SmState, last: int) -> Counted:
     """What the warps besides `last`, and the ports, do in a cycle."""
     was, became, moving = units(instance, classes, before), units(instance, classes, after), moves(before, after)
     slow = timed(instance, classes)
@@ -123,12 +123,12 @@ def counted(instance: Instance, classes: tuple[str, ...], before: State, after: 
     )
 
 
-def frees(instance: Instance, slow: list[int], state: State) -> tuple[int, ...]:
+def frees(instance: Instance, slow: list[int], state: SmState) -> tuple[int, ...]:
     """Free ports of these classes."""
     return tuple(instance.machine.units[n].capacity - len(state.held[n]) for n in slow)
 
 
-def _passing(instance: Instance, before: State, after: State, number: int) -> PortCounts:
+def _passing(instance: Instance, before: SmState, after: SmState, number: int) -> PortCounts:
     held, longest = before.held[number], instance.machine.units[number].interval - 1
     released = held.count(1)
     taken = len(after.held[number]) - len(held) + released
@@ -136,23 +136,23 @@ def _passing(instance: Instance, before: State, after: State, number: int) -> Po
     return PortCounts(released, len(held) - released, taken)
 
 
-def cycles(instance: Instance) -> Iterator[tuple[State, State]]:
+def cycles(instance: Instance) -> Iterator[tuple[SmState, SmState]]:
     """Every cycle that some work-conserving schedule contains."""
-    waiting = list(starts(instance))
+    waiting = list(start_states(instance))
     seen = set(waiting)
     while waiting:
         before = waiting.pop()
-        for after in steps(instance, before):
+        for after in next_states(instance, before):
             yield before, after
             if after not in seen:
                 seen.add(after)
                 waiting.append(after)
 
 
-def walk(instance: Instance, random: Random) -> list[State]:
+def walk(instance: Instance, random: Random) -> list[SmState]:
     """The states of a random work-conserving schedule."""
-    states = [random.choice(list(starts(instance)))]
-    while following := list(steps(instance, states[-1])):
+    states = [random.choice(list(start_states(instance)))]
+    while following := list(next_states(instance, states[-1])):
         states.append(random.choice(following))
     return states
 
@@ -185,7 +185,7 @@ def nodes(shape: Abstraction, situations: list[AbstractSituation | None]) -> lis
 
 
 def situations(
-    instance: Instance, classes: tuple[str, ...], shape: Abstraction, states: list[State], last: int
+    instance: Instance, classes: tuple[str, ...], shape: Abstraction, states: list[SmState], last: int
 ) -> list[AbstractSituation | None]:
     """The situations of the states of a schedule that `last` finishes last."""
     lasts = [units(instance, classes, state)[last] for state in states]
@@ -254,12 +254,12 @@ def test_consecutive_states_of_a_schedule_have_nodes_that_form_a_pair(
         assert (before, after) in set(shape.node_pairs(source, target))
 
 
-def last_finishers(states: list[State]) -> list[int]:
+def last_finishers(states: list[SmState]) -> list[int]:
     """The warps that move in the last cycle."""
     return [warp for warp, moving in enumerate(moves(*states[-2:])) if moving]
 
 
-def slot(instance: Instance, classes: tuple[str, ...], warp: int, before: State, after: State) -> LastSlot:
+def slot(instance: Instance, classes: tuple[str, ...], warp: int, before: SmState, after: SmState) -> LastSlot:
     """Where this warp is in a cycle."""
     was, becomes = units(instance, classes, before)[warp], units(instance, classes, after)[warp]
     return (was, becomes) if moves(before, after)[warp] else was

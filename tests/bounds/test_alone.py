@@ -6,7 +6,7 @@ import pytest
 
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
-from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.proof.bounds import alone, best_case, least_possible
 from makespan.proof.bounds.alone import FURTHER, place_timings, residues
 from makespan.proof.bounds.gates import Ports
@@ -21,14 +21,20 @@ def test_results_are_on_their_way_whichever_path_comes_to_the_barrier() -> None:
     On both 2 is set a cycle before the barrier, and 0 once more, for less.
     """
     ahead = Program(
-        (Place("C", (2,)), Place("C", (2,)), Place("C", (3,)), Place(BARRIER, (4,)), Place("C", (5,))),
+        (
+            ProgramPlace("C", (2,)),
+            ProgramPlace("C", (2,)),
+            ProgramPlace("C", (3,)),
+            ProgramPlace(BARRIER, (4,)),
+            ProgramPlace("C", (5,)),
+        ),
         (0, 1),
         timings=(
-            Timing(1, (9, 9), (0,), ()),
-            Timing(3, (9, 9), (1,), ()),
-            Timing(1, (4, 4), (0, 2), ()),
-            Timing(0, (0, 0), (), ()),
-            Timing(1, (1, 1), (), (0, 1, 2)),
+            InstructionTiming(1, (9, 9), (0,), ()),
+            InstructionTiming(3, (9, 9), (1,), ()),
+            InstructionTiming(1, (4, 4), (0, 2), ()),
+            InstructionTiming(0, (0, 0), (), ()),
+            InstructionTiming(1, (1, 1), (), (0, 1, 2)),
         ),
     )
     todo = place_timings(ahead, Ports.of(HELD), UNITS, longest=True)
@@ -37,9 +43,20 @@ def test_results_are_on_their_way_whichever_path_comes_to_the_barrier() -> None:
 
 def test_of_two_barriers_before_a_place_the_one_counts_that_leaves_more() -> None:
     ahead = Program(
-        (Place("C", (2,)), Place("C", (3,)), Place(BARRIER, (4,)), Place(BARRIER, (4,)), Place("C", (5,))),
+        (
+            ProgramPlace("C", (2,)),
+            ProgramPlace("C", (3,)),
+            ProgramPlace(BARRIER, (4,)),
+            ProgramPlace(BARRIER, (4,)),
+            ProgramPlace("C", (5,)),
+        ),
         (0, 1),
-        timings=(Timing(1, (9, 9), (0,)), Timing(1, (5, 5), (0,)), *[Timing(0, (0, 0))] * 2, Timing(awaits=(0,))),
+        timings=(
+            InstructionTiming(1, (9, 9), (0,)),
+            InstructionTiming(1, (5, 5), (0,)),
+            *[InstructionTiming(0, (0, 0))] * 2,
+            InstructionTiming(awaits=(0,)),
+        ),
     )
     assert residues(ahead, place_timings(ahead, Ports.of(HELD), UNITS, longest=True)) == {4: {0: 9 - 1}}
 
@@ -54,9 +71,14 @@ def test_of_more_phases_than_can_be_told_apart_the_latencies_count(monkeypatch: 
 def test_what_was_there_on_one_path_is_there_at_the_earliest_then_where_paths_join() -> None:
     """The last C waits for what comes in 9 on one path, and has come in 3 on the other one, which is there in 6."""
     ahead = Program(
-        (Place("C", (3,)), Place("C", (2,)), Place("C", (3, 4)), Place("C", (4,))),
+        (ProgramPlace("C", (3,)), ProgramPlace("C", (2,)), ProgramPlace("C", (3, 4)), ProgramPlace("C", (4,))),
         (0, 1),
-        timings=(Timing(1, (9, 9), (0,)), Timing(1, (3, 3), (0,)), Timing(5), Timing(1, (1, 1), (), (0,))),
+        timings=(
+            InstructionTiming(1, (9, 9), (0,)),
+            InstructionTiming(1, (3, 3), (0,)),
+            InstructionTiming(5),
+            InstructionTiming(1, (1, 1), (), (0,)),
+        ),
     )
     assert least_possible(Instance.of(ahead, 1, Machine.of({"C": 1}))) == 3 + 1
 
@@ -64,9 +86,9 @@ def test_what_was_there_on_one_path_is_there_at_the_earliest_then_where_paths_jo
 def test_a_warp_takes_a_cycle_at_least_whether_it_comes_to_the_barrier_or_not() -> None:
     """It may end before the barrier, or execute nothing before it: nothing else is known of both phases."""
     either = Program(
-        (Place("L", (3,)), Place(BARRIER, (2,)), Place("C", (3,))),
+        (ProgramPlace("L", (3,)), ProgramPlace(BARRIER, (2,)), ProgramPlace("C", (3,))),
         (0, 1),
-        timings=(Timing(), Timing(0, (0, 0)), Timing()),
+        timings=(InstructionTiming(), InstructionTiming(0, (0, 0)), InstructionTiming()),
     )
     assert least_possible(Instance.of(either, 1, Machine.of({"C": 1, "L": 1}))) == 1
 
@@ -76,7 +98,11 @@ def test_of_too_many_tokens_only_some_are_told_apart(
     longest: bool, further: dict[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others share a name where the longest path is asked for, and have none where the shortest is."""
-    timings = Timing(1, (2, 8), (0,), ()), Timing(1, (9, 19), (1,), ()), Timing(1, (1, 1), (), (0, 1))
+    timings = (
+        InstructionTiming(1, (2, 8), (0,), ()),
+        InstructionTiming(1, (9, 19), (1,), ()),
+        InstructionTiming(1, (1, 1), (), (0, 1)),
+    )
     ahead = replace(Program.chain("LLC"), timings=timings)
     monkeypatch.setattr(alone, "MOST_WORK", 1)
     assert alone._names(ahead, longest=longest) == {0: 0} | further

@@ -10,7 +10,7 @@ from hypothesis import given
 from makespan.host.errors import UnsupportedError
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, PAPER, Latency, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.proof.bounds import any_units, least_possible, pairs, pessimistic, phases
 from makespan.proof.bounds.conditions import ProofQuestion
 from makespan.proof.bounds.delays import expand_latencies
@@ -50,7 +50,7 @@ def test_pessimistic_by_hand(string: str, warps: int, capacity: dict[str, int], 
 
 def test_the_bound_for_any_units_counts_the_longer_of_two_ways() -> None:
     """A warp alone takes two cycles, and six instructions one port; or two of six slots in a cycle, too."""
-    fork = Program((Place("C", (1, 2)), Place("C", (2,))))
+    fork = Program((ProgramPlace("C", (1, 2)), ProgramPlace("C", (2,))))
     for width, value in (None, 2 + 6), (2, 2 + 6 + 3):
         assert any_units(Instance.of(fork, 3, Machine("m", (UnitClass("C", 1),), width))) == value
 

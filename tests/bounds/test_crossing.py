@@ -4,12 +4,12 @@ import pytest
 
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.proof.bounds.crossing import late, left_behind
 from makespan.proof.bounds.gates import Ports
 
 HELD = Machine("held", (UnitClass("C", 1, 5), UnitClass("L", 1, 1, Latency(4, 4)), UnitClass("S", 1, 9)))
-EITHER = Program((Place("C", (2,)), Place("L", (2,))), (0, 1))
+EITHER = Program((ProgramPlace("C", (2,)), ProgramPlace("L", (2,))), (0, 1))
 """A C, whose port is held for 4 more cycles when it ends, or an L, which takes 4."""
 
 

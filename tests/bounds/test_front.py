@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, UnitClass
-from makespan.model.program import Place, Program
-from makespan.model.simulate.semantics import starts, steps
+from makespan.model.program import Program, ProgramPlace
+from makespan.model.simulate.semantics import next_states, start_states
 from makespan.proof.bounds import front as module
 from makespan.proof.bounds.front import Front, State, front
 from tests.strategies import instances
@@ -24,10 +24,10 @@ def layers(instance: Instance) -> list[frozenset[State]]:
         unfinished = ((g, p) for g, p, end in zip(groups, places, ends, strict=True) if p != end)
         return tuple(sorted(Counter(unfinished).items()))
 
-    layer, found = set(starts(instance)), []
+    layer, found = set(start_states(instance)), []
     while layer:
         found.append(frozenset(count(state.places) for state in layer))
-        layer = {after for state in layer for after in steps(instance, state)}
+        layer = {after for state in layer for after in next_states(instance, state)}
     return found
 
 
@@ -61,12 +61,12 @@ def test_a_front_that_is_stopped_is_an_earlier_one() -> None:
 
 def test_a_front_stops_where_the_first_run_ends() -> None:
     """C, and another C or not: after one cycle the warp may have finished."""
-    maybe = Program((Place("C", (1, 2)), Place("C", (2,))))
+    maybe = Program((ProgramPlace("C", (1, 2)), ProgramPlace("C", (2,))))
     assert front(Instance.of(maybe, 1), 1000) == Front(1, frozenset({(), (((0, 1), 1),)}))
 
 
 def test_all_starts_belong_to_the_front_even_beyond_the_limit() -> None:
-    either = Program((Place("C", (3,)), Place("C", (3,)), Place("C", (3,))), (0, 1, 2))
+    either = Program((ProgramPlace("C", (3,)), ProgramPlace("C", (3,)), ProgramPlace("C", (3,))), (0, 1, 2))
     found = front(Instance.of(either, 2), 3)
     assert found is not None
     assert found.cycles == 1
@@ -85,7 +85,7 @@ def test_beyond_capacities_the_front_is_that_of_the_starts(machine: Machine) -> 
 
 
 def test_too_many_starts_are_no_front(monkeypatch: pytest.MonkeyPatch) -> None:
-    either = Program((Place("C", (2,)), Place("C", (2,))), (0, 1))
+    either = Program((ProgramPlace("C", (2,)), ProgramPlace("C", (2,))), (0, 1))
     assert front(Instance.of(either, 5), 1) is not None
     monkeypatch.setattr(module, "MAX_STARTS", 5)
     assert front(Instance.of(either, 4), 1) is not None

@@ -12,7 +12,7 @@ from benchmarks import closed_form
 from makespan import Limits, solve
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, Latency, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Status, Upper
 from makespan.proof.bounds import issue_slots, pessimistic
 from makespan.proof.bounds.issue_slots import String, clusters, laps
@@ -67,8 +67,8 @@ def test_it_is_never_below_brute_force_and_the_checker_agrees(instance: Instance
         (Instance.of("CL", 3, Machine("m", (TWO[0], UnitClass("L", 1, 2, Latency(9, 9))), 1)), False),
         (Instance.of("C|L", 3, Machine("m", TWO, 1)), False),
         (Instance.merged([(Program.chain("CL"), 1), (Program.chain("CC"), 2)], Machine("m", TWO, 1)), True),
-        (Instance.of(Program((Place("C", (1, 2)), Place("C", (2,)))), 2, Machine("m", TWO, 1)), False),
-        (Instance.of(Program((Place("C", (1,)), Place(DELAY, (2,)))), 2, DELAYED), False),
+        (Instance.of(Program((ProgramPlace("C", (1, 2)), ProgramPlace("C", (2,)))), 2, Machine("m", TWO, 1)), False),
+        (Instance.of(Program((ProgramPlace("C", (1,)), ProgramPlace(DELAY, (2,)))), 2, DELAYED), False),
     ],
 )
 def test_it_needs_strings_that_wait_for_slots_and_never_for_ports(one: Instance, applies: bool) -> None:

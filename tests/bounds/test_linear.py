@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, Latency, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.proof.bounds import linear, repetition
 from makespan.proof.bounds.delays import expand_latencies
 from makespan.proof.bounds.linear import Programme
@@ -128,7 +128,7 @@ def test_a_short_program_shares_nothing() -> None:
 
 
 def test_only_strings_share() -> None:
-    branch = Program((Place("C", (1, 2)), *(Place("C", (i + 2,)) for i in range(300))))
+    branch = Program((ProgramPlace("C", (1, 2)), *(ProgramPlace("C", (i + 2,)) for i in range(300))))
     assert interpolation(branch).is_anchor[:-1].all()
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from makespan.model.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Potential, PotentialNode
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, PAPER, Latency, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds
-from makespan.model.simulate.semantics import State, starts, steps
+from makespan.model.simulate.semantics import SmState, next_states, start_states
 from makespan.model.strings import NamedInstance, read_instances
 from makespan.proof.bounds import pairs, repetition
 from makespan.proof.bounds.abstraction import AbstractCycle, Abstraction, AbstractSituation, LastSlot
@@ -122,15 +122,15 @@ def search_upper(instance: Instance) -> int:
     return found
 
 
-def walk(instance: Instance, random: Random) -> list[State]:
+def walk(instance: Instance, random: Random) -> list[SmState]:
     """The states of a random work-conserving schedule."""
-    states = [random.choice(list(starts(instance)))]
-    while following := list(steps(instance, states[-1])):
+    states = [random.choice(list(start_states(instance)))]
+    while following := list(next_states(instance, states[-1])):
         states.append(random.choice(following))
     return states
 
 
-def standing(expansion: Expansion, states: list[State]) -> list[tuple[int, ...]]:
+def standing(expansion: Expansion, states: list[SmState]) -> list[tuple[int, ...]]:
     """Where every warp of a schedule stands in the instance with delays: at its next place, or in a chain of delays."""
     groups = expansion.original.group_of_warp()
     issued = [-1] * len(groups)
@@ -154,7 +154,7 @@ def timed(instance: Instance, potential: Potential) -> list[int]:
     return [units[name] for name in potential.classes if name in units]
 
 
-def nodes(expansion: Expansion, potential: Potential, states: list[State], last: int) -> list[PotentialNode | None]:
+def nodes(expansion: Expansion, potential: Potential, states: list[SmState], last: int) -> list[PotentialNode | None]:
     """The nodes of the states of a schedule that `last` finishes last, from the definition; None at the end."""
     found: list[PotentialNode | None] = [None]
     ahead = FINISHED_LABEL
@@ -179,7 +179,7 @@ def height(
     expansion: Expansion,
     potential: Potential,
     node: PotentialNode | None,
-    state: State,
+    state: SmState,
     places: tuple[int, ...],
     last: int,
 ) -> int:
@@ -368,7 +368,15 @@ def test_the_certificate_of_a_long_loop_is_tight_on_single_units(string: str) ->
 
 def test_a_conditional_instruction_costs_what_the_worst_mixture_of_paths_does() -> None:
     """`C; if (p) L; CLC`: the shorter string is the worse one, so the longest path is no bound."""
-    fork = Program((Place("C", (1, 2)), Place("L", (2,)), Place("C", (3,)), Place("L", (4,)), Place("C", (5,))))
+    fork = Program(
+        (
+            ProgramPlace("C", (1, 2)),
+            ProgramPlace("L", (2,)),
+            ProgramPlace("C", (3,)),
+            ProgramPlace("L", (4,)),
+            ProgramPlace("C", (5,)),
+        )
+    )
     instance = Instance.of(fork, 2)
     assert brute_force(instance).upper == 7
     assert solve(instance).bounds == Bounds(7, 7)

@@ -13,11 +13,20 @@ from hypothesis import strategies as st
 
 from makespan.host.errors import UnsupportedError
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.model.program import BARRIER, Place, Program, Timing
-from makespan.model.result import Anomaly, outlasted
+from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use, WarpAssignment
+from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
+from makespan.model.result import Anomaly, robust_anomalies
 from makespan.model.schedule import Schedule
-from makespan.model.simulate.semantics import State, finished, issues, moved, outcomes, settled, starts, steps
+from makespan.model.simulate.semantics import (
+    SmState,
+    has_finished,
+    issue_outcomes,
+    issue_sets,
+    next_state,
+    next_states,
+    settled_states,
+    start_states,
+)
 from makespan.model.strings import parse_string
 from makespan.proof.bounds import alone, closed_form, gates, least_possible, pessimistic, theorem_1s
 from makespan.proof.bounds.gates import SLOT as SLOTS
@@ -53,11 +62,13 @@ def test_one_warp_alone_is_known_exactly_where_every_pool_has_one_port(instance:
         assert least_possible(alone) == truth.lower
 
 
-@pytest.mark.parametrize(("slow", "least"), [(Timing(5, (5, 5), (0,)), 3), (Timing(1, (9, 9), (0,)), 4)])
-def test_the_least_is_that_of_the_quicker_of_two_paths_that_join(slow: Timing, least: int) -> None:
+@pytest.mark.parametrize(
+    ("slow", "least"), [(InstructionTiming(5, (5, 5), (0,)), 3), (InstructionTiming(1, (9, 9), (0,)), 4)]
+)
+def test_the_least_is_that_of_the_quicker_of_two_paths_that_join(slow: InstructionTiming, least: int) -> None:
     """The quick one is there in cycle 2, its result in 3; a slow one in 6, or its result in 10."""
-    places = Place("C", (1, 2)), Place("C", (3,)), Place("C", (3,)), Place("C", (4,))
-    timings = Timing(), Timing(1, (2, 2), (0,)), slow, Timing(1, (1, 1), (), (0,))
+    places = ProgramPlace("C", (1, 2)), ProgramPlace("C", (3,)), ProgramPlace("C", (3,)), ProgramPlace("C", (4,))
+    timings = InstructionTiming(), InstructionTiming(1, (2, 2), (0,)), slow, InstructionTiming(1, (1, 1), (), (0,))
     instance = Instance.of(Program(places, timings=timings), 1)
     assert least_possible(instance) == least <= brute_force(instance).lower == 4
 
@@ -72,7 +83,7 @@ def decided(instance: Instance) -> Instance:
         )
         for unit in instance.machine.units
     )
-    machine = replace(instance.machine, units=units, assignment=Assignment.MODULO)
+    machine = replace(instance.machine, units=units, assignment=WarpAssignment.MODULO)
     return Instance.merged(((_first_path(group.program), group.warps) for group in instance.groups), machine)
 
 
@@ -81,7 +92,7 @@ def _first_path(program: Program) -> Program:
     while at < program.end:
         walked.append(at)
         at = program.places[at].successors[0]
-    places = tuple(Place(program.places[at].unit, (number,)) for number, at in enumerate(walked, start=1))
+    places = tuple(ProgramPlace(program.places[at].unit, (number,)) for number, at in enumerate(walked, start=1))
     timings = [program.timings[at] for at in walked] if program.timings else []
     return Program(places, timings=tuple(one._replace(latency=(one.latency[1], one.latency[1])) for one in timings))
 
@@ -126,30 +137,49 @@ theorem = import_module("makespan.proof.bounds.theorem_1s")  # the package has t
 
 TWO_PORTS = Machine("two ports", (UnitClass("C", 2, interval=3),))
 PIPES = Machine(
-    "pipes", (UnitClass("C", 1, uses=(Use(("a", "b"), 3, 3),)),), 1, resources=(Resource("a", 1), Resource("b", 1))
+    "pipes",
+    (UnitClass("C", 1, uses=(Use(("a", "b"), 3, 3),)),),
+    1,
+    resources=(PortResource("a", 1), PortResource("b", 1)),
 )
 
 PENDING = question("C()@5|C(1)", 1, machine())
 HELD = question("C|C", 1, machine(interval=3))
 BESIDE = question("C", 3, machine())
 DIFFERENT = Instance.merged([(Program.chain("CCCC"), 2), (Program.chain("C"), 1)], machine())
-NUMBERED = replace(DIFFERENT, machine=replace(machine(), assignment=Assignment.MODULO))
-APART = question("C", 2, replace(machine(shared=True), assignment=Assignment.MODULO))
+NUMBERED = replace(DIFFERENT, machine=replace(machine(), assignment=WarpAssignment.MODULO))
+APART = question("C", 2, replace(machine(shared=True), assignment=WarpAssignment.MODULO))
 EMPTY = question("|C", 1, machine())
 TOKENS = question("C()@2C()@2C()@20C(1,2)C(3)", 1, machine())
 JOINED = Instance.of(
     Program(
-        (Place("C", (2,)), Place("C", (2,)), Place("C", (3,))),
+        (ProgramPlace("C", (2,)), ProgramPlace("C", (2,)), ProgramPlace("C", (3,))),
         (0, 1),
-        timings=(Timing(1, (9, 9), (0,)), Timing(1, (2, 2), (1,)), Timing(1, (1, 1), (), (0, 1))),
+        timings=(
+            InstructionTiming(1, (9, 9), (0,)),
+            InstructionTiming(1, (2, 2), (1,)),
+            InstructionTiming(1, (1, 1), (), (0, 1)),
+        ),
     ),
     1,
     machine(),
 )
 PARTED = Instance.of(
     Program(
-        (Place("C", (1, 3)), Place("C", (2,)), Place("C", (3,)), Place(BARRIER, (4,)), Place("C", (5,))),
-        timings=(Timing(1, (10, 10), (0,)), Timing(), Timing(), Timing(0, (0, 0)), Timing(1, (1, 1), (), (0,))),
+        (
+            ProgramPlace("C", (1, 3)),
+            ProgramPlace("C", (2,)),
+            ProgramPlace("C", (3,)),
+            ProgramPlace(BARRIER, (4,)),
+            ProgramPlace("C", (5,)),
+        ),
+        timings=(
+            InstructionTiming(1, (10, 10), (0,)),
+            InstructionTiming(),
+            InstructionTiming(),
+            InstructionTiming(0, (0, 0)),
+            InstructionTiming(1, (1, 1), (), (0,)),
+        ),
     ),
     1,
     machine(),
@@ -170,7 +200,7 @@ THIRD = Instance.merged(
 BUS = UnitClass("C", 1, uses=(Use(("bus",), 9, 9),)), UnitClass("L", 2, uses=(Use(("bus", "pipe"), 3, 3),))
 BEHIND = Instance.merged(
     [(Program.chain("C|L"), 1), (Program.chain("|L"), 1)],
-    Machine("bus", BUS, resources=(Resource("bus", 1), Resource("pipe", 1))),
+    Machine("bus", BUS, resources=(PortResource("bus", 1), PortResource("pipe", 1))),
 )
 
 
@@ -215,7 +245,7 @@ def test_the_least_possible_counts_what_all_partitions_share_and_the_fullest_one
     for ports, interval, cycles in ((1, 1, 5), (2, 1, 3), (1, 2, 4 * 2 + 1)):
         both = question("C", 5, machine(ports, interval, shared=True))
         assert least_possible(both) == brute_force(both).lower == cycles
-    by_number = replace(machine(), assignment=Assignment.MODULO)
+    by_number = replace(machine(), assignment=WarpAssignment.MODULO)
     uneven = Instance.merged([(Program.chain("C" * length), 1) for length in (2, 1, 3)], by_number)
     assert least_possible(uneven) == brute_force(uneven).lower == 2 + 3
 
@@ -257,7 +287,7 @@ def test_without_any_of_its_conditions_it_is_too_small(
 @st.composite
 def departures(draw: st.DrawFn, instance: Instance) -> Instance:
     """The same with shorter times and more ports, and with warps that are fewer or ahead where that is outlasted."""
-    outlasts, flags = outlasted(instance), st.booleans()
+    outlasts, flags = robust_anomalies(instance), st.booleans()
     machine = instance.machine
     more = {ports.name: ports.capacity + draw(st.integers(0, 1)) for ports in machine.ports}
     units = tuple(
@@ -301,34 +331,34 @@ def test_it_outlasts_what_it_says(data: st.DataObject, instance: Instance) -> No
         assert brute_force(data.draw(departures(instance))).upper <= pessimistic(instance)
 
 
-def lapses(instance: Instance, state: State) -> Iterator[State]:
+def lapses(instance: Instance, state: SmState) -> Iterator[SmState]:
     """What may follow a cycle in which less issues than could: any part of what a work-conserving one issues."""
-    for issuing in issues(instance, state):
+    for issuing in issue_sets(instance, state):
         for kept in chain.from_iterable(combinations(issuing.items(), size) for size in range(len(issuing))):
-            for moves in product(*(outcomes(instance, state, warp, pools) for warp, pools in kept)):
-                yield from settled(instance, moved(instance, state, moves))
+            for moves in product(*(issue_outcomes(instance, state, warp, pools) for warp, pools in kept)):
+                yield from settled_states(instance, next_state(instance, state, moves))
 
 
 @given(st.one_of(multiprocessor_instances(most=3), multiprocessor_instances(most=4, barriers=False)))
 @settings(max_examples=15)
 def test_each_cycle_in_which_less_issues_than_could_adds_one_at_most(instance: Instance) -> None:
     most, bound = 2, pessimistic(instance)
-    frontier, cycles = {(state, 0) for state in starts(instance)}, 0
+    frontier, cycles = {(state, 0) for state in start_states(instance)}, 0
     while frontier:
-        ended = [lapsed for state, lapsed in frontier if finished(instance, state)]
+        ended = [lapsed for state, lapsed in frontier if has_finished(instance, state)]
         assert cycles <= bound + min(ended, default=most)
-        left = [(state, lapsed) for state, lapsed in frontier if not finished(instance, state)]
+        left = [(state, lapsed) for state, lapsed in frontier if not has_finished(instance, state)]
         lapsing = {(after, lapsed + 1) for state, lapsed in left if lapsed < most for after in lapses(instance, state)}
-        frontier = lapsing | {(after, lapsed) for state, lapsed in left for after in steps(instance, state)}
+        frontier = lapsing | {(after, lapsed) for state, lapsed in left for after in next_states(instance, state)}
         cycles += 1
 
 
 def test_what_leans_on_waits_at_barriers_or_on_places_of_warps_does_not_outlast_all() -> None:
-    assert set(Anomaly) - set(outlasted(PENDING)) == {Anomaly.RUN_AHEAD}
-    by_number = replace(machine(), assignment=Assignment.MODULO)
+    assert set(Anomaly) - set(robust_anomalies(PENDING)) == {Anomaly.RUN_AHEAD}
+    by_number = replace(machine(), assignment=WarpAssignment.MODULO)
     different = Instance.merged([(parse_string(string, by_number), 1) for string in ("C", "CC")], by_number)
-    assert set(Anomaly) - set(outlasted(different)) == {Anomaly.FEWER_WARPS}
-    assert outlasted(HELD) == outlasted(BESIDE) == tuple(Anomaly)
+    assert set(Anomaly) - set(robust_anomalies(different)) == {Anomaly.FEWER_WARPS}
+    assert robust_anomalies(HELD) == robust_anomalies(BESIDE) == tuple(Anomaly)
 
 
 class _Issued(NamedTuple):
@@ -368,7 +398,7 @@ def test_in_every_hit_a_gate_is_full_and_nothing_else_makes_a_warp_late(
         times = [
             program.timings[one.place]
             if program.timings
-            else Timing(units[name].latency.most, (1, units[name].latency.most))
+            else InstructionTiming(units[name].latency.most, (1, units[name].latency.most))
             for one, name in zip(own, names, strict=True)
         ]
         alone_at: list[int] = []
@@ -415,7 +445,9 @@ def test_limits_of_work_only_make_it_larger(instance: Instance) -> None:
 
 def test_where_a_warp_may_begin_behind_a_barrier_nothing_is_pending_at_the_start() -> None:
     """It takes C, the barrier, and 9 cycles later the C that awaits the first one, and needs 10; or only the last C."""
-    timings = Timing(1, (9, 9), (0,)), Timing(0, (0, 0)), Timing(1, (1, 1), (), (0,))
-    skipping = Program((Place("C", (1,)), Place(BARRIER, (2,)), Place("C", (3,))), (0, 2), timings=timings)
+    timings = InstructionTiming(1, (9, 9), (0,)), InstructionTiming(0, (0, 0)), InstructionTiming(1, (1, 1), (), (0,))
+    skipping = Program(
+        (ProgramPlace("C", (1,)), ProgramPlace(BARRIER, (2,)), ProgramPlace("C", (3,))), (0, 2), timings=timings
+    )
     one = Instance.of(skipping, 1, Machine("m", (UnitClass("C", 1),), 1))
     assert pessimistic(one) == brute_force(one).upper == 9 + 1

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from benchmarks import closed_form
 from makespan.model.certificate import Weights
 from makespan.model.instance import Instance
-from makespan.model.machine import Latency, Machine, Scheduler, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.machine import Latency, Machine, SchedulerPromise, UnitClass
+from makespan.model.program import Program, ProgramPlace
 from makespan.proof.bounds import pairs, pessimistic, theorem_e
 from makespan.proof.bounds.pairing import MOST_RESERVES, Pairing
 from makespan.proof.bounds.pessimistic import Chain
@@ -113,7 +113,7 @@ def test_different_strings_by_hand() -> None:
 def test_for_every_warp_the_path_that_is_worst_for_it_is_taken() -> None:
     """Paths CCCC and CLCL: the last warp counts its length, every other its length less its pairs."""
     units, after = "CCLCCCL", ((1, 2), (3,), (4,), (5,), (6,), (7,), (7,))
-    assert upper(Instance.of(Program(tuple(map(Place, units, after))), 3)) == 4 + 4 + 4
+    assert upper(Instance.of(Program(tuple(map(ProgramPlace, units, after))), 3)) == 4 + 4 + 4
 
 
 @given(st.one_of(instances(), general_instances(), general_barrier_instances(), paper_instances()))
@@ -211,7 +211,7 @@ def test_many_reserves_are_rounded_up() -> None:
     """Masses of 397 and 403: along CLCL... what is left takes many values, and each start begins with another one."""
     machine = Machine("m", (UnitClass("C", 1, 397), UnitClass("L", 1, 403)))
     string = "CL" * 60
-    program = Program(tuple(Place(unit, (at + 1,)) for at, unit in enumerate(string)), tuple(range(0, 120, 2)))
+    program = Program(tuple(ProgramPlace(unit, (at + 1,)) for at, unit in enumerate(string)), tuple(range(0, 120, 2)))
     masses = {"C": 397, "L": 403}
     assert max(map(len, Pairing.scan(program, masses, masses).reserves)) == MOST_RESERVES
     assert upper(Instance.of(program, 3, machine)) >= upper(Instance.of(string, 3, machine))
@@ -333,7 +333,9 @@ def test_a_class_whose_ports_the_others_cannot_hold_is_not_counted() -> None:
 
 
 def test_nothing_is_claimed_of_a_fair_scheduler_or_where_phases_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert theorem_e(Instance.of("CL", 2, replace(Machine.of({"C": 1, "L": 1}), scheduler=Scheduler.FAIR))) is None
+    assert (
+        theorem_e(Instance.of("CL", 2, replace(Machine.of({"C": 1, "L": 1}), scheduler=SchedulerPromise.FAIR))) is None
+    )
     assert theorem_e(Instance.of("C|C", 2)) is not None
     monkeypatch.setattr(Chain, "of", lambda _: None)
     assert theorem_e(Instance.of("C|C", 2)) is None

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import fair_scheduler
 from makespan.model.instance import Instance
-from makespan.model.machine import Latency, Machine, Scheduler, UnitClass
+from makespan.model.machine import Latency, Machine, SchedulerPromise, UnitClass
 from makespan.model.program import Program
 from makespan.model.result import Upper
 from makespan.proof.bounds import closed_form, pessimistic, theorem_f
@@ -21,7 +21,7 @@ from tests.oracle import brute_force
 form = import_module("makespan.proof.bounds.theorem_f")  # its function has its name
 
 
-def machine(*latencies: int | tuple[int, int], scheduler: Scheduler = Scheduler.FAIR) -> Machine:
+def machine(*latencies: int | tuple[int, int], scheduler: SchedulerPromise = SchedulerPromise.FAIR) -> Machine:
     """One issue slot, and a class C, L, S, D for each latency."""
     spans = [(span, span) if isinstance(span, int) else span for span in latencies]
     units = tuple(UnitClass(name, 1, 1, Latency(*span)) for name, span in zip("CLSD", spans, strict=False))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from makespan.model.gpu import GpuInstance, Grid, LastDispatch
-from makespan.model.machine import PAPER, Assignment, Latency, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.machine import PAPER, Latency, Machine, UnitClass, WarpAssignment
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.simulate import gpu_run
 from makespan.model.strings import parse_string
 from makespan.proof.bounds import gpu_best_case, theorem_g
@@ -23,8 +23,8 @@ theorem_1s = import_module("makespan.proof.bounds.theorem_1s")
 
 SLOW = Machine("slow", (UnitClass("C", 2, 1, Latency(3, 3)),))
 HELD = Machine("held", (UnitClass("L", 1, 3),))
-QUARTERS = Machine("quarters", (UnitClass("C", 1),), partitions=4, assignment=Assignment.MODULO)
-FREELY = replace(QUARTERS, partitions=2, assignment=Assignment.ANY)
+QUARTERS = Machine("quarters", (UnitClass("C", 1),), partitions=4, assignment=WarpAssignment.MODULO)
+FREELY = replace(QUARTERS, partitions=2, assignment=WarpAssignment.ANY)
 HALVES = replace(QUARTERS, units=(UnitClass("C", 1), UnitClass("L", 1, shared=True)), partitions=2)
 MIXED = Machine("mixed", (UnitClass("C", 1), UnitClass("L", 1, 3)))
 
@@ -71,7 +71,7 @@ def test_no_schedule_of_two_grids_is_longer_or_shorter_than_its_bounds(gpu: GpuI
     truth = brute_force_gpu(gpu)
     assert truth.upper <= theorem_g.theorem_g(gpu).upper
     assert max(gpu_best_case.least_possible(gpu), quickest.floor_of_gpu(gpu)) <= truth.lower
-    for found in gpu_run.longest(gpu), gpu_run.shortest(gpu):
+    for found in gpu_run.longest_gpu_run(gpu), gpu_run.shortest_gpu_run(gpu):
         assert found is not None
         assert truth.lower <= found.schedule.makespan <= truth.upper
 
@@ -149,7 +149,7 @@ def test_pairs_are_of_classes_for_which_a_warp_can_wait() -> None:
 
 def test_most_is_open_on_the_path_that_has_given_least_back() -> None:
     """A path begins with C, which takes half of L, or with L, all of which may then be open toward S."""
-    program = Program((Place("C", (1,)), Place("L", (2,)), Place("S", (3,))), (0, 1))
+    program = Program((ProgramPlace("C", (1,)), ProgramPlace("L", (2,)), ProgramPlace("S", (3,))), (0, 1))
     masses = {"C": 1, "L": 2, "S": 2}
     pairing = Pairing.scan(program, masses, masses)
     assert pairing.reserves[1] == (0, 1)
@@ -174,7 +174,7 @@ def test_a_block_meets_as_many_chains_of_its_partition_as_is_counted(
     resident: int, warps: int, partitions: int
 ) -> None:
     any_way = Machine("any", (UnitClass("C", 1),), partitions=partitions)
-    modulo = replace(any_way, assignment=Assignment.MODULO)
+    modulo = replace(any_way, assignment=WarpAssignment.MODULO)
     free, fixed = (gpu("C", warps, 99, machine, resident=resident) for machine in (any_way, modulo))
     most = -(-resident * warps // partitions)
     met = [meetings(free, parts) for parts in free.sm(resident).assignments()]

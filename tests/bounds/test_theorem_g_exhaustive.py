@@ -8,13 +8,13 @@ import pytest
 
 from benchmarks import gpu_exhaustive as campaign
 from makespan.model.gpu import GpuInstance
-from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use, WarpAssignment
 from makespan.model.strings import parse_string
 from makespan.proof.bounds.gpu_best_case import least_possible
 from makespan.proof.bounds.theorem_g import theorem_g
 
 
-def edge(*units: UnitClass, resources: Sequence[Resource] = (), partitions: int = 1) -> Machine:
+def edge(*units: UnitClass, resources: Sequence[PortResource] = (), partitions: int = 1) -> Machine:
     return Machine("edge", units, resources=tuple(resources), partitions=partitions)
 
 
@@ -28,8 +28,8 @@ LOADS = UnitClass("L", 1, uses=(Use(("a", "b"), 1, 2),))
 PLAIN = edge(unit("C"), unit("L"))
 SLOW = edge(unit("C"), unit("L", latency=4))
 HELD = edge(unit("C", interval=3))
-HALVES = replace(edge(unit("C"), unit("L", shared=True), partitions=2), assignment=Assignment.MODULO)
-MEMORY = edge(unit("C"), LOADS, resources=[Resource("a", 1), Resource("b", 1)])
+HALVES = replace(edge(unit("C"), unit("L", shared=True), partitions=2), assignment=WarpAssignment.MODULO)
+MEMORY = edge(unit("C"), LOADS, resources=[PortResource("a", 1), PortResource("b", 1)])
 
 
 def gpu_of(

@@ -13,7 +13,7 @@ from makespan.host.errors import InputError
 from makespan.model.gpu import GpuInstance
 from makespan.model.gpu.instance import MAX_DRAM
 from makespan.model.machine import Latency, Machine, UnitClass
-from makespan.model.simulate.gpu_semantics import starts, steps
+from makespan.model.simulate.gpu_semantics import next_states, start_states
 from makespan.model.strings import parse_string
 from makespan.proof.bounds.gpu_best_case import least_possible
 from makespan.proof.bounds.theorem_g import PAIRS, theorem_g
@@ -60,10 +60,10 @@ def test_by_hand(gpu: GpuInstance, longest: int, upper: int) -> None:
 def test_a_latency_stands_still_only_while_dram_is_busy() -> None:
     """A load of two cycles: after the first it has one to wait, and in a busy cycle that stays so."""
     gpu = of("L", 1, dram=1)
-    (begun,) = starts(gpu)
-    waiting = {state.dram: state for state in steps(gpu, begun)}
-    assert {(state.dram, len(state.sms)) for state in steps(gpu, waiting[1])} == {(1, 0), (0, 0), (0, 1)}
-    assert {(state.dram, len(state.sms)) for state in steps(gpu, waiting[0])} == {(0, 0)}
+    (begun,) = start_states(gpu)
+    waiting = {state.dram: state for state in next_states(gpu, begun)}
+    assert {(state.dram, len(state.sms)) for state in next_states(gpu, waiting[1])} == {(1, 0), (0, 0), (0, 1)}
+    assert {(state.dram, len(state.sms)) for state in next_states(gpu, waiting[0])} == {(0, 0)}
 
 
 @given(gpus(most_blocks=3), st.integers(1, 2))

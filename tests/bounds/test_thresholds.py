@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 
 import makespan.proof.bounds.gaps
 from makespan.model.instance import Instance
-from makespan.model.machine import DELAY, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.model.program import Place, Program, Timing
+from makespan.model.machine import (
+    DELAY,
+    Latency,
+    Machine,
+    PortResource,
+    SchedulerPromise,
+    UnitClass,
+    Use,
+    WarpAssignment,
+)
+from makespan.model.program import InstructionTiming, Program, ProgramPlace
 from makespan.model.result import Upper
 from makespan.model.strings import parse_string
 from makespan.proof.bounds import pessimistic, theorem_e
@@ -52,14 +61,16 @@ def program(draw: random.Random, units: str, length: int, *, automata: bool = Tr
     found = Program.chain("".join(letters))
     if automata and draw.random() < 0.3:
         after = [tuple(sorted({at + 1, min(length, at + draw.randint(1, 3))})) for at in range(length)]
-        found = Program(tuple(map(Place, letters, after)))
+        found = Program(tuple(map(ProgramPlace, letters, after)))
     if draw.random() < 0.3:
         return found
     rules = []
     for _ in range(length):
         least = draw.randint(1, 5)
         tokens = [tuple(token for token in range(4) if draw.random() < 0.3) for _ in range(2)]
-        rules.append(Timing(draw.choice((1, 1, 2, 3)), (least, draw.choice((least, least, least + 1))), *tokens))
+        rules.append(
+            InstructionTiming(draw.choice((1, 1, 2, 3)), (least, draw.choice((least, least, least + 1))), *tokens)
+        )
     return replace(found, timings=tuple(rules))
 
 
@@ -162,12 +173,12 @@ def test_thresholds_are_tried_one_class_after_another_beginning_with_the_best_so
 def test_thresholds_are_gaps_behind_a_class_before_another_one_on_some_path() -> None:
     """Behind the first C, after 5 cycles, only another C follows; the second one may skip the third."""
     awaited = (
-        Timing(1, (5, 5), (2,)),
-        Timing(1, (7, 7), (0,), (2,)),
-        Timing(1, (9, 9), (1,)),
-        Timing(1, (1, 1), (), (0, 1)),
+        InstructionTiming(1, (5, 5), (2,)),
+        InstructionTiming(1, (7, 7), (0,), (2,)),
+        InstructionTiming(1, (9, 9), (1,)),
+        InstructionTiming(1, (1, 1), (), (0, 1)),
     )
-    places = Place("C", (1,)), Place("C", (2, 3)), Place("C", (3,)), Place("L", (4,))
+    places = ProgramPlace("C", (1,)), ProgramPlace("C", (2, 3)), ProgramPlace("C", (3,)), ProgramPlace("L", (4,))
     skipping = Program(places, timings=awaited)
     question = _Question.of(Instance.of(skipping, 2, SUBCORE))
     assert question is not None
@@ -180,7 +191,7 @@ def test_thresholds_are_gaps_behind_a_class_before_another_one_on_some_path() ->
 LOADS = UnitClass("L", 1, 2)
 DELAYED = Machine("delayed", (UnitClass("C", 1, 2), LOADS, UnitClass.of_delays(3)))
 PIPE = Use(("pipe",))
-HALVES = Machine("halves", (UnitClass("C", 1, 2), LOADS), 1, partitions=2, resources=(Resource("pipe", 1),))
+HALVES = Machine("halves", (UnitClass("C", 1, 2), LOADS), 1, partitions=2, resources=(PortResource("pipe", 1),))
 
 
 @pytest.mark.parametrize(
@@ -221,7 +232,7 @@ def test_it_does_not_apply_where_there_are_too_many_tokens_to_look_at(monkeypatc
 
 def divided(draw: random.Random) -> Instance:
     """Partitions that may share a class or a resource, and classes that hold further ports."""
-    resources = tuple(Resource(name, draw.choice((1, 1, 2)), draw.random() < 0.5) for name in ("bus", "pipe"))
+    resources = tuple(PortResource(name, draw.choice((1, 1, 2)), draw.random() < 0.5) for name in ("bus", "pipe"))
     units = list(machine(draw, slot=True).units)
     for number, unit in enumerate(units[1:], start=1):
         least = draw.randint(1, 3)
@@ -229,8 +240,8 @@ def divided(draw: random.Random) -> Instance:
         uses = (Use(names, least, draw.choice((least, 3))),) if draw.random() < 0.6 else ()
         units[number] = replace(unit, shared=draw.random() < 0.2, uses=uses)
     partitions = draw.choice((1, 2))
-    assignment = draw.choice(list(Assignment))
-    chosen = Machine("divided", tuple(units), 1, (), Scheduler.ANY, partitions, assignment, resources)
+    assignment = draw.choice(list(WarpAssignment))
+    chosen = Machine("divided", tuple(units), 1, (), SchedulerPromise.ANY, partitions, assignment, resources)
     classes, warps = "".join(chosen.capacities), draw.choice((2, 3))
     if draw.random() < 0.5:
         return Instance.of(program(draw, classes, draw.randint(2, 3)), warps, chosen)
@@ -286,7 +297,7 @@ def test_of_all_paths_the_one_that_holds_most_of_shared_ports_counts() -> None:
     """The same where a warp may do without M, or without all but a C."""
     slow = Latency(4, 4)
     units = UnitClass("C", 1, 2, slow), UnitClass("L", 1, 2, slow), UnitClass("M", 1, 1, Latency(5, 5), shared=True)
-    places = Place("C", (1,)), Place("L", (2, 4)), Place("M", (4,)), Place("C", (4,))
+    places = ProgramPlace("C", (1,)), ProgramPlace("L", (2, 4)), ProgramPlace("M", (4,)), ProgramPlace("C", (4,))
     one = Instance.of(Program(places, (0, 3)), 2, Machine("two", units, 1, partitions=2))
     found = theorem_e(one)
     assert found is not None
@@ -296,7 +307,7 @@ def test_of_all_paths_the_one_that_holds_most_of_shared_ports_counts() -> None:
 def test_alone_a_warp_waits_for_a_resource_that_it_holds_itself() -> None:
     """Alone 9 + 1 + 1 + 1, with turns behind gaps of 1 of M and C; beside it 9 + 9 + 2 + 2 less a pair."""
     units = UnitClass("C", 1, 2), UnitClass("L", 1, 2), UnitClass("M", 1, uses=(Use(("bus",), 9, 9),))
-    one = Instance.of("MMCL", 2, Machine("m", units, 1, resources=(Resource("bus", 1),)))
+    one = Instance.of("MMCL", 2, Machine("m", units, 1, resources=(PortResource("bus", 1),)))
     found = theorem_e(one)
     assert found is not None
     assert brute_force(one).upper == 30 <= found.upper == (12 + 1 + 1) + (9 + 9 + 2 + 2 - 1)
@@ -314,7 +325,7 @@ def test_what_the_last_finisher_holds_itself_is_needed() -> None:
     """It fills one of two ports, the other warp the other one; without what it holds the bound would be 28."""
     either = Use(("bus", "pipe"), 9, 9)
     units = UnitClass("C", 1, 2), UnitClass("L", 1, 2), UnitClass("M", 1, uses=(either,))
-    machine = Machine("m", units, 1, resources=(Resource("bus", 1), Resource("pipe", 1)))
+    machine = Machine("m", units, 1, resources=(PortResource("bus", 1), PortResource("pipe", 1)))
     one = Instance.merged([(Program.chain("MMLMC"), 1), (Program.chain("MMMM"), 1)], machine)
     found = theorem_e(one)
     assert found is not None
@@ -345,7 +356,7 @@ def test_gaps_of_strings_against_looking_back() -> None:
 def test_the_last_finisher_holds_ports_from_its_stall_on_though_it_waits_for_the_result() -> None:
     """Alone 8; C and M turn behind gaps of 1. The other: M twice 10 halves, L and C 2 * 4 less a pair; z: M twice 8."""
     units = UnitClass("C", 1, 2), UnitClass("L", 1, 2), UnitClass("M", 1, uses=(Use(("bus", "pipe"), 9, 9),))
-    machine = Machine("m", units, 1, resources=(Resource("bus", 1), Resource("pipe", 1)))
+    machine = Machine("m", units, 1, resources=(PortResource("bus", 1), PortResource("pipe", 1)))
     one = Instance.of(parse_string("M()@5M(1)L()C()", machine), 2, machine)
     found = theorem_e(one)
     assert found is not None

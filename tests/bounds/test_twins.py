@@ -18,7 +18,7 @@ from benchmarks import closed_form, multiprocessors
 from makespan.model.certificate import PotentialNode
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.instance import Instance
-from makespan.model.machine import PAPER, Assignment, Latency, Machine, Scheduler, UnitClass
+from makespan.model.machine import PAPER, Latency, Machine, SchedulerPromise, UnitClass, WarpAssignment
 from makespan.model.program import Program
 from makespan.model.result import UpperBound
 from makespan.proof.bounds import (
@@ -106,7 +106,7 @@ def test_simple_machines(kind: str) -> None:
         found = theorem_e(one)
         assert found is None or pairs.bound(one, found.weights) == found.upper
         assert theorem_1s(one) is None
-        fairly = replace(one, machine=replace(one.machine, scheduler=Scheduler.FAIR))
+        fairly = replace(one, machine=replace(one.machine, scheduler=SchedulerPromise.FAIR))
         assert value(theorem_f(fairly)) == fair.theorem_f(fairly)
         assert value(theorem_l(one)) == alignment.bound(one, ProofBudget(1))
         assert value(issue_slots(one)) == checked_slots.bound(one)
@@ -119,7 +119,7 @@ def test_theorem_f_on_every_path() -> None:
     found = 0
     for _ in range(150):
         one = crowded(draw, closed_form.instance(draw, kind))
-        fairly = replace(one, machine=replace(one.machine, scheduler=Scheduler.FAIR))
+        fairly = replace(one, machine=replace(one.machine, scheduler=SchedulerPromise.FAIR))
         assert value(theorem_f(fairly)) == fair.theorem_f(fairly)
         found += fair.theorem_f(fairly) is not None
     assert found > 75
@@ -142,7 +142,7 @@ def test_multiprocessors(kind: str, seed: int) -> None:
         if not parts:
             assert best_case.least_possible(one) == quickest.floor(one)
         same_questions(one)
-        assert partitions(replace(one, machine=replace(one.machine, scheduler=Scheduler.FAIR))) is None
+        assert partitions(replace(one, machine=replace(one.machine, scheduler=SchedulerPromise.FAIR))) is None
         same_gaps(one)
 
 
@@ -184,7 +184,7 @@ def test_whole_gpus(seed: int) -> None:
     assert found[0] > 9 * found[1]
 
 
-FOUR = Machine("four", (UnitClass("C", 1),), 1, partitions=4, assignment=Assignment.ANY)
+FOUR = Machine("four", (UnitClass("C", 1),), 1, partitions=4, assignment=WarpAssignment.ANY)
 SPARE = Machine("spare", (UnitClass("C", 1), UnitClass("L", 1), UnitClass("S", 1, 2)))
 
 
@@ -192,7 +192,7 @@ SPARE = Machine("spare", (UnitClass("C", 1), UnitClass("L", 1), UnitClass("S", 1
     ("machine", "block", "resident", "count"),
     [
         pytest.param(FOUR, {"C" * 9: 1, "C": 3}, 3, 4, id="a warp that is heavier than the others of its block"),
-        pytest.param(replace(FOUR, assignment=Assignment.MODULO), {"CC": 1}, 2, 4, id="partitions without a warp"),
+        pytest.param(replace(FOUR, assignment=WarpAssignment.MODULO), {"CC": 1}, 2, 4, id="partitions without a warp"),
         pytest.param(Machine("held", (UnitClass("C", 4, 2),)), {"CCCC": 1}, 2, 3, id="ports of who has finished"),
         pytest.param(SPARE, {"CL": 2}, 4, 5, id="pairs beside a class that nobody uses"),
         pytest.param(PAPER, {"CLC": 1, "CCLLCC": 1}, 4, 5, id="pairs of different warps"),
@@ -228,7 +228,7 @@ def test_in_one_wave_as_in_several_warps_of_the_same_numbers_share_a_partition(
     block: str, tail: int, blocks: int
 ) -> None:
     """Both CC of two blocks; one of them with a C of each block; all four of them."""
-    halves = Machine("halves", (UnitClass("C", 1),), 1, partitions=2, assignment=Assignment.MODULO)
+    halves = Machine("halves", (UnitClass("C", 1),), 1, partitions=2, assignment=WarpAssignment.MODULO)
     programs = [(Program.chain(letters), 1) for letters in block.split()]
     gpu = GpuInstance.of(programs, blocks, halves, sms=2, resident=2)
     own, theirs = ways(gpu)

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from math import lcm
 
 from makespan.model.instance import Instance
-from makespan.model.program import Program, Timing
+from makespan.model.program import InstructionTiming, Program
 from tests.bounds.ledger import Issue, Mode, Unit, scan
 
 
-def timings(instance: Instance, program: Program) -> tuple[Timing, ...]:
+def timings(instance: Instance, program: Program) -> tuple[InstructionTiming, ...]:
     """Those of a program; one that blocks needs each instruction for the next one."""
     if program.timings:
         return program.timings
     latency = {unit.name: unit.latency for unit in instance.machine.units}
     spans = [latency[place.unit] for place in program.places]
-    return tuple(Timing(1, (own.least, own.most), (0,), (0,)) for own in spans)
+    return tuple(InstructionTiming(1, (own.least, own.most), (0,), (0,)) for own in spans)
 
 
 def random_run(draw: random.Random, instance: Instance) -> list[list[Issue]]:
@@ -60,7 +60,7 @@ def random_run(draw: random.Random, instance: Instance) -> list[list[Issue]]:
     return found
 
 
-def longest_gaps(rules: tuple[Timing, ...]) -> list[int]:
+def longest_gaps(rules: tuple[InstructionTiming, ...]) -> list[int]:
     """Behind every instruction but the last: by looking back at all that may be pending."""
     found = []
     for at in range(len(rules) - 1):

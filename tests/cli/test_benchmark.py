@@ -320,7 +320,7 @@ def test_what_is_known_encloses_the_worst_cases_that_instance_files_state() -> N
     stated = 0
     for entry in collection.read(SHIPPED).chosen(["paper", "anomalies", "long-strings"], []):
         source, which = entry.ask["source"], entry.ask["instance"]
-        expected = strings.chosen(files[source], which, source).makespan
+        expected = strings.choose_instance(files[source], which, source).makespan
         lower, upper = known[entry.name].interval
         assert None not in (lower, expected, upper)
         assert lower <= expected <= upper, entry.name  # type: ignore[operator]

@@ -150,7 +150,7 @@ def shared(name: str, *, registers: int | None = None) -> SharedLaunch:
 
 
 def test_machine_code_tells_what_a_block_takes() -> None:
-    card = gpus.find("rtx-3070")
+    card = gpus.find_gpu("rtx-3070")
     few = of_kernels([shared("a"), shared("b", registers=40)], card.machine, sms=4, card=card)
     assert few.room == (16, 48, 102400)  # no registers: 48 warps of 40 lie in four files of 16,384
     assert [grid.takes for grid in few.grids] == [(1, 4, 1024)] * 2
@@ -160,7 +160,7 @@ def test_machine_code_tells_what_a_block_takes() -> None:
 
 def test_registers_that_are_allotted_differently_are_refused() -> None:
     """Free registers of four files may be enough for a warp together, and in none of them."""
-    card = gpus.find("rtx-3070")
+    card = gpus.find_gpu("rtx-3070")
     with pytest.raises(InputError, match=r"a: warps of 3072 registers; b: warps of 1024 registers.*-maxrregcount"):
         of_kernels([shared("a", registers=96), shared("b", registers=32)], card.machine, sms=4, card=card)
     with pytest.raises(InputError, match=r"launch b: .*a thread has at most 255"):
@@ -168,7 +168,7 @@ def test_registers_that_are_allotted_differently_are_refused() -> None:
 
 
 def test_the_example_has_the_bound_that_the_documentation_shows() -> None:
-    card, found = gpus.find("rtx-3070"), launches.read(ROOT / "examples" / "launches.toml")
+    card, found = gpus.find_gpu("rtx-3070"), launches.read(ROOT / "examples" / "launches.toml")
     gpu = of_kernels(found.launches, card.machine, sms=46, card=card, room=found.room)
     told = f"at most {theorem_g(gpu).upper:>11}  proven by theorem-g"
     assert told in (ROOT / "docs" / "cli.md").read_text()

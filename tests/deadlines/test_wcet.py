@@ -34,7 +34,7 @@ from makespan.model.assumptions import (
 from makespan.model.assumptions import Kind as About
 from makespan.model.claim import WorstCaseClaim
 from makespan.model.gpu import GpuInstance
-from makespan.model.machine import PAPER, Scheduler, UnitClass
+from makespan.model.machine import PAPER, SchedulerPromise, UnitClass
 from makespan.model.program import Program
 from makespan.model.result import Bounds
 from makespan.proof.bounds.theorem_g import theorem_g
@@ -331,7 +331,7 @@ def test_a_bundle_cannot_state_conditions_that_its_instance_does_not_have(folder
 
 
 def test_a_bundle_cannot_leave_out_the_conditions_of_its_instance(folder: Path) -> None:
-    result = solve(Instance.of("CL", 2, replace(PAPER, scheduler=Scheduler.FAIR)))
+    result = solve(Instance.of("CL", 2, replace(PAPER, scheduler=SchedulerPromise.FAIR)))
     for left_out in (About.FAIR, About.ONE_CYCLE):
         kept = tuple(note for note in result.assumptions if note.kind is not left_out)
         bundle.write(replace(result, assumptions=kept), folder / "k.json")

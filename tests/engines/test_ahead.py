@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.model.instance import Instance
-from makespan.model.machine import Latency, Machine, Resource, UnitClass, Use
-from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use
+from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.model.result import Bounds
 from makespan.model.simulate import replay
 from makespan.model.strings import parse_string
@@ -25,7 +25,7 @@ SLOTS = Machine("slots", (UnitClass("C", 2, 2), UnitClass("L", 1)), 1)
 PIPES = Machine(
     "pipes",
     (UnitClass("C", 2, uses=(Use(("left", "right"), 2, 3),)), UnitClass("L", 2, uses=(Use(("left",), 1, 3),))),
-    resources=(Resource("left", 1), Resource("right", 1)),
+    resources=(PortResource("left", 1), PortResource("right", 1)),
 )
 
 
@@ -59,23 +59,36 @@ def test_equal_strings_with_long_latencies_are_exact(written: list[tuple[str, in
 
 
 TWO_RESULTS = Program(
-    (Place("C", (1,)), Place("L", (2,)), Place("C", (3,))),
+    (ProgramPlace("C", (1,)), ProgramPlace("L", (2,)), ProgramPlace("C", (3,))),
     timings=(
-        Timing(1, (3, 6), (0, 1)),
-        Timing(1, (1, 1), (), (0,)),
-        Timing(1, (1, 2), (), (1,)),
+        InstructionTiming(1, (3, 6), (0, 1)),
+        InstructionTiming(1, (1, 1), (), (0,)),
+        InstructionTiming(1, (1, 2), (), (1,)),
     ),
 )
 """One instruction sets two tokens, so that neither is pending any more once the other one has been waited for."""
 
 AT_A_BARRIER = Program(
-    (Place("C", (1,)), Place(BARRIER, (2,))), timings=(Timing(1, (5, 7), (0, 1)), Timing(0, (0, 0), (), (0,)))
+    (ProgramPlace("C", (1,)), ProgramPlace(BARRIER, (2,))),
+    timings=(InstructionTiming(1, (5, 7), (0, 1)), InstructionTiming(0, (0, 0), (), (0,))),
 )
 """The same, where only the end waits for the other token."""
 
 EITHER_WAY = Program(
-    (Place("L", (1,)), Place("C", (2, 4)), Place("C", (3,)), Place("C", (5,)), Place("C", (5,))),
-    timings=(Timing(1, (5, 5), (0,)), Timing(), Timing(5), Timing(1, (1, 1), (), (0,)), Timing(1, (1, 1), (), (0,))),
+    (
+        ProgramPlace("L", (1,)),
+        ProgramPlace("C", (2, 4)),
+        ProgramPlace("C", (3,)),
+        ProgramPlace("C", (5,)),
+        ProgramPlace("C", (5,)),
+    ),
+    timings=(
+        InstructionTiming(1, (5, 5), (0,)),
+        InstructionTiming(),
+        InstructionTiming(5),
+        InstructionTiming(1, (1, 1), (), (0,)),
+        InstructionTiming(1, (1, 1), (), (0,)),
+    ),
 )
 """On two ways a result is waited for, and sooner on the way whose place has the larger number."""
 
@@ -118,7 +131,7 @@ CASES = {
                 ),
                 UnitClass("L", 1, uses=(Use(("bus",), 2, 2),)),
             ),
-            resources=(Resource("bus", 1),),
+            resources=(PortResource("bus", 1),),
         ),
     ),
 }
@@ -200,7 +213,11 @@ def test_long_loads_make_no_states() -> None:
 def test_what_would_need_large_tables_beforehand_is_refused() -> None:
     """Many results that are waited for everywhere, many ways to begin, and many ways to hold resources."""
     waiting = "".join(f"L({at // 2})" if at > 1 else "L()" for at in range(4000))
-    begin = Program(tuple(Place("C", (1100,)) for _ in range(1100)), tuple(range(1100)), timings=(Timing(),) * 1100)
+    begin = Program(
+        tuple(ProgramPlace("C", (1100,)) for _ in range(1100)),
+        tuple(range(1100)),
+        timings=(InstructionTiming(),) * 1100,
+    )
     uses = tuple(Use((name,), 1, 40) for name in ("left", "right"))
     holding = Machine("holding", (UnitClass("C", 1, uses=uses),), resources=PIPES.resources)
     assert not ahead.applies(Instance.of(parse_string(waiting, NARROW), 2, NARROW))

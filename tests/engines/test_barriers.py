@@ -15,11 +15,11 @@ from makespan.cli.export import command as export
 from makespan.host.errors import InputError, InvalidScheduleError, UnsupportedError
 from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Machine
-from makespan.model.program import BARRIER, Place, Program
+from makespan.model.program import BARRIER, Program, ProgramPlace
 from makespan.model.result import Bounds, Status, Upper, UpperBound
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import POLICIES, replay, run
-from makespan.model.simulate.semantics import State, released, settled, starts, steps
+from makespan.model.simulate.semantics import SmState, next_states, passing_barrier, settled_states, start_states
 from makespan.model.strings import parse_instances
 from makespan.proof.bounds import pessimistic, phases, theorem_e
 from makespan.proof.engines import Limits, solve
@@ -37,33 +37,35 @@ from tests.oracle import brute_force, obeys, standing
 from tests.strategies import barrier_instances, runs
 
 
-def places(states: Iterable[State]) -> set[tuple[int, ...]]:
+def places(states: Iterable[SmState]) -> set[tuple[int, ...]]:
     return {state.places for state in states}
 
 
 def test_the_warps_of_a_block_wait_for_each_other() -> None:
     instance = Instance.of("C|L", 2)
-    assert places(steps(instance, standing(instance, 0, 0))) == {(1, 0), (0, 1)}  # one waits at the barrier
-    assert places(steps(instance, standing(instance, 1, 0))) == {(2, 2)}  # and both pass as soon as the other one comes
-    assert released(instance, standing(instance, 1, 1)) == (0, 1)
-    assert places(settled(instance, standing(instance, 1, 1))) == {(2, 2)}
+    assert places(next_states(instance, standing(instance, 0, 0))) == {(1, 0), (0, 1)}  # one waits at the barrier
+    assert places(next_states(instance, standing(instance, 1, 0))) == {
+        (2, 2)
+    }  # and both pass as soon as the other one comes
+    assert passing_barrier(instance, standing(instance, 1, 1)) == (0, 1)
+    assert places(settled_states(instance, standing(instance, 1, 1))) == {(2, 2)}
 
 
 def test_every_block_has_its_own_barrier() -> None:
     instance = Instance.of("C|L", 4, blocks=2)
     assert instance.block_of_warp() == (0, 0, 1, 1)
-    assert places(settled(instance, standing(instance, 1, 1, 1, 0))) == {(2, 2, 1, 0)}
+    assert places(settled_states(instance, standing(instance, 1, 1, 1, 0))) == {(2, 2, 1, 0)}
 
 
 def test_nobody_waits_for_a_warp_that_has_finished() -> None:
     instance = Instance.merged([(Program.chain("C|C"), 1), (Program.chain("L"), 1)])
-    assert places(settled(instance, standing(instance, 1, 0))) == {(1, 0)}
-    assert places(settled(instance, standing(instance, 1, 1))) == {(2, 1)}
+    assert places(settled_states(instance, standing(instance, 1, 0))) == {(1, 0)}
+    assert places(settled_states(instance, standing(instance, 1, 1))) == {(2, 1)}
 
 
 def test_barriers_at_the_ends_and_in_a_row_take_no_time() -> None:
     instance = Instance.of("||C||C|", 2)
-    assert places(starts(instance)) == {(2, 2)}
+    assert places(start_states(instance)) == {(2, 2)}
     assert brute_force(instance) == Bounds(4, 4)
 
 
@@ -95,7 +97,7 @@ def test_a_program_of_barriers_is_refused(program: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Program.chain(program)
     with pytest.raises(InputError, match=message):
-        Program((Place("C", (1, 2)), Place("L", (2,)), Place(BARRIER, (3,))), starts=(0, 2))
+        Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,)), ProgramPlace(BARRIER, (3,))), starts=(0, 2))
 
 
 @pytest.mark.parametrize("blocks", [0, -1, 3, True])
@@ -192,7 +194,7 @@ def test_equal_parts_of_different_programs_are_one_group_of_the_phase() -> None:
 
 
 def test_a_warp_that_may_skip_a_phase_has_no_phases() -> None:
-    early = Program((Place("C", (1, 2)), Place(BARRIER, (2,)), Place("L", (3,))))
+    early = Program((ProgramPlace("C", (1, 2)), ProgramPlace(BARRIER, (2,)), ProgramPlace("L", (3,))))
     assert phases(Instance.of(early, 2)) is None
     assert phases(Instance.of("C|L", 2, blocks=2)) is None
 

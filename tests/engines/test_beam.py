@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from makespan.model.certificate import Potential
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
 from makespan.proof.bounds.conditions import ProofQuestion
@@ -92,7 +92,15 @@ def test_the_laggard_may_be_of_any_group() -> None:
 
 def test_a_beam_takes_the_worse_path_of_an_automaton() -> None:
     """`C; if (p) L; CLC` with two warps: 7 cycles, where the longer path alone gives 6."""
-    fork = Program((Place("C", (1, 2)), Place("L", (2,)), Place("C", (3,)), Place("L", (4,)), Place("C", (5,))))
+    fork = Program(
+        (
+            ProgramPlace("C", (1, 2)),
+            ProgramPlace("L", (2,)),
+            ProgramPlace("C", (3,)),
+            ProgramPlace("L", (4,)),
+            ProgramPlace("C", (5,)),
+        )
+    )
     (witness,) = witnesses(Instance.of(fork, 2), 64, 16)
     assert witness is not None
     assert witness.makespan == 7
@@ -144,7 +152,17 @@ CASES = [
     Instance.of("CCLLCC", 5, Machine.of({"C": 2, "L": 1})),
     Instance.of("CLSCL", 4, Machine.of({"C": 1, "L": 2, "S": 1})),
     Instance.merged([(Program.chain("CLC"), 2), (Program.chain("LCC"), 2)], Machine.of({"C": 2, "L": 1})),
-    Instance.of(Program((Place("C", (1, 2, 3)), Place("L", (2, 3)), Place("C", (3, 4)), Place("L", (4,)))), 4),
+    Instance.of(
+        Program(
+            (
+                ProgramPlace("C", (1, 2, 3)),
+                ProgramPlace("L", (2, 3)),
+                ProgramPlace("C", (3, 4)),
+                ProgramPlace("L", (4,)),
+            )
+        ),
+        4,
+    ),
 ]
 
 

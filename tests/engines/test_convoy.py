@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.simulate import replay
 from makespan.proof.bounds import pairs, theorem_e
 from makespan.proof.engines import Limits
@@ -81,7 +81,7 @@ def test_there_is_one_block_per_pair(string: str) -> None:
     assert len(convoy.blocks(string)) == pairs(string)
 
 
-FORK = Program((Place("C", (1, 2)), Place("L", (2,))))
+FORK = Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,))))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from makespan.host.errors import BrokenPromiseError, UnsupportedError
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import POLICIES, replay, run
 from makespan.model.strings import NamedInstance
@@ -269,7 +269,7 @@ def test_progress_tells_bounds() -> None:
 @pytest.mark.parametrize("family", [one for one in cpsat_model.FAMILIES if one is not cpsat_model.equal_warps])
 def test_no_family_of_constraints_can_be_left_out(family: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpsat_model, "FAMILIES", tuple(f for f in cpsat_model.FAMILIES if f is not family))
-    fork = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3,))))
+    fork = Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (3,)), ProgramPlace("C", (3,))))
     cached = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(1, 4))))
     narrow = Machine("narrow", (UnitClass("C", 1), UnitClass("L", 1)), issue_width=1)
     general = Instance.of("LCLC", 3, cached), Instance.of("CL", 2, narrow)

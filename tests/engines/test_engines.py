@@ -11,11 +11,11 @@ import pytest
 from makespan.host.errors import UnsupportedError
 from makespan.model.feature import Feature
 from makespan.model.instance import Instance
-from makespan.model.machine import DELAY, PAPER, Latency, Machine, Scheduler, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.machine import DELAY, PAPER, Latency, Machine, SchedulerPromise, UnitClass
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Upper
 from makespan.model.simulate import Choices, replay, run
-from makespan.model.simulate.choices import routes
+from makespan.model.simulate.choices import choose_routes
 from makespan.proof.bounds import any_units, least_possible, pessimistic, phases, theorem_e, theorem_f, theorem_l
 from makespan.proof.bounds.conditions import ProofQuestion
 from makespan.proof.bounds.delays import expand_latencies
@@ -49,7 +49,7 @@ REFUSING: dict[str, Callable[[Instance], Any]] = {
     "phases": phases,
     "expansion": expand_latencies,
     "question": lambda one: ProofQuestion(one, 0),
-    "routes": lambda one: routes(one, Choices()),
+    "routes": lambda one: choose_routes(one, Choices()),
     "policy": lambda one: run(one, "gto"),
     "greedy": lambda one: greedy.longest(one, Limits(), 99),
     "plain search": lambda one: plain.solve(one, Limits()),
@@ -92,7 +92,7 @@ def test_what_is_only_for_some_instances_is_not_for_strange_ones(who: str, stran
 
 
 def test_the_same_apply_to_ordinary_instances(request: pytest.FixtureRequest) -> None:
-    fair = Machine("fair", PAPER.units, issue_width=1, scheduler=Scheduler.FAIR)
+    fair = Machine("fair", PAPER.units, issue_width=1, scheduler=SchedulerPromise.FAIR)
     others = {
         "convoy": Instance.of("CL", 3),
         "events": Instance.of("CL", 2, SLOW),
@@ -106,13 +106,13 @@ BOUNDING_ANY_SCHEDULER = {"pessimistic", "any units", "least possible", "phases"
 
 @pytest.mark.parametrize("who", sorted(REFUSING.keys() - BOUNDING_ANY_SCHEDULER))
 def test_who_could_break_the_promise_of_a_scheduler_refuses_it(who: str) -> None:
-    fair = Instance.of("CL", 2, Machine("fair", PAPER.units, scheduler=Scheduler.FAIR))
+    fair = Instance.of("CL", 2, Machine("fair", PAPER.units, scheduler=SchedulerPromise.FAIR))
     with pytest.raises(UnsupportedError, match="does not know a fair scheduler"):
         REFUSING[who](fair)
 
 
 def test_a_promise_can_be_left_out_where_nothing_else_is_refused() -> None:
-    fair = Instance.of("CL", 2, Machine("fair", PAPER.units, issue_width=1, scheduler=Scheduler.FAIR))
+    fair = Instance.of("CL", 2, Machine("fair", PAPER.units, issue_width=1, scheduler=SchedulerPromise.FAIR))
     with pytest.raises(
         UnsupportedError, match=r"know a fair scheduler; leave the promise out: scheduler = .any. in the machine file$"
     ):
@@ -127,7 +127,7 @@ def test_no_engine_sees_what_it_does_not_know(engine: Any, strange: Instance) ->
 
 
 SLOW = Machine("slow", (UnitClass("C", 1, 2, Latency(2, 3)), UnitClass("L", 1)), issue_width=1)
-FORK = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3,))))
+FORK = Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (3,)), ProgramPlace("C", (3,))))
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_an_engine_that_was_asked_for_in_vain_says_who_can() -> None:
 
 def test_an_engine_that_was_asked_for_refuses_beside_a_promise_what_it_refuses_without_it() -> None:
     """However soon closed forms leave no gap: an exact result is not the engine's that never saw the question."""
-    fair = Instance.of("CLLC", 2, Machine("fair", PAPER.units, issue_width=1, scheduler=Scheduler.FAIR))
+    fair = Instance.of("CLLC", 2, Machine("fair", PAPER.units, issue_width=1, scheduler=SchedulerPromise.FAIR))
     assert solve(fair).bounds == solve(fair, backend="certificate").bounds
     with pytest.raises(UnsupportedError, match=r"^backend ilp does not know an issue width of 1; use backend "):
         solve(fair, backend="ilp")

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 
 from makespan import Bounds, InputError, Latency, Limits, Machine, Program, UnitClass, solve
 from makespan.model.gpu import GpuInstance, Grid
-from makespan.model.machine import Resource, Scheduler, Use
+from makespan.model.machine import PortResource, SchedulerPromise, Use
 from makespan.model.result import Status
 from makespan.model.simulate import gpu_run
-from makespan.model.simulate.gpu_replay import replay
+from makespan.model.simulate.gpu_replay import replay_gpu
 from makespan.model.strings import parse_string
 from makespan.proof.bounds.gpu_best_case import least_possible
 from makespan.proof.bounds.theorem_g import theorem_g
@@ -30,9 +30,9 @@ def test_the_interval_holds_the_truth(gpu: GpuInstance) -> None:
     assert found.best_case is not None
     assert found.best_case.lower <= truth.lower <= found.best_case.upper
     assert found.witness is not None
-    assert replay(gpu, found.witness) == found.bounds.lower
+    assert replay_gpu(gpu, found.witness) == found.bounds.lower
     if not found.sms or found.shortest is not None:
-        assert replay(gpu, found.shortest or found.witness) == found.best_case.upper
+        assert replay_gpu(gpu, found.shortest or found.witness) == found.best_case.upper
 
 
 @settings(max_examples=5)
@@ -85,7 +85,7 @@ def test_the_shortest_schedule_is_shown() -> None:
         found = solve_gpu(gpu, best_case=True)
         assert found.shortest is not None
         assert found.best_case is not None
-        assert replay(gpu, found.shortest) == found.best_case.upper < found.bounds.lower
+        assert replay_gpu(gpu, found.shortest) == found.best_case.upper < found.bounds.lower
 
 
 def test_a_million_blocks_keep_their_proof_when_time_is_short() -> None:
@@ -111,7 +111,7 @@ SPLIT = Machine(
     (UnitClass("C", 1), UnitClass("L", 1, latency=Latency(1, 40), uses=(Use(("memory",), 1, 4),))),
     issue_width=1,
     partitions=2,
-    resources=(Resource("memory", 1, shared=True),),
+    resources=(PortResource("memory", 1, shared=True),),
 )
 AHEAD = ((parse_string("L()@4..40L()C(1,2)@4|C()@4", SPLIT), 3), (parse_string("CCL", SPLIT), 1))
 
@@ -126,7 +126,7 @@ AHEAD = ((parse_string("L()@4..40L()C(1,2)@4|C()@4", SPLIT), 3), (parse_string("
         GpuInstance.of(((Program.chain("CLLCL" * 12), 8),), 65_536, MACHINE, sms=46, resident=6),
         GpuInstance.of(AHEAD, 65_536, SPLIT, sms=46, resident=4),
         GpuInstance((Grid(AHEAD, 500), Grid(((Program.chain("CL"), 2),), 300)), SPLIT, 5, (3,)),
-        GpuInstance.of(BLOCK, 500, replace(MACHINE, scheduler=Scheduler.FAIR), sms=4, resident=3),
+        GpuInstance.of(BLOCK, 500, replace(MACHINE, scheduler=SchedulerPromise.FAIR), sms=4, resident=3),
     ],
     ids=["one wave", "dispatch", "waves", "long", "partitions", "launches", "fair"],
 )
@@ -138,7 +138,7 @@ def test_there_is_always_a_schedule_of_the_whole_gpu(gpu: GpuInstance, interrupt
     found = solve_gpu(gpu, limits=limits)
     assert found.interrupted == interrupted
     assert found.witness is not None
-    assert replay(gpu, found.witness) == found.bounds.lower <= found.bounds.upper
+    assert replay_gpu(gpu, found.witness) == found.bounds.lower <= found.bounds.upper
     assert sum(history.sms * history.blocks for history in found.witness.histories) == gpu.blocks
     assert found.bounds.lower > least_possible(gpu)
 

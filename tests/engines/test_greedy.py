@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from makespan.host.errors import UnsupportedError
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Latency, Machine, Scheduler, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.machine import Latency, Machine, SchedulerPromise, UnitClass, WarpAssignment
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.simulate import POLICIES, replay, run, runner
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.construct.greedy import longest, schedules
@@ -62,7 +62,7 @@ def test_one_warp_takes_its_length(string: str) -> None:
 
 
 def test_an_optional_place_lengthens_the_path() -> None:
-    either = Program((Place("C", (1, 2)), Place("L", (2,))))
+    either = Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,))))
     assert schedules(Instance.of(either, 1), Limits())[0].paths == ((0, 1),)
 
 
@@ -105,19 +105,19 @@ def test_on_a_multiprocessor_too_policies_and_rules_are_tried(instance: Instance
 
 def test_every_partition_starves_its_last_warp() -> None:
     """The others of its partition are through with C before it begins, so that all of its L come one after another."""
-    halves = Machine("halves", (UnitClass("C", 1), UnitClass("L", 1)), partitions=2, assignment=Assignment.MODULO)
+    halves = Machine("halves", (UnitClass("C", 1), UnitClass("L", 1)), partitions=2, assignment=WarpAssignment.MODULO)
     made = longest(Instance.of("CCCLLL", 6, halves), Limits(), enough=99)
     assert made.makespan == brute_force(Instance.of("CCCLLL", 3, Machine.of({"C": 1, "L": 1}))).upper
 
 
 def test_on_a_multiprocessor_limits_and_promises_count_as_well() -> None:
-    halves = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=Assignment.MODULO)
+    halves = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=WarpAssignment.MODULO)
     ticks = count()
     instance = Instance.of("CCCC" * 500, 8, halves)
     assert schedules(instance, Limits(10, clock=lambda: next(ticks))) == []
     assert next(ticks) < 20
     with pytest.raises(UnsupportedError, match="the simulator does not know a fair scheduler"):
-        longest(Instance.of("C", 2, replace(halves, scheduler=Scheduler.FAIR)), Limits(), enough=9)
+        longest(Instance.of("C", 2, replace(halves, scheduler=SchedulerPromise.FAIR)), Limits(), enough=9)
 
 
 def test_what_is_as_long_as_possible_is_enough() -> None:
@@ -127,8 +127,8 @@ def test_what_is_as_long_as_possible_is_enough() -> None:
 
 def test_a_policy_can_be_worse_than_every_rule_where_phases_cannot_be_joined() -> None:
     letters = "CCCLCCCCLCCCC|CC"
-    places = [Place(letter, (number + 1,)) for number, letter in enumerate(letters)]
-    places[13] = Place("|", (14, 15))
+    places = [ProgramPlace(letter, (number + 1,)) for number, letter in enumerate(letters)]
+    places[13] = ProgramPlace("|", (14, 15))
     instance = Instance.of(Program(tuple(places)), 3, SUB_PARTITION)
     slowest = max(run(instance, policy).makespan for policy in POLICIES)
     assert max(schedule.makespan for schedule in schedules(instance, Limits())) < slowest

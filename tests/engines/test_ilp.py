@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from makespan.host.errors import BrokenPromiseError, InputError, UnsupportedError
 from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Machine
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.simulate import replay
 from makespan.proof.bounds import pessimistic
 from makespan.proof.engines import Limits
@@ -128,7 +128,7 @@ def test_a_horizon_that_no_schedule_meets_is_a_broken_promise(form: str, solver:
 
 
 def test_what_the_ilp_does_not_describe_is_refused_by_name() -> None:
-    fork = Program((Place("C", (1, 2)), Place("L", (2,))))
+    fork = Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,))))
     three = Machine.of({"C": 1, "L": 1, "S": 1})
     two = Instance.merged([(Program.chain("C"), 1), (Program.chain("L"), 1)], PAPER)
     for instance, message in (

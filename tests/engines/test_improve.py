@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from makespan.model.certificate import DELAYED_LABEL, PotentialNode
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds, Result, Status, Upper, UpperBound
 from makespan.model.simulate import replay
 from makespan.proof.bounds import pessimistic
@@ -293,7 +293,15 @@ def test_nodes_share_tables_where_the_last_finisher_will_be_at_the_same_class() 
 
 
 def test_auto_searches_where_the_certificate_leaves_a_gap() -> None:
-    fork = Program((Place("C", (1, 2)), Place("L", (2,)), Place("C", (3,)), Place("L", (4,)), Place("C", (5,))))
+    fork = Program(
+        (
+            ProgramPlace("C", (1, 2)),
+            ProgramPlace("L", (2,)),
+            ProgramPlace("C", (3,)),
+            ProgramPlace("L", (4,)),
+            ProgramPlace("C", (5,)),
+        )
+    )
     instance = Instance.of(fork, 3, WIDE)
     result = solve(instance)
     assert valid(result)

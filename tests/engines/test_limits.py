@@ -8,7 +8,7 @@ import pytest
 
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.proof.engines import Limits
 from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.search import choose
@@ -58,7 +58,7 @@ def test_what_depends_on_the_installation_alone_does_not_count() -> None:
 
 
 def by_search(limits: Limits) -> Finding:
-    fork = Program((Place("C", (1, 2)), Place("L", (2,))))  # which no table takes
+    fork = Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,))))  # which no table takes
     return choose.solve(Instance.of(fork, 3), limits, certificate=None, incumbent=0)
 
 

@@ -22,7 +22,7 @@ from benchmarks.explorer import launched as written
 from benchmarks.explorer import written as explorer_words
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Machine
+from makespan.model.machine import Machine, WarpAssignment
 from makespan.model.result import Bounds, Status
 from makespan.proof.bounds import best_case, closed_form, pessimistic, theorem_1s
 from makespan.proof.engines import Limits, solve
@@ -41,7 +41,7 @@ Oracle = Callable[[list[Launch]], list[Bounds | None]]
 
 def machine(draw: random.Random) -> Machine:
     """Two to four partitions that get warps by number; in some machines they share ports."""
-    return replace(multiprocessors.machine(draw), partitions=draw.randint(2, 4), assignment=Assignment.MODULO)
+    return replace(multiprocessors.machine(draw), partitions=draw.randint(2, 4), assignment=WarpAssignment.MODULO)
 
 
 def launch(draw: random.Random, most_warps: int, most_letters: int) -> Launch:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use, WarpAssignment
 from makespan.model.program import Program
 from makespan.model.result import Status, Upper
 from makespan.model.simulate import replay
@@ -62,7 +62,7 @@ def test_spreads_are_the_assignments_without_names(first: int, second: int, part
 def test_what_is_shared_or_waits_at_a_barrier_is_not_cut() -> None:
     def cut(string: str, *, shared_class: bool = False, shared_unit: bool = False) -> bool:
         units = UnitClass("C", 1), UnitClass("L", 1, shared=shared_class, uses=(Use(("unit",)),))
-        machine = Machine("m", units, partitions=2, resources=(Resource("unit", 1, shared_unit),))
+        machine = Machine("m", units, partitions=2, resources=(PortResource("unit", 1, shared_unit),))
         return partitions(Instance.of(string, 4, machine)) is not None
 
     assert cut("CL")
@@ -74,7 +74,7 @@ def test_what_is_shared_or_waits_at_a_barrier_is_not_cut() -> None:
 
 def test_a_partition_is_a_machine_of_its_own_with_what_is_used() -> None:
     units = UnitClass("C", 1, interval=2), UnitClass("L", 1, shared=True)
-    machine = Machine("m", units, issue_width=1, partitions=4, assignment=Assignment.MODULO)
+    machine = Machine("m", units, issue_width=1, partitions=4, assignment=WarpAssignment.MODULO)
     cut = partitions(Instance.of("CC", 6, machine))
     assert cut is not None
     alone = Machine("m", units[:1], issue_width=1)
@@ -109,7 +109,7 @@ def test_the_adversary_puts_the_warps_together_that_take_longest() -> None:
     together = solve(instance, best_case=True)
     assert together.bounds.upper == solve(Instance.of("LL", 2, replace(machine, partitions=1))).bounds.upper
     assert together.witness.partitions[2] == together.witness.partitions[3]
-    modulo = replace(instance, machine=replace(machine, assignment=Assignment.MODULO))
+    modulo = replace(instance, machine=replace(machine, assignment=WarpAssignment.MODULO))
     apart = solve(modulo, best_case=True)
     assert together.best_case == apart.best_case
     assert apart.bounds.upper < together.bounds.upper
@@ -120,7 +120,9 @@ def test_a_schedule_says_choices_that_only_another_partition_has() -> None:
         UnitClass("C", 1, latency=Latency(2, 2)),
         UnitClass("L", 1, latency=Latency(1, 3), uses=(Use(("bus",), 1, 2),)),
     )
-    machine = Machine("m", units, 1, (), partitions=2, assignment=Assignment.MODULO, resources=(Resource("bus", 1),))
+    machine = Machine(
+        "m", units, 1, (), partitions=2, assignment=WarpAssignment.MODULO, resources=(PortResource("bus", 1),)
+    )
     result = solve(Instance.merged([(Program.chain("CC"), 1), (Program.chain("LL"), 1)], machine))
     assert result.witness.latencies == ((2, 2), (3, 3))
     assert len(result.witness.uses[0]) == 2

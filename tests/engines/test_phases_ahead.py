@@ -8,8 +8,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from makespan.model.instance import Instance
-from makespan.model.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.machine import (
+    PAPER,
+    Latency,
+    Machine,
+    PortResource,
+    SchedulerPromise,
+    UnitClass,
+    Use,
+    WarpAssignment,
+)
+from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.model.result import Bounds, Status, Upper
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
@@ -33,7 +42,7 @@ PIPED = Machine(
     "piped",
     (UnitClass("C", 1, 2, uses=(Use(("pipe",), 4, 4),)), UnitClass("L", 1)),
     1,
-    resources=(Resource("pipe", 1),),
+    resources=(PortResource("pipe", 1),),
 )
 PAIR = replace(HELD, partitions=2)
 SHARED = replace(PAIR, units=(UnitClass("C", 1, 2, shared=True), UnitClass("L", 1)))
@@ -105,8 +114,8 @@ def test_the_phases_bound_the_whole_and_their_schedules_follow_each_other(instan
         (asked(PAIR, ("C()L()|L()", 2), ("C()L()", 2)), None, None),  # two in one partition, or not
         (asked(HELD, ("C()L()|L()", 2), ("C()L()", 2)), [2, 1], [0, 0]),
         (asked(PAIR, ("C()L()|L()", 2), ("L()C()L()|L()C()", 2)), [None, None], [0, 0]),
-        (asked(replace(PAIR, assignment=Assignment.MODULO), ("CL()|L()", 2), ("LCL()|L()", 2)), None, None),
-        (asked(replace(HELD, scheduler=Scheduler.FAIR), ("C()L()|L()", 2)), None, None),
+        (asked(replace(PAIR, assignment=WarpAssignment.MODULO), ("CL()|L()", 2), ("LCL()|L()", 2)), None, None),
+        (asked(replace(HELD, scheduler=SchedulerPromise.FAIR), ("C()L()|L()", 2)), None, None),
         (asked(ONE, ("C()|L()", 2), blocks=2), None, None),
     ],
 )
@@ -129,8 +138,12 @@ def test_what_reaches_over_a_barrier_decides(
 
 def test_a_port_is_held_over_the_barrier_from_the_path_that_comes_to_it_first() -> None:
     """C holds its port for four cycles, and comes to the barrier behind it or behind an L."""
-    places = Place("C", (1, 2)), Place("L", (2,)), Place(BARRIER, (3,)), Place("C", (4,))
-    instance = Instance.of(Program(places, timings=(Timing(),) * 2 + (Timing(0, (0, 0)), Timing())), 1, LONG)
+    places = ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,)), ProgramPlace(BARRIER, (3,)), ProgramPlace("C", (4,))
+    instance = Instance.of(
+        Program(places, timings=(InstructionTiming(),) * 2 + (InstructionTiming(0, (0, 0)), InstructionTiming())),
+        1,
+        LONG,
+    )
     cut = phases(instance)
     assert cut is not None
     assert [phase.lag for phase in cut] == [0, 3]
@@ -140,13 +153,23 @@ def test_a_port_is_held_over_the_barrier_from_the_path_that_comes_to_it_first() 
 
 def test_a_result_that_is_left_behind_on_one_path_and_awaited_on_another_joins_the_phases() -> None:
     """As the end of its phase would wait for it on the path on which nobody does."""
-    places = Place("L", (1, 2)), Place("C", (2,)), Place(BARRIER, (3,)), *(Place("C", (n,)) for n in range(4, 10))
-    ahead = Timing(1, (6, 6), (0,))
-    timings = (ahead, Timing(awaits=(0,)), Timing(0, (0, 0)), *(Timing() for _ in range(6)))
+    places = (
+        ProgramPlace("L", (1, 2)),
+        ProgramPlace("C", (2,)),
+        ProgramPlace(BARRIER, (3,)),
+        *(ProgramPlace("C", (n,)) for n in range(4, 10)),
+    )
+    ahead = InstructionTiming(1, (6, 6), (0,))
+    timings = (
+        ahead,
+        InstructionTiming(awaits=(0,)),
+        InstructionTiming(0, (0, 0)),
+        *(InstructionTiming() for _ in range(6)),
+    )
     instance = Instance.of(Program(places, timings=timings), 1, ONE)
     assert phases(instance) is None
     assert checked.cut(instance) is None
-    always = replace(instance.groups[0].program, places=(Place("L", (1,)), *places[1:]))
+    always = replace(instance.groups[0].program, places=(ProgramPlace("L", (1,)), *places[1:]))
     assert phases(Instance.of(always, 1, ONE)) is not None
 
 
@@ -182,7 +205,7 @@ def test_too_long_a_look_ahead_joins_the_phases(monkeypatch: pytest.MonkeyPatch)
 def loaded(partitions: int = 4) -> Machine:
     """A scheduler, or several, with a memory pipe of two cycles."""
     memory = UnitClass("L", 1, 2, Latency(4, 4), uses=(Use(("pipe",), 1, 2),))
-    pipe = (Resource("pipe", 1),)
+    pipe = (PortResource("pipe", 1),)
     return Machine("sm", (UnitClass("C", 1), memory), issue_width=1, partitions=partitions, resources=pipe)
 
 
@@ -198,7 +221,7 @@ def test_eight_warps_on_four_schedulers_are_exact_with_a_store_before_and_a_load
 
 
 def test_a_machine_that_leaves_no_choice_of_partitions_is_joined_as_it_is() -> None:
-    machine = replace(loaded(2), assignment=Assignment.MODULO)
+    machine = replace(loaded(2), assignment=WarpAssignment.MODULO)
     result = solve(asked(machine, ("L()@6C(1)@4L(2)@2|L()@3C(4)", 3)))
     assert result.witness.partitions == ()
     assert result.status is Status.EXACT

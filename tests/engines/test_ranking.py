@@ -14,8 +14,8 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Program
 from makespan.model.simulate import replay
-from makespan.model.simulate.choices import Choices, routes
-from makespan.model.simulate.policies import Policy, simulated
+from makespan.model.simulate.choices import Choices, choose_routes
+from makespan.model.simulate.policies import SchedulingPolicy, simulate_policies
 from makespan.model.simulate.runner import Runner
 from makespan.proof.bounds import closed_form
 from makespan.proof.engines.construct import ranking
@@ -28,7 +28,7 @@ SLOW = Machine("slow", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(10, 10))
 FORTY = "".join(random.Random(1).choices("CL", k=40))
 
 
-class Ranked(Policy):
+class Ranked(SchedulingPolicy):
     """Picks who stands at the smallest rank, in the words of the plain simulator."""
 
     def __init__(self, rows: Sequence[Sequence[int]]) -> None:
@@ -44,7 +44,7 @@ class Ranked(Policy):
 @settings(max_examples=60)
 @given(general_instances(most_warps=5, most=5), st.randoms(use_true_random=False))
 def test_a_run_of_a_ranking_is_as_long_as_in_the_plain_simulator(instance: Instance, draw: random.Random) -> None:
-    chosen = routes(instance, Choices())
+    chosen = choose_routes(instance, Choices())
     runner = Runner(instance, chosen)
     entries = list(range(len(runner.work.letters)))
     draw.shuffle(entries)
@@ -57,7 +57,7 @@ def test_a_run_of_a_ranking_is_as_long_as_in_the_plain_simulator(instance: Insta
     with np.errstate(over="ignore"):
         cycles = loops.run(runner.work, runner.units, loops.PlaceRanking(order, ranks), state, log)
     assert replay(instance, runner.logged(log, cycles)) == cycles
-    plain = simulated(instance, [Ranked(rows)], chosen)
+    plain = simulate_policies(instance, [Ranked(rows)], chosen)
     assert plain is not None
     assert cycles == plain.makespan
 

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds, Upper
 from makespan.model.simulate import replay
 from makespan.proof.engines import Limits
@@ -46,14 +46,14 @@ def test_the_adversary_may_take_the_path_that_is_not_the_longest() -> None:
     assert search.solve(Instance.of("CLCLC", 2), Limits()).upper == 6
     fork = Program(
         (
-            Place("C", (1, 4)),  # C, then CLC or LCLC
-            Place("C", (2,)),
-            Place("L", (3,)),
-            Place("C", (8,)),
-            Place("L", (5,)),
-            Place("C", (6,)),
-            Place("L", (7,)),
-            Place("C", (8,)),
+            ProgramPlace("C", (1, 4)),  # C, then CLC or LCLC
+            ProgramPlace("C", (2,)),
+            ProgramPlace("L", (3,)),
+            ProgramPlace("C", (8,)),
+            ProgramPlace("L", (5,)),
+            ProgramPlace("C", (6,)),
+            ProgramPlace("L", (7,)),
+            ProgramPlace("C", (8,)),
         )
     )
     found = search.solve(Instance.of(fork, 2), Limits())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from makespan.host.errors import BrokenPromiseError, InputError, InvalidScheduleError
 from makespan.model.assumptions import instructions
 from makespan.model.instance import Instance
-from makespan.model.machine import PAPER, Latency, Machine, Scheduler, UnitClass
+from makespan.model.machine import PAPER, Latency, Machine, SchedulerPromise, UnitClass
 from makespan.model.program import Program
 from makespan.model.result import Bounds, Status, Step, Upper, UpperBound
 from makespan.model.schedule import Schedule
@@ -170,7 +170,7 @@ def test_every_interval_that_is_told_on_the_way_holds(instance: Instance) -> Non
 
 def test_what_is_told_on_the_way_is_about_the_promise_and_about_the_whole() -> None:
     slow = UnitClass("L", 1, 2, Latency(1, 6))
-    fair = Machine("fair", (UnitClass("C", 1), slow), 1, scheduler=Scheduler.FAIR)
+    fair = Machine("fair", (UnitClass("C", 1), slow), 1, scheduler=SchedulerPromise.FAIR)
     told: list[Step] = []
     result = solve(Instance.of("CLCL", 3, fair), limits=Limits(improved=told.append))
     assert told == list(result.history)

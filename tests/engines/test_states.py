@@ -15,7 +15,7 @@ from makespan.host.errors import BrokenPromiseError, UnsupportedError
 from makespan.model.certificate import Certificate, PotentialTable
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds, Upper
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
@@ -305,9 +305,9 @@ def test_packed_finds_the_reference_values(part: int) -> None:
 def fork(branch: int) -> Program:
     """A C, then `branch` times L or as many times C: two ways that never meet."""
     after = [(i + 2 if i < branch else 2 * branch + 1,) for i in range(branch)]
-    left = [Place("L", target) for target in after]
-    right = [Place("C", (i + 2 + branch,)) for i in range(branch)]
-    return Program((Place("C", (1, 1 + branch)), *left, *right))
+    left = [ProgramPlace("L", target) for target in after]
+    right = [ProgramPlace("C", (i + 2 + branch,)) for i in range(branch)]
+    return Program((ProgramPlace("C", (1, 1 + branch)), *left, *right))
 
 
 @pytest.mark.parametrize(
@@ -426,7 +426,10 @@ def test_pruning_leaves_little_to_do() -> None:
 
 
 def test_worst_and_best_case_of_an_automaton_with_many_starts() -> None:
-    program = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3, 4)), Place("L", (4,))), (0, 1, 2))
+    program = Program(
+        (ProgramPlace("C", (1, 2)), ProgramPlace("L", (3,)), ProgramPlace("C", (3, 4)), ProgramPlace("L", (4,))),
+        (0, 1, 2),
+    )
     instance = Instance.merged([(program, 4), (Program.chain("LC"), 2)], Machine.of({"C": 2, "L": 1}))
     truth = brute_force(instance)
     found = both(by_states, instance, certificate=certificate(instance), incumbent=0)
@@ -445,6 +448,9 @@ def test_scratch_space_is_zero_where_nothing_is_taken() -> None:
 
 def test_the_store_grows_while_the_starts_are_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_states, "_FEWEST_WORDS", 2)
-    program = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3, 4)), Place("L", (4,))), (0, 1, 2))
+    program = Program(
+        (ProgramPlace("C", (1, 2)), ProgramPlace("L", (3,)), ProgramPlace("C", (3, 4)), ProgramPlace("L", (4,))),
+        (0, 1, 2),
+    )
     instance = Instance.of(program, 6)
     check(instance, exhaust(instance), search.solve(instance, Limits()).upper or 0)

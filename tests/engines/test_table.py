@@ -14,7 +14,7 @@ from makespan.host.errors import BrokenPromiseError, UnsupportedError
 from makespan.model.certificate import Certificate
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
-from makespan.model.program import BARRIER, Place, Program
+from makespan.model.program import BARRIER, Program, ProgramPlace
 from makespan.model.result import Bounds, Upper
 from makespan.model.simulate import replay
 from makespan.proof.engines import Limits, portfolio
@@ -30,7 +30,9 @@ from tests.plain_python import check_without_a_compiler
 from tests.strategies import instances
 
 LONG = "LLLLCCCCCCCCCLLCCCCCCC"
-FORK = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3, 4)), Place("L", (4,))), (0, 1, 2))
+FORK = Program(
+    (ProgramPlace("C", (1, 2)), ProgramPlace("L", (3,)), ProgramPlace("C", (3, 4)), ProgramPlace("L", (4,))), (0, 1, 2)
+)
 
 
 def certificate(instance: Instance) -> Certificate:

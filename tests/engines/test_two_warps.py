@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Latency, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds
 from makespan.model.simulate import replay, run
 from makespan.proof.bounds import pessimistic
@@ -74,7 +74,7 @@ def test_the_grid_is_brute_force_for_three_classes_too(instance: Instance) -> No
         (Instance.merged([(Program.chain("C"), 1), (Program.chain("L"), 1)]), True),
         (Instance.of("CL", 1), False),
         (Instance.of("CL", 3), False),
-        (Instance.of(Program((Place("C", (1, 2)), Place("L", (2,)))), 2), False),
+        (Instance.of(Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,)))), 2), False),
         (Instance.of("C" * 8000, 2), False),  # the grid would not fit
     ],
     ids=["identical", "different", "one warp", "three warps", "choices", "too large"],

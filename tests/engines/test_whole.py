@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from makespan.host.errors import UnsupportedError
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
+from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use, WarpAssignment
 from makespan.model.program import Program
 from makespan.model.result import Bounds, Upper
 from makespan.model.simulate import replay
@@ -66,12 +66,12 @@ def test_one_warp_by_hand(string: str, cycles: int) -> None:
 def test_two_of_five_warps_belong_to_one_scheduler() -> None:
     machine = Machine("m", (UnitClass("C", 1, interval=2),), issue_width=1, partitions=4)
     assert found("CCCCCCCCCCCCCCCC", 5, machine).upper == 63
-    assert found("CCCCCCCCCCCCCCCC", 5, replace(machine, assignment=Assignment.MODULO)).upper == 63
+    assert found("CCCCCCCCCCCCCCCC", 5, replace(machine, assignment=WarpAssignment.MODULO)).upper == 63
 
 
 def test_a_shared_port_makes_maximal_sets_of_different_sizes() -> None:
     units = UnitClass("C", 1), UnitClass("L", 1, shared=True)
-    machine = Machine("m", units, issue_width=1, partitions=2, assignment=Assignment.MODULO)
+    machine = Machine("m", units, issue_width=1, partitions=2, assignment=WarpAssignment.MODULO)
     instance = Instance((*(Instance.of(s, 1, machine).groups[0] for s in ("L", "CL", "LC")),), machine)
     truth = brute_force(instance)
     assert (found_of := whole.solve(instance, Limits())).upper == truth.upper
@@ -117,7 +117,7 @@ def test_many_kinds_of_warps_are_neither_cut_nor_searched() -> None:
 
 def test_a_class_with_too_many_choices_is_refused_before_they_are_written_down() -> None:
     uses = tuple(Use((name,), 1, 1024) for name in ("a", "b", "c"))
-    resources = tuple(Resource(name, 1) for name in ("a", "b", "c"))
+    resources = tuple(PortResource(name, 1) for name in ("a", "b", "c"))
     machine = Machine("m", (UnitClass("C", 1, uses=uses),), issue_width=1, resources=resources)
     assert whole.solve(Instance.of("C", 2, machine), Limits()) == Finding()
     with pytest.raises(UnsupportedError, match="class C leaves 1073741824 choices"):

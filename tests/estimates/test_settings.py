@@ -6,14 +6,14 @@ from makespan.host.errors import InputError
 from makespan.model.machine import gpus
 from makespan.model.machine.gpus import with_settings
 
-GPU = gpus.Gpu("test", {"kleimenov_popova.delay.f64": gpus.datum("kleimenov_popova.delay.f64", 2, source="test")})
+GPU = gpus.Gpu("test", {"kleimenov_popova.delay.f64": gpus.gpu_datum("kleimenov_popova.delay.f64", 2, source="test")})
 
 
 def test_the_keys_of_the_model_may_leave_out_its_name() -> None:
     found = with_settings(GPU, ["mem_ld = 420", "sms=8", "hong_kim.coalescing_rule=cc10"], "--set", model="hong_kim")
     assert (found.number("hong_kim.mem_ld"), found.whole("sms")) == (420, 8)
     assert found.text("hong_kim.coalescing_rule") == "cc10"
-    assert found.datum("sms") == gpus.Datum(8, "", "--set", gpus.Status.GIVEN)
+    assert found.datum("sms") == gpus.GpuDatum(8, "", "--set", gpus.DatumStatus.GIVEN)
     with pytest.raises(InputError, match="unknown key 'mem_ld'"):
         with_settings(GPU, ["mem_ld=420"], "--set")
 

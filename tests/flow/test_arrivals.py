@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from makespan.kernels.flow import Launch
 from makespan.model.machine import Machine
-from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from tests.flow.toy import warps
 
-PLAIN = Timing(1, (1, 1), (), (1,))
+PLAIN = InstructionTiming(1, (1, 1), (), (1,))
 TEXT = """
 who $a
 tell $p $a 5
@@ -19,7 +19,7 @@ rest
 """
 
 
-def timed(meeting: Timing, side: str = "") -> Program:
+def timed(meeting: InstructionTiming, side: str = "") -> Program:
     """The program of the text, where the barrier needs a unit of class C and is timed so; everything awaits token 1."""
     found = warps(TEXT, Launch((64, 1, 1)))
     is_barrier = [effect.barrier is not None for effect in found.flow.effects]
@@ -31,26 +31,34 @@ def timed(meeting: Timing, side: str = "") -> Program:
 
 
 def test_an_instruction_of_its_own_stands_before_the_barrier() -> None:
-    made = timed(Timing(6, (3, 9), (1,), (0, 1)))
-    assert made.places == (Place("C", (1,)), Place("C", (2,)), Place(BARRIER, (3,)), Place("L", (4,)))
+    made = timed(InstructionTiming(6, (3, 9), (1,), (0, 1)))
+    assert made.places == (
+        ProgramPlace("C", (1,)),
+        ProgramPlace("C", (2,)),
+        ProgramPlace(BARRIER, (3,)),
+        ProgramPlace("L", (4,)),
+    )
     assert made.starts == (0, 1)
     assert made.timings == (
-        Timing(1, (1, 1)),
-        Timing(6, (3, 9), (0,)),
-        Timing(0, (0, 0), (), (0,)),
-        Timing(1, (1, 1)),
+        InstructionTiming(1, (1, 1)),
+        InstructionTiming(6, (3, 9), (0,)),
+        InstructionTiming(0, (0, 0), (), (0,)),
+        InstructionTiming(1, (1, 1)),
     )
     assert [origin.text for origin in made.origins][1:3] == ["meet", "meet"]
 
 
 def test_nothing_awaits_what_is_there_at_once() -> None:
-    assert timed(Timing(2, (1, 1), (1,), ())).timings[1:3] == (Timing(2, (1, 1)), Timing(0, (0, 0)))
+    assert timed(InstructionTiming(2, (1, 1), (1,), ())).timings[1:3] == (
+        InstructionTiming(2, (1, 1)),
+        InstructionTiming(0, (0, 0)),
+    )
 
 
 def test_a_machine_serves_the_instruction_and_not_the_barrier() -> None:
-    assert timed(Timing(1, (1, 1), (1,), ())).units == Machine.of({"C": 1, "L": 1}).capacities.keys()
+    assert timed(InstructionTiming(1, (1, 1), (1,), ())).units == Machine.of({"C": 1, "L": 1}).capacities.keys()
 
 
 def test_one_path_has_both_places_too() -> None:
-    units = [place.unit for place in timed(Timing(6, (3, 9), (1,), (0, 1)), "fall").places]
+    units = [place.unit for place in timed(InstructionTiming(6, (3, 9), (1,), (0, 1)), "fall").places]
     assert units == ["C", "C", BARRIER, "L"]

@@ -12,7 +12,7 @@ from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels.flow import GivenBound, Launch, Step, loop_bounds, read_trace, takes
 from makespan.kernels.ptx import Kernel, parse, program, read
 from makespan.model.assumptions import conditions
-from makespan.model.program import Origin, Program
+from makespan.model.program import InstructionOrigin, Program
 from tests.ptx.texts import SAMPLES, kernel
 
 TOP = "L: setp.ne.s32 p,a,4;\n@p bra E;\nld.u32 a,[b];\nbra L;\nE: ret;"
@@ -50,7 +50,7 @@ def test_the_loop_of_the_paper_runs_its_test_once_more_than_its_body() -> None:
 def test_a_straight_kernel_needs_no_help_and_says_what_it_assumes() -> None:
     found = program(kernel("ld.param.u32 a,[p];\n@p add.s32 a,a,1;\nst.u32 [b],a;\nret;"))
     assert found == Program.chain("LCL")
-    assert found.origins[1] == Origin("k.ptx", 6, "@p add.s32 a, a, 1;")
+    assert found.origins[1] == InstructionOrigin("k.ptx", 6, "@p add.s32 a, a, 1;")
     assert tuple(map(str, found.assumptions)) == (
         "profile paper: unit classes C, L",
         "the hardware executes the PTX as it is written, although ptxas expands, unrolls and drops instructions",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from makespan.kernels.flow.automaton import Automaton
 from makespan.kernels.flow.tokens import lean
-from makespan.model.program import BARRIER, Place, Timing
+from makespan.model.program import BARRIER, InstructionTiming, ProgramPlace
 
 ALL = frozenset(range(4))
 
@@ -26,9 +26,9 @@ def automata(draw: st.DrawFn) -> Automaton:
         most = draw(st.integers(1, 5))
         least = draw(st.integers(1, most))
         awaits = draw(tokens)
-        places.append(Place(BARRIER if is_barrier else draw(st.sampled_from("CL")), tuple(sorted(afters))))
-        timing = Timing(draw(st.integers(1, 2)), (least, most), draw(tokens), awaits)
-        timings.append(Timing(0, (0, 0), (), awaits) if is_barrier else timing)
+        places.append(ProgramPlace(BARRIER if is_barrier else draw(st.sampled_from("CL")), tuple(sorted(afters))))
+        timing = InstructionTiming(draw(st.integers(1, 2)), (least, most), draw(tokens), awaits)
+        timings.append(InstructionTiming(0, (0, 0), (), awaits) if is_barrier else timing)
     return Automaton(tuple(places), (0,), tuple((at,) for at in range(end)), timings=tuple(timings))
 
 
@@ -75,28 +75,37 @@ def test_every_warp_issues_and_ends_when_it_did(
             assert end == times(made, path, latencies, ALL)[-1]
 
 
-def chain(letters: str, *timings: Timing) -> Automaton:
-    places = tuple(Place(letter, (at,)) for at, letter in enumerate(letters, start=1))
+def chain(letters: str, *timings: InstructionTiming) -> Automaton:
+    places = tuple(ProgramPlace(letter, (at,)) for at, letter in enumerate(letters, start=1))
     return Automaton(places, (0,), tuple((at,) for at in range(len(places))), timings=timings)
 
 
 def test_only_what_may_be_pending_is_awaited_and_only_once() -> None:
-    made = chain("LCC", Timing(latency=(9, 9), sets=(5,)), *[Timing(latency=(1, 1), awaits=(5, 7), sets=(7,))] * 2)
+    made = chain(
+        "LCC",
+        InstructionTiming(latency=(9, 9), sets=(5,)),
+        *[InstructionTiming(latency=(1, 1), awaits=(5, 7), sets=(7,))] * 2,
+    )
     assert [(timing.sets, timing.awaits) for timing in lean(made, frozenset({5, 7})).timings] == [
         ((0,), ()), ((), (0,)), ((), ()),
     ]  # fmt: skip
 
 
 def test_a_result_that_nobody_reads_counts_at_the_end_and_a_store_does_not() -> None:
-    made = chain("LLC", Timing(latency=(9, 9), sets=(0,)), Timing(latency=(9, 9), sets=(1,)), Timing())
+    made = chain(
+        "LLC",
+        InstructionTiming(latency=(9, 9), sets=(0,)),
+        InstructionTiming(latency=(9, 9), sets=(1,)),
+        InstructionTiming(),
+    )
     assert [timing.sets for timing in lean(made, frozenset({0})).timings] == [(0,), (), ()]
 
 
 def test_places_that_become_equal_are_one() -> None:
     """Two sides of a branch that store different registers, none of them pending."""
-    store, branch = Timing(latency=(9, 9), sets=(2,)), Timing()
-    places = (Place("C", (1, 2)), Place("L", (3,)), Place("L", (3,)))
+    store, branch = InstructionTiming(latency=(9, 9), sets=(2,)), InstructionTiming()
+    places = (ProgramPlace("C", (1, 2)), ProgramPlace("L", (3,)), ProgramPlace("L", (3,)))
     made = Automaton(places, (0,), ((0,), (1,), (2,)), timings=(branch, store, store._replace(awaits=(1,))))
     kept = lean(made, frozenset())
-    assert kept.places == (Place("C", (1,)), Place("L", (2,)))
+    assert kept.places == (ProgramPlace("C", (1,)), ProgramPlace("L", (2,)))
     assert kept.instructions == ((0,), (1, 2))

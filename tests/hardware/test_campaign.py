@@ -19,7 +19,7 @@ from makespan.host.errors import InputError, MeasurementError, UnsupportedError
 from makespan.kernels.flow import Launch
 from makespan.kernels.question import KernelQuestion, LaunchedKernel
 from makespan.model.gpu import GpuInstance
-from makespan.model.machine import find, given_latencies, gpus
+from makespan.model.machine import find_machine, given_latencies, gpus
 from makespan.model.result import Result
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.gpu import solve_gpu
@@ -46,7 +46,7 @@ out:
 }
 """
 IDLE = Condition("zeros", 0, Cache.THRASHED, Neighbours.IDLE)
-MACHINE = find("ampere-ga10x").machine
+MACHINE = find_machine("ampere-ga10x").machine
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_a_block_alone_waits_for_memory_as_long_as_with_all_sms_at_work(measured
 
 def test_more_sms_than_the_gpu_has_are_another_gpu() -> None:
     with pytest.raises(InputError, match=r"GPU rtx-3070: the number of SMs must be 1\.\.46"):
-        Target(MACHINE, 47, gpus.find("rtx-3070"))
+        Target(MACHINE, 47, gpus.find_gpu("rtx-3070"))
 
 
 def test_blocks_alone_and_blocks_that_share_an_sm_are_told_apart(measured: Subject, gpu: GpuInstance) -> None:

@@ -17,7 +17,7 @@ from makespan.hardware.virtual_device import Fault, VirtualDevice
 from makespan.host.errors import MeasurementError
 from makespan.model.gpu import GpuInstance
 from makespan.model.machine import PAPER
-from makespan.model.program import Origin, Program
+from makespan.model.program import InstructionOrigin, Program
 from makespan.proof.bounds import theorem_g
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.gpu import solve_gpu
@@ -29,7 +29,7 @@ IDLE = Condition("zeros", 0, Cache.THRASHED, Neighbours.IDLE)
 def clocked(gpu: GpuInstance) -> GpuInstance:
     """The same, where every instruction reads the clock."""
     block = tuple(
-        (replace(program, origins=(Origin("", 1, "SR_CLOCK"),) * len(program.places)), warps)
+        (replace(program, origins=(InstructionOrigin("", 1, "SR_CLOCK"),) * len(program.places)), warps)
         for program, warps in gpu.grid.block
     )
     return replace(gpu, grids=(replace(gpu.grid, block=block),))

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from makespan.host.errors import InvalidScheduleError
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, Latency, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import POLICIES, replay, run
-from makespan.model.simulate.semantics import State, selections, starts, steps
+from makespan.model.simulate.semantics import SmState, issuing_warps, next_states, start_states
 from makespan.proof.bounds import least_possible, pessimistic
 from makespan.proof.bounds.delays import contract_schedule, expand_latencies
 from makespan.proof.bounds.front import front
@@ -30,20 +30,20 @@ SLOW = Machine("slow", (UnitClass("C", 1), UnitClass("L", 1, interval=2, latency
 
 def test_a_load_delays_its_warp_and_holds_its_port() -> None:
     instance = Instance.of("LC", 2, SLOW)
-    (begin,) = starts(instance)
-    assert set(selections(instance, begin)) == {(0,), (1,)}
-    after = State((1, 0), (2, 0), ((), (1,)))
-    assert after in set(steps(instance, begin))
-    assert set(selections(instance, after)) == {()}  # the port is held, and the other warp waits for its value
-    assert set(steps(instance, after)) == {State((1, 0), (1, 0), ((), ()))}
+    (begin,) = start_states(instance)
+    assert set(issuing_warps(instance, begin)) == {(0,), (1,)}
+    after = SmState((1, 0), (2, 0), ((), (1,)))
+    assert after in set(next_states(instance, begin))
+    assert set(issuing_warps(instance, after)) == {()}  # the port is held, and the other warp waits for its value
+    assert set(next_states(instance, after)) == {SmState((1, 0), (1, 0), ((), ()))}
     assert brute_force(instance) == Bounds(6, 6)
 
 
 def test_an_issue_width_leaves_a_choice_between_classes() -> None:
     narrow = Machine("narrow", (UnitClass("C", 1), UnitClass("L", 1)), issue_width=1)
     instance = Instance.merged([(Program.chain("C"), 1), (Program.chain("L"), 1)], narrow)
-    (begin,) = starts(instance)
-    assert set(selections(instance, begin)) == {(0,), (1,)}
+    (begin,) = start_states(instance)
+    assert set(issuing_warps(instance, begin)) == {(0,), (1,)}
     assert brute_force(instance) == Bounds(2, 2)
 
 
@@ -134,11 +134,11 @@ def test_delays_are_places_that_need_no_unit() -> None:
     assert expansion is not None
     program = expansion.instance.groups[0].program
     assert program.places == (
-        Place("L", (1, 2, 3)),  # 3, 2 or 1 cycles of delay
-        Place(DELAY, (2,)),
-        Place(DELAY, (3,)),
-        Place(DELAY, (4,)),
-        Place("C", (5,)),
+        ProgramPlace("L", (1, 2, 3)),  # 3, 2 or 1 cycles of delay
+        ProgramPlace(DELAY, (2,)),
+        ProgramPlace(DELAY, (3,)),
+        ProgramPlace(DELAY, (4,)),
+        ProgramPlace("C", (5,)),
     )
     assert expansion.origins == ((0, 0, 0, 0, 1),)
     assert [str(unit) for unit in expansion.instance.machine.units] == ["C=1", "L=1", "~=3"]
@@ -159,7 +159,7 @@ def test_a_hit_may_skip_the_delays_altogether() -> None:
         Instance.of("LC", 1, Machine("m", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(1, 3)))))
     )
     assert expansion is not None
-    assert expansion.instance.groups[0].program.places[0] == Place("L", (1, 2, 3))
+    assert expansion.instance.groups[0].program.places[0] == ProgramPlace("L", (1, 2, 3))
 
 
 def test_an_expansion_past_the_limits_is_none() -> None:
@@ -199,7 +199,7 @@ def brute_force_worst(instance: Instance) -> Bounds:
 
 
 def test_two_warps_of_an_automaton_on_a_basic_machine_are_refused() -> None:
-    either = Program((Place("C", (1, 2)), Place("L", (2,)), Place("C", (3,))))
+    either = Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,)), ProgramPlace("C", (3,))))
     assert "two-warp-dp is for two warps" in str(refusal(TWO_WARPS, Instance.of(either, 2), Limits()))
 
 

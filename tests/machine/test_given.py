@@ -17,14 +17,14 @@ from makespan.model.machine import (
     GivenRange,
     Latency,
     Machine,
-    Resource,
+    PortResource,
     UnitClass,
     Use,
-    find,
+    find_machine,
     given_intervals,
     given_latencies,
-    narrowed,
-    timed,
+    narrow_intervals,
+    timed_operations,
 )
 from makespan.model.machine.values import MAX_LATENCY, MAX_SMS
 from makespan.model.strings import parse_string
@@ -38,7 +38,7 @@ def machine(of_l: Use, of_x: Use, *of_y: Use) -> Machine:
         UnitClass("X", 1, uses=(of_x,)),
         UnitClass("Y", 1, uses=(*of_y, Use(("slot",), 1, 8))),
     )
-    return Machine("m", units, resources=(Resource("memory", 1), Resource("way", 1), Resource("slot", 1)))
+    return Machine("m", units, resources=(PortResource("memory", 1), PortResource("way", 1), PortResource("slot", 1)))
 
 
 RANGED = machine(Use(("memory",), 2, 8), Use(("memory",), 3, 3), Use(("way", "memory"), 1, 8))
@@ -55,7 +55,7 @@ RANGED = machine(Use(("memory",), 2, 8), Use(("memory",), 3, 3), Use(("way", "me
     ],
 )
 def test_ranges_become_narrower_and_fixed_intervals_stay(texts: list[str], meant: Machine) -> None:
-    assert narrowed(RANGED, given_intervals(texts)) == meant
+    assert narrow_intervals(RANGED, given_intervals(texts)) == meant
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_ranges_become_narrower_and_fixed_intervals_stay(texts: list[str], meant
 )
 def test_what_is_no_narrower_range_is_refused(texts: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        narrowed(RANGED, given_intervals(texts))
+        narrow_intervals(RANGED, given_intervals(texts))
 
 
 @given(st.data())
@@ -85,12 +85,12 @@ def test_what_is_no_narrower_range_is_refused(texts: list[str], message: str) ->
 def test_less_choice_is_never_worse(data: st.DataObject) -> None:
     least = data.draw(st.integers(1, 3))
     loads = UnitClass("L", 1, uses=(Use(("memory",), least, data.draw(st.integers(least, 3))),))
-    wide = Machine("m", (UnitClass("C", 1), loads), issue_width=1, resources=(Resource("memory", 1),))
+    wide = Machine("m", (UnitClass("C", 1), loads), issue_width=1, resources=(PortResource("memory", 1),))
     held = wide.units[1].uses[0]
     if held.is_fixed:
         return
     most = data.draw(st.integers(held.least, held.most))
-    narrow = narrowed(wide, {"memory": GivenRange(data.draw(st.none() | st.integers(held.least, most)), most)})
+    narrow = narrow_intervals(wide, {"memory": GivenRange(data.draw(st.none() | st.integers(held.least, most)), most)})
     program = parse_string(data.draw(st.sampled_from(["LC", "LLC", "CL", "L()@3C(1)"])), wide)
     worst = [brute_force(Instance.of(program, 2, each)).upper for each in (narrow, wide)]
     assert worst[0] <= worst[1]
@@ -98,7 +98,7 @@ def test_less_choice_is_never_worse(data: st.DataObject) -> None:
 
 
 def test_a_verdict_says_for_how_long_ports_are_held() -> None:
-    turing = narrowed(find("turing").machine, given_intervals(["memory=..4", "b-ports=1"]))
+    turing = narrow_intervals(find_machine("turing").machine, given_intervals(["memory=..4", "b-ports=1"]))
     said = Instance.of("L", 2, turing).assumptions
     assert "interval as given: class L holds memory for at most 4 cycles; the machine says 2..32" in map(str, said)
     held = "if class L holds memory for at most 4 cycles and class B holds b-ports for 1 cycle"
@@ -217,8 +217,8 @@ def test_cycles_in_which_dram_is_busy_come_on_top(
     with pytest.raises(
         InputError, match=r"depends on what a launch asks of DRAM; say on which GPU, and ask about a whole"
     ):
-        timed(find("turing").machine, {"global": there})
-    assert timed(find("turing").machine, {"global": there.beside_dram()})["global"].most == beside[1]
+        timed_operations(find_machine("turing").machine, {"global": there})
+    assert timed_operations(find_machine("turing").machine, {"global": there.beside_dram()})["global"].most == beside[1]
 
 
 @pytest.mark.parametrize(
@@ -253,19 +253,19 @@ def test_growth_past_the_longest_latency_is_refused_for_the_sms_that_reach_it() 
 
 
 def test_where_nobody_counts_sms_growth_is_refused_and_nowhere_else() -> None:
-    turing = find("turing").machine
+    turing = find_machine("turing").machine
     growing = given_latencies(["global=..400+10n"])
     with pytest.raises(InputError, match=r"latency of global: \.\.400\+10n depends on how many SMs are active; say on"):
-        timed(turing, growing)
-    resolved = timed(turing, {name: latency.for_sms(50) for name, latency in growing.items()})
-    assert resolved == timed(turing, given_latencies(["global=..900"]))
+        timed_operations(turing, growing)
+    resolved = timed_operations(turing, {name: latency.for_sms(50) for name, latency in growing.items()})
+    assert resolved == timed_operations(turing, given_latencies(["global=..900"]))
 
 
 def test_a_verdict_says_with_how_many_active_sms() -> None:
     asked = KernelQuestion(
         Path("ptx/vecadd.ptx"), launch=Launch(block=(32, 1, 1)), latencies=given_latencies(["global=..400+10n"])
     )
-    turing = find("turing").machine
+    turing = find_machine("turing").machine
     with pytest.raises(InputError, match="say on which GPU, with --gpu"):
         asked.instance(turing)
     instance = replace(asked, latencies={"global": grown("..400+10n", 46)}).instance(turing)

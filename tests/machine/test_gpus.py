@@ -13,8 +13,8 @@ from makespan.estimates.estimate import Origin, from_gpu
 from makespan.host.errors import InputError
 from makespan.model.machine import gpus
 from makespan.model.machine.gpu_keys import KEYS
-from makespan.model.machine.gpus import Gpu, Status, datum
-from makespan.model.machine.occupancy import Limits
+from makespan.model.machine.gpus import DatumStatus, Gpu, gpu_datum
+from makespan.model.machine.occupancy import SmLimits
 
 FX5600 = {
     "sms": 16,
@@ -103,7 +103,7 @@ coalescing_rule = { value = "cc10", source = "guide", status = "data sheet" }
     ],
 )
 def test_shipped_gpus_have_the_published_numbers(name: str, expected: dict[str, float]) -> None:
-    found = gpus.find(name)
+    found = gpus.find_gpu(name)
     assert {key: found.number(key) for key in expected} == expected
     assert all(one.source for one in found.data.values())
 
@@ -118,7 +118,7 @@ def test_shipped_gpus_have_the_published_numbers(name: str, expected: dict[str, 
     ],
 )
 def test_what_nobody_measured_is_not_there(name: str, missing: tuple[str, ...]) -> None:
-    found = gpus.find(name)
+    found = gpus.find_gpu(name)
     assert found.missing(*missing, "sms") == missing
     for key in missing:
         assert found.get(key) is None
@@ -128,36 +128,36 @@ def test_what_nobody_measured_is_not_there(name: str, missing: tuple[str, ...]) 
 
 def test_parameters_of_a_sister_card_say_that_they_are_assumed() -> None:
     for name in ("8800gtx", "8800gt"):
-        copied = gpus.find(name).data["hong_kim.mem_ld"]
-        assert copied.status is Status.ASSUMED
+        copied = gpus.find_gpu(name).data["hong_kim.mem_ld"]
+        assert copied.status is DatumStatus.ASSUMED
         assert "quadro-fx5600" in copied.source
-    assert gpus.find("gtx1050").data["kleimenov_popova.lat_L1"].status is Status.LITERATURE
+    assert gpus.find_gpu("gtx1050").data["kleimenov_popova.lat_L1"].status is DatumStatus.LITERATURE
 
 
 def test_a_missing_number_says_what_measures_it() -> None:
     says = r"mem_ld \[cycles\] is not known \(latency of the device memory without load\);"
     with pytest.raises(InputError, match=f"{says} measure it with `makespan microbench memory`"):
-        gpus.find("hd6970").number("hong_kim.mem_ld")
+        gpus.find_gpu("hd6970").number("hong_kim.mem_ld")
 
 
 def test_a_file_is_read_and_written_without_loss(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(FILE)
-    found = gpus.find(str(file))
+    found = gpus.find_gpu(str(file))
     assert (found.name, found.whole("sms"), found.number("hong_kim.mem_ld")) == ("mine", 2, 400.5)
     assert found.text("hong_kim.coalescing_rule") == "cc10"
     assert found.text("limits.register_scope") is None
     again = tmp_path / "again.toml"
-    again.write_text(gpus.render(found), "utf-8")
-    assert gpus.read(again) == found
-    for name, one in gpus.shipped().items():
-        again.write_text(gpus.render(one), "utf-8")
-        assert gpus.read(again) == one, name
+    again.write_text(gpus.gpu_text(found), "utf-8")
+    assert gpus.read_gpu(again) == found
+    for name, one in gpus.shipped_gpus().items():
+        again.write_text(gpus.gpu_text(one), "utf-8")
+        assert gpus.read_gpu(again) == one, name
 
 
 def test_figures_of_a_caller_win() -> None:
-    found = gpus.find("isca09-example")
-    changed = found.with_data({"mem_bw_gbs": datum("mem_bw_gbs", 160, source="--set")})
+    found = gpus.find_gpu("isca09-example")
+    changed = found.with_data({"mem_bw_gbs": gpu_datum("mem_bw_gbs", 160, source="--set")})
     assert changed.number("mem_bw_gbs") == 160
     assert found.number("mem_bw_gbs") == 80
     assert from_gpu(changed, "mem_bw_gbs", "Mem_Bandwidth").origin is Origin.GIVEN
@@ -205,23 +205,23 @@ def test_bad_files_are_refused_in_one_line(text: str, message: str, tmp_path: Pa
     file = tmp_path / "bad.toml"
     file.write_text(text)
     with pytest.raises(InputError, match=message) as caught:
-        gpus.read(file)
+        gpus.read_gpu(file)
     assert str(caught.value).startswith(str(file))
     assert "\n" not in str(caught.value)
 
 
 def test_names_that_are_nowhere_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown GPU 'gtx9'; shipped: 8800gt, 8800gtx, a100-pcie, a100-sxm, gtx1050"):
-        gpus.find("gtx9")
+        gpus.find_gpu("gtx9")
     with pytest.raises(InputError, match="cannot read the GPU file: No such file"):
-        gpus.find(str(tmp_path / "missing.toml"))
+        gpus.find_gpu(str(tmp_path / "missing.toml"))
     (tmp_path / "bytes.toml").write_bytes(b"\xff\x80")
     with pytest.raises(InputError, match="not UTF-8 text"):
-        gpus.find(str(tmp_path / "bytes.toml"))
+        gpus.find_gpu(str(tmp_path / "bytes.toml"))
     with pytest.raises(InputError, match="unknown key 'mem_ld'"):
-        Gpu("x", {"mem_ld": datum("hong_kim.mem_ld", 3, source="x")})
+        Gpu("x", {"mem_ld": gpu_datum("hong_kim.mem_ld", 3, source="x")})
     with pytest.raises(InputError, match="unknown key 'nonsense'"):
-        gpus.find("gtx280").get("nonsense")
+        gpus.find_gpu("gtx280").get("nonsense")
 
 
 def test_every_key_says_how_to_get_its_number() -> None:
@@ -251,7 +251,7 @@ WHOLE = {
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_shipped_gpu_has_sms_a_clock_and_a_machine(name: str) -> None:
-    card, (sms, megahertz, machine, blocks) = gpus.find(name), WHOLE[name]
+    card, (sms, megahertz, machine, blocks) = gpus.find_gpu(name), WHOLE[name]
     assert (card.count_sms(), card.machine.name, card.limits.blocks) == (sms, machine, blocks)
     assert card.hertz("base_clock_ghz") == megahertz * 10**6 < card.hertz("clock_ghz")
 
@@ -259,25 +259,25 @@ def test_a_shipped_gpu_has_sms_a_clock_and_a_machine(name: str) -> None:
 def test_what_nobody_promises_is_no_clock_and_no_machine() -> None:
     for name in ("h100-sxm", "h200", "jetson-agx-orin", "jetson-agx-xavier"):
         with pytest.raises(InputError, match=rf"GPU {name}: base_clock_ghz \[GHz\] is not known"):
-            gpus.find(name).hertz("base_clock_ghz")
+            gpus.find_gpu(name).hertz("base_clock_ghz")
     with pytest.raises(InputError, match=r"no machines with partitions come .* capability 7\.2: say"):
-        _ = gpus.find("jetson-agx-xavier").machine
+        _ = gpus.find_gpu("jetson-agx-xavier").machine
     with pytest.raises(InputError, match=r"capability \(not known\): say"):
-        _ = gpus.find("hd6970").machine
-    assert all(card.missing("dispatch_cycles") for card in gpus.shipped().values())
+        _ = gpus.find_gpu("hd6970").machine
+    assert all(card.missing("dispatch_cycles") for card in gpus.shipped_gpus().values())
 
 
 def test_a_clock_is_the_decimal_number_that_is_written(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     for text, hertz in [("1.1", 1_100_000_000), ("0.1", 10**8), ("2", 2 * 10**9), ("1e-10", Fraction(1, 10))]:
         file.write_text(f'clock_ghz = {{ value = {text}, source = "locked", status = "measured" }}')
-        assert gpus.read(file).hertz("clock_ghz") == hertz
+        assert gpus.read_gpu(file).hertz("clock_ghz") == hertz
 
 
 def test_instances_of_a_gpu_have_a_part_of_its_sms() -> None:
-    for card in gpus.shipped().values():
+    for card in gpus.shipped_gpus().values():
         assert all(1 <= sms <= card.count_sms() for sms in card.mig.values())
-    h100 = gpus.find("h100-sxm")
+    h100 = gpus.find_gpu("h100-sxm")
     assert [h100.count_sms(asked) for asked in (None, "1", "132")] == [132, 1, 132]
     assert (h100.count_sms("1g.10gb"), h100.count_sms("1g.20gb"), h100.count_sms("7g.80gb")) == (16, 26, 132)
 
@@ -287,24 +287,24 @@ def test_sms_that_a_gpu_does_not_have_are_refused(asked: str) -> None:
     with pytest.raises(
         InputError, match=r"GPU a100-sxm: the number of SMs must be 1\.\.108, or one of 1g\.5gb, "
     ) as caught:
-        gpus.find("a100-sxm").count_sms(asked)
+        gpus.find_gpu("a100-sxm").count_sms(asked)
     assert len(str(caught.value)) < 250
 
 
 def test_an_instance_with_more_sms_than_its_gpu_is_refused() -> None:
-    fewer = gpus.with_settings(gpus.find("a100-sxm"), ["sms=40"], "--set")
+    fewer = gpus.with_settings(gpus.find_gpu("a100-sxm"), ["sms=40"], "--set")
     assert fewer.count_sms("2g.10gb") == 28
     with pytest.raises(InputError, match=r"GPU a100-sxm: the number of SMs must be 1\.\.40"):
         fewer.count_sms("3g.40gb")
 
 
 def test_limits_of_the_file_win_over_those_of_the_capability() -> None:
-    card = gpus.find("rtx-3070")
-    assert card.limits == Limits.of_sm(86)
-    fewer = card.with_data({"limits.blocks": datum("limits.blocks", 3, source="x")})
-    assert fewer.limits == replace(Limits.of_sm(86), blocks=3)
-    unknown = Gpu("x", {"warp_size": datum("warp_size", 64, source="x")}, compute_capability="7.2")
-    assert unknown.limits == Limits(warp_size=64)
+    card = gpus.find_gpu("rtx-3070")
+    assert card.limits == SmLimits.of_sm(86)
+    fewer = card.with_data({"limits.blocks": gpu_datum("limits.blocks", 3, source="x")})
+    assert fewer.limits == replace(SmLimits.of_sm(86), blocks=3)
+    unknown = Gpu("x", {"warp_size": gpu_datum("warp_size", 64, source="x")}, compute_capability="7.2")
+    assert unknown.limits == SmLimits(warp_size=64)
 
 
 MEMORY = {
@@ -331,11 +331,11 @@ MEMORY = {
 
 def test_a_shipped_gpu_has_the_bandwidth_of_its_bus_and_an_l2_cache() -> None:
     for name, (bits, rate, bandwidth, kibibytes) in MEMORY.items():
-        card = gpus.find(name)
+        card = gpus.find_gpu(name)
         assert (card.number("mem_bw_gbs"), card.whole("l2_bytes")) == (bandwidth, kibibytes << 10), name
         assert card.bandwidth == Fraction(str(bandwidth)) * 10**9
         assert bandwidth == pytest.approx(bits / 8 * rate, rel=0.001), name
-    assert {name for name, card in gpus.shipped().items() if not card.missing("l2_bytes")} == MEMORY.keys()
+    assert {name for name, card in gpus.shipped_gpus().items() if not card.missing("l2_bytes")} == MEMORY.keys()
 
 
 def test_the_page_of_gpus_has_the_memory_of_each() -> None:
@@ -343,7 +343,7 @@ def test_the_page_of_gpus_has_the_memory_of_each() -> None:
     rows = re.findall(r"^\| `([a-z0-9-]+)` \| ([0-9.]+) \| ([0-9.-]+) \|", text, re.MULTILINE)
     said = {
         name: (f"{card.number('mem_bw_gbs'):g}", f"{card.whole('l2_bytes') / 2**20:g}")
-        for name, card in gpus.shipped().items()
+        for name, card in gpus.shipped_gpus().items()
         if not card.missing("mem_bw_gbs", "l2_bytes")
     }
     assert {name: (bandwidth, cache) for name, bandwidth, cache in rows} == said
@@ -355,7 +355,7 @@ def test_the_page_of_gpus_has_the_memory_of_each() -> None:
 def test_the_list_has_every_shipped_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["gpus"]) == 0
     _, *lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(gpus.shipped())
+    assert [line.split()[0] for line in lines] == list(gpus.shipped_gpus())
     rows = {line.split()[0]: line.split()[-8:] for line in lines}
     assert rows["a100-sxm"] == ["8.0", "ampere-ga100", "108", "1.095", "1.41", "1555", "40", "11"]
     assert rows["jetson-agx-xavier"] == ["7.2", "-", "8", "-", "1.377", "136.5", "0.5", "-"]
@@ -384,7 +384,7 @@ def test_a_page_has_every_number_with_its_source(tmp_path: Path, capsys: pytest.
 def test_json_has_one_object_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["gpus", "--format", "json"]) == 0
     documents = {each["name"]: each for each in map(json.loads, capsys.readouterr().out.splitlines())}
-    assert list(documents) == list(gpus.shipped())
+    assert list(documents) == list(gpus.shipped_gpus())
     card = documents["rtx-3070"]
     assert (card["schema"], card["machine"], card["mig"]) == ("makespan.gpu/1", "ampere-ga10x", {})
     assert card["figures"][0] == {
@@ -392,7 +392,7 @@ def test_json_has_one_object_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
         "value": 46,
         "unit": "",
         "status": "data sheet",
-        "source": gpus.find("rtx-3070").datum("sms").source,
+        "source": gpus.find_gpu("rtx-3070").datum("sms").source,
     }
     assert documents["jetson-agx-xavier"]["machine"] is None
 

@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks import multiprocessors
 from makespan.model.lowered import ISSUE_SLOT, LoweredMachine
-from makespan.model.machine import Machine, shipped
-from makespan.model.program import Place, Program
+from makespan.model.machine import Machine, shipped_machines
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.simulate import semantics
 
 Home = tuple[str, int | None]
@@ -20,7 +20,7 @@ Held = tuple[Home, int, int]
 
 
 def machines() -> Iterator[Machine]:
-    yield from (file.machine for file in shipped().values())
+    yield from (file.machine for file in shipped_machines().values())
     draw = random.Random(7)
     yield from (multiprocessors.machine(draw) for _ in range(1000))
 
@@ -86,13 +86,13 @@ def test_pools_are_numbered_as_the_definition_takes_ports(lowered: list[tuple[Ma
     for machine, form in lowered:
         for unit, partition in product(machine.units, range(machine.partitions)):
             for way in form.ways(form.by_class[unit.name], partition):
-                taken = semantics.pools(machine, unit, partition, way.chosen)
+                taken = semantics.pools_taken(machine, unit, partition, way.chosen)
                 mine = [form.pools[number] for number in way.pools if form.pools[number].name != ISSUE_SLOT]
                 assert mine == [machine.pools[number] for number in taken]
 
 
 def test_an_instruction_holds_what_its_class_says_and_a_barrier_nothing() -> None:
     form = LoweredMachine.of(Machine.of({"C": 2, "L": 1, "S": 1}))
-    program = Program((Place("L", (1,)), Place("|", (2,)), Place("C", (3,))))
+    program = Program((ProgramPlace("L", (1,)), ProgramPlace("|", (2,)), ProgramPlace("C", (3,))))
     assert [form.reservation(program, at) for at in range(3)] == [form.by_class["L"], None, form.by_class["C"]]
     assert form.reservations(program, Program.chain("CC")) == (form.by_class["C"], form.by_class["L"])

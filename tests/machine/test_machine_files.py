@@ -16,19 +16,19 @@ from makespan.model.assumptions import caveat
 from makespan.model.instance import Instance
 from makespan.model.machine import (
     PAPER,
-    Assignment,
-    Datum,
+    CycleRange,
     Latency,
     Machine,
+    MachineDatum,
     MachineFile,
-    Operation,
-    Resource,
-    Span,
+    PortResource,
+    TimedOperation,
     UnitClass,
     Use,
-    find,
-    read,
-    shipped,
+    WarpAssignment,
+    find_machine,
+    read_machine,
+    shipped_machines,
 )
 from makespan.model.machine.files import MAX_FILE_BYTES, WARP, machine_file
 from makespan.model.program import Program
@@ -39,7 +39,7 @@ from tests.test_docs import Shell, blocks
 
 PAGE = Path(__file__).parents[2] / "docs" / "machines.md"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "partitioned.toml"
-SHIPPED = shipped()
+SHIPPED = shipped_machines()
 GPUS = {name: file for name, file in SHIPPED.items() if name != "paper"}
 PARTITIONED_GPUS = {name: file for name, file in GPUS.items() if file.machine.partitions > 1}
 WHOLE_GPUS = {name: file for name, file in GPUS.items() if file.machine.partitions == 1}
@@ -50,7 +50,7 @@ NEWER = (*("volta", "turing", "ampere-ga100", "ampere-ga10x", "ada", "hopper"), 
 
 
 def test_every_shipped_machine_is_known_by_its_own_name() -> None:
-    assert all(file.machine.name == name == find(name).machine.name for name, file in SHIPPED.items())
+    assert all(file.machine.name == name == find_machine(name).machine.name for name, file in SHIPPED.items())
     assert SHIPPED["paper"].machine == PAPER
     assert set(NEWER) <= set(PARTITIONED_GPUS)
     assert {f"{name}-unpartitioned" for name in NEWER} <= set(WHOLE_GPUS)
@@ -186,7 +186,7 @@ TWO_PIPES = "I=1@2..15+fp32-int/2 S=1/8@4..29 D=1/16"
 def test_the_numbers_of_partitions_are_these(name: str, classes: str) -> None:
     machine = SHIPPED[name].machine
     assert " ".join(map(str, machine.units)) == classes
-    assert (machine.partitions, machine.assignment, machine.issue_width) == (4, Assignment.ANY, 1)
+    assert (machine.partitions, machine.assignment, machine.issue_width) == (4, WarpAssignment.ANY, 1)
     whole = SHIPPED[f"{name}-unpartitioned"]
     assert SHIPPED[name].values("residency") == whole.values("residency")
     assert SHIPPED[name].values("throughput") == whole.values("throughput")
@@ -271,7 +271,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_file_gives_the_machine_and_a_source_for_each_number(tmp_path: Path) -> None:
-    file = read(
+    file = read_machine(
         written(
             tmp_path,
             """
@@ -287,15 +287,15 @@ def test_a_file_gives_the_machine_and_a_source_for_each_number(tmp_path: Path) -
     units = UnitClass("C", 2), UnitClass("L", 1, 2, Latency(4, 400)), UnitClass("S", 1, 1, Latency(9, 9))
     assert file.machine == Machine("wide", units, 2)
     assert set(file.data) == {
-        Datum("units.C.capacity", 2, "p. 3", True),
-        Datum("units.L.capacity", 1, "p. 4", True),
-        Datum("units.L.interval", 2, "p. 4", True),
-        Datum("units.L.latency", Span(4, 400), "p. 5", True),
-        Datum("units.S.capacity", 1, None, False),
-        Datum("units.S.latency", Span(9, 9), None, False),
-        Datum("issue.width", 2, None, False),
-        Datum("issue.schedulers", 2, "p. 1", True),
-        Datum("residency.warps", 48, "p. 2", False),
+        MachineDatum("units.C.capacity", 2, "p. 3", True),
+        MachineDatum("units.L.capacity", 1, "p. 4", True),
+        MachineDatum("units.L.interval", 2, "p. 4", True),
+        MachineDatum("units.L.latency", CycleRange(4, 400), "p. 5", True),
+        MachineDatum("units.S.capacity", 1, None, False),
+        MachineDatum("units.S.latency", CycleRange(9, 9), None, False),
+        MachineDatum("issue.width", 2, None, False),
+        MachineDatum("issue.schedulers", 2, "p. 1", True),
+        MachineDatum("residency.warps", 48, "p. 2", False),
     }
     assert len(file.unverified) == 4
     assert file.values("residency") == {"warps": 48}
@@ -323,58 +323,58 @@ PARTITIONED = """
 
 
 def test_a_file_has_partitions_resources_and_operations(tmp_path: Path) -> None:
-    file = read(written(tmp_path, PARTITIONED))
-    resources = Resource("fma", 1), Resource("alu", 2), Resource("memory", 1, shared=True)
+    file = read_machine(written(tmp_path, PARTITIONED))
+    resources = PortResource("fma", 1), PortResource("alu", 2), PortResource("memory", 1, shared=True)
     units = (
         UnitClass("B", 3, shared=True, uses=(Use(("b-ports",), 1, 4),)),
         UnitClass("C", 1, latency=Latency(4, 6), uses=(Use(("fma", "alu"), 2, 2), Use(("memory",), 1, 32))),
         UnitClass("L", 1, 2),
     )
-    ports = (*resources, Resource("b-ports", 3, shared=True))
-    assert file.machine == Machine("halves", units, partitions=2, assignment=Assignment.MODULO, resources=ports)
+    ports = (*resources, PortResource("b-ports", 3, shared=True))
+    assert file.machine == Machine("halves", units, partitions=2, assignment=WarpAssignment.MODULO, resources=ports)
     assert file.machine.operations == (
-        Operation("fp32", "C", 4, 6),
-        Operation("int", "C", 5, 5, is_verified=False),
-        Operation("global", "L", 279, None, is_verified=False),
-        Operation("shared", "L", 30, None),
+        TimedOperation("fp32", "C", 4, 6),
+        TimedOperation("int", "C", 5, 5, is_verified=False),
+        TimedOperation("global", "L", 279, None, is_verified=False),
+        TimedOperation("shared", "L", 30, None),
     )
     assert file.machine.caveats == file.caveats == (caveat("nothing fetches instructions"),)
     assert set(file.data) == {
-        Datum("partitions", 2, "p. 1", True),
-        Datum("resources.fma.capacity", 1, None, False),
-        Datum("resources.alu.capacity", 2, None, False),
-        Datum("resources.memory.capacity", 1, "p. 2", True),
-        Datum("units.B.capacity", 3, "p. 3", True),
-        Datum("units.B.interval", Span(1, 4), "p. 3", True),
-        Datum("units.C.capacity", 1, "p. 4", True),
-        Datum("units.C.uses.fma or alu", Span(2, 2), "p. 4", True),
-        Datum("units.C.uses.memory", Span(1, 32), "p. 5", True),
-        Datum("units.L.capacity", 1, None, False),
-        Datum("units.L.interval", 2, "p. 6", True),
-        Datum("operations.fp32.latency", Span(4, 6), "p. 7", True),
-        Datum("operations.int.latency", Span(5, 5), None, False),
-        Datum("operations.global.latency", Span(279, None), "p. 8", False),
-        Datum("operations.shared.latency", Span(30, None), "p. 9", True),
+        MachineDatum("partitions", 2, "p. 1", True),
+        MachineDatum("resources.fma.capacity", 1, None, False),
+        MachineDatum("resources.alu.capacity", 2, None, False),
+        MachineDatum("resources.memory.capacity", 1, "p. 2", True),
+        MachineDatum("units.B.capacity", 3, "p. 3", True),
+        MachineDatum("units.B.interval", CycleRange(1, 4), "p. 3", True),
+        MachineDatum("units.C.capacity", 1, "p. 4", True),
+        MachineDatum("units.C.uses.fma or alu", CycleRange(2, 2), "p. 4", True),
+        MachineDatum("units.C.uses.memory", CycleRange(1, 32), "p. 5", True),
+        MachineDatum("units.L.capacity", 1, None, False),
+        MachineDatum("units.L.interval", 2, "p. 6", True),
+        MachineDatum("operations.fp32.latency", CycleRange(4, 6), "p. 7", True),
+        MachineDatum("operations.int.latency", CycleRange(5, 5), None, False),
+        MachineDatum("operations.global.latency", CycleRange(279, None), "p. 8", False),
+        MachineDatum("operations.shared.latency", CycleRange(30, None), "p. 9", True),
     }
 
 
 def test_a_class_without_a_latency_has_that_of_its_operations_where_all_have_an_upper_end(tmp_path: Path) -> None:
     text = f'architecture = "an example"\n{PARTITIONED}'
-    file = read(written(tmp_path, text))
+    file = read_machine(written(tmp_path, text))
     assert [unit.latency for unit in file.machine.units] == [Latency(1, 1), Latency(4, 6), Latency(1, 1)]
     assert str(file.caveats[1]).startswith("no latency is known for B, L: ")
-    given = read(written(tmp_path, text.replace("units.C.source", "units.C.latency = 9\nunits.C.source")))
+    given = read_machine(written(tmp_path, text.replace("units.C.source", "units.C.latency = 9\nunits.C.source")))
     assert given.machine.units[1].latency == Latency(9, 9)
 
 
 def test_a_machine_without_its_partitions_says_so_and_one_with_them_does_not(tmp_path: Path) -> None:
-    whole = read(written(tmp_path, f"{ONE}issue.schedulers = 4"))
+    whole = read_machine(written(tmp_path, f"{ONE}issue.schedulers = 4"))
     assert str(whole.caveats[0]).startswith("a warp belongs to one of 4 schedulers; ")
-    assert read(written(tmp_path, f"partitions = 4\n{ONE}issue.schedulers = 4")).caveats == ()
+    assert read_machine(written(tmp_path, f"partitions = 4\n{ONE}issue.schedulers = 4")).caveats == ()
 
 
 def test_a_file_without_a_name_has_its_own(tmp_path: Path) -> None:
-    assert find(str(written(tmp_path, "units.C.capacity = 2"))).machine == Machine.of({"C": 2}, "mine")
+    assert find_machine(str(written(tmp_path, "units.C.capacity = 2"))).machine == Machine.of({"C": 2}, "mine")
 
 
 ONE = "units.C.capacity = 1\n"
@@ -509,7 +509,7 @@ ONE = "units.C.capacity = 1\n"
 def test_a_machine_file_that_is_none_is_refused_by_name(text: str, message: str, tmp_path: Path) -> None:
     file = written(tmp_path, text)
     with pytest.raises(InputError, match=re.escape(message)) as caught:
-        read(file)
+        read_machine(file)
     assert str(caught.value).startswith(f"{file}: ")
     assert "\n" not in str(caught.value)
 
@@ -518,27 +518,27 @@ def test_a_machine_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\x80\x00")
     with pytest.raises(InputError, match="cannot read the machine file: it is not UTF-8 text"):
-        read(binary)
+        read_machine(binary)
     with pytest.raises(InputError, match="cannot read the machine file: No such file"):
-        read(tmp_path / "missing.toml")
+        read_machine(tmp_path / "missing.toml")
     with pytest.raises(InputError, match="cannot read the machine file: Is a directory"):
-        read(tmp_path)
+        read_machine(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["x = " + "[" * 10_000, "x" + ".x" * 8_000 + " = 1"])
 def test_a_deeply_nested_machine_file_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"mine\.toml:"):
-        read(written(tmp_path, text))
+        read_machine(written(tmp_path, text))
 
 
 def test_a_huge_machine_file_is_refused_by_its_size(tmp_path: Path) -> None:
     just = written(tmp_path, ONE + "#" * (MAX_FILE_BYTES - len(ONE)))
-    assert read(just).machine.capacities == {"C": 1}
+    assert read_machine(just).machine.capacities == {"C": 1}
     huge = written(tmp_path, ONE + "é" * MAX_FILE_BYTES)  # cut within a character
     with pytest.raises(InputError, match="larger than 16 KiB"):
-        read(huge)
+        read_machine(huge)
     with pytest.raises(InputError, match="larger than 16 KiB"):
-        read(Path("/dev/zero"))
+        read_machine(Path("/dev/zero"))
 
 
 @settings(max_examples=25, deadline=None)
@@ -556,14 +556,14 @@ def test_an_interval_of_a_range_is_one_of_its_cycles(strings: list[str], ports: 
 
 
 def test_the_example_of_two_partitions_is_small_enough_to_enumerate() -> None:
-    machine = read(EXAMPLE).machine
+    machine = read_machine(EXAMPLE).machine
     for string in ("CL", "L()C(1)"):
         # At most 6 cycles each, and 2 in which the other one has the memory unit; at least 4 and 3, and 1 of that.
         assert brute_force(Instance.of(parse_string(string, machine), 2, machine)) == Bounds(8, 14), string
 
 
 def test_the_example_times_what_every_kernel_does() -> None:
-    timed = {operation.name for operation in read(EXAMPLE).machine.operations}
+    timed = {operation.name for operation in read_machine(EXAMPLE).machine.operations}
     assert {"parameter", "special", "int", "predicate", "branch", "global"} <= timed
 
 
@@ -701,7 +701,7 @@ def test_the_commands_of_the_page_print_what_stands_below_them(capsys: pytest.Ca
 
 def test_the_machine_file_of_the_page_is_one_and_every_key_is_explained(tmp_path: Path) -> None:
     (text,) = blocks(PAGE, "toml")
-    file = read(written(tmp_path, text))
+    file = read_machine(written(tmp_path, text))
     units = UnitClass("C", 2), UnitClass("L", 1, 2, Latency(20, 400))
     assert file.machine == Machine("mine", units, 2)
     explained = re.sub(r"`\.(\w+)`", r"`residency.\1` `throughput.\1`", PAGE.read_text())

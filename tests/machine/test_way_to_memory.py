@@ -10,11 +10,13 @@ import pytest
 from makespan import Limits, solve
 from makespan.host.errors import InputError
 from makespan.model.instance import Instance
-from makespan.model.machine import MachineFile, find, given_intervals, narrowed, shipped
+from makespan.model.machine import MachineFile, find_machine, given_intervals, narrow_intervals, shipped_machines
 from makespan.model.strings import parse_string
 from tests.command import Runner
 
-PARTITIONED = {name: file for name, file in shipped().items() if "path" in {r.name for r in file.machine.resources}}
+PARTITIONED = {
+    name: file for name, file in shipped_machines().items() if "path" in {r.name for r in file.machine.resources}
+}
 MEASURED = {1: 53 - 2 + 32, 4: 99 - 2 + 32}
 """Cycles from the first issue to the last result of 16 loads of each warp that hit after 32 cycles, by the number of
 partitions that have a warp: the first is issued in cycle 2, the last one in cycle 13 + 10 * 4, or 19 + 10 * 8."""
@@ -28,7 +30,7 @@ def held(file: MachineFile, unit: str) -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize("warps", MEASURED)
 @pytest.mark.parametrize("holds", [(), ("memory=2",), ("memory=2", "path=..4")])
 def test_no_bound_is_below_what_was_measured(warps: int, holds: tuple[str, ...]) -> None:
-    machine = narrowed(find("ampere-ga10x").machine, given_intervals(holds))
+    machine = narrow_intervals(find_machine("ampere-ga10x").machine, given_intervals(holds))
     loads = parse_string("L()@32" * 16, machine)
     assert solve(Instance.of(loads, warps, machine), limits=Limits(0.5)).bounds.upper >= MEASURED[warps]
 
@@ -49,12 +51,12 @@ def test_every_gpu_with_partitions_has_the_published_rates_in_its_ranges(file: M
 @pytest.mark.parametrize("text", ["memory=1", "memory=..1", "memory=1..4"])
 def test_less_than_the_least_is_refused(file: MachineFile, text: str) -> None:
     with pytest.raises(InputError, match=r"class L holds memory for 2\.\.32 cycles, not for "):
-        narrowed(file.machine, given_intervals([text]))
+        narrow_intervals(file.machine, given_intervals([text]))
 
 
 def test_what_is_said_of_memory_is_said_of_its_longest_users() -> None:
     """Parameters and exchanges hold it for two cycles at most, and keep their range."""
-    machine = narrowed(find("turing").machine, given_intervals(["memory=4", "path=..3"]))
+    machine = narrow_intervals(find_machine("turing").machine, given_intervals(["memory=4", "path=..3"]))
     uses = {unit.name: [str(use) for use in unit.uses] for unit in machine.units}
     assert uses["L"] == ["path/2..3", "memory/4"]
     assert uses["K"] == uses["X"] == ["path/1..3", "memory/1..2"]

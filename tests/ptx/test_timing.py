@@ -15,7 +15,7 @@ from makespan.kernels.question import KernelQuestion
 from makespan.model.assumptions import conditions
 from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Latency, Machine, UnitClass, given_latencies
-from makespan.model.program import BARRIER, Program, Timing
+from makespan.model.program import BARRIER, InstructionTiming, Program
 from makespan.model.result import Bounds
 from makespan.model.strings import parse_string
 from tests.oracle import brute_force
@@ -270,7 +270,7 @@ def test_an_instruction_that_awaits_too_much_is_refused() -> None:
 def test_a_vector_is_one_result_however_long() -> None:
     targets = ", ".join(f"%r{number}" for number in range(70))
     made = program(f"ld.u32 {{{targets}}}, [%rd1];\nst.u32 [%rd1], {{{targets}}};\nret;")
-    assert made.timings[:2] == (Timing(1, (20, 40), (0,)), Timing(1, (20, 40), (), (0,)))
+    assert made.timings[:2] == (InstructionTiming(1, (20, 40), (0,)), InstructionTiming(1, (20, 40), (), (0,)))
 
 
 def test_a_question_has_programs_for_the_machine_that_it_is_asked_on() -> None:

@@ -1,6 +1,6 @@
 """A machine that times operations, for tests: one partition, numbers that nobody measured."""
 
-from makespan.model.machine import OPERATIONS, Machine, Operation, UnitClass
+from makespan.model.machine import OPERATIONS, Machine, TimedOperation, UnitClass
 
 _SERVED: dict[str, dict[str, tuple[int, int | None]]] = {
     "C": {"fp32": (4, 4), "int": (3, 3), "int-multiply": (5, 5), "predicate": (7, 7), "vote": (6, 6)},
@@ -21,7 +21,7 @@ TIMED = Machine(
     tuple(UnitClass(name, 1) for name in _SERVED),
     issue_width=1,
     operations=tuple(
-        Operation(name, unit, *cycles) for unit, served in _SERVED.items() for name, cycles in served.items()
+        TimedOperation(name, unit, *cycles) for unit, served in _SERVED.items() for name, cycles in served.items()
     ),
 )
 

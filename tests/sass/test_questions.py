@@ -21,7 +21,7 @@ from makespan.kernels.ptx.module import Compilation
 from makespan.kernels.question import launched
 from makespan.kernels.sass import disassembler
 from makespan.model.assumptions import as_compiled
-from makespan.model.machine import PAPER, given_latencies, of_architecture, shipped
+from makespan.model.machine import PAPER, given_latencies, machines_for, shipped_machines
 from tests.command import Runner
 
 pytestmark = pytest.mark.skipif(
@@ -135,8 +135,10 @@ def test_the_machine_is_that_of_the_architecture(module: sass.Module) -> None:
 
 
 def test_no_two_machines_that_come_with_the_package_are_for_one_architecture() -> None:
-    capabilities = {int(text.replace(".", "")) for file in shipped().values() for text in file.compute_capability}
-    assert {len(of_architecture(sm)) for sm in capabilities if sm >= 70} == {1}
+    capabilities = {
+        int(text.replace(".", "")) for file in shipped_machines().values() for text in file.compute_capability
+    }
+    assert {len(machines_for(sm)) for sm in capabilities if sm >= 70} == {1}
 
 
 def test_a_listing_has_control_bits_and_places(cubin: Path, capsys: pytest.CaptureFixture[str]) -> None:

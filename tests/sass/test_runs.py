@@ -12,7 +12,7 @@ from makespan.kernels.flow import Launch
 from makespan.kernels.sass import Instruction, Kernel, programs
 from makespan.model.assumptions import conditions
 from makespan.model.instance import Instance
-from makespan.model.machine import OPERATIONS, Machine, Operation, UnitClass
+from makespan.model.machine import OPERATIONS, Machine, TimedOperation, UnitClass
 from makespan.proof.bounds.theorem_1s import bound
 from tests import sass_interpreter
 from tests.ptx_interpreter.values import Array
@@ -88,7 +88,7 @@ def makespan(ways: Sequence[Sequence[Instruction]], seed: int, *, at_most: bool)
 
 
 def timed() -> Machine:
-    rows = tuple(Operation(name, "C", 1, MOST) for name in OPERATIONS)
+    rows = tuple(TimedOperation(name, "C", 1, MOST) for name in OPERATIONS)
     return Machine("timed", (UnitClass("C", 1),), issue_width=1, operations=rows)
 
 

@@ -8,7 +8,7 @@ import pytest
 from makespan.cli.source import kernel_question
 from makespan.host import tool
 from makespan.kernels.question import launched
-from makespan.model.machine import given_intervals, narrowed
+from makespan.model.machine import given_intervals, narrow_intervals
 from makespan.proof.bounds.theorem_1s import bound
 
 pytestmark = pytest.mark.skipif(
@@ -45,6 +45,6 @@ def test_no_bound_is_below_a_simulated_window(row: dict[str, str]) -> None:
     least = next(
         use.least for unit in wide.units for use in unit.uses if unit.name == "L" and "memory" in use.resources
     )
-    coalesced = narrowed(wide, given_intervals([f"memory=..{max(int(row['passes']), least)}"]))
+    coalesced = narrow_intervals(wide, given_intervals([f"memory=..{max(int(row['passes']), least)}"]))
     bounds = [bound(question.instance(machine)) for machine in (wide, coalesced)]
     assert min(bounds) >= int(row["window"])

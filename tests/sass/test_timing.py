@@ -16,8 +16,8 @@ from makespan.kernels.flow import Launch
 from makespan.kernels.sass import Address, Instruction, Kernel, Module, program, programs
 from makespan.model.assumptions import conditions
 from makespan.model.instance import Instance
-from makespan.model.machine import OPERATIONS, Machine, Operation, UnitClass, given_latencies
-from makespan.model.program import BARRIER, Timing
+from makespan.model.machine import OPERATIONS, Machine, TimedOperation, UnitClass, given_latencies
+from makespan.model.program import BARRIER, InstructionTiming
 from makespan.model.result import Bounds
 from makespan.proof.bounds.theorem_1s import bound
 from makespan.proof.engines import solve
@@ -44,11 +44,11 @@ OPERATION |= {
 
 def machine(most: dict[str, int], least: int = 1) -> Machine:
     """One class for all, an instruction a cycle."""
-    rows = tuple(Operation(name, "C", min(least, most.get(name, least)), most.get(name)) for name in OPERATIONS)
+    rows = tuple(TimedOperation(name, "C", min(least, most.get(name, least)), most.get(name)) for name in OPERATIONS)
     return Machine("timed", (UnitClass("C", 1),), issue_width=1, operations=rows)
 
 
-def timings(text: str, least: int = 1) -> tuple[Timing, ...]:
+def timings(text: str, least: int = 1) -> tuple[InstructionTiming, ...]:
     return program(coded(text), machine=machine(CYCLES, least)).timings
 
 
@@ -144,7 +144,7 @@ def test_what_goes_without_a_counter_needs_no_latency() -> None:
     """Nobody waits for a store, and nobody asks how long it takes."""
     store = "B------:R-:W-:-:S04 STG.E [R2.64], R0\nB------:R-:W-:-:S05 EXIT"
     made = program(coded(store), machine=machine({"branch": 8}))
-    assert made.timings == (Timing(4, (1, 1)), Timing(5, (1, 8), (0,)))
+    assert made.timings == (InstructionTiming(4, (1, 1)), InstructionTiming(5, (1, 8), (0,)))
     with pytest.raises(
         InputError,
         match=r"^listed\.cubin: kernel listed: 1 input is missing: the latency of operation global, first used at 0x0,"
@@ -162,25 +162,28 @@ EXIT = "B------:R-:W-:-:S05 EXIT"
     ("lines", "expected"),
     [
         # a result takes its least at least; where nothing may be done, and where operands are read, one cycle
-        ("B------:R-:W0:-:S02 LDG.E R0, [R2.64]", [Timing(2, (20, 90), (0,))]),
-        ("B------:R-:W0:-:S02 @P0 LDG.E R0, [R2.64]", [Timing(2, (1, 90), (0,))]),
-        ("B------:R3:W-:-:S02 STS [R2], R1", [Timing(2, (1, 12), (0,))]),
-        ("B------:R3:W3:-:S02 LDG.E R0, [R2.64]", [Timing(2, (20, 90), (0,))]),
+        ("B------:R-:W0:-:S02 LDG.E R0, [R2.64]", [InstructionTiming(2, (20, 90), (0,))]),
+        ("B------:R-:W0:-:S02 @P0 LDG.E R0, [R2.64]", [InstructionTiming(2, (1, 90), (0,))]),
+        ("B------:R3:W-:-:S02 STS [R2], R1", [InstructionTiming(2, (1, 12), (0,))]),
+        ("B------:R3:W3:-:S02 LDG.E R0, [R2.64]", [InstructionTiming(2, (20, 90), (0,))]),
         # nobody says how long these are
-        ("B------:R-:W-:Y:S00 MOV R0, R1", [Timing(1, (1, 46), (0,))]),
-        ("B------:R-:W-:-:S12 MOV R0, R1", [Timing(1, (1, 12), (0,))]),
-        ("B------:R-:W-:Y:S01 MOV R0, R1", [Timing(1, (1, 2), (0,))]),
+        ("B------:R-:W-:Y:S00 MOV R0, R1", [InstructionTiming(1, (1, 46), (0,))]),
+        ("B------:R-:W-:-:S12 MOV R0, R1", [InstructionTiming(1, (1, 12), (0,))]),
+        ("B------:R-:W-:Y:S01 MOV R0, R1", [InstructionTiming(1, (1, 2), (0,))]),
         # and of these the compiler does
-        ("B------:R-:W-:Y:S12 MOV R0, R1", [Timing(12)]),
-        ("B------:R-:W-:-:S11 MOV R0, R1", [Timing(11)]),
-        ("B------:R-:W-:-:S01 MOV R0, R1", [Timing(1)]),
+        ("B------:R-:W-:Y:S12 MOV R0, R1", [InstructionTiming(12)]),
+        ("B------:R-:W-:-:S11 MOV R0, R1", [InstructionTiming(11)]),
+        ("B------:R-:W-:-:S01 MOV R0, R1", [InstructionTiming(1)]),
         # a branch that may not be taken holds up as well
-        ("B------:R-:W-:-:S05 @P0 EXIT", [Timing(5, (1, 8), (0,))]),
-        ("B------:R-:W-:-:S06 MEMBAR.SC.GPU", [Timing(6, (1, 60), (0,))]),
-        ("B------:R-:W-:-:S06 BAR.SYNC 0x0", [Timing(6, (1, 40), (0,)), Timing(0, (0, 0), (), (0,))]),
+        ("B------:R-:W-:-:S05 @P0 EXIT", [InstructionTiming(5, (1, 8), (0,))]),
+        ("B------:R-:W-:-:S06 MEMBAR.SC.GPU", [InstructionTiming(6, (1, 60), (0,))]),
+        (
+            "B------:R-:W-:-:S06 BAR.SYNC 0x0",
+            [InstructionTiming(6, (1, 40), (0,)), InstructionTiming(0, (0, 0), (), (0,))],
+        ),
     ],
 )
-def test_what_an_instruction_sets(lines: str, expected: Sequence[Timing]) -> None:
+def test_what_an_instruction_sets(lines: str, expected: Sequence[InstructionTiming]) -> None:
     assert timings(f"{lines}\n{EXIT}", 20)[: len(expected)] == tuple(expected)
 
 

@@ -10,12 +10,12 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from makespan.host.errors import InvalidScheduleError
-from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, Grid, RepeatedCycles, SmHistory
 from makespan.model.machine import PAPER, Machine
 from makespan.model.program import Program
 from makespan.model.simulate import gpu_replay
 from makespan.model.simulate.choices import Choices
-from makespan.model.simulate.gpu_run import DISPATCH, run
+from makespan.model.simulate.gpu_run import DISPATCH, run_gpu
 from makespan.model.simulate.policies import POLICIES
 from makespan.verify import gpu_witness
 from makespan.verify.refusal import Refused
@@ -55,13 +55,13 @@ def changed(draw: random.Random, gpu: GpuInstance, schedule: GpuSchedule) -> Gpu
     return replace(schedule, histories=(*schedule.histories[:number], history, *schedule.histories[number + 1 :]))
 
 
-def _other_course(draw: random.Random, courses: Sequence[Course]) -> tuple[Course, ...]:
+def _other_course(draw: random.Random, courses: Sequence[BlockTrace]) -> tuple[BlockTrace, ...]:
     number = draw.randrange(len(courses))
     course, field = courses[number], draw.choice(("paths", "latencies", "uses"))
     return (*courses[:number], course._replace(**{field: other(draw, getattr(course, field))}), *courses[number + 1 :])
 
 
-def _other_stretch(draw: random.Random, gpu: GpuInstance, history: History, what: str) -> History:
+def _other_stretch(draw: random.Random, gpu: GpuInstance, history: SmHistory, what: str) -> SmHistory:
     number = draw.randrange(len(history.stretches))
     before, stretch, after = (history.stretches[:number], history.stretches[number], history.stretches[number + 1 :])
     cycles, begins, repeat = [[*one] for one in stretch.cycles], [*stretch.begins], stretch.repeat
@@ -90,14 +90,14 @@ def _other_stretch(draw: random.Random, gpu: GpuInstance, history: History, what
             return replace(
                 history, stretches=(*before, replace(stretch, repeat=1), replace(stretch, repeat=repeat - 1), *after)
             )
-    made = Stretch(tuple(tuple(sorted(one)) for one in cycles), tuple(begins), repeat)
+    made = RepeatedCycles(tuple(tuple(sorted(one)) for one in cycles), tuple(begins), repeat)
     return replace(history, stretches=(*before, made, *after))
 
 
 def verdicts(gpu: GpuInstance, schedule: GpuSchedule) -> tuple[int | None, int | None]:
     """The makespan by each of both judges; None if it is no schedule."""
     try:
-        first = gpu_replay.replay(gpu, schedule)
+        first = gpu_replay.replay_gpu(gpu, schedule)
     except InvalidScheduleError:
         first = None
     try:
@@ -117,7 +117,7 @@ def verdicts(gpu: GpuInstance, schedule: GpuSchedule) -> tuple[int | None, int |
 def test_changed_runs_are_accepted_by_both_judges_or_by_none(
     gpu: GpuInstance, policy: str, dispatch: str, choices: Choices, draw: random.Random
 ) -> None:
-    schedule = run(gpu, policy, dispatch, choices, delay=draw.randint(0, gpu.dispatch))
+    schedule = run_gpu(gpu, policy, dispatch, choices, delay=draw.randint(0, gpu.dispatch))
     assert verdicts(gpu, schedule) == (schedule.makespan, schedule.makespan)
     for _ in range(12):
         one = changed(draw, gpu, schedule)
@@ -130,10 +130,10 @@ def test_changed_runs_are_accepted_by_both_judges_or_by_none(
 def test_a_block_comes_where_another_has_left_while_one_of_the_other_grid_waits() -> None:
     """In cycle 0 only a block of the second grid would fit, and in cycle 1, as soon as it has come, of the first."""
     grids = [Grid(((Program.chain(letter), 1),), 2, takes) for letter, takes in (("C", (1, 0)), ("L", (0, 1)))]
-    first, second = (Course(number, ((0,),)) for number in (0, 1))
-    begins = Begin(0, 0, 0), Begin(1, 0, 1), Begin(2, 0, 0), Begin(2, 1, 1)
-    stretch = Stretch((((0, 0),), ((0, 0),), ((0, 0), (1, 0))), begins)
-    schedule = GpuSchedule((first, second), (History(1, (stretch,)),))
+    first, second = (BlockTrace(number, ((0,),)) for number in (0, 1))
+    begins = BlockStart(0, 0, 0), BlockStart(1, 0, 1), BlockStart(2, 0, 0), BlockStart(2, 1, 1)
+    stretch = RepeatedCycles((((0, 0),), ((0, 0),), ((0, 0), (1, 0))), begins)
+    schedule = GpuSchedule((first, second), (SmHistory(1, (stretch,)),))
     assert verdicts(GpuInstance(tuple(grids), PAPER, 1, (1, 1)), schedule) == (3, 3)
 
 
@@ -149,13 +149,18 @@ def test_room_for_one_grid_here_and_for_the_other_there_is_noticed_however_stret
     both = one, other
 
     def judged(come: int, here: Sequence[Sequence[Any]], there: Sequence[Sequence[Any]]) -> tuple[int | None, ...]:
-        begins = Begin(0, 0, 1, 1), Begin(come, 1, 0)
+        begins = BlockStart(0, 0, 1, 1), BlockStart(come, 1, 0)
         before = tuple(begin for begin in begins if begin.cycle < split)
         after = tuple(begin._replace(cycle=begin.cycle - split) for begin in begins[len(before) :])
-        parts = Stretch(tuple(map(tuple, here[:split])), before), Stretch(tuple(map(tuple, here[split:])), after)
-        alone = Stretch(tuple(map(tuple, there)), (Begin(0, 0, 0, 1), Begin(0, 1, 1), Begin(come, 1, 1)))
-        courses = tuple(Course(number, ((0, 1),)) for number in (0, 1))
-        return verdicts(gpu, GpuSchedule(courses, (History(1, parts), History(1, (alone,)))))
+        parts = (
+            RepeatedCycles(tuple(map(tuple, here[:split])), before),
+            RepeatedCycles(tuple(map(tuple, here[split:])), after),
+        )
+        alone = RepeatedCycles(
+            tuple(map(tuple, there)), (BlockStart(0, 0, 0, 1), BlockStart(0, 1, 1), BlockStart(come, 1, 1))
+        )
+        courses = tuple(BlockTrace(number, ((0, 1),)) for number in (0, 1))
+        return verdicts(gpu, GpuSchedule(courses, (SmHistory(1, parts), SmHistory(1, (alone,)))))
 
     assert judged(2, [(), (one,), both, (other,)], [(other,), both, both, (other,)]) == (4, 4)
     late = [(), (one,), (one,), (other,), (other,)], [(other,), both, (one,), (other,), (other,)]
@@ -172,17 +177,17 @@ def test_room_in_any_repeat_is_noticed_if_there_is_room_for_the_other_grid_at_th
     whole = *first, *left * repeats, *[""] * len(left)
     cycles = len(whole)
 
-    def stretch(missing: Sequence[str], repeat: int = 1) -> Stretch:
+    def stretch(missing: Sequence[str], repeat: int = 1) -> RepeatedCycles:
         come = [[slots[one] for one in "CLS" if one not in letters] for letters in missing]
-        begins = tuple(Begin(at, slot, slot) for at, some in enumerate(come) for slot in some)
-        return Stretch(tuple(tuple((slot, 0) for slot in some) for some in come), begins, repeat)
+        begins = tuple(BlockStart(at, slot, slot) for at, some in enumerate(come) for slot in some)
+        return RepeatedCycles(tuple(tuple((slot, 0) for slot in some) for some in come), begins, repeat)
 
     def judged(hole: int | None) -> tuple[int | None, int | None]:
         """In this cycle no block of S comes there."""
         here = stretch(first), stretch(left, repeats), stretch([""] * (1 + len(left)))
         there = stretch(["S" * (cycle == hole) for cycle in range(cycles)])
         schedule = GpuSchedule(
-            tuple(Course(number, ((0,),)) for number in range(3)), (History(1, here), History(1, (there,)))
+            tuple(BlockTrace(number, ((0,),)) for number in range(3)), (SmHistory(1, here), SmHistory(1, (there,)))
         )
         missing = {one: "".join(whole).count(one) + (one == "S" and hole is not None) for one in slots}
         grids = (

@@ -10,15 +10,24 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from makespan.host.errors import InvalidScheduleError, UnsupportedError
-from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
+from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, Grid, RepeatedCycles, SmHistory
 from makespan.model.instance import Instance
-from makespan.model.machine import PAPER, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.model.machine import (
+    PAPER,
+    Latency,
+    Machine,
+    PortResource,
+    SchedulerPromise,
+    UnitClass,
+    Use,
+    WarpAssignment,
+)
 from makespan.model.program import Program
 from makespan.model.simulate import gpu_replay
-from makespan.model.simulate.courses import conduct
+from makespan.model.simulate.courses import check_conduct
 from makespan.model.simulate.floor import Floor, walks
-from makespan.model.simulate.gpu_replay import replay
-from makespan.model.simulate.replay import Judge, partitions
+from makespan.model.simulate.gpu_replay import replay_gpu
+from makespan.model.simulate.replay import IssueJudge, check_partitions
 from tests.oracle import obeys_gpu
 from tests.strategies import gpu_runs, gpus, multiprocessor_instances, runs
 
@@ -28,11 +37,11 @@ from tests.strategies import gpu_runs, gpus, multiprocessor_instances, runs
 def test_every_run_of_the_definition_replays(data: st.DataObject, gpu: GpuInstance) -> None:
     schedule = data.draw(gpu_runs(gpu))
     assert obeys_gpu(gpu, schedule)
-    assert replay(gpu, schedule) == schedule.makespan
+    assert replay_gpu(gpu, schedule) == schedule.makespan
 
 
 def _other_cycles(change: Callable[[list[list[tuple[int, int]]], int, int], object]) -> "Mutation":
-    def mutated(stretch: Stretch, at: int, by: int) -> Stretch:
+    def mutated(stretch: RepeatedCycles, at: int, by: int) -> RepeatedCycles:
         cycles = [list(executing) for executing in stretch.cycles]
         change(cycles, at % len(cycles), by)
         return replace(stretch, cycles=tuple(tuple(sorted(executing)) for executing in cycles))
@@ -40,8 +49,8 @@ def _other_cycles(change: Callable[[list[list[tuple[int, int]]], int, int], obje
     return mutated
 
 
-def _other_begin(change: Callable[[Begin, int], Begin]) -> "Mutation":
-    def mutated(stretch: Stretch, at: int, by: int) -> Stretch:
+def _other_begin(change: Callable[[BlockStart, int], BlockStart]) -> "Mutation":
+    def mutated(stretch: RepeatedCycles, at: int, by: int) -> RepeatedCycles:
         begins = list(stretch.begins)
         begins[at % len(begins)] = change(begins[at % len(begins)], by or 1)
         return replace(stretch, begins=tuple(begins))
@@ -49,7 +58,7 @@ def _other_begin(change: Callable[[Begin, int], Begin]) -> "Mutation":
     return mutated
 
 
-Mutation = Callable[[Stretch, int, int], Stretch]
+Mutation = Callable[[RepeatedCycles, int, int], RepeatedCycles]
 MUTATIONS: dict[str, Mutation] = {
     "a cycle less": _other_cycles(lambda cycles, at, _: cycles.pop(at)),
     "a cycle more": _other_cycles(lambda cycles, at, _: cycles.insert(at, [])),
@@ -68,7 +77,7 @@ MUTATIONS: dict[str, Mutation] = {
 }
 
 
-def _without(begins: tuple[Begin, ...], at: int) -> tuple[Begin, ...]:
+def _without(begins: tuple[BlockStart, ...], at: int) -> tuple[BlockStart, ...]:
     return begins[: at % len(begins)] + begins[at % len(begins) + 1 :]
 
 
@@ -137,7 +146,7 @@ def _other(rows: Any, at: int, by: int) -> Any:
 
 def _judged(gpu: GpuInstance, schedule: GpuSchedule) -> str:
     try:
-        assert replay(gpu, schedule) == schedule.makespan
+        assert replay_gpu(gpu, schedule) == schedule.makespan
         accepted = True
     except InvalidScheduleError:
         accepted = False
@@ -152,19 +161,19 @@ def gpu_of(
 
 
 A, B = (0, 0), (1, 0)
-CL = Course(0, ((0, 1),))
-FIRST = (Begin(0, 0, 0), Begin(0, 1, 0))
+CL = BlockTrace(0, ((0, 1),))
+FIRST = (BlockStart(0, 0, 0), BlockStart(0, 1, 0))
 
 
-def history(*cycles: tuple[tuple[int, int], ...], begins: tuple[Begin, ...] = FIRST, sms: int = 1) -> History:
-    return History(sms, (Stretch(cycles, begins),))
+def history(*cycles: tuple[tuple[int, int], ...], begins: tuple[BlockStart, ...] = FIRST, sms: int = 1) -> SmHistory:
+    return SmHistory(sms, (RepeatedCycles(cycles, begins),))
 
 
 FOUR = gpu_of("CL", 4, 1, 2)
-GOOD = history((A,), (A, B), (A, B), (A, B), (B,), begins=(*FIRST, Begin(2, 0, 0), Begin(3, 1, 0)))
+GOOD = history((A,), (A, B), (A, B), (A, B), (B,), begins=(*FIRST, BlockStart(2, 0, 0), BlockStart(3, 1, 0)))
 ON_BOTH = gpu_of("CL", 3, 2, 1)
-TWICE = history((A,), (A,), (A,), (A,), begins=(Begin(0, 0, 0), Begin(2, 0, 0)))
-ONCE = history((A,), (A,), begins=(Begin(0, 0, 0),))
+TWICE = history((A,), (A,), (A,), (A,), begins=(BlockStart(0, 0, 0), BlockStart(2, 0, 0)))
+ONCE = history((A,), (A,), begins=(BlockStart(0, 0, 0),))
 
 
 @pytest.mark.parametrize(
@@ -177,38 +186,42 @@ ONCE = history((A,), (A,), begins=(Begin(0, 0, 0),))
         (gpu_of("CL", 2, 1, 2), (TWICE,), "cycle 0: there is room for a block of every grid"),
         (
             gpu_of("CL", 3, 1, 2),
-            (history((A,), (A, B), (B,), (B,), (B,), begins=(*FIRST, Begin(3, 1, 0))),),
+            (history((A,), (A, B), (B,), (B,), (B,), begins=(*FIRST, BlockStart(3, 1, 0))),),
             "cycle 2: there is room for a block of every grid",
         ),
         (  # the same in two stretches
             gpu_of("CL", 3, 1, 2),
-            (History(1, (Stretch(((A,), (A, B)), FIRST), Stretch(((B,),) * 3, (Begin(1, 1, 0),)))),),
+            (
+                SmHistory(
+                    1, (RepeatedCycles(((A,), (A, B)), FIRST), RepeatedCycles(((B,),) * 3, (BlockStart(1, 1, 0),)))
+                ),
+            ),
             "cycle 2: there is room for a block of every grid",
         ),
         (
             gpu_of("CL", 3, 1, 2),
-            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST, Begin(1, 0, 0))),),
+            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST, BlockStart(1, 0, 0))),),
             "cycle 1: slot 0 is taken or does not exist",
         ),
         (
             gpu_of("CL", 3, 1, 2),
-            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST, Begin(2, 2, 0))),),
+            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST, BlockStart(2, 2, 0))),),
             "cycle 2: slot 2 is taken or does not exist",
         ),
         (
             gpu_of("CL", 3, 1, 2),
-            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST, Begin(2, 0, 1))),),
+            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST, BlockStart(2, 0, 1))),),
             "there is no course 1, of 1",
         ),
         (
             gpu_of("CL", 1, 1, 1),
-            (history((), (A,), (A,), begins=(Begin(0, 0, 0, 1),)),),
+            (history((), (A,), (A,), begins=(BlockStart(0, 0, 0, 1),)),),
             "cycle 0: a block begins 1 cycles after it got its room, 0 at most",
         ),
         (FOUR, (replace(GOOD, sms=2),), "8 blocks get their room"),
         (
             gpu_of("CL", 4, 2, 1),
-            (ONCE, History(1, (Stretch(((A,), (A,)), FIRST[:1], 3),))),
+            (ONCE, SmHistory(1, (RepeatedCycles(((A,), (A,)), FIRST[:1], 3),))),
             "cycle 2: there is room for a block of every grid",
         ),
         (gpu_of("CL", 1, 1, 1), (history((A,), (A,), (), begins=FIRST[:1]),), "cycle 2: all blocks have ended already"),
@@ -230,39 +243,39 @@ ONCE = history((A,), (A,), begins=(Begin(0, 0, 0),))
         (gpu_of("CL", 2, 1, 2), (history(),), "a stretch has at least one cycle"),
         (
             gpu_of("CL", 2, 1, 2),
-            (history((A,), begins=(Begin(-1, 0, 0),)),),
+            (history((A,), begins=(BlockStart(-1, 0, 0),)),),
             "blocks begin in the cycles of their stretch",
         ),
         (
             gpu_of("CL", 3, 1, 2),
-            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST[:1], Begin(2, 0, 0), FIRST[1])),),
+            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST[:1], BlockStart(2, 0, 0), FIRST[1])),),
             "blocks begin in the cycles of their stretch, in order",
         ),
         (gpu_of("CL", 3, 2, 1), (TWICE, ONCE, replace(ONCE, sms=0)), "a history is one of at least one SM"),
         (
             gpu_of("CL", 1, 1, 1),
-            (History(1, (*ONCE.stretches, Stretch(((A,),), repeat=0))),),
+            (SmHistory(1, (*ONCE.stretches, RepeatedCycles(((A,),), repeat=0))),),
             "a stretch has at least one cycle, and comes at least once",
         ),
         (  # a block that begins where the stretch ends would never be there
             gpu_of("CL", 2, 1, 1),
-            (history((A,), (A,), begins=(Begin(0, 0, 0), Begin(2, 0, 0))),),
+            (history((A,), (A,), begins=(BlockStart(0, 0, 0), BlockStart(2, 0, 0))),),
             "blocks begin in the cycles of their stretch",
         ),
         (
             gpu_of("CL", 2, 1, 3),
-            (history((A,), (A, (2, 0)), ((2, 0),), begins=(Begin(0, 0, 0), Begin(0, 2, 0))),),
+            (history((A,), (A, (2, 0)), ((2, 0),), begins=(BlockStart(0, 0, 0), BlockStart(0, 2, 0))),),
             "blocks get the slots [0, 2], and not the first ones of 0..1",
         ),
-        (gpu_of("CL", 1, 1, 1), (history((), (A,), (A,), begins=(Begin(1, 0, 0),)),), "blocks get the slots []"),
+        (gpu_of("CL", 1, 1, 1), (history((), (A,), (A,), begins=(BlockStart(1, 0, 0),)),), "blocks get the slots []"),
         (
             gpu_of("CL", 3, 1, 2),
-            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST, Begin(2, -1, 0))),),
+            (history((A,), (A, B), (A, B), (A,), begins=(*FIRST, BlockStart(2, -1, 0))),),
             "cycle 2: slot -1 is taken or does not exist",
         ),
         (
             gpu_of("CL", 1, 1, 1),
-            (history((A,), (A,), begins=(Begin(0, 0, 0, -1),)),),
+            (history((A,), (A,), begins=(BlockStart(0, 0, 0, -1),)),),
             "cycle 0: a block begins -1 cycles after it got its room",
         ),
         (gpu_of("CL", 2, 1, 2), (history((A,), (A, (0, 1)), (B,)),), "cycle 1: there is no warp 1 of slot 0"),
@@ -271,44 +284,44 @@ ONCE = history((A,), (A,), begins=(Begin(0, 0, 0),))
     ],
 )
 def test_every_rule_of_the_dispatcher_is_checked(
-    gpu: GpuInstance, histories: tuple[History, ...], message: str
+    gpu: GpuInstance, histories: tuple[SmHistory, ...], message: str
 ) -> None:
-    assert replay(FOUR, GpuSchedule((CL,), (GOOD,))) == 5
-    assert replay(ON_BOTH, GpuSchedule((CL,), (TWICE, ONCE))) == 4
+    assert replay_gpu(FOUR, GpuSchedule((CL,), (GOOD,))) == 5
+    assert replay_gpu(ON_BOTH, GpuSchedule((CL,), (TWICE, ONCE))) == 4
     with pytest.raises(InvalidScheduleError, match=re.escape(message)):
-        replay(gpu, GpuSchedule((CL,), histories))
+        replay_gpu(gpu, GpuSchedule((CL,), histories))
 
 
 @pytest.mark.parametrize(
     "course", [CL._replace(grid=1), CL._replace(grid=-1), CL._replace(paths=((0,),)), CL._replace(paths=())]
 )
-def test_a_course_is_one_of_the_block(course: Course) -> None:
+def test_a_course_is_one_of_the_block(course: BlockTrace) -> None:
     with pytest.raises(InvalidScheduleError, match="course 1: "):
-        replay(FOUR, GpuSchedule((CL, course), (GOOD,)))
+        replay_gpu(FOUR, GpuSchedule((CL, course), (GOOD,)))
 
 
 def test_a_million_blocks_are_replayed_like_a_few() -> None:
     blocks = 10**15
-    back_to_back = Stretch(((A,), (A,)), FIRST[:1], blocks)  # the slot is empty at its begin and its end
-    assert replay(gpu_of("CL", blocks, 1, 1), GpuSchedule((CL,), (History(1, (back_to_back,)),))) == 2 * blocks
+    back_to_back = RepeatedCycles(((A,), (A,)), FIRST[:1], blocks)  # the slot is empty at its begin and its end
+    assert replay_gpu(gpu_of("CL", blocks, 1, 1), GpuSchedule((CL,), (SmHistory(1, (back_to_back,)),))) == 2 * blocks
     two = history((A,), (A, B))
-    beside = Stretch(((A, B), (A, B)), (Begin(0, 0, 0), Begin(1, 1, 0)), blocks)
-    end = Stretch(((B,),))
+    beside = RepeatedCycles(((A, B), (A, B)), (BlockStart(0, 0, 0), BlockStart(1, 1, 0)), blocks)
+    end = RepeatedCycles(((B,),))
     schedule = GpuSchedule((CL,), (replace(two, sms=3, stretches=(*two.stretches, beside, end)),))
-    assert replay(gpu_of("CL", 6 * (1 + blocks), 3, 2), schedule) == 3 + 2 * blocks
-    late = replace(two, sms=3, stretches=(*two.stretches, beside, Stretch(((), (B,)))))
+    assert replay_gpu(gpu_of("CL", 6 * (1 + blocks), 3, 2), schedule) == 3 + 2 * blocks
+    late = replace(two, sms=3, stretches=(*two.stretches, beside, RepeatedCycles(((), (B,)))))
     with pytest.raises(InvalidScheduleError, match=f"history 0: cycle {2 + 2 * blocks}: work conservation demands"):
-        replay(gpu_of("CL", 6 * (1 + blocks), 3, 2), replace(schedule, histories=(late,)))
+        replay_gpu(gpu_of("CL", 6 * (1 + blocks), 3, 2), replace(schedule, histories=(late,)))
 
 
 def test_an_empty_slot_is_noticed_in_whichever_repeat_it_is() -> None:
     """One slot is empty in the last cycle of every repeat: allowed in the last one only, as blocks are left before."""
     gpu = gpu_of("CLC", 3 * 2, 1, 2, machine=Machine.of({"C": 2, "L": 2}), dispatch=1)
-    course = Course(0, ((0, 1, 2),))
-    lazy = Stretch(((A,), (A, B), (A, B), (B,)), (FIRST[0], Begin(0, 1, 0, 1)), 3)
+    course = BlockTrace(0, ((0, 1, 2),))
+    lazy = RepeatedCycles(((A,), (A, B), (A, B), (B,)), (FIRST[0], BlockStart(0, 1, 0, 1)), 3)
     with pytest.raises(InvalidScheduleError, match="cycle 3: there is room for a block of every grid"):
-        replay(gpu, GpuSchedule((course,), (History(1, (lazy,)),)))
-    assert replay(gpu, GpuSchedule((course,), (History(1, (Stretch(((A, B),) * 3, FIRST, 3),)),))) == 9
+        replay_gpu(gpu, GpuSchedule((course,), (SmHistory(1, (lazy,)),)))
+    assert replay_gpu(gpu, GpuSchedule((course,), (SmHistory(1, (RepeatedCycles(((A, B),) * 3, FIRST, 3),)),))) == 9
 
 
 def test_what_does_not_return_at_once_is_unfolded_within_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,26 +331,26 @@ def test_what_does_not_return_at_once_is_unfolded_within_a_limit(monkeypatch: py
         units = UnitClass("C", 2, interval=cycles), UnitClass("L", 1)
         return gpu_of("CL", 10**9, 1, 1, machine=Machine("held", units))
 
-    schedule = GpuSchedule((CL,), (History(1, (Stretch(((A,), (A,)), FIRST[:1], 10**9),)),))
-    assert replay(held(3), schedule) == 2 * 10**9
+    schedule = GpuSchedule((CL,), (SmHistory(1, (RepeatedCycles(((A,), (A,)), FIRST[:1], 10**9),)),))
+    assert replay_gpu(held(3), schedule) == 2 * 10**9
     with pytest.raises(InvalidScheduleError, match="cycle 4: warp 0 of slot 0 executes, but no port of C is free"):
-        replay(held(5), schedule)
+        replay_gpu(held(5), schedule)
     monkeypatch.setattr(gpu_replay, "MAX_UNFOLDED_CYCLES", 1)
     with pytest.raises(UnsupportedError, match="gives up after 1 cycles in which an SM does not return"):
-        replay(held(3), schedule)
-    assert replay(FOUR, GpuSchedule((CL,), (GOOD,))) == 5, "what is written out is no repeat"
+        replay_gpu(held(3), schedule)
+    assert replay_gpu(FOUR, GpuSchedule((CL,), (GOOD,))) == 5, "what is written out is no repeat"
 
 
 # Several grids: blocks of grid 0 take 2 of 3 of an SM, those of grid 1 take 1
 
 SHORT, LONG = (Grid(((Program.chain(string), 1),), 2, (takes,)) for string, takes in (("C", 2), ("CC", 1)))
 BOTH = GpuInstance((SHORT, LONG), Machine.of({"C": 2}), 1, (3,))
-COURSES = Course(0, ((0,),)), Course(1, ((0, 1),))
+COURSES = BlockTrace(0, ((0,),)), BlockTrace(1, ((0, 1),))
 C = (2, 0)
 
 
 def of_both(*cycles: tuple[tuple[int, int], ...], begins: tuple[tuple[int, int, int], ...]) -> GpuSchedule:
-    return GpuSchedule(COURSES, (history(*cycles, begins=tuple(Begin(*begin) for begin in begins)),))
+    return GpuSchedule(COURSES, (history(*cycles, begins=tuple(BlockStart(*begin) for begin in begins)),))
 
 
 @pytest.mark.parametrize(
@@ -362,34 +375,34 @@ def of_both(*cycles: tuple[tuple[int, int], ...], begins: tuple[tuple[int, int, 
 def test_of_several_grids_some_block_that_is_left_must_fit_nowhere(schedule: GpuSchedule, message: str | None) -> None:
     """In the fourth a block of grid 0 would fit beside the first of grid 1, which is left, too, and would not."""
     if message is None:
-        assert replay(BOTH, schedule) == 4
+        assert replay_gpu(BOTH, schedule) == 4
     else:
         with pytest.raises(InvalidScheduleError, match=message):
-            replay(BOTH, schedule)
+            replay_gpu(BOTH, schedule)
 
 
 def test_a_fair_scheduler_keeps_its_promise_for_blocks_that_come() -> None:
     """C twice: after block 0 its successor has never issued, but was not ready for longer; nobody waits for long."""
-    fair = Machine("fair", (UnitClass("C", 1),), scheduler=Scheduler.FAIR)
-    gpu, course = gpu_of("CC", 3, 1, 2, machine=fair), Course(0, ((0, 1),))
-    turns = history((A,), (B,), (A,), (B,), (A,), (A,), begins=(*FIRST, Begin(3, 0, 0)))
-    assert replay(gpu, GpuSchedule((course,), (turns,))) == 6
-    starved = history((A,), (A,), (A,), (A,), (B,), (B,), begins=(*FIRST, Begin(2, 0, 0)))
+    fair = Machine("fair", (UnitClass("C", 1),), scheduler=SchedulerPromise.FAIR)
+    gpu, course = gpu_of("CC", 3, 1, 2, machine=fair), BlockTrace(0, ((0, 1),))
+    turns = history((A,), (B,), (A,), (B,), (A,), (A,), begins=(*FIRST, BlockStart(3, 0, 0)))
+    assert replay_gpu(gpu, GpuSchedule((course,), (turns,))) == 6
+    starved = history((A,), (A,), (A,), (A,), (B,), (B,), begins=(*FIRST, BlockStart(2, 0, 0)))
     with pytest.raises(InvalidScheduleError, match="warp 0 of slot 0 goes before warp 0 of slot 1"):
-        replay(gpu, GpuSchedule((course,), (starved,)))
+        replay_gpu(gpu, GpuSchedule((course,), (starved,)))
 
 
 def test_the_last_of_more_slots_is_in_the_partition_that_the_machine_says() -> None:
-    halves = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=Assignment.MODULO)
-    gpu, course = gpu_of("C", 4, 1, 3, machine=halves), Course(0, ((0,),))
-    begins = (*FIRST, Begin(0, 2, 0), Begin(1, 1, 0))
+    halves = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=WarpAssignment.MODULO)
+    gpu, course = gpu_of("C", 4, 1, 3, machine=halves), BlockTrace(0, ((0,),))
+    begins = (*FIRST, BlockStart(0, 2, 0), BlockStart(1, 1, 0))
     apart = history((A, B), (B, (2, 0)), begins=begins)
-    assert replay(gpu, GpuSchedule((course,), (apart,))) == 2
-    together = history((A, (2, 0)), (B,), begins=(*begins[:3], Begin(1, 0, 0)))
+    assert replay_gpu(gpu, GpuSchedule((course,), (apart,))) == 2
+    together = history((A, (2, 0)), (B,), begins=(*begins[:3], BlockStart(1, 0, 0)))
     with pytest.raises(
         InvalidScheduleError, match="cycle 0: warp 0 of slot 2 executes, but no port of C is free in part"
     ):
-        replay(gpu, GpuSchedule((course,), (together,)))
+        replay_gpu(gpu, GpuSchedule((course,), (together,)))
 
 
 @pytest.mark.parametrize(("repeats", "late"), [(1, 2), (2, None), (3, None), (4, 5), (100, 5)])
@@ -400,16 +413,16 @@ def test_room_that_comes_again_counts_once_a_larger_block_waits_no_more(repeats:
     """
     programs = ("CC", 1, repeats), ("C", 1, repeats), ("CCCC", 2, 2)
     grids = tuple(Grid(((Program.chain(string), 1),), blocks, (takes,)) for string, takes, blocks in programs)
-    courses = tuple(Course(grid, (tuple(range(len(string))),)) for grid, (string, _, _) in enumerate(programs))
-    short = Stretch(((A, B), (A,)), (Begin(0, 0, 0), Begin(0, 1, 1)), repeats)
-    large = Stretch(((A,),) * 4, (Begin(0, 0, 2),), 2)
-    schedule = GpuSchedule(courses, (History(1, (short,)), History(1, (large,))))
+    courses = tuple(BlockTrace(grid, (tuple(range(len(string))),)) for grid, (string, _, _) in enumerate(programs))
+    short = RepeatedCycles(((A, B), (A,)), (BlockStart(0, 0, 0), BlockStart(0, 1, 1)), repeats)
+    large = RepeatedCycles(((A,),) * 4, (BlockStart(0, 0, 2),), 2)
+    schedule = GpuSchedule(courses, (SmHistory(1, (short,)), SmHistory(1, (large,))))
     gpu = GpuInstance(grids, Machine.of({"C": 2}), 2, (2,))
     if late is None:
-        assert replay(gpu, schedule) == max(8, 2 * repeats)
+        assert replay_gpu(gpu, schedule) == max(8, 2 * repeats)
         return
     with pytest.raises(InvalidScheduleError, match=f"cycle {late}: there is room for a block of every grid"):
-        replay(gpu, schedule)
+        replay_gpu(gpu, schedule)
 
 
 def small_and_large(small: tuple[str, int], large: tuple[str, int]) -> tuple[GpuInstance, GpuSchedule]:
@@ -420,17 +433,17 @@ def small_and_large(small: tuple[str, int], large: tuple[str, int]) -> tuple[Gpu
     grids, courses, histories = [], [], []
     for grid, (string, blocks) in enumerate((small, large)):
         grids.append(Grid(((Program.chain(string), 1),), blocks, (1 + grid,)))
-        courses.append(Course(grid, (tuple(range(len(string))),)))
-        histories.append(History(1, (Stretch(((A,),) * len(string), (Begin(0, 0, grid),), blocks),)))
+        courses.append(BlockTrace(grid, (tuple(range(len(string))),)))
+        histories.append(SmHistory(1, (RepeatedCycles(((A,),) * len(string), (BlockStart(0, 0, grid),), blocks),)))
     return GpuInstance(tuple(grids), PAPER, 2, (2,)), GpuSchedule(tuple(courses), tuple(histories))
 
 
 def test_room_that_is_there_all_the_time_counts_however_often_a_stretch_comes() -> None:
     """The last large block gets its room in cycle 4 (n - 1): from then on no small one may be left."""
     n = 10**9
-    assert replay(*small_and_large(("CC", 2 * n - 1), ("CCCC", n))) == 4 * n
+    assert replay_gpu(*small_and_large(("CC", 2 * n - 1), ("CCCC", n))) == 4 * n
     with pytest.raises(InvalidScheduleError, match=f"cycle {4 * (n - 1)}: there is room for a block of every grid"):
-        replay(*small_and_large(("CC", 2 * n), ("CCCC", n)))
+        replay_gpu(*small_and_large(("CC", 2 * n), ("CCCC", n)))
 
 
 def test_room_ends_with_the_last_repeat() -> None:
@@ -438,64 +451,69 @@ def test_room_ends_with_the_last_repeat() -> None:
     gpu, schedule = small_and_large(("CC", 7), ("CCCC", 3))
     alone, large = schedule.histories
     (one,) = alone.stretches
-    both = Stretch(((A,), (B,), (A,), (B,), (A,), (A,)), (Begin(0, 0, 0), Begin(0, 1, 0), Begin(3, 0, 0)))
+    both = RepeatedCycles(
+        ((A,), (B,), (A,), (B,), (A,), (A,)), (BlockStart(0, 0, 0), BlockStart(0, 1, 0), BlockStart(3, 0, 0))
+    )
     parts = replace(one, repeat=4), both
-    assert replay(gpu, replace(schedule, histories=(History(1, parts), large))) == 14
+    assert replay_gpu(gpu, replace(schedule, histories=(SmHistory(1, parts), large))) == 14
 
 
 def test_room_counts_from_the_first_cycle_of_a_stretch_in_which_nothing_begins() -> None:
     """A small block is left up to cycle 4, a large one up to cycle 2 or 4; in 1..3 nothing happens on SM 0."""
-    parts = Stretch(((A,),), (Begin(0, 0, 0),)), Stretch(((A,),) * 7, (Begin(3, 0, 0),))
+    parts = RepeatedCycles(((A,),), (BlockStart(0, 0, 0),)), RepeatedCycles(((A,),) * 7, (BlockStart(3, 0, 0),))
     for larges in 2, 3:
         gpu, schedule = small_and_large(("CCCC", 2), ("CC", larges))
-        for first in schedule.histories[0], History(1, parts):
+        for first in schedule.histories[0], SmHistory(1, parts):
             written = replace(schedule, histories=(first, schedule.histories[1]))
             if larges == 3:
-                assert replay(gpu, written) == 8
+                assert replay_gpu(gpu, written) == 8
                 continue
             with pytest.raises(InvalidScheduleError, match="cycle 2: there is room for a block of every grid"):
-                replay(gpu, written)
+                replay_gpu(gpu, written)
 
 
 def test_a_grid_of_which_an_sm_gets_no_block_may_have_none_left() -> None:
     """SM 1 has room for another long block, and none for a short one, of which none is left after cycle 0."""
     long = replace(LONG, blocks=3)
     gpu = GpuInstance((replace(SHORT, blocks=1), long), Machine.of({"C": 2}), 2, (3,))
-    late = history((A,), (A,), (A,), begins=(Begin(0, 0, 0), Begin(1, 0, 1)))
-    two = history((A, B), (A, B), begins=(Begin(0, 0, 1), Begin(0, 1, 1)))
+    late = history((A,), (A,), (A,), begins=(BlockStart(0, 0, 0), BlockStart(1, 0, 1)))
+    two = history((A, B), (A, B), begins=(BlockStart(0, 0, 1), BlockStart(0, 1, 1)))
     with pytest.raises(InvalidScheduleError, match="cycle 0: there is room for a block of every grid"):
-        replay(gpu, GpuSchedule(COURSES, (late, two)))
-    beside = history((A, B), (B,), begins=(Begin(0, 0, 0), Begin(0, 1, 1)))
-    assert replay(gpu, GpuSchedule(COURSES, (beside, two))) == 2
+        replay_gpu(gpu, GpuSchedule(COURSES, (late, two)))
+    beside = history((A, B), (B,), begins=(BlockStart(0, 0, 0), BlockStart(0, 1, 1)))
+    assert replay_gpu(gpu, GpuSchedule(COURSES, (beside, two))) == 2
 
 
 def test_intervals_of_room_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = small_and_large(("C", 9), ("CCCC", 3))
-    assert replay(*asked) == 12
+    assert replay_gpu(*asked) == 12
     monkeypatch.setattr(gpu_replay, "MAX_SPANS", 0)
     with pytest.raises(UnsupportedError, match="gives up after 0 times in which a block fits"):
-        replay(*asked)
+        replay_gpu(*asked)
 
 
 def test_room_is_room_of_every_resource() -> None:
     """Of the first resource there is plenty; of the second one block leaves nothing to the other."""
     grids = tuple(Grid(((Program.chain("C"), 1),), 1, takes) for takes in ((1, 2), (1, 1)))
-    gpu, courses = GpuInstance(grids, Machine.of({"C": 2}), 1, (4, 2)), tuple(Course(grid, ((0,),)) for grid in (0, 1))
-    in_turn = history((A,), (B,), begins=(Begin(0, 0, 0), Begin(1, 1, 1)))
-    assert replay(gpu, GpuSchedule(courses, (in_turn,))) == 2
-    together = history((A, B), begins=(Begin(0, 0, 0), Begin(0, 1, 1)))
+    gpu, courses = (
+        GpuInstance(grids, Machine.of({"C": 2}), 1, (4, 2)),
+        tuple(BlockTrace(grid, ((0,),)) for grid in (0, 1)),
+    )
+    in_turn = history((A,), (B,), begins=(BlockStart(0, 0, 0), BlockStart(1, 1, 1)))
+    assert replay_gpu(gpu, GpuSchedule(courses, (in_turn,))) == 2
+    together = history((A, B), begins=(BlockStart(0, 0, 0), BlockStart(0, 1, 1)))
     with pytest.raises(InvalidScheduleError, match="cycle 0: there is no room for the block that comes to slot 1"):
-        replay(gpu, GpuSchedule(courses, (together,)))
+        replay_gpu(gpu, GpuSchedule(courses, (together,)))
 
 
 def test_warps_of_several_grids_are_in_any_partition_that_there_is() -> None:
-    halves = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=Assignment.MODULO)
+    halves = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=WarpAssignment.MODULO)
     gpu = GpuInstance((Grid(((Program.chain("C"), 1),), 1),) * 2, halves, 1, (2,))
-    courses = tuple(Course(grid, ((0,),)) for grid in (0, 1))
+    courses = tuple(BlockTrace(grid, ((0,),)) for grid in (0, 1))
 
     def placed(*partitions: tuple[int, ...], cycles: tuple[tuple[tuple[int, int], ...], ...] = ((A, B),)) -> int:
-        stretch = Stretch(cycles, (Begin(0, 0, 0), Begin(0, 1, 1)))
-        return replay(gpu, GpuSchedule(courses, (History(1, (stretch,), partitions),)))
+        stretch = RepeatedCycles(cycles, (BlockStart(0, 0, 0), BlockStart(0, 1, 1)))
+        return replay_gpu(gpu, GpuSchedule(courses, (SmHistory(1, (stretch,), partitions),)))
 
     assert placed((0,), (1,)) == placed((1,), (0,)) == 1
     assert placed((1,), (1,), cycles=((A,), (B,))) == 2
@@ -512,22 +530,22 @@ def test_warps_of_several_grids_are_in_any_partition_that_there_is() -> None:
 
 def test_a_course_may_say_what_is_no_choice_and_the_next_one_in_its_slot_not() -> None:
     unit = UnitClass("C", 1, uses=(Use(("a",), 2, 2),))
-    sole = Machine("sole", (unit,), resources=(Resource("a", 1),))
-    told, silent = Course(0, ((0,),), uses=((((0, 2),),),)), Course(0, ((0,),))
-    turns = history((A,), (), (A,), begins=(Begin(0, 0, 0), Begin(1, 0, 1)))
+    sole = Machine("sole", (unit,), resources=(PortResource("a", 1),))
+    told, silent = BlockTrace(0, ((0,),), uses=((((0, 2),),),)), BlockTrace(0, ((0,),))
+    turns = history((A,), (), (A,), begins=(BlockStart(0, 0, 0), BlockStart(1, 0, 1)))
     for courses in ((told, silent), (silent, told), (told, told), (silent, silent)):
-        assert replay(gpu_of("C", 2, 1, 1, machine=sole), GpuSchedule(courses, (turns,))) == 3
+        assert replay_gpu(gpu_of("C", 2, 1, 1, machine=sole), GpuSchedule(courses, (turns,))) == 3
 
 
 def test_a_slot_has_the_warps_of_the_block_that_is_there() -> None:
     """Blocks of grid 1 have two warps, so there is a number for a second warp of the one of grid 0, too."""
     grids = tuple(Grid(((Program.chain("C"), warps),), 1) for warps in (1, 2))
     gpu = GpuInstance(grids, Machine.of({"C": 2}), 1, (1,))
-    courses = Course(0, ((0,),)), Course(1, ((0,), (0,)))
-    begins = Begin(0, 0, 0), Begin(1, 0, 1)
-    assert replay(gpu, GpuSchedule(courses, (history((A,), (A, (0, 1)), begins=begins),))) == 2
+    courses = BlockTrace(0, ((0,),)), BlockTrace(1, ((0,), (0,)))
+    begins = BlockStart(0, 0, 0), BlockStart(1, 0, 1)
+    assert replay_gpu(gpu, GpuSchedule(courses, (history((A,), (A, (0, 1)), begins=begins),))) == 2
     with pytest.raises(InvalidScheduleError, match="cycle 0: a warp executes that does not exist or has finished"):
-        replay(gpu, GpuSchedule(courses, (history((A, (0, 1)), (A, (0, 1)), begins=begins),)))
+        replay_gpu(gpu, GpuSchedule(courses, (history((A, (0, 1)), (A, (0, 1)), begins=begins),)))
 
 
 # What is remembered where a stretch comes again
@@ -539,9 +557,9 @@ def test_who_is_shifted_goes_on_as_before() -> None:
     def goes_on(data: st.DataObject, instance: Instance, later: int) -> None:
         schedule = data.draw(runs(instance))
         cut = data.draw(st.integers(0, schedule.makespan))
-        floor = Floor.of(instance, schedule.paths, partitions(instance, schedule.partitions))
-        judge, shifted = Judge(instance.machine, floor), 0
-        rows = conduct(instance, tuple(instance.programs()), schedule.paths, schedule.latencies, schedule.uses)
+        floor = Floor.of(instance, schedule.paths, check_partitions(instance, schedule.partitions))
+        judge, shifted = IssueJudge(instance.machine, floor), 0
+        rows = check_conduct(instance, tuple(instance.programs()), schedule.paths, schedule.latencies, schedule.uses)
         for warp, latencies in enumerate(rows.latencies):
             judge.put(warp, latencies, rows.uses[warp] if rows.uses else None)
         for cycle, executing in enumerate((*schedule.cycles, ())):
@@ -556,7 +574,7 @@ def test_who_is_shifted_goes_on_as_before() -> None:
     goes_on()
 
 
-FAIR = Machine("fair", (UnitClass("C", 1),), scheduler=Scheduler.FAIR)
+FAIR = Machine("fair", (UnitClass("C", 1),), scheduler=SchedulerPromise.FAIR)
 
 
 def test_since_when_a_warp_is_ready_counts_where_a_scheduler_is_fair() -> None:
@@ -576,7 +594,7 @@ def test_who_issued_before_whom_counts_where_a_scheduler_is_fair() -> None:
         """Two warps execute in turns, and a third one has never executed."""
         instance = Instance.of("CCCC", 2, machine)
         floor = Floor.of(instance, ((0, 1, 2, 3),) * 2, (0, 0))
-        judge = Judge(machine, floor)
+        judge = IssueJudge(machine, floor)
         for warp in range(3):
             judge.put(warp, (1, 1, 1, 1), None)
         for cycle, warp in enumerate(cycles):

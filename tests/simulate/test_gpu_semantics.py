@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from makespan.host.errors import UnsupportedError
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.instance import Instance
-from makespan.model.machine import PAPER, Assignment, Latency, Machine, Scheduler, UnitClass
+from makespan.model.machine import PAPER, Latency, Machine, SchedulerPromise, UnitClass, WarpAssignment
 from makespan.model.program import Program
 from makespan.model.result import Bounds
-from makespan.model.simulate.gpu_semantics import GpuState, finished, starts, steps
+from makespan.model.simulate.gpu_semantics import GpuState, has_finished, next_states, start_states
 from tests.oracle import brute_force, brute_force_gpu, standing
 from tests.strategies import barrier_instances, gpus, instances
 
-HALVES = Machine("halves", (UnitClass("C", 1), UnitClass("L", 1)), partitions=2, assignment=Assignment.MODULO)
+HALVES = Machine("halves", (UnitClass("C", 1), UnitClass("L", 1)), partitions=2, assignment=WarpAssignment.MODULO)
 
 
 def gpu_of(
@@ -46,10 +46,10 @@ def test_shortest_and_longest_schedule_by_hand(gpu: GpuInstance, shortest: int, 
 
 def test_a_block_that_comes_takes_the_partition_of_the_slot() -> None:
     gpu = gpu_of("CC", 3, 1, 2, machine=HALVES)  # the third follows one of two that share nothing
-    (start,) = starts(gpu)
+    (start,) = start_states(gpu)
     walk = [start]
-    while not finished(walk[-1]):
-        walk += [next(steps(gpu, walk[-1]))]
+    while not has_finished(walk[-1]):
+        walk += [next(next_states(gpu, walk[-1]))]
     assert len(walk) - 1 == 4
     assert {sm.partitions for state in walk for sm in state.sms} == {(0, 1)}
 
@@ -58,13 +58,13 @@ def test_blocks_that_are_left_come_as_soon_as_there_is_room() -> None:
     gpu = gpu_of("C", 5, 2, 2)
     sm = gpu.sm(2)
     both, one = standing(sm, 0, 0), standing(sm, 0, 1)
-    assert list(starts(gpu)) == [GpuState((both, both), (1,))]
-    (after,) = starts(gpu)
-    assert set(steps(gpu, after)) == {
+    assert list(start_states(gpu)) == [GpuState((both, both), (1,))]
+    (after,) = start_states(gpu)
+    assert set(next_states(gpu, after)) == {
         GpuState((both, standing(sm, 0, 1)), (0,)),
         GpuState((both, standing(sm, 1, 0)), (0,)),
     } | {GpuState(tuple(sorted((both, one))), (0,))}
-    assert list(steps(gpu, GpuState((), (0,)))) == []
+    assert list(next_states(gpu, GpuState((), (0,)))) == []
 
 
 @given(st.one_of(instances(most_warps=2), barrier_instances(most_warps=2, most=4)), st.integers(1, 2))
@@ -78,14 +78,14 @@ def test_blocks_that_all_fit_are_on_sms_of_their_own(instance: Instance, blocks:
 def test_blocks_begin_in_any_way_to_spread_them() -> None:
     """Three or four on two SMs that have room for three."""
     for blocks, spreads in (3, {(3,), (1, 2)}), (4, {(1, 3), (2, 2)}):
-        begun = starts(gpu_of("C", blocks, 2, 3))
+        begun = start_states(gpu_of("C", blocks, 2, 3))
         assert {tuple(sorted(len(sm.places) for sm in state.sms)) for state in begun} == spreads
 
 
 def test_of_several_empty_slots_a_block_may_take_any() -> None:
     gpu = gpu_of("C", 3, 1, 2, machine=HALVES)
-    (start,) = starts(gpu)
-    assert {state.sms[0].places for state in steps(gpu, start)} == {(0, 1), (1, 0)}
+    (start,) = start_states(gpu)
+    assert {state.sms[0].places for state in next_states(gpu, start)} == {(0, 1), (1, 0)}
 
 
 @given(instances(most_warps=2), st.integers(1, 3), st.integers(0, 2))
@@ -100,9 +100,9 @@ def test_one_slot_executes_block_after_block(instance: Instance, blocks: int, di
 @given(gpus(most_blocks=4, most=2))
 @settings(max_examples=25)
 def test_any_walk_dispatches_every_block_once_and_leaves_no_room_before_the_last_one(gpu: GpuInstance) -> None:
-    for state in starts(gpu):
-        while not finished(state):
-            after = min(steps(gpu, state))
+    for state in start_states(gpu):
+        while not has_finished(state):
+            after = min(next_states(gpu, state))
             assert 0 <= after.left[0] <= state.left[0]
             assert not any(after.left) or len(after.sms) == gpu.sms
             state = after
@@ -160,6 +160,6 @@ def test_a_grid_in_two_parts_is_the_same_where_partitions_do_not_matter(gpu: Gpu
 
 
 def test_what_the_definition_does_not_know_is_named() -> None:
-    fair = Machine("fair", (UnitClass("C", 1, latency=Latency(1, 1)),), scheduler=Scheduler.FAIR)
+    fair = Machine("fair", (UnitClass("C", 1, latency=Latency(1, 1)),), scheduler=SchedulerPromise.FAIR)
     with pytest.raises(UnsupportedError, match="a scheduler that promises something"):
-        list(starts(gpu_of("C", 2, 1, 1, machine=fair)))
+        list(start_states(gpu_of("C", 2, 1, 1, machine=fair)))

@@ -15,17 +15,33 @@ from hypothesis import strategies as st
 
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.model.instance import Instance
-from makespan.model.machine import DELAY, Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.model.program import Place, Program, Timing
+from makespan.model.machine import (
+    DELAY,
+    Latency,
+    Machine,
+    PortResource,
+    SchedulerPromise,
+    UnitClass,
+    Use,
+    WarpAssignment,
+)
+from makespan.model.program import InstructionTiming, Program, ProgramPlace
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import POLICIES, Choices, replay, run, runner
-from makespan.model.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, Draws, Routes, mixed, routes
+from makespan.model.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, SplitMix, WarpRoutes, choose_routes, mix_bits
 from makespan.model.simulate.floor import Floor
-from makespan.model.simulate.policies import Adversarial, Policy, Ranked, Run, arbiters, simulated
-from makespan.model.simulate.rules import FAIR, RULES, Ruled
+from makespan.model.simulate.policies import (
+    PolicyRun,
+    RankedPolicy,
+    SchedulingPolicy,
+    WitnessPolicy,
+    partition_policies,
+    simulate_policies,
+)
+from makespan.model.simulate.rules import FAIR_RULES, STARVING_RULES, RulePolicy
 from makespan.model.simulate.runner import Runner
 from makespan.model.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
-from makespan.model.simulate.semantics import Issue, State, finished, moved, ready, released
+from makespan.model.simulate.semantics import SmState, WarpIssue, has_finished, next_state, passing_barrier, ready_warps
 from makespan.model.simulate.statistics import statistics
 from makespan.model.strings import parse_string
 from tests.oracle import brute_force, obeys
@@ -45,7 +61,7 @@ import sys
 sys.modules["numba"] = None
 from makespan import Instance, Latency, Machine, UnitClass
 from makespan.model.simulate import POLICIES
-from makespan.model.simulate.rules import FAIR, RULES, Ruled
+from makespan.model.simulate.rules import FAIR_RULES, STARVING_RULES, RulePolicy
 from makespan.model.simulate.runner import Runner
 from makespan.model.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
 machine = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 2, Latency(3, 9))), 2)
@@ -67,9 +83,9 @@ def all_choices() -> st.SearchStrategy[Choices]:
     )
 
 
-def plain_run(instance: Instance, policies: Sequence[Policy], chosen: Routes) -> Schedule:
+def plain_run(instance: Instance, policies: Sequence[SchedulingPolicy], chosen: WarpRoutes) -> Schedule:
     """A run that nothing stops."""
-    schedule = simulated(instance, policies, chosen)
+    schedule = simulate_policies(instance, policies, chosen)
     assert schedule is not None
     return schedule
 
@@ -116,14 +132,14 @@ def test_so_does_it_on_a_multiprocessor(policy: str, instance: Instance, choices
 @settings(max_examples=100)
 @given(st.one_of(general_instances(most_warps=6, most=6), whole_instances()), all_choices(), st.randoms())
 def test_compiled_runs_are_the_plain_ones(instance: Instance, choices: Choices, chance: random.Random) -> None:
-    chosen = routes(instance, choices)
+    chosen = choose_routes(instance, choices)
     quick = Runner(instance, chosen)
     for name in POLICIES:
-        schedule = plain_run(instance, arbiters(instance, name, choices, chosen), chosen)
+        schedule = plain_run(instance, partition_policies(instance, name, choices, chosen), chosen)
         assert quick.schedule(name, choices) == schedule
         assert quick.makespan(name, choices) == schedule.makespan == replay(instance, schedule)
     order = chance.sample(range(instance.warps), instance.warps)
-    schedule = plain_run(instance, [Ranked(order)], chosen)
+    schedule = plain_run(instance, [RankedPolicy(order)], chosen)
     assert quick.ranked_schedule(order) == schedule
     assert quick.ranked(order) == schedule.makespan
 
@@ -136,8 +152,8 @@ def test_a_hundred_warps_in_several_words_of_bits(policy: str, warps: int, group
         Instance.of("CLLC|LC", warps, machine, blocks=2),
         Choices("random", seed=5, group_size=group_size),
     )
-    chosen = routes(instance, choices)
-    plain = plain_run(instance, arbiters(instance, policy, choices, chosen), chosen)
+    chosen = choose_routes(instance, choices)
+    plain = plain_run(instance, partition_policies(instance, policy, choices, chosen), chosen)
     assert Runner(instance, chosen).schedule(policy, choices) == plain
     assert run(instance, policy, choices) == plain
 
@@ -189,7 +205,7 @@ def test_small_and_large_instances_take_different_ways(monkeypatch: pytest.Monke
     monkeypatch.setattr(runner, "SMALL", 0)
     parts = Machine("parts", (UnitClass("C", 1),), partitions=2)
     assert run(Instance.of("C", 2, parts), "gto").makespan == 1  # which no compiled code knows
-    monkeypatch.setattr(runner, "simulated", None)
+    monkeypatch.setattr(runner, "simulate_policies", None)
     assert run(instance, "gto") == plain
 
 
@@ -198,12 +214,14 @@ def test_the_shortest_and_the_longest_of_all_policies(small: int, monkeypatch: p
     monkeypatch.setattr(runner, "SMALL", small)
     instance = Instance.of("CLLCL", 4)
     cycles = [run(instance, policy).makespan for policy in POLICIES]
-    found = runner.longest(instance, routes(instance, Choices()), lambda: False)
+    found = runner.longest_run(instance, choose_routes(instance, Choices()), lambda: False)
     assert found is not None
-    assert runner.shortest(instance).makespan == min(cycles) < max(cycles) == found.makespan
+    assert runner.shortest_run(instance).makespan == min(cycles) < max(cycles) == found.makespan
     assert replay(instance, found) == max(cycles)
-    assert runner.longest(instance, routes(instance, Choices()), lambda: True) is None
-    assert simulated(instance, [Ranked(range(4))], routes(instance, Choices()), lambda: True) is None
+    assert runner.longest_run(instance, choose_routes(instance, Choices()), lambda: True) is None
+    assert (
+        simulate_policies(instance, [RankedPolicy(range(4))], choose_routes(instance, Choices()), lambda: True) is None
+    )
 
 
 def test_oldest_first_always_takes_the_smallest_number() -> None:
@@ -243,7 +261,7 @@ def test_greedy_then_youngest_stays_greedy_and_passes_on_to_the_largest_number()
 
 def test_every_partition_has_a_policy_of_its_own() -> None:
     """Warps 0, 2, 4 are in one partition and 1, 3 in the other; each passes its own turn on."""
-    machine = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=Assignment.MODULO)
+    machine = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=WarpAssignment.MODULO)
     assert run(Instance.of("CC", 5, machine), "lrr").cycles == ((0, 1), (2, 3), (1, 4), (0, 3), (2,), (4,))
     fetched = run(Instance.of("CC", 8, machine), "two-level", Choices(group_size=2)).cycles
     assert fetched == ((0, 1), (2, 3)) * 2 + ((4, 5), (6, 7)) * 2  # 0 and 2 are a group, 1 and 3 another
@@ -252,21 +270,21 @@ def test_every_partition_has_a_policy_of_its_own() -> None:
 @pytest.mark.parametrize("width", [None, 1])
 def test_a_partition_that_has_had_a_shared_port_goes_to_the_end_of_the_line(width: int | None) -> None:
     units = UnitClass("C", 1), UnitClass("L", 1, 1, shared=True)
-    machine = Machine("halves", units, width, partitions=2, assignment=Assignment.MODULO)
+    machine = Machine("halves", units, width, partitions=2, assignment=WarpAssignment.MODULO)
     assert run(Instance.of("LL", 4, machine), "oldest").cycles == tuple((w,) for w in (0, 1, 0, 1, 2, 3, 2, 3))
 
 
 def test_a_private_port_costs_no_place_in_the_line() -> None:
     """Both come to L in cycle 2; in cycle 1 only warp 0 issues, of its own partition's C."""
     units = UnitClass("C", 1), UnitClass("D", 1, 1, Latency(2, 2)), UnitClass("L", 1, 1, shared=True)
-    machine = Machine("halves", units, partitions=2, assignment=Assignment.MODULO)
+    machine = Machine("halves", units, partitions=2, assignment=WarpAssignment.MODULO)
     instance = Instance.merged([(parse_string(string, machine), 1) for string in ("CCL", "DL")], machine)
     assert run(instance, "oldest").cycles == ((0, 1), (0,), (0,), (1,))
 
 
 def test_of_several_resources_the_first_that_is_free_is_used() -> None:
     unit = UnitClass("C", 2, uses=(Use(("a", "b"), 1, 3),))
-    machine = Machine("m", (unit,), resources=(Resource("a", 1), Resource("b", 1)))
+    machine = Machine("m", (unit,), resources=(PortResource("a", 1), PortResource("b", 1)))
     made = run(Instance.of("C", 3, machine), "oldest")
     assert made.cycles == ((0, 1), (), (), (2,))
     assert made.uses == ((((0, 3),),), (((1, 3),),), (((0, 3),),))
@@ -278,7 +296,7 @@ def test_of_several_resources_the_first_that_is_free_is_used() -> None:
 
 def test_resources_are_tried_in_a_circle() -> None:
     unit = UnitClass("C", 3, uses=(Use(("a", "b", "c")),))
-    machine = Machine("m", (unit,), resources=tuple(Resource(name, 1) for name in "abc"))
+    machine = Machine("m", (unit,), resources=tuple(PortResource(name, 1) for name in "abc"))
     assert run(Instance.of("C", 3, machine), "oldest").uses == ((((0, 1),),), (((1, 1),),), (((2, 1),),))
 
 
@@ -290,18 +308,21 @@ def test_warps_are_spread_over_partitions_modulo_their_number_or_at_random() -> 
     }
     assert len(spread) == 9
     assert all(sorted(parts) == [0, 0, 0, 1, 1, 2, 2] for parts in spread)
-    chosen, draws = Choices(assignment="random", seed=5), Draws(5, 4)
+    chosen, draws = Choices(assignment="random", seed=5), SplitMix(5, 4)
     shuffled = [0, 1, 2, 0, 1, 2, 0]
     for behind in (7, 6, 5, 4, 3, 2):  # the last place of so many takes the one of any of them
         drawn = draws.below(behind)
         shuffled[drawn], shuffled[behind - 1] = shuffled[behind - 1], shuffled[drawn]
-    assert routes(Instance.of("C", 7, machine), chosen).partitions == tuple(shuffled)
-    fixed = Machine("fixed", machine.units, partitions=3, assignment=Assignment.MODULO)
-    assert routes(Instance.of("C", 7, fixed), chosen).partitions == (0, 1, 2, 0, 1, 2, 0)
+    assert choose_routes(Instance.of("C", 7, machine), chosen).partitions == tuple(shuffled)
+    fixed = Machine("fixed", machine.units, partitions=3, assignment=WarpAssignment.MODULO)
+    assert choose_routes(Instance.of("C", 7, fixed), chosen).partitions == (0, 1, 2, 0, 1, 2, 0)
 
 
 def test_a_path_of_a_warp_that_runs_ahead_counts_its_stalls() -> None:
-    program = Program((Place("C", (1, 2)), Place("C", (3,)), Place("C", (3,))), timings=(Timing(), Timing(9), Timing()))
+    program = Program(
+        (ProgramPlace("C", (1, 2)), ProgramPlace("C", (3,)), ProgramPlace("C", (3,))),
+        timings=(InstructionTiming(), InstructionTiming(9), InstructionTiming()),
+    )
     assert run(Instance.of(program, 1), "lrr").paths == ((0, 1),)
     assert run(Instance.of(program, 1), "lrr", Choices(path="shortest")).paths == ((0, 2),)
 
@@ -316,8 +337,8 @@ def test_two_level_passes_on_while_everybody_waits() -> None:
     machine = Machine("m", (UnitClass("C", 1, 3, Latency(3, 3)), UnitClass("L", 1, 1, Latency(3, 3))))
     instance = Instance.merged([(Program.chain("CC"), 1), (Program.chain("LC"), 1), (Program.chain("C"), 1)], machine)
     choices = Choices(group_size=2)
-    chosen = routes(instance, choices)
-    plain = plain_run(instance, arbiters(instance, "two-level", choices, chosen), chosen)
+    chosen = choose_routes(instance, choices)
+    plain = plain_run(instance, partition_policies(instance, "two-level", choices, chosen), chosen)
     assert [warp for warps in plain.cycles for warp in warps] == [0, 1, 2, 0, 1]
     assert Runner(instance).schedule("two-level", choices) == plain
 
@@ -349,9 +370,9 @@ def test_who_has_done_less_goes_first_by_some_rules_and_last_by_others(
     first: int, rules: tuple[int, ...], fair: tuple[int, ...]
 ) -> None:
     """One of two warps goes on alone, and both are ready since the next cycle."""
-    for known, chosen in (RULES, rules), (FAIR, fair):
+    for known, chosen in (STARVING_RULES, rules), (FAIR_RULES, fair):
         for rule, then in zip(known, chosen, strict=True):
-            asked = Ruled(rule, ())
+            asked = RulePolicy(rule, ())
             for cycle, (able, picked) in enumerate([([first], first), ([0, 1], then)]):
                 asked.begin(cycle, able)
                 assert asked.pick(able) == picked
@@ -359,11 +380,11 @@ def test_who_has_done_less_goes_first_by_some_rules_and_last_by_others(
 
 def test_the_state_of_a_run_is_that_of_its_policies_and_the_line_of_its_partitions() -> None:
     units = UnitClass("C", 1), UnitClass("L", 1, 1, shared=True)
-    halves = Machine("halves", units, partitions=2, assignment=Assignment.MODULO)
+    halves = Machine("halves", units, partitions=2, assignment=WarpAssignment.MODULO)
     for string, changes in ("C", False), ("L", True):  # only who has had the shared port goes to the end of the line
         instance = Instance.of(string, 2, halves)
-        chosen = routes(instance, Choices())
-        made = Run(halves, [Ranked(range(2))] * 2, Floor.of(instance, chosen.paths, chosen.partitions))
+        chosen = choose_routes(instance, Choices())
+        made = PolicyRun(halves, [RankedPolicy(range(2))] * 2, Floor.of(instance, chosen.paths, chosen.partitions))
         for warp, latencies in enumerate(chosen.latencies):
             made.put(warp, latencies, None)
         made.floor.begin(0)
@@ -374,7 +395,7 @@ def test_the_state_of_a_run_is_that_of_its_policies_and_the_line_of_its_partitio
 
 def test_the_state_of_a_rule_is_what_all_have_done_and_since_when_they_wait() -> None:
     def after(*cycles: list[int], first: int = 0) -> object:
-        asked = Ruled(FAIR[1], ())
+        asked = RulePolicy(FAIR_RULES[1], ())
         for cycle, able in enumerate(cycles, first):
             asked.begin(cycle, able)
             asked.pick(able)
@@ -393,10 +414,10 @@ def test_random_policies_differ_by_their_seed_only() -> None:
 
 def test_random_numbers_are_those_of_splitmix64() -> None:
     """Source: the first outputs of the reference implementation (Vigna, splitmix64.c) for the seed 1234567."""
-    draws = Draws(1234567)
+    draws = SplitMix(1234567)
     expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
     assert [draws.below(2**64) for _ in expected] == expected
-    assert mixed(2**64 + 1234567) == mixed(1234567)
+    assert mix_bits(2**64 + 1234567) == mix_bits(1234567)
 
 
 def test_the_adversary_repeats_its_witness() -> None:
@@ -409,15 +430,17 @@ def test_the_adversary_repeats_its_witness() -> None:
             tuple(fixed[names.index(program.places[place].unit)] for place in path)
             for program, path in zip(instance.programs(), witness.paths, strict=True)
         )
-        chosen = Routes(witness.paths, latencies, (0,) * instance.warps)
-        assert plain_run(instance, [Adversarial(witness)], chosen) == witness
+        chosen = WarpRoutes(witness.paths, latencies, (0,) * instance.warps)
+        assert plain_run(instance, [WitnessPolicy(witness)], chosen) == witness
 
     repeats()
 
 
 def test_what_no_policy_decides_is_said_by_the_choices() -> None:
     cached = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(2, 9))))
-    program = Program((Place("C", (1, 2)), Place("C", (3,)), Place("L", (3,)), Place("C", (4,))))
+    program = Program(
+        (ProgramPlace("C", (1, 2)), ProgramPlace("C", (3,)), ProgramPlace("L", (3,)), ProgramPlace("C", (4,)))
+    )
     instance = Instance.of(program, 1, cached)
     assert run(instance, "lrr").paths == ((0, 2, 3),)
     assert run(instance, "lrr").latencies == ((1, 9, 1),)
@@ -432,32 +455,40 @@ def test_what_no_policy_decides_is_said_by_the_choices() -> None:
 @pytest.mark.parametrize(
     ("places", "path"),
     [
-        ((Place("C", (1, 2)), Place("C", (4,)), Place("|", (3,)), Place("C", (4,))), (0, 1)),
-        ((Place("C", (1, 3)), Place("|", (2,)), Place("C", (4,)), Place("C", (4,))), (0, 1, 2)),
+        (
+            (ProgramPlace("C", (1, 2)), ProgramPlace("C", (4,)), ProgramPlace("|", (3,)), ProgramPlace("C", (4,))),
+            (0, 1),
+        ),
+        (
+            (ProgramPlace("C", (1, 3)), ProgramPlace("|", (2,)), ProgramPlace("C", (4,)), ProgramPlace("C", (4,))),
+            (0, 1, 2),
+        ),
     ],
 )
-def test_a_barrier_makes_a_path_no_longer_and_no_shorter(places: tuple[Place, ...], path: tuple[int, ...]) -> None:
+def test_a_barrier_makes_a_path_no_longer_and_no_shorter(
+    places: tuple[ProgramPlace, ...], path: tuple[int, ...]
+) -> None:
     """Both ways have equally many cycles, so it is the first of them."""
     for rule in "longest", "shortest":
         assert run(Instance.of(Program(places), 1), "lrr", Choices(path=rule)).paths == (path,)
 
 
 def test_the_shortest_path_may_end_at_once() -> None:
-    program = Program((Place("C", (1, 2)), Place("C", (2,))))
+    program = Program((ProgramPlace("C", (1, 2)), ProgramPlace("C", (2,))))
     assert run(Instance.of(program, 1), "lrr", Choices(path="shortest")).paths == ((0,),)
 
 
 def test_a_path_is_longest_at_the_largest_latencies_and_shortest_at_the_smallest() -> None:
     units = UnitClass("C", 1, 1, Latency(5, 5)), UnitClass("L", 1, 1, Latency(1, 9))
-    instance = Instance.of(Program((Place("C", (2,)), Place("L", (2,))), (0, 1)), 1, Machine("m", units))
+    instance = Instance.of(Program((ProgramPlace("C", (2,)), ProgramPlace("L", (2,))), (0, 1)), 1, Machine("m", units))
     for rule in "longest", "shortest":
         assert run(instance, "lrr", Choices(path=rule)).paths == ((1,),)
 
 
 def test_a_path_of_a_warp_that_runs_ahead_takes_its_latencies_or_its_stalls() -> None:
     """A stall of 3 cycles for a result that is there after one; or a stall of one for a result after 9."""
-    timings = Timing(3, (1, 1), (0,)), Timing(1, (9, 9), (0,))
-    program = Program((Place("C", (2,)), Place("C", (2,))), (0, 1), timings=timings)
+    timings = InstructionTiming(3, (1, 1), (0,)), InstructionTiming(1, (9, 9), (0,))
+    program = Program((ProgramPlace("C", (2,)), ProgramPlace("C", (2,))), (0, 1), timings=timings)
     for rule, path in ("longest", (1,)), ("shortest", (0,)):
         assert run(Instance.of(program, 1), "lrr", Choices(path=rule)).paths == (path,)
 
@@ -465,12 +496,12 @@ def test_a_path_of_a_warp_that_runs_ahead_takes_its_latencies_or_its_stalls() ->
 def test_every_warp_has_random_numbers_of_its_own() -> None:
     """The streams of latencies, paths and uses are 1, 2 and 3, each followed by the number of the warp."""
     unit = UnitClass("C", 1, 1, Latency(1, 9), uses=(Use(("a", "b"), 1, 9),))
-    machine = Machine("m", (unit,), resources=(Resource("a", 1), Resource("b", 1)))
-    fork = Program((Place("C", (1, 2)), Place("C", (3,)), Place("C", (3,))))
+    machine = Machine("m", (unit,), resources=(PortResource("a", 1), PortResource("b", 1)))
+    fork = Program((ProgramPlace("C", (1, 2)), ProgramPlace("C", (3,)), ProgramPlace("C", (3,))))
     instance = Instance.merged([(Program.chain("CC"), 2), (fork, 2)], machine)
-    chosen = routes(instance, Choices("random", "random", 5, interval="random"))
+    chosen = choose_routes(instance, Choices("random", "random", 5, interval="random"))
     for warp in range(4):
-        latency, path, use = (Draws(5, stream, warp) for stream in (1, 2, 3))
+        latency, path, use = (SplitMix(5, stream, warp) for stream in (1, 2, 3))
         assert chosen.latencies[warp] == (1 + latency.below(9), 1 + latency.below(9))
         assert path.below(1) == 0  # where it starts
         assert chosen.paths[warp] == (0, 1 if warp < 2 else 1 + path.below(2))
@@ -480,8 +511,8 @@ def test_every_warp_has_random_numbers_of_its_own() -> None:
 def test_a_latency_is_random_on_whichever_path_it_is() -> None:
     """Also where the first warp takes the path on which all latencies are fixed."""
     cached = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(1, 9))))
-    instance = Instance.of(Program((Place("C", (2,)), Place("L", (2,))), starts=(0, 1)), 12, cached)
-    chosen = routes(instance, Choices("random", "random", seed=2))
+    instance = Instance.of(Program((ProgramPlace("C", (2,)), ProgramPlace("L", (2,))), starts=(0, 1)), 12, cached)
+    chosen = choose_routes(instance, Choices("random", "random", seed=2))
     assert chosen.paths[0] == (0,)
     assert len({own for own, path in zip(chosen.latencies, chosen.paths, strict=True) if path == (1,)}) > 2
 
@@ -514,7 +545,7 @@ def test_a_choice_that_does_not_exist_is_refused(wrong: dict[str, object], messa
 def test_what_simulators_and_replays_do_not_know_is_refused_by_name() -> None:
     units = UnitClass("C", 1), UnitClass("L", 1)
     delayed = Instance.of(f"CL{DELAY}", 2, Machine("delays", (*units, UnitClass.of_delays(2)), 1))
-    fair = Instance.of("C", 1, Machine("fair", units, scheduler=Scheduler.FAIR))
+    fair = Instance.of("C", 1, Machine("fair", units, scheduler=SchedulerPromise.FAIR))
     parts = Instance.of("C", 2, Machine("parts", units, partitions=2))
     for instance, ask, message in (
         (delayed, lambda one: replay(one, Schedule((), ())), "replay does not know cycles of delay"),
@@ -585,7 +616,7 @@ def test_statistics_of_issue_slots_by_hand() -> None:
 def test_statistics_of_one_of_several_resources_by_hand(width: int | None, warps: int, waits: int, slot: int) -> None:
     """Both are held in cycles 0 and 1, and the third warp waits for the first of them; or a slot is all that lacks."""
     unit = UnitClass("C", 3, uses=(Use(("a", "b"), 2, 2),))
-    machine = Machine("either", (unit,), width, resources=(Resource("a", 1), Resource("b", 1)))
+    machine = Machine("either", (unit,), width, resources=(PortResource("a", 1), PortResource("b", 1)))
     instance = Instance.of("C", warps, machine)
     ways = statistics(instance, run(instance, "oldest")).warps
     assert (ways.ports, ways.issue_slot) == ({"C": 0, "a": waits, "b": 0}, slot)
@@ -606,11 +637,11 @@ def test_statistics_of_barriers_by_hand() -> None:
         ("L()C()", 5, 2),  # 0 L0 | 1 C0 | 2 L1 | 3 C1 | 4 the load of warp 1 is still under way
     ],
 )
-@pytest.mark.parametrize("assignment", Assignment)
-def test_statistics_of_partitions_by_hand(string: str, makespan: int, latency: int, assignment: Assignment) -> None:
+@pytest.mark.parametrize("assignment", WarpAssignment)
+def test_statistics_of_partitions_by_hand(string: str, makespan: int, latency: int, assignment: WarpAssignment) -> None:
     """Each warp has a partition of its own; warp 1 waits for two cycles, as the load of warp 0 holds what is shared."""
     units = UnitClass("C", 1), UnitClass("L", 1, 1, Latency(3, 3), uses=(Use(("lsu",), 2, 2),))
-    lsu = Resource("lsu", 1, shared=True)
+    lsu = PortResource("lsu", 1, shared=True)
     machine = Machine("m", units, 1, partitions=2, assignment=assignment, resources=(lsu,))
     instance = Instance.of(parse_string(string, machine), 2, machine)
     counts = statistics(instance, run(instance, "oldest"))
@@ -651,18 +682,18 @@ def _look_at_every_state(instance: Instance, schedule: Schedule) -> dict[str, in
     found = dict.fromkeys(("issuing", "latency", "slot", "barrier", "finished"), 0)
     found |= {f"{what} {unit.name}": 0 for what in ("port", "held") for unit in units}
 
-    def settle(state: State) -> State:
-        while passing := released(instance, state):
+    def settle(state: SmState) -> SmState:
+        while passing := passing_barrier(instance, state):
             places = list(state.places)
             for warp in passing:
                 places[warp] = next(targets[warp])
             state = state._replace(places=tuple(places))
         return state
 
-    begin = State(tuple(path[0] for path in schedule.paths), (0,) * instance.warps, ((),) * len(units))
+    begin = SmState(tuple(path[0] for path in schedule.paths), (0,) * instance.warps, ((),) * len(units))
     state = settle(begin)
     for executing in schedule.cycles:
-        waiting = ready(instance, state)
+        waiting = ready_warps(instance, state)
         letters = {warp: unit for unit, warps in waiting.items() for warp in warps}
         held = {
             unit.name: len(ports) + sum(letters[warp] == unit.name for warp in executing)
@@ -684,9 +715,11 @@ def _look_at_every_state(instance: Instance, schedule: Schedule) -> dict[str, in
                 found[f"port {unit_name}" if full else "slot"] += 1
             else:
                 found["barrier"] += 1
-        moves = [Issue(w, next(targets[w]), next(latencies[w]) if latencies else most[letters[w]]) for w in executing]
-        state = settle(moved(instance, state, moves))
-    assert finished(instance, state)
+        moves = [
+            WarpIssue(w, next(targets[w]), next(latencies[w]) if latencies else most[letters[w]]) for w in executing
+        ]
+        state = settle(next_state(instance, state, moves))
+    assert has_finished(instance, state)
     return found
 
 
@@ -705,7 +738,7 @@ def test_ten_thousand_instances_enclose_every_policy() -> None:
         assert found.best_case is not None
         assert found.best_case.lower == found.best_case.upper
         choices = Choices(draw.choice(LATENCIES), draw.choice(PATHS), draw.getrandbits(64), draw.randint(1, 5))
-        quick = Runner(instance, routes(instance, choices))
+        quick = Runner(instance, choose_routes(instance, choices))
         for policy in POLICIES:
             schedule = quick.schedule(policy, choices)
             assert replay(instance, schedule) == schedule.makespan, (instance, policy, choices)
@@ -747,6 +780,6 @@ def _drawn_program(draw: random.Random, letters: str, size: int) -> Program:
     skips = draw.random() < 0.4
     after = [(n + 1, n + 2) if skips and n + 2 <= size and draw.random() < 0.4 else (n + 1,) for n in range(size)]
     try:
-        return Program(tuple(Place(draw.choice(letters), targets) for targets in after))
+        return Program(tuple(ProgramPlace(draw.choice(letters), targets) for targets in after))
     except InputError:
         return Program.chain(draw.choice(letters.replace("|", "")) * size)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from makespan.host.errors import BrokenPromiseError, InvalidScheduleError
 from makespan.model.instance import Instance
-from makespan.model.machine import Latency, Machine, Scheduler, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.machine import Latency, Machine, SchedulerPromise, UnitClass
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
 from tests.oracle import obeys
@@ -18,7 +18,7 @@ from tests.strategies import instances, runs
 CL2 = Instance.of("CL", 2)
 GOOD = ((0,), (0, 1), (1,))
 CHAIN = (0, 1)
-FORK = Instance.of(Program((Place("C", (1, 2)), Place("L", (2,)))), 1)
+FORK = Instance.of(Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,)))), 1)
 
 
 def test_a_valid_schedule_replays_to_its_makespan() -> None:
@@ -104,7 +104,7 @@ def test_a_schedule_that_does_not_replay_is_a_bug_and_not_bad_input() -> None:
 def test_a_fair_scheduler_lets_nobody_go_before_who_waits_for_longer_and_issued_longer_ago() -> None:
     """Warp 1 has never issued. Warp 2 comes back later than both, as they are ready again, and has issued before."""
     units = UnitClass("C", 1), UnitClass("L", 1, latency=Latency(2, 2))
-    fair, paths = Machine("fair", units, scheduler=Scheduler.FAIR), (CHAIN, CHAIN)
+    fair, paths = Machine("fair", units, scheduler=SchedulerPromise.FAIR), (CHAIN, CHAIN)
     pair = Instance.of("CC", 2, fair)
     assert replay(pair, Schedule(((0,), (1,), (0,), (1,)), paths)) == 4
     with pytest.raises(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from makespan.host.errors import InvalidScheduleError
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.model.program import Program, Timing
+from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use, WarpAssignment
+from makespan.model.program import InstructionTiming, Program
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
 from makespan.model.strings import parse_string
@@ -25,8 +25,8 @@ HALVES = Machine(
     ),
     issue_width=1,
     partitions=2,
-    assignment=Assignment.MODULO,
-    resources=(Resource("fma", 1), Resource("alu", 1), Resource("lsu", 1, shared=True)),
+    assignment=WarpAssignment.MODULO,
+    resources=(PortResource("fma", 1), PortResource("alu", 1), PortResource("lsu", 1, shared=True)),
 )
 C0, L1, L3 = ((0, 1),), ((0, 1),), ((0, 3),)
 
@@ -129,8 +129,8 @@ def test_a_warp_has_not_finished_while_a_result_is_pending() -> None:
 
 
 def test_a_token_is_pending_until_the_last_that_set_it_is_done() -> None:
-    slow, quick = Timing(1, (6, 6), (0,)), Timing(1, (2, 2), (0,))
-    program = replace(Program.chain("CCC"), timings=(slow, quick, Timing(1, (1, 1), (), (0,))))
+    slow, quick = InstructionTiming(1, (6, 6), (0,)), InstructionTiming(1, (2, 2), (0,))
+    program = replace(Program.chain("CCC"), timings=(slow, quick, InstructionTiming(1, (1, 1), (), (0,))))
     instance, path = Instance.of(program, 1, Machine.of({"C": 1})), ((0, 1, 2),)
     assert replay(instance, Schedule(((0,), (0,), (), (), (), (), (0,)), path)) == 7
     with pytest.raises(InvalidScheduleError, match="cycle 3: warp 0 executes, but waits for a latency to pass"):
@@ -149,7 +149,7 @@ def test_a_result_may_be_needed_at_a_barrier_or_only_after_it() -> None:
 
 def test_of_each_group_of_resources_one_must_be_free() -> None:
     unit = UnitClass("C", 9, uses=(Use(("a", "b"), 3, 3), Use(("c", "d"))))
-    machine = Machine("m", (unit,), resources=tuple(Resource(name, 1) for name in "abcd"))
+    machine = Machine("m", (unit,), resources=tuple(PortResource(name, 1) for name in "abcd"))
     first, second = ((0, 3), (0, 1)), ((1, 3), (1, 1))
     instance, paths = Instance.of("C", 3, machine), ((0,),) * 3
     held = (first,), (second,), (first,)
@@ -208,7 +208,7 @@ def test_a_choice_that_there_is_must_be_made_and_one_that_there_is_not_may_be_re
     assert replay(instance, Schedule(((0,), ()), ((0,),), ((2,),))) == 2
     with pytest.raises(InvalidScheduleError, match="latencies of 0 warps are given, of 1"):
         replay(instance, Schedule(((0,), (), ()), ((0,),)))
-    sole = Machine("sole", (UnitClass("C", 1, uses=(Use(("a",)),)),), resources=(Resource("a", 1),))
+    sole = Machine("sole", (UnitClass("C", 1, uses=(Use(("a",)),)),), resources=(PortResource("a", 1),))
     for uses in ((), ((C0,),)):
         assert replay(Instance.of("C", 1, sole), Schedule(((0,),), ((0,),), uses=uses)) == 1
     with pytest.raises(InvalidScheduleError, match=r"warp 0 uses \(\(0, 3\),\) at place 0"):

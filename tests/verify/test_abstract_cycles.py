@@ -13,20 +13,29 @@ from makespan.model.certificate import PotentialNode
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Program
-from makespan.model.simulate.semantics import State, finished, issues, moved, outcomes, starts
+from makespan.model.simulate.semantics import (
+    SmState,
+    has_finished,
+    issue_outcomes,
+    issue_sets,
+    next_state,
+    start_states,
+)
 from makespan.verify import potential
 from makespan.verify.potential import PotentialCheck
 from makespan.verify.refusal import StepBudget
 from tests.potentials import END, Shape, random_tables
 from tests.strategies import general_instances, instances
 
-Moment = tuple[State, tuple[int, ...]]
+Moment = tuple[SmState, tuple[int, ...]]
 """A state, and where every warp stands once latencies are places."""
 
 
 def begins(instance: Instance) -> list[Moment]:
     first = _rows(instance)
-    return [(state, tuple(row[at] for row, at in zip(first, state.places, strict=True))) for state in starts(instance)]
+    return [
+        (state, tuple(row[at] for row, at in zip(first, state.places, strict=True))) for state in start_states(instance)
+    ]
 
 
 def _rows(instance: Instance) -> list[list[int]]:
@@ -41,9 +50,9 @@ def cycles(instance: Instance) -> Iterator[tuple[Moment, Moment]]:
     seen = set(waiting)
     while waiting:
         state, on = waiting.pop()
-        for taken in () if finished(instance, state) else issues(instance, state):
-            for moves in product(*(outcomes(instance, state, warp, chosen) for warp, chosen in taken.items())):
-                after, there = moved(instance, state, moves), list(on)
+        for taken in () if has_finished(instance, state) else issue_sets(instance, state):
+            for moves in product(*(issue_outcomes(instance, state, warp, chosen) for warp, chosen in taken.items())):
+                after, there = next_state(instance, state, moves), list(on)
                 issued = {move.warp: move.latency for move in moves}
                 for warp, row in enumerate(first):
                     if issued.get(warp, 1) > 1:

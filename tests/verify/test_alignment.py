@@ -9,7 +9,7 @@ import pytest
 
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds, Result, Upper
 from makespan.proof.bounds import theorem_l
 from makespan.proof.engines import solve
@@ -79,7 +79,7 @@ def test_a_path_through_a_large_block_is_worth_more_than_one_through_a_later_sma
 
 
 def test_one_string_does_not_make_strings_of_all_programs() -> None:
-    branch = Program((Place("C", (1, 2)), Place("C", (2,))))
+    branch = Program((ProgramPlace("C", (1, 2)), ProgramPlace("C", (2,))))
     for groups in ([(Program.chain("C"), 1), (branch, 1)], [(branch, 1), (Program.chain("C"), 1)]):
         assert alignment.bound(Instance.merged(groups, LOADS), ProofBudget(1)) is None
 

@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks import closed_form, multiprocessors
 from makespan.model.instance import Instance
-from makespan.model.machine import DELAY, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.machine import DELAY, Latency, Machine, PortResource, SchedulerPromise, UnitClass, Use
+from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.model.strings import parse_string
 from makespan.proof.bounds import issue_slots, pessimistic, phases, theorem_1s
 from makespan.proof.bounds.best_case import least_possible
@@ -34,7 +34,7 @@ def multiprocessor(draw: random.Random) -> Instance:
     ports = (1, 1, 1, 2, 3, 4)
     units = tuple(replace(unit, capacity=draw.choice(ports)) for unit in machine.units)
     resources = tuple(replace(one, capacity=draw.choice(ports)) for one in machine.resources)
-    scheduler = draw.choice((*[Scheduler.ANY] * 4, Scheduler.FAIR))
+    scheduler = draw.choice((*[SchedulerPromise.ANY] * 4, SchedulerPromise.FAIR))
     partitions = draw.choice((1, 2, 3, 4))
     machine = replace(machine, units=units, resources=resources, partitions=partitions, scheduler=scheduler)
     has_barriers = draw.random() < 0.4
@@ -107,7 +107,7 @@ def test_an_automaton_takes_as_long_alone_as_the_longest_of_its_paths() -> None:
         program = replace(program, places=tuple(further))
         of_paths = []
         for path in paths(program):
-            places = tuple(Place(program.places[at].unit, (number,)) for number, at in enumerate(path, start=1))
+            places = tuple(ProgramPlace(program.places[at].unit, (number,)) for number, at in enumerate(path, start=1))
             timings = tuple(program.timings[at] for at in path) if program.timings else ()
             of_paths.append(alone(Program(places, timings=timings), machine))
         assert alone(program, machine) == max(of_paths)
@@ -123,16 +123,16 @@ def alone(program: Program, machine: Machine) -> int:
 
 def test_what_is_pending_behind_a_barrier_is_not_where_a_warp_begins_there() -> None:
     """It begins with the load, or behind the barrier with what awaits the load if there was one."""
-    load, use = Timing(1, (9, 9), (0,)), Timing(1, (1, 1), (), (0,))
-    places = Place("L", (1,)), Place(BARRIER, (2,)), Place("C", (3,))
-    program = Program(places, (0, 2), timings=(load, Timing(0, (0, 0)), use))
+    load, use = InstructionTiming(1, (9, 9), (0,)), InstructionTiming(1, (1, 1), (), (0,))
+    places = ProgramPlace("L", (1,)), ProgramPlace(BARRIER, (2,)), ProgramPlace("C", (3,))
+    program = Program(places, (0, 2), timings=(load, InstructionTiming(0, (0, 0)), use))
     question = interference.HitBound(Instance.of(program, 2), StepBudget(1000))
     assert question.alone(0) == [1, 8 + 1]
 
 
 def test_behind_a_barrier_every_port_of_a_gate_is_waited_for() -> None:
     """X holds the second bus for 8 cycles more; hits come behind them, on whichever bus."""
-    buses = Resource("one", 1), Resource("two", 1)
+    buses = PortResource("one", 1), PortResource("two", 1)
     units = UnitClass("M", 1, uses=(Use(("one", "two"), 1, 1),)), UnitClass("X", 1, uses=(Use(("two",), 9, 9),))
     question = interference.HitBound(Instance.of("X|M", 1, Machine("m", units, resources=buses)), StepBudget(1000))
     assert question.alone(0) == [1, 8 + 1]
@@ -140,7 +140,7 @@ def test_behind_a_barrier_every_port_of_a_gate_is_waited_for() -> None:
 
 def test_prices_are_tried_as_long_as_there_is_time() -> None:
     """M holds one of two buses, X the second one for 9 cycles; an M that comes last waits only if both are held."""
-    buses = Resource("one", 1), Resource("two", 1)
+    buses = PortResource("one", 1), PortResource("two", 1)
     loads = UnitClass("M", 2, 1, Latency(50, 50), uses=(Use(("one", "two"), 1, 1),))
     machine = Machine("m", (loads, UnitClass("X", 1, uses=(Use(("two",), 9, 9),))), resources=buses)
     one = Instance.merged([(Program.chain("MM"), 2), (Program.chain("XXX"), 1)], machine)
@@ -224,7 +224,7 @@ def test_issue_slots_as_far_as_there_is_time(monkeypatch: pytest.MonkeyPatch) ->
 def cuts(draw: random.Random) -> Iterator[Instance]:
     for _ in range(200):
         kind = WITH_BARRIERS._replace(interval=draw.choice((1, 2)), automata=draw.random() < 0.5)
-        scheduler = draw.choice((Scheduler.ANY, Scheduler.FAIR))
+        scheduler = draw.choice((SchedulerPromise.ANY, SchedulerPromise.FAIR))
         yield several(draw, kind, replace(closed_form.machine(draw, kind), scheduler=scheduler))
         yield multiprocessor(draw)
 
@@ -266,9 +266,9 @@ def test_phases_that_are_too_many_to_tell_apart_are_added_up(monkeypatch: pytest
 def test_paths_that_meet_again_are_followed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of forty choices in a row, between two barriers."""
     monkeypatch.setattr(checked, "MOST_VISITS", 1000)
-    places = [Place("C", (1,)), Place(BARRIER, (2,))]
+    places = [ProgramPlace("C", (1,)), ProgramPlace(BARRIER, (2,))]
     for at in range(2, 122, 3):
-        places += [Place("C", (at + 1, at + 2)), Place("C", (at + 3,)), Place("C", (at + 3,))]
-    one = Instance.of(Program((*places, Place(BARRIER, (123,)), Place("C", (124,)))), 3)
+        places += [ProgramPlace("C", (at + 1, at + 2)), ProgramPlace("C", (at + 3,)), ProgramPlace("C", (at + 3,))]
+    one = Instance.of(Program((*places, ProgramPlace(BARRIER, (123,)), ProgramPlace("C", (124,)))), 3)
     assert [len(inside) for _, inside in checked.phases(one)[0]] == [1, 120, 1]
     assert [len(phase.inside) for phase in interference.HitBound(one, StepBudget(1000)).cut[0]] == [1, 120, 1]

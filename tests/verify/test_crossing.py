@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from benchmarks.multiprocessors import machine, program
 from makespan.model.instance import Instance
-from makespan.model.machine import Latency, Machine, Resource, UnitClass, Use
-from makespan.model.program import BARRIER, Place, Program
+from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use
+from makespan.model.program import BARRIER, Program, ProgramPlace
 from makespan.proof.bounds.crossing import awaited_within, named
 from makespan.proof.bounds.phases import phases as engine_phases
 from makespan.verify import crossing, phases
@@ -55,7 +55,7 @@ def test_ports_that_are_held_when_a_barrier_opens() -> None:
 def loading(*resources: str) -> Machine:
     """A store holds the bus for four cycles, a load one of these."""
     store, load = (UnitClass(name, 1, uses=(Use(of, 4, 4),)) for name, of in (("S", ("bus",)), ("L", resources)))
-    pools = tuple(Resource(name, 1) for name in ("bus", "pipe"))
+    pools = tuple(PortResource(name, 1) for name in ("bus", "pipe"))
     return Machine("loading", (UnitClass("C", 1, latency=Latency(2, 2)), load, store), resources=pools)
 
 
@@ -76,7 +76,7 @@ def test_a_port_is_wanted_when_the_shortest_path_comes_to_it() -> None:
         first, _, rest = behind.partition(": ")
         words = f"L 1 {BARRIER} {first} {rest}".split()
         rows = zip(words[::2], words[1::2], strict=True)
-        places = tuple(Place(unit, tuple(map(int, after.split(",")))) for unit, after in rows)
+        places = tuple(ProgramPlace(unit, tuple(map(int, after.split(",")))) for unit, after in rows)
         instance = Instance.of(Program(places), 1, loading("bus"))
         assert (phases.cut(instance) is not None) is (engine_phases(instance) is not None) is is_cut
 
@@ -85,5 +85,5 @@ def test_a_port_is_held_by_whoever_holds_it_for_longest() -> None:
     """One of two for five cycles, and meanwhile the other one for one: behind the barrier only the first is held."""
     units = tuple(UnitClass(name, 1, uses=(Use(("bus",), cycles, cycles),)) for name, cycles in (("S", 6), ("L", 1)))
     for string, is_cut in (("SL|L", False), ("LL|L", True)):
-        instance = Instance.of(string, 1, Machine("two", units, resources=(Resource("bus", 2),)))
+        instance = Instance.of(string, 1, Machine("two", units, resources=(PortResource("bus", 2),)))
         assert (phases.cut(instance) is not None) is (engine_phases(instance) is not None) is is_cut

@@ -9,8 +9,8 @@ import pytest
 
 from makespan.host.errors import InputError
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use, WarpAssignment
+from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.proof.engines import Limits
 from makespan.proof.engines.search import whole
 from makespan.verify import interference, multiprocessor, partitions, quickest
@@ -22,7 +22,7 @@ MOST_STATES = 400
 def machine(draw: random.Random) -> Machine:
     """Up to three classes and partitions, and two resources."""
     names = ("bus", "pipe")[: draw.randint(0, 2)]
-    resources = tuple(Resource(name, draw.randint(1, 2), draw.random() < 0.4) for name in names)
+    resources = tuple(PortResource(name, draw.randint(1, 2), draw.random() < 0.4) for name in names)
     units = []
     for name in "CLS"[: draw.randint(1, 3)]:
         least, held = draw.randint(1, 3), draw.randint(1, 2)
@@ -36,7 +36,7 @@ def machine(draw: random.Random) -> Machine:
         tuple(units),
         draw.choice((None, 1, 1, 2)),
         partitions=draw.choice((1, 2, 2, 3)),
-        assignment=draw.choice(tuple(Assignment)),
+        assignment=draw.choice(tuple(WarpAssignment)),
         resources=resources,
     )
 
@@ -52,10 +52,12 @@ def program(draw: random.Random, units: str, *, has_barriers: bool) -> Program:
     for at in range(end):
         unit = BARRIER if has_barriers and draw.random() < 0.25 else draw.choice(units)
         parts = at + 2 <= end and draw.random() < 0.15
-        places.append(Place(unit, (at + 1, at + 2) if parts else (at + 1,)))
+        places.append(ProgramPlace(unit, (at + 1, at + 2) if parts else (at + 1,)))
         least = draw.randint(1, 4)
-        timing = Timing(draw.randint(1, 3), (least, least + draw.choice((0, 0, 2))), tokens(0.4), tokens(0.3))
-        timings.append(Timing(0, (0, 0), (), tokens(0.3)) if unit == BARRIER else timing)
+        timing = InstructionTiming(
+            draw.randint(1, 3), (least, least + draw.choice((0, 0, 2))), tokens(0.4), tokens(0.3)
+        )
+        timings.append(InstructionTiming(0, (0, 0), (), tokens(0.3)) if unit == BARRIER else timing)
     starts = (0, 1) if end > 1 and draw.random() < 0.2 else (0,)
     return Program(tuple(places), starts, timings=tuple(timings) if draw.random() < 0.7 else ())
 
@@ -148,9 +150,9 @@ def test_what_may_follow_one_state_has_room(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_result_is_pending_for_whichever_way_needs_it() -> None:
     """The load of cycle 0 is there in cycle 5; after the C of cycle 1 only the second of two ways waits for it."""
-    places = Place("L", (1,)), Place("C", (2, 3)), Place("C", (4,)), Place("C", (4,))
-    plain = Timing(1, (1, 1))
-    load, waiting = Timing(1, (5, 5), sets=(0,)), Timing(1, (1, 1), awaits=(0,))
+    places = ProgramPlace("L", (1,)), ProgramPlace("C", (2, 3)), ProgramPlace("C", (4,)), ProgramPlace("C", (4,))
+    plain = InstructionTiming(1, (1, 1))
+    load, waiting = InstructionTiming(1, (5, 5), sets=(0,)), InstructionTiming(1, (1, 1), awaits=(0,))
     fork = Program(places, (0,), timings=(load, plain, plain, waiting))
     asked = Instance.merged([(fork, 1)], Machine("two", (UnitClass("C", 1), UnitClass("L", 1)), 1))
     assert multiprocessor.shortest_and_longest(asked, 100) == (5, 6)
@@ -159,7 +161,7 @@ def test_a_result_is_pending_for_whichever_way_needs_it() -> None:
 def test_one_resource_of_several_is_enough() -> None:
     """The second C takes b in cycle 1, as a is held by the first one up to cycle 4."""
     either = UnitClass("C", 2, uses=(Use(("a", "b"), 4, 4),))
-    asked = Instance.of("CC", 1, Machine("either", (either,), resources=(Resource("a", 1), Resource("b", 1))))
+    asked = Instance.of("CC", 1, Machine("either", (either,), resources=(PortResource("a", 1), PortResource("b", 1))))
     assert multiprocessor.shortest_and_longest(asked, 100) == (2, 2)
 
 

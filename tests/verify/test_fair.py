@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from benchmarks.multiprocessors import program
 from makespan.host.errors import InvalidScheduleError
 from makespan.model.instance import Instance
-from makespan.model.machine import Latency, Machine, Scheduler, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.machine import Latency, Machine, SchedulerPromise, UnitClass
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds, Result, Upper
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
@@ -30,12 +30,12 @@ from tests.oracle import brute_force, obeys
 from tests.strategies import general_barrier_instances, general_instances, runs
 
 UNITS = UnitClass("C", 1, latency=Latency(2, 2)), UnitClass("L", 1, latency=Latency(5, 5))
-PARTITION = Machine("partition", UNITS, issue_width=1, scheduler=Scheduler.FAIR)
+PARTITION = Machine("partition", UNITS, issue_width=1, scheduler=SchedulerPromise.FAIR)
 FOUR = Instance.of("CCCLC", 4, PARTITION)
 
 
 def fair(instance: Instance) -> Instance:
-    return replace(instance, machine=replace(instance.machine, scheduler=Scheduler.FAIR))
+    return replace(instance, machine=replace(instance.machine, scheduler=SchedulerPromise.FAIR))
 
 
 def accepts(instance: Instance, schedule: Schedule) -> bool:
@@ -113,7 +113,7 @@ def test_of_two_that_go_only_the_one_that_was_ready_later_has_to_have_issued_ear
     held = UnitClass("C", 2, interval=2)
     units = (held, *(UnitClass(name, 1, latency=Latency(cycles, cycles)) for name, cycles in spans.items()))
     warps = [(Program.chain(string), count) for string, count in (("LC", 1), ("MC", 2), ("NC", 1), ("SSTC", 1))]
-    five = Instance.merged(warps, Machine("two ports", units, scheduler=Scheduler.FAIR))
+    five = Instance.merged(warps, Machine("two ports", units, scheduler=SchedulerPromise.FAIR))
     assert accepts(five, Schedule.of_chains(five, [[0, 1, 3, 4], [2, 4], [4], [], [1, 3], [], [0, 4], [], [2]]))
 
 
@@ -238,7 +238,9 @@ def test_the_bound_of_the_checker_is_that_of_the_engines() -> None:
             units.append(
                 UnitClass(name, draw.choice((1, 2)), interval, Latency(least, least + draw.choice((0, 0, 1, 4))))
             )
-        promise, width = draw.choice([(Scheduler.FAIR, 1)] * 8 + [(Scheduler.ANY, 1), (Scheduler.FAIR, 2)])
+        promise, width = draw.choice(
+            [(SchedulerPromise.FAIR, 1)] * 8 + [(SchedulerPromise.ANY, 1), (SchedulerPromise.FAIR, 2)]
+        )
         machine = Machine("drawn", tuple(units), width, scheduler=promise)
         barriers, used = draw.random() < 0.2, draw.choice(("A", "AB", "BC", "ABCD"))
         programs = (program(draw, used, 6, barriers=barriers, runs_ahead=False) for _ in range(draw.choice((1, 2))))
@@ -251,8 +253,10 @@ def test_the_bound_of_the_checker_is_that_of_the_engines() -> None:
 
 def test_where_paths_end_in_different_classes_the_least_is_spared() -> None:
     machine = replace(PARTITION, units=(UnitClass("C", 1), UnitClass("L", 1, latency=Latency(3, 3))))
-    loads = Place("L", (1,)), Place("L", (2,)), Place("L", (3, 4))
-    instance = Instance.merged([(Program((*loads, Place("C", (5,)), Place("L", (5,))), (0,)), 5)], machine)
+    loads = ProgramPlace("L", (1,)), ProgramPlace("L", (2,)), ProgramPlace("L", (3, 4))
+    instance = Instance.merged(
+        [(Program((*loads, ProgramPlace("C", (5,)), ProgramPlace("L", (5,))), (0,)), 5)], machine
+    )
     found = theorem_f(instance)
     assert found is not None
     assert checked_theorem_f(instance) == found.upper == 26

@@ -10,14 +10,14 @@ from typing import Any, cast
 from benchmarks.multiprocessors import machine, program
 from makespan.host.errors import InvalidScheduleError, MakespanError
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine, Scheduler, UnitClass
+from makespan.model.machine import Machine, SchedulerPromise, UnitClass
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import POLICIES, Choices, run
 from makespan.model.simulate import replay as engine_replay
-from makespan.model.simulate.courses import conduct
+from makespan.model.simulate.courses import check_conduct
 from makespan.model.simulate.floor import Floor as EngineFloor
 from makespan.model.simulate.floor import walks
-from makespan.model.simulate.replay import Judge
+from makespan.model.simulate.replay import IssueJudge
 from makespan.verify import Refused
 from makespan.verify.floor import SmExecution
 from makespan.verify.witness import replay, scripts
@@ -26,7 +26,7 @@ from tests.verify.test_multiprocessor import changed
 
 def drawn(draw: random.Random) -> Instance:
     """Up to a dozen warps of three programs, in one block or two."""
-    chosen = replace(machine(draw), scheduler=draw.choice((Scheduler.ANY, Scheduler.FAIR)))
+    chosen = replace(machine(draw), scheduler=draw.choice((SchedulerPromise.ANY, SchedulerPromise.FAIR)))
     classes, barriers, blocks = "".join(chosen.capacities), draw.random() < 0.4, draw.choice((1, 2))
     programs = (
         program(draw, classes, 6, barriers=barriers, runs_ahead=draw.random() < 0.6) for _ in range(draw.randint(1, 3))
@@ -81,13 +81,13 @@ class Both:
         self.blocks = instance.block_of_warp()
         self.floor = SmExecution(instance.machine, partitions, self.blocks)
         self.engine = EngineFloor(instance.machine, instance.warps)
-        self.judge = Judge(instance.machine, self.engine)
+        self.judge = IssueJudge(instance.machine, self.engine)
         programs = tuple(instance.programs())
         self.walks = walks(instance.machine, programs, schedule.paths, partitions)
         self.scripts = scripts(
             instance.machine, programs, schedule.paths, schedule.latencies or None, schedule.uses or None
         )
-        self.conduct = conduct(instance, programs, schedule.paths, schedule.latencies, schedule.uses)
+        self.conduct = check_conduct(instance, programs, schedule.paths, schedule.latencies, schedule.uses)
         self.clock = 0
 
     def play(self, schedule: Schedule) -> Iterator[Standing]:
@@ -137,7 +137,7 @@ def test_what_is_the_same_state_to_the_checker_is_the_same_to_the_engines() -> N
 
 
 def test_who_issued_before_whom_is_part_of_the_state_of_a_fair_scheduler() -> None:
-    slot = Machine("slot", (UnitClass("C", 1),), issue_width=1, scheduler=Scheduler.FAIR)
+    slot = Machine("slot", (UnitClass("C", 1),), issue_width=1, scheduler=SchedulerPromise.FAIR)
     instance = Instance.of("CCC", 3, slot)
     turns = [Schedule(tuple((warp,) for warp in order) * 3, ((0, 1, 2),) * 3) for order in permutations(range(3))]
     both, later = Both(instance, turns[0]), list[Standing]()

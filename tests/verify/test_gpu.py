@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from makespan.model.assumptions import Assumption, dram_rate
 from makespan.model.certificate import Weights
-from makespan.model.gpu import Begin, Course, GpuInstance, GpuResult, GpuSchedule, History, Stretch
-from makespan.model.machine import Latency, Machine, Resource, Scheduler, UnitClass, Use
+from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuResult, GpuSchedule, RepeatedCycles, SmHistory
+from makespan.model.machine import Latency, Machine, PortResource, SchedulerPromise, UnitClass, Use
 from makespan.model.program import Program
 from makespan.model.result import Bounds
 from makespan.model.simulate import gpu_replay
 from makespan.model.simulate.choices import Choices
-from makespan.model.simulate.gpu_run import DISPATCH, run
+from makespan.model.simulate.gpu_run import DISPATCH, run_gpu
 from makespan.model.simulate.policies import POLICIES
 from makespan.model.strings import parse_string
 from makespan.proof.bounds.theorem_g import theorem_g
@@ -44,7 +44,10 @@ SLOW = Machine("slow", (UnitClass("C", 1, 2, Latency(3, 3)), UnitClass("L", 1)),
 
 PARTS = Machine("parts", (UnitClass("C", 1, 1, Latency(1, 2)), UnitClass("L", 1, shared=True)), 1, partitions=2)
 HELD = Machine(
-    "held", (UnitClass("C", 1, uses=(Use(("a", "b"), 1, 2),)),), 1, resources=(Resource("a", 1), Resource("b", 1))
+    "held",
+    (UnitClass("C", 1, uses=(Use(("a", "b"), 1, 2),)),),
+    1,
+    resources=(PortResource("a", 1), PortResource("b", 1)),
 )
 RICH = ((PARTS, "CL", 0), (HELD, "CC", 0), (PAPER, "C|L", 1), (SLOW, "L()@2C(1)", 0))
 ANYHOW = Choices(latency="random", interval="random", assignment="random", seed=5)
@@ -53,18 +56,18 @@ ANYHOW = Choices(latency="random", interval="random", assignment="random", seed=
 def chains(gpu: GpuInstance, draw: random.Random) -> GpuSchedule:
     """A run of strings on a machine without latencies: whoever draws well goes first."""
     programs = [program for program, warps in gpu.grid.block for _ in range(warps)]
-    course = Course(0, tuple(tuple(range(program.end)) for program in programs))
+    course = BlockTrace(0, tuple(tuple(range(program.end)) for program in programs))
     left, clock = gpu.blocks, 0
     slots: list[dict[int, tuple[int, list[int]]]] = [{} for _ in range(gpu.sms)]  # when its warps begin, where they are
     cycles: list[list[tuple[tuple[int, int], ...]]] = [[] for _ in slots]
-    begins: list[list[Begin]] = [[] for _ in slots]
+    begins: list[list[BlockStart]] = [[] for _ in slots]
     while left or any(slots):
         while left and (free := [sm for sm, own in enumerate(slots) if len(own) < gpu.resident]):
             sm, left = draw.choice(free), left - 1
             slot = min(set(range(gpu.resident)) - set(slots[sm]))
             delay = draw.randint(0, gpu.dispatch)
             slots[sm][slot] = clock + delay, [0] * len(programs)
-            begins[sm].append(Begin(clock, slot, 0, delay))
+            begins[sm].append(BlockStart(clock, slot, 0, delay))
         for sm, own in enumerate(slots):
             if not own:
                 continue
@@ -81,7 +84,7 @@ def chains(gpu: GpuInstance, draw: random.Random) -> GpuSchedule:
             for slot in [slot for slot, (_, at) in own.items() if at == [program.end for program in programs]]:
                 del own[slot]
         clock += 1
-    histories = [History(1, (Stretch(tuple(own), tuple(begins[sm])),)) for sm, own in enumerate(cycles) if own]
+    histories = [SmHistory(1, (RepeatedCycles(tuple(own), tuple(begins[sm])),)) for sm, own in enumerate(cycles) if own]
     return GpuSchedule((course,), tuple(histories))
 
 
@@ -126,8 +129,8 @@ def of(block: str, blocks: int, sms: int, resident: int, *, machine: Machine = P
 def alone(blocks: int, sms: int) -> GpuResult:
     """Blocks `CLC` one after another on each SM, of which each has to wait for a port that it holds itself."""
     gpu = of("CLC", blocks * sms, sms, 1, machine=SLOW)
-    stretch = Stretch((((0, 0),), (), (), ((0, 0),), ((0, 0),), (), ()), (Begin(0, 0, 0),), blocks)
-    return of_theorem_g(gpu, GpuSchedule((Course(0, ((0, 1, 2),)),), (History(sms, (stretch,)),)), 7 * blocks)
+    stretch = RepeatedCycles((((0, 0),), (), (), ((0, 0),), ((0, 0),), (), ()), (BlockStart(0, 0, 0),), blocks)
+    return of_theorem_g(gpu, GpuSchedule((BlockTrace(0, ((0, 1, 2),)),), (SmHistory(sms, (stretch,)),)), 7 * blocks)
 
 
 @cache
@@ -142,7 +145,7 @@ def honest() -> tuple[Document, ...]:
     results += [of_one_wave(of("CL C", 4, 2, 2)), of_one_wave(of("LC", 2, 2, 1, dispatch=1))]
     for machine, block, dispatch in RICH:
         rich = GpuInstance.of([(parse_string(block, machine), 2)], 3, machine, sms=1, resident=2, dispatch=dispatch)
-        results.append(of_theorem_g(rich, run(rich, "random", "random", ANYHOW), 1))
+        results.append(of_theorem_g(rich, run_gpu(rich, "random", "random", ANYHOW), 1))
     busy = replace(of("L L", 3, 2, 1), dram=1)
     results.append(of_theorem_g(busy, chains(busy, draw), 1))
     return tuple(json.loads(json.dumps(bundle(result))) for result in results)
@@ -176,7 +179,7 @@ def test_honest_bundles_are_valid_by_the_published_schema() -> None:
 
 def test_without_a_witness_no_schedule_is_shorter_than_the_lower_bound() -> None:
     gpu = of("CLL CL", 9, 2, 2)
-    shown = of_theorem_g(gpu, run(gpu, "lrr"), 6)
+    shown = of_theorem_g(gpu, run_gpu(gpu, "lrr"), 6)
     without = replace(
         shown, witness=None, bounds=Bounds(6, shown.bounds.upper), best_case=Bounds(6, shown.bounds.upper)
     )
@@ -192,7 +195,7 @@ def test_without_a_witness_no_schedule_is_shorter_than_the_lower_bound() -> None
 
 def test_the_shortest_schedule_is_executed() -> None:
     gpu = of("CLC LLL", 30, 1, 3)
-    quick, slow = sorted((run(gpu, policy) for policy in ("oldest", "gty")), key=lambda one: one.makespan)
+    quick, slow = sorted((run_gpu(gpu, policy) for policy in ("oldest", "gty")), key=lambda one: one.makespan)
     assert quick.makespan < slow.makespan
     shown = of_theorem_g(gpu, slow, floor_of_gpu(gpu))
     shown = replace(shown, best_case=Bounds(floor_of_gpu(gpu), quick.makespan), shortest=quick)
@@ -213,11 +216,11 @@ def test_a_million_repeats_cost_as_much_as_one() -> None:
 def test_a_stretch_that_settles_later_is_unfolded_until_then() -> None:
     """Two slots, whose blocks end in turns: the first blocks begin together, so the first two passes differ."""
     gpu = of("CL", 22, 1, 2)
-    course = Course(0, ((0, 1),))
-    first = Stretch((((0, 0),), ((0, 0), (1, 0))), (Begin(0, 0, 0), Begin(0, 1, 0)))
-    settled = Stretch((((0, 0), (1, 0)), ((0, 0), (1, 0))), (Begin(0, 0, 0), Begin(1, 1, 0)), 10)
-    end = Stretch((((1, 0),),), ())
-    schedule = GpuSchedule((course,), (History(1, (first, settled, end)),))
+    course = BlockTrace(0, ((0, 1),))
+    first = RepeatedCycles((((0, 0),), ((0, 0), (1, 0))), (BlockStart(0, 0, 0), BlockStart(0, 1, 0)))
+    settled = RepeatedCycles((((0, 0), (1, 0)), ((0, 0), (1, 0))), (BlockStart(0, 0, 0), BlockStart(1, 1, 0)), 10)
+    end = RepeatedCycles((((1, 0),),), ())
+    schedule = GpuSchedule((course,), (SmHistory(1, (first, settled, end)),))
     assert replay(gpu, schedule) == 23
     assert verify(bundle(of_theorem_g(gpu, schedule))).outcome is Outcome.ACCEPTED
 
@@ -225,8 +228,8 @@ def test_a_stretch_that_settles_later_is_unfolded_until_then() -> None:
 @given(gpus(most_slots=4, most_blocks=12), st.sampled_from(sorted(POLICIES)), st.sampled_from(DISPATCH), st.booleans())
 @settings(max_examples=25, deadline=None)
 def test_runs_and_bounds_of_any_gpu_are_accepted(gpu: GpuInstance, policy: str, dispatch: str, is_random: bool) -> None:
-    assume(gpu.machine.scheduler is Scheduler.ANY)
-    schedule = run(gpu, policy, dispatch, ANYHOW if is_random else None)
+    assume(gpu.machine.scheduler is SchedulerPromise.ANY)
+    schedule = run_gpu(gpu, policy, dispatch, ANYHOW if is_random else None)
     document = json.loads(canonical(bundle(of_theorem_g(gpu, schedule))))
     read = gpu_reading.bundle(document)
     assert (of_gpu(read.gpu), read.witness) == (of_gpu(gpu), schedule)
@@ -297,7 +300,7 @@ def _without_digits(text: str) -> str:
 
 
 C_HELD = Machine("held", (UnitClass("C", 1, 3), UnitClass("L", 1)))
-ONE, TWICE, SECOND = Course(0, ((0,),)), Course(0, ((0, 1),)), Course(0, ((0,), (0,)))
+ONE, TWICE, SECOND = BlockTrace(0, ((0,),)), BlockTrace(0, ((0, 1),)), BlockTrace(0, ((0,), (0,)))
 SCHEDULES = {
     "1 warps have not finished": (of("L C", 1, 1, 1, machine=SLOW), SECOND, [(1, [[(0, 0)]], 1)]),
     "finds no free port of C": (of("C", 3, 1, 1, machine=C_HELD), ONE, [(1, [[(0, 0)]], 3)]),
@@ -312,7 +315,7 @@ SCHEDULES = {
 def test_no_schedule_is_refused_by_its_reason(reason: str) -> None:
     gpu, course, written = SCHEDULES[reason]
     histories = [
-        History(sms, (Stretch(tuple(map(tuple, cycles)), (Begin(0, 0, 0),), repeat),))
+        SmHistory(sms, (RepeatedCycles(tuple(map(tuple, cycles)), (BlockStart(0, 0, 0),), repeat),))
         for sms, cycles, repeat in written
     ]
     with pytest.raises(Refused, match=reason):
@@ -326,11 +329,11 @@ def test_a_stretch_is_not_as_before_while_a_warp_that_waits_has_gone_on() -> Non
     def again(times: int) -> GpuSchedule:
         issue, wait = ((0, 0),), ()
         stretches = (
-            Stretch((issue, wait), (Begin(0, 0, 0),)),
-            Stretch((issue, wait), (), times),
-            Stretch((issue,), ()),
+            RepeatedCycles((issue, wait), (BlockStart(0, 0, 0),)),
+            RepeatedCycles((issue, wait), (), times),
+            RepeatedCycles((issue,), ()),
         )
-        return GpuSchedule((Course(0, ((0, 1, 2),)),), (History(1, stretches),))
+        return GpuSchedule((BlockTrace(0, ((0, 1, 2),)),), (SmHistory(1, stretches),))
 
     assert replay(gpu, again(1)) == 5
     with pytest.raises(Refused, match="finished already"):
@@ -338,9 +341,9 @@ def test_a_stretch_is_not_as_before_while_a_warp_that_waits_has_gone_on() -> Non
 
 
 def test_a_machine_that_leaves_no_choice_of_a_partition_is_given_none() -> None:
-    stretch = Stretch((((0, 0),),), (Begin(0, 0, 0),))
+    stretch = RepeatedCycles((((0, 0),),), (BlockStart(0, 0, 0),))
     with pytest.raises(Refused, match="leaves no choice of a partition"):
-        replay(of("C", 1, 1, 1), GpuSchedule((ONE,), (History(1, (stretch,), ((0,),)),)))
+        replay(of("C", 1, 1, 1), GpuSchedule((ONE,), (SmHistory(1, (stretch,), ((0,),)),)))
 
 
 @pytest.mark.parametrize(
@@ -392,11 +395,11 @@ def test_what_a_pair_takes_is_open_and_not_what_it_leaves() -> None:
 
 def test_partitions_of_later_blocks_are_those_of_their_slots_and_even() -> None:
     gpu = GpuInstance.of([(Program.chain("C"), 2)], 2, PARTS, sms=1, resident=1)
-    stretch = Stretch((((0, 0), (0, 1)), ()), (Begin(0, 0, 0),), 2)
-    course = Course(0, ((0,), (0,)), ((2,), (2,)))
-    assert replay(gpu, GpuSchedule((course,), (History(1, (stretch,), ((0, 1),)),))) == 4
+    stretch = RepeatedCycles((((0, 0), (0, 1)), ()), (BlockStart(0, 0, 0),), 2)
+    course = BlockTrace(0, ((0,), (0,)), ((2,), (2,)))
+    assert replay(gpu, GpuSchedule((course,), (SmHistory(1, (stretch,), ((0, 1),)),))) == 4
     with pytest.raises(Refused, match="not spread evenly"):
-        replay(gpu, GpuSchedule((course,), (History(1, (stretch,), ((0, 0),)),)))
+        replay(gpu, GpuSchedule((course,), (SmHistory(1, (stretch,), ((0, 0),)),)))
 
 
 # Any change
@@ -448,7 +451,7 @@ def is_true(document: Document, verdict: Verdict) -> bool:
     if read.witness is None:
         assert claim.lower <= every.lower
     else:
-        assert gpu_replay.replay(read.gpu, read.witness) == claim.lower
+        assert gpu_replay.replay_gpu(read.gpu, read.witness) == claim.lower
     best = claim.best_case or (every.lower, every.lower)
     return claim.lower <= every.upper <= claim.upper and best[0] <= every.lower <= best[1]
 

@@ -11,10 +11,10 @@ import pytest
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.gpu.instance import MAX_BLOCKS
 from makespan.model.instance import MAX_CYCLES, MAX_WARPS
-from makespan.model.machine import Latency, Machine, Resource, UnitClass, Use
-from makespan.model.program import Place, Program
+from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.simulate.choices import Choices
-from makespan.model.simulate.gpu_run import run
+from makespan.model.simulate.gpu_run import run_gpu
 from makespan.report.gpu.bundle import _schedule as written
 from makespan.report.gpu.bundle import bundle, of_gpu
 from makespan.verify import Outcome, Refused, digest, gpu_reading, instances, reading, shapes, verify
@@ -28,9 +28,9 @@ PARTS = Machine(
     ),
     1,
     partitions=2,
-    resources=(Resource("a", 1), Resource("b", 1)),
+    resources=(PortResource("a", 1), PortResource("b", 1)),
 )
-FORK = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3,))), (0,))
+FORK = Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (3,)), ProgramPlace("C", (3,))), (0,))
 
 
 def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
@@ -106,7 +106,7 @@ def free() -> GpuInstance:
 @cache
 def given() -> Any:
     choices = Choices(path="random", latency="random", interval="random", seed=3)
-    return json.loads(json.dumps(written(free(), run(free(), "lrr", choices=choices))))
+    return json.loads(json.dumps(written(free(), run_gpu(free(), "lrr", choices=choices))))
 
 
 COURSE, HISTORY = ("courses", 0), ("histories", 0)
@@ -172,8 +172,8 @@ def test_a_schedule_is_refused(path: tuple[Any, ...], value: Any, why: str) -> N
 
 def test_where_there_is_no_choice_none_is_given() -> None:
     plain = of("CL", 3, 1, 2)
-    document = json.loads(json.dumps(written(plain, run(plain, "lrr"))))
-    assert gpu_reading.schedule(document, "witness", plain) == run(plain, "lrr")
+    document = json.loads(json.dumps(written(plain, run_gpu(plain, "lrr"))))
+    assert gpu_reading.schedule(document, "witness", plain) == run_gpu(plain, "lrr")
     for path, value, why in (
         ((*COURSE, "latencies"), [[1, [1, 1]]], "no choice of a latency: latencies must be null"),
         ((*COURSE, "paths"), [[1, [0, 1]]], "a string has one path: paths must be null"),
@@ -187,7 +187,7 @@ def test_where_there_is_no_choice_none_is_given() -> None:
 def test_what_a_schedule_unfolds_to_is_counted_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Courses as they are, every warp of a cycle as often as it comes, and the partitions of slots."""
     plain = of("CCC", 1, 1, 1)
-    document = json.loads(json.dumps(written(plain, run(plain, "lrr"))))
+    document = json.loads(json.dumps(written(plain, run_gpu(plain, "lrr"))))
     assert document["histories"][0]["stretches"][0]["cycles"] == [[3, [[0, 0]]]]
     kept, cycles = shapes.MOST_INSTRUCTIONS, MAX_CYCLES
     why = r"^the witness is too large for this checker: over \d+ warp-instructions, or \d+ cycles$"
@@ -210,7 +210,7 @@ def test_what_a_schedule_unfolds_to_is_counted_before(monkeypatch: pytest.Monkey
 @cache
 def claimed() -> Any:
     gpu = of("CL", 5, 1, 2)
-    return json.loads(json.dumps(bundle(of_theorem_g(gpu, run(gpu, "lrr"), 1))))
+    return json.loads(json.dumps(bundle(of_theorem_g(gpu, run_gpu(gpu, "lrr"), 1))))
 
 
 @cache
@@ -297,7 +297,7 @@ def test_evidence_of_all_sms_is_counted_together(monkeypatch: pytest.MonkeyPatch
 def test_weights_of_pairs_are_of_one_grid() -> None:
     grids = Grid(((Program.chain("CL"), 1),), 3, (1,)), Grid(((Program.chain("C"), 1),), 2, (1,))
     gpu = GpuInstance(grids, Machine.of({"C": 1, "L": 1}), 1, (2,))
-    document = json.loads(json.dumps(bundle(of_theorem_g(gpu, run(gpu, "lrr")))))
+    document = json.loads(json.dumps(bundle(of_theorem_g(gpu, run_gpu(gpu, "lrr")))))
     assert document["weights"] == []
     assert verify(document).outcome is Outcome.ACCEPTED
     weights = {"classes": ["C"], "caps": [1], "groups": [[1, 1]]}

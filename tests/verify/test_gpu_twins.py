@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from makespan.host.errors import InputError, InvalidScheduleError, UnsupportedError
-from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
-from makespan.model.machine import Assignment, Latency, Machine, Resource, Scheduler, UnitClass, Use
-from makespan.model.program import Place, Program
+from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, Grid, RepeatedCycles, SmHistory
+from makespan.model.machine import Latency, Machine, PortResource, SchedulerPromise, UnitClass, Use, WarpAssignment
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.simulate import gpu_replay
 from makespan.model.simulate.choices import Choices
-from makespan.model.simulate.gpu_run import DISPATCH, run
+from makespan.model.simulate.gpu_run import DISPATCH, run_gpu
 from makespan.model.strings import parse_string
 from makespan.report.gpu.bundle import _schedule as written
 from makespan.report.gpu.bundle import of_gpu
@@ -29,18 +29,18 @@ from tests.verify.test_gpu import of
 PARTS = Machine("parts", (UnitClass("C", 1, 1, Latency(1, 2)), UnitClass("L", 1, shared=True)), 1, partitions=2)
 HELD = Machine(
     "held", (UnitClass("C", 1, uses=(Use(("a", "b"), 1, 2),)), UnitClass("L", 2, 3)), 1,
-    resources=(Resource("a", 1), Resource("b", 1)),
+    resources=(PortResource("a", 1), PortResource("b", 1)),
 )  # fmt: skip
 MACHINES = (
     Machine.of({"C": 1, "L": 1}),
     Machine.of({"C": 2, "L": 1}),
     Machine("slow", (UnitClass("C", 1, 2, Latency(3, 3)), UnitClass("L", 1, 5)), 1),
     PARTS,
-    replace(PARTS, assignment=Assignment.MODULO),
+    replace(PARTS, assignment=WarpAssignment.MODULO),
     HELD,
 )
 STRINGS = "C", "CL", "LLC", "C|L", "L()@2C(1)", "CCL"
-FORK = Program((Place("C", (1, 2)), Place("L", (3,)), Place("C", (3,))), (0,))
+FORK = Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (3,)), ProgramPlace("C", (3,))), (0,))
 
 
 def question(draw: random.Random) -> GpuInstance:
@@ -73,7 +73,7 @@ def schedule(draw: random.Random, gpu: GpuInstance) -> GpuSchedule:
         seed=draw.randrange(99),
     )  # fmt: skip
     policy = draw.choice(("lrr", "gto", "youngest", "starve-in-turn"))
-    return run(gpu, policy, draw.choice(DISPATCH), choices, delay=draw.randint(0, gpu.dispatch))
+    return run_gpu(gpu, policy, draw.choice(DISPATCH), choices, delay=draw.randint(0, gpu.dispatch))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -89,7 +89,7 @@ def test_damaged_schedules_are_accepted_by_both_or_by_none(seed: int) -> None:
         read = gpu_reading.instance(asked)
         assert of_gpu(read) == asked
         assert gpu_reading.schedule(document, "witness", read) == honest
-        assert replay(read, honest) == gpu_replay.replay(gpu, honest) == honest.makespan
+        assert replay(read, honest) == gpu_replay.replay_gpu(gpu, honest) == honest.makespan
         for _ in range(12):
             other, changed = asked, damaged(draw, document)
             if draw.random() < 0.2:
@@ -106,7 +106,7 @@ def judged(asked: dict[str, Any], document: Any) -> str:
         return "unread"
     assert changed is not None
     try:
-        expected = gpu_replay.replay(gpu, changed)
+        expected = gpu_replay.replay_gpu(gpu, changed)
     except (InputError, InvalidScheduleError):
         with pytest.raises(Refused):
             replay(gpu, changed)
@@ -118,7 +118,7 @@ def judged(asked: dict[str, Any], document: Any) -> str:
 
 
 A, B, C = (0, 0), (1, 0), (2, 0)
-CHAIN = Course(0, ((0, 1),))
+CHAIN = BlockTrace(0, ((0, 1),))
 TWO_GRIDS = GpuInstance(
     (Grid(((Program.chain("CL"), 1),), 1), Grid(((Program.chain("C"), 1),), 1)), MACHINES[0], 1, (2,)
 )
@@ -130,37 +130,43 @@ TWO_GRIDS = GpuInstance(
         (of("CL", 1, 1, 1), (CHAIN,), (), ((A,), (A,)), "0 slots for 0 blocks"),
         (
             TWO_GRIDS,
-            (CHAIN, Course(1, ((0,),))),
-            (Begin(0, 0, 0), Begin(1, 2, 1)),
+            (CHAIN, BlockTrace(1, ((0,),))),
+            (BlockStart(0, 0, 0), BlockStart(1, 2, 1)),
             ((A,), (A, C)),
             "3 slots for 2 blocks",
         ),
         (
             of("CL", 3, 1, 2),
             (CHAIN,),
-            (Begin(0, 0, 0), Begin(0, 1, 0), Begin(2, 2, 0)),
+            (BlockStart(0, 0, 0), BlockStart(0, 1, 0), BlockStart(2, 2, 0)),
             ((A,), (A, B), (B, C), (C,)),
             "2 of 3 slots are taken in cycle 0, and others later",
         ),
-        (of("CL", 2, 1, 2), (CHAIN,), (Begin(0, 0, 0), Begin(1, 1, 0)), ((A,), (A, B), (B,)), "1 of 2 slots are taken"),
+        (
+            of("CL", 2, 1, 2),
+            (CHAIN,),
+            (BlockStart(0, 0, 0), BlockStart(1, 1, 0)),
+            ((A,), (A, B), (B,)),
+            "1 of 2 slots are taken",
+        ),
     ],
 )
 def test_slots_are_those_of_blocks(
     gpu: GpuInstance,
-    courses: tuple[Course, ...],
-    begins: tuple[Begin, ...],
+    courses: tuple[BlockTrace, ...],
+    begins: tuple[BlockStart, ...],
     cycles: tuple[tuple[tuple[int, int], ...], ...],
     why: str,
 ) -> None:
     """Of one grid those that are taken at once, as the partitions of later blocks are those of their slots."""
     with pytest.raises(Refused, match=f"^witness: history 0: {why}"):
-        replay(gpu, GpuSchedule(courses, (History(1, (Stretch(cycles, begins),)),)))
+        replay(gpu, GpuSchedule(courses, (SmHistory(1, (RepeatedCycles(cycles, begins),)),)))
 
 
 def test_what_does_not_repeat_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """A port is held for longer than its block is there: the second time begins otherwise, the third as the second."""
     held = Machine("held", (UnitClass("C", 2, 3), UnitClass("L", 1)))
-    often = GpuSchedule((CHAIN,), (History(1, (Stretch(((A,), (A,)), (Begin(0, 0, 0),), 99),)),))
+    often = GpuSchedule((CHAIN,), (SmHistory(1, (RepeatedCycles(((A,), (A,)), (BlockStart(0, 0, 0),), 99),)),))
     monkeypatch.setattr(gpu_witness, "MAX_CYCLES", 4)
     assert replay(of("CL", 99, 1, 1, machine=held), often) == 2 * 99
     monkeypatch.setattr(gpu_witness, "MAX_CYCLES", 3)
@@ -176,11 +182,11 @@ Kinds = list[tuple[int, int]]
 """Of blocks: the cycles of their only instruction, and how much of the room they take."""
 
 
-def stretch(draw: random.Random, kinds: Kinds, served: list[int], most: int, room: int) -> Stretch:
+def stretch(draw: random.Random, kinds: Kinds, served: list[int], most: int, room: int) -> RepeatedCycles:
     """A few cycles in which up to `most` blocks of these kinds follow one another."""
     length = draw.randint(1, 5)
     ends: dict[int, tuple[int, int]] = {}  # of the blocks that are there by slot: their kind, and when they have ended
-    begins: list[Begin] = []
+    begins: list[BlockStart] = []
     cycles: list[tuple[tuple[int, int], ...]] = []
     for cycle in range(length):
         ends = {slot: there for slot, there in ends.items() if there[1] > cycle}
@@ -192,31 +198,31 @@ def stretch(draw: random.Random, kinds: Kinds, served: list[int], most: int, roo
                     break
                 begun.append(min(set(range(room)) - set(ends)))
                 ends[begun[-1]] = kind, end
-                begins.append(Begin(cycle, begun[-1], kind))
+                begins.append(BlockStart(cycle, begun[-1], kind))
         cycles.append(tuple((slot, 0) for slot in sorted(begun)))
         if not ends:
             return stretch(draw, kinds, served, most, room)
-    return Stretch(tuple(cycles), tuple(begins), draw.choice((1, 2, 3, 5, 7)))
+    return RepeatedCycles(tuple(cycles), tuple(begins), draw.choice((1, 2, 3, 5, 7)))
 
 
-def stretches(draw: random.Random, kinds: Kinds, room: int) -> History:
+def stretches(draw: random.Random, kinds: Kinds, room: int) -> SmHistory:
     """Of SMs that serve all of the kinds as well as they can, or only some, and so many blocks at one time."""
     served, most = draw.sample(range(len(kinds)), draw.randint(1, len(kinds))), draw.randint(1, room)
     if draw.random() < 0.4:
         served, most = list(range(len(kinds))), room
     parts = (stretch(draw, kinds, served, most, room) for _ in range(draw.randint(1, 3)))
-    return History(draw.choice((1, 1, 2)), tuple(one for part in parts for one in in_two(draw, part)))
+    return SmHistory(draw.choice((1, 1, 2)), tuple(one for part in parts for one in in_two(draw, part)))
 
 
-def in_two(draw: random.Random, part: Stretch) -> list[Stretch]:
+def in_two(draw: random.Random, part: RepeatedCycles) -> list[RepeatedCycles]:
     """Or as it is."""
     if len(part.cycles) == 1 or part.repeat > 1 or draw.random() < 0.5:
         return [part]
     at = draw.randint(1, len(part.cycles) - 1)
     later = tuple(begin._replace(cycle=begin.cycle - at) for begin in part.begins if begin.cycle >= at)
     return [
-        Stretch(part.cycles[:at], tuple(begin for begin in part.begins if begin.cycle < at)),
-        Stretch(part.cycles[at:], later),
+        RepeatedCycles(part.cycles[:at], tuple(begin for begin in part.begins if begin.cycle < at)),
+        RepeatedCycles(part.cycles[at:], later),
     ]
 
 
@@ -232,10 +238,10 @@ def all_at_once(draw: random.Random) -> tuple[GpuInstance, GpuSchedule] | None:
     grids = [Grid(((Program.chain("CLS"[n]), 1),), blocks[n], (takes,)) for n, (_, takes) in enumerate(kinds)]
     machine = Machine("latencies", tuple(units))
     gpu = GpuInstance(tuple(grids), machine, sum(each.sms for each in histories), (room,))
-    return gpu, GpuSchedule(tuple(Course(n, ((0,),)) for n in range(len(kinds))), histories)
+    return gpu, GpuSchedule(tuple(BlockTrace(n, ((0,),)) for n in range(len(kinds))), histories)
 
 
-def unfolded(history: History) -> History:
+def unfolded(history: SmHistory) -> SmHistory:
     parts = (replace(part, repeat=1) for part in history.stretches for _ in range(part.repeat))
     return replace(history, stretches=tuple(parts))
 
@@ -251,7 +257,7 @@ def test_the_dispatcher_is_judged_alike_where_stretches_come_again(seed: int) ->
         gpu, shown = made
         slowly = replace(shown, histories=tuple(map(unfolded, shown.histories)))
         try:
-            makespan = gpu_replay.replay(gpu, slowly)
+            makespan = gpu_replay.replay_gpu(gpu, slowly)
         except InvalidScheduleError:
             for each in (shown, slowly):
                 with pytest.raises(Refused, match="all blocks that are left would fit, and none of them comes"):
@@ -273,8 +279,8 @@ def test_room_that_is_there_all_the_time_counts_however_often_a_stretch_comes() 
 
 def test_an_sm_that_gets_no_block_has_room_from_the_first_cycle_on() -> None:
     """The second block of two comes in cycle 1, and would have fitted beside."""
-    stretch_ = Stretch(((A,),), (Begin(0, 0, 0),), 2)
-    schedule_ = GpuSchedule((Course(0, ((0,),)),), (History(1, (stretch_,)),))
+    stretch_ = RepeatedCycles(((A,),), (BlockStart(0, 0, 0),), 2)
+    schedule_ = GpuSchedule((BlockTrace(0, ((0,),)),), (SmHistory(1, (stretch_,)),))
     assert replay(of("C", 2, 1, 1), schedule_) == 2
     with pytest.raises(Refused, match="cycle 0: all blocks that are left would fit"):
         replay(of("C", 2, 2, 1), schedule_)
@@ -283,27 +289,30 @@ def test_an_sm_that_gets_no_block_has_room_from_the_first_cycle_on() -> None:
 def test_room_is_room_of_every_resource() -> None:
     """Of the first resource there is plenty; of the second one block leaves nothing to the other."""
     grids = tuple(Grid(((Program.chain("C"), 1),), 1, takes) for takes in ((1, 2), (1, 1)))
-    gpu, courses = GpuInstance(grids, Machine.of({"C": 2}), 1, (4, 2)), tuple(Course(grid, ((0,),)) for grid in (0, 1))
-    in_turn = Stretch(((A,), (B,)), (Begin(0, 0, 0), Begin(1, 1, 1)))
-    assert replay(gpu, GpuSchedule(courses, (History(1, (in_turn,)),))) == 2
-    together = Stretch(((A, B),), (Begin(0, 0, 0), Begin(0, 1, 1)))
+    gpu, courses = (
+        GpuInstance(grids, Machine.of({"C": 2}), 1, (4, 2)),
+        tuple(BlockTrace(grid, ((0,),)) for grid in (0, 1)),
+    )
+    in_turn = RepeatedCycles(((A,), (B,)), (BlockStart(0, 0, 0), BlockStart(1, 1, 1)))
+    assert replay(gpu, GpuSchedule(courses, (SmHistory(1, (in_turn,)),))) == 2
+    together = RepeatedCycles(((A, B),), (BlockStart(0, 0, 0), BlockStart(0, 1, 1)))
     with pytest.raises(Refused, match="cycle 0: there is no room for the block that comes to slot 1"):
-        replay(gpu, GpuSchedule(courses, (History(1, (together,)),)))
+        replay(gpu, GpuSchedule(courses, (SmHistory(1, (together,)),)))
 
 
 def test_since_when_a_warp_waits_is_known_behind_a_stretch_that_comes_again() -> None:
     """Three slots take turns, five times twice; then the second goes before the first, which waits for longer."""
-    fair = Machine("fair", (UnitClass("C", 1),), scheduler=Scheduler.FAIR)
+    fair = Machine("fair", (UnitClass("C", 1),), scheduler=SchedulerPromise.FAIR)
     gpu = of("CC", 3 + 5 * 3, 1, 3, machine=fair)
-    first = Stretch(((A,), (B,), (C,)), tuple(Begin(0, slot, 0) for slot in range(3)))
-    again = Stretch(((A,), (B,), (C,)) * 2, tuple(Begin(1 + slot, slot, 0) for slot in range(3)), 5)
+    first = RepeatedCycles(((A,), (B,), (C,)), tuple(BlockStart(0, slot, 0) for slot in range(3)))
+    again = RepeatedCycles(((A,), (B,), (C,)) * 2, tuple(BlockStart(1 + slot, slot, 0) for slot in range(3)), 5)
     for last in ((A,), (B,), (C,)), ((B,), (A,), (C,)):
-        shown = GpuSchedule((CHAIN,), (History(1, (first, again, Stretch(last))),))
+        shown = GpuSchedule((CHAIN,), (SmHistory(1, (first, again, RepeatedCycles(last))),))
         if last[0] == (A,):
-            assert gpu_replay.replay(gpu, shown) == replay(gpu, shown) == 3 + 5 * 6 + 3
+            assert gpu_replay.replay_gpu(gpu, shown) == replay(gpu, shown) == 3 + 5 * 6 + 3
             continue
         with pytest.raises(InvalidScheduleError, match="cycle 33: warp 0 of slot 1 goes before warp 0 of slot 0"):
-            gpu_replay.replay(gpu, shown)
+            gpu_replay.replay_gpu(gpu, shown)
         with pytest.raises(Refused, match="cycle 33: warp 0 of slot 0 is passed over by a scheduler that is fair"):
             replay(gpu, shown)
 
@@ -311,13 +320,13 @@ def test_since_when_a_warp_waits_is_known_behind_a_stretch_that_comes_again() ->
 def test_an_sm_without_blocks_has_no_history() -> None:
     """Be there room for two, and all that there is on another SM."""
     gpu = GpuInstance((Grid(((Program.chain("C"), 1),), 1, (1,)),) * 2, Machine.of({"C": 2}), 2, (2,))
-    courses = tuple(Course(grid, ((0,),)) for grid in (0, 1))
-    both, idle = Stretch(((A, B),), (Begin(0, 0, 0), Begin(0, 1, 1))), Stretch(((), ()))
-    alone = GpuSchedule(courses, (History(1, (both,)),))
-    assert gpu_replay.replay(gpu, alone) == replay(gpu, alone) == 1
-    beside = replace(alone, histories=(*alone.histories, History(1, (idle,))))
+    courses = tuple(BlockTrace(grid, ((0,),)) for grid in (0, 1))
+    both, idle = RepeatedCycles(((A, B),), (BlockStart(0, 0, 0), BlockStart(0, 1, 1))), RepeatedCycles(((), ()))
+    alone = GpuSchedule(courses, (SmHistory(1, (both,)),))
+    assert gpu_replay.replay_gpu(gpu, alone) == replay(gpu, alone) == 1
+    beside = replace(alone, histories=(*alone.histories, SmHistory(1, (idle,))))
     with pytest.raises(InvalidScheduleError, match=r"blocks get the slots \[\], and not the first ones"):
-        gpu_replay.replay(gpu, beside)
+        gpu_replay.replay_gpu(gpu, beside)
     with pytest.raises(Refused, match="0 slots for 0 blocks"):
         replay(gpu, beside)
 
@@ -336,10 +345,12 @@ def test_an_sm_without_blocks_has_no_history() -> None:
 def test_warps_of_several_grids_are_in_any_partition_that_there_is(
     partitions: tuple[tuple[int, ...], ...], cycles: tuple[tuple[tuple[int, int], ...], ...], why: str | None
 ) -> None:
-    halves = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=Assignment.MODULO)
+    halves = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=WarpAssignment.MODULO)
     gpu = GpuInstance((Grid(((Program.chain("C"), 1),), 1),) * 2, halves, 1, (2,))
-    courses = tuple(Course(grid, ((0,),)) for grid in (0, 1))
-    placed = GpuSchedule(courses, (History(1, (Stretch(cycles, (Begin(0, 0, 0), Begin(0, 1, 1))),), partitions),))
+    courses = tuple(BlockTrace(grid, ((0,),)) for grid in (0, 1))
+    placed = GpuSchedule(
+        courses, (SmHistory(1, (RepeatedCycles(cycles, (BlockStart(0, 0, 0), BlockStart(0, 1, 1))),), partitions),)
+    )
     if why is None:
         assert replay(gpu, placed) == len(cycles)
         return
@@ -363,13 +374,15 @@ def both_replayed(kinds: Mapping[str, tuple[str, tuple[int, ...]]], *sms: tuple[
             for _, _, name in begins:
                 found[name] += repeat
             cycles = [tuple(sorted((slot, 0) for at, slot, _ in begins if at == cycle)) for cycle in range(length)]
-            made.append(Stretch(tuple(cycles), tuple(Begin(at, s, names.index(n)) for at, s, n in begins), repeat))
-        histories.append(History(1, tuple(made)))
+            made.append(
+                RepeatedCycles(tuple(cycles), tuple(BlockStart(at, s, names.index(n)) for at, s, n in begins), repeat)
+            )
+        histories.append(SmHistory(1, tuple(made)))
     grids = tuple(Grid(((Program.chain(c), 1),), found[name], takes) for name, (c, takes) in kinds.items())
     gpu = GpuInstance(grids, SLOWLY, len(sms), (2,) * len(grids[0].takes))
-    shown = GpuSchedule(tuple(Course(n, ((0,),)) for n in range(len(names))), tuple(histories))
+    shown = GpuSchedule(tuple(BlockTrace(n, ((0,),)) for n in range(len(names))), tuple(histories))
     try:
-        makespan = gpu_replay.replay(gpu, shown)
+        makespan = gpu_replay.replay_gpu(gpu, shown)
     except InvalidScheduleError as error:
         with pytest.raises(Refused, match=re.escape(str(error).partition(":")[0]) + ": all blocks that are left would"):
             replay(gpu, shown)
@@ -443,9 +456,9 @@ SLOT = Machine("slot", (UnitClass("C", 2, 1, Latency(9, 9)),), 1)
 )
 def test_cycles_in_which_nothing_happens(cycles: tuple[tuple[tuple[int, int], ...], ...], why: str | None) -> None:
     """In cycle 1 nothing has changed but that the slot is free again, in cycle 4 nothing at all."""
-    begins, gpu = (Begin(0, 0, 0), Begin(0, 1, 0)), of("C", 2, 1, 2, machine=SLOT)
-    for parts in ((Stretch(cycles, begins),), (Stretch(cycles[:1], begins), Stretch(cycles[1:]))):
-        shown = GpuSchedule((Course(0, ((0,),)),), (History(1, parts),))
+    begins, gpu = (BlockStart(0, 0, 0), BlockStart(0, 1, 0)), of("C", 2, 1, 2, machine=SLOT)
+    for parts in ((RepeatedCycles(cycles, begins),), (RepeatedCycles(cycles[:1], begins), RepeatedCycles(cycles[1:]))):
+        shown = GpuSchedule((BlockTrace(0, ((0,),)),), (SmHistory(1, parts),))
         if why is None:
             assert replay(gpu, shown) == 10
             continue

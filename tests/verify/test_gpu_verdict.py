@@ -10,7 +10,7 @@ import pytest
 from makespan.host.errors import BrokenPromiseError
 from makespan.model.gpu import GpuResult
 from makespan.model.result import Bounds
-from makespan.model.simulate.gpu_run import run
+from makespan.model.simulate.gpu_run import run_gpu
 from makespan.report.gpu.bundle import bundle
 from makespan.verify import Outcome, Verdict, digest, theorem_g, verify
 from makespan.verify.outcome import UNCHECKED_OF_GPU
@@ -29,7 +29,7 @@ def waves() -> GpuResult:
 def later() -> GpuResult:
     """One block of two warps after another; a schedule may take 15 cycles, and theorem G is larger."""
     gpu = of("CL CL", 5, 1, 1)
-    return of_theorem_g(gpu, run(gpu, "lrr"))
+    return of_theorem_g(gpu, run_gpu(gpu, "lrr"))
 
 
 def judged(result: GpuResult, change: Callable[[dict[str, Any]], None] = lambda _: None) -> Verdict:
@@ -69,7 +69,7 @@ def test_the_smaller_of_two_proofs_counts() -> None:
 def test_a_best_case_is_where_it_is_proven_to_be(best_case: tuple[int, int], outcome: Outcome) -> None:
     """The only schedule takes 5 cycles; the claim is so many off."""
     gpu = of("CCLLC", 1, 1, 1)
-    shown = of_theorem_g(gpu, run(gpu, "lrr"))
+    shown = of_theorem_g(gpu, run_gpu(gpu, "lrr"))
     assert floor_of_gpu(gpu) == shown.witness.makespan == 5  # type: ignore[union-attr]
     claimed = Bounds(5 + best_case[0], 5 + best_case[1])
     assert judged(replace(shown, best_case=claimed)).outcome is outcome

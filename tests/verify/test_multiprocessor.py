@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Latency, Machine, Resource, UnitClass, Use
-from makespan.model.program import Place, Program, Timing
+from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use, WarpAssignment
+from makespan.model.program import InstructionTiming, Program, ProgramPlace
 from makespan.model.result import Bounds, Result, Upper
 from makespan.model.schedule import Schedule
 from makespan.model.strings import parse_string
@@ -47,14 +47,19 @@ PLAIN = UnitClass("C", 1)
 MEMORY = UnitClass("L", 1, 1, Latency(3, 3), shared=True, uses=(Use(("port",), 1, 2),))
 EITHER = UnitClass("C", 2, uses=(Use(("alu", "fma"), 2, 2),))
 SHARED = Machine(
-    "shared", (PLAIN, MEMORY), 1, partitions=2, assignment=Assignment.MODULO, resources=(Resource("port", 1, True),)
+    "shared",
+    (PLAIN, MEMORY),
+    1,
+    partitions=2,
+    assignment=WarpAssignment.MODULO,
+    resources=(PortResource("port", 1, True),),
 )
 SPREAD = Machine(
     "spread",
     (EITHER, UnitClass("L", 1, 1, Latency(2, 3))),
     1,
     partitions=2,
-    resources=(Resource("alu", 1), Resource("fma", 1)),
+    resources=(PortResource("alu", 1), PortResource("fma", 1)),
 )
 ONCE = UnitClass("C", 2, 1, Latency(2, 2), uses=(Use(("alu", "fma"), 1, 1),))
 ONE_OF_BOTH = Machine("one of both", (ONCE, UnitClass("L", 2, uses=(Use(("alu",), 2, 2),))), resources=SPREAD.resources)
@@ -132,7 +137,7 @@ def test_a_witness_is_accepted_exactly_if_the_definition_allows_it(
 
 AHEAD = asked(ALONE, ("L()C()C(1)", 2))
 LONG = Machine("long", (UnitClass("C", 2, 3), UnitClass("L", 1, 5)))
-FIXED = asked(replace(ALONE, assignment=Assignment.MODULO), ("C", 2))
+FIXED = asked(replace(ALONE, assignment=WarpAssignment.MODULO), ("C", 2))
 HELD = asked(SPREAD, ("C()", 3))
 
 
@@ -213,8 +218,8 @@ def test_theorem_1s_by_hand(instance: Instance, value: int) -> None:
     assert brute_force(instance).upper <= interference.bound(instance) == value
 
 
-@pytest.mark.parametrize("waiting", [Timing(1, (1, 1), (), (0,)), Timing()])
-def test_a_result_is_there_when_the_last_that_sets_it_is_done(waiting: Timing) -> None:
+@pytest.mark.parametrize("waiting", [InstructionTiming(1, (1, 1), (), (0,)), InstructionTiming()])
+def test_a_result_is_there_when_the_last_that_sets_it_is_done(waiting: InstructionTiming) -> None:
     """Two results of one token, or of two; somebody waits for it, or nobody does but the end."""
     for second in (SOON, SOON._replace(sets=(1,))):
         instance = ahead(automaton("C 1", "C 2", "C 3"), LATE, second, waiting)
@@ -257,7 +262,7 @@ def test_prices_for_which_there_is_no_time_are_left_out() -> None:
 BOTH = Machine(
     "both",
     (UnitClass("C", 1, uses=(Use(("port",)),)), UnitClass("L", 2, uses=(Use(("port",), 3, 3),))),
-    resources=(Resource("port", 1),),
+    resources=(PortResource("port", 1),),
 )
 ONE = replace(ALONE, partitions=1)
 WIDE = Machine("wide", (PLAIN, UnitClass("L", 9)), partitions=2)
@@ -266,22 +271,22 @@ MIXED = Machine(
     "mixed",
     (ANY_PORT, UnitClass("L", 1)),
     partitions=2,
-    assignment=Assignment.MODULO,
-    resources=(Resource("all", 1, True), Resource("own", 1)),
+    assignment=WarpAssignment.MODULO,
+    resources=(PortResource("all", 1, True), PortResource("own", 1)),
 )
 EACH = UnitClass("X", 3, uses=(Use(("a",)), Use(("b",), 3, 3)))
 EITHER_OF = UnitClass("Y", 3, uses=(Use(("a", "b"), 3, 3),))
-TWICE = Machine("twice", (EACH, EITHER_OF), resources=(Resource("a", 1), Resource("b", 1)))
+TWICE = Machine("twice", (EACH, EITHER_OF), resources=(PortResource("a", 1), PortResource("b", 1)))
 
 
 def automaton(*places: str, starts: tuple[int, ...] = (0,), machine: Machine = ONE) -> Instance:
     """One warp: of each place its class, and those that may follow."""
     rows = [place.split() for place in places]
-    program = Program(tuple(Place(unit, tuple(map(int, after))) for unit, *after in rows), starts)
+    program = Program(tuple(ProgramPlace(unit, tuple(map(int, after))) for unit, *after in rows), starts)
     return Instance.of(program, 1, machine)
 
 
-def ahead(instance: Instance, *timings: Timing) -> Instance:
+def ahead(instance: Instance, *timings: InstructionTiming) -> Instance:
     """The same warp, which runs ahead."""
     return Instance.of(replace(instance.groups[0].program, timings=timings), 1, instance.machine)
 
@@ -289,7 +294,7 @@ def ahead(instance: Instance, *timings: Timing) -> Instance:
 BUS = Machine(
     "bus",
     (PLAIN, UnitClass("S", 1, uses=(Use(("bus",), 3, 6),)), UnitClass("L", 1, uses=(Use(("bus",), 2, 2),))),
-    resources=(Resource("bus", 1),),
+    resources=(PortResource("bus", 1),),
 )
 AGAIN = Machine(
     "again",
@@ -301,8 +306,8 @@ AGAIN = Machine(
     ),
     resources=TWICE.resources,
 )
-LATE, SOON, OPEN = Timing(1, (9, 9), (0,)), Timing(1, (2, 2), (0,)), Timing(0, (0, 0))
-WAITS, NEEDS = Timing(0, (0, 0), (), (0,)), Timing(1, (1, 1), (), (0,))
+LATE, SOON, OPEN = InstructionTiming(1, (9, 9), (0,)), InstructionTiming(1, (2, 2), (0,)), InstructionTiming(0, (0, 0))
+WAITS, NEEDS = InstructionTiming(0, (0, 0), (), (0,)), InstructionTiming(1, (1, 1), (), (0,))
 
 
 @pytest.mark.parametrize(
@@ -313,11 +318,22 @@ WAITS, NEEDS = Timing(0, (0, 0), (), (0,)), Timing(1, (1, 1), (), (0,))
         (ahead(automaton("C 1", "C 2", "| 3", "C 4"), LATE, SOON, OPEN, NEEDS), 9 + 1),
         # two barriers, one of which waits for what is pending; or one, and what is pending is there at the end
         (
-            ahead(automaton("C 1", "| 2 3", "| 5", "C 4", "| 5", "C 6"), LATE, OPEN, WAITS, Timing(), OPEN, Timing()),
+            ahead(
+                automaton("C 1", "| 2 3", "| 5", "C 4", "| 5", "C 6"),
+                LATE,
+                OPEN,
+                WAITS,
+                InstructionTiming(),
+                OPEN,
+                InstructionTiming(),
+            ),
             1 + 8 + 7,
         ),
         # the second place comes to the barrier later, with less of what is pending
-        (ahead(automaton("C 1 2", "| 4", "C 3", "| 4", "C 5"), LATE, OPEN, Timing(3), OPEN, NEEDS), 4 + 8 + 1),
+        (
+            ahead(automaton("C 1 2", "| 4", "C 3", "| 4", "C 5"), LATE, OPEN, InstructionTiming(3), OPEN, NEEDS),
+            4 + 8 + 1,
+        ),
         (asked(AGAIN, ("PXR", 1)), 8 + 1),  # X takes the other port, and R waits for the one that P holds
         (automaton("C 1 2", "L 3", "C 3", "C 4"), 1 + 4 + 1),  # the longer of two ways is the first
     ],
@@ -329,7 +345,9 @@ def test_the_latest_of_all_that_a_warp_waits_for_counts(instance: Instance, valu
 
 
 @pytest.mark.parametrize("ways", [(LATE, SOON), (SOON, LATE)])
-def test_the_soonest_way_to_a_result_counts_in_the_shortest_schedule(ways: tuple[Timing, Timing]) -> None:
+def test_the_soonest_way_to_a_result_counts_in_the_shortest_schedule(
+    ways: tuple[InstructionTiming, InstructionTiming],
+) -> None:
     instance = ahead(automaton("C 2", "C 2", "C 3", starts=(0, 1)), *ways, NEEDS)
     assert brute_force(instance).lower == quickest.floor(instance) == least_possible(instance) == 2 + 1
 
@@ -351,9 +369,9 @@ def test_the_soonest_way_to_a_result_counts_in_the_shortest_schedule(ways: tuple
         (asked(BOTH, ("C", 3), ("L", 1)), 4),  # L holds it for longer, and may be the last
         (asked(TWICE, ("X", 1), ("Y", 3)), 2),  # four on two ports; of what X holds the shorter counts
         (asked(ONE, ("L()@2..5", 3)), 2 * 2 + 2),
-        (asked(replace(BOTH, resources=(Resource("port", 9),)), ("C()@2", 5), ("C()@5", 1)), 5 + 2),
+        (asked(replace(BOTH, resources=(PortResource("port", 9),)), ("C()@2", 5), ("C()@5", 1)), 5 + 2),
         (asked(ALONE, ("CCC", 1), ("L", 1), ("CC", 1)), 4),  # the load is longer
-        (asked(replace(ALONE, assignment=Assignment.MODULO), ("CCC", 1), ("L", 1), ("CC", 1)), 3 + 2),
+        (asked(replace(ALONE, assignment=WarpAssignment.MODULO), ("CCC", 1), ("L", 1), ("CC", 1)), 3 + 2),
         (asked(LONG, ("C", 5)), 2 * 3 + 1),
         (asked(ONE, ("L()@5", 2), ("C", 1)), 2 + 5),
         (asked(replace(ALONE, partitions=3), ("C", 4)), 2),
@@ -372,8 +390,14 @@ def test_the_shortest_schedule_by_hand(instance: Instance, value: int) -> None:
 
 def test_a_token_is_pending_for_its_own_instructions() -> None:
     """The third instruction waits for the second one, whose result is there at once, and not for the first one."""
-    timings = Timing(1, (5, 5), (0,)), Timing(1, (1, 1), (1,)), Timing(1, (5, 5), (1,), (1,))
-    program = Program((Place("C", (1,)), Place("C", (2,)), Place("C", (3,))), (0,), timings=timings)
+    timings = (
+        InstructionTiming(1, (5, 5), (0,)),
+        InstructionTiming(1, (1, 1), (1,)),
+        InstructionTiming(1, (5, 5), (1,), (1,)),
+    )
+    program = Program(
+        (ProgramPlace("C", (1,)), ProgramPlace("C", (2,)), ProgramPlace("C", (3,))), (0,), timings=timings
+    )
     alone = Instance.of(program, 1, ONE)
     assert quickest.floor(alone) == brute_force(alone).lower == 2 + 5
 

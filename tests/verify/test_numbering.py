@@ -13,7 +13,7 @@ import pytest
 
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Machine, UnitClass
+from makespan.model.machine import Machine, UnitClass, WarpAssignment
 from makespan.model.program import Program
 from makespan.model.result import Bounds
 from makespan.proof.bounds import best_case
@@ -28,7 +28,7 @@ from tests.oracle import brute_force, brute_force_gpu, launch_of
 from tests.schemas import published
 
 SHARED = UnitClass("L", 1, interval=2, shared=True)
-HALVES = Machine("halves", (UnitClass("C", 1), SHARED), 1, partitions=2, assignment=Assignment.MODULO)
+HALVES = Machine("halves", (UnitClass("C", 1), SHARED), 1, partitions=2, assignment=WarpAssignment.MODULO)
 THIRDS = replace(HALVES, partitions=3)
 
 
@@ -79,7 +79,9 @@ def test_the_checker_numbers_warps_as_the_launch_does() -> None:
         assert numbering.numbers(asked) == told.listed([group.program for group in asked.groups])
         partitions = [number % asked.machine.partitions for number in numbering.numbers(asked)]
         assert numbering.partitions(asked) == partitions == list(asked.partition_of_warp or ())
-        assert numbering.partitions(replace(asked, machine=replace(asked.machine, assignment=Assignment.ANY))) is None
+        assert (
+            numbering.partitions(replace(asked, machine=replace(asked.machine, assignment=WarpAssignment.ANY))) is None
+        )
 
 
 def test_no_schedule_is_shorter_than_the_work_of_a_partition_by_number() -> None:

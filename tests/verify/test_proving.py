@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Machine, UnitClass
+from makespan.model.machine import Machine, UnitClass, WarpAssignment
 from makespan.model.result import Upper, UpperBound
 from makespan.verify import Refused, bounds, partitions, phases, states
 from makespan.verify.proving import UpperBoundProver
 from makespan.verify.refusal import ProofBudget
 
 BARRIER = Instance.of("CL|CL", 2)  # each phase takes 3 cycles, at most 4 by the sum of all instructions
-HALVES = Machine("halves", (UnitClass("C", 1), UnitClass("L", 1)), partitions=2, assignment=Assignment.MODULO)
+HALVES = Machine("halves", (UnitClass("C", 1), UnitClass("L", 1)), partitions=2, assignment=WarpAssignment.MODULO)
 APART = Instance.merged(
     [(Instance.of(s, 1).groups[0].program, n) for s, n in (("CCC", 1), ("L", 1), ("CC", 2))], HALVES
 )

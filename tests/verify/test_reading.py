@@ -11,7 +11,7 @@ import pytest
 
 from makespan.host.errors import InputError, InvalidScheduleError
 from makespan.model.instance import Instance
-from makespan.model.machine import Latency, Machine, Scheduler, UnitClass
+from makespan.model.machine import Latency, Machine, SchedulerPromise, UnitClass
 from makespan.model.program import Program
 from makespan.model.simulate import replay, run
 from makespan.model.simulate.choices import Choices
@@ -37,7 +37,7 @@ def drawn(draw: random.Random) -> Instance:
         except InputError:
             continue  # a path of barriers only
         if draw.random() < 0.2:
-            asked = replace(asked, machine=replace(asked.machine, scheduler=Scheduler.FAIR))
+            asked = replace(asked, machine=replace(asked.machine, scheduler=SchedulerPromise.FAIR))
         return asked
 
 
@@ -48,7 +48,9 @@ def test_questions_and_damaged_schedules_are_those_of_the_engines(seed: int) -> 
         asked = drawn(draw)
         some = draw.choice(("random", "least"))
         choices = Choices(path="random", latency=some, interval=some, assignment="random", seed=draw.randrange(99))
-        schedule = run(replace(asked, machine=replace(asked.machine, scheduler=Scheduler.ANY)), "random", choices)
+        schedule = run(
+            replace(asked, machine=replace(asked.machine, scheduler=SchedulerPromise.ANY)), "random", choices
+        )
         question, document = plain(of_instance(asked)), plain(written(asked, schedule))
         read = instances.instance(question)
         assert of_instance(read) == question
@@ -93,7 +95,7 @@ def rich() -> Any:
 
 @cache
 def fair() -> Any:
-    machine = Machine("fair", (UnitClass("C", 1, 1, Latency(2, 2)),), 1, scheduler=Scheduler.FAIR)
+    machine = Machine("fair", (UnitClass("C", 1, 1, Latency(2, 2)),), 1, scheduler=SchedulerPromise.FAIR)
     return plain(bundle(solve(Instance.of("CC", 2, machine))))
 
 

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import closed_form
 from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Machine, UnitClass
-from makespan.model.program import BARRIER, Place, Program
+from makespan.model.program import BARRIER, Program, ProgramPlace
 from makespan.proof.engines import Limits
 from makespan.proof.engines.search import plain
 from makespan.verify import states
@@ -95,7 +95,9 @@ def test_states_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 CLASSES = Instance.merged([(Program.chain(f"{unit}{i}"), 1) for unit in "CL" for i in "CL"], PAPER)
-PARTING = Program((Place("C", (1,)), Place(BARRIER, (2, 3)), Place("C", (4,)), Place("C", (4,))))
+PARTING = Program(
+    (ProgramPlace("C", (1,)), ProgramPlace(BARRIER, (2, 3)), ProgramPlace("C", (4,)), ProgramPlace("C", (4,)))
+)
 BLOCKS = Instance.of(PARTING, 2, Machine.of({"C": 2}), blocks=2)
 
 

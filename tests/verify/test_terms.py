@@ -7,7 +7,7 @@ import pytest
 from makespan.model.certificate import Potential, PotentialTable
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.verify import terms
 from makespan.verify.refusal import StepBudget
 
@@ -20,7 +20,7 @@ def drawn(draw: random.Random) -> tuple[Instance, Potential, list[PotentialTable
     for _ in range(draw.randint(1, 3)):
         end = draw.randint(1, 7)
         places = [
-            Place(draw.choice((*CLASSES, DELAY)), tuple(sorted({at + 1, draw.randint(at + 1, end)})))
+            ProgramPlace(draw.choice((*CLASSES, DELAY)), tuple(sorted({at + 1, draw.randint(at + 1, end)})))
             for at in range(end)
         ]
         programs.append((Program(tuple(places)), draw.choice((1, 1, 2))))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.instance import Instance
-from makespan.model.machine import PAPER, Assignment, Latency, Machine, UnitClass
+from makespan.model.machine import PAPER, Latency, Machine, UnitClass, WarpAssignment
 from makespan.model.program import Program
 from makespan.proof.bounds import theorem_1s, theorem_g
 from makespan.proof.bounds.best_case import least_possible
@@ -112,9 +112,9 @@ def test_theorem_g(gpu: GpuInstance) -> None:
 )
 @pytest.mark.parametrize(("resident", "partitions"), [(1, 2), (2, 2), (3, 3), (3, 8), (5, 2), (8, 8)])
 @pytest.mark.parametrize("held", [PARTS, HELD_PARTS])
-@pytest.mark.parametrize("assignment", Assignment)
+@pytest.mark.parametrize("assignment", WarpAssignment)
 def test_theorem_g_of_partitions(
-    block: str, resident: int, partitions: int, held: Machine, assignment: Assignment
+    block: str, resident: int, partitions: int, held: Machine, assignment: WarpAssignment
 ) -> None:
     machine = replace(held, assignment=assignment, partitions=partitions)
     gpu = GpuInstance.of(programs(block), 99, machine, sms=3, resident=resident)
@@ -165,7 +165,7 @@ def test_in_one_wave_warps_have_the_numbers_of_their_slots() -> None:
     """Of eleven partitions the first warp of the first block and the last warp of the second block share one."""
     block = [Program.chain(letters) for letters in ("CC", "D", "E", "F", "G", "CCC")]
     machine = Machine.of(dict.fromkeys("CDEFG", 1))
-    machine = replace(machine, partitions=11, assignment=Assignment.MODULO)
+    machine = replace(machine, partitions=11, assignment=WarpAssignment.MODULO)
     gpu = GpuInstance.of([(program, 1) for program in block], 2, machine, sms=1, resident=3)
     assert gpu.sm(2).partition_of_warp == (0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 0)
     assert checked_theorem_g.bound(gpu, ()) == theorem_g.theorem_g(gpu).upper >= 2 + 3

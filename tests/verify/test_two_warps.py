@@ -5,7 +5,7 @@ from hypothesis import assume, given, settings
 
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.verify import states, two_warps
 from tests.strategies import general_instances
 
@@ -64,10 +64,10 @@ def test_a_port_that_is_held_matters_until_all_are_free_and_nobody_needs_it(
 def test_a_port_that_is_held_matters_where_the_nearest_of_several_instructions_needs_it(near_first: bool) -> None:
     """X holds its port up to cycle 8, so the X behind Y waits, and T follows; the X behind Z is late anyway."""
     units = (UnitClass(name, 1, 1, Latency(n, n)) for name, n in {"Y": 1, "Z": 9, "T": 20, "W": 12}.items())
-    ways = (Place("X", (3,)), Place("T", (6,)), Place("Z", (5,)), Place("X", (6,)))
+    ways = (ProgramPlace("X", (3,)), ProgramPlace("T", (6,)), ProgramPlace("Z", (5,)), ProgramPlace("X", (6,)))
     if not near_first:
-        ways = (Place("Z", (3,)), Place("X", (6,)), Place("X", (5,)), Place("T", (6,)))
-    forked = Program((Place("X", (1,)), Place("Y", (2, 4)), *ways))
+        ways = (ProgramPlace("Z", (3,)), ProgramPlace("X", (6,)), ProgramPlace("X", (5,)), ProgramPlace("T", (6,)))
+    forked = Program((ProgramPlace("X", (1,)), ProgramPlace("Y", (2, 4)), *ways))
     machine = Machine("held", (UnitClass("X", 1, 8), *units))
     instance = Instance.merged([(forked, 1), (Program.chain("WY"), 1)], machine)
     check(instance)

@@ -10,10 +10,10 @@ import pytest
 
 from makespan.host.errors import BrokenPromiseError
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Machine, Scheduler
+from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
 from makespan.model.program import Program
 from makespan.model.result import Bounds, Result, Upper
-from makespan.model.simulate.gpu_run import run
+from makespan.model.simulate.gpu_run import run_gpu
 from makespan.proof.bounds import pessimistic
 from makespan.proof.engines import solve
 from makespan.report.gpu.bundle import _schedule as written
@@ -100,7 +100,7 @@ def test_a_reason_is_one_line_of_at_most_300_letters() -> None:
 
 def test_a_schedule_of_a_whole_gpu_is_executed() -> None:
     gpu = of("CL", 5, 1, 2)
-    schedule = run(gpu, "lrr")
+    schedule = run_gpu(gpu, "lrr")
     question, document = of_gpu(gpu), json.loads(json.dumps(written(gpu, schedule)))
     verdict.execute(question, document, schedule.makespan)
     for by in (-1, 1):
@@ -218,7 +218,7 @@ def test_two_warps_are_proven_pair_by_pair_where_states_are_too_many() -> None:
 
 def test_by_modulo_a_partition_has_the_warps_of_its_numbers() -> None:
     """Warps 0 and 2 are in partition 0; no other has both C and L."""
-    modulo = replace(ALONE, assignment=Assignment.MODULO)
+    modulo = replace(ALONE, assignment=WarpAssignment.MODULO)
     programs = Program.chain("C"), Program.chain("L")
     found = partitions.questions(asked(modulo, ("C", 2), ("L", 1)))
     assert found is not None
@@ -229,7 +229,7 @@ def test_by_modulo_a_partition_has_the_warps_of_its_numbers() -> None:
 
 
 def test_what_has_something_in_common_is_no_question_of_its_own() -> None:
-    for machine in (replace(ALONE, scheduler=Scheduler.FAIR), replace(ALONE, partitions=1)):
+    for machine in (replace(ALONE, scheduler=SchedulerPromise.FAIR), replace(ALONE, partitions=1)):
         assert partitions.questions(asked(machine, ("C", 2))) is None
     assert partitions.questions(asked(ALONE, ("C|C", 2))) is None
     assert partitions.questions(asked(ALONE, ("C", 2))) is not None

@@ -23,7 +23,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.model.result import Bounds, Result, Upper
 from makespan.model.schedule import Schedule
-from makespan.model.simulate.semantics import Issue, moved, selections, starts
+from makespan.model.simulate.semantics import WarpIssue, issuing_warps, next_state, start_states
 from makespan.proof.bounds import pessimistic, theorem_e
 from makespan.proof.engines import solve
 from makespan.proof.engines.portfolio import CPSAT, ILP
@@ -331,16 +331,16 @@ def _somewhere(draw: random.Random, instance: Instance) -> tuple[int, Schedule, 
 
 def _random_run(draw: random.Random, instance: Instance) -> Schedule:
     programs = tuple(instance.programs())
-    state = draw.choice(list(starts(instance)))
+    state = draw.choice(list(start_states(instance)))
     paths: list[list[int]] = [[] for _ in programs]
     cycles = []
-    while executing := draw.choice(list(selections(instance, state))):
+    while executing := draw.choice(list(issuing_warps(instance, state))):
         moves = []
         for warp in executing:
             at = state.places[warp]
             paths[warp].append(at)
-            moves.append(Issue(warp, draw.choice(programs[warp].places[at].successors), 1))
-        state = moved(instance, state, moves)
+            moves.append(WarpIssue(warp, draw.choice(programs[warp].places[at].successors), 1))
+        state = next_state(instance, state, moves)
         cycles.append(executing)
     return Schedule(tuple(cycles), tuple(map(tuple, paths)))
 

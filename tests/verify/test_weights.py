@@ -16,7 +16,7 @@ from makespan.host.errors import InputError
 from makespan.model.certificate import Weights
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, Latency, Machine, UnitClass
-from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.proof.bounds.pairing import Pairing
 from makespan.proof.bounds.pessimistic import Chain, Rivals, rivals_by_group, waiting
 from makespan.proof.bounds.thresholds import _Proof, _Question
@@ -232,7 +232,7 @@ def test_no_pair_takes_more_than_the_largest() -> None:
 def test_of_the_last_instruction_of_a_chain_the_latency_is_enough(behind: tuple[int, ...], cycles: int) -> None:
     """L takes 5 cycles, a C its port for 3 and its warp 1; behind the barrier comes C, or C or nothing."""
     machine = Machine("m", (UnitClass("C", 1, 3), UnitClass("L", 1, 1, Latency(5, 5))))
-    places = Place("L", (1,)), Place("C", (2,)), Place(BARRIER, behind), Place("C", (4,))
+    places = ProgramPlace("L", (1,)), ProgramPlace("C", (2,)), ProgramPlace(BARRIER, behind), ProgramPlace("C", (4,))
     one = Instance.of(Program(places), 1, machine)
     no_pairs = Weights(("C", "L"), (3, 3), (((0,),) * 4,))
     assert pairs.bound(one, [no_pairs]) == by_the_text(one, [no_pairs]) == cycles >= brute_force(one).upper == 9
@@ -351,7 +351,7 @@ def test_any_other_class_has_a_port_whenever_the_slot_is_free() -> None:
     held = replace(SLOT, units=(*SLOT.units[:2], UnitClass("S", 2, 3)))
     with pytest.raises(Refused, match=DOES_NOT_APPLY):
         pairs.bound(replace(PLAIN, machine=held), [FIT])
-    ahead = replace(Program.chain("CLSC"), timings=(Timing(),) * 4)
+    ahead = replace(Program.chain("CLSC"), timings=(InstructionTiming(),) * 4)
     with pytest.raises(Refused, match=DOES_NOT_APPLY):
         pairs.bound(Instance.of(ahead, 6, replace(SLOT, issue_width=None)), [replace(FIT, caps=(2, 3))])
 

@@ -11,7 +11,7 @@ from makespan.deadlines.verdict import ChainVerdict, DeadlineAnswer, TaskVerdict
 from makespan.deadlines.wcet import Wcet, WcetGround, wcet_key
 from makespan.model.assumptions import quoted
 from makespan.model.units import shown_frequency, shown_time, time_at_least, time_at_most
-from makespan.model.wording import scope
+from makespan.model.wording import scope_words
 from makespan.report.lines import WIDTH, columns, wrapped
 
 _UNKNOWN = "-"
@@ -23,7 +23,7 @@ NUMBERS = (2, 4, 5, 6, 7)
 
 def verdict(assessment: Assessment) -> str:
     """Return one line: the answer, on what conditions, and why."""
-    return f"{assessment.answer}{scope(_conditions(assessment))}: {_why(assessment)}"
+    return f"{assessment.answer}{scope_words(_conditions(assessment))}: {_why(assessment)}"
 
 
 def _conditions(assessment: Assessment) -> Iterator[str]:

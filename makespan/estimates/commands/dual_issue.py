@@ -53,7 +53,7 @@ def command(
     if ffma is not None:
         asked.refuse("--ffma says how many there are")
     work = Work.of(asked.question().profile()) if ffma is None else Work(ffma)
-    card = None if gpu is None else gpus.find(gpu)
+    card = None if gpu is None else gpus.find_gpu(gpu)
     sms, clock_ghz = _size(card, sms, clock_ghz, is_virtual=options["table"] is None)
     found = estimate(measured(**options), work, sms=sms, clock_ghz=clock_ghz, gpu=card)
     show(found, explain=explain, output=output)

@@ -96,10 +96,10 @@ class Asked:
         from makespan.model import architecture
 
         given: str | None = self.kernel["arch"]
-        found = architecture.default(None, gpu) if kernel_file.is_source(Path(str(self.source))) else None
+        found = architecture.default_architecture(None, gpu) if kernel_file.is_source(Path(str(self.source))) else None
         if given is not None or found is None or found.sm < architecture.OLDEST_MACHINE_CODE:
             return given
-        return architecture.virtual(found.name)
+        return architecture.virtual_architecture(found.name)
 
     def question(self, gpu: "Gpu | None" = None) -> "Question":
         """Return the kernel with its launch.
@@ -128,7 +128,7 @@ def described(name: str, settings: tuple[str, ...], model: str | None = None) ->
     from makespan.model.machine import gpus
     from makespan.model.machine.gpus import with_settings
 
-    return with_settings(gpus.find(name), settings, "--set", model=model)
+    return with_settings(gpus.find_gpu(name), settings, "--set", model=model)
 
 
 def show(found: "Estimate", *, explain: bool, output: str, **more: Any) -> None:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from makespan.estimates.hong_kim.inputs import HongKimKernel
 from makespan.estimates.profile import Coalescing, InstructionCount, KernelProfile, MemoryOperation, Rule
-from makespan.model.machine.gpu_keys import Kind
+from makespan.model.machine.gpu_keys import InstructionKind
 from makespan.model.machine.gpus import Gpu
 
 _DENOMINATOR = 10**9
@@ -93,7 +93,7 @@ def _operations(instructions: Iterable[InstructionCount]) -> dict[str, Fraction]
         name, _, rest = one.opcode.partition(".")
         if (
             one.executions
-            and one.kind in (Kind.F32, Kind.F32_DIV, Kind.SFU)
+            and one.kind in (InstructionKind.F32, InstructionKind.F32_DIV, InstructionKind.SFU)
             and rest.endswith("f32")
             and name in _NAMED
         ):

@@ -9,7 +9,7 @@ from makespan.estimates.hong_kim.counts import coalescing
 from makespan.estimates.hong_kim.inputs import DEVICE, KEYS, HongKimKernel, of_gpu, throughput_of
 from makespan.estimates.hong_kim.model import Bound, HongKimResult, Rep, Variant, estimate
 from makespan.estimates.profile import Rule
-from makespan.model.machine.gpus import Gpu, Status
+from makespan.model.machine.gpus import DatumStatus, Gpu
 
 METHOD = "hong-kim"
 _LIMITING = {
@@ -43,7 +43,7 @@ def estimate_launch(
     guessed = [
         f"{key} is assumed: {gpu.data[key].source}"
         for key in ("sms", "clock_ghz", "mem_bw_gbs", *KEYS.values())
-        if key in gpu.data and gpu.data[key].status is Status.ASSUMED
+        if key in gpu.data and gpu.data[key].status is DatumStatus.ASSUMED
     ]
     if origin is Origin.DERIVED and kernel.mem_insts:
         guessed += _guessed_coalescing(gpu)

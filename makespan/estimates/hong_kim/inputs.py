@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from makespan.host.errors import InputError
-from makespan.model.machine.gpus import Gpu, number
-from makespan.model.machine.occupancy import Limits
+from makespan.model.machine.gpus import Gpu, parse_number
+from makespan.model.machine.occupancy import SmLimits
 from makespan.model.machine.values import shown
 
 Number: TypeAlias = int | float | Fraction
@@ -82,7 +82,7 @@ class HongKimGPU:
         InputError: a number that is negative, infinite or none, or zero where that means nothing.
     """
 
-    limits: Limits
+    limits: SmLimits
     sms: int
     freq_ghz: Number
     mem_bw_gbs: Number
@@ -222,7 +222,7 @@ def counts(text: str, what: str) -> dict[str, Fraction]:
 
 
 def _exact(text: str, what: str) -> Fraction:
-    value = number(text)
+    value = parse_number(text)
     if value is None:
         raise InputError(f"{what} must be a number, not {shown(text)}")
     return exact(int(value) if value.is_integer() else value, what)

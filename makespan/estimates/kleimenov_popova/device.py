@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from makespan.host.errors import InputError
 from makespan.model.machine.gpus import Gpu
-from makespan.model.machine.occupancy import Limits
+from makespan.model.machine.occupancy import SmLimits
 
 
 class LaunchLine(NamedTuple):
@@ -77,7 +77,7 @@ class Device:
     clock_ghz: float
     latency: Levels
     bandwidth: Levels
-    limits: Limits
+    limits: SmLimits
     launch: Mapping[int, LaunchLine] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

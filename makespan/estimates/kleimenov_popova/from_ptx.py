@@ -19,7 +19,7 @@ from makespan.estimates.profile.opcodes import DEVICE, kind, memory_access
 from makespan.host.errors import InputError
 from makespan.kernels.flow import WARP_LANES, GivenBound, Launch
 from makespan.kernels.ptx import Instruction, Kernel, PtxFlow
-from makespan.model.machine.gpu_keys import Kind
+from makespan.model.machine.gpu_keys import InstructionKind
 from makespan.model.machine.gpus import Gpu
 
 Length: TypeAlias = Callable[[Steps], float]
@@ -203,7 +203,7 @@ def _thread(
         warps=tuple(warps),
         steps=steps,
         time=thread_time(steps, timing, rule),
-        syncs=sum(count for number, count in executions.items() if source.singles[number].kind == Kind.BAR),
+        syncs=sum(count for number, count in executions.items() if source.singles[number].kind == InstructionKind.BAR),
         bytes=sum(moved.values()),
         uncoalesced_bytes=sum(
             some * uncoalesced.get((code[number].line, str(code[number])), 0.0) for number, some in moved.items()

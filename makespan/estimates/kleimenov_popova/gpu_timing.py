@@ -17,7 +17,7 @@ from makespan.estimates.kleimenov_popova.device import PREFIX
 from makespan.estimates.kleimenov_popova.piecewise import Number, exact
 from makespan.estimates.kleimenov_popova.recurrence import Single
 from makespan.host.errors import InputError
-from makespan.model.machine.gpu_keys import Kind
+from makespan.model.machine.gpu_keys import InstructionKind
 from makespan.model.machine.gpus import Gpu
 
 WARP_SIZE = 32
@@ -64,7 +64,7 @@ def refuse_not_positive(value: float, what: str, unit: str) -> None:
         raise InputError(f"{what} must be positive and finite, not {value:g} {unit}")
 
 
-VARIABLE = Kind.GLOBAL
+VARIABLE = InstructionKind.GLOBAL
 """The class whose latency is the variable `lat`."""
 
 
@@ -143,7 +143,7 @@ def check_delays(gpu: Gpu) -> None:
     """Refuse issue delays that are none, also those of classes that a kernel does not have."""
     if gpu.missing("warp_size"):
         return  # the rules need it; it is asked for with all other numbers
-    for kind in Kind:
+    for kind in InstructionKind:
         if _told(gpu, kind):
             delay(gpu, kind)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from makespan.estimates.microbench.samples import DELAY, LATENCY
-from makespan.model.machine.gpu_keys import Kind
+from makespan.model.machine.gpu_keys import InstructionKind
 
 STREAMS = 32
 """Registers of a stream: so many instructions lie between two on the same register."""
@@ -49,37 +49,37 @@ _DOUBLE = ("cvt.rn.f64.u32 {x}, t;", "cvt.rzi.u32.f64 v, {x};")
 _POINTER = ("and.b32 v, t, 24; cvt.u64.u32 {x}, v; add.s64 {x}, {x}, memory;", "cvt.u32.u64 v, {x};")
 _OFFSET = ("and.b32 {x}, t, 124;", _V)
 
-LINKS: Mapping[Kind, Link] = MappingProxyType(
+LINKS: Mapping[InstructionKind, Link] = MappingProxyType(
     {
-        Kind.F16: Link("b32", ("fma.rn.f16x2 {x}, {x}, a, b;",)),
-        Kind.F32: Link("f32", ("fma.rn.f32 {x}, {x}, a, b;",), *_SINGLE),
-        Kind.F64: Link("f64", ("fma.rn.f64 {x}, {x}, a, b;",), *_DOUBLE),
-        Kind.I32: Link("b32", ("add.s32 {x}, {x}, a;", "xor.b32 {x}, {x}, b;")),
-        Kind.I32_MUL: Link("b32", ("mad.lo.s32 {x}, {x}, a, b;",)),
-        Kind.I64: Link("b64", ("add.s64 {x}, {x}, a;", "xor.b64 {x}, {x}, b;"), *_WIDE),
-        Kind.I64_MUL: Link("b64", ("mad.lo.s64 {x}, {x}, a, b;",), *_WIDE),
-        Kind.INT_DIV: Link("b32", ("div.s32 {x}, a, {x};",)),
-        Kind.F32_DIV: Link("f32", ("div.rn.f32 {x}, a, {x};",), *_SINGLE),
-        Kind.SHIFT: Link("b32", ("shf.l.wrap.b32 {x}, {x}, a, b;",)),
-        Kind.SETP: Link("b32", ("setp.lt.s32 {p}, {x}, a;", "selp.b32 {x}, b, a, {p};")),
-        Kind.CVT: Link("b32", ("cvt.rn.f32.s32 {x}, {x};", "cvt.rzi.s32.f32 {x}, {x};")),
-        Kind.SFU: Link("f32", ("ex2.approx.ftz.f32 {x}, {x};",), *_SINGLE),
-        Kind.SHARED: Link("b32", ("ld.volatile.shared.u32 {x}, [{x}];",), *_OFFSET),
-        Kind.GLOBAL: Link("b64", ("ld.global.u64 {x}, [{x}];",), *_POINTER, forms=(DELAY,)),
-        Kind.WARP: Link("b32", ("shfl.sync.idx.b32 {x}, {x}, {x}, 31, -1;",)),
-        Kind.BAR: Link("b32", ("bar.sync 0;",), forms=(DELAY,)),
+        InstructionKind.F16: Link("b32", ("fma.rn.f16x2 {x}, {x}, a, b;",)),
+        InstructionKind.F32: Link("f32", ("fma.rn.f32 {x}, {x}, a, b;",), *_SINGLE),
+        InstructionKind.F64: Link("f64", ("fma.rn.f64 {x}, {x}, a, b;",), *_DOUBLE),
+        InstructionKind.I32: Link("b32", ("add.s32 {x}, {x}, a;", "xor.b32 {x}, {x}, b;")),
+        InstructionKind.I32_MUL: Link("b32", ("mad.lo.s32 {x}, {x}, a, b;",)),
+        InstructionKind.I64: Link("b64", ("add.s64 {x}, {x}, a;", "xor.b64 {x}, {x}, b;"), *_WIDE),
+        InstructionKind.I64_MUL: Link("b64", ("mad.lo.s64 {x}, {x}, a, b;",), *_WIDE),
+        InstructionKind.INT_DIV: Link("b32", ("div.s32 {x}, a, {x};",)),
+        InstructionKind.F32_DIV: Link("f32", ("div.rn.f32 {x}, a, {x};",), *_SINGLE),
+        InstructionKind.SHIFT: Link("b32", ("shf.l.wrap.b32 {x}, {x}, a, b;",)),
+        InstructionKind.SETP: Link("b32", ("setp.lt.s32 {p}, {x}, a;", "selp.b32 {x}, b, a, {p};")),
+        InstructionKind.CVT: Link("b32", ("cvt.rn.f32.s32 {x}, {x};", "cvt.rzi.s32.f32 {x}, {x};")),
+        InstructionKind.SFU: Link("f32", ("ex2.approx.ftz.f32 {x}, {x};",), *_SINGLE),
+        InstructionKind.SHARED: Link("b32", ("ld.volatile.shared.u32 {x}, [{x}];",), *_OFFSET),
+        InstructionKind.GLOBAL: Link("b64", ("ld.global.u64 {x}, [{x}];",), *_POINTER, forms=(DELAY,)),
+        InstructionKind.WARP: Link("b32", ("shfl.sync.idx.b32 {x}, {x}, {x}, 31, -1;",)),
+        InstructionKind.BAR: Link("b32", ("bar.sync 0;",), forms=(DELAY,)),
     }
 )
 """What is measured; all else must be given: an assembler removes copies (mov) and empty branches (bra)."""
 
 
-def kernels() -> Iterator[tuple[str, Kind, int]]:
+def kernels() -> Iterator[tuple[str, InstructionKind, int]]:
     """Form, class and number of instructions of every kernel."""
     for kind, link in LINKS.items():
         yield from ((form, kind, length) for form in link.forms for length in LENGTHS)
 
 
-def body(form: str, kind: Kind, length: int) -> list[str]:
+def body(form: str, kind: InstructionKind, length: int) -> list[str]:
     """Return a chain or stream of a class, as `linked` makes it.
 
     The caller passes in `memory` the address of four 64-bit words that hold their own addresses, and has 32 shared

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from makespan.host.errors import MeasurementError
-from makespan.model.machine.gpus import Datum, Status, datum
+from makespan.model.machine.gpus import DatumStatus, GpuDatum, gpu_datum
 
 LEAST_R_SQUARED = Fraction(98, 100)
 TOO_FEW = "two times only: nothing says how well they fit"
@@ -35,12 +35,12 @@ class Parameter:
         """Whether this is the distance that the bandwidth of the memory causes, and not the one that was asked for."""
         return BANDWIDTH_LIMITED in self.doubts
 
-    def datum(self) -> Datum:
+    def datum(self) -> GpuDatum:
         """Return the number for a GPU description."""
         sure = "" if self.error is None else f", standard error {self.error:.3g}"
         fit = "" if self.r_squared is None else f", R^2 {float(self.r_squared):.6f}"
         source = "; ".join([f"microbenchmark, {self.note}{sure}{fit}", *self.doubts])
-        return datum(self.key, float(self.value), source=source, status=Status.MEASURED)
+        return gpu_datum(self.key, float(self.value), source=source, status=DatumStatus.MEASURED)
 
     def document(self) -> dict[str, object]:
         """Return the number as plain data."""

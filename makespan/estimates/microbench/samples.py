@@ -9,8 +9,8 @@ from pathlib import Path
 
 from makespan.host.errors import InputError
 from makespan.host.text_file import read_text
-from makespan.model.machine.gpu_keys import LEVELS, MAX_BLOCK_WARPS, Kind
-from makespan.model.machine.gpus import number
+from makespan.model.machine.gpu_keys import LEVELS, MAX_BLOCK_WARPS, InstructionKind
+from makespan.model.machine.gpus import parse_number
 from makespan.model.machine.values import printable, shown
 
 MAX_FILE_BYTES = 4 << 20
@@ -67,7 +67,7 @@ INSTRUCTIONS = Table(
     ("measure", "name", "count"),
     ("count",),
     known={
-        **dict.fromkeys((LATENCY, DELAY), tuple(map(str, Kind))),
+        **dict.fromkeys((LATENCY, DELAY), tuple(map(str, InstructionKind))),
         **dict.fromkeys((MEMORY_LATENCY, BANDWIDTH), tuple(LEVELS)),
     },
 )
@@ -158,7 +158,7 @@ def _whole(text: str, where: str) -> int:
 
 def _time(text: str, where: str) -> Fraction:
     """A decimal is exactly the number that it prints."""
-    value = number(text)
+    value = parse_number(text)
     if value is None or not (isfinite(value) and 1e-18 < value < 1e18):
         raise InputError(f"{where}: {shown(text)} is not a time above 0")
     return Fraction(repr(value))

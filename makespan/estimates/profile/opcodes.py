@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from makespan.host.errors import InputError
 from makespan.kernels.ptx import Classes, Instruction
-from makespan.model.machine.gpu_keys import Kind
+from makespan.model.machine.gpu_keys import InstructionKind
 
 DEVICE = frozenset({"global", "local", "generic"})
 """The spaces whose accesses go to the device memory."""
@@ -15,25 +15,25 @@ _SPACES = ("global", "local", "shared", "const", "param")
 _TYPE = re.compile(r"(?:[busf]|bf|tf|e[0-9]m)([0-9]+)(?:x2)?")
 _VECTOR = {"v2": 2, "v4": 4, "v8": 8}
 _BY_SPACE = {
-    "global": Kind.GLOBAL,
-    "local": Kind.GLOBAL,
-    "generic": Kind.GLOBAL,
-    "shared": Kind.SHARED,
-    "const": Kind.CONST,
-    "param": Kind.PARAM,
+    "global": InstructionKind.GLOBAL,
+    "local": InstructionKind.GLOBAL,
+    "generic": InstructionKind.GLOBAL,
+    "shared": InstructionKind.SHARED,
+    "const": InstructionKind.CONST,
+    "param": InstructionKind.PARAM,
 }
 _ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red"})
-_NAMED: dict[str, Kind] = {
-    **dict.fromkeys(("bar", "barrier"), Kind.BAR),
-    **dict.fromkeys(("bra", "brx", "ret", "exit", "call"), Kind.BRA),
-    **dict.fromkeys(("setp", "set", "selp", "slct", "testp", "isspacep"), Kind.SETP),
-    **dict.fromkeys(("mov", "cvta"), Kind.MOV),
-    **dict.fromkeys(("shl", "shr", "shf"), Kind.SHIFT),
-    **dict.fromkeys(("shfl", "vote", "match", "redux", "activemask", "elect", "movmatrix"), Kind.WARP),
-    **dict.fromkeys(("mma", "wmma", "wgmma", "tcgen05"), Kind.MATRIX),
-    **dict.fromkeys(("tex", "tld4", "txq", "suld", "sust", "sured", "suq"), Kind.TEXTURE),
-    **dict.fromkeys(("ldmatrix", "stmatrix"), Kind.SHARED),
-    "cvt": Kind.CVT,
+_NAMED: dict[str, InstructionKind] = {
+    **dict.fromkeys(("bar", "barrier"), InstructionKind.BAR),
+    **dict.fromkeys(("bra", "brx", "ret", "exit", "call"), InstructionKind.BRA),
+    **dict.fromkeys(("setp", "set", "selp", "slct", "testp", "isspacep"), InstructionKind.SETP),
+    **dict.fromkeys(("mov", "cvta"), InstructionKind.MOV),
+    **dict.fromkeys(("shl", "shr", "shf"), InstructionKind.SHIFT),
+    **dict.fromkeys(("shfl", "vote", "match", "redux", "activemask", "elect", "movmatrix"), InstructionKind.WARP),
+    **dict.fromkeys(("mma", "wmma", "wgmma", "tcgen05"), InstructionKind.MATRIX),
+    **dict.fromkeys(("tex", "tld4", "txq", "suld", "sust", "sured", "suq"), InstructionKind.TEXTURE),
+    **dict.fromkeys(("ldmatrix", "stmatrix"), InstructionKind.SHARED),
+    "cvt": InstructionKind.CVT,
 }
 _SPECIAL = frozenset({"rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh"})
 _PRODUCTS = frozenset({"mul", "mad", "mul24", "mad24", "madc", "dp2a", "dp4a"})
@@ -59,7 +59,7 @@ class MemoryAccess(NamedTuple):
         return self.space in DEVICE
 
 
-def kind(instruction: Instruction, file: str) -> Kind:
+def kind(instruction: Instruction, file: str) -> InstructionKind:
     """Return the class of an instruction.
 
     Raises:
@@ -83,32 +83,38 @@ def memory_access(instruction: Instruction) -> MemoryAccess | None:
 
 
 @cache
-def _kind(opcode: str) -> Kind:
+def _kind(opcode: str) -> InstructionKind:
     name, *parts = opcode.split(".")
     if name in _ACCESSES:
         return _BY_SPACE[_space(parts)]
     if name == "bar" and parts[:1] == ["warp"]:
-        return Kind.WARP
+        return InstructionKind.WARP
     if name in _NAMED:
         return _NAMED[name]
     last = parts[-1] if parts else ""
     is_double = last in ("f64", "f64x2")
     if name in _SPECIAL:
-        return Kind.F64 if is_double else Kind.SFU
+        return InstructionKind.F64 if is_double else InstructionKind.SFU
     if name in ("div", "rem"):
-        return Kind.F64 if is_double else Kind.F32_DIV if last.startswith("f") else Kind.INT_DIV
+        return (
+            InstructionKind.F64
+            if is_double
+            else InstructionKind.F32_DIV
+            if last.startswith("f")
+            else InstructionKind.INT_DIV
+        )
     if name not in _PRODUCTS | _ARITHMETIC:
-        return Kind.OTHER
+        return InstructionKind.OTHER
     if "16" in last and not last.startswith(("s", "u", "b1")):
-        return Kind.F16
+        return InstructionKind.F16
     if last.startswith("f"):
-        return Kind.F64 if is_double else Kind.F32
+        return InstructionKind.F64 if is_double else InstructionKind.F32
     if last == "pred":
-        return Kind.SETP
+        return InstructionKind.SETP
     is_wide = last.endswith("64")
     if name in _PRODUCTS:
-        return Kind.I64_MUL if is_wide else Kind.I32_MUL
-    return Kind.I64 if is_wide else Kind.I32
+        return InstructionKind.I64_MUL if is_wide else InstructionKind.I32_MUL
+    return InstructionKind.I64 if is_wide else InstructionKind.I32
 
 
 def _space(parts: list[str]) -> str:

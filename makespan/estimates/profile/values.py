@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from makespan.estimates.profile.opcodes import DEVICE
-from makespan.model.machine.gpu_keys import Kind
+from makespan.model.machine.gpu_keys import InstructionKind
 
 
 class Rule(StrEnum):
@@ -36,7 +36,7 @@ class InstructionCount:
     line: int
     text: str
     opcode: str
-    kind: Kind
+    kind: InstructionKind
     executions: float
 
 
@@ -128,9 +128,9 @@ class KernelProfile:
         return sum(instruction.executions for instruction in self.instructions)
 
     @property
-    def by_kind(self) -> Mapping[Kind, float]:
+    def by_kind(self) -> Mapping[InstructionKind, float]:
         """Instructions of one warp by class; classes without any are left out."""
-        found: dict[Kind, float] = {}
+        found: dict[InstructionKind, float] = {}
         for instruction in self.instructions:
             if instruction.executions:
                 found[instruction.kind] = found.get(instruction.kind, 0) + instruction.executions
@@ -139,7 +139,7 @@ class KernelProfile:
     @property
     def barriers(self) -> float:
         """Barriers that one warp comes to."""
-        return self.by_kind.get(Kind.BAR, 0)
+        return self.by_kind.get(InstructionKind.BAR, 0)
 
     @property
     def device_memory(self) -> tuple[MemoryOperation, ...]:

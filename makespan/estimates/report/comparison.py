@@ -7,7 +7,7 @@ from typing import Any
 
 from makespan.estimates import Estimate
 from makespan.estimates.report import estimate as single
-from makespan.model.wording import promised
+from makespan.model.wording import promise_words
 from makespan.proof.policy_gap import PolicyGap
 from makespan.report import policy_gap
 from makespan.report.lines import columns
@@ -51,7 +51,7 @@ def report(estimates: Estimates) -> str:
         [
             f"launch: {estimates.launch}",
             "",
-            f"{PROVEN}{promised(estimates.gap.result.caveats)}:",
+            f"{PROVEN}{promise_words(estimates.gap.result.caveats)}:",
             *(f"  {line}" for line in _proven(estimates)),
             "",
             f"{ESTIMATED} on {estimates.gpu}:",

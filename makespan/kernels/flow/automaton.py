@@ -38,7 +38,7 @@ from makespan.host.stopwatch import check
 from makespan.kernels.flow.branches import keys
 from makespan.kernels.flow.divergence import Reconvergence, parted
 from makespan.kernels.flow.walk import Terrain
-from makespan.model.program import Place, Timing
+from makespan.model.program import InstructionTiming, ProgramPlace
 
 MAX_PLACES = 200_000
 _MOST_EDGES = 5  # on average for each place
@@ -80,11 +80,11 @@ class Automaton(NamedTuple):
     timing for each place.
     """
 
-    places: tuple[Place, ...]
+    places: tuple[ProgramPlace, ...]
     starts: tuple[int, ...]
     instructions: tuple[tuple[int, ...], ...]
     may_be_empty: bool = False
-    timings: tuple[Timing, ...] = ()
+    timings: tuple[InstructionTiming, ...] = ()
 
 
 class Branching:
@@ -234,7 +234,7 @@ class Builder:
         self,
         terrain: Terrain,
         letters: Sequence[str | None],
-        timings: Sequence[Timing] = (),
+        timings: Sequence[InstructionTiming] = (),
         *,
         most_places: int = MAX_PLACES,
     ) -> None:
@@ -272,7 +272,7 @@ class Builder:
         looks = [self._looks[min(self._behind[place])] for place in kept]
         afters = (tuple(sorted(order[after] for after in made[place][1])) for place in kept)
         return Automaton(
-            tuple(Place(unit or "", successors) for (unit, _), successors in zip(looks, afters, strict=True)),
+            tuple(ProgramPlace(unit or "", successors) for (unit, _), successors in zip(looks, afters, strict=True)),
             tuple(sorted(order[place] for place in starts - _ENDED)),
             tuple(tuple(sorted(self._behind[place])) for place in kept),
             may_be_empty=_END in starts,

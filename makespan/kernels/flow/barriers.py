@@ -9,9 +9,9 @@ from makespan.kernels.flow.divergence import Reconvergence, closure
 from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.grid import Launch
 from makespan.kernels.flow.instruction_set import Barrier
-from makespan.model.program import BARRIER, Place, Timing
+from makespan.model.program import BARRIER, InstructionTiming, ProgramPlace
 
-_AT_BARRIER = Timing(0, (0, 0))
+_AT_BARRIER = InstructionTiming(0, (0, 0))
 
 
 def with_barriers(flow: Flow, units: Sequence[str | None], launch: Launch) -> tuple[str | None, ...]:
@@ -33,15 +33,15 @@ def with_arrivals(made: Automaton) -> Automaton:
     if not any(parted):
         return made
     first = list(accumulate((1 + is_parted for is_parted in parted), initial=0))
-    places, timings, behind = list[Place](), list[Timing](), list[tuple[int, ...]]()
+    places, timings, behind = list[ProgramPlace](), list[InstructionTiming](), list[tuple[int, ...]]()
     for is_parted, (unit, after), timing, numbers in zip(
         parted, made.places, made.timings, made.instructions, strict=True
     ):
         if is_parted:
-            places.append(Place(unit.removesuffix(BARRIER), (len(places) + 1,)))
+            places.append(ProgramPlace(unit.removesuffix(BARRIER), (len(places) + 1,)))
             timings.append(timing)
             behind.append(numbers)
-        places.append(Place(BARRIER if is_parted else unit, tuple(first[place] for place in after)))
+        places.append(ProgramPlace(BARRIER if is_parted else unit, tuple(first[place] for place in after)))
         timings.append(_AT_BARRIER._replace(awaits=timing.sets) if is_parted else timing)
         behind.append(numbers)
     starts = tuple(first[place] for place in made.starts)

@@ -8,9 +8,9 @@ from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.grid import WARP_LANES
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
-from makespan.model.machine import GivenRange, Machine, Operation, timed
-from makespan.model.program import Access, Timing
-from makespan.model.wording import cycles
+from makespan.model.machine import GivenRange, Machine, TimedOperation, timed_operations
+from makespan.model.program import Access, InstructionTiming
+from makespan.model.wording import cycle_words
 
 SERVED_BY_DRAM = frozenset({"global", "local", "atomic", "texture"})
 """The operations that DRAM may have to serve: what they access is in the memory that all SMs share."""
@@ -62,8 +62,8 @@ class TimedCode:
     given: Mapping[str, GivenRange]
     units: tuple[str | None, ...]
     operations: tuple[str, ...] = ()
-    table: Mapping[str, Operation] = field(default_factory=dict)
-    timings: tuple[Timing, ...] = ()
+    table: Mapping[str, TimedOperation] = field(default_factory=dict)
+    timings: tuple[InstructionTiming, ...] = ()
     results: frozenset[int] = frozenset()
     accesses: tuple[Access | None, ...] = ()
     missing: tuple[MissingInput, ...] = field(default=(), kw_only=True)
@@ -76,7 +76,7 @@ class TimedCode:
         doubtful = [row for row in rows if row.name in awaited and row.name not in self.given and not row.is_verified]
         if doubtful:
             yield assumptions.unverified({row.name: _cycles(row) for row in doubtful})
-        own = timed(self.machine, {})
+        own = timed_operations(self.machine, {})
         for row in rows:
             if row.name in self.given and row.name in awaited:
                 is_below, says = row.least < own[row.name].least, _cycles(own[row.name])
@@ -86,13 +86,13 @@ class TimedCode:
 def served(
     flow: Flow,
     machine: Machine,
-    table: Mapping[str, Operation],
+    table: Mapping[str, TimedOperation],
     needed: Sequence[str | None],
-) -> tuple[Operation | None, ...]:
+) -> tuple[TimedOperation | None, ...]:
     """What serves each instruction of a kernel.
 
     Args:
-        table: the operations of the machine by name, with the latencies that are given (`machine.timed`).
+        table: the operations of the machine by name, with the latencies that are given (`machine.timed_operations`).
         needed: by instruction, its operation; None for one that needs no unit.
 
     Raises:
@@ -103,7 +103,7 @@ def served(
 
 
 def missing_latencies(
-    flow: Flow, machine: Machine, rows: Sequence[Operation | None], awaited: Container[int]
+    flow: Flow, machine: Machine, rows: Sequence[TimedOperation | None], awaited: Container[int]
 ) -> tuple[MissingInput, ...]:
     """The latencies for which nobody knows an upper end, as inputs that are missing: no bound rests on one of them.
 
@@ -117,19 +117,21 @@ def missing_latencies(
             place = flow.effects[number].source or flow.at(flow.code[number].line)
             what = (
                 f"the latency of operation {row.name}, first used at {place}, of which machine {machine.name!r} knows"
-                f" only that it is {cycles(row.least)} or more"
+                f" only that it is {cycle_words(row.least)} or more"
             )
             found[row.name] = MissingInput("latencies", f"{row.name}=..N", what)
     return tuple(found.values())
 
 
-def _cycles(operation: Operation) -> str:
+def _cycles(operation: TimedOperation) -> str:
     if operation.most is None:
         return f"{operation.least} or more"
     return str(operation.least) if operation.least == operation.most else f"{operation.least}..{operation.most}"
 
 
-def _refuse_untimed(flow: Flow, machine: Machine, table: Mapping[str, Operation], needed: Sequence[str | None]) -> None:
+def _refuse_untimed(
+    flow: Flow, machine: Machine, table: Mapping[str, TimedOperation], needed: Sequence[str | None]
+) -> None:
     """Every operation that a kernel needs is timed; those that the machine lacks are asked for at once."""
     lacking = {name: at for at, name in reversed(list(enumerate(needed))) if name is not None and name not in table}
     if not lacking:

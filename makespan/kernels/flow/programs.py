@@ -22,7 +22,7 @@ from makespan.kernels.flow.uniformity import decided, said_uniform, uniform_bran
 from makespan.kernels.flow.walk import Terrain
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
-from makespan.model.program import Access, Origin, Place, Program, runs
+from makespan.model.program import Access, InstructionOrigin, Program, ProgramPlace, merge_neighbours
 
 Paths: TypeAlias = Literal["automaton", "single"]
 
@@ -130,7 +130,7 @@ class Warps:
             raise lacking(self.flow.kernel, missing, self.launch.named)
         if self._kind == "single":
             return ((self.program(), warps),)
-        return runs((self.program(warp), 1) for warp in range(warps))
+        return merge_neighbours((self.program(warp), 1) for warp in range(warps))
 
     def _facts(self, warp: int | None) -> tuple[Terrain, dict[int, int], frozenset[int]]:
         """The loops of a warp, the sides that it takes where all paths count, and the blocks to which they lead."""
@@ -179,7 +179,7 @@ class Warps:
         served = [at for block in path for at in self.flow.numbers(block) if self._units[at] is not None]
         if not served:
             raise self._nothing(always=True)
-        places = tuple(Place(self._units[at] or "", (number,)) for number, at in enumerate(served, start=1))
+        places = tuple(ProgramPlace(self._units[at] or "", (number,)) for number, at in enumerate(served, start=1))
         timings = tuple(self.code.timings[at] for at in served) if self.code.timings else ()
         made = Automaton(places, (0,), tuple((at,) for at in served), timings=timings)
         return self._program(made, (*self._remarks(visited), *self._about_path(terrain, visited)))
@@ -211,12 +211,12 @@ class Warps:
         numbers = [number for block in sorted(visited) for number in self.flow.numbers(block)]
         return self.remarks(numbers, any(self.flow.has_sides(block) for block in visited))
 
-    def _origin(self, behind: Sequence[int]) -> Origin:
+    def _origin(self, behind: Sequence[int]) -> InstructionOrigin:
         """Return the line of an instruction, and those of others that are the same place."""
         first, source = self.flow.code[behind[0]], self.flow.effects[behind[0]].source
         more = [self.flow.at(self.flow.code[at].line) for at in behind[1:_MOST_LINES]]
         also = f" (or {', '.join(more)}{', ...' * (len(behind) > _MOST_LINES)})" if more else ""
-        return Origin(self.flow.kernel.file, first.line, f"{first}{also}", str(source or ""))
+        return InstructionOrigin(self.flow.kernel.file, first.line, f"{first}{also}", str(source or ""))
 
     def _about_paths(self, terrain: Terrain, visited: Set[int], parting: Set[int]) -> Iterator[Assumption]:
         """What must hold for the automaton to have every path."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 
 from makespan.host.errors import UnsupportedError
 from makespan.kernels.flow.automaton import Automaton
-from makespan.model.program import MAX_TOKENS_OF_PLACE, Place, Timing
+from makespan.model.program import MAX_TOKENS_OF_PLACE, InstructionTiming, ProgramPlace
 
 MOST_WORK = 20_000_000
 """Tokens that are looked at, over all places."""
@@ -109,10 +109,10 @@ def _sets(made: Automaton, awaits: Sequence[Set[int]], results: Set[int]) -> lis
     return found[::-1]
 
 
-def _merged(made: Automaton, timings: Sequence[Timing]) -> Automaton:
+def _merged(made: Automaton, timings: Sequence[InstructionTiming]) -> Automaton:
     """Return one place for all that are equal and go on alike."""
     end = len(made.places)
-    numbers: dict[tuple[str, Timing, tuple[int, ...]], int] = {}
+    numbers: dict[tuple[str, InstructionTiming, tuple[int, ...]], int] = {}
     behind: list[set[int]] = []
     became = {end: -1}
     for at in range(end - 1, -1, -1):
@@ -123,7 +123,9 @@ def _merged(made: Automaton, timings: Sequence[Timing]) -> Automaton:
             behind.append(set())
         behind[became[at]].update(made.instructions[at])
     last = len(numbers) - 1
-    places = tuple(Place(unit, tuple(sorted(last - after for after in afters))) for unit, _, afters in numbers)[::-1]
+    places = tuple(ProgramPlace(unit, tuple(sorted(last - after for after in afters))) for unit, _, afters in numbers)[
+        ::-1
+    ]
     return made._replace(
         places=places,
         starts=tuple(sorted({last - became[start] for start in made.starts})),

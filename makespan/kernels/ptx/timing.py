@@ -20,8 +20,8 @@ from makespan.kernels.ptx.module import Instruction
 from makespan.kernels.ptx.operations import expands, operations
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
-from makespan.model.machine import GivenRange, Machine, timed
-from makespan.model.program import Access, Timing
+from makespan.model.machine import GivenRange, Machine, timed_operations
+from makespan.model.program import Access, InstructionTiming
 
 _Tokens: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 _NO_LATENCIES: Mapping[str, GivenRange] = {}
@@ -94,7 +94,7 @@ def timed_code(
             that needs none.
         UnsupportedError: an instruction without unit of whose operands nobody could tell when they are there.
     """
-    table = timed(machine, given)
+    table = timed_operations(machine, given)
     if not table:
         units = units_of(flow.kernel, classes)
         _refuse_sleep(flow, classes)
@@ -166,9 +166,9 @@ def _running_ahead(code: PtxCode, latencies: Sequence[tuple[int, int]]) -> PtxCo
         _refuse_without_unit(code, found)
         tokens, results = _tokens(found)
     timings = tuple(
-        Timing(0, (0, 0), (), awaits)
+        InstructionTiming(0, (0, 0), (), awaits)
         if is_barrier(instruction)
-        else Timing(1, (1 if _may_do_nothing(instruction) else latency[0], latency[1]), sets, awaits)
+        else InstructionTiming(1, (1 if _may_do_nothing(instruction) else latency[0], latency[1]), sets, awaits)
         for instruction, latency, (sets, awaits) in zip(instructions, latencies, tokens, strict=True)
     )
     return replace(code, timings=timings, results=results)

@@ -4,7 +4,7 @@ import re
 
 from makespan.host.errors import InputError, MissingInput, MissingInputsError
 from makespan.kernels.sass.module import Kernel
-from makespan.model.machine.occupancy import Limits, Occupancy, occupancy
+from makespan.model.machine.occupancy import Occupancy, SmLimits, occupancy
 
 _SHARING = re.compile(r"(LDS|LDSM|STS|STSM|ATOMS|LDGSTS|LD|ST|ATOM|SYNCS|UBLK.*|UT.*)")
 """Opcodes that can reach shared memory."""
@@ -12,7 +12,7 @@ _EXTERN = re.compile(r"\.extern\s+\.shared\b")
 
 
 def residency(
-    kernel: Kernel, threads: int, dynamic_shared: int | None = None, limits: Limits | None = None
+    kernel: Kernel, threads: int, dynamic_shared: int | None = None, limits: SmLimits | None = None
 ) -> Occupancy:
     """Return the blocks of a launch that an SM can hold, if nothing else is on it.
 
@@ -40,7 +40,7 @@ def residency(
     if missing := missing_shared(kernel, dynamic_shared):
         raise MissingInputsError.of(where, missing)
     try:
-        room = limits or Limits.of_sm(kernel.sm)
+        room = limits or SmLimits.of_sm(kernel.sm)
         return occupancy(
             room,
             warps_per_block=room.warps_of(threads),

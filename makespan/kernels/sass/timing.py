@@ -17,8 +17,8 @@ from makespan.kernels.sass.module import Instruction
 from makespan.kernels.sass.opcodes import operation
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
-from makespan.model.machine import GivenRange, Machine, Operation, timed
-from makespan.model.program import BARRIER, Access, Timing
+from makespan.model.machine import GivenRange, Machine, TimedOperation, timed_operations
+from makespan.model.program import BARRIER, Access, InstructionTiming
 
 _MEMORY = frozenset({"constant", "parameter", "shared", "global", "local", "atomic", "texture"})
 _FENCED = frozenset({"shared", "global", "local", "atomic", "texture"})
@@ -129,7 +129,7 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
         InputError: an operation that the machine lacks.
         UnsupportedError: an opcode that nobody has written down, or waiting that control bits do not say.
     """
-    table = timed(machine, given)
+    table = timed_operations(machine, given)
     names = tuple(operation(instruction, flow.kernel.file) for instruction in flow.code)
     if not table:
         letters = ["L" if name in _MEMORY else "C" for name in names]
@@ -172,7 +172,7 @@ def _access(instruction: Instruction, operation: str) -> Access | None:
     return access(operation, per_lane, is_awaited=instruction.control.write_counter is not None, words=words)
 
 
-def _reading(table: Mapping[str, Operation], row: Operation) -> int:
+def _reading(table: Mapping[str, TimedOperation], row: TimedOperation) -> int:
     """The most cycles until an instruction has read its operands: no more than until its result is there."""
     ends = (row.most, table[_OPERANDS].most if _OPERANDS in table else None)
     return min((end for end in ends if end is not None), default=1)
@@ -234,7 +234,7 @@ def _holds_up(effect: Effect, operation: str) -> bool:
     return effect.transfer is not None or effect.barrier is not None or effect.joins_lanes or operation == "fence"
 
 
-def _timing(flow: SassFlow, number: int, row: Operation, reading: int, tokens: _Tokens) -> Timing:
+def _timing(flow: SassFlow, number: int, row: TimedOperation, reading: int, tokens: _Tokens) -> InstructionTiming:
     """The timing of an instruction that a row of the machine serves, and whose operands are read in so many cycles."""
     instruction = flow.code[number]
     bits = instruction.control
@@ -248,7 +248,7 @@ def _timing(flow: SassFlow, number: int, row: Operation, reading: int, tokens: _
         holds, most = frozenset({_WAY}), max(most, longest)
     is_sure = bits.write_counter is not None and instruction.guard is None and not holds
     sets = tuple(sorted(holds | tokens.sets))
-    return Timing(stall, (min(row.least, most) if is_sure else 1, most), sets, tuple(sorted(tokens.awaits)))
+    return InstructionTiming(stall, (min(row.least, most) if is_sure else 1, most), sets, tuple(sorted(tokens.awaits)))
 
 
 def _stall(bits: Control) -> tuple[int, int]:

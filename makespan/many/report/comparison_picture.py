@@ -12,7 +12,7 @@ from makespan.many.report import marks
 from makespan.many.report.comparison import counts, subject, summary
 from makespan.many.study.comparison import Comparison, Found, Point
 from makespan.model.result import Status
-from makespan.model.wording import PAPERS_NAME, pessimistic_name, promised
+from makespan.model.wording import PAPERS_NAME, pessimistic_name, promise_words
 from makespan.report.pictures import FASTEST, PESSIMISTIC, PROVEN, formula, write_figure
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
 def figure_of(comparison: Comparison) -> "Figure":
     """Return the picture as a matplotlib figure, for notebooks."""
     figure = _curves(comparison) if comparison.axis is None else _heat_map(comparison)
-    said = f"{counts(comparison)}; proven for every work-conserving scheduler{promised(comparison.caveats)}"
+    said = f"{counts(comparison)}; proven for every work-conserving scheduler{promise_words(comparison.caveats)}"
     marks.head(figure, summary(comparison), subject(comparison), said)
     return figure
 

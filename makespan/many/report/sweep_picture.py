@@ -12,7 +12,7 @@ from makespan.many.report import marks
 from makespan.many.sweep.rows import FAILED, MISSING, Row, options
 from makespan.many.sweep.series import Curves, Map, Times
 from makespan.model.result import Status
-from makespan.model.wording import promised
+from makespan.model.wording import promise_words
 from makespan.report.pictures import FASTEST, GREY, PROVEN, RUN, cut_within, write_figure
 from makespan.report.result import rows as result_rows
 
@@ -66,7 +66,7 @@ def _below(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...]) -> tup
     order = [*map(str, Status), FAILED, MISSING]
     states = sorted((row.status for row in found), key=order.index)
     caveats = list(dict.fromkeys(caveat for row in found for caveat in row.caveats))
-    proven = f"; proven for every work-conserving scheduler{promised(caveats)}"
+    proven = f"; proven for every work-conserving scheduler{promise_words(caveats)}"
     if isinstance(shown, tuple) or all(row.worst is None for row in found):
         proven = ""
     return common or "several options", f"{result_rows.counts('question', states, caveats)}{proven}"

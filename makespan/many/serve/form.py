@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from makespan.host.errors import InputError
-from makespan.model.machine import gpus, shipped
+from makespan.model.machine import gpus, shipped_machines
 
 MOST_SOURCE_BYTES = 1 << 20
 MOST_STRING_BYTES = 100_000
@@ -49,12 +49,15 @@ def fields() -> tuple[tuple[Field, ...], tuple[Field, ...]]:
             Field("warps", "Warps", "how many run it, such as 8; not beside a block"),
             Field("block", "Block", "threads of a block, such as 256 or 16x16"),
             Field(
-                "machine", "Machine of the SM", "empty: that of the GPU, or the paper's, C=1 and L=1", tuple(shipped())
+                "machine",
+                "Machine of the SM",
+                "empty: that of the GPU, or the paper's, C=1 and L=1",
+                tuple(shipped_machines()),
             ),
             Field("param", "Parameters of the kernel", "NAME=N, each on a line", lines=2),
         ),
         (
-            Field("gpu", "GPU", "a launch of all blocks of a grid on a whole GPU", tuple(gpus.shipped())),
+            Field("gpu", "GPU", "a launch of all blocks of a grid on a whole GPU", tuple(gpus.shipped_gpus())),
             Field("grid", "Grid", "blocks, such as 4096 or 64x64"),
             Field("sms", "SMs", "a number or a MIG instance; empty: all of the GPU"),
             Field("blocks-per-sm", "Blocks on an SM", "at once, where machine code does not tell"),

@@ -10,8 +10,8 @@ from makespan.model.assumptions import Assumption
 from makespan.model.instance import MAX_WARPS, Group, Instance
 from makespan.model.machine import Machine
 from makespan.model.machine.values import MAX_SMS, check_whole
-from makespan.model.program import Program, merged, runs
-from makespan.model.wording import counted, cycles
+from makespan.model.program import Program, merge_groups, merge_neighbours
+from makespan.model.wording import count_words, cycle_words
 
 MAX_BLOCKS = 2**62
 """More than the largest grid of CUDA, (2^31 - 1) x 65535 x 65535, on purpose: numbers are exact whatever their size."""
@@ -22,7 +22,7 @@ MAX_GRIDS = 16
 MAX_ROOM = 2**40
 _MOST_SHOWN = 4
 
-Block: TypeAlias = tuple[tuple[Program, int], ...]
+BlockPrograms: TypeAlias = tuple[tuple[Program, int], ...]
 """The programs of the warps of a block in the order of the launch, each with how many warps in a row run it."""
 
 
@@ -38,7 +38,7 @@ class Grid:
             these are.
     """
 
-    block: Block
+    block: BlockPrograms
     blocks: int
     takes: tuple[int, ...] = (1,)
 
@@ -48,7 +48,7 @@ class Grid:
             raise InputError("a block needs at least one warp")
         if any(isinstance(one, bool) or not isinstance(one, int) or not 0 <= one <= MAX_ROOM for one in self.takes):
             raise InputError(f"a block takes a whole number 0..{MAX_ROOM} of each resource, not {self.takes!r:.80}")
-        object.__setattr__(self, "block", runs(self.block))  # equal questions are equal values
+        object.__setattr__(self, "block", merge_neighbours(self.block))  # equal questions are equal values
 
     @property
     def warps(self) -> int:
@@ -139,18 +139,18 @@ class GpuInstance:
     def _of_gpu(self) -> Iterator[str]:
         yield "all blocks are there in cycle 0, and nothing else is on these SMs"
         if len(self.grids) == 1:
-            blocks, warps = counted(self.fitting(self.grid), "block"), counted(self.grid.warps, "warp")
+            blocks, warps = count_words(self.fitting(self.grid), "block"), count_words(self.grid.warps, "warp")
             yield f"{blocks} of {warps} can be resident on an SM, no more and no less, as long as so many are left"
         yield (
             "the dispatcher is work-conserving: as long as blocks are left there is one that fits on no SM; which of"
             " them goes where is free"
         )
-        begin = f"at most {cycles(self.dispatch)} after" if self.dispatch else "in the cycle in which"
+        begin = f"at most {cycle_words(self.dispatch)} after" if self.dispatch else "in the cycle in which"
         yield f"the warps of a block begin {begin} it gets its room, which it keeps until its last warp has finished"
         if self.dram:
             yield (
-                f"SMs share the dispatcher, and DRAM, which is busy in at most {cycles(self.dram)}: in these a latency"
-                " may stand still; what else they share is in the latencies"
+                f"SMs share the dispatcher, and DRAM, which is busy in at most {cycle_words(self.dram)}: in these a"
+                " latency may stand still; what else they share is in the latencies"
             )
         else:
             yield "SMs share nothing but the dispatcher: what else they share, caches and memory, is in the latencies"
@@ -161,8 +161,8 @@ class GpuInstance:
 
     def __str__(self) -> str:
         """Which blocks on which SMs, on one line."""
-        grids = " + ".join(f"{counted(grid.blocks, 'block')} of {_of_block(grid)}" for grid in self.grids)
-        return f"{grids} on {counted(self.sms, 'SM')} of machine {self.machine}"
+        grids = " + ".join(f"{count_words(grid.blocks, 'block')} of {_block_words(grid)}" for grid in self.grids)
+        return f"{grids} on {count_words(self.sms, 'SM')} of machine {self.machine}"
 
     def alone(self, number: int) -> "GpuInstance":
         """Return the same SMs with one of the grids."""
@@ -243,18 +243,18 @@ class GpuInstance:
         return tuple(divmod(number, self.grid.warps) for number in self.sm(blocks).number_of_warp())
 
 
-def resident(block: Block, blocks: int, machine: Machine) -> Instance:
+def resident(block: BlockPrograms, blocks: int, machine: Machine) -> Instance:
     """So many equal blocks that start together on one SM of a machine."""
     return Instance.merged([(program, warps * blocks) for program, warps in block], machine, blocks=blocks)
 
 
-def assuming(block: Block, *told: Assumption) -> Block:
+def assuming(block: BlockPrograms, *told: Assumption) -> BlockPrograms:
     """Return the same block, whose programs assume more."""
     return tuple((program.assuming((*program.assumptions, *told)), warps) for program, warps in block)
 
 
-def _of_block(grid: Grid) -> str:
-    programs = merged(grid.block)
+def _block_words(grid: Grid) -> str:
+    programs = merge_groups(grid.block)
     shown = [f"{warps} x {program}" for program, warps in programs[:_MOST_SHOWN]]
     if others := sum(warps for _, warps in programs[_MOST_SHOWN:]):
         shown.append(f"{others} x others")

@@ -9,7 +9,7 @@ from makespan.model.certificate import Weights
 from makespan.model.gpu.instance import GpuInstance
 from makespan.model.gpu.schedule import GpuSchedule
 from makespan.model.result import Bounds, Result, Status
-from makespan.model.wording import counted
+from makespan.model.wording import count_words
 
 
 class LastDispatch(NamedTuple):
@@ -92,7 +92,7 @@ class GpuResult:
 
     def __str__(self) -> str:
         """Return the verdict, one line: the number, whether it is exact, and under which conditions."""
-        whole = f"{counted(self.instance.blocks, 'block')} on {counted(self.instance.sms, 'SM')}"
+        whole = f"{count_words(self.instance.blocks, 'block')} on {count_words(self.instance.sms, 'SM')}"
         return self.bounds.verdict(self.caveats, of=whole, interrupted=self.interrupted)
 
     @property

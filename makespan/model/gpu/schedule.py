@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Course(NamedTuple):
+class BlockTrace(NamedTuple):
     """What the warps of one block do; many blocks may take the same course.
 
     Args:
@@ -23,7 +23,7 @@ class Course(NamedTuple):
     uses: tuple[tuple[tuple[tuple[int, int], ...], ...], ...] = ()
 
 
-class Begin(NamedTuple):
+class BlockStart(NamedTuple):
     """A block gets the room of a slot in a cycle, counted from the begin of its stretch.
 
     `delay` cycles later its warps begin, on the `course` of that number.
@@ -36,7 +36,7 @@ class Begin(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RepeatedCycles:
     """Consecutive cycles of an SM, which come `repeat` times in a row.
 
     Args:
@@ -45,12 +45,12 @@ class Stretch:
     """
 
     cycles: tuple[tuple[tuple[int, int], ...], ...]
-    begins: tuple[Begin, ...] = ()
+    begins: tuple[BlockStart, ...] = ()
     repeat: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class SmHistory:
     """What `sms` of the SMs do, from cycle 0 to the end of their last block.
 
     Args:
@@ -58,7 +58,7 @@ class History:
     """
 
     sms: int
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[RepeatedCycles, ...]
     partitions: tuple[tuple[int, ...], ...] = ()
 
     @property
@@ -71,7 +71,7 @@ class History:
         """Return how many blocks each of these SMs executes."""
         return sum(stretch.repeat * len(stretch.begins) for stretch in self.stretches)
 
-    def begins(self) -> Iterator[tuple[int, Begin]]:
+    def begins(self) -> Iterator[tuple[int, BlockStart]]:
         """Every block that comes, with the cycle in which it gets its room, counted from 0; as many as there are."""
         first = 0
         for stretch in self.stretches:
@@ -85,12 +85,12 @@ class GpuSchedule:
     """Who executes what on every SM. Plain data; `simulate.gpu_replay` judges it.
 
     Args:
-        courses: what blocks do, by the number that a `Begin` names.
+        courses: what blocks do, by the number that a `BlockStart` names.
         histories: of all SMs, those that never get a block aside.
     """
 
-    courses: tuple[Course, ...]
-    histories: tuple[History, ...]
+    courses: tuple[BlockTrace, ...]
+    histories: tuple[SmHistory, ...]
 
     def __repr__(self) -> str:
         return f"GpuSchedule({sum(history.sms for history in self.histories)} SMs, {self.makespan} cycles)"

@@ -13,8 +13,16 @@ from makespan.host.text_file import named_file, parse_toml, read_text, shipped_f
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption, Kind
 from makespan.model.machine import tables
-from makespan.model.machine.tables import OF_FILE, Datum
-from makespan.model.machine.values import MAX_PARTITIONS, Assignment, Machine, Scheduler, capability, printable, shown
+from makespan.model.machine.tables import OF_FILE, MachineDatum
+from makespan.model.machine.values import (
+    MAX_PARTITIONS,
+    Machine,
+    SchedulerPromise,
+    WarpAssignment,
+    capability,
+    printable,
+    shown,
+)
 
 MAX_FILE_BYTES = 16 << 10
 WARP = 32
@@ -53,7 +61,7 @@ _LISTS = {"compute_capability", "notes", "caveats"}
 _TEXTS = OF_FILE - _LISTS - {"partitions"}
 _FIGURES = {"issue": ISSUE, "residency": RESIDENCY, "throughput": THROUGHPUT}
 _VALUES = {"units", "resources", "operations"}
-_Choice = TypeVar("_Choice", bound=StrEnum)
+_EnumChoice = TypeVar("_EnumChoice", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +82,7 @@ class MachineFile:
     source: str | None
     notes: tuple[str, ...]
     stated: tuple[str, ...]
-    data: tuple[Datum, ...]
+    data: tuple[MachineDatum, ...]
 
     def values(self, table: str) -> dict[str, int]:
         """Return the numbers of one of the tables issue, residency and throughput (results per cycle)."""
@@ -85,7 +93,7 @@ class MachineFile:
         }
 
     @property
-    def unverified(self) -> tuple[Datum, ...]:
+    def unverified(self) -> tuple[MachineDatum, ...]:
         """Return the numbers that nobody has confirmed."""
         return tuple(datum for datum in self.data if not datum.verified)
 
@@ -113,55 +121,55 @@ class MachineFile:
             yield assumptions.slower_than_fp32(fp32, slower)
 
 
-def shipped() -> dict[str, MachineFile]:
+def shipped_machines() -> dict[str, MachineFile]:
     """Return the machines that come with the package, by name."""
     return {name: _read(file, file.name) for name, file in shipped_files("machines", _SUFFIX).items()}
 
 
-def find(name: str) -> MachineFile:
+def find_machine(name: str) -> MachineFile:
     """Return a machine that comes with the package, by its name, or that of a file, by a path that ends in `.toml`.
 
     Raises:
-        InputError: neither, or see `read`.
+        InputError: neither, or see `read_machine`.
     """
     return _read(*named_file(name, "machines", _SUFFIX, "machine"))
 
 
-def of_architecture(sm: int) -> tuple[Machine, ...]:
+def machines_for(sm: int) -> tuple[Machine, ...]:
     """Return the partitioned machines that come with the package for the GPUs that execute the code of sm_86, say.
 
-    >>> [machine.name for machine in of_architecture(86)]
+    >>> [machine.name for machine in machines_for(86)]
     ['ampere-ga10x']
     """
-    return tuple(machine for machine in _partitioned() if sm in machine.capabilities)
+    return tuple(machine for machine in _partitioned_machines() if sm in machine.capabilities)
 
 
 @cache
-def _partitioned() -> tuple[Machine, ...]:
-    return tuple(file.machine for file in shipped().values() if file.machine.partitions > 1)
+def _partitioned_machines() -> tuple[Machine, ...]:
+    return tuple(file.machine for file in shipped_machines().values() if file.machine.partitions > 1)
 
 
 def executes(machine: Machine, sm: int) -> bool:
     """Whether GPUs of this machine execute machine code for sm_86, say; one may where nobody says which GPUs have it.
 
-    >>> [executes(file.machine, 86) for name, file in shipped().items() if name in ("ada", "hopper", "paper")]
+    >>> [executes(file.machine, 86) for name, file in shipped_machines().items() if name in ("ada", "hopper", "paper")]
     [True, False, True]
     """
-    return not machine.capabilities or any(compatible(sm, each) for each in machine.capabilities)
+    return not machine.capabilities or any(is_compatible(sm, each) for each in machine.capabilities)
 
 
-def compatible(code: int, sm: int) -> bool:
+def is_compatible(code: int, sm: int) -> bool:
     """Return whether machine code for sm_80, say, runs on GPUs of sm_86.
 
     Source: CUDA C++ Programming Guide, "Binary Compatibility": code for X.y runs on X.z, where z is no less than y.
 
-    >>> compatible(80, 86), compatible(86, 80), compatible(75, 86)
+    >>> is_compatible(80, 86), is_compatible(86, 80), is_compatible(75, 86)
     (True, False, False)
     """
     return code // 10 == sm // 10 and code % 10 <= sm % 10
 
 
-def read(path: Path) -> MachineFile:
+def read_machine(path: Path) -> MachineFile:
     """Read a machine file.
 
     Raises:
@@ -181,30 +189,36 @@ def _read(file: Path | Traversable, where: str) -> MachineFile:
 
 def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
     """Return the machine of a document, which is called `stem` if it does not name itself."""
-    tables.only(document, OF_FILE | _VALUES | set(_FIGURES), "")
+    tables.check_keys(document, OF_FILE | _VALUES | set(_FIGURES), "")
     texts = {key: printable(document[key], key) if key in document else None for key in _TEXTS}
-    data = [tables.figure("partitions", document["partitions"], MAX_PARTITIONS)] if "partitions" in document else []
-    resources = [tables.resource(*item) for item in _items(document, "resources", "memory = { capacity = 1 }")]
-    operations = [tables.operation(*item) for item in _items(document, "operations", '[operations.int] class = "C"')]
+    data = (
+        [tables.parse_figure("partitions", document["partitions"], MAX_PARTITIONS)] if "partitions" in document else []
+    )
+    resources = [
+        tables.parse_resource(*item) for item in _table_items(document, "resources", "memory = { capacity = 1 }")
+    ]
+    operations = [
+        tables.parse_operation(*item) for item in _table_items(document, "operations", '[operations.int] class = "C"')
+    ]
     if "units" not in document:
         raise InputError("needs a table [units] such as C = { capacity = 1 }")
-    given = _items(document, "units", "C = { capacity = 1 }")
+    given = _table_items(document, "units", "C = { capacity = 1 }")
     timed, ports = tuple(operation for operation, _ in operations), tuple(resource for resource, _ in resources)
-    units = [tables.unit(*item, ports, timed) for item in given]
+    units = [tables.parse_unit(*item, ports, timed) for item in given]
     data += [datum for _, datum in resources] + [datum for *_, its in units for datum in its]
     data += [datum for _, datum in operations]
     for table, known in _FIGURES.items():
-        data += tables.figures(table, document.get(table, {}), known)
+        data += tables.parse_figures(table, document.get(table, {}), known)
     plain = {datum.key: datum.value for datum in data if isinstance(datum.value, int)}
     has_latency = {datum.key.split(".")[1] for datum in data if datum.key.endswith(".latency")}
-    has_latency |= {unit.name for unit, *_ in units if tables.served(unit.name, timed)}
+    has_latency |= {unit.name for unit, *_ in units if tables.latency_of_class(unit.name, timed)}
     machine = Machine(
         texts["name"] or stem,
         tuple(unit for unit, *_ in units),
         plain.get("issue.width"),
-        scheduler=_choice(Scheduler, texts, "scheduler", Scheduler.ANY),
+        scheduler=_enum_value(SchedulerPromise, texts, "scheduler", SchedulerPromise.ANY),
         partitions=plain.get("partitions", 1),
-        assignment=_choice(Assignment, texts, "assignment", Assignment.ANY),
+        assignment=_enum_value(WarpAssignment, texts, "assignment", WarpAssignment.ANY),
         resources=(*ports, *(resource for _, own, _ in units for resource in own)),
         operations=timed,
         untimed=tuple(unit.name for unit, *_ in units if texts["architecture"] and unit.name not in has_latency),
@@ -225,14 +239,16 @@ def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
     return replace(found, machine=replace(machine, caveats=caveats))
 
 
-def _items(document: Mapping[str, Any], table: str, form: str) -> list[tuple[str, Any]]:
+def _table_items(document: Mapping[str, Any], table: str, form: str) -> list[tuple[str, Any]]:
     given = document.get(table, {})
     if not isinstance(given, dict):
         raise InputError(f"needs a table [{table}] such as {form}")
     return list(given.items())
 
 
-def _choice(kind: type[_Choice], texts: Mapping[str, str | None], key: str, default: _Choice) -> _Choice:
+def _enum_value(
+    kind: type[_EnumChoice], texts: Mapping[str, str | None], key: str, default: _EnumChoice
+) -> _EnumChoice:
     given = texts[key]
     if given not in (None, *kind):
         raise InputError(f"{key} is {' or '.join(kind)}, not {shown(given)}")

@@ -15,10 +15,10 @@ from makespan.model.machine.values import (
     MAX_SMS,
     OPERATIONS,
     SLEEP,
-    Assignment,
     Latency,
     Machine,
-    Operation,
+    TimedOperation,
+    WarpAssignment,
     check_whole,
     shown,
 )
@@ -132,7 +132,7 @@ def given_latencies(texts: Iterable[str]) -> dict[str, GivenRange]:
         "global=400, global=300..900 or global=..900, on a GPU also global=..400+10n, global=..400:1,900:46,"
         " global=..450+dram or global=..450+dram@0.8"
     )
-    found = _given(texts, _LATENCY, "latency", form, MAX_LATENCY)
+    found = _parse_ranges(texts, _LATENCY, "latency", form, MAX_LATENCY)
     if unknown := [name for name in found if name not in OPERATIONS]:
         near = did_you_mean(unknown[0], OPERATIONS)
         raise InputError(f"unknown operation {unknown[0]!r}{near or ';'} known: {', '.join(OPERATIONS)}")
@@ -148,10 +148,12 @@ def given_intervals(texts: Iterable[str]) -> dict[str, GivenRange]:
     Raises:
         InputError: a text of another form, cycles out of range, or a resource given twice.
     """
-    return _given(texts, _INTERVAL, "interval", "memory=2, memory=2..4 or memory=..4", MAX_INTERVAL)
+    return _parse_ranges(texts, _INTERVAL, "interval", "memory=2, memory=2..4 or memory=..4", MAX_INTERVAL)
 
 
-def _given(texts: Iterable[str], pattern: re.Pattern[str], what: str, form: str, limit: int) -> dict[str, GivenRange]:
+def _parse_ranges(
+    texts: Iterable[str], pattern: re.Pattern[str], what: str, form: str, limit: int
+) -> dict[str, GivenRange]:
     found: dict[str, GivenRange] = {}
     for text in texts:
         match = pattern.fullmatch(text)
@@ -161,7 +163,7 @@ def _given(texts: Iterable[str], pattern: re.Pattern[str], what: str, form: str,
         name, most, is_fixed = said["name"], said["most"], not (said["least"] or said["open"])
         if name in found:
             raise InputError(f"the {what} of {name} is given twice")
-        steps = _steps(most + said["table"], f"{what} of {name}") if said.get("table") else ()
+        steps = _parse_steps(most + said["table"], f"{what} of {name}") if said.get("table") else ()
         per_sm = int(said.get("per_sm") or 0)
         least = None if said["open"] else int(said["least"] or most)
         dram = Fraction(said["share"] or 1) if said.get("dram") else None
@@ -183,7 +185,7 @@ def _given(texts: Iterable[str], pattern: re.Pattern[str], what: str, form: str,
     return found
 
 
-def _steps(table: str, what: str) -> tuple[tuple[int, int], ...]:
+def _parse_steps(table: str, what: str) -> tuple[tuple[int, int], ...]:
     """Return the rows of `400:1,600:16`: up to 16 active SMs 600 cycles."""
     rows = [tuple(map(int, row.split(":"))) for row in table.split(",")]
     steps = tuple((sms, cycles) for cycles, sms in rows)
@@ -197,7 +199,7 @@ def _steps(table: str, what: str) -> tuple[tuple[int, int], ...]:
     return steps
 
 
-def timed(machine: Machine, given: Mapping[str, GivenRange]) -> dict[str, Operation]:
+def timed_operations(machine: Machine, given: Mapping[str, GivenRange]) -> dict[str, TimedOperation]:
     """Return the operations of a machine by name, with the latencies that are given instead of its own.
 
     Raises:
@@ -205,7 +207,7 @@ def timed(machine: Machine, given: Mapping[str, GivenRange]) -> dict[str, Operat
     """
     found = {operation.name: operation for operation in machine.operations}
     if "branch" in found:
-        found.setdefault(SLEEP, Operation(SLEEP, found["branch"].unit, 1, None))
+        found.setdefault(SLEEP, TimedOperation(SLEEP, found["branch"].unit, 1, None))
     for name, latency in given.items():
         if latency.depends_on:
             where = "and ask about a whole launch, with --gpu and --grid" if latency.dram is not None else "with --gpu"
@@ -227,15 +229,16 @@ def timed(machine: Machine, given: Mapping[str, GivenRange]) -> dict[str, Operat
     return found
 
 
-def narrowed(machine: Machine, given: Mapping[str, GivenRange]) -> Machine:
+def narrow_intervals(machine: Machine, given: Mapping[str, GivenRange]) -> Machine:
     """Return the machine whose ranges of intervals are no larger than given; the caveats say so.
 
     What is given is meant of the instructions that may hold the resource for the longest. Fixed intervals stay, and so
     does a range of another class that ends below the longest and within what is given.
 
-    >>> from makespan.model.machine import Resource, UnitClass, Use
+    >>> from makespan.model.machine import PortResource, UnitClass, Use
     >>> loads = UnitClass("L", 1, uses=(Use(("memory",), 2, 32),))
-    >>> machine = narrowed(Machine("m", (loads,), resources=(Resource("memory", 1),)), {"memory": GivenRange(None, 4)})
+    >>> wide = Machine("m", (loads,), resources=(PortResource("memory", 1),))
+    >>> machine = narrow_intervals(wide, {"memory": GivenRange(None, 4)})
     >>> print(*machine.units, *machine.caveats)
     L=1+memory/2..4 interval as given: class L holds memory for at most 4 cycles; the machine says 2..32
 
@@ -270,7 +273,7 @@ def narrowed(machine: Machine, given: Mapping[str, GivenRange]) -> Machine:
     return replace(machine, units=tuple(units.values()), caveats=(*machine.caveats, *said))
 
 
-def spread_modulo(machine: Machine) -> Machine:
+def assign_modulo(machine: Machine) -> Machine:
     """Return the machine whose warp w belongs to partition w mod K, where it leaves that open; the caveats say so.
 
     Raises:
@@ -278,7 +281,7 @@ def spread_modulo(machine: Machine) -> Machine:
     """
     if machine.partitions == 1:
         raise InputError(f"machine {machine.name!r} has no partitions to which warps could be assigned")
-    if machine.assignment is Assignment.MODULO:
+    if machine.assignment is WarpAssignment.MODULO:
         return machine
     said = assumptions.assignment(machine.partitions)
-    return replace(machine, assignment=Assignment.MODULO, caveats=(*machine.caveats, said))
+    return replace(machine, assignment=WarpAssignment.MODULO, caveats=(*machine.caveats, said))

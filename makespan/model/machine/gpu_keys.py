@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class InstructionKind(StrEnum):
     """What an instruction keeps busy, as tables of latencies tell instructions apart."""
 
     F16 = "f16"
@@ -53,7 +53,7 @@ class Kind(StrEnum):
     """what no table tells: fences, sleep, asynchronous copies, ..."""
 
 
-class Range(StrEnum):
+class ValueRange(StrEnum):
     """Which values a datum may take."""
 
     WHOLE = "a whole number of at least 1"
@@ -63,7 +63,7 @@ class Range(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class GpuKey:
     """What is known of a datum before it has a value.
 
     Args:
@@ -74,7 +74,7 @@ class Key:
     unit: str
     meaning: str
     how: str
-    range: Range = Range.POSITIVE
+    range: ValueRange = ValueRange.POSITIVE
     choices: tuple[str, ...] = ()
 
 
@@ -88,87 +88,98 @@ _PROFILES = "take it from `nvidia-smi mig -lgip`"
 _LAUNCH = "measure it with `makespan microbench launch`"
 
 _DEVICE = {
-    "sms": Key("", "streaming multiprocessors (compute units)", _DATA_SHEET, Range.WHOLE),
-    "clock_ghz": Key("GHz", "clock of the SM, in whose cycles times are counted", _DATA_SHEET),
-    "base_clock_ghz": Key("GHz", "clock of the SM that the vendor promises, the boost clock aside", _DATA_SHEET),
-    "warp_size": Key("threads", "threads of a warp (wavefront)", _DATA_SHEET, Range.WHOLE),
-    "mem_bw_gbs": Key("GB/s", "bandwidth of the device memory, 1 GB = 10^9 B", _DATA_SHEET),
-    "l2_bytes": Key("B", "size of the last cache before the device memory", _DATA_SHEET, Range.WHOLE),
-    "dispatch_cycles": Key(
-        "cycles", "from when a block gets its room until its warps begin, at most", "measure it", Range.COUNT
+    "sms": GpuKey("", "streaming multiprocessors (compute units)", _DATA_SHEET, ValueRange.WHOLE),
+    "clock_ghz": GpuKey("GHz", "clock of the SM, in whose cycles times are counted", _DATA_SHEET),
+    "base_clock_ghz": GpuKey("GHz", "clock of the SM that the vendor promises, the boost clock aside", _DATA_SHEET),
+    "warp_size": GpuKey("threads", "threads of a warp (wavefront)", _DATA_SHEET, ValueRange.WHOLE),
+    "mem_bw_gbs": GpuKey("GB/s", "bandwidth of the device memory, 1 GB = 10^9 B", _DATA_SHEET),
+    "l2_bytes": GpuKey("B", "size of the last cache before the device memory", _DATA_SHEET, ValueRange.WHOLE),
+    "dispatch_cycles": GpuKey(
+        "cycles", "from when a block gets its room until its warps begin, at most", "measure it", ValueRange.COUNT
     ),
 }
 
 MAX_MIG_GIB = 300
 _MIG = {
-    f"mig.{slices}g.{memory}gb": Key("", f"SMs of a MIG instance {slices}g.{memory}gb", _PROFILES, Range.WHOLE)
+    f"mig.{slices}g.{memory}gb": GpuKey("", f"SMs of a MIG instance {slices}g.{memory}gb", _PROFILES, ValueRange.WHOLE)
     for slices in (1, 2, 3, 4, 7)
     for memory in range(1, MAX_MIG_GIB + 1)
 }
 
 _LIMITS = {
-    "limits.registers": Key("", "32-bit registers per SM", _GUIDE, Range.WHOLE),
-    "limits.shared_bytes": Key("B", "shared memory per SM", _GUIDE, Range.WHOLE),
-    "limits.block_shared_bytes": Key("B", "shared memory of one block, at most", _GUIDE, Range.WHOLE),
-    "limits.warps": Key("warps", "resident warps per SM, at most", _GUIDE, Range.WHOLE),
-    "limits.blocks": Key("blocks", "resident blocks per SM, at most", _GUIDE, Range.WHOLE),
-    "limits.block_threads": Key("threads", "threads of a block, at most", _GUIDE, Range.WHOLE),
-    "limits.register_unit": Key("", "registers are allocated in multiples of this", _GUIDE, Range.WHOLE),
-    "limits.register_scope": Key("", "what registers are allocated for", _GUIDE, choices=("block", "warp")),
-    "limits.shared_unit": Key("B", "shared memory is allocated in multiples of this", _GUIDE, Range.WHOLE),
+    "limits.registers": GpuKey("", "32-bit registers per SM", _GUIDE, ValueRange.WHOLE),
+    "limits.shared_bytes": GpuKey("B", "shared memory per SM", _GUIDE, ValueRange.WHOLE),
+    "limits.block_shared_bytes": GpuKey("B", "shared memory of one block, at most", _GUIDE, ValueRange.WHOLE),
+    "limits.warps": GpuKey("warps", "resident warps per SM, at most", _GUIDE, ValueRange.WHOLE),
+    "limits.blocks": GpuKey("blocks", "resident blocks per SM, at most", _GUIDE, ValueRange.WHOLE),
+    "limits.block_threads": GpuKey("threads", "threads of a block, at most", _GUIDE, ValueRange.WHOLE),
+    "limits.register_unit": GpuKey("", "registers are allocated in multiples of this", _GUIDE, ValueRange.WHOLE),
+    "limits.register_scope": GpuKey("", "what registers are allocated for", _GUIDE, choices=("block", "warp")),
+    "limits.shared_unit": GpuKey("B", "shared memory is allocated in multiples of this", _GUIDE, ValueRange.WHOLE),
 }
 
 _OPERATIONS = ("f32_add", "f32_sub", "f32_mul", "f32_div", "sin", "native_sin")
 
 
-def _each(prefix: str, names: Iterable[str], unit: str, meaning: str, how: str) -> dict[str, Key]:
-    return {f"{prefix}.{name}": Key(unit, f"{meaning} {name}", how) for name in names}
+def _keys_of_each(prefix: str, names: Iterable[str], unit: str, meaning: str, how: str) -> dict[str, GpuKey]:
+    return {f"{prefix}.{name}": GpuKey(unit, f"{meaning} {name}", how) for name in names}
 
 
 _HONG_KIM = {
-    "hong_kim.mem_ld": Key("cycles", "latency of the device memory without load", _MEMORY),
-    "hong_kim.departure_del_coal": Key(
-        "cycles", "least distance between two coalesced requests of an SM", _MEMORY, Range.NOT_NEGATIVE
+    "hong_kim.mem_ld": GpuKey("cycles", "latency of the device memory without load", _MEMORY),
+    "hong_kim.departure_del_coal": GpuKey(
+        "cycles", "least distance between two coalesced requests of an SM", _MEMORY, ValueRange.NOT_NEGATIVE
     ),
-    "hong_kim.departure_del_uncoal": Key(
-        "cycles", "least distance between two transactions of an uncoalesced request", _MEMORY, Range.NOT_NEGATIVE
+    "hong_kim.departure_del_uncoal": GpuKey(
+        "cycles", "least distance between two transactions of an uncoalesced request", _MEMORY, ValueRange.NOT_NEGATIVE
     ),
-    "hong_kim.issue_cycles": Key("cycles", "issue of one warp instruction", _THROUGHPUT),
-    "hong_kim.uncoal_per_mw": Key(
+    "hong_kim.issue_cycles": GpuKey("cycles", "issue of one warp instruction", _THROUGHPUT),
+    "hong_kim.uncoal_per_mw": GpuKey(
         "transactions", "of an uncoalesced request of a warp", "leave it out: it is derived from the kernel"
     ),
-    "hong_kim.coalescing_rule": Key("", "how lanes share transactions", _GUIDE, choices=("cc10", "segments")),
-    "hong_kim.segment_bytes": Key("B", "segment that a transaction moves", _GUIDE, Range.WHOLE),
-    **_each("hong_kim.throughput", _OPERATIONS, "operations/cycle", "per SM, scalar", _THROUGHPUT),
-    **_each("hong_kim.vector_throughput", _OPERATIONS, "components/cycle", "per SM, vector", _THROUGHPUT),
+    "hong_kim.coalescing_rule": GpuKey("", "how lanes share transactions", _GUIDE, choices=("cc10", "segments")),
+    "hong_kim.segment_bytes": GpuKey("B", "segment that a transaction moves", _GUIDE, ValueRange.WHOLE),
+    **_keys_of_each("hong_kim.throughput", _OPERATIONS, "operations/cycle", "per SM, scalar", _THROUGHPUT),
+    **_keys_of_each("hong_kim.vector_throughput", _OPERATIONS, "components/cycle", "per SM, vector", _THROUGHPUT),
 }
 
 LEVELS = {"L1": "the L1 cache", "L2": "the L2 cache", "DRAM": "the device memory", "uncoal": "uncoalesced requests"}
 _KLEIMENOV_POPOVA = {
-    "kleimenov_popova.pb_per_sm": Key("", "processing blocks per SM", _DATA_SHEET, Range.WHOLE),
+    "kleimenov_popova.pb_per_sm": GpuKey("", "processing blocks per SM", _DATA_SHEET, ValueRange.WHOLE),
     **{
-        f"kleimenov_popova.lat_{level}": Key("cycles", f"latency of {name}", _LATENCY) for level, name in LEVELS.items()
-    },
-    **{
-        f"kleimenov_popova.band_{level}": Key("B/cycle", f"bandwidth of {name}", f"{_LATENCY}, or {_DATA_SHEET}")
+        f"kleimenov_popova.lat_{level}": GpuKey("cycles", f"latency of {name}", _LATENCY)
         for level, name in LEVELS.items()
     },
-    **_each("kleimenov_popova.latency", Kind, "cycles", "until a dependent instruction can follow", _LATENCY),
-    **_each("kleimenov_popova.delay", Kind, "cycles", "until the next instruction can follow", _LATENCY),
-    **_each(
-        "kleimenov_popova.throughput", Kind, "operations/cycle", "of one processing block (delay by rule T)", _GUIDE
-    ),
-    **_each("kleimenov_popova.units", Kind, "units", "in one processing block (delay by rule U)", _DATA_SHEET),
     **{
-        f"kleimenov_popova.launch.{warps}.{name}": Key(
-            unit, f"{meaning}, for blocks of {warps} warps", _LAUNCH, Range.NOT_NEGATIVE
+        f"kleimenov_popova.band_{level}": GpuKey("B/cycle", f"bandwidth of {name}", f"{_LATENCY}, or {_DATA_SHEET}")
+        for level, name in LEVELS.items()
+    },
+    **_keys_of_each(
+        "kleimenov_popova.latency", InstructionKind, "cycles", "until a dependent instruction can follow", _LATENCY
+    ),
+    **_keys_of_each(
+        "kleimenov_popova.delay", InstructionKind, "cycles", "until the next instruction can follow", _LATENCY
+    ),
+    **_keys_of_each(
+        "kleimenov_popova.throughput",
+        InstructionKind,
+        "operations/cycle",
+        "of one processing block (delay by rule T)",
+        _GUIDE,
+    ),
+    **_keys_of_each(
+        "kleimenov_popova.units", InstructionKind, "units", "in one processing block (delay by rule U)", _DATA_SHEET
+    ),
+    **{
+        f"kleimenov_popova.launch.{warps}.{name}": GpuKey(
+            unit, f"{meaning}, for blocks of {warps} warps", _LAUNCH, ValueRange.NOT_NEGATIVE
         )
         for warps in range(1, MAX_BLOCK_WARPS + 1)
         for name, unit, meaning in (("x1", "s/block", "launch time per block"), ("x2", "s", "launch time of a grid"))
     },
 }
 
-KEYS: Mapping[str, Key] = {**_DEVICE, **_MIG, **_LIMITS, **_HONG_KIM, **_KLEIMENOV_POPOVA}
+KEYS: Mapping[str, GpuKey] = {**_DEVICE, **_MIG, **_LIMITS, **_HONG_KIM, **_KLEIMENOV_POPOVA}
 
 _DELAYS = tuple(f"kleimenov_popova.{way}." for way in ("delay", "throughput", "units"))
 

@@ -16,18 +16,18 @@ from typing import Literal, TypeAlias
 
 from makespan.host.errors import InputError, did_you_mean
 from makespan.host.text_file import named_file, parse_toml, read_text, shipped_files
-from makespan.model.machine.files import of_architecture
-from makespan.model.machine.gpu_keys import KEYS, Key, Range, alternatives
-from makespan.model.machine.occupancy import Limits, residency
+from makespan.model.machine.files import machines_for
+from makespan.model.machine.gpu_keys import KEYS, GpuKey, ValueRange, alternatives
+from makespan.model.machine.occupancy import SmLimits, residency
 from makespan.model.machine.values import MAX_SMS, Machine, capability, printable, shown
 
 _DIGITS = 40  # longer numbers are refused
 
 
-def number(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """The number, possibly infinite or NaN; None if it is none in ASCII, without underscores, of at most 40 characters.
 
-    >>> number("1.5e-6"), number("1_000"), number("٣")
+    >>> parse_number("1.5e-6"), parse_number("1_000"), parse_number("٣")
     (1.5e-06, None, None)
     """
     if len(text) > _DIGITS or not text.isascii() or "_" in text:
@@ -43,10 +43,10 @@ MAX_VALUE = 1e15
 _SUFFIX = ".toml"
 _TEXTS = ("name", "architecture", "compute_capability")
 
-Value: TypeAlias = int | float | str
+DatumValue: TypeAlias = int | float | str
 
 
-class Status(StrEnum):
+class DatumStatus(StrEnum):
     """How far a number can be trusted."""
 
     MEASURED = "measured"
@@ -62,13 +62,13 @@ _MIG = "mig."
 
 
 @dataclass(frozen=True, slots=True)
-class Datum:
+class GpuDatum:
     """One number of a GPU, or one of a few texts, with where it comes from."""
 
-    value: Value
+    value: DatumValue
     unit: str
     source: str
-    status: Status
+    status: DatumStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +83,21 @@ class Gpu:
     """
 
     name: str
-    data: Mapping[str, Datum]
+    data: Mapping[str, GpuDatum]
     architecture: str | None = None
     compute_capability: str | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for key, known in self.data.items():
-            _check(_key(key), key, known.value)
+            _check_value(_known_key(key), key, known.value)
         if self.compute_capability is not None:
             capability(self.compute_capability)
         object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
 
     def get(self, key: str) -> float | None:
         """Return the number, or None if it is not known."""
-        found = self.data.get(key) if _key(key) else None
+        found = self.data.get(key) if _known_key(key) else None
         return None if found is None else float(found.value)
 
     def number(self, key: str) -> float:
@@ -114,11 +114,11 @@ class Gpu:
 
     def text(self, key: str) -> str | None:
         """Return the text of a key that has choices, or None if it is not known."""
-        return str(self.data[key].value) if _key(key) and key in self.data else None
+        return str(self.data[key].value) if _known_key(key) and key in self.data else None
 
-    def datum(self, key: str) -> Datum:
+    def datum(self, key: str) -> GpuDatum:
         """Return the number with its source; raises as `number` does."""
-        known = _key(key)
+        known = _known_key(key)
         if key not in self.data:
             unit = f" [{known.unit}]" if known.unit else ""
             raise InputError(f"GPU {self.name}: {key}{unit} is not known ({known.meaning}); {known.how}, or give it")
@@ -126,7 +126,7 @@ class Gpu:
 
     def missing(self, *keys: str) -> tuple[str, ...]:
         """Those of the keys that are not known."""
-        return tuple(key for key in keys if _key(key) and key not in self.data)
+        return tuple(key for key in keys if _known_key(key) and key not in self.data)
 
     def require(self, *keys: str, where: Mapping[str, str] | None = None) -> None:
         """Refuse a GPU of which some of these numbers are not known.
@@ -156,9 +156,9 @@ class Gpu:
 
     @property
     def bandwidth(self) -> Fraction:
-        """Bytes per second that DRAM moves at its peak, exactly the decimal number of GB/s; raises as `number` does.
+        """Return the bytes per second that DRAM moves at its peak, exact; raises as `number` does.
 
-        >>> print(find("rtx-3070").bandwidth)
+        >>> print(find_gpu("rtx-3070").bandwidth)
         448000000000
         """
         return Fraction(str(self.datum("mem_bw_gbs").value)) * 10**9
@@ -175,7 +175,7 @@ class Gpu:
         Raises:
             InputError: there is none, or several.
         """
-        found = () if self.sm is None else of_architecture(self.sm)
+        found = () if self.sm is None else machines_for(self.sm)
         if len(found) != 1:
             raise InputError(
                 f"GPU {self.name}: {len(found) or 'no'} machines with partitions come with the package for compute"
@@ -191,7 +191,7 @@ class Gpu:
     def count_sms(self, asked: str | None = None) -> int:
         """Return how many SMs take part: all of them, so many, or those of the MIG instance of a name.
 
-        >>> card = find("a100-sxm")
+        >>> card = find_gpu("a100-sxm")
         >>> card.count_sms(), card.count_sms("10"), card.count_sms("3g.40gb")
         (108, 10, 42)
 
@@ -201,62 +201,62 @@ class Gpu:
         most, mig = self.whole("sms"), self.mig
         if asked is None:
             return most
-        count = mig.get(asked, number(asked) if asked.isdecimal() else None)
+        count = mig.get(asked, parse_number(asked) if asked.isdecimal() else None)
         if count is None or not 1 <= count <= most:
             named = f", or one of {', '.join(mig)}" if mig else " (it has no MIG instances)"
             raise InputError(f"GPU {self.name}: the number of SMs must be 1..{most}{named}, not {shown(asked)}")
         return int(count)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> SmLimits:
         """What an SM of this GPU can hold: what its file says, and else what all SMs of its compute capability hold.
 
         Raises:
             InputError: neither has its warp size.
         """
-        named = (name for name in Limits.__slots__ if f"limits.{name}" in KEYS and name != "register_scope")
+        named = (name for name in SmLimits.__slots__ if f"limits.{name}" in KEYS and name != "register_scope")
         known = {name: self.whole(key) for name in named if not self.missing(key := f"limits.{name}")}
         of_all = None if self.sm is None else residency().get(self.sm)
-        found = of_all or Limits(warp_size=self.whole("warp_size"))
+        found = of_all or SmLimits(warp_size=self.whole("warp_size"))
         scope = _SCOPES.get(self.text("limits.register_scope")) or found.register_scope
         return replace(found, **known, register_scope=scope)
 
-    def with_data(self, data: Mapping[str, Datum]) -> "Gpu":
+    def with_data(self, data: Mapping[str, GpuDatum]) -> "Gpu":
         """Return the same GPU with these data besides its own, and in place of those that tell the same."""
         replaced = {other for key in data for other in alternatives(key)}
         kept = {key: known for key, known in self.data.items() if key not in replaced}
         return replace(self, data={**kept, **data})
 
 
-def datum(key: str, value: Value, *, source: str, status: Status = Status.GIVEN) -> Datum:
+def gpu_datum(key: str, value: DatumValue, *, source: str, status: DatumStatus = DatumStatus.GIVEN) -> GpuDatum:
     """Return a datum with the unit of its key.
 
     Raises:
         InputError: an unknown key, or a value out of range.
     """
-    known = _key(key)
-    _check(known, key, value)
-    return Datum(value, known.unit, source, status)
+    known = _known_key(key)
+    _check_value(known, key, value)
+    return GpuDatum(value, known.unit, source, status)
 
 
-def shipped() -> dict[str, Gpu]:
+def shipped_gpus() -> dict[str, Gpu]:
     """Return the GPUs that come with the package, by name."""
     return {name: _read(file, file.name) for name, file in shipped_files("gpus", _SUFFIX).items()}
 
 
-def find(name: str, *, rewritten: bool = False) -> Gpu:
+def find_gpu(name: str, *, rewritten: bool = False) -> Gpu:
     """Return a GPU that comes with the package, by its name, or that of a file, by a path that ends in `.toml`.
 
     Args:
         rewritten: the file may be written again, completed.
 
     Raises:
-        InputError: neither, or see `read`.
+        InputError: neither, or see `read_gpu`.
     """
     return _read(*named_file(name, "gpus", _SUFFIX, "GPU"), rewritten=rewritten)
 
 
-def read(path: Path) -> Gpu:
+def read_gpu(path: Path) -> Gpu:
     """Read a GPU file.
 
     Raises:
@@ -266,18 +266,18 @@ def read(path: Path) -> Gpu:
     return _read(path, str(path))
 
 
-def render(gpu: Gpu) -> str:
+def gpu_text(gpu: Gpu) -> str:
     """Return the text of a GPU file; reading it gives an equal value."""
-    lines = [f"name = {_quoted(gpu.name)}"]
-    lines += [f"{key} = {_quoted(text)}" for key in _TEXTS[1:] if (text := getattr(gpu, key)) is not None]
+    lines = [f"name = {_quote(gpu.name)}"]
+    lines += [f"{key} = {_quote(text)}" for key in _TEXTS[1:] if (text := getattr(gpu, key)) is not None]
     if gpu.notes:
-        lines += ["notes = [", *(f"  {_quoted(note)}," for note in gpu.notes), "]"]
+        lines += ["notes = [", *(f"  {_quote(note)}," for note in gpu.notes), "]"]
     tables: dict[str, list[str]] = {"": []}
     for key in (key for key in KEYS if key in gpu.data):
         table, _, name = key.rpartition(".")
         one = gpu.data[key]
-        value = _quoted(one.value) if isinstance(one.value, str) else repr(one.value)
-        origin = f"source = {_quoted(one.source)}, status = {_quoted(one.status)}"
+        value = _quote(one.value) if isinstance(one.value, str) else repr(one.value)
+        origin = f"source = {_quote(one.source)}, status = {_quote(one.status)}"
         tables.setdefault(table, []).append(f"{name} = {{ value = {value}, {origin} }}")
     lines += ["", *tables.pop("")]
     for table, entries in tables.items():
@@ -289,12 +289,12 @@ def _read(file: Path | Traversable, where: str, *, rewritten: bool = False) -> G
     text = read_text(file, "GPU file", MAX_FILE_BYTES, where=where, rewritten=rewritten)
     document = parse_toml(text, "GPU file", where)
     try:
-        return _gpu(document, Path(where).stem)
+        return _parse_gpu(document, Path(where).stem)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
 
-def _gpu(document: Mapping[str, object], stem: str) -> Gpu:
+def _parse_gpu(document: Mapping[str, object], stem: str) -> Gpu:
     texts = {key: printable(document[key], key) if key in document else None for key in _TEXTS}
     notes = document.get("notes", [])
     if not isinstance(notes, list):
@@ -302,35 +302,35 @@ def _gpu(document: Mapping[str, object], stem: str) -> Gpu:
     tables = {key: value for key, value in document.items() if key not in (*_TEXTS, "notes")}
     return Gpu(
         name=texts["name"] or stem,
-        data=dict(_data(tables, "")),
+        data=dict(_parse_data(tables, "")),
         architecture=texts["architecture"],
         compute_capability=texts["compute_capability"],
         notes=tuple(printable(note, "notes") for note in notes),
     )
 
 
-def _data(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, Datum]]:
+def _parse_data(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, GpuDatum]]:
     for name, given in table.items():
         key = f"{prefix}{name}"
         if key in KEYS:
-            yield key, _datum(key, given)
+            yield key, _parse_datum(key, given)
         elif isinstance(given, dict) and any(known.startswith(f"{key}.") for known in KEYS):
-            yield from _data(given, f"{key}.")
+            yield from _parse_data(given, f"{key}.")
         else:
-            _key(key)
+            _known_key(key)
 
 
-def _datum(key: str, given: object) -> Datum:
+def _parse_datum(key: str, given: object) -> GpuDatum:
     if not isinstance(given, dict) or set(given) != {"value", "source", "status"}:
         raise InputError(f'{key} must be {{ value = ..., source = "...", status = "..." }}, not {shown(given)}')
-    statuses = [status.value for status in Status]
+    statuses = [status.value for status in DatumStatus]
     if given["status"] not in statuses:
         raise InputError(f"{key}: status {shown(given['status'])}; there are: {'; '.join(statuses)}")
     source = printable(given["source"], f"{key}: source")
-    return datum(key, given["value"], source=source, status=Status(given["status"]))
+    return gpu_datum(key, given["value"], source=source, status=DatumStatus(given["status"]))
 
 
-def _key(key: str) -> Key:
+def _known_key(key: str) -> GpuKey:
     if key not in KEYS:
         table = key.rpartition(".")[0]
         near = [known for known in KEYS if known.rpartition(".")[0] == table]
@@ -339,7 +339,7 @@ def _key(key: str) -> Key:
     return KEYS[key]
 
 
-def _check(known: Key, key: str, value: object) -> None:
+def _check_value(known: GpuKey, key: str, value: object) -> None:
     if known.choices:
         if value not in known.choices:
             raise InputError(f"{key} must be one of {', '.join(known.choices)}, not {shown(value)}")
@@ -347,17 +347,17 @@ def _check(known: Key, key: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(f"{key} must be {known.range}, not {shown(value)}")
     is_right = {
-        Range.WHOLE: isinstance(value, int) and value >= 1,
-        Range.POSITIVE: value > 0,
-        Range.NOT_NEGATIVE: value >= 0,
-        Range.COUNT: isinstance(value, int) and value >= 0,
+        ValueRange.WHOLE: isinstance(value, int) and value >= 1,
+        ValueRange.POSITIVE: value > 0,
+        ValueRange.NOT_NEGATIVE: value >= 0,
+        ValueRange.COUNT: isinstance(value, int) and value >= 0,
     }[known.range]
     most = MAX_SMS if key == "sms" or key.startswith(_MIG) else MAX_VALUE
     if not (is_right and value <= most):
         raise InputError(f"{key} must be {known.range}, at most {most:g}, not {shown(value)}")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -371,21 +371,21 @@ def with_settings(gpu: Gpu, settings: Iterable[str], source: str, *, model: str 
     Raises:
         InputError: an unknown key, one that is given twice, or no value that it may have.
     """
-    given: dict[str, Datum] = {}
+    given: dict[str, GpuDatum] = {}
     for setting in settings:
         name, _, text = (part.strip() for part in setting.partition("="))
         key = f"{model}.{name}" if f"{model}.{name}" in KEYS else name
         if key in given:
             raise InputError(f"{source} {name}: given twice")
-        given[key] = datum(key, _value(key, text, f"{source} {name}"), source=source)
+        given[key] = gpu_datum(key, _parse_value(key, text, f"{source} {name}"), source=source)
     return gpu.with_data(given)
 
 
-def _value(key: str, text: str, what: str) -> Value:
+def _parse_value(key: str, text: str, what: str) -> DatumValue:
     if key in KEYS and KEYS[key].choices:
         return text
-    value = number(text)
+    value = parse_number(text)
     if value is None or not isfinite(value):
         raise InputError(f"{what} must be a number, not {shown(text)}")
-    is_whole = key in KEYS and KEYS[key].range is Range.WHOLE and value.is_integer()
+    is_whole = key in KEYS and KEYS[key].range is ValueRange.WHOLE and value.is_integer()
     return int(value) if is_whole else value

@@ -12,7 +12,7 @@ _WARP_SIZE = 32  # of every GPU by NVIDIA
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SmLimits:
     """What an SM can hold; None is not known, and then limits nothing.
 
     Args:
@@ -50,10 +50,10 @@ class Limits:
             raise InputError("limits: registers in several parts are those of warps")
 
     @classmethod
-    def of_sm(cls, sm: int) -> "Limits":
+    def of_sm(cls, sm: int) -> "SmLimits":
         """Return the limits of an SM by its compute capability, where all that limits is known.
 
-        >>> limits = Limits.of_sm(86)
+        >>> limits = SmLimits.of_sm(86)
         >>> limits.warps, limits.blocks, limits.shared_bytes
         (48, 16, 102400)
 
@@ -81,7 +81,7 @@ class Limits:
         return -(-threads // self.warp_size)
 
 
-class Share(NamedTuple):
+class ResourceShare(NamedTuple):
     """What a block takes of a resource of an SM, as it is allocated, and what there is, in the same unit."""
 
     takes: int
@@ -102,7 +102,7 @@ class Occupancy:
 
     blocks_per_sm: int
     warps_per_block: int
-    shares: Mapping[str, Share]
+    shares: Mapping[str, ResourceShare]
     unknown: tuple[str, ...] = ()
     unrounded: tuple[str, ...] = ()
 
@@ -129,7 +129,7 @@ class Occupancy:
     def __str__(self) -> str:
         """In words.
 
-        >>> print(occupancy(Limits.of_sm(86), warps_per_block=8, registers=96))
+        >>> print(occupancy(SmLimits.of_sm(86), warps_per_block=8, registers=96))
         2 blocks of 8 warps can be resident: registers limit
         """
         blocks = "1 block" if self.blocks_per_sm == 1 else f"{self.blocks_per_sm} blocks"
@@ -139,7 +139,7 @@ class Occupancy:
 
 
 def occupancy(
-    limits: Limits,
+    limits: SmLimits,
     *,
     warps_per_block: int,
     registers: int | None = None,
@@ -177,64 +177,64 @@ def occupancy(
     demands = {
         "blocks": (1, limits.blocks, "blocks"),
         "warps": (warps_per_block, limits.warps, "warps"),
-        "registers": _registers(limits, warps_per_block, registers),
-        "shared memory": (_shared(limits, shared_bytes), limits.shared_bytes, "bytes of shared memory"),
+        "registers": _register_demand(limits, warps_per_block, registers),
+        "shared memory": (_shared_demand(limits, shared_bytes), limits.shared_bytes, "bytes of shared memory"),
         "barriers": (barriers if limits.barriers else 0, limits.barriers, "barriers"),
     }
-    found: dict[str, Share] = {}
+    found: dict[str, ResourceShare] = {}
     unknown: list[str] = []
     for name, (demand, limit, unit) in demands.items():
         if demand is None or (limit is None and demand):
             unknown.append(name)
         elif limit is not None and demand:
-            found[name] = Share(demand, limit, unit)
+            found[name] = ResourceShare(demand, limit, unit)
             if demand > limit:
                 raise InputError(f"the block fits on no SM: it needs {demand} {unit}, an SM has {limit}")
     if not found:
         raise InputError(f"the occupancy is not known: no limit is, for {', '.join(unknown)}; give the active blocks")
     most = min(share.room // share.takes for share in found.values())
-    return Occupancy(most, warps_per_block, found, tuple(unknown), tuple(_unrounded(limits, found)))
+    return Occupancy(most, warps_per_block, found, tuple(unknown), tuple(_unknown_units(limits, found)))
 
 
 _ALLOCATION = {"registers": ("register_unit", "register_scope"), "shared memory": ("shared_unit",)}
 
 
-def _unrounded(limits: Limits, used: Iterable[str]) -> Iterator[str]:
+def _unknown_units(limits: SmLimits, used: Iterable[str]) -> Iterator[str]:
     """What is not known of how the resources that limit are allocated."""
     names = [name for resource in used for name in _ALLOCATION.get(resource, ())]
     yield from (f"limits.{name}" for name in names if getattr(limits, name) is None)
 
 
-def _registers(limits: Limits, warps: int, registers: int | None) -> tuple[int | None, int | None, str]:
+def _register_demand(limits: SmLimits, warps: int, registers: int | None) -> tuple[int | None, int | None, str]:
     """What a block needs, what an SM has, and in which unit: registers, or warps where their files are several."""
     if registers is None:
         return None, limits.registers, "registers"
     warp = limits.warp_size * registers
     if limits.register_scope != "warp":
-        return _rounded(warps * warp, limits.register_unit), limits.registers, "registers"
-    allocated = _rounded(warp, limits.register_unit)
+        return _round_up(warps * warp, limits.register_unit), limits.registers, "registers"
+    allocated = _round_up(warp, limits.register_unit)
     if limits.register_parts == 1 or limits.registers is None or not allocated:
         return warps * allocated, limits.registers, "registers"
     room = limits.registers // limits.register_parts // allocated * limits.register_parts
     return warps, room, f"warps of {allocated} registers"
 
 
-def _shared(limits: Limits, asked: int | None) -> int | None:
+def _shared_demand(limits: SmLimits, asked: int | None) -> int | None:
     if asked is None:
         return None
     if asked < 0:
         raise InputError(f"shared memory must be at least 0 bytes, not {asked}")
-    return _rounded(asked + limits.reserved_shared_bytes, limits.shared_unit)
+    return _round_up(asked + limits.reserved_shared_bytes, limits.shared_unit)
 
 
-def _rounded(demand: int, unit: int | None) -> int:
+def _round_up(demand: int, unit: int | None) -> int:
     return demand if unit is None else -(-demand // unit) * unit
 
 
 @cache
-def residency() -> Mapping[int, Limits]:
+def residency() -> Mapping[int, SmLimits]:
     """What an SM holds, by compute capability: `data/residency.tsv`."""
     text = (resources.files("makespan") / "data" / "residency.tsv").read_text("utf-8")
     columns, *rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
     numbers = ({name: int(cell) for name, cell in zip(columns, row, strict=True) if cell != "-"} for row in rows)
-    return {row.pop("sm"): Limits(warp_size=_WARP_SIZE, register_scope="warp", **row) for row in numbers}
+    return {row.pop("sm"): SmLimits(warp_size=_WARP_SIZE, register_scope="warp", **row) for row in numbers}

@@ -9,8 +9,8 @@ from makespan.model.machine.values import (
     ONE_CYCLE,
     OPERATIONS,
     Latency,
-    Operation,
-    Resource,
+    PortResource,
+    TimedOperation,
     UnitClass,
     Use,
     check_whole,
@@ -27,12 +27,12 @@ OF_FILE = {
 """The keys of the whole file: all but the tables."""
 _ORIGIN = {"source", "verified"}
 _OR = " or "
-_Origin = tuple[str | None, bool]
-_NO_ORIGIN = (None, False)
+_DatumOrigin = tuple[str | None, bool]
+_NO_SOURCE = (None, False)
 _T = TypeVar("_T")
 
 
-class Span(NamedTuple):
+class CycleRange(NamedTuple):
     """A range of cycles; `most` is None where nobody knows an upper end."""
 
     least: int
@@ -43,155 +43,155 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Datum:
+class MachineDatum:
     """One number of a machine file; `key` says which, and nobody can verify one without a source."""
 
     key: str
-    value: int | Span
+    value: int | CycleRange
     source: str | None
     verified: bool
 
 
-def figures(table: str, given: object, known: Mapping[str, str]) -> Iterator[Datum]:
+def parse_figures(table: str, given: object, known: Mapping[str, str]) -> Iterator[MachineDatum]:
     """Yield the numbers of a table that has nothing else."""
     if not isinstance(given, dict):
         raise InputError(f"{table} is a table of numbers, not {shown(given)}")
-    only(given, known, table)
+    check_keys(given, known, table)
     for key, number in given.items():
-        yield figure(f"{table}.{key}", number)
+        yield parse_figure(f"{table}.{key}", number)
 
 
-def figure(where: str, given: object, most: int = MAX_FIGURE) -> Datum:
+def parse_figure(where: str, given: object, most: int = MAX_FIGURE) -> MachineDatum:
     """Return a whole number with its source."""
-    found = _number(where, given, _NO_ORIGIN)
+    found = _parse_number(where, given, _NO_SOURCE)
     check_whole(found.value, where, most)
     return found
 
 
-def resource(name: str, given: object) -> tuple[Resource, Datum]:
+def parse_resource(name: str, given: object) -> tuple[PortResource, MachineDatum]:
     """Ports that classes use besides their own."""
     where = f"resources.{printable(name, 'the name of a resource')}"
-    table = _table(given, where, {"capacity", "shared"}, "{ capacity = N }", {"capacity"})
-    capacity = _number(f"{where}.capacity", table["capacity"], _origin(table, where))
-    return Resource(name, _plain(capacity), _is_shared(table, where)), capacity
+    table = _check_table(given, where, {"capacity", "shared"}, "{ capacity = N }", {"capacity"})
+    capacity = _parse_number(f"{where}.capacity", table["capacity"], _parse_origin(table, where))
+    return PortResource(name, _whole_value(capacity), _is_shared(table, where)), capacity
 
 
-def unit(
-    name: str, given: object, resources: Collection[Resource], operations: Collection[Operation]
-) -> tuple[UnitClass, tuple[Resource, ...], list[Datum]]:
+def parse_unit(
+    name: str, given: object, resources: Collection[PortResource], operations: Collection[TimedOperation]
+) -> tuple[UnitClass, tuple[PortResource, ...], list[MachineDatum]]:
     """A class that may use these resources and serves these operations, resources of its own, and its numbers."""
     if name in OF_FILE:
-        raise InputError(_misplaced(name, "units"))
+        raise InputError(_misplaced_key(name, "units"))
     where = f"units.{class_name(name)}"
-    table = _table(
+    table = _check_table(
         given, where, {"capacity", "interval", "latency", "shared", "uses"}, "{ capacity = N }", {"capacity"}
     )
-    origin, is_shared = _origin(table, where), _is_shared(table, where)
-    data = [_number(f"{where}.capacity", table["capacity"], origin)]
-    capacity, interval = _plain(data[0]), 1
-    own: tuple[Resource, ...] = ()
+    origin, is_shared = _parse_origin(table, where), _is_shared(table, where)
+    data = [_parse_number(f"{where}.capacity", table["capacity"], origin)]
+    capacity, interval = _whole_value(data[0]), 1
+    own: tuple[PortResource, ...] = ()
     uses = []
     if "interval" in table:
-        data.append(datum := _number(f"{where}.interval", table["interval"], origin))
-        interval = _plain(datum)
+        data.append(datum := _parse_number(f"{where}.interval", table["interval"], origin))
+        interval = _whole_value(datum)
         if isinstance(datum.value, list):
             # A class holds its port for a fixed time; what is held for a varying one is a resource, of no other class.
-            data[-1] = datum = _range(f"{where}.interval", table["interval"], origin)
-            own, interval = (Resource(f"{name.lower()}-ports", capacity, is_shared),), 1
-            uses.append(_at(datum.key, Use, (own[0].name,), *_ends(datum)))
-    used = _table(table.get("uses", {}), f"{where}.uses", None, "{ RESOURCE = N or [least, most] }")
+            data[-1] = datum = _parse_range(f"{where}.interval", table["interval"], origin)
+            own, interval = (PortResource(f"{name.lower()}-ports", capacity, is_shared),), 1
+            uses.append(_make_at(datum.key, Use, (own[0].name,), *_range_value(datum)))
+    used = _check_table(table.get("uses", {}), f"{where}.uses", None, "{ RESOURCE = N or [least, most] }")
     for named, cycles in used.items():
         alternatives = tuple(named.split(_OR))
-        only(alternatives, [resource.name for resource in resources], f"{where}.uses", "resource")
-        data.append(datum := _range(f"{where}.uses.{named}", cycles, origin))
-        uses.append(_at(datum.key, Use, alternatives, *_ends(datum)))
-    latency = served(name, operations) or ONE_CYCLE
+        check_keys(alternatives, [resource.name for resource in resources], f"{where}.uses", "resource")
+        data.append(datum := _parse_range(f"{where}.uses.{named}", cycles, origin))
+        uses.append(_make_at(datum.key, Use, alternatives, *_range_value(datum)))
+    latency = latency_of_class(name, operations) or ONE_CYCLE
     if "latency" in table:
-        data.append(datum := _range(f"{where}.latency", table["latency"], origin))
-        latency = _at(datum.key, Latency, *_ends(datum))
+        data.append(datum := _parse_range(f"{where}.latency", table["latency"], origin))
+        latency = _make_at(datum.key, Latency, *_range_value(datum))
     return UnitClass(name, capacity, interval, latency, is_shared, tuple(uses)), own, data
 
 
-def operation(name: str, given: object) -> tuple[Operation, Datum]:
+def parse_operation(name: str, given: object) -> tuple[TimedOperation, MachineDatum]:
     """Which class serves an operation, and after how many cycles the result is there."""
-    only({name}, OPERATIONS, "operations", "operation")
+    check_keys({name}, OPERATIONS, "operations", "operation")
     where = f"operations.{name}"
     form = '{ class = "C", latency = N, [least, most] or { least = N } }'
-    table = _table(given, where, {"class", "latency"}, form, {"class", "latency"})
-    datum = _range(f"{where}.latency", table["latency"], _origin(table, where))
+    table = _check_table(given, where, {"class", "latency"}, form, {"class", "latency"})
+    datum = _parse_range(f"{where}.latency", table["latency"], _parse_origin(table, where))
     unit = printable(table["class"], f"{where}.class")
-    return _at(where, Operation, name, unit, *_ends(datum), datum.verified), datum
+    return _make_at(where, TimedOperation, name, unit, *_range_value(datum), datum.verified), datum
 
 
-def served(class_: str, operations: Collection[Operation]) -> Latency | None:
+def latency_of_class(class_: str, operations: Collection[TimedOperation]) -> Latency | None:
     """Return how long an instruction of a class may take, whichever operation it is; None if that is not known."""
     its = [operation for operation in operations if operation.unit == class_]
     most = [operation.most for operation in its if operation.most is not None]
     return Latency(min(operation.least for operation in its), max(most)) if its and len(most) == len(its) else None
 
 
-def only(keys: Collection[str], known: Collection[str], where: str, what: str = "key") -> None:
+def check_keys(keys: Collection[str], known: Collection[str], where: str, what: str = "key") -> None:
     """Refuse a key that nobody knows."""
     if unknown := sorted(set(keys) - set(known)):
         at = f"{where}: " if where else ""
         if where and unknown[0] in OF_FILE:
-            raise InputError(_misplaced(unknown[0], where))
+            raise InputError(_misplaced_key(unknown[0], where))
         near = did_you_mean(unknown[0], sorted(known))
         raise InputError(
             f"{at}unknown {what} {shown(unknown[0])}{near or ';'} known: {', '.join(sorted(known)) or '-'}"
         )
 
 
-def _misplaced(key: str, where: str) -> str:
+def _misplaced_key(key: str, where: str) -> str:
     """What to say of a key of the whole file that stands in a table, as TOML reads all that follows its head."""
     return f"{where}: {key} is a key of the whole file: write it above the first [table]"
 
 
-def _table(
+def _check_table(
     given: object, where: str, keys: Collection[str] | None, form: str, needs: Collection[str] = ()
 ) -> dict[str, Any]:
     if isinstance(given, dict) and keys is not None:
-        only(given, {*keys, *_ORIGIN}, where)
+        check_keys(given, {*keys, *_ORIGIN}, where)
     if not isinstance(given, dict) or not set(needs) <= set(given):
         raise InputError(f"{where} needs {form}")
     return given
 
 
-def _number(where: str, given: object, origin: _Origin) -> Datum:
+def _parse_number(where: str, given: object, origin: _DatumOrigin) -> MachineDatum:
     """Return a number, plain or as `value` of a table with a source of its own; who takes it checks it."""
-    value, origin = _value(where, given, origin, {"value"})
-    return Datum(where, value, *origin)
+    value, origin = _plain_value(where, given, origin, {"value"})
+    return MachineDatum(where, value, *origin)
 
 
-def _range(where: str, given: object, origin: _Origin) -> Datum:
+def _parse_range(where: str, given: object, origin: _DatumOrigin) -> MachineDatum:
     """Return the same of a range: N, [least, most] or { least = N }, which has no upper end."""
-    value, origin = _value(where, given, origin, {"value", "least"})
+    value, origin = _plain_value(where, given, origin, {"value", "least"})
     ends = value if isinstance(value, list) else [value, value]
     if len(ends) != 2:
         raise InputError(f"{where} is N or [least, most], not {shown(value)}")
-    return Datum(where, Span(*ends), *origin)
+    return MachineDatum(where, CycleRange(*ends), *origin)
 
 
-def _value(where: str, given: object, origin: _Origin, keys: Collection[str]) -> tuple[Any, _Origin]:
+def _plain_value(where: str, given: object, origin: _DatumOrigin, keys: Collection[str]) -> tuple[Any, _DatumOrigin]:
     if not isinstance(given, dict):
         return given, origin
-    only(given, {*keys, *_ORIGIN}, where)
+    check_keys(given, {*keys, *_ORIGIN}, where)
     if "least" in given and "value" not in given:
-        return [given["least"], None], _origin(given, where) if _ORIGIN & set(given) else origin
-    return given.get("value"), _origin(given, where)
+        return [given["least"], None], _parse_origin(given, where) if _ORIGIN & set(given) else origin
+    return given.get("value"), _parse_origin(given, where)
 
 
-def _plain(datum: Datum) -> int:
+def _whole_value(datum: MachineDatum) -> int:
     """Return a number that its taker checks, whatever it is."""
     return cast("int", datum.value)
 
 
-def _ends(datum: Datum) -> Span:
-    assert isinstance(datum.value, Span)  # noqa: S101 - read as a range
+def _range_value(datum: MachineDatum) -> CycleRange:
+    assert isinstance(datum.value, CycleRange)  # noqa: S101 - read as a range
     return datum.value
 
 
-def _at(where: str, make: Callable[..., _T], *given: object) -> _T:
+def _make_at(where: str, make: Callable[..., _T], *given: object) -> _T:
     """Return a value; `where` begins what it says of a wrong one."""
     try:
         return make(*given)
@@ -199,19 +199,19 @@ def _at(where: str, make: Callable[..., _T], *given: object) -> _T:
         raise InputError(f"{where}: {error}") from None
 
 
-def _origin(table: Mapping[str, object], where: str) -> _Origin:
+def _parse_origin(table: Mapping[str, object], where: str) -> _DatumOrigin:
     source = printable(table["source"], f"{where}: source") if "source" in table else None
-    verified = _truth(table.get("verified", source is not None), f"{where}: verified")
+    verified = _parse_truth(table.get("verified", source is not None), f"{where}: verified")
     if verified and source is None:
         raise InputError(f"{where}: verified by what? give a source")
     return source, verified
 
 
 def _is_shared(table: Mapping[str, object], where: str) -> bool:
-    return _truth(table.get("shared", False), f"{where}: shared")
+    return _parse_truth(table.get("shared", False), f"{where}: shared")
 
 
-def _truth(given: object, what: str) -> bool:
+def _parse_truth(given: object, what: str) -> bool:
     if not isinstance(given, bool):
         raise InputError(f"{what} must be true or false, not {shown(given)}")
     return given

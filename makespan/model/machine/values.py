@@ -31,14 +31,14 @@ DELAY = "~"
 """The class of a place that is a cycle of delay: never contended, and without need of an issue slot (docs/model.md)."""
 
 
-class _Short(Repr):
+class _ShortRepr(Repr):
     """Values from outside, cut to what a line of text can hold; Python refuses to print very long integers."""
 
     def repr_int(self, x: int, level: int) -> str:
         return super().repr_int(x, level) if x.bit_length() <= _MOST_BITS else f"a number of {x.bit_length()} bits"
 
 
-shown = _Short().repr
+shown = _ShortRepr().repr
 
 
 def check_whole(value: object, what: str, most: int) -> None:
@@ -112,7 +112,7 @@ ONE_CYCLE = Latency(1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class PortResource:
     """Ports that instructions of several classes hold besides those of their class.
 
     Args:
@@ -238,7 +238,7 @@ SLEEP = "sleep"
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class TimedOperation:
     """How instructions of one kind are served.
 
     Args:
@@ -263,7 +263,7 @@ class Operation:
         Latency(self.least, self.least if self.most is None else self.most)
 
 
-class Assignment(StrEnum):
+class WarpAssignment(StrEnum):
     """To which partition a warp belongs: warp w to partition w mod K, or as the adversary spreads them evenly.
 
     Evenly means that of two partitions one has at most one warp more.
@@ -281,7 +281,7 @@ class Pool(NamedTuple):
     capacity: int
 
 
-class Scheduler(StrEnum):
+class SchedulerPromise(StrEnum):
     """What a scheduler promises besides work conservation (docs/model.md): nothing, or that it is fair.
 
     A *fair* one lets no warp go before another that could issue in its stead, has been ready for longer, and issued
@@ -315,11 +315,11 @@ class Machine:
     units: tuple[UnitClass, ...]
     issue_width: int | None = None
     caveats: tuple[Assumption, ...] = field(default=(), compare=False, repr=False)
-    scheduler: Scheduler = Scheduler.ANY
+    scheduler: SchedulerPromise = SchedulerPromise.ANY
     partitions: int = 1
-    assignment: Assignment = Assignment.ANY
-    resources: tuple[Resource, ...] = ()
-    operations: tuple[Operation, ...] = field(default=(), compare=False, repr=False)
+    assignment: WarpAssignment = WarpAssignment.ANY
+    resources: tuple[PortResource, ...] = ()
+    operations: tuple[TimedOperation, ...] = field(default=(), compare=False, repr=False)
     untimed: tuple[str, ...] = field(default=(), compare=False, repr=False)
     capabilities: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
@@ -331,11 +331,15 @@ class Machine:
             raise InputError(f"machine {self.name!r} names a unit class twice: {', '.join(names)}")
         if self.issue_width is not None:
             check_whole(self.issue_width, f"issue width of machine {self.name!r}", MAX_ISSUE_WIDTH)
-        if not isinstance(self.scheduler, Scheduler):
-            raise InputError(f"scheduler of machine {self.name!r} must be a Scheduler, not {shown(self.scheduler)}")
+        if not isinstance(self.scheduler, SchedulerPromise):
+            raise InputError(
+                f"scheduler of machine {self.name!r} must be a SchedulerPromise, not {shown(self.scheduler)}"
+            )
         check_whole(self.partitions, f"partitions of machine {self.name!r}", MAX_PARTITIONS)
-        if not isinstance(self.assignment, Assignment):
-            raise InputError(f"assignment of machine {self.name!r} must be an Assignment, not {shown(self.assignment)}")
+        if not isinstance(self.assignment, WarpAssignment):
+            raise InputError(
+                f"assignment of machine {self.name!r} must be an WarpAssignment, not {shown(self.assignment)}"
+            )
         self._check_resources([resource.name for resource in self.resources])
         for operation in self.operations:
             if operation.unit not in names:
@@ -364,7 +368,7 @@ class Machine:
 
     def __str__(self) -> str:
         width = () if self.issue_width is None else (f"issue width {self.issue_width}",)
-        promise = () if self.scheduler is Scheduler.ANY else (f"{self.scheduler} scheduler",)
+        promise = () if self.scheduler is SchedulerPromise.ANY else (f"{self.scheduler} scheduler",)
         parts = () if self.partitions == 1 else (f"{self.partitions} partitions",)
         return f"{self.name} ({', '.join((*map(str, self.ports), *width, *parts, *promise))})"
 
@@ -419,7 +423,7 @@ class Machine:
         )
 
     @property
-    def ports(self) -> tuple[UnitClass | Resource, ...]:
+    def ports(self) -> tuple[UnitClass | PortResource, ...]:
         """Return all that has ports: the classes in their order, then the resources."""
         return (*self.units, *self.resources)
 
@@ -435,7 +439,7 @@ class Machine:
             found[Feature.INTERVALS] = f"intervals ({', '.join(intervals)})"
         if latencies := [f"{unit.name}={unit.latency}" for unit in self.units if unit.latency != ONE_CYCLE]:
             found[Feature.LATENCIES] = f"latencies ({', '.join(latencies)})"
-        if self.scheduler is not Scheduler.ANY:
+        if self.scheduler is not SchedulerPromise.ANY:
             found[Feature.SCHEDULER] = f"a {self.scheduler} scheduler"
         if self.partitions > 1:
             found[Feature.PARTITIONS] = f"{self.partitions} partitions"

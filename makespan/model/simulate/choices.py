@@ -67,11 +67,11 @@ class Choices:
             raise InputError(f"a fetch group has at least 1 warp, not {self.group_size}")
 
 
-Uses = tuple[tuple[int, int], ...]
+UseChoices = tuple[tuple[int, int], ...]
 """For each use of a class the resource from which on a free one is looked for, and the cycles for which it is held."""
 
 
-class Routes(NamedTuple):
+class WarpRoutes(NamedTuple):
     """For every warp the places on its path, barriers included, and what its instructions take.
 
     Args:
@@ -84,10 +84,10 @@ class Routes(NamedTuple):
     paths: tuple[tuple[int, ...], ...]
     latencies: tuple[tuple[int, ...], ...]
     partitions: tuple[int, ...]
-    uses: tuple[tuple[Uses, ...], ...] = ()
+    uses: tuple[tuple[UseChoices, ...], ...] = ()
 
 
-class Draws:
+class SplitMix:
     """SplitMix64: random numbers that are the same in any language.
 
     Source: Steele, Lea and Flood, OOPSLA 2014.
@@ -96,15 +96,15 @@ class Draws:
     def __init__(self, seed: int, *stream: int) -> None:
         self.state = seed
         for number in stream:
-            self.state = mixed(self.state + (number + 1) * _STEP)
+            self.state = mix_bits(self.state + (number + 1) * _STEP)
 
     def below(self, n: int) -> int:
         """Return a number 0 .. n - 1: the next of 64 bits, modulo n."""
         self.state = (self.state + _STEP) & _MASK
-        return mixed(self.state) % n
+        return mix_bits(self.state) % n
 
 
-def mixed(number: int) -> int:
+def mix_bits(number: int) -> int:
     """Return the finaliser of SplitMix64: a permutation of the numbers of 64 bits in which every bit depends on all."""
     number &= _MASK
     number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
@@ -112,52 +112,52 @@ def mixed(number: int) -> int:
     return number ^ (number >> 31)
 
 
-def draws_of_policy(seed: int, partition: int = 0) -> Draws:
+def policy_draws(seed: int, partition: int = 0) -> SplitMix:
     """Return the random numbers of the policy `random` in a partition."""
-    return Draws(seed, _POLICY, *((partition,) if partition else ()))
+    return SplitMix(seed, _POLICY, *((partition,) if partition else ()))
 
 
-def routes(instance: Instance, choices: Choices) -> Routes:
+def choose_routes(instance: Instance, choices: Choices) -> WarpRoutes:
     """What all warps do; equal paths and latencies within a group are the same object."""
     instance.require(KNOWS, "the simulator")
     machine = instance.machine
     paths: list[tuple[int, ...]] = []
     latencies: list[tuple[int, ...]] = []
-    uses: list[tuple[Uses, ...]] = []
+    uses: list[tuple[UseChoices, ...]] = []
     for group in instance.groups:
         first, program = len(paths), group.program
         if choices.path == "random" and not program.is_chain:
-            paths += [_random_path(program, Draws(choices.seed, _PATH, first + n)) for n in range(group.warps)]
+            paths += [_random_path(program, SplitMix(choices.seed, _PATH, first + n)) for n in range(group.warps)]
         else:
-            paths += [_path(machine, program, choices.path)] * group.warps
+            paths += [_choose_path(machine, program, choices.path)] * group.warps
         own = paths[first:]
         executed = {id(path): [at for at in path if program.places[at].unit != BARRIER] for path in own}
         taken = {key: tuple(ranges(machine, program, places)) for key, places in executed.items()}
-        latencies += _latencies([taken[id(path)] for path in own], choices, first)
+        latencies += _choose_latencies([taken[id(path)] for path in own], choices, first)
         if not machine.fixed_uses:
             units = {unit.name: unit for unit in machine.units}
             used = {key: [units[program.places[at].unit] for at in places] for key, places in executed.items()}
-            uses += _uses([used[id(path)] for path in own], choices, first)
-    return Routes(tuple(paths), tuple(latencies), assigned(instance, choices), tuple(uses))
+            uses += _choose_uses([used[id(path)] for path in own], choices, first)
+    return WarpRoutes(tuple(paths), tuple(latencies), assign_partitions(instance, choices), tuple(uses))
 
 
-def _latencies(taken: list[tuple[tuple[int, int], ...]], choices: Choices, first: int) -> list[tuple[int, ...]]:
+def _choose_latencies(taken: list[tuple[tuple[int, int], ...]], choices: Choices, first: int) -> list[tuple[int, ...]]:
     """Return the latencies of warps whose instructions have these ranges, of which the first has the number `first`."""
     distinct = {id(own): own for own in taken}.values()
     if choices.latency == "random" and any(least < most for own in distinct for least, most in own):
         return [
             tuple(least + draws.below(most - least + 1) for least, most in own)
-            for own, draws in ((own, Draws(choices.seed, _LATENCY, first + n)) for n, own in enumerate(taken))
+            for own, draws in ((own, SplitMix(choices.seed, _LATENCY, first + n)) for n, own in enumerate(taken))
         ]
     end = 0 if choices.latency == "least" else 1
     rows = {id(own): tuple(latency[end] for latency in own) for own in taken}
     return [rows[id(own)] for own in taken]
 
 
-def _uses(used: list[list[UnitClass]], choices: Choices, first: int) -> list[tuple[Uses, ...]]:
+def _choose_uses(used: list[list[UnitClass]], choices: Choices, first: int) -> list[tuple[UseChoices, ...]]:
     """What warps use whose instructions have these classes, of which the first has the number `first`."""
     if choices.interval == "random":
-        return [_drawn(units, Draws(choices.seed, _USE, first + n)) for n, units in enumerate(used)]
+        return [_draw_uses(units, SplitMix(choices.seed, _USE, first + n)) for n, units in enumerate(used)]
     is_least = choices.interval == "least"
     rows = {
         id(units): tuple(tuple((0, use.least if is_least else use.most) for use in unit.uses) for unit in units)
@@ -166,35 +166,35 @@ def _uses(used: list[list[UnitClass]], choices: Choices, first: int) -> list[tup
     return [rows[id(units)] for units in used]
 
 
-def _drawn(units: Sequence[UnitClass], draws: Draws) -> tuple[Uses, ...]:
+def _draw_uses(units: Sequence[UnitClass], draws: SplitMix) -> tuple[UseChoices, ...]:
     return tuple(
         tuple((draws.below(len(use.resources)), use.least + draws.below(use.most - use.least + 1)) for use in unit.uses)
         for unit in units
     )
 
 
-def assigned(instance: Instance, choices: Choices) -> tuple[int, ...]:
+def assign_partitions(instance: Instance, choices: Choices) -> tuple[int, ...]:
     """Return the partition of every warp."""
     if (fixed := instance.partition_of_warp) is not None:
         return fixed
     spread = [number % instance.machine.partitions for number in instance.number_of_warp()]
     if choices.assignment == "random":
-        draws = Draws(choices.seed, _PARTITION)
+        draws = SplitMix(choices.seed, _PARTITION)
         for last in range(len(spread) - 1, 0, -1):
             other = draws.below(last + 1)
             spread[last], spread[other] = spread[other], spread[last]
     return tuple(spread)
 
 
-def _path(machine: Machine, program: Program, rule: str) -> tuple[int, ...]:
+def _choose_path(machine: Machine, program: Program, rule: str) -> tuple[int, ...]:
     if rule == "first":
-        return _walk(program, lambda options: options[0])
+        return _follow_choices(program, lambda options: options[0])
     choose = min if rule == "shortest" else max
-    alone = _alone(machine, program, choose)
-    return _walk(program, lambda options: choose(options, key=alone.__getitem__))
+    alone = _cycles_alone(machine, program, choose)
+    return _follow_choices(program, lambda options: choose(options, key=alone.__getitem__))
 
 
-def _alone(machine: Machine, program: Program, choose: Callable[..., int]) -> list[int]:
+def _cycles_alone(machine: Machine, program: Program, choose: Callable[..., int]) -> list[int]:
     """For every place, and the end, the cycles of the quickest (`min`) or slowest path from there on, alone.
 
     Of a warp that runs ahead no latencies overlap here.
@@ -208,11 +208,11 @@ def _alone(machine: Machine, program: Program, choose: Callable[..., int]) -> li
     return found
 
 
-def _random_path(program: Program, draws: Draws) -> tuple[int, ...]:
-    return _walk(program, lambda options: options[draws.below(len(options))])
+def _random_path(program: Program, draws: SplitMix) -> tuple[int, ...]:
+    return _follow_choices(program, lambda options: options[draws.below(len(options))])
 
 
-def _walk(program: Program, choose: Callable[[Sequence[int]], int]) -> tuple[int, ...]:
+def _follow_choices(program: Program, choose: Callable[[Sequence[int]], int]) -> tuple[int, ...]:
     path = [choose(program.starts)]
     while (after := choose(program.places[path[-1]].successors)) != program.end:
         path.append(after)

@@ -9,24 +9,24 @@ from makespan.model.machine import Machine, UnitClass
 from makespan.model.program import BARRIER, Program
 from makespan.model.simulate.floor import latencies
 
-Uses = tuple[tuple[int, int], ...]
+HeldUses = tuple[tuple[int, int], ...]
 """For each use of a class which of its resources an instruction holds, and for how many cycles."""
 
 
-class Conduct(NamedTuple):
+class WarpConduct(NamedTuple):
     """For every warp the latencies of what it executes, in order, and what that uses; no uses if there is no choice."""
 
     latencies: Sequence[Sequence[int]]
-    uses: Sequence[Sequence[Uses]]
+    uses: Sequence[Sequence[HeldUses]]
 
 
-def conduct(
+def check_conduct(
     instance: Instance,
     programs: Sequence[Program],
     paths: Sequence[tuple[int, ...]],
     latencies: Sequence[Sequence[int]],
-    uses: Sequence[Sequence[Uses]],
-) -> Conduct:
+    uses: Sequence[Sequence[HeldUses]],
+) -> WarpConduct:
     """Check the rows of warps that run these programs.
 
     Args:
@@ -38,13 +38,14 @@ def conduct(
         InvalidScheduleError: a path that its program does not have, or a latency, resource or interval that is not
             left as a choice.
     """
-    executed = _executed(programs, paths)
-    return Conduct(
-        _latencies(instance, programs, latencies, executed), _uses(instance.machine, programs, uses, executed)
+    executed = _executed_places(programs, paths)
+    return WarpConduct(
+        _checked_latencies(instance, programs, latencies, executed),
+        _checked_uses(instance.machine, programs, uses, executed),
     )
 
 
-def _executed(programs: Sequence[Program], paths: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def _executed_places(programs: Sequence[Program], paths: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Return the places that every warp executes, without barriers; equal paths are read once."""
     if len(paths) != len(programs):
         raise InvalidScheduleError(f"{len(paths)} paths for {len(programs)} warps")
@@ -67,7 +68,7 @@ def _check_path(program: Program, path: tuple[int, ...]) -> None:
             raise InvalidScheduleError(f"a path goes from place {place} to {after}, which does not follow it")
 
 
-def _latencies(
+def _checked_latencies(
     instance: Instance,
     programs: Sequence[Program],
     given: Sequence[Sequence[int]],
@@ -99,19 +100,19 @@ def _check_latencies(warp: int, chosen: Sequence[int], ranges: Sequence[tuple[in
             raise InvalidScheduleError(f"warp {warp} has a latency of {latency}, which is not in {allowed}")
 
 
-def _uses(
+def _checked_uses(
     machine: Machine,
     programs: Sequence[Program],
-    given: Sequence[Sequence[Uses]],
+    given: Sequence[Sequence[HeldUses]],
     executed: Sequence[tuple[int, ...]],
-) -> Sequence[Sequence[Uses]]:
+) -> Sequence[Sequence[HeldUses]]:
     """For every warp what its instructions hold of the uses of their classes, in order; empty if there is no choice."""
     if not given and machine.fixed_uses:
         return ()
     if len(given) != len(executed):
         raise InvalidScheduleError(f"uses of {len(given)} warps are given, of {len(executed)}")
     units = {unit.name: unit for unit in machine.units}
-    allowed = set[tuple[str, Uses]]()
+    allowed = set[tuple[str, HeldUses]]()
     for warp, (program, places, rows) in enumerate(zip(programs, executed, given, strict=True)):
         if len(rows) != len(places):
             raise InvalidScheduleError(f"warp {warp} has uses of {len(rows)} instructions, of {len(places)}")
@@ -126,7 +127,7 @@ def _uses(
     return given
 
 
-def _is_a_choice(unit: UnitClass, chosen: Uses) -> bool:
+def _is_a_choice(unit: UnitClass, chosen: HeldUses) -> bool:
     return len(chosen) == len(unit.uses) and all(
         0 <= which < len(use.resources) and use.least <= cycles <= use.most
         for use, (which, cycles) in zip(unit.uses, chosen, strict=True)

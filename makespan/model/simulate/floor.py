@@ -10,8 +10,8 @@ from typing import NamedTuple, Self
 
 from makespan.model.instance import Instance
 from makespan.model.lowered import LoweredMachine, Reservation
-from makespan.model.machine import Machine, Scheduler
-from makespan.model.program import BARRIER, Program, Timing
+from makespan.model.machine import Machine, SchedulerPromise
+from makespan.model.program import BARRIER, InstructionTiming, Program
 
 HeldPort = tuple[int, int]
 """A port of the pool with this number, for so many cycles from the one of issue on."""
@@ -59,7 +59,7 @@ class Walk(NamedTuple):
     """What a warp comes by: of every place on its path the kind, and how it is timed if the warp runs ahead."""
 
     kinds: Sequence[int]
-    timings: Sequence[Timing]
+    timings: Sequence[InstructionTiming]
 
 
 class Floor:
@@ -85,7 +85,7 @@ class Floor:
         self.at = [0] * warps
         self.ended = list[int]()
         """Blocks all of whose warps have finished, in the order in which they did."""
-        self._is_fair = machine.scheduler is Scheduler.FAIR
+        self._is_fair = machine.scheduler is SchedulerPromise.FAIR
         self._walks = [Walk((_AT_END,), ())] * warps
         self._until: list[dict[int, int]] = [{} for _ in range(warps)]
         """Tokens, with the cycle from which on they are not pending."""

@@ -6,11 +6,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from makespan.host.errors import InvalidScheduleError, UnsupportedError
-from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, History, Stretch
+from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, RepeatedCycles, SmHistory
 from makespan.model.program import Program
-from makespan.model.simulate.courses import Conduct, conduct
+from makespan.model.simulate.courses import WarpConduct, check_conduct
 from makespan.model.simulate.floor import Floor, Walk, walks
-from makespan.model.simulate.replay import Judge, partitions
+from makespan.model.simulate.replay import IssueJudge, check_partitions
 
 MAX_UNFOLDED_CYCLES = 20_000_000
 """Of all histories together, each for as long as its SM does not return to a state in which it was."""
@@ -21,7 +21,7 @@ _EVER = 1 << 400
 """A cycle that none comes to."""
 
 
-def replay(gpu: GpuInstance, schedule: GpuSchedule) -> int:
+def replay_gpu(gpu: GpuInstance, schedule: GpuSchedule) -> int:
     """Execute `schedule` and return its makespan in cycles.
 
     A stretch is executed until the SM is at its end where it was at its begin; from then on all repeats are alike. So
@@ -36,19 +36,19 @@ def replay(gpu: GpuInstance, schedule: GpuSchedule) -> int:
             several grids would fit too many times.
     """
     _check_sizes(gpu, schedule)
-    rows = [_conduct(gpu, number, course) for number, course in enumerate(schedule.courses)]
+    rows = [_course_conduct(gpu, number, course) for number, course in enumerate(schedule.courses)]
     lasts = [_last_dispatch(history, schedule.courses, len(gpu.grids)) for history in schedule.histories]
     last = [max(cycles) for cycles in zip(*lasts, strict=True)]
-    unfolded, spans = 0, list[_Span]()
+    unfolded, spans = 0, list[_RoomInterval]()
     for number, history in enumerate(schedule.histories):
         try:
-            sm = _Replay(gpu, schedule.courses, rows, history, last)
+            sm = _SmReplay(gpu, schedule.courses, rows, history, last)
             unfolded = sm.execute(unfolded)
         except InvalidScheduleError as error:
             raise InvalidScheduleError(f"history {number}: {error}") from None
-        spans += [_Span(grid, begin, end) for grid, fits in enumerate(sm.fits) for begin, end in fits]
+        spans += [_RoomInterval(grid, begin, end) for grid, fits in enumerate(sm.fits) for begin, end in fits]
     if sum(history.sms for history in schedule.histories) < gpu.sms:
-        spans += [_Span(grid, 0, _EVER) for grid in range(len(gpu.grids))]
+        spans += [_RoomInterval(grid, 0, _EVER) for grid in range(len(gpu.grids))]
     _check_dispatcher(spans, last)
     return schedule.makespan
 
@@ -87,7 +87,7 @@ def _check_blocks(gpu: GpuInstance, schedule: GpuSchedule) -> None:
             raise InvalidScheduleError(f"{blocks} blocks get their room, and {which} has {grid.blocks}")
 
 
-class _Span(NamedTuple):
+class _RoomInterval(NamedTuple):
     """Cycles in which a block of a grid would fit on an SM, from one to before another."""
 
     grid: int
@@ -95,7 +95,7 @@ class _Span(NamedTuple):
     end: int
 
 
-def _check_dispatcher(spans: Iterable[_Span], last: Sequence[int]) -> None:
+def _check_dispatcher(spans: Iterable[_RoomInterval], last: Sequence[int]) -> None:
     """In every cycle, if blocks are left, there is one among them that fits on no SM.
 
     Args:
@@ -114,7 +114,7 @@ def _check_dispatcher(spans: Iterable[_Span], last: Sequence[int]) -> None:
             )
 
 
-def _last_dispatch(history: History, courses: Sequence[Course], grids: int) -> list[int]:
+def _last_dispatch(history: SmHistory, courses: Sequence[BlockTrace], grids: int) -> list[int]:
     """For every grid the cycle in which its last block on an SM gets its room."""
     last, first = [0] * grids, 0
     for stretch in history.stretches:
@@ -125,22 +125,22 @@ def _last_dispatch(history: History, courses: Sequence[Course], grids: int) -> l
     return last
 
 
-def _programs(gpu: GpuInstance, grid: int) -> list[Program]:
+def _programs_of_block(gpu: GpuInstance, grid: int) -> list[Program]:
     """Of the warps of a block."""
     return [program for program, warps in gpu.grids[grid].block for _ in range(warps)]
 
 
-def _conduct(gpu: GpuInstance, number: int, course: Course) -> Conduct:
+def _course_conduct(gpu: GpuInstance, number: int, course: BlockTrace) -> WarpConduct:
     try:
         if not 0 <= course.grid < len(gpu.grids):
             raise InvalidScheduleError(f"there is no grid {course.grid}")
         alone = gpu.alone(course.grid).sm(1)
-        return conduct(alone, _programs(gpu, course.grid), course.paths, course.latencies, course.uses)
+        return check_conduct(alone, _programs_of_block(gpu, course.grid), course.paths, course.latencies, course.uses)
     except InvalidScheduleError as error:
         raise InvalidScheduleError(f"course {number}: {error}") from None
 
 
-class _Replay:
+class _SmReplay:
     """One history, executed by one SM.
 
     A warp of the block in slot s that is number w of it is warp `s * width + w` of the floor.
@@ -152,19 +152,21 @@ class _Replay:
     def __init__(
         self,
         gpu: GpuInstance,
-        courses: Sequence[Course],
-        rows: Sequence[Conduct],
-        history: History,
+        courses: Sequence[BlockTrace],
+        rows: Sequence[WarpConduct],
+        history: SmHistory,
         last: Sequence[int],
     ) -> None:
         self._gpu, self._courses, self._rows, self._history = gpu, courses, rows, history
         self._last, self._warps, self._left = max(last), gpu.width, list(gpu.room)
-        self._programs = [_programs(gpu, grid) for grid in range(len(gpu.grids))]
+        self._programs = [_programs_of_block(gpu, grid) for grid in range(len(gpu.grids))]
         self.fits: list[list[tuple[int, int]]] = [[] for _ in gpu.grids]
         self._slots = self._count_slots()
         self._partitions = self._spread()
         self._floor = Floor(gpu.machine, self._slots * self._warps)
-        self._judge = Judge(gpu.machine, self._floor, lambda warp: "{1} of slot {0}".format(*divmod(warp, self._warps)))
+        self._judge = IssueJudge(
+            gpu.machine, self._floor, lambda warp: "{1} of slot {0}".format(*divmod(warp, self._warps))
+        )
         self._taken: dict[int, int] = {}
         """For every slot with a block its course."""
         self._walks: dict[tuple[int, int], list[Walk]] = {}
@@ -193,7 +195,7 @@ class _Replay:
             return list(given) or [(0,) * self._warps] * self._slots
         numbers = self._gpu.slots_of_warps(self._slots)
         chosen = tuple(given[slot][warp] for slot, warp in numbers) if given else ()
-        found = dict(zip(numbers, partitions(self._gpu.sm(self._slots), chosen), strict=True))
+        found = dict(zip(numbers, check_partitions(self._gpu.sm(self._slots), chosen), strict=True))
         return [tuple(found[slot, warp] for warp in range(self._warps)) for slot in range(self._slots)]
 
     def execute(self, unfolded: int) -> int:
@@ -209,7 +211,7 @@ class _Replay:
                 unfolded += length
                 if left and self._state(cycle) == before:
                     floor.shift(left * length)
-                    self._note(_again(spans, cycle - length, length, left))
+                    self._note(_repeat_intervals(spans, cycle - length, length, left))
                     cycle += left * length
                     break
                 if left and unfolded > MAX_UNFOLDED_CYCLES:
@@ -220,10 +222,10 @@ class _Replay:
         floor.begin(cycle)
         if floor.unfinished:
             raise InvalidScheduleError(f"{len(self._taken)} blocks have not ended after {cycle} cycles")
-        self._note(_Span(grid, cycle, _EVER) for grid in range(len(self.fits)))
+        self._note(_RoomInterval(grid, cycle, _EVER) for grid in range(len(self.fits)))
         return unfolded
 
-    def _note(self, spans: Iterable[_Span]) -> None:
+    def _note(self, spans: Iterable[_RoomInterval]) -> None:
         """When blocks would fit, in order."""
         for grid, first, end in spans:
             fits = self.fits[grid]
@@ -242,10 +244,10 @@ class _Replay:
         """Return all that counts from a cycle on."""
         return self._floor.state(cycle), self._judge.state(), frozenset(self._taken.items())
 
-    def _execute(self, first: int, stretch: Stretch) -> list[_Span]:
+    def _execute(self, first: int, stretch: RepeatedCycles) -> list[_RoomInterval]:
         """Return one repeat of a stretch, from that cycle on; when blocks would fit then."""
         begins, floor = iter((*stretch.begins, None)), self._floor
-        begin, spans = next(begins), list[_Span]()
+        begin, spans = next(begins), list[_RoomInterval]()
         since: list[int | None] = [None for _ in self.fits]
         for cycle, executing in enumerate(stretch.cycles, first):
             happens = cycle in floor.arrivals or cycle in floor.releases
@@ -263,13 +265,13 @@ class _Replay:
                 floor.begin(cycle)
             if changes and cycle < self._last:
                 fitting = self._fitting(cycle, since)
-                spans += _ended(since, fitting, cycle)
+                spans += _closed_intervals(since, fitting, cycle)
                 since = fitting
             if not floor.unfinished:
                 raise InvalidScheduleError(f"cycle {cycle}: all blocks have ended already")
             if executing or happens:  # else nobody could, or nobody could in the cycle before
                 self._judge.check(cycle, self._numbers(cycle, executing))
-        return [*spans, *_ended(since, [None] * len(since), first + len(stretch.cycles))]
+        return [*spans, *_closed_intervals(since, [None] * len(since), first + len(stretch.cycles))]
 
     def _take(self, grid: int, sign: int) -> None:
         """The room of a block, or give it back."""
@@ -285,7 +287,7 @@ class _Replay:
             found.append(slot * self._warps + warp)
         return found
 
-    def _begin(self, cycle: int, begin: Begin) -> None:
+    def _begin(self, cycle: int, begin: BlockStart) -> None:
         """A block gets the room of a slot."""
         slot, course, delay, grid = begin.slot, begin.course, begin.delay, self._courses[begin.course].grid
         if not 0 <= slot < self._slots or slot in self._taken:
@@ -310,18 +312,20 @@ class _Replay:
             self._judge.put(number, latencies[warp], uses[warp] if uses else None)
 
 
-def _ended(since: Sequence[int | None], fitting: Sequence[int | None], cycle: int) -> Iterator[_Span]:
+def _closed_intervals(
+    since: Sequence[int | None], fitting: Sequence[int | None], cycle: int
+) -> Iterator[_RoomInterval]:
     """What fitted since then and does no more."""
     for grid, (then, still) in enumerate(zip(since, fitting, strict=True)):
         if then is not None and still is None:
-            yield _Span(grid, then, cycle)
+            yield _RoomInterval(grid, then, cycle)
 
 
-def _again(spans: Sequence[_Span], first: int, cycles: int, times: int) -> Iterator[_Span]:
+def _repeat_intervals(spans: Sequence[_RoomInterval], first: int, cycles: int, times: int) -> Iterator[_RoomInterval]:
     """Yield the spans of so many cycles from the first one on, so many times more."""
     for grid, begin, end in spans:
         if end - begin == cycles:
-            yield _Span(grid, first + cycles, first + (1 + times) * cycles)
+            yield _RoomInterval(grid, first + cycles, first + (1 + times) * cycles)
             continue
         for number in range(1, times + 1):
-            yield _Span(grid, begin + number * cycles, end + number * cycles)
+            yield _RoomInterval(grid, begin + number * cycles, end + number * cycles)

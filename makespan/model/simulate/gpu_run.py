@@ -17,31 +17,31 @@ from itertools import chain, count, islice, product
 from typing import Any, NamedTuple
 
 from makespan.host.errors import InputError, UnsupportedError
-from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, History, Stretch
-from makespan.model.machine import Scheduler
-from makespan.model.simulate.choices import Choices, Draws, Uses, assigned, routes
+from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, RepeatedCycles, SmHistory
+from makespan.model.machine import SchedulerPromise
+from makespan.model.simulate.choices import Choices, SplitMix, UseChoices, assign_partitions, choose_routes
 from makespan.model.simulate.floor import Floor, Walk, walks
-from makespan.model.simulate.policies import POLICIES, Policy, Run, members
-from makespan.model.simulate.rules import FAIR, RULES, Ruled
+from makespan.model.simulate.policies import POLICIES, PolicyRun, SchedulingPolicy, warps_of_partition
+from makespan.model.simulate.rules import FAIR_RULES, STARVING_RULES, RulePolicy
 
 DISPATCH = ("round-robin", "least-loaded", "most-loaded", "random")
 """Which SM gets the next block, of those with room: the next one in turn; the one with the fewest blocks; the one with
 the most, so that it is full before another gets any; or any.
 """
 
-STARVING = dict(zip(("behind", "starve-together", "starve-in-turn"), RULES, strict=True))
+STARVING = dict(zip(("behind", "starve-together", "starve-in-turn"), STARVING_RULES, strict=True))
 """Rules by their names as policies: who is furthest behind goes first; or the last slot waits for all others, of which
 who is furthest behind goes first, or who is furthest ahead.
 """
-FAIRLY = dict(zip(("fair", "fair-together", "fair-in-turn"), FAIR, strict=True))
+FAIRLY = dict(zip(("fair", "fair-together", "fair-in-turn"), FAIR_RULES, strict=True))
 """The same of a scheduler that promises to be fair: who is ready for longest goes first, and the rule decides ties."""
 
 _SOON = ("starve-together", "starve-in-turn", "gto", "gty", "oldest", "youngest")
 """Policies under which one block goes before another: an SM is soon where it was before. They are tried first."""
 
 _FIRST = {
-    Scheduler.ANY: ("starve-in-turn", "starve-together"),
-    Scheduler.FAIR: ("fair-in-turn", "fair-together"),
+    SchedulerPromise.ANY: ("starve-in-turn", "starve-together"),
+    SchedulerPromise.FAIR: ("fair-in-turn", "fair-together"),
 }
 """Policies of which one makes the run that there always is. The first one mostly needs the least work until then."""
 
@@ -56,14 +56,14 @@ _DISPATCHER, _SM, _BLOCK = 100, 101, 102
 """Streams of random numbers beside those of `simulate.choices`."""
 
 
-class Found(NamedTuple):
+class FoundRun(NamedTuple):
     """A schedule, and in words who made it."""
 
     schedule: GpuSchedule
     policy: str
 
 
-def run(
+def run_gpu(
     gpu: GpuInstance,
     policy: str,
     dispatch: str = DISPATCH[0],
@@ -85,7 +85,7 @@ def run(
     >>> from makespan import Machine, Program
     >>> block = ((Program.chain("CLL"), 8),)
     >>> gpu = GpuInstance.of(block, 10**6, Machine.of({"C": 1, "L": 1}), sms=46, resident=6)
-    >>> run(gpu, "lrr")
+    >>> run_gpu(gpu, "lrr")
     GpuSchedule(46 SMs, 347841 cycles)
 
     Raises:
@@ -94,14 +94,14 @@ def run(
             an SM that does not come back to where it was within `MAX_WORK`.
     """
     choices, delay = choices or Choices(), gpu.dispatch if delay is None else delay
-    _check(gpu)
+    _check_scheduler(gpu)
     if dispatch not in DISPATCH:
         raise InputError(f"unknown dispatch {dispatch!r}; known: {', '.join(DISPATCH)}")
     if not 0 <= delay <= gpu.dispatch:
         raise InputError(f"a block begins 0..{gpu.dispatch} cycles after it got its room, not {delay}")
     if policy == "random" or "random" in (choices.path, choices.latency, choices.interval):
-        return _apart(gpu, policy, dispatch, choices, delay)
-    (schedule,) = _Alike(gpu, policy, choices, delay, order or range(len(gpu.grids))).schedules(dispatch)
+        return _run_random(gpu, policy, dispatch, choices, delay)
+    (schedule,) = _EqualSms(gpu, policy, choices, delay, order or range(len(gpu.grids))).schedules(dispatch)
     return schedule
 
 
@@ -109,9 +109,9 @@ def _never() -> bool:
     return False
 
 
-def longest(
+def longest_gpu_run(
     gpu: GpuInstance, expired: Callable[[], bool] = _never, *, enough: Callable[[], bool] = _never
-) -> Found | None:
+) -> FoundRun | None:
     """Return the longest run that is found, of which a replay makes a lower bound on the worst case.
 
     One run is made whatever `expired` says, and how much work that is does not depend on any clock. None if no SM comes
@@ -122,29 +122,29 @@ def longest(
         enough: the same, as soon as one run is found.
 
     Raises:
-        UnsupportedError: a machine of which `run` knows no policy.
+        UnsupportedError: a machine of which `run_gpu` knows no policy.
     """
     ends = [Choices(latency=latency) for latency in ("most", "least")]
-    return _best(gpu, ends, gpu.dispatch, max, expired, enough, _soonest(gpu, ends[::-1], gpu.dispatch))
+    return _best_run(gpu, ends, gpu.dispatch, max, expired, enough, _cheapest_run(gpu, ends[::-1], gpu.dispatch))
 
 
-def shortest(
+def shortest_gpu_run(
     gpu: GpuInstance, expired: Callable[[], bool] = _never, *, enough: Callable[[], bool] = _never
-) -> Found | None:
+) -> FoundRun | None:
     """The shortest run that is found in time, of which a replay makes an upper bound on the best case; or None."""
     least = [Choices(path=path, latency="least", interval="least") for path in ("shortest", "longest")]
-    return _best(gpu, least, 0, min, expired, enough)
+    return _best_run(gpu, least, 0, min, expired, enough)
 
 
 class _StoppedError(Exception):
     """A run has been stopped before its end."""
 
 
-def _soonest(gpu: GpuInstance, choices: Sequence[Choices], delay: int) -> Found | None:
+def _cheapest_run(gpu: GpuInstance, choices: Sequence[Choices], delay: int) -> FoundRun | None:
     """A run of one of a few policies, that which needs the least work; the first ones may need more than the others."""
-    _check(gpu)
-    tried = list(product(_asked(gpu, choices), _FIRST[gpu.machine.scheduler]))
-    runs = [_Alike(gpu, policy, chosen, delay, range(len(gpu.grids))) for chosen, policy in tried]
+    _check_scheduler(gpu)
+    tried = list(product(_distinct_choices(gpu, choices), _FIRST[gpu.machine.scheduler]))
+    runs = [_EqualSms(gpu, policy, chosen, delay, range(len(gpu.grids))) for chosen, policy in tried]
     work = dict.fromkeys(range(len(runs)), 0)
     while work:
         number = min(work, key=lambda number: work[number] * _FAVOUR**number)
@@ -152,41 +152,41 @@ def _soonest(gpu: GpuInstance, choices: Sequence[Choices], delay: int) -> Found 
             done = next(runs[number].supplying, None)
             if done is None:
                 (schedule,) = runs[number].schedules(DISPATCH[0])
-                return Found(schedule, f"{DISPATCH[0]} dispatch, {tried[number][1]}")
+                return FoundRun(schedule, f"{DISPATCH[0]} dispatch, {tried[number][1]}")
             work[number] = done
         except UnsupportedError:
             del work[number]  # it does not come back to where it was; another may
     return None
 
 
-def _best(
+def _best_run(
     gpu: GpuInstance,
     choices: Sequence[Choices],
     delay: int,
-    better: Callable[..., Found],
+    better: Callable[..., FoundRun],
     expired: Callable[[], bool],
     enough: Callable[[], bool],
-    known: Found | None = None,
-) -> Found | None:
+    known: FoundRun | None = None,
+) -> FoundRun | None:
     """The best run of all policies and dispatchers that draw no random numbers; one that is known if it is better."""
-    found: Found | None = None
-    _check(gpu)
+    found: FoundRun | None = None
+    _check_scheduler(gpu)
 
     def stop() -> bool:
         return expired() or ((found or known) is not None and enough())
 
     others = sorted({*STARVING, *POLICIES} - {*_SOON, "random"})
-    names = tuple(FAIRLY) if gpu.machine.scheduler is Scheduler.FAIR else (*_SOON, *others)
+    names = tuple(FAIRLY) if gpu.machine.scheduler is SchedulerPromise.FAIR else (*_SOON, *others)
     ascending = tuple(range(len(gpu.grids)))
     orders = dict.fromkeys([ascending, ascending[::-1]])
-    for chosen, policy, order in product(_asked(gpu, choices), names, orders):
+    for chosen, policy, order in product(_distinct_choices(gpu, choices), names, orders):
         if (found or known) and stop():
             break
         try:
-            alike = _Alike(gpu, policy, chosen, delay, order, stop)
+            alike = _EqualSms(gpu, policy, chosen, delay, order, stop)
             last = "" if order == ascending else ", the last grid first"
             for dispatch, schedule in zip(DISPATCH[::2], alike.schedules(*DISPATCH[::2]), strict=True):
-                made = Found(schedule, f"{dispatch} dispatch, {policy}{last}")
+                made = FoundRun(schedule, f"{dispatch} dispatch, {policy}{last}")
                 found = better(found or made, made, key=lambda one: one.schedule.makespan)
         except UnsupportedError:
             continue  # it does not come back to where it was; another may
@@ -196,17 +196,17 @@ def _best(
     return better(some, key=lambda one: one.schedule.makespan) if some else None
 
 
-def _check(gpu: GpuInstance) -> None:
+def _check_scheduler(gpu: GpuInstance) -> None:
     """Refuse what no policy here is made for."""
     alone = [gpu.alone(grid).sm(1) for grid in range(len(gpu.grids))]
-    if gpu.machine.scheduler is Scheduler.FAIR and any(one.is_multiprocessor for one in alone):
+    if gpu.machine.scheduler is SchedulerPromise.FAIR and any(one.is_multiprocessor for one in alone):
         raise UnsupportedError(
             "runs of a whole GPU do not know a fair scheduler together with partitions, resources or warps that run"
             ' ahead; leave the promise out: scheduler = "any" in the machine file'
         )
 
 
-def _asked(gpu: GpuInstance, choices: Sequence[Choices]) -> Sequence[Choices]:
+def _distinct_choices(gpu: GpuInstance, choices: Sequence[Choices]) -> Sequence[Choices]:
     """What differs of these, which is nothing where no path, latency or interval is to be chosen."""
     alone = [gpu.alone(grid).sm(1) for grid in range(len(gpu.grids))]
     is_sole = all(group.program.is_chain for one in alone for group in one.groups)
@@ -214,69 +214,71 @@ def _asked(gpu: GpuInstance, choices: Sequence[Choices]) -> Sequence[Choices]:
     return [Choices()] if has_none else choices
 
 
-def _policies(gpu: GpuInstance, policy: str, choices: Choices, slots: int, partitions: Sequence[int]) -> list[Policy]:
+def _policies(
+    gpu: GpuInstance, policy: str, choices: Choices, slots: int, partitions: Sequence[int]
+) -> list[SchedulingPolicy]:
     """Return the policy of every partition of an SM."""
     parts, last = range(gpu.machine.partitions), range((slots - 1) * gpu.width, slots * gpu.width)
-    is_fair = gpu.machine.scheduler is Scheduler.FAIR
+    is_fair = gpu.machine.scheduler is SchedulerPromise.FAIR
     rules = FAIRLY if is_fair else STARVING
     if policy in rules:
-        return [Ruled(rules[policy], last) for _ in parts]
+        return [RulePolicy(rules[policy], last) for _ in parts]
     known = rules if is_fair else (*POLICIES, *rules)
     if policy not in known:
         raise InputError(f"unknown policy {policy!r} of a scheduler of this kind; known: {', '.join(known)}")
-    return [POLICIES[policy](members(partitions, part), choices, part) for part in parts]
+    return [POLICIES[policy](warps_of_partition(partitions, part), choices, part) for part in parts]
 
 
-class _Conduct(NamedTuple):
+class _BlockConduct(NamedTuple):
     """What a block does: its course, and for every warp what its instructions take; `uses` as in `Routes`."""
 
-    course: Course
+    course: BlockTrace
     latencies: tuple[tuple[int, ...], ...]
-    uses: tuple[tuple[Uses, ...], ...]
+    uses: tuple[tuple[UseChoices, ...], ...]
 
 
-def _placed(gpu: GpuInstance, slots: int, choices: Choices) -> tuple[list[tuple[int, ...]], bool]:
+def _slot_partitions(gpu: GpuInstance, slots: int, choices: Choices) -> tuple[list[tuple[int, ...]], bool]:
     """For every slot the partitions of its warps, and whether there is a choice; of several grids there always is."""
     width, parts = range(gpu.width), gpu.machine.partitions
     if len(gpu.grids) > 1:
         return [tuple((slot * gpu.width + warp) % parts for warp in width) for slot in range(slots)], parts > 1
     together = gpu.sm(slots)
-    found = dict(zip(gpu.slots_of_warps(slots), assigned(together, choices), strict=True))
+    found = dict(zip(gpu.slots_of_warps(slots), assign_partitions(together, choices), strict=True))
     return [tuple(found[slot, warp] for warp in width) for slot in range(slots)], together.partition_of_warp is None
 
 
-def _conduct(gpu: GpuInstance, grid: int, choices: Choices) -> _Conduct:
+def _block_conduct(gpu: GpuInstance, grid: int, choices: Choices) -> _BlockConduct:
     only = gpu.alone(grid)
     alone = only.sm(1).relaxed
-    chosen, numbers = routes(alone, choices), dict(zip(only.slots_of_warps(1), count()))
+    chosen, numbers = choose_routes(alone, choices), dict(zip(only.slots_of_warps(1), count()))
     order = [numbers[0, warp] for warp in range(only.width)]
     paths, latencies = (tuple(rows[number] for number in order) for rows in (chosen.paths, chosen.latencies))
     uses = tuple(chosen.uses[number] for number in order) if chosen.uses else ()
-    return _Conduct(Course(grid, paths, () if alone.fixed_latencies else latencies), latencies, uses)
+    return _BlockConduct(BlockTrace(grid, paths, () if alone.fixed_latencies else latencies), latencies, uses)
 
 
-class _Block(NamedTuple):
+class _DispatchedBlock(NamedTuple):
     """A block that got its room: what it does, and what its warps use, which is known once it has ended."""
 
-    begin: Begin
-    conduct: _Conduct
-    used: tuple[list[Uses], ...]
+    begin: BlockStart
+    conduct: _BlockConduct
+    used: tuple[list[UseChoices], ...]
 
-    def known(self) -> Course:
+    def known(self) -> BlockTrace:
         """Return the course, now that the block has ended."""
         return self.conduct.course._replace(uses=tuple(map(tuple, self.used)))
 
 
-class _Part(NamedTuple):
+class _RunStretch(NamedTuple):
     """A stretch whose courses have no numbers yet."""
 
     first: int
     cycles: tuple[tuple[tuple[int, int], ...], ...]
-    blocks: list[_Block]
+    blocks: list[_DispatchedBlock]
     repeat: int
 
 
-class _Sm:
+class _SmRun:
     """An SM under a policy. Blocks are given to it in a cycle in which there is room; then it goes on to the next.
 
     Warps are numbered by slot.
@@ -287,17 +289,17 @@ class _Sm:
     ) -> None:
         self._gpu, self._delay, self._stop, self._warps = gpu, delay, stop, gpu.width
         self._programs = [[program for program, warps in grid.block for _ in range(warps)] for grid in gpu.grids]
-        self._partitions, self._has_choice = _placed(gpu, slots, choices)
+        self._partitions, self._has_choice = _slot_partitions(gpu, slots, choices)
         flat = [part for row in self._partitions for part in row]
         self._floor = Floor(gpu.machine, len(flat))
-        self._run = Run(gpu.machine, _policies(gpu, policy, choices, slots, flat), self._floor)
-        self._walks: dict[tuple[Course, int], list[Walk]] = {}
+        self._run = PolicyRun(gpu.machine, _policies(gpu, policy, choices, slots, flat), self._floor)
+        self._walks: dict[tuple[BlockTrace, int], list[Walk]] = {}
         self.slots, self.cycle, self.work = slots, 0, 0
         self._grids: dict[int, int] = {}
         """For every slot with a block its grid."""
-        self._first, self._parts = 0, list[_Part]()
+        self._first, self._parts = 0, list[_RunStretch]()
         self._cycles: list[tuple[tuple[int, int], ...]] = []
-        self._blocks: list[_Block] = []
+        self._blocks: list[_DispatchedBlock] = []
 
     @property
     def is_working(self) -> bool:
@@ -319,7 +321,7 @@ class _Sm:
                 rooms.append(left // takes)
         return min(rooms)
 
-    def give(self, conducts: Iterable[_Conduct]) -> None:
+    def give(self, conducts: Iterable[_BlockConduct]) -> None:
         """Blocks get the first of the empty slots."""
         slots = [slot for slot in range(self.slots) if slot not in self._grids]
         for slot, conduct in zip(slots, conducts, strict=False):
@@ -335,7 +337,7 @@ class _Sm:
                 self._run.put(number, latencies[warp], uses[warp] if uses else None)
             numbers = range(slot * self._warps, slot * self._warps + len(uses))
             used = tuple(self._run.used[number] for number in numbers)
-            self._blocks.append(_Block(Begin(self.cycle, slot, 0, self._delay), conduct, used))
+            self._blocks.append(_DispatchedBlock(BlockStart(self.cycle, slot, 0, self._delay), conduct, used))
 
     def advance(self, until: int | None = None) -> bool:
         """Execute until the next block has ended, in whose cycle others may be given, or until a cycle; which it is."""
@@ -376,7 +378,7 @@ class _Sm:
         self._cut(since, 1)
         self._cut(self.cycle, 1 + times)
 
-    def copy(self) -> "_Sm":
+    def copy(self) -> "_SmRun":
         """Another SM on which the same has happened as on this one up to now; what never changes they share."""
         blocks = [*self._blocks, *chain(*(part.blocks for part in self._parts))]
         given = chain(*((one.course, *one.latencies, *one.uses) for one in (block.conduct for block in blocks)))
@@ -389,15 +391,15 @@ class _Sm:
         length = until - self._first
         if length:
             here = [block for block in self._blocks if block.begin.cycle < until]
-            self._parts.append(_Part(self._first, tuple(self._cycles[:length]), here, repeat))
+            self._parts.append(_RunStretch(self._first, tuple(self._cycles[:length]), here, repeat))
             self._blocks, self._cycles = self._blocks[len(here) :], self._cycles[length:]
         self._first = until
 
-    def history(self, sms: int, number: Callable[[Course], int]) -> History:
+    def history(self, sms: int, number: Callable[[BlockTrace], int]) -> SmHistory:
         """What has been executed, by so many SMs."""
         self._cut(self.cycle, 1)
         stretches = tuple(
-            Stretch(
+            RepeatedCycles(
                 part.cycles,
                 tuple(
                     block.begin._replace(cycle=block.begin.cycle - part.first, course=number(block.known()))
@@ -408,10 +410,10 @@ class _Sm:
             for part in self._parts
         )
         slots = 1 + max(block.begin.slot for part in self._parts for block in part.blocks)
-        return History(sms, stretches, tuple(self._partitions[:slots]) if self._has_choice else ())
+        return SmHistory(sms, stretches, tuple(self._partitions[:slots]) if self._has_choice else ())
 
 
-class _Alike:
+class _EqualSms:
     """All SMs under a policy without random numbers: alike until the rest is dispatched, of each grid less than fits.
 
     Args:
@@ -432,8 +434,8 @@ class _Alike:
         stop: Callable[[], bool] = _never,
     ) -> None:
         self._gpu, self._order, self._seed = gpu, order, choices.seed
-        self._conducts = [_conduct(gpu, grid, choices) for grid in range(len(gpu.grids))]
-        self._new: Callable[[int], _Sm] = lambda slots: _Sm(gpu, slots, policy, choices, delay, stop)
+        self._conducts = [_block_conduct(gpu, grid, choices) for grid in range(len(gpu.grids))]
+        self._new: Callable[[int], _SmRun] = lambda slots: _SmRun(gpu, slots, policy, choices, delay, stop)
         self._sm = self._new(gpu.most_together)
         self._left = {grid: gpu.grids[grid].blocks for grid in order}
         self.supplying = self._supply_all()
@@ -468,9 +470,9 @@ class _Alike:
             pass
         return (self._schedule(dispatch, self._sm.copy()) for dispatch in dispatches)
 
-    def _schedule(self, dispatch: str, sm: _Sm) -> GpuSchedule:
+    def _schedule(self, dispatch: str, sm: _SmRun) -> GpuSchedule:
         """Grids in their order, each as soon as there is room for it; all SMs have done what one has up to now."""
-        draws, left = Draws(self._seed, _DISPATCHER), dict(self._left)
+        draws, left = SplitMix(self._seed, _DISPATCHER), dict(self._left)
         groups = [(sm, list(range(self._gpu.sms)))]
         while any(left.values()):
             for grid in self._order:
@@ -480,7 +482,7 @@ class _Alike:
             if any(left.values()):
                 while sum(sm.advance(sm.cycle + 1) for sm, _ in groups) == 0:
                     pass  # all of them go on together
-        courses: dict[Course, int] = {}
+        courses: dict[BlockTrace, int] = {}
         histories = []
         for sm, numbers in groups:
             while sm.is_working:
@@ -490,12 +492,17 @@ class _Alike:
         return GpuSchedule(tuple(courses), tuple(histories))
 
     def _dispatched(
-        self, groups: Iterable[tuple[_Sm, list[int]]], grid: int, left: dict[int, int], dispatch: str, draws: Draws
-    ) -> Iterator[tuple[_Sm, list[int]]]:
+        self,
+        groups: Iterable[tuple[_SmRun, list[int]]],
+        grid: int,
+        left: dict[int, int],
+        dispatch: str,
+        draws: SplitMix,
+    ) -> Iterator[tuple[_SmRun, list[int]]]:
         """Groups of SMs that are alike, with their numbers, once blocks of a grid have come where there is room."""
         sms = dict(sorted(((number, sm) for sm, numbers in groups for number in numbers), key=lambda one: one[0]))
         rooms, loads = [sm.fits(grid) for sm in sms.values()], [sm.blocks for sm in sms.values()]
-        given = dict(zip(sms, _spread(dispatch, rooms, loads, left[grid], draws), strict=True))
+        given = dict(zip(sms, _blocks_per_sm(dispatch, rooms, loads, left[grid], draws), strict=True))
         left[grid] -= sum(given.values())
         for sm, numbers in groups:
             shares = Counter(given[number] for number in numbers)
@@ -507,7 +514,7 @@ class _Alike:
                 yield one, [number for number in numbers if given[number] == blocks]
 
 
-def _spread(dispatch: str, room: Sequence[int], loads: Sequence[int], blocks: int, draws: Draws) -> list[int]:
+def _blocks_per_sm(dispatch: str, room: Sequence[int], loads: Sequence[int], blocks: int, draws: SplitMix) -> list[int]:
     """Return how many of so many blocks each SM gets, which has room for so many, and that load."""
     if sum(room) > MAX_WORK:
         raise InputError(f"room for {sum(room)} blocks exceeds the limit of {MAX_WORK} that are dispatched one by one")
@@ -523,7 +530,7 @@ def _spread(dispatch: str, room: Sequence[int], loads: Sequence[int], blocks: in
     return [given[sm] for sm in range(len(room))]
 
 
-def _apart(gpu: GpuInstance, policy: str, dispatch: str, choices: Choices, delay: int) -> GpuSchedule:
+def _run_random(gpu: GpuInstance, policy: str, dispatch: str, choices: Choices, delay: int) -> GpuSchedule:
     """Return a run in which every SM and every block has random numbers of its own."""
     if len(gpu.grids) > 1:
         raise UnsupportedError(
@@ -538,12 +545,12 @@ def _apart(gpu: GpuInstance, policy: str, dispatch: str, choices: Choices, delay
         )
 
     def own(stream: int, number: int) -> Choices:
-        return replace(choices, seed=Draws(choices.seed, stream, number).state)
+        return replace(choices, seed=SplitMix(choices.seed, stream, number).state)
 
-    conducts: Iterator[_Conduct] = (_conduct(gpu, 0, own(_BLOCK, number)) for number in count())
-    draws, left = Draws(choices.seed, _DISPATCHER), gpu.blocks
-    shares = _spread(dispatch, [gpu.resident] * gpu.sms, [0] * gpu.sms, left, draws)
-    sms = [_Sm(gpu, share, policy, own(_SM, number), delay) for number, share in enumerate(shares) if share]
+    conducts: Iterator[_BlockConduct] = (_block_conduct(gpu, 0, own(_BLOCK, number)) for number in count())
+    draws, left = SplitMix(choices.seed, _DISPATCHER), gpu.blocks
+    shares = _blocks_per_sm(dispatch, [gpu.resident] * gpu.sms, [0] * gpu.sms, left, draws)
+    sms = [_SmRun(gpu, share, policy, own(_SM, number), delay) for number, share in enumerate(shares) if share]
     waiting, turn = [(0, number) for number in range(len(sms))], 0
     while waiting:
         now, cycle = list[int](), waiting[0][0]
@@ -552,13 +559,13 @@ def _apart(gpu: GpuInstance, policy: str, dispatch: str, choices: Choices, delay
         now.sort(key=lambda number: (number < turn, number))
         here = [sms[number] for number in now]
         loads, rooms = [sm.blocks for sm in here], [sm.fits(0) for sm in here]
-        for number, sm, coming in zip(now, here, _spread(dispatch, rooms, loads, left, draws), strict=True):
+        for number, sm, coming in zip(now, here, _blocks_per_sm(dispatch, rooms, loads, left, draws), strict=True):
             sm.give(islice(conducts, coming))
             left -= coming
             turn = number + 1 if coming else turn
             if sm.is_working:
                 sm.advance()
                 heappush(waiting, (sm.cycle, number))
-    courses: dict[Course, int] = {}
+    courses: dict[BlockTrace, int] = {}
     histories = Counter(sm.history(1, lambda course: courses.setdefault(course, len(courses))) for sm in sms)
     return GpuSchedule(tuple(courses), tuple(replace(history, sms=same) for history, same in histories.items()))

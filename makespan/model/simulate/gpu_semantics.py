@@ -13,9 +13,9 @@ from typing import NamedTuple
 from makespan.host.errors import UnsupportedError
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.instance import Instance
-from makespan.model.machine import Scheduler
+from makespan.model.machine import SchedulerPromise
 from makespan.model.simulate import semantics
-from makespan.model.simulate.semantics import State
+from makespan.model.simulate.semantics import SmState
 
 
 class GpuState(NamedTuple):
@@ -29,39 +29,42 @@ class GpuState(NamedTuple):
         dram: cycles in which DRAM may still be busy.
     """
 
-    sms: tuple[State, ...]
+    sms: tuple[SmState, ...]
     left: tuple[int, ...]
     dram: int = 0
 
 
-def starts(gpu: GpuInstance) -> Iterator[GpuState]:
+def start_states(gpu: GpuInstance) -> Iterator[GpuState]:
     """Yield every way in which the blocks that get their room in cycle 0 may be spread over the SMs, and may begin.
 
     Raises:
         UnsupportedError: a scheduler that promises something.
     """
-    if gpu.machine.scheduler is not Scheduler.ANY:
+    if gpu.machine.scheduler is not SchedulerPromise.ANY:
         raise UnsupportedError(
             "the definition of a whole GPU does not know a scheduler that promises something; leave the promise out:"
             ' scheduler = "any" in the machine file'
         )
     left, found = tuple(grid.blocks for grid in gpu.grids), dict[GpuState, None]()
     if len(gpu.grids) > 1:
-        found.update(dict.fromkeys(_dispatched(gpu, [_nobody(gpu)] * gpu.sms, left, gpu.dram)))
+        found.update(dict.fromkeys(_dispatch_blocks(gpu, [_empty_sm(gpu)] * gpu.sms, left, gpu.dram)))
     else:
-        for spread in _spreads(min(gpu.blocks, gpu.slots), gpu.sms, gpu.resident):
-            for sms in product(*(_empty(gpu.sm(blocks)) for blocks in spread)):
-                found.update(dict.fromkeys(_dispatched(gpu, sms, left, gpu.dram)))
+        for spread in _block_counts(min(gpu.blocks, gpu.slots), gpu.sms, gpu.resident):
+            for sms in product(*(_empty_states(gpu.sm(blocks)) for blocks in spread)):
+                found.update(dict.fromkeys(_dispatch_blocks(gpu, sms, left, gpu.dram)))
     yield from found
 
 
-def steps(gpu: GpuInstance, state: GpuState) -> Iterator[GpuState]:
+def next_states(gpu: GpuInstance, state: GpuState) -> Iterator[GpuState]:
     """Yield every state that may follow one cycle later, each once; none once all blocks have ended."""
     found = dict[GpuState, None]()
     for is_busy in range(min(state.dram, 1) + 1):
-        ways = ({_settled(gpu, after) for after in _after(gpu, sm, is_busy=bool(is_busy))} for sm in state.sms)
+        ways = (
+            {_without_dead_partitions(gpu, after) for after in _sm_successors(gpu, sm, is_busy=bool(is_busy))}
+            for sm in state.sms
+        )
         for sms in product(*ways):
-            found.update(dict.fromkeys(_dispatched(gpu, sms, state.left, state.dram - is_busy)))
+            found.update(dict.fromkeys(_dispatch_blocks(gpu, sms, state.left, state.dram - is_busy)))
     if state.sms:
         yield from found
 
@@ -70,7 +73,7 @@ _ITS_WAIT = -1
 """Stands, beside tokens, for the latency of the last instruction of a warp that blocks."""
 
 
-def _after(gpu: GpuInstance, sm: State, *, is_busy: bool) -> Iterator[State]:
+def _sm_successors(gpu: GpuInstance, sm: SmState, *, is_busy: bool) -> Iterator[SmState]:
     """Every state of an SM that may follow; while DRAM is busy, any of the latencies that have begun may stand still.
 
     Of a warp that blocks, all that it waits for is a latency, but that a block begins late, which nobody tells apart.
@@ -86,24 +89,24 @@ def _after(gpu: GpuInstance, sm: State, *, is_busy: bool) -> Iterator[State]:
             tuple((token, left + ((warp, token) in still)) for token, left in tokens)
             for warp, tokens in enumerate(sm.pending)
         )
-        yield from semantics.steps(instance, sm._replace(waits=waits, pending=pending))
+        yield from semantics.next_states(instance, sm._replace(waits=waits, pending=pending))
 
 
-def finished(state: GpuState) -> bool:
+def has_finished(state: GpuState) -> bool:
     """Return whether all blocks have ended; as soon as no SM has work none is left."""
     return not state.sms
 
 
-def _spreads(blocks: int, sms: int, most: int) -> Iterator[tuple[int, ...]]:
+def _block_counts(blocks: int, sms: int, most: int) -> Iterator[tuple[int, ...]]:
     """Yield every way to put so many blocks on so many SMs at most, up to `most` on each, largest first."""
     if not blocks:
         yield ()
     for here in range(min(blocks, most), 0, -1) if sms else ():
-        for others in _spreads(blocks - here, sms - 1, here):
+        for others in _block_counts(blocks - here, sms - 1, here):
             yield (here, *others)
 
 
-class _Slots(NamedTuple):
+class _SmSlots(NamedTuple):
     """An SM with so many slots; of several grids each has the warps of a block of every grid.
 
     Args:
@@ -116,7 +119,7 @@ class _Slots(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _joint(gpu: GpuInstance) -> dict[int, _Slots]:
+def _sm_by_warps(gpu: GpuInstance) -> dict[int, _SmSlots]:
     """SMs by how many warps they have."""
     block = tuple(group for grid in gpu.grids for group in grid.block)
     most = gpu.most_together
@@ -124,80 +127,80 @@ def _joint(gpu: GpuInstance) -> dict[int, _Slots]:
     ends = list(accumulate(grid.warps for grid in gpu.grids))
     grids = [next(grid for grid, end in enumerate(ends) if warp < end) for warp in range(joint.width)]
     return {
-        slots * joint.width: _Slots(
+        slots * joint.width: _SmSlots(
             joint.sm(slots), tuple((slot, grids[warp]) for slot, warp in joint.slots_of_warps(slots))
         )
         for slots in range(1, most + 1)
     }
 
 
-def _slots(gpu: GpuInstance, sm: State) -> _Slots:
+def _slots(gpu: GpuInstance, sm: SmState) -> _SmSlots:
     """Return the SM of which this is a state: of one grid it has as many slots as blocks began on it together."""
-    return _joint(gpu)[len(sm.places)]
+    return _sm_by_warps(gpu)[len(sm.places)]
 
 
-def _sm(gpu: GpuInstance, sm: State) -> Instance:
+def _sm(gpu: GpuInstance, sm: SmState) -> Instance:
     return _slots(gpu, sm).instance
 
 
-def _nobody(gpu: GpuInstance) -> State:
+def _empty_sm(gpu: GpuInstance) -> SmState:
     """Return an SM on which all slots are empty, of several grids: who comes belongs to any partition."""
-    sms = _joint(gpu)
-    free = next(_empty(sms[max(sms)].instance))
+    sms = _sm_by_warps(gpu)
+    free = next(_empty_states(sms[max(sms)].instance))
     return free._replace(partitions=(0,) * len(free.partitions))
 
 
-def _settled(gpu: GpuInstance, sm: State) -> State:
+def _without_dead_partitions(gpu: GpuInstance, sm: SmState) -> SmState:
     """Return the same state, where nobody asks for the partitions of those that have finished."""
     if len(gpu.grids) == 1 or not sm.partitions:
         return sm
-    parts = (part * still for part, still in zip(sm.partitions, _unfinished(gpu, sm), strict=True))
+    parts = (part * still for part, still in zip(sm.partitions, _unfinished_warps(gpu, sm), strict=True))
     return sm._replace(partitions=tuple(parts))
 
 
-def _unfinished(gpu: GpuInstance, sm: State) -> list[bool]:
+def _unfinished_warps(gpu: GpuInstance, sm: SmState) -> list[bool]:
     """For every warp whether it is still there."""
     pending = sm.pending or ((),) * len(sm.places)
     rows = zip(_sm(gpu, sm).programs(), sm.places, sm.waits, pending, strict=True)
     return [place != program.end or bool(wait or tokens) for program, place, wait, tokens in rows]
 
 
-def _empty(instance: Instance) -> Iterator[State]:
+def _empty_states(instance: Instance) -> Iterator[SmState]:
     """Yield an SM on which all slots are empty, and its warps spread over the partitions in any way that is allowed."""
     ends = tuple(program.end for program in instance.programs())
     pending = ((),) * instance.warps if instance.runs_ahead else ()
     held = ((),) * len(instance.machine.pools)
     for partitions in instance.assignments():
         parts = partitions if instance.machine.partitions > 1 else ()
-        yield State(ends, (0,) * instance.warps, held, (), parts, pending)
+        yield SmState(ends, (0,) * instance.warps, held, (), parts, pending)
 
 
-Placed = frozenset[tuple[int, int, int]]
+PlacedBlocks = frozenset[tuple[int, int, int]]
 """Blocks that get their room: on which of the SMs, in which slot, of which grid."""
 
 
-def _dispatched(gpu: GpuInstance, sms: Sequence[State], left: tuple[int, ...], dram: int) -> Iterator[GpuState]:
+def _dispatch_blocks(gpu: GpuInstance, sms: Sequence[SmState], left: tuple[int, ...], dram: int) -> Iterator[GpuState]:
     """Yield every way in which blocks get room, after which there is none for those of some grid that are left."""
-    for placed in _placements(gpu, [_grids(gpu, sm) for sm in sms], left):
+    for placed in _placements(gpu, [_grid_of_slots(gpu, sm) for sm in sms], left):
         coming = [{slot: grid for other, slot, grid in placed if other == number} for number in range(len(sms))]
         rest = tuple(blocks - sum(grid == other for _, _, other in placed) for grid, blocks in enumerate(left))
-        for begun in product(*(_begun(gpu, sm, own) for sm, own in zip(sms, coming, strict=True))):
-            working = sorted(sm for sm in begun if not semantics.finished(_sm(gpu, sm), sm))
+        for begun in product(*(_begin_blocks(gpu, sm, own) for sm, own in zip(sms, coming, strict=True))):
+            working = sorted(sm for sm in begun if not semantics.has_finished(_sm(gpu, sm), sm))
             yield GpuState(tuple(working), rest, dram)
 
 
-def _placements(gpu: GpuInstance, sms: Sequence[Sequence[int | None]], left: tuple[int, ...]) -> Iterator[Placed]:
+def _placements(gpu: GpuInstance, sms: Sequence[Sequence[int | None]], left: tuple[int, ...]) -> Iterator[PlacedBlocks]:
     """Yield every set of blocks that may come where slots have blocks of these grids, or none."""
-    frontier: set[Placed] = {frozenset()}
+    frontier: set[PlacedBlocks] = {frozenset()}
     while frontier:
-        more = set[Placed]()
+        more = set[PlacedBlocks]()
         for placed in frontier:
             rest = [blocks - sum(grid == other for _, _, other in placed) for grid, blocks in enumerate(left)]
             options = [
                 [
                     (number, slot, grid)
                     for number, slots in enumerate(sms)
-                    for slot in _room(gpu, number, slots, placed, grid)
+                    for slot in _free_slots(gpu, number, slots, placed, grid)
                 ]
                 for grid in range(len(gpu.grids))
             ]
@@ -207,7 +210,9 @@ def _placements(gpu: GpuInstance, sms: Sequence[Sequence[int | None]], left: tup
         frontier = more
 
 
-def _room(gpu: GpuInstance, number: int, slots: Sequence[int | None], placed: Placed, grid: int) -> list[int]:
+def _free_slots(
+    gpu: GpuInstance, number: int, slots: Sequence[int | None], placed: PlacedBlocks, grid: int
+) -> list[int]:
     """The slots of an SM that a block of a grid may take; of several grids slots are but names, and one is enough."""
     came = {slot: other for sm, slot, other in placed if sm == number}
     there = [own for own in (*slots, *came.values()) if own is not None]
@@ -218,14 +223,14 @@ def _room(gpu: GpuInstance, number: int, slots: Sequence[int | None], placed: Pl
     return empty if len(gpu.grids) == 1 else empty[:1]
 
 
-def _grids(gpu: GpuInstance, sm: State) -> list[int | None]:
+def _grid_of_slots(gpu: GpuInstance, sm: SmState) -> list[int | None]:
     """For every slot of an SM the grid of the block that is there."""
-    slots, unfinished = _slots(gpu, sm).of_warp, _unfinished(gpu, sm)
+    slots, unfinished = _slots(gpu, sm).of_warp, _unfinished_warps(gpu, sm)
     taken = {slot: grid for (slot, grid), still in zip(slots, unfinished, strict=True) if still}
     return [taken.get(slot) for slot in range(1 + max(slot for slot, _ in slots))]
 
 
-def _begun(gpu: GpuInstance, sm: State, blocks: Mapping[int, int]) -> Iterator[State]:
+def _begin_blocks(gpu: GpuInstance, sm: SmState, blocks: Mapping[int, int]) -> Iterator[SmState]:
     """Yield every way in which blocks begin in slots, on any path, each after a delay of its own for all its warps."""
     instance, parts = _sm(gpu, sm), range(gpu.machine.partitions)
     coming = [(warp, slot) for warp, (slot, grid) in enumerate(_slots(gpu, sm).of_warp) if blocks.get(slot) == grid]
@@ -241,4 +246,4 @@ def _begun(gpu: GpuInstance, sm: State, blocks: Mapping[int, int]) -> Iterator[S
                 for (warp, _), part in zip(coming, chosen, strict=False):
                     partitions[warp] = part
                 begun = sm._replace(places=tuple(places), waits=tuple(waits), partitions=tuple(partitions))
-                yield from semantics.settled(instance, begun)
+                yield from semantics.settled_states(instance, begun)

@@ -18,11 +18,11 @@ from itertools import chain
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.model.schedule import Schedule
-from makespan.model.simulate.choices import Choices, Routes, Uses, draws_of_policy
+from makespan.model.simulate.choices import Choices, UseChoices, WarpRoutes, policy_draws
 from makespan.model.simulate.floor import Floor, HeldPort
 
 
-class Policy:
+class SchedulingPolicy:
     """Picks who issues next; the cycles come in order, each begun once.
 
     Args:
@@ -47,7 +47,7 @@ class Policy:
         raise NotImplementedError
 
 
-class LooseRoundRobin(Policy):
+class LooseRoundRobin(SchedulingPolicy):
     """The turn passes on: first the warps after the one that issued last, in a circle.
 
     Source: Narasiman et al., MICRO 2011, the baseline; "loose" because a warp that is not able is passed over.
@@ -67,7 +67,7 @@ class LooseRoundRobin(Policy):
         return self._last
 
 
-class Greedy(Policy):
+class GreedyPolicy(SchedulingPolicy):
     """The greedy warp goes first as long as it is able, then the oldest, which is the one with the smallest number.
 
     Greedy is who was picked first in the last cycle in which anybody issued: where several warps issue in a cycle, the
@@ -102,7 +102,7 @@ class Greedy(Policy):
         return self._greedy
 
 
-class Ranked(Policy):
+class RankedPolicy(SchedulingPolicy):
     """A fixed order of all warps: the able one that stands first in it."""
 
     def __init__(self, order: Sequence[int]) -> None:
@@ -113,7 +113,7 @@ class Ranked(Policy):
         return min(able, key=self._rank.__getitem__)
 
 
-class TwoLevel(Policy):
+class TwoLevelPolicy(SchedulingPolicy):
     """Fetch groups of consecutive warps: the current group goes first, in round robin, then the groups after it.
 
     The next group, in a circle, takes over in a cycle in which no warp of the current one is ready.
@@ -152,11 +152,11 @@ class TwoLevel(Policy):
         return self._distance(group), warp <= self._last[group], warp
 
 
-class Random(Policy):
+class RandomPolicy(SchedulingPolicy):
     """Each able warp with the same probability."""
 
     def __init__(self, seed: int, partition: int) -> None:
-        self._draws = draws_of_policy(seed, partition)
+        self._draws = policy_draws(seed, partition)
 
     def pick(self, able: Sequence[int]) -> int:
         """One number is drawn for every pick."""
@@ -168,7 +168,7 @@ class Random(Policy):
         return self._draws.state
 
 
-class Adversarial(Policy):
+class WitnessPolicy(SchedulingPolicy):
     """Repeats a schedule of one partition, whose routes the warps must take; shows its adversary, checks nothing."""
 
     def __init__(self, witness: Schedule) -> None:
@@ -186,14 +186,14 @@ class Adversarial(Policy):
         return next(self._now)
 
 
-class Numbered(Policy):
+class NumberedPolicy(SchedulingPolicy):
     """A policy that knows warps by their numbers, where a run knows them by their places in a list.
 
     Args:
         number: of every warp in the list.
     """
 
-    def __init__(self, policy: Policy, number: Sequence[int]) -> None:
+    def __init__(self, policy: SchedulingPolicy, number: Sequence[int]) -> None:
         self._policy, self._number, self.watches = policy, number, policy.watches
         self._warp = {own: warp for warp, own in enumerate(number)}
 
@@ -214,21 +214,21 @@ class Numbered(Policy):
         return self._warp[self._policy.pick(sorted(self._number[warp] for warp in able))]
 
 
-POLICIES: dict[str, Callable[[Sequence[int], Choices, int], Policy]] = {
+POLICIES: dict[str, Callable[[Sequence[int], Choices, int], SchedulingPolicy]] = {
     "lrr": lambda *_: LooseRoundRobin(),
-    "gto": lambda *_: Greedy(),
-    "gty": lambda *_: Greedy(then_youngest=True),
-    "oldest": lambda warps, *_: Ranked(warps),
-    "youngest": lambda warps, *_: Ranked(warps[::-1]),
-    "two-level": lambda warps, choices, _: TwoLevel(choices.group_size, warps),
-    "random": lambda _, choices, partition: Random(choices.seed, partition),
+    "gto": lambda *_: GreedyPolicy(),
+    "gty": lambda *_: GreedyPolicy(then_youngest=True),
+    "oldest": lambda warps, *_: RankedPolicy(warps),
+    "youngest": lambda warps, *_: RankedPolicy(warps[::-1]),
+    "two-level": lambda warps, choices, _: TwoLevelPolicy(choices.group_size, warps),
+    "random": lambda _, choices, partition: RandomPolicy(choices.seed, partition),
 }
 """Policies by the name used on the command line, each for the warps of a partition, in increasing order."""
 
 _ROUNDS_PER_LOOK = 256
 
 
-def arbiters(instance: Instance, policy: str, choices: Choices, chosen: Routes) -> list[Policy]:
+def partition_policies(instance: Instance, policy: str, choices: Choices, chosen: WarpRoutes) -> list[SchedulingPolicy]:
     """Return the same policy for every partition; the age of a warp is its number on the SM.
 
     Raises:
@@ -237,20 +237,23 @@ def arbiters(instance: Instance, policy: str, choices: Choices, chosen: Routes) 
     make, number = POLICIES[policy], instance.number_of_warp()
     partition = dict(zip(number, chosen.partitions, strict=True))
     by_number = [partition[warp] for warp in range(instance.warps)]
-    made = [make(members(by_number, part), choices, part) for part in range(instance.machine.partitions)]
-    return made if number == tuple(range(instance.warps)) else [Numbered(one, number) for one in made]
+    made = [make(warps_of_partition(by_number, part), choices, part) for part in range(instance.machine.partitions)]
+    return made if number == tuple(range(instance.warps)) else [NumberedPolicy(one, number) for one in made]
 
 
-def members(partitions: Sequence[int], partition: int) -> list[int]:
+def warps_of_partition(partitions: Sequence[int], partition: int) -> list[int]:
     """Return the warps of a partition, in increasing order."""
     return [warp for warp, part in enumerate(partitions) if part == partition]
 
 
-def simulated(
-    instance: Instance, policies: Sequence[Policy], chosen: Routes, stop: Callable[[], bool] = lambda: False
+def simulate_policies(
+    instance: Instance,
+    policies: Sequence[SchedulingPolicy],
+    chosen: WarpRoutes,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Schedule | None:
     """The schedule that policies, one for each partition, make of warps on these routes; None if `stop` comes first."""
-    run = Run(instance.machine, policies, Floor.of(instance, chosen.paths, chosen.partitions))
+    run = PolicyRun(instance.machine, policies, Floor.of(instance, chosen.paths, chosen.partitions))
     for warp, taken in enumerate(chosen.latencies):
         run.put(warp, taken, chosen.uses[warp] if chosen.uses else None)
     cycles: list[tuple[int, ...]] = []
@@ -275,20 +278,20 @@ def simulated(
     )
 
 
-class Run:
+class PolicyRun:
     """A floor, the policies that serve it, one for each partition, and what is used."""
 
-    def __init__(self, machine: Machine, policies: Sequence[Policy], floor: Floor) -> None:
+    def __init__(self, machine: Machine, policies: Sequence[SchedulingPolicy], floor: Floor) -> None:
         self.floor, self._policies = floor, policies
         self._parts, self._watches = machine.partitions, any(policy.watches for policy in policies)
         self._line = list(range(self._parts))
         self._shared = {n for n, pool in enumerate(floor.pools) if self._parts > 1 and pool.partition is None}
         self._latencies: dict[int, Iterator[int]] = {}
-        self._uses: dict[int, Iterator[Uses]] = {}
-        self.used: dict[int, list[Uses]] = {}
+        self._uses: dict[int, Iterator[UseChoices]] = {}
+        self.used: dict[int, list[UseChoices]] = {}
         """For every warp what its instructions have used: which of the resources of each use, for how many cycles."""
 
-    def put(self, warp: int, latencies: Iterable[int], uses: Iterable[Uses] | None) -> None:
+    def put(self, warp: int, latencies: Iterable[int], uses: Iterable[UseChoices] | None) -> None:
         """A warp is new on the floor; what its instructions take, in order, and no uses where there is no choice."""
         self._latencies[warp] = iter(latencies)
         if uses is not None:

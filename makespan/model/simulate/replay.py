@@ -6,14 +6,14 @@ from makespan.host.errors import InvalidScheduleError
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
 from makespan.model.instance import Instance
 from makespan.model.lowered import ISSUE_SLOT
-from makespan.model.machine import Machine, Pool, Scheduler
+from makespan.model.machine import Machine, Pool, SchedulerPromise
 from makespan.model.schedule import Schedule
-from makespan.model.simulate.courses import Uses, conduct
+from makespan.model.simulate.courses import HeldUses, check_conduct
 from makespan.model.simulate.floor import Floor, HeldPort
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
 
-_Issued = tuple[int, int, tuple[HeldPort, ...]]
+_IssuedWarp = tuple[int, int, tuple[HeldPort, ...]]
 """A warp, the cycle since which it was ready, and what it holds."""
 
 _NEVER = -1
@@ -31,9 +31,9 @@ def replay(instance: Instance, schedule: Schedule) -> int:
             promise of the scheduler, warps left unfinished, or cycles after their end.
     """
     instance.require(KNOWS, "replay")
-    conducted = conduct(instance, tuple(instance.programs()), schedule.paths, schedule.latencies, schedule.uses)
-    floor = Floor.of(instance, schedule.paths, partitions(instance, schedule.partitions))
-    judge = Judge(instance.machine, floor)
+    conducted = check_conduct(instance, tuple(instance.programs()), schedule.paths, schedule.latencies, schedule.uses)
+    floor = Floor.of(instance, schedule.paths, check_partitions(instance, schedule.partitions))
+    judge = IssueJudge(instance.machine, floor)
     for warp, taking in enumerate(conducted.latencies):
         judge.put(warp, taking, conducted.uses[warp] if conducted.uses else None)
     for cycle, executing in enumerate(schedule.cycles):
@@ -52,7 +52,7 @@ def replay(instance: Instance, schedule: Schedule) -> int:
     return schedule.makespan
 
 
-class Judge:
+class IssueJudge:
     """Who issues in a cycle: all must be ready and find free ports, and nobody may be left out who could issue, too.
 
     Args:
@@ -64,10 +64,10 @@ class Judge:
     def __init__(self, machine: Machine, floor: Floor, named: Callable[[int], str] = str) -> None:
         self._floor, self._named = floor, named
         self._latencies: dict[int, Iterator[int]] = {}
-        self._uses: dict[int, Iterator[Uses] | None] = {}
-        self._turns = _Turns(floor, named) if machine.scheduler is Scheduler.FAIR else None
+        self._uses: dict[int, Iterator[HeldUses] | None] = {}
+        self._turns = _FairTurns(floor, named) if machine.scheduler is SchedulerPromise.FAIR else None
 
-    def put(self, warp: int, latencies: Iterable[int], uses: Iterable[Uses] | None) -> None:
+    def put(self, warp: int, latencies: Iterable[int], uses: Iterable[HeldUses] | None) -> None:
         """A warp is new on the floor; what its instructions take, in order."""
         self._latencies[warp] = iter(latencies)
         self._uses[warp] = None if uses is None else iter(uses)
@@ -91,7 +91,7 @@ class Judge:
         if self._turns is not None:
             self._turns.check(cycle, issued)
 
-    def _issue(self, cycle: int, executing: Sequence[int]) -> list[_Issued]:
+    def _issue(self, cycle: int, executing: Sequence[int]) -> list[_IssuedWarp]:
         floor = self._floor
         if len(set(executing)) != len(executing):
             raise InvalidScheduleError(f"cycle {cycle}: a warp executes two instructions")
@@ -107,7 +107,7 @@ class Judge:
             missing = floor.issue(cycle, warp, next(self._latencies[warp]), held)
             if missing is not None:
                 raise InvalidScheduleError(
-                    f"cycle {cycle}: warp {self._named(warp)} executes, but {_no_port(floor.pools[missing])}"
+                    f"cycle {cycle}: warp {self._named(warp)} executes, but {_missing_port(floor.pools[missing])}"
                 )
             issued.append((warp, since, held))
         return issued
@@ -130,13 +130,13 @@ class Judge:
             )
 
 
-def _no_port(pool: Pool) -> str:
+def _missing_port(pool: Pool) -> str:
     """Return the words for a pool of which no port is free."""
     where = "" if pool.partition is None else f" in partition {pool.partition}"
     return ("no issue slot is left" if pool.name == ISSUE_SLOT else f"no port of {pool.name} is free") + where
 
 
-class _Turns:
+class _FairTurns:
     """What a fair scheduler promises."""
 
     def __init__(self, floor: Floor, named: Callable[[int], str]) -> None:
@@ -144,7 +144,7 @@ class _Turns:
         self.issued: dict[int, int] = {}
         """For every warp the cycle of its last issue, of which only the order counts."""
 
-    def check(self, cycle: int, issued: Iterable[_Issued]) -> None:
+    def check(self, cycle: int, issued: Iterable[_IssuedWarp]) -> None:
         """These warps have issued, which were ready since then and hold that."""
         free = self._floor.free
         for warp, since, held in issued:
@@ -170,7 +170,7 @@ class _Turns:
                 )
 
 
-def partitions(instance: Instance, chosen: tuple[int, ...]) -> Sequence[int]:
+def check_partitions(instance: Instance, chosen: tuple[int, ...]) -> Sequence[int]:
     """Return the partition of every warp, checked.
 
     Args:

@@ -3,18 +3,18 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 
-from makespan.model.simulate.policies import Policy
+from makespan.model.simulate.policies import SchedulingPolicy
 
-Rule = Callable[[int, int, int, bool], tuple[int, ...]]
+PriorityRule = Callable[[int, int, int, bool], tuple[int, ...]]
 """(ready since cycle, warp, instructions done, whether it is a laggard) -> sort key; the smallest execute first."""
 
-RULES: tuple[Rule, ...] = (
+STARVING_RULES: tuple[PriorityRule, ...] = (
     lambda _, warp, done, laggard: (done, laggard, warp),  # furthest behind first
     lambda _, warp, done, laggard: (laggard, done, warp),  # one laggard, the others side by side
     lambda _, warp, done, laggard: (laggard, -done, warp),  # one laggard, the others one after another
 )
 
-FAIR: tuple[Rule, ...] = (
+FAIR_RULES: tuple[PriorityRule, ...] = (
     lambda since, warp, _, laggard: (since, laggard, warp),
     lambda since, warp, done, laggard: (since, laggard, done, warp),
     lambda since, warp, done, laggard: (since, laggard, -done, warp),
@@ -22,15 +22,15 @@ FAIR: tuple[Rule, ...] = (
 """Oldest ready first, which is fair, with different ties."""
 
 
-class Ruled(Policy):
+class RulePolicy(SchedulingPolicy):
     """A rule as a policy.
 
     Args:
         laggards: the warps that are kept behind.
     """
 
-    def __init__(self, rule: Rule, laggards: Collection[int]) -> None:
-        self.watches = rule in FAIR
+    def __init__(self, rule: PriorityRule, laggards: Collection[int]) -> None:
+        self.watches = rule in FAIR_RULES
         self._rule, self._laggards = rule, laggards
         self._done, self._since = Counter[int](), dict[int, int]()
 

@@ -9,8 +9,8 @@ from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.instance import Instance
 from makespan.model.program import BARRIER
 from makespan.model.schedule import Schedule
-from makespan.model.simulate.choices import KNOWS, Choices, Routes, draws_of_policy, routes
-from makespan.model.simulate.policies import POLICIES, arbiters, simulated
+from makespan.model.simulate.choices import KNOWS, Choices, WarpRoutes, choose_routes, policy_draws
+from makespan.model.simulate.policies import POLICIES, partition_policies, simulate_policies
 
 if TYPE_CHECKING:
     from makespan.model.simulate import runner_compiled as loops
@@ -33,24 +33,24 @@ def run(instance: Instance, policy: str, choices: Choices = _DEFAULT) -> Schedul
     Raises:
         KeyError: a policy that is not known.
     """
-    chosen = routes(instance, choices)
-    return _plain(instance, policy, choices, chosen) or Runner(instance, chosen).schedule(policy, choices)
+    chosen = choose_routes(instance, choices)
+    return _interpreted_run(instance, policy, choices, chosen) or Runner(instance, chosen).schedule(policy, choices)
 
 
-def _plain(
-    instance: Instance, policy: str, choices: Choices, chosen: Routes, stop: Callable[[], bool] = lambda: False
+def _interpreted_run(
+    instance: Instance, policy: str, choices: Choices, chosen: WarpRoutes, stop: Callable[[], bool] = lambda: False
 ) -> Schedule | None:
     """Return the run of a policy without compiled code; None where that is better, or if `stop` comes first."""
     if is_compiled(instance, chosen):
         return None
-    return simulated(instance, arbiters(instance, policy, choices, chosen), chosen, stop)
+    return simulate_policies(instance, partition_policies(instance, policy, choices, chosen), chosen, stop)
 
 
-def shortest(instance: Instance, choices: Choices = _DEFAULT) -> Schedule:
+def shortest_run(instance: Instance, choices: Choices = _DEFAULT) -> Schedule:
     """Return the shortest of the schedules that the policies make."""
-    chosen = routes(instance, choices)
+    chosen = choose_routes(instance, choices)
     if not is_compiled(instance, chosen):
-        runs = (_plain(instance, policy, choices, chosen) for policy in POLICIES)
+        runs = (_interpreted_run(instance, policy, choices, chosen) for policy in POLICIES)
         return min(filter(None, runs), key=lambda schedule: schedule.makespan)
     runner = Runner(instance, chosen)
     return runner.schedule(min(POLICIES, key=lambda policy: runner.makespan(policy, choices)), choices)
@@ -62,18 +62,18 @@ def load() -> None:
     Runner(Instance.of("CL", 2)).makespan("lrr")
 
 
-def longest(instance: Instance, chosen: Routes, stop: Callable[[], bool]) -> Schedule | None:
+def longest_run(instance: Instance, chosen: WarpRoutes, stop: Callable[[], bool]) -> Schedule | None:
     """Return the longest of the schedules that the policies make on these routes, as far as `stop` allows more runs."""
     asked = (policy for policy in POLICIES if not stop())
     if not is_compiled(instance, chosen):
-        runs = (_plain(instance, policy, _DEFAULT, chosen, stop) for policy in asked)
+        runs = (_interpreted_run(instance, policy, _DEFAULT, chosen, stop) for policy in asked)
         return max(filter(None, runs), key=lambda run: run.makespan, default=None)
     runner = Runner(instance, chosen)
     policy = max(asked, key=runner.makespan, default=None)
     return None if policy is None else runner.schedule(policy)
 
 
-def is_compiled(instance: Instance, chosen: Routes) -> bool:
+def is_compiled(instance: Instance, chosen: WarpRoutes) -> bool:
     """Return whether compiled code knows all features, and the run is so long that to load it does not take longer."""
     is_known = not instance.is_multiprocessor
     return is_known and instance.warps * sum(map(sum, chosen.latencies)) > SMALL
@@ -91,11 +91,11 @@ def makespan(instance: Instance, order: Sequence[int], latencies: Sequence[Seque
     Raises:
         InputError: an order that is not one of all warps, or latencies out of range.
     """
-    chosen = routes(instance, _DEFAULT)
+    chosen = choose_routes(instance, _DEFAULT)
     return Runner(instance, chosen if latencies is None else with_latencies(instance, chosen, latencies)).ranked(order)
 
 
-def with_latencies(instance: Instance, chosen: Routes, latencies: Sequence[Sequence[int]]) -> Routes:
+def with_latencies(instance: Instance, chosen: WarpRoutes, latencies: Sequence[Sequence[int]]) -> WarpRoutes:
     """Return the same paths with other latencies.
 
     Raises:
@@ -120,16 +120,16 @@ class Runner:
 
     Args:
         instance: what runs.
-        chosen: path and latencies of every warp, as `routes` makes them; by default the longest and the largest.
+        chosen: path and latencies of every warp, as `choose_routes` makes them; by default the longest and the largest.
     """
 
-    def __init__(self, instance: Instance, chosen: Routes | None = None) -> None:
+    def __init__(self, instance: Instance, chosen: WarpRoutes | None = None) -> None:
         import numpy as np
 
         from makespan.model.simulate import runner_compiled as loops
 
         instance.require(KNOWS - MULTIPROCESSOR, "the compiled simulator")
-        self._instance, self._routes = instance, chosen or routes(instance, _DEFAULT)
+        self._instance, self._routes = instance, chosen or choose_routes(instance, _DEFAULT)
         machine = instance.machine
         rows: dict[tuple[int, int, int], int] = {}
         letters, latencies, first = list[int](), list[int](), list[int]()
@@ -142,8 +142,8 @@ class Runner:
                 letters += [*(codes[unit] for unit in units), len(machine.units) + 1]
                 latencies += [*(0 if unit == BARRIER else next(coming) for unit in units), 0]
             first.append(rows[key])
-        self.work = loops.Work(*map(_ints, (letters, latencies, first, instance.block_of_warp())))
-        self.units = loops.Units(
+        self.work = loops.WarpRows(*map(_ints, (letters, latencies, first, instance.block_of_warp())))
+        self.units = loops.UnitPorts(
             _ints([unit.capacity for unit in machine.units]),
             _ints([unit.interval for unit in machine.units]),
             machine.issue_width or instance.warps,
@@ -151,7 +151,7 @@ class Runner:
         by_age = sorted(range(instance.warps), key=instance.number_of_warp().__getitem__)
         self._by_age = None if by_age == list(range(instance.warps)) else by_age
         self.longest = max(latencies)
-        self.nothing = loops.Log(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        self.nothing = loops.IssueLog(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
     def makespan(self, policy: str, choices: Choices = _DEFAULT) -> int:
         """Cycles that the run of a policy takes; of `choices` only what concerns policies counts here."""
@@ -181,7 +181,7 @@ class Runner:
             return self._by_age
         return range(self._instance.warps - 1, -1, -1) if self._by_age is None else self._by_age[::-1]
 
-    def _run(self, policy: str, choices: Choices, log: "loops.Log") -> int:
+    def _run(self, policy: str, choices: Choices, log: "loops.IssueLog") -> int:
         from makespan.model.simulate import runner_compiled as loops
 
         kinds = {
@@ -196,14 +196,14 @@ class Runner:
         warps = self._instance.warps
         work = self.work if (order := self._order(policy)) is None else self._ordered(order)
         size = min(choices.group_size, warps)
-        return self._execute(kinds[policy], size, draws_of_policy(choices.seed).state, work, log)
+        return self._execute(kinds[policy], size, policy_draws(choices.seed).state, work, log)
 
-    def _ranked(self, order: Sequence[int], log: "loops.Log") -> int:
+    def _ranked(self, order: Sequence[int], log: "loops.IssueLog") -> int:
         from makespan.model.simulate import runner_compiled as loops
 
         return self._execute(loops.OLDEST, self._instance.warps, 0, self._ordered(order), log)
 
-    def _ordered(self, order: Sequence[int]) -> "loops.Work":
+    def _ordered(self, order: Sequence[int]) -> "loops.WarpRows":
         """Return the warps numbered as they stand in an order."""
         import numpy as np
 
@@ -212,13 +212,13 @@ class Runner:
             raise InputError(f"an order of {warps} warps has each of 0..{warps - 1} once")
         return self.work._replace(first=self.work.first[chosen], block=self.work.block[chosen])
 
-    def _execute(self, kind: int, size: int, seed: int, work: "loops.Work", log: "loops.Log") -> int:
+    def _execute(self, kind: int, size: int, seed: int, work: "loops.WarpRows", log: "loops.IssueLog") -> int:
         import numpy as np
 
         from makespan.model.simulate import runner_compiled as loops
 
         turn = 0 if kind in (loops.OLDEST, loops.TWO_LEVEL) else loops.NONE
-        policy = loops.Policy(
+        policy = loops.PolicyState(
             kind,
             size,
             np.array([turn, 0], dtype=np.int64),
@@ -226,19 +226,19 @@ class Runner:
             np.array([seed], dtype=np.uint64),
         )
         with np.errstate(over="ignore"):  # without a compiler: random numbers and bits wrap around on purpose
-            state = loops.prepared(work, self.units, self._instance.blocks, self.longest)
+            state = loops.prepare_state(work, self.units, self._instance.blocks, self.longest)
             return int(loops.run(policy, work, self.units, state, log))
 
-    def log(self) -> "loops.Log":
+    def log(self) -> "loops.IssueLog":
         """Room for every issue of a run."""
         import numpy as np
 
         from makespan.model.simulate import runner_compiled as loops
 
         size = sum(map(len, self._routes.latencies))
-        return loops.Log(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64))
+        return loops.IssueLog(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64))
 
-    def logged(self, log: "loops.Log", makespan: int, order: Sequence[int] | None = None) -> Schedule:
+    def logged(self, log: "loops.IssueLog", makespan: int, order: Sequence[int] | None = None) -> Schedule:
         """Return a log as a schedule; its slots are the warps, or places in `order` if there is one."""
         import numpy as np
 

@@ -30,7 +30,7 @@ _PAIRS, _FOURS, _NIBBLES = np.uint64(0x5555555555555555), np.uint64(0x3333333333
 _BYTES, _S1, _S2, _S4, _S56 = np.uint64(0x0101010101010101), np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
 
 
-class Work(NamedTuple):
+class WarpRows(NamedTuple):
     """Rows one after another with a latency for each entry, where the row of each slot begins, and its block."""
 
     letters: Ints
@@ -39,7 +39,7 @@ class Work(NamedTuple):
     block: Ints
 
 
-class Units(NamedTuple):
+class UnitPorts(NamedTuple):
     """Ports and intervals of the classes; the width is the number of slots where the machine has no issue width."""
 
     ports: Ints
@@ -47,7 +47,7 @@ class Units(NamedTuple):
     width: int
 
 
-class State(NamedTuple):
+class RunState(NamedTuple):
     """Where everything is.
 
     Args:
@@ -77,7 +77,7 @@ class State(NamedTuple):
     running: Ints
 
 
-class Policy(NamedTuple):
+class PolicyState(NamedTuple):
     """Which one, the size of a fetch group, what it remembers, the last slot of each group, and its random numbers."""
 
     kind: int
@@ -87,7 +87,7 @@ class Policy(NamedTuple):
     draws: Bits
 
 
-class Log(NamedTuple):
+class IssueLog(NamedTuple):
     """Every issue in order; arrays of length 0 keep nothing."""
 
     cycles: Ints
@@ -161,7 +161,7 @@ def draw(draws: Bits, n: int) -> int:
 
 
 @inlined
-def next_group(policy: Policy, ready: Bits, free: Ints) -> int:
+def next_group(policy: PolicyState, ready: Bits, free: Ints) -> int:
     """The group, from the current one on in a circle, that has a slot ready for a class with a free port, or NONE."""
     begin = policy.turn[0] * policy.size
     slot = next_after(ready, free, begin - 1, 0, ready.shape[1] * 64)
@@ -169,7 +169,7 @@ def next_group(policy: Policy, ready: Bits, free: Ints) -> int:
 
 
 @inlined
-def begin(policy: Policy, state: State, everything: Ints) -> None:
+def begin(policy: PolicyState, state: RunState, everything: Ints) -> None:
     """A cycle begins; `everything` counts all ports as free."""
     if policy.kind == OLDEST:
         policy.turn[0] = 0
@@ -182,7 +182,7 @@ def begin(policy: Policy, state: State, everything: Ints) -> None:
 
 
 @inlined
-def pick(policy: Policy, state: State, slots: int, able: int) -> int:
+def pick(policy: PolicyState, state: RunState, slots: int, able: int) -> int:
     """Return the slot that issues next, of `able` ones, at least one.
 
     `turn[0]` is for OLDEST where to look on in this cycle, for ROUND_ROBIN the last slot, for GREEDY the greedy one
@@ -216,7 +216,7 @@ def pick(policy: Policy, state: State, slots: int, able: int) -> int:
 
 
 @inlined
-def arrive(slot: int, work: Work, state: State) -> int:
+def arrive(slot: int, work: WarpRows, state: RunState) -> int:
     """Return a list of slots comes to the next entries of their rows; returns how many have finished."""
     classes = len(state.free)
     ended = 0
@@ -249,7 +249,7 @@ def arrive(slot: int, work: Work, state: State) -> int:
 
 
 @inlined
-def release(units: Units, state: State, cycle: int) -> None:
+def release(units: UnitPorts, state: RunState, cycle: int) -> None:
     """Count the ports that are free in this cycle again."""
     for unit in range(len(units.ports)):
         ports = units.ports[unit]
@@ -262,7 +262,7 @@ def release(units: Units, state: State, cycle: int) -> None:
 
 
 @inlined
-def hold(units: Units, state: State, unit: int, cycle: int) -> None:
+def hold(units: UnitPorts, state: RunState, unit: int, cycle: int) -> None:
     """Take a free port."""
     if units.intervals[unit] > 1:
         ports = units.ports[unit]
@@ -272,7 +272,7 @@ def hold(units: Units, state: State, unit: int, cycle: int) -> None:
 
 
 @inlined
-def count_able(state: State) -> int:
+def count_able(state: RunState) -> int:
     """Return how many slots are ready for a class with a free port."""
     able = 0
     for unit in range(len(state.free)):
@@ -282,7 +282,7 @@ def count_able(state: State) -> int:
 
 
 @inlined
-def soonest_release(state: State) -> int:
+def soonest_release(state: RunState) -> int:
     """The first cycle in which a class for which somebody is ready has a free port again, where none has one now.
 
     Of ports with an interval of 1 no release is kept, which says cycle 0: they are free again in the next cycle.
@@ -294,10 +294,10 @@ def soonest_release(state: State) -> int:
     return soonest
 
 
-def prepared(work: Work, units: Units, blocks: int, longest: int) -> State:
+def prepare_state(work: WarpRows, units: UnitPorts, blocks: int, longest: int) -> RunState:
     """Return all slots arrive in cycle 0, and every port is free; `longest` is the largest latency."""
     slots, classes = len(work.first), len(units.ports)
-    state = State(
+    state = RunState(
         np.zeros((classes, (slots + 63) // 64), dtype=np.uint64),
         np.zeros(classes, dtype=np.int64),
         units.ports.copy(),
@@ -316,8 +316,8 @@ def prepared(work: Work, units: Units, blocks: int, longest: int) -> State:
 
 
 @uncounted
-def run(policy: Policy, work: Work, units: Units, state: State, log: Log) -> int:
-    """Return the makespan in cycles of what is `prepared`."""
+def run(policy: PolicyState, work: WarpRows, units: UnitPorts, state: RunState, log: IssueLog) -> int:
+    """Return the makespan in cycles of what is `prepare_state`."""
     slots, span = len(work.first), len(state.ring)
     keeps, issued, unfinished, cycle, now = len(log.cycles) > 0, 0, slots, 0, 0
     while True:

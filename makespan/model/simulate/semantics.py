@@ -9,11 +9,11 @@ from itertools import islice, product
 from typing import NamedTuple
 
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine, Scheduler, UnitClass
+from makespan.model.machine import Machine, SchedulerPromise, UnitClass
 from makespan.model.program import BARRIER, Program
 
 
-class State(NamedTuple):
+class SmState(NamedTuple):
     """What the past leaves behind at the beginning of a cycle.
 
     Args:
@@ -35,7 +35,7 @@ class State(NamedTuple):
     pending: tuple[tuple[tuple[int, int], ...], ...] = ()
 
 
-class Issue(NamedTuple):
+class WarpIssue(NamedTuple):
     """A warp issues and goes on to the place `target`; its instruction takes so long.
 
     `uses` is what it holds of each use of its class: (which of the resources, cycles).
@@ -47,24 +47,24 @@ class Issue(NamedTuple):
     uses: tuple[tuple[int, int], ...] = ()
 
 
-def starts(instance: Instance, *, pass_barriers: bool = True) -> Iterator[State]:
+def start_states(instance: Instance, *, pass_barriers: bool = True) -> Iterator[SmState]:
     """Every way in which the warps can begin; with `pass_barriers`, after the barriers at which they all begin."""
     waits, held = (0,) * instance.warps, ((),) * len(instance.machine.pools)
-    past = () if instance.machine.scheduler is Scheduler.ANY else ((0, 1),) * instance.warps
+    past = () if instance.machine.scheduler is SchedulerPromise.ANY else ((0, 1),) * instance.warps
     pending = ((),) * instance.warps if instance.runs_ahead else ()
     for partitions in instance.assignments():
         for places in product(*(program.starts for program in instance.programs())):
-            begun = State(places, waits, held, past, partitions if instance.machine.partitions > 1 else (), pending)
-            yield from settled(instance, begun) if pass_barriers else (begun,)
+            begun = SmState(places, waits, held, past, partitions if instance.machine.partitions > 1 else (), pending)
+            yield from settled_states(instance, begun) if pass_barriers else (begun,)
 
 
-def finished(instance: Instance, state: State) -> bool:
+def has_finished(instance: Instance, state: SmState) -> bool:
     """Return whether no warp has anything left to do or to wait for."""
     ends = tuple(program.end for program in instance.programs())
     return state.places == ends and not any(state.waits) and not any(state.pending)
 
 
-def released(instance: Instance, state: State) -> tuple[int, ...]:
+def passing_barrier(instance: Instance, state: SmState) -> tuple[int, ...]:
     """The warps of one block that all stand at barriers, as no other unfinished warp of it does not; () if none."""
     programs, blocks = tuple(instance.programs()), instance.block_of_warp()
     for block in range(instance.blocks if instance.has_barriers else 0):
@@ -73,20 +73,20 @@ def released(instance: Instance, state: State) -> tuple[int, ...]:
             for warp, place in enumerate(state.places)
             if blocks[warp] == block and (place != programs[warp].end or state.waits[warp] or _pending(state, warp))
         ]
-        if unfinished and all(_next(programs[warp], state, warp) == BARRIER for warp in unfinished):
+        if unfinished and all(_next_unit(programs[warp], state, warp) == BARRIER for warp in unfinished):
             return tuple(unfinished)
     return ()
 
 
-def _pending(state: State, warp: int) -> tuple[tuple[int, int], ...]:
+def _pending(state: SmState, warp: int) -> tuple[tuple[int, int], ...]:
     return state.pending[warp] if state.pending else ()
 
 
-def _partition(state: State, warp: int) -> int:
+def _partition(state: SmState, warp: int) -> int:
     return state.partitions[warp] if state.partitions else 0
 
 
-def _next(program: Program, state: State, warp: int) -> str:
+def _next_unit(program: Program, state: SmState, warp: int) -> str:
     """The class of what a warp executes next, or a barrier; "" if a latency, stall or token keeps it from that."""
     at = state.places[warp]
     if state.waits[warp] or at == program.end:
@@ -95,9 +95,9 @@ def _next(program: Program, state: State, warp: int) -> str:
     return "" if is_pending else program.places[at].unit
 
 
-def settled(instance: Instance, state: State) -> Iterator[State]:
+def settled_states(instance: Instance, state: SmState) -> Iterator[SmState]:
     """Yield every state in which the warps may be once those at barriers that can pass have passed."""
-    warps = released(instance, state)
+    warps = passing_barrier(instance, state)
     if not warps:
         yield state
         return
@@ -105,35 +105,35 @@ def settled(instance: Instance, state: State) -> Iterator[State]:
     for targets in product(*(programs[warp].places[state.places[warp]].successors for warp in warps)):
         passed = dict(zip(warps, targets, strict=True))
         places = tuple(passed.get(warp, place) for warp, place in enumerate(state.places))
-        yield from settled(instance, state._replace(places=places))
+        yield from settled_states(instance, state._replace(places=places))
 
 
-def ready(instance: Instance, state: State) -> dict[str, list[int]]:
+def ready_warps(instance: Instance, state: SmState) -> dict[str, list[int]]:
     """For every unit class the warps that could issue an instruction of it now."""
     waiting: dict[str, list[int]] = {unit: [] for unit in instance.machine.capacities}
     for warp, program in enumerate(instance.programs()):
-        if (unit := _next(program, state, warp)) and unit != BARRIER:
+        if (unit := _next_unit(program, state, warp)) and unit != BARRIER:
             waiting[unit].append(warp)
     return waiting
 
 
-def pools(machine: Machine, unit: UnitClass, partition: int, chosen: Iterable[int]) -> tuple[int, ...]:
+def pools_taken(machine: Machine, unit: UnitClass, partition: int, chosen: Iterable[int]) -> tuple[int, ...]:
     """The pools, by number, of which an instruction takes a port: that of its class, then of the resources chosen."""
     number = machine.number_of_pool[partition]
     return (number[unit.name], *(number[use.resources[n]] for use, n in zip(unit.uses, chosen, strict=True)))
 
 
-def issues(instance: Instance, state: State) -> Iterator[dict[int, tuple[int, ...]]]:
+def issue_sets(instance: Instance, state: SmState) -> Iterator[dict[int, tuple[int, ...]]]:
     """Every way to issue in this cycle: the warps, each with the resource that it chooses for each use of its class.
 
     Work conservation: no ready warp that is left out could be added. And what the scheduler promises is kept.
     """
-    machine, waiting = instance.machine, ready(instance, state)
+    machine, waiting = instance.machine, ready_warps(instance, state)
     free = [pool.capacity - len(ports) for pool, ports in zip(machine.pools, state.held, strict=True)]
     slot = len(free)  # issue slots are ports, too: a pool more for each partition
     free += [instance.warps if machine.issue_width is None else machine.issue_width] * machine.partitions
     needs = {
-        (warp, chosen): (*pools(machine, unit, part, chosen), slot + part)
+        (warp, chosen): (*pools_taken(machine, unit, part, chosen), slot + part)
         for unit in machine.units
         for warp in waiting[unit.name]
         for part in (_partition(state, warp),)
@@ -153,14 +153,14 @@ def issues(instance: Instance, state: State) -> Iterator[dict[int, tuple[int, ..
             return
         for chosen in ways[warps[at]]:
             if all(left[pool] for pool in needs[warps[at], chosen]):
-                yield from sets(at + 1, _add(left, needs[warps[at], chosen], -1), {**taken, warps[at]: chosen})
+                yield from sets(at + 1, _change_ports(left, needs[warps[at], chosen], -1), {**taken, warps[at]: chosen})
         yield from sets(at + 1, left, taken)
 
     def is_allowed(taken: Mapping[int, tuple[int, ...]], passed: Iterable[int], left: list[int]) -> bool:
         """Whether no warp goes before one that could issue in its stead, is ready for longer, and issued longer ago."""
-        return machine.scheduler is Scheduler.ANY or not any(
+        return machine.scheduler is SchedulerPromise.ANY or not any(
             all(a > b for a, b in zip(state.past[z], state.past[w], strict=True))
-            and fits(z, _add(left, needs[w, chosen], 1))
+            and fits(z, _change_ports(left, needs[w, chosen], 1))
             for z in passed
             for w, chosen in taken.items()
         )
@@ -168,16 +168,16 @@ def issues(instance: Instance, state: State) -> Iterator[dict[int, tuple[int, ..
     yield from sets(0, free, {})
 
 
-def _add(left: Sequence[int], pools: Iterable[int], change: int) -> list[int]:
+def _change_ports(left: Sequence[int], pools: Iterable[int], change: int) -> list[int]:
     return [count + change * (pool in pools) for pool, count in enumerate(left)]
 
 
-def selections(instance: Instance, state: State) -> Iterator[tuple[int, ...]]:
-    """Yield the warps of `issues` alone; the empty set where none is ready or finds a free port."""
-    yield from dict.fromkeys(tuple(sorted(taken)) for taken in issues(instance, state))
+def issuing_warps(instance: Instance, state: SmState) -> Iterator[tuple[int, ...]]:
+    """Yield the warps of `issue_sets` alone; the empty set where none is ready or finds a free port."""
+    yield from dict.fromkeys(tuple(sorted(taken)) for taken in issue_sets(instance, state))
 
 
-def outcomes(instance: Instance, state: State, warp: int, chosen: Iterable[int]) -> Iterator[Issue]:
+def issue_outcomes(instance: Instance, state: SmState, warp: int, chosen: Iterable[int]) -> Iterator[WarpIssue]:
     """Every way in which an instruction that is issued now may go on: where to, how long it takes, what it holds."""
     program, at = next(islice(instance.programs(), warp, None)), state.places[warp]
     place = program.places[at]
@@ -185,22 +185,22 @@ def outcomes(instance: Instance, state: State, warp: int, chosen: Iterable[int])
     least, most = program.timings[at].latency if program.timings else (unit.latency.least, unit.latency.most)
     intervals = (range(use.least, use.most + 1) for use in unit.uses)
     for target, latency, *cycles in product(place.successors, range(least, most + 1), *intervals):
-        yield Issue(warp, target, latency, tuple(zip(chosen, cycles, strict=True)))
+        yield WarpIssue(warp, target, latency, tuple(zip(chosen, cycles, strict=True)))
 
 
-def moved(instance: Instance, state: State, moves: Iterable[Issue]) -> State:
+def next_state(instance: Instance, state: SmState, moves: Iterable[WarpIssue]) -> SmState:
     """Return the state after a cycle in which these warps issue."""
     machine, programs = instance.machine, tuple(instance.programs())
     units = {unit.name: unit for unit in machine.units}
     places, waits = list(state.places), [max(0, wait - 1) for wait in state.waits]
     held = [[left - 1 for left in ports if left > 1] for ports in state.held]
     pending = [{token: left - 1 for token, left in tokens if left > 1} for tokens in state.pending]
-    waiting = {warp for warps in ready(instance, state).values() for warp in warps} if state.past else set[int]()
+    waiting = {warp for warps in ready_warps(instance, state).values() for warp in warps} if state.past else set[int]()
     issued = set[int]()
     for warp, target, latency, uses in moves:
         program, at = programs[warp], state.places[warp]
         unit, timing = units[program.places[at].unit], program.timings[at] if program.timings else None
-        taken = pools(machine, unit, _partition(state, warp), (which for which, _ in uses))
+        taken = pools_taken(machine, unit, _partition(state, warp), (which for which, _ in uses))
         for pool, cycles in zip(taken, (unit.interval, *(cycles for _, cycles in uses)), strict=True):
             held[pool] += [cycles - 1] * (cycles > 1)
         places[warp], waits[warp] = target, (latency if timing is None else timing.stall) - 1
@@ -213,14 +213,14 @@ def moved(instance: Instance, state: State, moves: Iterable[Issue]) -> State:
     )
     ports = tuple(tuple(sorted(left)) for left in held)
     tokens = tuple(tuple(sorted(left.items())) for left in pending)
-    return State(tuple(places), tuple(waits), ports, past, state.partitions, tokens)
+    return SmState(tuple(places), tuple(waits), ports, past, state.partitions, tokens)
 
 
-def steps(instance: Instance, state: State) -> Iterator[State]:
+def next_states(instance: Instance, state: SmState) -> Iterator[SmState]:
     """Yield every state that may follow `state` one cycle later; none once all warps have finished."""
-    if finished(instance, state):
+    if has_finished(instance, state):
         return
-    for taken in issues(instance, state):
-        ways = [list(outcomes(instance, state, warp, chosen)) for warp, chosen in taken.items()]
+    for taken in issue_sets(instance, state):
+        ways = [list(issue_outcomes(instance, state, warp, chosen)) for warp, chosen in taken.items()]
         for moves in product(*ways):
-            yield from settled(instance, moved(instance, state, moves))
+            yield from settled_states(instance, next_state(instance, state, moves))

@@ -78,7 +78,7 @@ class Statistics:
 def statistics(instance: Instance, schedule: Schedule) -> Statistics:
     """Count what a schedule does that `replay` accepts; of another one the counts mean nothing."""
     machine, makespan = instance.machine, schedule.makespan
-    walk = _Walk(instance, schedule)
+    walk = _CycleCounter(instance, schedule)
     for cycle, executing in enumerate(schedule.cycles):
         walk.step(cycle, executing)
     offered = Counter[str]()
@@ -104,7 +104,7 @@ def statistics(instance: Instance, schedule: Schedule) -> Statistics:
     )
 
 
-class _Walk:
+class _CycleCounter:
     """One pass over a schedule: in every cycle who waits for what, and which ports are taken for how long.
 
     `ports` has the warp-cycles of those who are ready and left out by what they wait for.
@@ -117,7 +117,7 @@ class _Walk:
         partitions = instance.partition_of_warp or schedule.partitions
         self.floor = Floor.of(instance, schedule.paths, partitions)
         self._names = [pool.name for pool in self.floor.pools]
-        self._latencies = [iter(row) for row in schedule.latencies] or _fixed(instance, schedule)
+        self._latencies = [iter(row) for row in schedule.latencies] or _fixed_latencies(instance, schedule)
         self._uses = [iter(row) for row in schedule.uses]
 
     def step(self, cycle: int, executing: Sequence[int]) -> None:
@@ -146,7 +146,7 @@ class _Walk:
         return next(self._names[pools[0]] for pools in groups if not any(free[pool] for pool in pools))
 
 
-def _fixed(instance: Instance, schedule: Schedule) -> list[Iterator[int]]:
+def _fixed_latencies(instance: Instance, schedule: Schedule) -> list[Iterator[int]]:
     """For every warp the latencies of its instructions, which the instance leaves no choice; equal paths share them."""
     rows: dict[tuple[int, int], list[int]] = {}
     for program, path in zip(instance.programs(), schedule.paths, strict=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
 from makespan.model.instance import Instance
-from makespan.model.program import BARRIER, Program, Timing
+from makespan.model.program import BARRIER, InstructionTiming, Program
 from makespan.proof.bounds.gates import Ports
 
 MOST_STEPS = 2_000_000
@@ -18,7 +18,7 @@ Held = dict[str, int]
 """By pool name, cycles for which a port may still be held."""
 
 
-def awaited_within(program: Program) -> tuple[Timing, ...] | None:
+def awaited_within(program: Program) -> tuple[InstructionTiming, ...] | None:
     """Return the timings without results that nobody can wait for, where all others are waited for within their phase.
 
     None where a warp may come to a barrier that does not wait for such a result: it may be needed behind it, and the
@@ -73,7 +73,7 @@ def _while_pending(program: Program, setter: int, token: int) -> Iterator[int]:
             reach(program.places[at].successors, least[at] + program.timings[at].stall)
 
 
-def named(places: Sequence[int], timings: Sequence[Timing]) -> tuple[Timing, ...]:
+def named(places: Sequence[int], timings: Sequence[InstructionTiming]) -> tuple[InstructionTiming, ...]:
     """The timings of a phase with tokens numbered as they are first set in it, and without those set elsewhere."""
     names: dict[int, int] = {}
     for at in places:

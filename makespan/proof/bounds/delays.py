@@ -13,7 +13,7 @@ from makespan.host.errors import InputError
 from makespan.model.feature import BARRIERS, DELAYS, PROGRAMS, TIMES
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, ONE_CYCLE, Latency, UnitClass
-from makespan.model.program import BARRIER, MAX_PLACES, Place, Program
+from makespan.model.program import BARRIER, MAX_PLACES, Program, ProgramPlace
 from makespan.model.schedule import Schedule
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS
@@ -79,10 +79,10 @@ def _expand_program(program: Program, latencies: dict[str, Latency]) -> tuple[Pr
     new, origins = [], []
     for at, place in enumerate(program.places):
         after = tuple(first[target] for target in place.successors)
-        new.append(Place(place.unit, _entries(first[at], latencies.get(place.unit, ONE_CYCLE), after)))
-        new += [Place(DELAY, (number + 1,)) for number in range(first[at] + 1, first[at] + longest[at] - 1)]
+        new.append(ProgramPlace(place.unit, _entries(first[at], latencies.get(place.unit, ONE_CYCLE), after)))
+        new += [ProgramPlace(DELAY, (number + 1,)) for number in range(first[at] + 1, first[at] + longest[at] - 1)]
         if longest[at] > 1:
-            new.append(Place(DELAY, after))
+            new.append(ProgramPlace(DELAY, after))
         origins += [at] * longest[at]
     return Program(tuple(new), tuple(first[start] for start in program.starts)), tuple(origins)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment
+from makespan.model.machine import WarpAssignment
 from makespan.proof.bounds import best_case
 
 
@@ -23,7 +23,7 @@ def least_possible(gpu: GpuInstance) -> int:
     Raises:
         UnsupportedError: there are delays as places.
     """
-    machine = replace(gpu.machine, assignment=Assignment.ANY)  # of the warps of a later block
+    machine = replace(gpu.machine, assignment=WarpAssignment.ANY)  # of the warps of a later block
     found, taken = list[int](), [0] * len(gpu.room)
     for grid in gpu.grids:
         alone = best_case.least_possible(Instance.merged(grid.block, machine))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Machine, Scheduler
+from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
 
 MOST_SPREADS = 1000
 """Different ways to spread the warps; beyond, an instance is not cut."""
@@ -42,7 +42,7 @@ def partitions(instance: Instance) -> Partitions | None:
     [((2,), 2), ((1,), 1)]
     """
     machine = instance.machine
-    if machine.partitions == 1 or instance.has_barriers or machine.scheduler is not Scheduler.ANY:
+    if machine.partitions == 1 or instance.has_barriers or machine.scheduler is not SchedulerPromise.ANY:
         return None
     if len(instance.groups) > MOST_CREWS:
         return None
@@ -70,7 +70,7 @@ def _alone(machine: Machine, used: set[str]) -> Machine | None:
     alone = machine.serving(used)
     if any(ports.shared for ports in alone.ports):
         return None
-    return replace(alone, partitions=1, assignment=Assignment.ANY)
+    return replace(alone, partitions=1, assignment=WarpAssignment.ANY)
 
 
 def spreads(instance: Instance) -> Iterator[WarpSpread]:

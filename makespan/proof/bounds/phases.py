@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Scheduler
-from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.machine import SchedulerPromise, WarpAssignment
+from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.proof.bounds import crossing
 from makespan.proof.bounds.gates import Ports
 
@@ -82,7 +82,7 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
     """
     instance.require(KNOWS, "the cut into phases")
     is_multiprocessor = instance.is_multiprocessor
-    if instance.blocks > 1 or (is_multiprocessor and instance.machine.scheduler is not Scheduler.ANY):
+    if instance.blocks > 1 or (is_multiprocessor and instance.machine.scheduler is not SchedulerPromise.ANY):
         return None
     if not is_multiprocessor and any(unit.interval > unit.latency.least for unit in instance.machine.units):
         return None
@@ -117,7 +117,7 @@ def _is_spread(instance: Instance, parts: Sequence[PhasePart]) -> bool:
     machine = instance.machine
     if machine.partitions == 1:
         return True
-    return len(parts) == len(instance.groups) and (machine.assignment is Assignment.ANY or len(parts) == 1)
+    return len(parts) == len(instance.groups) and (machine.assignment is WarpAssignment.ANY or len(parts) == 1)
 
 
 def segments_of(program: Program) -> tuple[PhaseSegment, ...] | None:
@@ -155,12 +155,14 @@ def _all_or_none(program: Program, segment: PhaseSegment) -> bool:
     return len(kinds) == 1
 
 
-def _as_program(program: Program, segment: PhaseSegment, timings: Sequence[Timing]) -> tuple[Program, tuple[int, ...]]:
+def _as_program(
+    program: Program, segment: PhaseSegment, timings: Sequence[InstructionTiming]
+) -> tuple[Program, tuple[int, ...]]:
     """Return a segment with all entries at instructions as a program, and its places as places of the whole."""
     number = {place: at for at, place in enumerate(segment.places)}
     end = len(number)
     places = tuple(
-        Place(
+        ProgramPlace(
             program.places[at].unit, tuple(sorted({number.get(after, end) for after in program.places[at].successors}))
         )
         for at in segment.places

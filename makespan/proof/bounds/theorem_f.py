@@ -19,7 +19,7 @@ from itertools import combinations
 
 from makespan.model.feature import PROGRAMS, SCHEDULER, TIMES
 from makespan.model.instance import Instance
-from makespan.model.machine import Scheduler, UnitClass
+from makespan.model.machine import SchedulerPromise, UnitClass
 from makespan.model.program import Program
 from makespan.model.result import Upper, UpperBound
 
@@ -35,7 +35,7 @@ def theorem_f(instance: Instance) -> UpperBound | None:
     >>> from makespan.proof.bounds import pessimistic
     >>> from makespan.model.machine import Latency, Machine
     >>> units = UnitClass("C", 1, latency=Latency(4, 4)), UnitClass("L", 1, latency=Latency(20, 30))
-    >>> machine = Machine("partition", units, issue_width=1, scheduler=Scheduler.FAIR)
+    >>> machine = Machine("partition", units, issue_width=1, scheduler=SchedulerPromise.FAIR)
     >>> kernel = Instance.of("CCCCLCCCC", warps=4, machine=machine)
     >>> pessimistic(kernel), theorem_f(kernel).upper
     (89, 71)
@@ -43,7 +43,12 @@ def theorem_f(instance: Instance) -> UpperBound | None:
     machine, others = instance.machine, instance.warps - 1
     used = set().union(*(group.program.units for group in instance.groups))
     units = [unit for unit in machine.units if unit.name in used]
-    if instance.beyond(KNOWS) or machine.scheduler is not Scheduler.FAIR or machine.issue_width != 1 or not others:
+    if (
+        instance.beyond(KNOWS)
+        or machine.scheduler is not SchedulerPromise.FAIR
+        or machine.issue_width != 1
+        or not others
+    ):
         return None
     choices = list(_choices(units))
     places = sum(group.program.end for group in instance.groups)

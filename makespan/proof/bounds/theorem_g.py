@@ -23,7 +23,7 @@ from typing import NamedTuple
 from makespan.model.certificate import Weights
 from makespan.model.gpu import GpuInstance, Grid, LastDispatch
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment
+from makespan.model.machine import WarpAssignment
 from makespan.proof.bounds.gates import Gate, Ports
 from makespan.proof.bounds.pairing import Pairing
 from makespan.proof.bounds.theorem_1s import (
@@ -215,7 +215,7 @@ def _crowding(gpu: GpuInstance, rates: _Rates) -> int:
     block, resident = rates.block.instance, gpu.resident
     more = {kind: charge - rates.outside[kind] for kind, charge in rates.charges.items()}
     heaviest = [(path.heaviest(0, more), group.warps) for group, path in zip(block.groups, rates.paths, strict=True)]
-    if gpu.machine.assignment is Assignment.MODULO:
+    if gpu.machine.assignment is WarpAssignment.MODULO:
         return _crowding_as_numbered(gpu, heaviest)
     most = -(-resident * block.warps // gpu.machine.partitions)
     there = _largest([(own, resident * warps) for own, warps in heaviest], most - 1)

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from makespan.host.errors import BrokenPromiseError, InputError
-from makespan.model.gpu import Begin, Course, GpuInstance, GpuResult, GpuSchedule, History, Stretch
+from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuResult, GpuSchedule, RepeatedCycles, SmHistory
 from makespan.model.machine.values import shown
 from makespan.model.result import Bounds, Result, Status, Step
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import gpu_run
-from makespan.model.simulate.gpu_replay import replay
+from makespan.model.simulate.gpu_replay import replay_gpu
 from makespan.proof.bounds.gpu_best_case import least_possible
 from makespan.proof.bounds.theorem_g import theorem_g
 from makespan.proof.engines.limits import Limits
@@ -50,7 +50,7 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
     budget = limits or Limits()
     found = (_one_wave if gpu.has_lone_sms else _waves)(gpu, best_case=best_case, budget=budget)
     for schedule in found.witness, found.shortest:
-        if schedule is not None and (length := replay(gpu, schedule)) != schedule.makespan:
+        if schedule is not None and (length := replay_gpu(gpu, schedule)) != schedule.makespan:
             raise BrokenPromiseError(f"a schedule takes {length} cycles when it is replayed, not {schedule.makespan}")
     return found
 
@@ -59,8 +59,8 @@ def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
     """By theorem G, and by schedules of policies."""
     last, least = theorem_g(gpu), least_possible(gpu)
     budget.improved(Step(round(budget.elapsed, 6), THEOREM_G, least, last.upper, THEOREM_G))
-    longest = _run(gpu_run.longest, gpu, budget)
-    quickest = _run(gpu_run.shortest, gpu, budget) if best_case else None
+    longest = _run(gpu_run.longest_gpu_run, gpu, budget)
+    quickest = _run(gpu_run.shortest_gpu_run, gpu, budget) if best_case else None
     lengths = [one.schedule.makespan for one in (longest, quickest) if one]
     shortest = quickest.schedule if quickest and quickest.schedule.makespan == min(lengths) else None
     return GpuResult(
@@ -79,7 +79,7 @@ def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
     )
 
 
-def _run(runs: Callable[..., gpu_run.Found | None], gpu: GpuInstance, budget: Limits) -> gpu_run.Found | None:
+def _run(runs: Callable[..., gpu_run.FoundRun | None], gpu: GpuInstance, budget: Limits) -> gpu_run.FoundRun | None:
     """Return the best of the runs of all policies that there is time for."""
     first = budget.part(SHARE_OF_FIRST_RUN)
     others = budget.part(min(0.1, max(SHARE_OF_RUNS, 1 / max(1.0, budget.remaining))))
@@ -140,13 +140,13 @@ def _side_by_side(gpu: GpuInstance, found: dict[int, Result], worst: int) -> Gpu
         least, more = divmod(gpu.blocks - worst, gpu.sms - 1)
         sms[least] = sms.get(least, 0) + gpu.sms - 1 - more
         sms[least + 1] = sms.get(least + 1, 0) + more
-    courses: dict[Course, int] = {}
+    courses: dict[BlockTrace, int] = {}
     some = [(blocks, count) for blocks, count in sms.items() if blocks and count]
     histories = tuple(_history(gpu, found[blocks].witness, blocks, count, courses) for blocks, count in some)
     return GpuSchedule(tuple(courses), histories)
 
 
-def _history(gpu: GpuInstance, witness: Schedule, blocks: int, sms: int, courses: dict[Course, int]) -> History:
+def _history(gpu: GpuInstance, witness: Schedule, blocks: int, sms: int, courses: dict[BlockTrace, int]) -> SmHistory:
     """A schedule of an SM, told by slot and warp; what its blocks do is looked up in `courses`, or added there."""
     places = gpu.slots_of_warps(blocks)
     warp_at = {place: warp for warp, place in enumerate(places)}
@@ -157,10 +157,10 @@ def _history(gpu: GpuInstance, witness: Schedule, blocks: int, sms: int, courses
     begins = []
     for slot in range(blocks):
         rows = (of_slot(witness.paths, slot), of_slot(witness.latencies, slot), of_slot(witness.uses, slot))
-        begins.append(Begin(0, slot, courses.setdefault(Course(0, *rows), len(courses))))
+        begins.append(BlockStart(0, slot, courses.setdefault(BlockTrace(0, *rows), len(courses))))
     cycles = tuple(tuple(sorted(places[warp] for warp in warps)) for warps in witness.cycles)
     partitions = tuple(of_slot(witness.partitions, slot) for slot in range(blocks)) if witness.partitions else ()
-    return History(sms, (Stretch(cycles, tuple(begins)),), partitions)
+    return SmHistory(sms, (RepeatedCycles(cycles, tuple(begins)),), partitions)
 
 
 def _shortest(gpu: GpuInstance, found: dict[int, Result], budget: Limits) -> tuple[Bounds, GpuSchedule | None]:
@@ -172,7 +172,7 @@ def _shortest(gpu: GpuInstance, found: dict[int, Result], budget: Limits) -> tup
     best = {blocks: result.best_case for blocks, result in found.items() if result.best_case is not None}
     most_loaded = [best[blocks].lower for blocks in best if blocks >= each + bool(more)]
     even = [best[blocks].upper for blocks, sms in ((each, gpu.sms - more), (each + 1, more)) if blocks and sms]
-    run = _run(gpu_run.shortest, gpu, budget)
+    run = _run(gpu_run.shortest_gpu_run, gpu, budget)
     most = max(even) if run is None else min(max(even), run.schedule.makespan)
     shown = run.schedule if run is not None and run.schedule.makespan == most else None
     return Bounds(max(min(most_loaded), least_possible(gpu)), most), shown

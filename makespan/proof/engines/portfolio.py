@@ -8,11 +8,11 @@ from typing import NamedTuple, TypeAlias
 from makespan.host.errors import InvalidScheduleError, UnsupportedError
 from makespan.model.certificate import Certificate, Weights
 from makespan.model.instance import Instance
-from makespan.model.machine import Scheduler
+from makespan.model.machine import SchedulerPromise
 from makespan.model.result import Bounds, Result, Status, Step
 from makespan.model.schedule import Schedule
-from makespan.model.simulate import Choices, replay, shortest
-from makespan.model.simulate.choices import routes
+from makespan.model.simulate import Choices, replay, shortest_run
+from makespan.model.simulate.choices import choose_routes
 from makespan.proof.bounds import closed_form, least_possible, pessimistic
 from makespan.proof.engines.certificate.engine import Certificates
 from makespan.proof.engines.cpsat.engine import CpSat
@@ -106,7 +106,7 @@ def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) 
     if best_case:
         limits = budget.part(1 - SHARE_OF_BEST_CASE)
         limits.improved = budget.improved
-    promises = instance.machine.scheduler is not Scheduler.ANY
+    promises = instance.machine.scheduler is not SchedulerPromise.ANY
     proof = (_keeping_promise if promises else _worst_case)(instance, backend, limits)
     seconds = limits.elapsed
     shortest = _best_case(instance, backend, proof, budget) if best_case else None
@@ -331,7 +331,7 @@ def fastest_known(instance: Instance, witness: Schedule, limits: Limits) -> Boun
     from makespan.proof.engines.construct import greedy
 
     least, most, quickest = least_possible(instance), witness.makespan, Choices("least", "shortest")
-    if least < most and not limits.expired and instance.machine.scheduler is Scheduler.ANY:
-        greedy.load(instance, routes(instance, quickest), limits)
-        most = min(most, replay(instance, shortest(instance, quickest)))
+    if least < most and not limits.expired and instance.machine.scheduler is SchedulerPromise.ANY:
+        greedy.load(instance, choose_routes(instance, quickest), limits)
+        most = min(most, replay(instance, shortest_run(instance, quickest)))
     return Bounds(least, most)

@@ -7,10 +7,10 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from makespan.model.gpu import Course, GpuInstance, GpuResult, GpuSchedule, Grid, History, Stretch
+from makespan.model.gpu import BlockTrace, GpuInstance, GpuResult, GpuSchedule, Grid, RepeatedCycles, SmHistory
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment
-from makespan.model.program import merged
+from makespan.model.machine import WarpAssignment
+from makespan.model.program import merge_groups
 from makespan.model.result import Result
 from makespan.report.provenance import versions
 from makespan.report.result.bundle import (
@@ -65,7 +65,7 @@ def of_gpu(gpu: GpuInstance) -> dict[str, Any]:
 
 def _grid(grid: Grid) -> dict[str, Any]:
     """The warps of a block by program and, where a program is there more than once, in the order of the launch."""
-    programs = merged(grid.block)
+    programs = merge_groups(grid.block)
     number = {program: number for number, (program, _) in enumerate(programs)}
     order = [[number[program], warps] for program, warps in grid.block]
     return {
@@ -99,7 +99,7 @@ def _schedule(gpu: GpuInstance, schedule: GpuSchedule) -> dict[str, Any]:
     }
 
 
-def _course(gpu: GpuInstance, course: Course) -> dict[str, Any]:
+def _course(gpu: GpuInstance, course: BlockTrace) -> dict[str, Any]:
     grid = gpu.grids[course.grid]
     chains = all(program.is_chain for program, _ in grid.block)
     return {
@@ -114,9 +114,9 @@ def _fixed_latencies(gpu: GpuInstance, grid: Grid) -> bool:
     return Instance.merged(grid.block, gpu.machine).fixed_latencies
 
 
-def _history(gpu: GpuInstance, history: History) -> dict[str, Any]:
+def _history(gpu: GpuInstance, history: SmHistory) -> dict[str, Any]:
     machine = gpu.machine
-    is_free = machine.partitions > 1 and (len(gpu.grids) > 1 or machine.assignment is Assignment.ANY)
+    is_free = machine.partitions > 1 and (len(gpu.grids) > 1 or machine.assignment is WarpAssignment.ANY)
     return {
         "sms": history.sms,
         **({"partitions": [list(row) for row in history.partitions]} if is_free else {}),
@@ -124,7 +124,7 @@ def _history(gpu: GpuInstance, history: History) -> dict[str, Any]:
     }
 
 
-def _stretch(stretch: Stretch) -> dict[str, Any]:
+def _stretch(stretch: RepeatedCycles) -> dict[str, Any]:
     cycles = [[count, [list(warp) for warp in warps]] for count, warps in runs(stretch.cycles)]
     return {"repeat": stretch.repeat, "begins": [list(begin) for begin in stretch.begins], "cycles": cycles}
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 from makespan.model.gpu import GpuInstance, GpuResult, Grid, LastDispatch
-from makespan.model.program import merged
+from makespan.model.program import merge_groups
 from makespan.model.result import Bounds
 from makespan.report.gpu.clock import Clock
 from makespan.report.provenance import versions
@@ -60,7 +60,7 @@ def _grid(gpu: GpuInstance, grid: Grid) -> dict[str, Any]:
         "resident": gpu.most_resident(grid),
         "takes": list(grid.takes),
         "groups": [
-            {"program": program.letters or str(program), "warps": warps} for program, warps in merged(grid.block)
+            {"program": program.letters or str(program), "warps": warps} for program, warps in merge_groups(grid.block)
         ],
         **(of_order(gpu.sm(1).effective_order) if len(gpu.grids) == 1 else {}),
     }

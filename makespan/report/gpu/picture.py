@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.host.output_file import write_whole
-from makespan.model.gpu import GpuInstance, GpuResult, GpuSchedule, History
+from makespan.model.gpu import GpuInstance, GpuResult, GpuSchedule, SmHistory
 from makespan.model.result import Status
-from makespan.model.wording import counted
+from makespan.model.wording import count_words
 from makespan.report.gpu.axis import Axis
 from makespan.report.gpu.stays import begun, last_dispatch, most_in_a_slot, slots, stays
 from makespan.report.gpu.text import pictured
@@ -160,7 +160,7 @@ def chart(result: GpuResult, *, width: int, window: Window | None = None) -> Cha
         order = sorted(bars, key=lambda bar: (bar.room, bar.row, bar.line))
         bars = [bar._replace(number=number) for number, bar in enumerate(order)]
     if idle := gpu.sms - sum(history.sms for history in witness.histories):
-        notes.append(f"{counted(idle, 'SM')} without a block")
+        notes.append(f"{count_words(idle, 'SM')} without a block")
     return Chart(
         axis=axis,
         rows=tuple(name for name, _ in rows),
@@ -174,13 +174,13 @@ def chart(result: GpuResult, *, width: int, window: Window | None = None) -> Cha
 
 
 def _wave(lines: int) -> str:
-    return f"the next {counted(lines, 'block')} of an SM"
+    return f"the next {count_words(lines, 'block')} of an SM"
 
 
-def _rows(schedule: GpuSchedule, lines: int) -> tuple[list[tuple[str, History]], list[str]]:
+def _rows(schedule: GpuSchedule, lines: int) -> tuple[list[tuple[str, SmHistory]], list[str]]:
     """Return a row for every SM, or one for all that do the same, or some of these; and what is to be said of that."""
     most = max(1, _MOST_LINES // lines)
-    named, first = list[tuple[str, History]](), 0
+    named, first = list[tuple[str, SmHistory]](), 0
     for history in schedule.histories:
         last = first + history.sms - 1
         named.append((f"SM {first}" if history.sms == 1 else f"SMs {first}-{last}", history))
@@ -193,10 +193,10 @@ def _rows(schedule: GpuSchedule, lines: int) -> tuple[list[tuple[str, History]],
     longest = max(named, key=lambda row: row[1].cycles)
     shown = named[:most] if longest in named[:most] else [*named[: most - 1], longest]
     left = first - sum(history.sms for _, history in shown)
-    return shown, ["a row for SMs that do the same", f"{counted(left, 'SM')} left out"]
+    return shown, ["a row for SMs that do the same", f"{count_words(left, 'SM')} left out"]
 
 
-def _check_size(rows: Iterable[History], axis: Axis) -> None:
+def _check_size(rows: Iterable[SmHistory], axis: Axis) -> None:
     blocks = sum(begun(history, part.window) for history in rows for part in axis.parts if not part.is_gap)
     if blocks > MOST_BARS:
         raise InputError(
@@ -204,7 +204,7 @@ def _check_size(rows: Iterable[History], axis: Axis) -> None:
         )
 
 
-def _bars(gpu: GpuInstance, schedule: GpuSchedule, history: History, row: int, axis: Axis) -> Iterator[Bar]:
+def _bars(gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory, row: int, axis: Axis) -> Iterator[Bar]:
     """Yield the blocks of a row in all parts of the axis, each once."""
     shown = (part.window for part in axis.parts if not part.is_gap)
     found = dict.fromkeys(stay for window in shown for stay in stays(gpu, schedule, history, window))
@@ -244,7 +244,7 @@ def rendered_gpu(
 def in_words(shown: Chart) -> str:
     """What the picture shows, for who does not see it."""
     said = "; ".join(f"{mark.words}: cycle {mark.cycle:,}" for mark in shown.marks)
-    shape = f"{counted(shown.waves, 'wave')} on {counted(len(shown.rows), 'row')} of SMs"
+    shape = f"{count_words(shown.waves, 'wave')} on {count_words(len(shown.rows), 'row')} of SMs"
     return f"A Gantt chart of blocks: {shape}. {said}"
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from makespan.host.errors import UnsupportedError
-from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, History
+from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, SmHistory
 from makespan.model.machine import Machine
 from makespan.model.program import BARRIER, Program
 from makespan.model.simulate.floor import latencies
@@ -34,7 +34,7 @@ class _Series(NamedTuple):
     first: int
     step: int
     blocks: int
-    begin: Begin
+    begin: BlockStart
 
     def before(self, cycle: int) -> int:
         """Return how many of them have got their room before a cycle."""
@@ -46,7 +46,7 @@ class _Series(NamedTuple):
         return self.first + (self.blocks - 1) * self.step
 
 
-def stays(gpu: GpuInstance, schedule: GpuSchedule, history: History, window: Window) -> list[Stay]:
+def stays(gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory, window: Window) -> list[Stay]:
     """Return the blocks that are on an SM of this history in a window, as they come; they are not cut at its ends.
 
     Of one grid: as long as blocks are left a slot is never empty, so a block ends when the next one gets its slot. Time
@@ -88,28 +88,28 @@ def _in_window(series: Sequence[_Series], last_end: int, window: Window) -> Iter
             yield room, delay, end
 
 
-def begun(history: History, window: Window) -> int:
+def begun(history: SmHistory, window: Window) -> int:
     """Return how many blocks get their room on an SM in a window."""
     series = [each for of_slot in _by_slot(history).values() for each in of_slot]
     return sum(each.before(window.end) - each.before(window.first) for each in series)
 
 
-def last_dispatch(history: History) -> int:
+def last_dispatch(history: SmHistory) -> int:
     """Return the cycle in which the last block of an SM gets its room."""
     return max(each.last for series in _by_slot(history).values() for each in series)
 
 
-def slots(history: History) -> int:
+def slots(history: SmHistory) -> int:
     """Return how many blocks are on an SM at the same time, at most: as many as come first."""
     return len(_by_slot(history))
 
 
-def most_in_a_slot(history: History) -> int:
+def most_in_a_slot(history: SmHistory) -> int:
     """Return the most blocks that have one slot, one after another."""
     return max(sum(each.blocks for each in series) for series in _by_slot(history).values())
 
 
-def last_ends(gpu: GpuInstance, schedule: GpuSchedule, history: History) -> dict[int, int]:
+def last_ends(gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory) -> dict[int, int]:
     """For every slot the cycle in which its last block has ended; read from the end, for as long as one is there.
 
     A block has ended once every instruction is done that it has issued: barriers let on whoever waits longest.
@@ -133,7 +133,7 @@ def last_ends(gpu: GpuInstance, schedule: GpuSchedule, history: History) -> dict
     return ends
 
 
-def _by_slot(history: History) -> dict[int, list[_Series]]:
+def _by_slot(history: SmHistory) -> dict[int, list[_Series]]:
     found, first = defaultdict[int, list[_Series]](list), 0
     for stretch in history.stretches:
         for begin in stretch.begins:
@@ -142,7 +142,7 @@ def _by_slot(history: History) -> dict[int, list[_Series]]:
     return found
 
 
-def _backwards(history: History) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
+def _backwards(history: SmHistory) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
     """Yield every cycle with who issues in it, the last one first."""
     cycle = history.cycles
     for stretch in reversed(history.stretches):
@@ -152,7 +152,7 @@ def _backwards(history: History) -> Iterator[tuple[int, tuple[tuple[int, int], .
                 yield cycle, issued
 
 
-def _takes(gpu: GpuInstance, course: Course) -> list[list[int]]:
+def _takes(gpu: GpuInstance, course: BlockTrace) -> list[list[int]]:
     """For every warp of a block and all that it executes, in order: how many cycles later the block may end."""
     programs = [program for program, warps in gpu.grid.block for _ in range(warps)]
     given = course.latencies or ((),) * len(programs)

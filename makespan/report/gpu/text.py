@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from makespan.model.gpu import GpuInstance, GpuResult, LastDispatch
-from makespan.model.machine import Assignment
+from makespan.model.machine import WarpAssignment
 from makespan.model.result import Status
-from makespan.model.wording import counted, cycles
+from makespan.model.wording import count_words, cycle_words
 from makespan.report.gpu.clock import Clock
 from makespan.report.lines import WIDTH, assumptions, numbers, wrapped
 from makespan.report.result.text import interval
@@ -64,7 +64,7 @@ def pictured(result: GpuResult) -> str:
     """Return one line below the title of a picture of the witness, which of a bounded result is no worst case."""
     if result.status is Status.EXACT:
         return str(result.instance)
-    said = f"a schedule of {cycles(result.bounds.lower)}; at most {result.bounds.upper} are proven"
+    said = f"a schedule of {cycle_words(result.bounds.lower)}; at most {result.bounds.upper} are proven"
     return f"{said}: {result.instance}"
 
 
@@ -77,7 +77,7 @@ def waves(gpu: GpuInstance) -> str:
     '46 SMs with 6 blocks each hold 276 at a time: 4096 blocks are 14.9 waves'
     """
     each = gpu.fitting(gpu.grid)
-    hold = f"{counted(gpu.sms, 'SM')} with {counted(each, 'block')} each hold {gpu.sms * each} at a time"
+    hold = f"{count_words(gpu.sms, 'SM')} with {count_words(each, 'block')} each hold {gpu.sms * each} at a time"
     if gpu.is_one_wave:
         launched = f"all {gpu.blocks} blocks are" if gpu.blocks > 1 else "the only block is"
         return f"{hold}: {launched} there from the beginning"
@@ -102,7 +102,7 @@ def _evidence(result: GpuResult) -> str:
     worst = max(range(len(result.sms)), key=lambda number: result.sms[number].bounds.upper, default=None)
     if worst is None:
         return result.upper_evidence
-    return f"{result.sms[worst].upper_evidence}, as of one SM with {counted(_blocks(result, worst), 'block')}"
+    return f"{result.sms[worst].upper_evidence}, as of one SM with {count_words(_blocks(result, worst), 'block')}"
 
 
 def _blocks(result: GpuResult, number: int) -> int:
@@ -113,20 +113,21 @@ def _blocks(result: GpuResult, number: int) -> int:
 def _of_theorem(gpu: GpuInstance, last: LastDispatch) -> Iterator[str]:
     latest = last.block * last.charged // last.scale
     if not last.charged:
-        yield f"what a block waits for takes at most {cycles(last.tail)} with its own instructions"
+        yield f"what a block waits for takes at most {cycle_words(last.tail)} with its own instructions"
     else:
         full = "there is no room for some of them on any SM"
         if len(gpu.grids) == 1:
             most = -(-last.block * gpu.slots // last.scale)
-            full = f"all {gpu.slots} slots are taken, by each block for at most {cycles(most)} on average"
+            full = f"all {gpu.slots} slots are taken, by each block for at most {cycle_words(most)} on average"
         aside = ", those aside in which DRAM is busy" if last.dram else ""
         yield f"as long as blocks are left, {full}; so the last one gets its room in cycle {latest} or before{aside}"
-        yield f"from then on what is left on its SM takes at most {cycles(last.tail)}"
+        yield f"from then on what is left on its SM takes at most {cycle_words(last.tail)}"
     if spared := latest - last.dispatched:
-        yield f"{cycles(spared)} less together: what its SM has executed before is not left after"
+        yield f"{cycle_words(spared)} less together: what its SM has executed before is not left after"
     yield f"counted by {last.counting}: {_COUNTINGS[last.counting]}"
     if last.dram:
-        yield f"DRAM is busy in at most {cycles(last.dram)}, which are added once, whoever waits for it (theorem V)"
-    is_free = len(gpu.grids) == 1 and gpu.machine.partitions > 1 and gpu.machine.assignment is Assignment.ANY
+        busy = cycle_words(last.dram)
+        yield f"DRAM is busy in at most {busy}, which are added once, whoever waits for it (theorem V)"
+    is_free = len(gpu.grids) == 1 and gpu.machine.partitions > 1 and gpu.machine.assignment is WarpAssignment.ANY
     if is_free and gpu.sm(1).identical:
         yield f"warps in any of {gpu.machine.partitions} partitions: --assignment modulo is sharper, where that is so"

@@ -13,7 +13,7 @@ from makespan.model.machine import Machine, MachineFile
 from makespan.model.result import Result
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import Choices
-from makespan.model.wording import pessimistic_name, pessimistic_words
+from makespan.model.wording import pessimistic_meaning, pessimistic_name
 from makespan.proof.policy_gap import PolicyGap, PolicyRow
 from makespan.report import simulation
 from makespan.report.html.chart import Rows, Traced, chart, occupancy, per_warp, stretches
@@ -107,7 +107,7 @@ def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]
         "name": visible(context.name),
         "verdict": text.verdict(result),
         "subject": visible(text.subject(result)),
-        "bound": {"name": name, "remark": pessimistic_words(name)},
+        "bound": {"name": name, "remark": pessimistic_meaning(name)},
         "result": {**document(result), "explanation": explanation_document(explained)},
         "explanation": sentence(explained),
         "verification": None if context.verdict is None else verification(context.verdict),

@@ -12,7 +12,7 @@ from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from makespan.model.wording import promised
+from makespan.model.wording import promise_words
 from makespan.report.html import marks
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _template(name: str, package: str) -> "Template":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"interval": interval, "percent": percent, "share": share, "promised": promised}
+    environment.filters |= {"interval": interval, "percent": percent, "share": share, "promised": promise_words}
     return environment.get_template(name)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from makespan.model.deadline import Deadline
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine, Scheduler
+from makespan.model.machine import Machine, SchedulerPromise
 from makespan.model.result import Bounds, Result
 from makespan.proof.bounds import any_units
 from makespan.report.provenance import versions
@@ -92,7 +92,7 @@ def of_machine(machine: Machine) -> dict[str, Any]:
         "interval": {unit.name: unit.interval for unit in machine.units},
         "latency": {unit.name: [unit.latency.least, unit.latency.most] for unit in machine.units},
         "issue_width": machine.issue_width,
-        **({} if machine.scheduler is Scheduler.ANY else {"scheduler": str(machine.scheduler)}),
+        **({} if machine.scheduler is SchedulerPromise.ANY else {"scheduler": str(machine.scheduler)}),
         **_of_multiprocessor(machine),
     }
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from makespan.model.result import Bounds, Status
-from makespan.model.wording import scope
+from makespan.model.wording import scope_words
 from makespan.report.result.text import interval
 
 
@@ -22,7 +22,7 @@ def counts(what: str, states: Iterable[str], caveats: Iterable[str] = ()) -> str
     """
     each = list(map(str, states))
     said = ", ".join(f"{each.count(state)} {state}" for state in dict.fromkeys(each))
-    return f"{len(each)} {what}{'s' * (len(each) != 1)}{scope(caveats)}: {said}"
+    return f"{len(each)} {what}{'s' * (len(each) != 1)}{scope_words(caveats)}: {said}"
 
 
 @dataclass(frozen=True, slots=True)

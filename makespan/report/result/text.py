@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from makespan.model.deadline import Deadline, DeadlineOutcome
-from makespan.model.result import Anomaly, Bounds, Result, Status, outlasted
-from makespan.model.wording import PAPERS_NAME, cycles, pessimistic_name, pessimistic_words, scope
+from makespan.model.result import Anomaly, Bounds, Result, Status, robust_anomalies
+from makespan.model.wording import PAPERS_NAME, cycle_words, pessimistic_meaning, pessimistic_name, scope_words
 from makespan.report.lines import WIDTH, assumptions, numbers, wrapped
 from makespan.report.result.document import bound_of_any_units
 from makespan.report.schedule.explanation import explain, words
@@ -34,7 +34,7 @@ def pictured(result: Result) -> str:
     """
     if result.status is Status.EXACT:
         return subject(result)
-    lower, upper = cycles(result.bounds.lower), result.bounds.upper
+    lower, upper = cycle_words(result.bounds.lower), result.bounds.upper
     return f"a schedule of {lower}; at most {upper} are proven: {subject(result)}"
 
 
@@ -60,7 +60,7 @@ def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
     what = "pessimistic: " if name == PAPERS_NAME else ""
     yield "at least", str(result.bounds.lower), "a schedule that takes so long, replayed"
     yield "at most", str(result.bounds.upper), f"proven by {result.upper_evidence}"
-    yield name, str(result.pessimistic), f"{what}{pessimistic_words(name)}; {excess(result)}"
+    yield name, str(result.pessimistic), f"{what}{pessimistic_meaning(name)}; {excess(result)}"
     for name, value, why in outlasting(result):
         yield name, str(value), why
     if result.best_case is not None:
@@ -69,7 +69,7 @@ def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
 
 def outlasting(result: Result) -> Iterator[tuple[str, int, str]]:
     """Yield the bounds that hold even if the hardware departs from its machine: name, cycles, and from what in it."""
-    outlasts = outlasted(result.instance)
+    outlasts = robust_anomalies(result.instance)
     ahead = "warps run ahead, anything is" if Anomaly.RUN_AHEAD in outlasts else "latencies or intervals are"
     fewer = "ports more or warps fewer" if Anomaly.FEWER_WARPS in outlasts else "or ports more"
     yield "robust", result.pessimistic, f"holds even if {ahead} shorter, {fewer}"
@@ -87,10 +87,10 @@ def deadline(gate: Deadline, bounds: Bounds, caveats: Iterable[str] = ()) -> str
     outcome = gate.outcome(bounds)
     by = {
         DeadlineOutcome.MET: f"with {gate.cycles - bounds.upper} to spare",
-        DeadlineOutcome.MISSED: f"a schedule is {cycles(bounds.lower - gate.cycles)} too late",
+        DeadlineOutcome.MISSED: f"a schedule is {cycle_words(bounds.lower - gate.cycles)} too late",
         DeadlineOutcome.UNDECIDED: f"the worst case lies within {interval(bounds)}",
     }
-    return f"deadline {outcome}{scope(caveats)}: {gate}, {by[outcome]}"
+    return f"deadline {outcome}{scope_words(caveats)}: {gate}, {by[outcome]}"
 
 
 def excess(result: Result) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from makespan.model.instance import Instance
-from makespan.model.program import Origin
+from makespan.model.program import InstructionOrigin
 from makespan.report.schedule.activity import Bar, Wait
 from makespan.report.schedule.costs import Cost, costs
 
@@ -117,7 +117,7 @@ def _beside(kernel: "ptx.Kernel | sass.Kernel | None") -> Mapping[int, tuple[str
     }
 
 
-def _source(origin: Origin, texts: Texts) -> Line:
+def _source(origin: InstructionOrigin, texts: Texts) -> Line:
     file, _, line = origin.source.rpartition(":")
     return Line(origin.source, _at(texts.get(file, ()), int(line)) if _NUMBER.fullmatch(line) else "")
 

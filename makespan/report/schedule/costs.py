@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from makespan.model.instance import Instance
-from makespan.model.program import Origin
+from makespan.model.program import InstructionOrigin
 from makespan.report.schedule.activity import Bar, Wait, Why
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -51,7 +51,7 @@ _OF = {
 
 
 def costs(
-    instance: Instance, bars: Iterable[Bar], waits: Iterable[Wait], key: Callable[[Origin], _Key]
+    instance: Instance, bars: Iterable[Bar], waits: Iterable[Wait], key: Callable[[InstructionOrigin], _Key]
 ) -> dict[_Key, Cost]:
     """Return the cost of every instruction that warps of a schedule execute, of those with the same key together.
 
@@ -65,7 +65,7 @@ def costs(
     >>> from makespan.model.instance import Group
     >>> from makespan.model.program import Program
     >>> from makespan.report.schedule.activity import bars, waits
-    >>> program = Program.chain("CL", origins=[Origin("k.ptx", 3), Origin("k.ptx", 4)])
+    >>> program = Program.chain("CL", origins=[InstructionOrigin("k.ptx", 3), InstructionOrigin("k.ptx", 4)])
     >>> instance = Instance.merged([(program, 2)])
     >>> schedule = Schedule.of_chains(instance, [(0,), (0, 1), (1,)])
     >>> issued = bars(instance, schedule)

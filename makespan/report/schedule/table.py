@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterator
 
 from makespan.model.instance import Instance
-from makespan.model.program import Origin
+from makespan.model.program import InstructionOrigin
 from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import bars, partitions
 from makespan.report.schedule.by_number import by_number
@@ -48,7 +48,7 @@ def _rows(instance: Instance, schedule: Schedule) -> Iterator[tuple[int | str, .
         yield first, warp, blocks[warp], place, unit, port, cycles, latency, first + latency, *where, *part
 
 
-def _cells(origin: Origin) -> tuple[str, str]:
+def _cells(origin: InstructionOrigin) -> tuple[str, str]:
     return cell(f"{origin.file}:{origin.line}"), cell(origin.source)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from makespan.model.instance import Instance
-from makespan.model.program import Origin
+from makespan.model.program import InstructionOrigin
 from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import Why, bars, full, holds, lanes, partitions, split, waits
 from makespan.report.schedule.by_number import by_number
@@ -83,7 +83,7 @@ def _slices(instance: Instance, schedule: Schedule) -> Iterator[dict[str, Any]]:
         yield _slice(_WORDS[why].format(unit, what), str(why), first, cycles, _WARPS, warp + 1, {"warp": warp})
 
 
-def _source(origin: Origin) -> dict[str, str]:
+def _source(origin: InstructionOrigin) -> dict[str, str]:
     compiled = {"compiled_from": origin.source} if origin.source else {}
     return {"source": f"{origin.file}:{origin.line}", **compiled}
 

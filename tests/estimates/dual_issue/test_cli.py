@@ -35,7 +35,7 @@ def test_the_virtual_device_is_measured_and_written(microbench: Runner, tmp_path
     assert "control codes  open dual issue 1, no extra delay 40, delayed 215" in done.out
     assert "warning: not all pairs were measured" in done.out
     assert "a virtual device: it shows that the method works, and says nothing about hardware" in done.out
-    found = machine.find(str(toml))
+    found = machine.find_machine(str(toml))
     assert found.machine.capacities == {"C": 6}
     assert {figure.key for figure in found.unverified} == {"units.C.latency", "issue.dispatch"}
 

@@ -176,7 +176,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_the_machine_file_of_a_table_is_valid_and_verified(tmp_path: Path) -> None:
     path = tmp_path / "k20.toml"
     path.write_text(method.machine_file(measurements.parse("\n".join(rows()), "k20.csv", GK110)))
-    found = machine.find(str(path))
+    found = machine.find_machine(str(path))
     assert found.machine.capacities == {"C": 6}
     assert str(found.machine.units[0].latency) == "1..9"
     assert found.values("issue") == {"width": 4, "schedulers": 4, "dispatch": 2}
@@ -189,7 +189,7 @@ def test_the_machine_file_of_few_measurements_says_no_more_than_they_do(tmp_path
     path = tmp_path / "x.toml"
     table = f"{HEADER}\nthroughput,FMUL,127.5,,\n"
     path.write_text(method.machine_file(measurements.parse(f"{table}latency,FFMA,,,9\n", 'a"\n\\.csv', GK110)))
-    found = machine.find(str(path))
+    found = machine.find_machine(str(path))
     keys = ["units.C.capacity", "units.C.latency", "issue.width", "issue.schedulers"]
     assert [figure.key for figure in found.data] == keys
     with pytest.raises(InputError, match="x: a machine file needs the latency of FFMA"):

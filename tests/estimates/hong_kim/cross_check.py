@@ -7,7 +7,7 @@ from makespan.estimates.hong_kim.model import HongKimResult, estimate
 from makespan.host.errors import InputError
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
-from makespan.model.machine.occupancy import Limits
+from makespan.model.machine.occupancy import SmLimits
 from makespan.model.simulate import Choices, replay, run
 
 _WARP = 32
@@ -42,7 +42,7 @@ def cross_check(
     if mem_insts < 1 or comp_insts % mem_insts:
         raise InputError(f"{comp_insts} comp_insts cannot be spread evenly over {mem_insts} mem_insts")
     gpu = HongKimGPU(
-        limits=Limits(_WARP),
+        limits=SmLimits(_WARP),
         sms=1,
         freq_ghz=1,
         mem_bw_gbs=_PLENTY,

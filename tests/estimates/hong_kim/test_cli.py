@@ -106,7 +106,7 @@ def test_operations_are_charged_by_their_throughput() -> None:
         comp_insts=4,
         operations={"f32_mul": 1, "f32_add": 2, "f32_div": 1},
     )
-    amd = gpus.find("hd6970")
+    amd = gpus.find_gpu("hd6970")
     by_table = {quantity.name: quantity.value for quantity in estimate_launch(amd, inner).quantities}
     assert by_table["Comp_cycles"] == pytest.approx(41.004329, abs=1e-6)
     uniform = estimate_launch(amd, inner, comp_model="uniform").quantities
@@ -229,7 +229,7 @@ def test_a_function_of_the_file_is_counted_with_its_call(estimate: Runner, tmp_p
 
 
 def test_numbers_that_a_table_of_throughputs_makes_superfluous_are_not_asked_for() -> None:
-    bare = gpus.find("hd6970")
+    bare = gpus.find_gpu("hd6970")
     amd = gpus.Gpu("hd6970", {key: one for key, one in bare.data.items() if key != "hong_kim.issue_cycles"})
     work = {"threads_per_block": 64, "blocks": 80, "active_blocks_per_sm": 1, "comp_insts": 4}
     products = {"operations": {"f32_mul": 4}}
@@ -241,10 +241,10 @@ def test_numbers_that_a_table_of_throughputs_makes_superfluous_are_not_asked_for
 
 
 def test_an_allocation_that_is_not_known_is_said(estimate: Runner, tmp_path: Path) -> None:
-    known = gpus.find("quadro-fx5600")
+    known = gpus.find_gpu("quadro-fx5600")
     kept = {key: one for key, one in known.data.items() if not key.endswith(("_unit", "_scope"))}
     file = tmp_path / "gpu.toml"
-    file.write_text(gpus.render(gpus.Gpu("mine", kept)))
+    file.write_text(gpus.gpu_text(gpus.Gpu("mine", kept)))
     launch = ("--grid", 80, "--block", 64, "--regs", 10)
     said = "limits.register_unit, limits.register_scope not known: registers or shared memory count without rounding"
     assert said in estimate("hong-kim", *COUNTS, "--gpu", file, *launch).out

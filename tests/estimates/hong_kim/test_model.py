@@ -26,12 +26,12 @@ from makespan.estimates.hong_kim.explained import estimate_launch
 from makespan.estimates.hong_kim.inputs import of_gpu
 from makespan.host.errors import InputError
 from makespan.model.machine import gpus
-from makespan.model.machine.occupancy import Limits
+from makespan.model.machine.occupancy import SmLimits
 from tests.estimates.hong_kim.cross_check import cross_check
 
 EXAMPLE = HongKimGPU(
     name="example",
-    limits=Limits(32, blocks=8),
+    limits=SmLimits(32, blocks=8),
     sms=16,
     issue_cycles=4,
     freq_ghz=1,
@@ -148,7 +148,7 @@ def test_ostapenko_slides_throughput_of_an_operation() -> None:
 
 
 def test_ostapenko_slides_norms_of_the_hd_6970() -> None:
-    table = of_gpu(gpus.find("hd6970")).throughput
+    table = of_gpu(gpus.find_gpu("hd6970")).throughput
     assert norms(table) == {
         "f32_add": 2, "f32_sub": 2, "f32_mul": 2, "f32_div": 20, "sin": 40, "native_sin": 20,
         "f32_add4": 1, "f32_sub4": 1, "f32_mul4": 1, "f32_div4": 20,
@@ -156,7 +156,7 @@ def test_ostapenko_slides_norms_of_the_hd_6970() -> None:
 
 
 def test_ostapenko_slides_inner_iteration_of_the_test_kernel() -> None:
-    amd = of_gpu(gpus.find("hd6970"))
+    amd = of_gpu(gpus.find_gpu("hd6970"))
     inner = HongKimKernel(
         threads_per_block=64, blocks=24, comp_insts=4, operations={"f32_mul": 1, "f32_add": 2, "f32_div": 1}
     )
@@ -168,7 +168,7 @@ def test_ostapenko_slides_inner_iteration_of_the_test_kernel() -> None:
 
 def fx5600(**counts: Any) -> HongKimResult:
     given = HongKimKernel(threads_per_block=256, blocks=48, active_blocks_per_sm=3, **counts)
-    return estimate(of_gpu(gpus.find("quadro-fx5600")), given)
+    return estimate(of_gpu(gpus.find_gpu("quadro-fx5600")), given)
 
 
 @pytest.mark.parametrize(
@@ -209,14 +209,14 @@ def test_hong_kim_isca09_svm_on_the_quadro_fx5600_computes() -> None:
     ],
 )
 def test_shipped_sets_of_hong_kim_isca09(name: str, sms: int, clock: float, bandwidth: float) -> None:
-    found = of_gpu(gpus.find(name))
+    found = of_gpu(gpus.find_gpu(name))
     assert (found.sms, found.freq_ghz, found.mem_bw_gbs, found.issue_cycles) == (sms, clock, bandwidth, 4)
     latencies = (450, 40, 4) if name == "gtx280" else (420, 10, 4)
     assert (found.mem_ld, found.departure_del_uncoal, found.departure_del_coal) == latencies
 
 
 def test_what_was_copied_from_a_relative_is_a_warning() -> None:
-    said = estimate_launch(gpus.find("8800gt"), replace(MATRIX, active_blocks_per_sm=None)).warnings
+    said = estimate_launch(gpus.find_gpu("8800gt"), replace(MATRIX, active_blocks_per_sm=None)).warnings
     assert any(warning.startswith("hong_kim.mem_ld is assumed") for warning in said)
 
 
@@ -237,7 +237,7 @@ def test_decimals_are_what_they_say() -> None:
 
 
 def test_kernel_without_memory_accesses_is_compute_only() -> None:
-    bare = HongKimGPU(limits=Limits(32, blocks=8, warps=24), sms=16, issue_cycles=4, freq_ghz=1, mem_bw_gbs=80)
+    bare = HongKimGPU(limits=SmLimits(32, blocks=8, warps=24), sms=16, issue_cycles=4, freq_ghz=1, mem_bw_gbs=80)
     found = estimate(bare, HongKimKernel(threads_per_block=128, blocks=96, comp_insts=10, synch_insts=2))
     assert (found.case, found.bound) == (Case.COMPUTE_ONLY, Bound.COMPUTE_ONLY)
     assert found.symbols.keys().isdisjoint({"MWP", "CWP", "Mem_L", "Comp_p"})
@@ -257,7 +257,7 @@ def test_grid_limits_the_resident_blocks_and_sms() -> None:
 
 
 def test_registers_and_shared_memory_limit_the_resident_blocks() -> None:
-    quadro = of_gpu(gpus.find("quadro-fx5600"))
+    quadro = of_gpu(gpus.find_gpu("quadro-fx5600"))
     by_registers = kernel(active_blocks_per_sm=None, blocks=10_000, regs_per_thread=18)
     assert estimate(quadro, by_registers)["active_blocks"] == 8192 // (128 * 18)
     assert estimate(quadro, replace(by_registers, smem_per_block=5000))["active_blocks"] == 16384 // 5120
@@ -283,7 +283,7 @@ def test_what_is_doubtful_is_a_warning(changes: dict[str, Any], said: str) -> No
 
 
 def test_unknown_registers_are_a_warning_where_they_could_matter() -> None:
-    quadro, free = of_gpu(gpus.find("quadro-fx5600")), kernel(active_blocks_per_sm=None)
+    quadro, free = of_gpu(gpus.find_gpu("quadro-fx5600")), kernel(active_blocks_per_sm=None)
     assert any("the registers of a thread are not known" in said for said in estimate(quadro, free).warnings)
     assert not estimate(quadro, replace(free, regs_per_thread=10)).warnings
     assert not estimate(EXAMPLE, free).warnings
@@ -318,7 +318,7 @@ def test_case_2_by_computation_begins_where_it_exceeds_memory() -> None:
 
 
 def test_the_estimate_shows_every_quantity_and_its_origin() -> None:
-    found = estimate_launch(gpus.find("isca09-example"), MATRIX, notes={"comp_insts": "counted by hand"})
+    found = estimate_launch(gpus.find_gpu("isca09-example"), MATRIX, notes={"comp_insts": "counted by hand"})
     by_name = {quantity.name: quantity for quantity in found.quantities}
     assert found.cycles == 50728.1875
     assert found.seconds == pytest.approx(50728.1875e-9)
@@ -340,7 +340,7 @@ def test_the_estimate_shows_every_quantity_and_its_origin() -> None:
 def random_inputs(seed: int) -> tuple[HongKimGPU, HongKimKernel]:
     pick = random.Random(seed)
     gpu = HongKimGPU(
-        limits=Limits(pick.choice((32, 64)), blocks=16),
+        limits=SmLimits(pick.choice((32, 64)), blocks=16),
         sms=pick.randint(1, 64),
         issue_cycles=pick.choice((1, 2, 4)),
         freq_ghz=Fraction(pick.randint(50, 300), 100),
@@ -496,7 +496,7 @@ def test_a_gpu_that_cannot_be_is_refused(changes: dict[str, Any], said: str) -> 
 
 def test_a_warp_without_threads_is_refused() -> None:
     with pytest.raises(InputError, match="warp_size must be at least 1, not 0"):
-        Limits(0)
+        SmLimits(0)
 
 
 @pytest.mark.parametrize(
@@ -525,14 +525,14 @@ def test_a_kernel_that_cannot_be_is_refused(changes: dict[str, Any], said: str) 
 @pytest.mark.parametrize(
     ("gpu", "given", "said"),
     [
-        ({"limits": Limits(32, block_threads=64)}, {}, "128 threads per block: a block of this GPU has at most 64"),
+        ({"limits": SmLimits(32, block_threads=64)}, {}, "128 threads per block: a block of this GPU has at most 64"),
         (
-            {"limits": Limits(32, registers=8192)},
+            {"limits": SmLimits(32, registers=8192)},
             {"regs_per_thread": 100, "active_blocks_per_sm": None},
             "GPU example: the block fits on no SM: it needs 12800 registers, an SM has 8192",
         ),
         (
-            {"limits": Limits(32, shared_bytes=16384)},
+            {"limits": SmLimits(32, shared_bytes=16384)},
             {"smem_per_block": 20000},
             "it needs 20000 bytes of shared memory, an SM has 16384",
         ),
@@ -552,7 +552,7 @@ def test_a_kernel_that_cannot_be_is_refused(changes: dict[str, Any], said: str) 
             "departure_del_uncoal is not known; measure it with the uncoalesced kernel",
         ),
         ({"issue_cycles": None}, {}, "issue_cycles is not known; measure it with the kernels of `makespan microbench"),
-        ({"limits": Limits(32)}, {"active_blocks_per_sm": None}, "no limit is, for blocks, warps"),
+        ({"limits": SmLimits(32)}, {"active_blocks_per_sm": None}, "no limit is, for blocks, warps"),
     ],
 )
 def test_a_launch_that_cannot_be_estimated_is_refused(gpu: dict[str, Any], given: dict[str, Any], said: str) -> None:
@@ -574,7 +574,7 @@ def test_a_departure_delay_that_no_request_needs_may_be_missing() -> None:
 @pytest.mark.parametrize(("low", "high"), [(10**-18, 10**18), (1, 10**18), (10**-18, 1)])
 def test_no_accepted_number_overflows(low: float, high: float) -> None:
     gpu = HongKimGPU(
-        limits=Limits(32), sms=10**18, issue_cycles=high, freq_ghz=low, mem_bw_gbs=low, mem_ld=high,
+        limits=SmLimits(32), sms=10**18, issue_cycles=high, freq_ghz=low, mem_bw_gbs=low, mem_ld=high,
         departure_del_coal=low, departure_del_uncoal=high,
     )  # fmt: skip
     extreme = HongKimKernel(

@@ -6,11 +6,11 @@ from makespan.estimates.kleimenov_popova import Device, HitRates, KernelModel, L
 from makespan.estimates.kleimenov_popova.recurrence import Sequence, Single
 from makespan.kernels import ptx
 from makespan.kernels.ptx import Kernel
-from makespan.model.machine.gpu_keys import Kind
-from makespan.model.machine.gpus import Gpu, datum
-from makespan.model.machine.occupancy import Limits
+from makespan.model.machine.gpu_keys import InstructionKind
+from makespan.model.machine.gpus import Gpu, gpu_datum
+from makespan.model.machine.occupancy import SmLimits
 
-LIMITS = Limits(
+LIMITS = SmLimits(
     warp_size=32,
     registers=65536,
     shared_bytes=98304,
@@ -88,15 +88,15 @@ FIGURES = {
     "kleimenov_popova.lat_DRAM": 400,
     "kleimenov_popova.lat_uncoal": 680,
     **{f"kleimenov_popova.band_{level}": 10**9 for level in ("L1", "L2", "DRAM", "uncoal")},
-    **{f"kleimenov_popova.latency.{kind}": 6 for kind in Kind},
-    **{f"kleimenov_popova.delay.{kind}": 1 for kind in Kind},
+    **{f"kleimenov_popova.latency.{kind}": 6 for kind in InstructionKind},
+    **{f"kleimenov_popova.delay.{kind}": 1 for kind in InstructionKind},
 }
 
 
 def gpu(**figures: float) -> Gpu:
     """A GPU of which everything is known; `latency_f64=8` and the like change the figures of this model."""
     own = {f"kleimenov_popova.{name.replace('_', '.', 1)}": value for name, value in figures.items()}
-    return Gpu("test", {key: datum(key, value, source="test") for key, value in {**FIGURES, **own}.items()})
+    return Gpu("test", {key: gpu_datum(key, value, source="test") for key, value in {**FIGURES, **own}.items()})
 
 
 def kernel(body: str) -> Kernel:

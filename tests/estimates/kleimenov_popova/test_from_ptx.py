@@ -16,7 +16,7 @@ from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels import ptx
 from makespan.kernels.flow import given_bound, launch
 from makespan.model.machine import gpus
-from makespan.model.machine.gpu_keys import Kind
+from makespan.model.machine.gpu_keys import InstructionKind
 from makespan.model.machine.gpus import with_settings
 from tests.command import Outcome, Runner
 from tests.estimates.kleimenov_popova.inputs import FIGURE_3, gpu, kernel
@@ -233,7 +233,7 @@ def test_issue_delays_follow_from_units_or_throughputs_of_a_processing_block() -
 
 
 def test_an_issue_delay_that_is_told_twice_is_refused() -> None:
-    units = gpus.datum("kleimenov_popova.units.f64", 1, source="test")
+    units = gpus.gpu_datum("kleimenov_popova.units.f64", 1, source="test")
     both = gpus.Gpu("test", {**gpu().data, "kleimenov_popova.units.f64": units})
     with pytest.raises(InputError, match="delay of f64 is told in 2 ways, delay and units"):
         from_ptx(kernel("add.f64 %fd1, %fd1, %fd1;\nret;"), launch("32", "1"), both, Device.of(both), HitRates(0, 0))
@@ -241,7 +241,7 @@ def test_an_issue_delay_that_is_told_twice_is_refused() -> None:
 
 def test_the_bandwidth_of_the_device_memory_follows_from_the_data_sheet() -> None:
     known = {key: value for key, value in gpu().data.items() if not key.endswith("band_DRAM")}
-    rate = gpus.datum("mem_bw_gbs", 112, source="data sheet")
+    rate = gpus.gpu_datum("mem_bw_gbs", 112, source="data sheet")
     assert Device.of(gpus.Gpu("test", {**known, "mem_bw_gbs": rate})).bandwidth.dram == 112
     with pytest.raises(InputError, match=r"band_DRAM .* is not known"):
         Device.of(gpus.Gpu("test", known))
@@ -249,7 +249,7 @@ def test_the_bandwidth_of_the_device_memory_follows_from_the_data_sheet() -> Non
 
 def test_gtx1050_says_what_must_be_measured() -> None:
     with pytest.raises(InputError, match=r"5 numbers are not known; .*lat_DRAM.*microbench latency.*--set KEY=N"):
-        Device.of(gpus.find("gtx1050"))
+        Device.of(gpus.find_gpu("gtx1050"))
 
 
 # command line
@@ -261,7 +261,7 @@ LAUNCH = ["--block=64", "--grid=20"]
 @pytest.fixture
 def estimated(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
     monkeypatch.chdir(tmp_path)
-    Path("gpu.toml").write_text(gpus.render(gpu(latency_f64=8, delay_f64=2)))
+    Path("gpu.toml").write_text(gpus.gpu_text(gpu(latency_f64=8, delay_f64=2)))
     Path("k.ptx").write_text(ptx.render(ptx.Module("k.ptx", (kernel(FIGURE_3),))))
     return Runner("estimate", capsys)
 
@@ -374,7 +374,7 @@ def test_a_kernel_that_cannot_be_modelled_is_refused_with_its_line(
 
 def test_classes_without_latency_are_named_with_an_instruction(estimated: Runner) -> None:
     figures = {key: value for key, value in gpu().data.items() if not key.endswith((".f64", ".setp"))}
-    Path("gpu.toml").write_text(gpus.render(gpus.Gpu("test", figures)))
+    Path("gpu.toml").write_text(gpus.gpu_text(gpus.Gpu("test", figures)))
     done = run(estimated, *LAUNCH, *RATES)
     assert done.code == 2
     assert "kleimenov_popova.latency.f64 (mul.f64, line " in done.err
@@ -395,5 +395,7 @@ def test_every_class_of_instructions_has_keys() -> None:
     from makespan.model.machine.gpu_keys import KEYS
 
     assert {
-        f"kleimenov_popova.{way}.{kind}" for way in ("latency", "delay", "throughput", "units") for kind in Kind
+        f"kleimenov_popova.{way}.{kind}"
+        for way in ("latency", "delay", "throughput", "units")
+        for kind in InstructionKind
     } <= KEYS.keys()

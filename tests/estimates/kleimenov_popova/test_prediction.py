@@ -28,7 +28,7 @@ from makespan.estimates.microbench.parameter import Parameter
 from makespan.estimates.microbench.samples import Sample
 from makespan.host.errors import InputError, MeasurementError
 from makespan.kernels.flow import launch
-from makespan.model.machine.occupancy import Limits
+from makespan.model.machine.occupancy import SmLimits
 from tests.estimates.kleimenov_popova.inputs import FIGURE_3, alike, device, gpu, kernel, straight
 
 FINE = Rules(eps=1e-9)
@@ -399,7 +399,7 @@ def test_a_kernel_model_out_of_range_is_refused(changes: dict[str, object], mess
 )
 def test_a_device_out_of_range_is_refused(latency: Levels, bandwidth: Levels, clock: float, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Device(2, 2, clock, latency, bandwidth, Limits(warp_size=32, blocks=1))
+        Device(2, 2, clock, latency, bandwidth, SmLimits(warp_size=32, blocks=1))
 
 
 def test_eps_must_be_positive() -> None:

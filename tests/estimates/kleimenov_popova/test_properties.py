@@ -31,7 +31,7 @@ from makespan.estimates.kleimenov_popova.piecewise import PiecewiseLinear
 from makespan.estimates.kleimenov_popova.recurrence import Repeat, Sequence, Single
 from makespan.estimates.profile.launched import Launched
 from makespan.kernels.flow import Launch
-from makespan.model.machine.occupancy import Limits
+from makespan.model.machine.occupancy import SmLimits
 from makespan.model.machine.values import Latency, UnitClass
 from tests.estimates.kleimenov_popova.inputs import kernel, of_threads, straight
 
@@ -113,7 +113,7 @@ class Drawn:
 
     @property
     def device(self) -> Device:
-        limits = Limits(warp_size=32, warps=self.warps_per_sm, blocks=16, block_threads=1024)
+        limits = SmLimits(warp_size=32, warps=self.warps_per_sm, blocks=16, block_threads=1024)
         return Device(self.sms, self.processing_blocks, 1.0, self.latency, self.bandwidth, limits)
 
     @property

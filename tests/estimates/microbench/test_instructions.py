@@ -23,7 +23,7 @@ from makespan.estimates.profile.opcodes import kind
 from makespan.host.errors import InputError, MeasurementError
 from makespan.kernels import ptx
 from makespan.model.machine import gpus
-from makespan.model.machine.gpu_keys import Kind
+from makespan.model.machine.gpu_keys import InstructionKind
 from tests.command import Runner
 from tests.estimates.kleimenov_popova.inputs import gpu
 from tests.estimates.microbench.virtual_gpu import VirtualGpu
@@ -157,7 +157,7 @@ def chains(text: str) -> dict[tuple[str, str, int], int]:
     found = {}
     for each in module.kernels:
         form, name, count = re.fullmatch(r"(latency|delay)_(\w+)_(\d+)", each.name).groups()  # type: ignore[union-attr]
-        of_class = [i for i in each.instructions if kind(i, "latency.ptx") == Kind(name)]
+        of_class = [i for i in each.instructions if kind(i, "latency.ptx") == InstructionKind(name)]
         found[form, name, int(count)] = len(of_class)
     return found
 
@@ -178,12 +178,12 @@ def test_the_chains_have_the_lengths_that_they_say() -> None:
     check_lengths(".version 7.0\n.target sm_75\n.address_size 64\n" + "".join(entries))
 
 
-def lines(form: str, name: Kind, length: int) -> str:
+def lines(form: str, name: InstructionKind, length: int) -> str:
     return "\n".join(body(form, name, length))
 
 
 @pytest.mark.parametrize("name", LINKS)
-def test_instructions_of_a_chain_wait_for_each_other_and_those_of_a_stream_do_not(name: Kind) -> None:
+def test_instructions_of_a_chain_wait_for_each_other_and_those_of_a_stream_do_not(name: InstructionKind) -> None:
     for form, links in (("latency", 64), ("delay", 2)):
         if form not in LINKS[name].forms:
             continue
@@ -317,9 +317,9 @@ def test_the_command_writes_programs_and_fits_their_samples(capsys: pytest.Captu
     made = tmp_path / "my.toml"
     done = microbench("latency", "--fit", tmp_path / "s.csv", "--gpu=gtx1050", "--gpu-out", made)
     assert done.code == 0
-    completed = gpus.find(str(made))
+    completed = gpus.find_gpu(str(made))
     assert completed.number("kleimenov_popova.latency.f64") == pytest.approx(48)
-    assert completed.datum("kleimenov_popova.latency.f64").status == gpus.Status.MEASURED
+    assert completed.datum("kleimenov_popova.latency.f64").status == gpus.DatumStatus.MEASURED
     assert completed.number("sms") == 5
     document = json.loads(microbench("latency", "--fit", tmp_path / "s.csv", "--format=json").out)
     assert {entry["key"] for entry in document["parameters"]} == {f"kleimenov_popova.{name}" for name in EXPECTED}
@@ -347,7 +347,7 @@ def test_the_command_fits_launches(capsys: pytest.CaptureFixture[str], tmp_path:
     (tmp_path / "empty.csv").write_text("\n".join(["blocks,warps_per_block,seconds", *rows]) + "\n")
     made = tmp_path / "my.toml"
     assert microbench("launch", "--fit", tmp_path / "empty.csv", "--gpu=gtx1050", "--gpu-out", made).code == 0
-    assert gpus.find(str(made)).number("kleimenov_popova.launch.4.x1") == pytest.approx(3e-9)
+    assert gpus.find_gpu(str(made)).number("kleimenov_popova.launch.4.x1") == pytest.approx(3e-9)
     (tmp_path / "one.csv").write_text("blocks,warps_per_block,seconds\n1,2,1e-6\n")
     failed = microbench("launch", "--fit", tmp_path / "one.csv")
     assert (failed.code, failed.out) == (2, "")
@@ -358,8 +358,8 @@ def test_a_fitted_delay_takes_the_place_of_the_rule_that_told_it(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     key = "kleimenov_popova.units.f64"
-    bare = gpus.Gpu("bare", {key: gpus.datum(key, 1, source="test")})
-    (tmp_path / "bare.toml").write_text(gpus.render(bare))
+    bare = gpus.Gpu("bare", {key: gpus.gpu_datum(key, 1, source="test")})
+    (tmp_path / "bare.toml").write_text(gpus.gpu_text(bare))
     (tmp_path / "s.csv").write_text("measure,name,count,cycles\ndelay,f64,64,2048\ndelay,f64,192,6144\n")
     arguments = (
         "latency",
@@ -371,7 +371,7 @@ def test_a_fitted_delay_takes_the_place_of_the_rule_that_told_it(
         tmp_path / "x.toml",
     )
     assert Runner("microbench", capsys)(*arguments).code == 0
-    assert dict(gpus.find(str(tmp_path / "x.toml")).data).keys() == {"kleimenov_popova.delay.f64"}
+    assert dict(gpus.find_gpu(str(tmp_path / "x.toml")).data).keys() == {"kleimenov_popova.delay.f64"}
 
 
 @pytest.mark.parametrize(

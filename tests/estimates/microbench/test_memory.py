@@ -29,7 +29,7 @@ GTX280 = DepartureQueue(latency=450, departure_coal=4, departure_uncoal=40, unco
 def described(transactions: int, **known: float) -> gpus.Gpu:
     """A GPU of which a request has so many transactions."""
     data = {"warp_size": 32, "hong_kim.uncoal_per_mw": transactions, **known}
-    return gpus.Gpu("test", {key: gpus.datum(key, value, source="test") for key, value in data.items()})
+    return gpus.Gpu("test", {key: gpus.gpu_datum(key, value, source="test") for key, value in data.items()})
 
 
 def memory_csv(several: tuple[Sample, ...]) -> str:
@@ -122,7 +122,7 @@ def test_times_in_seconds_become_cycles_of_the_clock() -> None:
         Sample(sample.what, sample.counts, sample.time / (Fraction("1.35") * 10**9), in_seconds=True)
         for sample in QUADRO.samples()
     )
-    found = numbers(fit_memory(several, gpus.find("quadro-fx5600"), "test"))
+    found = numbers(fit_memory(several, gpus.find_gpu("quadro-fx5600"), "test"))
     assert found == recovered(QUADRO.samples(), 32)
 
 
@@ -212,13 +212,13 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
 def test_a_fit_completes_the_description_of_a_gpu(microbench: Runner, tmp_path: Path) -> None:
     (tmp_path / "samples.csv").write_text(memory_csv(GTX280.samples()))
     mine = tmp_path / "my.toml"
-    (tmp_path / "before.toml").write_text(gpus.render(described(12)))
+    (tmp_path / "before.toml").write_text(gpus.gpu_text(described(12)))
     done = microbench("memory", "--fit", tmp_path / "samples.csv", "--gpu", tmp_path / "before.toml", "--gpu-out", mine)
     assert done.code == 0, done
-    found = gpus.find(str(mine))
+    found = gpus.find_gpu(str(mine))
     assert found.number("hong_kim.mem_ld") == 450
     assert found.number("hong_kim.departure_del_uncoal") == 40
-    assert found.datum("hong_kim.departure_del_coal").status is gpus.Status.MEASURED
+    assert found.datum("hong_kim.departure_del_coal").status is gpus.DatumStatus.MEASURED
     assert "standard error 0, R^2 1.000000" in found.datum("hong_kim.departure_del_coal").source
     assert "R^2 1.000000" in done.out
 

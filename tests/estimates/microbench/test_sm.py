@@ -24,7 +24,17 @@ from makespan.hardware.sm_fit import Fit, fit, left_out
 from makespan.hardware.sm_programs import APART, COUNTS, LOG_STEPS, LOG_WARPS, ONE_WARPS, OPERATIONS, TABLE, sm_source
 from makespan.host.errors import InputError, MeasurementError
 from makespan.kernels import sass
-from makespan.model.machine import Machine, Operation, Resource, Span, UnitClass, Use, find, of_architecture, read
+from makespan.model.machine import (
+    CycleRange,
+    Machine,
+    PortResource,
+    TimedOperation,
+    UnitClass,
+    Use,
+    find_machine,
+    machines_for,
+    read_machine,
+)
 from tests.command import Runner
 from tests.estimates.microbench.virtual_sm import REMARKS, VirtualSm
 
@@ -46,13 +56,18 @@ def sms(draw: st.DrawFn) -> VirtualSm:
 def base(sm: VirtualSm) -> Machine:
     """A machine that knows the classes of another one, and none of its numbers."""
     units = (*(UnitClass(name, 1) for name in "CISD"), UnitClass("L", 1, uses=(Use(("memory",)),)))
-    operations = [Operation(name, unit, 99, 99) for name, unit in (*sm.unit_of.items(), ("global", "L"))]
+    operations = [TimedOperation(name, unit, 99, 99) for name, unit in (*sm.unit_of.items(), ("global", "L"))]
     return Machine(
-        "base", units, 1, partitions=4, resources=(Resource("memory", 1, shared=True),), operations=tuple(operations)
+        "base",
+        units,
+        1,
+        partitions=4,
+        resources=(PortResource("memory", 1, shared=True),),
+        operations=tuple(operations),
     )
 
 
-def seen(told: Fit) -> dict[str, Span]:
+def seen(told: Fit) -> dict[str, CycleRange]:
     return {".".join(found.key): found.seen for found in told.found}
 
 
@@ -66,16 +81,17 @@ def test_every_parameter_of_a_virtual_multiprocessor_is_recovered(sm: VirtualSm)
         later[one].append(both)
         later[other].append(both)
     expected = {
-        f"operations.{name}.latency": Span(cycles, cycles + max(later[name])) for name, cycles in sm.latency.items()
+        f"operations.{name}.latency": CycleRange(cycles, cycles + max(later[name]))
+        for name, cycles in sm.latency.items()
     }
     slowest = sm.latency["shared"] + 31 * sm.hold[1]
-    expected["operations.shared.latency"] = Span(sm.latency["shared"], slowest)
-    expected["operations.global.latency"] = Span(sm.walks[0], None)
+    expected["operations.shared.latency"] = CycleRange(sm.latency["shared"], slowest)
+    expected["operations.global.latency"] = CycleRange(sm.walks[0], None)
     expected |= {
-        f"units.{unit.name}.interval": Span(unit.interval, unit.interval) for unit in sm.units if unit.name != "L"
+        f"units.{unit.name}.interval": CycleRange(unit.interval, unit.interval) for unit in sm.units if unit.name != "L"
     }
-    expected["units.L.uses.memory"] = Span(sm.hold[0], sm.hold[0] + 31 * sm.hold[1])
-    expected["partitions"] = Span(4, 4)
+    expected["units.L.uses.memory"] = CycleRange(sm.hold[0], sm.hold[0] + 31 * sm.hold[1])
+    expected["partitions"] = CycleRange(4, 4)
     assert seen(told) == expected
     assert told.shared == {unit.name: unit.shared for unit in sm.units if unit.name != "L"}
     assert told.modulo is True
@@ -113,9 +129,9 @@ def test_ranges_are_the_least_and_the_most_of_all_runs() -> None:
     ]
     told = seen(fit(runs, base(PLAIN)))
     assert told == {
-        "operations.fp32.latency": Span(4, 7),  # 3.75 and 7.25, to a quarter of a cycle
-        "operations.int.latency": Span(5, 8),  # 4.75 and 7.75
-        "operations.predicate.latency": Span(9, 14),
+        "operations.fp32.latency": CycleRange(4, 7),  # 3.75 and 7.25, to a quarter of a cycle
+        "operations.int.latency": CycleRange(5, 8),  # 4.75 and 7.75
+        "operations.predicate.latency": CycleRange(9, 14),
     }
 
 
@@ -179,7 +195,7 @@ def test_intervals_suppose_the_ports_of_the_base_and_hide_behind_the_slot() -> N
     two = replace(known, units=tuple(replace(unit, capacity=2 if unit.name in "CI" else 1) for unit in known.units))
     slot = replace(PLAIN, units=tuple(UnitClass("I", 2, 2) if u.name == "I" else u for u in PLAIN.units))
     told = fit(slot.samples(), two)
-    assert seen(told)["units.C.interval"] == Span(4, 4)
+    assert seen(told)["units.C.interval"] == CycleRange(4, 4)
     assert "units.I.interval" not in seen(told)
     assert "units.I.interval: 2 ports take an instruction in every issue slot" in told.stays
 
@@ -231,7 +247,7 @@ def test_a_machine_file_has_what_was_measured_and_the_rest_of_its_base(
     assert re.search(r"operations\.fp32\.latency +4\.\.5  3 samples, .*; turing has 4\.\.8", done.out)
     assert "never left out while the slot was free, 214 cycles" in done.out
     assert done.out.splitlines()[-2:] == ["a most that was seen is no bound", f"machine file: {made}"]
-    mine, turing = read(made), find("turing")
+    mine, turing = read_machine(made), find_machine("turing")
     times = {each.name: (each.least, each.most, each.is_verified) for each in mine.machine.operations}
     assert (times["fp32"], times["fp64"], times["global"]) == ((4, 5, False), (41, None, False), (30, None, False))
     assert times["tensor"] == next(
@@ -253,7 +269,7 @@ def test_a_machine_file_has_what_was_measured_and_the_rest_of_its_base(
 def test_numbers_of_a_gpu_are_measured_and_no_range_of_them_is_verified(tmp_path: Path) -> None:
     document = tomllib.loads((Path("makespan/data/machines") / "turing.toml").read_text())
     remarks = {"gpu": "T4", "driver": "CUDA 13", "clocks": "1 GHz"}
-    made = measured(document, fit(PLAIN.samples(), find("turing").machine), remarks, "sm.csv")
+    made = measured(document, fit(PLAIN.samples(), find_machine("turing").machine), remarks, "sm.csv")
     assert made["name"] == "turing-measured"
     assert made["operations"]["fp32"]["latency"]["verified"] is False
     assert made["operations"]["global"]["latency"] == {
@@ -277,7 +293,7 @@ def test_a_scheduler_that_idles_is_a_counterexample(tmp_path: Path, capsys: pyte
     done = microbench("sm", "--fit", path, "--machine", "turing", "-o", made)
     assert done.code == 1
     assert "NOT WORK-CONSERVING" in done.out
-    assert any(str(said).startswith("NOT WORK-CONSERVING in sm.csv") for said in read(made).caveats)
+    assert any(str(said).startswith("NOT WORK-CONSERVING in sm.csv") for said in read_machine(made).caveats)
     document: dict[str, Any] = json.loads(
         microbench("sm", "--fit", path, "--machine", "turing", "--format", "json").out
     )
@@ -344,7 +360,7 @@ def test_machine_code_has_the_instructions_that_were_asked_for(arch: int, tmp_pa
     command = ["nvcc", f"-arch=sm_{arch}", "-cubin", "-o", "sm.cubin", "sm.cu"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    (machine,) = of_architecture(arch)
+    (machine,) = machines_for(arch)
     kernels = sass.read(tmp_path / "sm.cubin").kernels
     code = {kernel.name: sass.listing(kernel, machine) for kernel in kernels}
     half = (max(COUNTS) - min(COUNTS)) // 2

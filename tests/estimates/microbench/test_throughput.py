@@ -17,7 +17,7 @@ from makespan.host.errors import InputError, MeasurementError
 from makespan.model.machine import gpus
 from tests.command import Runner
 
-HD6970 = gpus.find("hd6970")
+HD6970 = gpus.find_gpu("hd6970")
 
 
 def timed(operation: str, rate: int, *, components: int = 1, factor: float = 1) -> Sample:
@@ -57,7 +57,7 @@ def test_a_fit_completes_the_description_of_a_gpu(microbench: Runner, tmp_path: 
     file.write_text(throughput_csv(timed("f32_add", 32), timed("f32_div4", 4, components=4)))
     done = microbench("throughput", "--fit", file, "--gpu", "hd6970", "--gpu-out", mine)
     assert done.code == 0, done
-    found = gpus.find(str(mine))
+    found = gpus.find_gpu(str(mine))
     assert found.number("hong_kim.throughput.f32_add") == pytest.approx(32)
     assert found.number("hong_kim.vector_throughput.f32_div") == pytest.approx(4)
     assert found.number("hong_kim.throughput.f32_mul") == 22

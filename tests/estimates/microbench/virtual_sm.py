@@ -30,8 +30,8 @@ from makespan.hardware.sm_programs import (
     chains,
 )
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Machine, Resource, UnitClass, Use
-from makespan.model.program import Place, Program, Timing
+from makespan.model.machine import Machine, PortResource, UnitClass, Use, WarpAssignment
+from makespan.model.program import InstructionTiming, Program, ProgramPlace
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import Choices, run
 
@@ -114,8 +114,8 @@ class VirtualSm:
             (unit,),
             1,
             partitions=self.partitions,
-            assignment=Assignment.MODULO,
-            resources=(Resource("memory", 1, shared=True),),
+            assignment=WarpAssignment.MODULO,
+            resources=(PortResource("memory", 1, shared=True),),
         )
         return _time(machine, "L" * count, 8)
 
@@ -123,7 +123,7 @@ class VirtualSm:
         return _time(self._machine(1 if where == ONE else self.partitions), self.unit_of[name] * count, warps)
 
     def _machine(self, partitions: int) -> Machine:
-        return Machine("m", self.units, 1, partitions=partitions, assignment=Assignment.MODULO)
+        return Machine("m", self.units, 1, partitions=partitions, assignment=WarpAssignment.MODULO)
 
     def _chain(self, names: list[str], stalls: list[int]) -> int:
         letters = "".join(self.unit_of[name] for name in names)
@@ -153,6 +153,6 @@ def _last(schedule: Schedule) -> int:
 
 
 def _schedule(machine: Machine, letters: str, warps: int, stalls: tuple[int, ...], policy: str = "lrr") -> Schedule:
-    places = tuple(Place(letter, (at + 1,)) for at, letter in enumerate(letters))
-    program = Program(places, (0,), timings=tuple(Timing(stall) for stall in stalls))
+    places = tuple(ProgramPlace(letter, (at + 1,)) for at, letter in enumerate(letters))
+    program = Program(places, (0,), timings=tuple(InstructionTiming(stall) for stall in stalls))
     return run(Instance.of(program, warps, machine), policy, Choices())

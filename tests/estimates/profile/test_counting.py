@@ -16,7 +16,7 @@ from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels import ptx
 from makespan.kernels.flow import GivenBound, Launch
 from makespan.kernels.ptx import Instruction
-from makespan.model.machine.gpu_keys import Kind
+from makespan.model.machine.gpu_keys import InstructionKind
 from tests.command import Runner
 from tests.estimates.kleimenov_popova.inputs import PASCAL
 from tests.estimates.profile.oracle import Truth, executed, half_warps, launch_of, segments, truth_of
@@ -57,7 +57,7 @@ def test_counts_of_every_warp_are_those_of_the_interpreter(case: Case) -> None:
     for number, instruction in enumerate(found.instructions):
         executions = sum(warp[number] for warp in truth.warps)
         assert instruction.executions == pytest.approx(executions / len(truth.warps), rel=1e-12)
-    by_kind = Counter[Kind]()
+    by_kind = Counter[InstructionKind]()
     for warp in truth.warps:
         for number, executions in warp.items():
             by_kind[found.instructions[number].kind] += executions
@@ -401,46 +401,46 @@ def test_no_method_estimates_what_it_cannot_count(
 @pytest.mark.parametrize(
     ("opcode", "expected"),
     [
-        ("add.f32", Kind.F32),
-        ("fma.rn.f64", Kind.F64),
-        ("add.s32", Kind.I32),
-        ("add.s64", Kind.I64),
-        ("mul.wide.s32", Kind.I32_MUL),
-        ("mul.lo.s64", Kind.I64_MUL),
-        ("mad.lo.s32", Kind.I32_MUL),
-        ("div.rn.f32", Kind.F32_DIV),
-        ("div.rn.f64", Kind.F64),
-        ("div.s32", Kind.INT_DIV),
-        ("rem.u64", Kind.INT_DIV),
-        ("sin.approx.f32", Kind.SFU),
-        ("sqrt.rn.f64", Kind.F64),
-        ("shl.b32", Kind.SHIFT),
-        ("and.pred", Kind.SETP),
-        ("and.b64", Kind.I64),
-        ("setp.lt.s32", Kind.SETP),
-        ("selp.f32", Kind.SETP),
-        ("cvt.rn.f32.s32", Kind.CVT),
-        ("cvta.to.global.u64", Kind.MOV),
-        ("ld.global.nc.v4.f32", Kind.GLOBAL),
-        ("ld.f32", Kind.GLOBAL),
-        ("ld.shared::cta.f32", Kind.SHARED),
-        ("atom.shared.add.u32", Kind.SHARED),
-        ("ld.param.u64", Kind.PARAM),
-        ("ld.const.f32", Kind.CONST),
-        ("bar.sync", Kind.BAR),
-        ("barrier.sync", Kind.BAR),
-        ("bar.warp.sync", Kind.WARP),
-        ("membar.gl", Kind.OTHER),
-        ("fma.rn.f16x2", Kind.F16),
-        ("add.s16", Kind.I32),
-        ("mul.wide.u16", Kind.I32_MUL),
-        ("fma.rn.bf16", Kind.F16),
-        ("shfl.sync.down.b32", Kind.WARP),
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", Kind.MATRIX),
-        ("ret", Kind.BRA),
+        ("add.f32", InstructionKind.F32),
+        ("fma.rn.f64", InstructionKind.F64),
+        ("add.s32", InstructionKind.I32),
+        ("add.s64", InstructionKind.I64),
+        ("mul.wide.s32", InstructionKind.I32_MUL),
+        ("mul.lo.s64", InstructionKind.I64_MUL),
+        ("mad.lo.s32", InstructionKind.I32_MUL),
+        ("div.rn.f32", InstructionKind.F32_DIV),
+        ("div.rn.f64", InstructionKind.F64),
+        ("div.s32", InstructionKind.INT_DIV),
+        ("rem.u64", InstructionKind.INT_DIV),
+        ("sin.approx.f32", InstructionKind.SFU),
+        ("sqrt.rn.f64", InstructionKind.F64),
+        ("shl.b32", InstructionKind.SHIFT),
+        ("and.pred", InstructionKind.SETP),
+        ("and.b64", InstructionKind.I64),
+        ("setp.lt.s32", InstructionKind.SETP),
+        ("selp.f32", InstructionKind.SETP),
+        ("cvt.rn.f32.s32", InstructionKind.CVT),
+        ("cvta.to.global.u64", InstructionKind.MOV),
+        ("ld.global.nc.v4.f32", InstructionKind.GLOBAL),
+        ("ld.f32", InstructionKind.GLOBAL),
+        ("ld.shared::cta.f32", InstructionKind.SHARED),
+        ("atom.shared.add.u32", InstructionKind.SHARED),
+        ("ld.param.u64", InstructionKind.PARAM),
+        ("ld.const.f32", InstructionKind.CONST),
+        ("bar.sync", InstructionKind.BAR),
+        ("barrier.sync", InstructionKind.BAR),
+        ("bar.warp.sync", InstructionKind.WARP),
+        ("membar.gl", InstructionKind.OTHER),
+        ("fma.rn.f16x2", InstructionKind.F16),
+        ("add.s16", InstructionKind.I32),
+        ("mul.wide.u16", InstructionKind.I32_MUL),
+        ("fma.rn.bf16", InstructionKind.F16),
+        ("shfl.sync.down.b32", InstructionKind.WARP),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", InstructionKind.MATRIX),
+        ("ret", InstructionKind.BRA),
     ],
 )
-def test_the_class_of_an_opcode(opcode: str, expected: Kind) -> None:
+def test_the_class_of_an_opcode(opcode: str, expected: InstructionKind) -> None:
     assert kind(Instruction(opcode), "k.ptx") is expected
 
 

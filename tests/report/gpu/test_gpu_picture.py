@@ -9,10 +9,10 @@ import pytest
 from matplotlib.collections import PolyCollection
 
 from makespan import PAPER, InputError, Machine, Program
-from makespan.model.gpu import Begin, Course, GpuInstance, GpuResult, GpuSchedule, History, Stretch
+from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuResult, GpuSchedule, RepeatedCycles, SmHistory
 from makespan.model.result import Bounds
-from makespan.model.simulate.gpu_replay import replay
-from makespan.model.simulate.gpu_run import run
+from makespan.model.simulate.gpu_replay import replay_gpu
+from makespan.model.simulate.gpu_run import run_gpu
 from makespan.proof.bounds.theorem_g import theorem_g
 from makespan.report.gpu import picture
 from makespan.report.gpu.picture import Bar, chart, draw_gpu, in_words, marks, rendered_gpu
@@ -23,7 +23,7 @@ WIDTH = 1700
 
 
 def result_of(gpu: GpuInstance, policy: str = "behind") -> GpuResult:
-    schedule, last = run(gpu, policy), theorem_g(gpu)
+    schedule, last = run_gpu(gpu, policy), theorem_g(gpu)
     return GpuResult(gpu, Bounds(schedule.makespan, last.upper), schedule, "theorem-g", last, (), None, 0, ())
 
 
@@ -68,7 +68,7 @@ def test_marks_are_the_last_dispatch_and_the_end_as_they_are_and_as_they_are_pro
 
 def test_of_an_exact_result_one_line_is_both_ends() -> None:
     gpu = launch(4, 4, 1)
-    found = run(gpu, "behind")
+    found = run_gpu(gpu, "behind")
     exact = GpuResult(gpu, Bounds(found.makespan, found.makespan), found, "one-wave", None, (), None, 0, ())
     assert [(mark.cycle, mark.words) for mark in marks(exact)] == [(found.makespan, "the worst case, exactly")]
 
@@ -181,9 +181,11 @@ def test_another_suffix_is_refused(tmp_path: Path) -> None:
 def test_bars_are_plain_data() -> None:
     gpu = GpuInstance.of([(Program.chain("CC"), 1)], 3, Machine.of({"C": 1}), sms=2, resident=1)
     issued: tuple[tuple[tuple[int, int], ...], ...] = (((0, 0),),)
-    two = History(1, (Stretch(issued * 4, (Begin(0, 0, 0), Begin(2, 0, 0))),))
-    schedule = GpuSchedule((Course(0, ((0, 1),)),), (two, History(1, (Stretch(issued * 2, (Begin(0, 0, 0),)),))))
-    assert replay(gpu, schedule) == 4
+    two = SmHistory(1, (RepeatedCycles(issued * 4, (BlockStart(0, 0, 0), BlockStart(2, 0, 0))),))
+    schedule = GpuSchedule(
+        (BlockTrace(0, ((0, 1),)),), (two, SmHistory(1, (RepeatedCycles(issued * 2, (BlockStart(0, 0, 0),)),)))
+    )
+    assert replay_gpu(gpu, schedule) == 4
     result = GpuResult(gpu, Bounds(4, 4), schedule, "theorem-g", theorem_g(gpu), (), None, 0, ())
     first, second, third = Bar(0, 0, 0, 0, 0, 2, 0), Bar(1, 0, 0, 0, 0, 2, 1), Bar(0, 0, 1, 2, 2, 4, 2)
     assert chart(result, width=WIDTH).bars == (first, second, third)

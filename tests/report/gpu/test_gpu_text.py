@@ -7,7 +7,7 @@ import pytest
 
 from makespan import Bounds, Machine, Program
 from makespan.host.errors import UnsupportedError
-from makespan.model.gpu import GpuInstance, GpuResult, GpuSchedule, History, LastDispatch, Stretch
+from makespan.model.gpu import GpuInstance, GpuResult, GpuSchedule, LastDispatch, RepeatedCycles, SmHistory
 from makespan.report.gpu.clock import Clock
 from makespan.report.gpu.document import document
 from makespan.report.gpu.picture import chart
@@ -19,7 +19,7 @@ GPU = GpuInstance.of(BLOCK, 4096, MACHINE, sms=46, resident=6)
 
 
 def result(last: LastDispatch, lower: int = 700) -> GpuResult:
-    witness = GpuSchedule((), (History(46, (Stretch(((),), (), lower),)),))
+    witness = GpuSchedule((), (SmHistory(46, (RepeatedCycles(((),), (), lower),)),))
     return GpuResult(
         GPU, Bounds(lower, last.upper), witness, "theorem-g", last, (), Bounds(300, 400), 0.5, GPU.assumptions
     )

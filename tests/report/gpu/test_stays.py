@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from makespan import PAPER, Program
 from makespan.host.errors import UnsupportedError
-from makespan.model.gpu import Begin, Course, GpuInstance, GpuSchedule, Grid, History, Stretch
-from makespan.model.simulate.gpu_replay import replay
+from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, Grid, RepeatedCycles, SmHistory
+from makespan.model.simulate.gpu_replay import replay_gpu
 from makespan.report.gpu.stays import Stay, begun, last_dispatch, last_ends, most_in_a_slot, slots, stays
 from makespan.report.schedule.panels import Window
 from tests.strategies import gpu_runs, gpus
@@ -20,27 +20,27 @@ A, B = (0, 0), (1, 0)
 def alternating(repeats: int) -> tuple[GpuInstance, GpuSchedule]:
     """Three SMs with two slots, of which one has C while the other has L."""
     stretches = (
-        Stretch(((A,), (A, B)), (Begin(0, 0, 0), Begin(0, 1, 0))),
-        Stretch(((A, B), (A, B)), (Begin(0, 0, 0), Begin(1, 1, 0)), repeats),
-        Stretch(((B,),)),
+        RepeatedCycles(((A,), (A, B)), (BlockStart(0, 0, 0), BlockStart(0, 1, 0))),
+        RepeatedCycles(((A, B), (A, B)), (BlockStart(0, 0, 0), BlockStart(1, 1, 0)), repeats),
+        RepeatedCycles(((B,),)),
     )
     gpu = GpuInstance.of([(Program.chain("CL"), 1)], 6 * repeats + 6, PAPER, sms=3, resident=2)
-    return gpu, GpuSchedule((Course(0, ((0, 1),)),), (History(3, stretches),))
+    return gpu, GpuSchedule((BlockTrace(0, ((0, 1),)),), (SmHistory(3, stretches),))
 
 
-def unfolded(history: History) -> History:
+def unfolded(history: SmHistory) -> SmHistory:
     """The same without repeats."""
     return replace(history, stretches=tuple(replace(s, repeat=1) for s in history.stretches for _ in range(s.repeat)))
 
 
-def without_successor(history: History, slot: int, room: int) -> History:
+def without_successor(history: SmHistory, slot: int, room: int) -> SmHistory:
     """A history of one stretch as if no block came to this slot from that cycle on."""
     (stretch,) = history.stretches
     begins = tuple(begin for begin in stretch.begins if begin.slot != slot or begin.cycle < room)
     cycles = tuple(
         tuple(each for each in issued if each[0] != slot or cycle < room) for cycle, issued in enumerate(stretch.cycles)
     )
-    return replace(history, stretches=(Stretch(cycles, begins),))
+    return replace(history, stretches=(RepeatedCycles(cycles, begins),))
 
 
 @settings(max_examples=80)
@@ -61,7 +61,7 @@ def test_what_a_block_executes_ends_when_the_definition_gives_its_slot_away(data
 
 def test_blocks_of_repeated_stretches_alternate() -> None:
     gpu, schedule = alternating(2)
-    assert replay(gpu, schedule) == 7
+    assert replay_gpu(gpu, schedule) == 7
     (history,) = schedule.histories
     assert stays(gpu, schedule, history, Window(0, 7)) == [
         Stay(0, 0, 0, 0, 2), Stay(1, 1, 0, 0, 3), Stay(0, 2, 2, 2, 4),

@@ -22,8 +22,8 @@ from makespan.cli.source import instances
 from makespan.kernels.flow import SourceLine
 from makespan.kernels.sass import Address, Instruction, Kernel, Resources
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine, Scheduler
-from makespan.model.program import Origin, Place, Program
+from makespan.model.machine import Machine, SchedulerPromise
+from makespan.model.program import InstructionOrigin, Program, ProgramPlace
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import POLICIES, run
 from makespan.model.simulate.statistics import statistics
@@ -118,7 +118,7 @@ def test_the_bound_for_comparison_has_the_name_that_fits_its_machine() -> None:
 
 
 def test_a_page_says_which_schedulers_its_bounds_are_proven_for() -> None:
-    fair = replace(gap().result.instance.machine, scheduler=Scheduler.FAIR)
+    fair = replace(gap().result.instance.machine, scheduler=SchedulerPromise.FAIR)
     instance = replace(gap().result.instance, machine=fair)
     result = replace(gap().result, instance=instance, assumptions=instance.assumptions)
     for of, words in ((gap(), "scheduler"), (replace(gap(), result=result), "scheduler that is fair")):
@@ -352,8 +352,12 @@ def test_the_table_of_warps_is_that_of_the_schedule(case: Case) -> None:
 
 
 def test_a_place_is_told_with_the_line_that_it_comes_from() -> None:
-    origins = (Origin("k.ptx", 7, "add", "k.cu:3"), Origin("k.ptx", 9, "ld"), Origin("k.ptx", 7, "add", "k.cu:3"))
-    places = (Place("C", (1, 2)), Place("L", (2,)), Place("C", (3,)))
+    origins = (
+        InstructionOrigin("k.ptx", 7, "add", "k.cu:3"),
+        InstructionOrigin("k.ptx", 9, "ld"),
+        InstructionOrigin("k.ptx", 7, "add", "k.cu:3"),
+    )
+    places = (ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,)), ProgramPlace("C", (3,)))
     instance = Instance.of(Program(places, origins=origins), 1)
     schedule = Schedule(((0,), (0,)), ((0, 2),))
     drawn = chart(instance, schedule, traced(instance, schedule))
@@ -496,8 +500,12 @@ def data_of(instance: Instance, context: Context = CONTEXT) -> dict[str, Any]:
 
 
 def test_every_cycle_of_a_warp_is_in_the_costs_of_one_line() -> None:
-    places = (Place("C", (1,)), Place("L", (2,)), Place("C", (3,)))
-    origins = (Origin("k.ptx", 7, "add", "k.cu:2"), Origin("k.ptx", 9, "ld"), Origin("k.ptx", 10, "sub", "k.cu:2"))
+    places = (ProgramPlace("C", (1,)), ProgramPlace("L", (2,)), ProgramPlace("C", (3,)))
+    origins = (
+        InstructionOrigin("k.ptx", 7, "add", "k.cu:2"),
+        InstructionOrigin("k.ptx", 9, "ld"),
+        InstructionOrigin("k.ptx", 10, "sub", "k.cu:2"),
+    )
     source = Input("source", "k.cu", b"\nx = y;\r\n")
     content = data_of(Instance.of(Program(places, origins=origins), 2), replace(CONTEXT, inputs=(source,)))
     told = content["costs"]
@@ -526,7 +534,7 @@ def test_machine_code_stands_beside_its_ptx_and_control_bits() -> None:
     ptx = SourceLine("PTX of k.cubin", 2)
     code = Instruction(Address(0), "MOV", word=5 << 105, ptx=ptx), Instruction(Address(16), "EXIT", ptx=ptx)
     kernel = Kernel("k", "k.cubin", "k.cubin", 86, code, Resources(1), ptx_text="\n\tmov\t%r1;\n")
-    origins = [Origin("k.cubin", each.address, str(each)) for each in code]
+    origins = [InstructionOrigin("k.cubin", each.address, str(each)) for each in code]
     told = data_of(Instance.of(Program.chain("CL", origins=origins), 2), replace(CONTEXT, kernel=kernel))
     rows = read(render(told)).one("costs").all("tr")[1:]
     assert [[cell.words for cell in (row.inside[0], *row.inside[3:6])] for row in rows] == [
@@ -536,7 +544,7 @@ def test_machine_code_stands_beside_its_ptx_and_control_bits() -> None:
 
 def test_instructions_that_cost_least_are_left_out_of_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("makespan.report.html.data.MOST_INSTRUCTIONS", 2)
-    origins = [Origin("k.ptx", line, "op", f"k.cu:{line}") for line in range(4)]
+    origins = [InstructionOrigin("k.ptx", line, "op", f"k.cu:{line}") for line in range(4)]
     told = data_of(Instance.of(Program.chain("CLCL", origins=origins), 3))["costs"]
     kept = [row["line"] for row in told["instructions"]]
     assert (told["left_out"], kept) == (2, sorted(kept))

@@ -13,7 +13,7 @@ from makespan.host.errors import InputError
 from makespan.model.certificate import FINISHED_LABEL, Certificate, Potential, PotentialNode, PotentialTable
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds, Result, Upper
 from makespan.model.schedule import Schedule
 from makespan.proof.engines import solve
@@ -89,7 +89,7 @@ def test_the_digest_is_that_of_the_canonical_json_of_everything_else() -> None:
 
 
 def test_automata_are_written_with_places_and_paths() -> None:
-    choice = Program((Place("C", (1, 2)), Place("L", (2,))), (0,))
+    choice = Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,))), (0,))
     result = solve(Instance.merged([(choice, 2), (Program.chain("C"), 1)]))
     content = bundle(result)
     assert content["instance"]["groups"] == [

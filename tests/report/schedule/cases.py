@@ -10,7 +10,17 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Machine, UnitClass
 from makespan.model.program import BARRIER
 from makespan.model.schedule import Schedule
-from makespan.model.simulate.semantics import Issue, State, finished, issues, moved, outcomes, pools, ready, released
+from makespan.model.simulate.semantics import (
+    SmState,
+    WarpIssue,
+    has_finished,
+    issue_outcomes,
+    issue_sets,
+    next_state,
+    passing_barrier,
+    pools_taken,
+    ready_warps,
+)
 from makespan.report.schedule.activity import Why
 from makespan.report.schedule.by_number import by_number
 from tests.oracle import standing
@@ -74,22 +84,22 @@ def cycle_by_cycle(instance: Instance, schedule: Schedule) -> Iterator[Cycle]:
     stalling = [-1] * len(programs)
     setters: list[dict[int, tuple[int, int]]] = [{} for _ in programs]  # by token: when done at last, place
 
-    def past_barriers(state: State) -> State:
-        while passing := released(instance, state):
+    def past_barriers(state: SmState) -> SmState:
+        while passing := passing_barrier(instance, state):
             after = {warp: left[warp].pop(0) for warp in passing}
             state = state._replace(places=tuple(after.get(warp, at) for warp, at in enumerate(state.places)))
         return state
 
     state = past_barriers(state)
     for cycle, issuing in enumerate(schedule.cycles):
-        assert not finished(instance, state)
+        assert not has_finished(instance, state)
         moves = []
         for warp in issuing:
             place = state.places[warp]
             allowed = {
                 move
-                for which in {taken[warp] for taken in issues(instance, state) if warp in taken}
-                for move in outcomes(instance, state, warp, which)
+                for which in {taken[warp] for taken in issue_sets(instance, state) if warp in taken}
+                for move in issue_outcomes(instance, state, warp, which)
             }
             target = left[warp].pop(0)
             chosen = {move for move in allowed if move.target == target}
@@ -104,14 +114,14 @@ def cycle_by_cycle(instance: Instance, schedule: Schedule) -> Iterator[Cycle]:
             place = state.places[warp]
             for token in programs[warp].timings[place].sets if programs[warp].runs_ahead else ():
                 setters[warp][token] = max(setters[warp].get(token, (0, 0)), (cycle + latency, place))
-        state = past_barriers(moved(instance, state, moves))
-    assert finished(instance, state)
+        state = past_barriers(next_state(instance, state, moves))
+    assert has_finished(instance, state)
 
 
 def _cycle(
     instance: Instance,
-    state: State,
-    moves: list[Issue],
+    state: SmState,
+    moves: list[WarpIssue],
     stalling: list[int],
     setters: list[dict[int, tuple[int, int]]],
     lasts: list[int],
@@ -123,7 +133,7 @@ def _cycle(
     slots = [instance.warps if machine.issue_width is None else machine.issue_width] * machine.partitions
     for warp, _, _, uses in moves:
         unit = units[programs[warp].places[state.places[warp]].unit]
-        for pool in pools(machine, unit, parts[warp], [which for which, _ in uses] or [0] * len(unit.uses)):
+        for pool in pools_taken(machine, unit, parts[warp], [which for which, _ in uses] or [0] * len(unit.uses)):
             left[pool] -= 1
         slots[parts[warp]] -= 1
     number = {(pool.name, pool.partition): at for at, pool in enumerate(machine.pools)}
@@ -133,7 +143,7 @@ def _cycle(
 
     doing: dict[int, tuple[str, str]] = {}
     causes: dict[int, str | int] = {}
-    could = {warp: unit for unit, warps in ready(instance, state).items() for warp in warps}
+    could = {warp: unit for unit, warps in ready_warps(instance, state).items() for warp in warps}
     lacks: defaultdict[tuple[str, int | None], set[Why]] = defaultdict(set)
     for warp, (program, at) in enumerate(zip(programs, state.places, strict=True)):
         pending = {token for token, _ in state.pending[warp]} if state.pending else set[int]()

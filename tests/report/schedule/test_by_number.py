@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.model.instance import Instance
-from makespan.model.machine import Assignment, Machine, UnitClass
+from makespan.model.machine import Machine, UnitClass, WarpAssignment
 from makespan.model.program import Program
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import run
@@ -21,7 +21,7 @@ from makespan.report.schedule.trace import trace
 from tests.oracle import launch_of, named
 from tests.strategies import barrier_instances, multiprocessor_instances, runs
 
-HALVES = Machine("halves", (UnitClass("C", 1), UnitClass("L", 1)), 1, partitions=2, assignment=Assignment.MODULO)
+HALVES = Machine("halves", (UnitClass("C", 1), UnitClass("L", 1)), 1, partitions=2, assignment=WarpAssignment.MODULO)
 LONG, SHORT = Program.chain("CCL"), Program.chain("L")
 TURNS = Instance.merged([(LONG, 1), (SHORT, 1)] * 2, HALVES)
 

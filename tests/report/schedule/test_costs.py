@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, UnitClass
-from makespan.model.program import Origin, Place, Program, Timing
+from makespan.model.program import InstructionOrigin, InstructionTiming, Program, ProgramPlace
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
 from makespan.report.schedule.activity import Bar, Wait, Why, bars, full, split, waits
@@ -22,8 +22,13 @@ def by_line(instance: Instance, schedule: Schedule) -> dict[int, Cost]:
 
 TWO = Instance.merged(
     [
-        (Program.chain("CLC", origins=[Origin("k", 10), Origin("k", 11), Origin("k", 11)]), 2),
-        (Program.chain("CC", origins=[Origin("k", 20), Origin("k", 10)]), 1),
+        (
+            Program.chain(
+                "CLC", origins=[InstructionOrigin("k", 10), InstructionOrigin("k", 11), InstructionOrigin("k", 11)]
+            ),
+            2,
+        ),
+        (Program.chain("CC", origins=[InstructionOrigin("k", 20), InstructionOrigin("k", 10)]), 1),
     ]
 )
 """Warps 0 and 1 of three instructions, and warp 2 of two."""
@@ -57,9 +62,17 @@ def test_every_cycle_of_a_warp_is_a_cost_of_one_instruction(issued: list[Bar], b
 
 
 def test_a_load_is_awaited_by_the_instruction_that_uses_it() -> None:
-    timings = Timing(2, (10, 10), sets=(0,)), Timing(1, (1, 1)), Timing(1, (1, 1), awaits=(0,))
-    places = Place("L", (1,)), Place("C", (2,)), Place("C", (3,))
-    origins = Origin("k", 1, source="k.cu:7"), Origin("k", 2), Origin("k", 3, source="k.cu:7")
+    timings = (
+        InstructionTiming(2, (10, 10), sets=(0,)),
+        InstructionTiming(1, (1, 1)),
+        InstructionTiming(1, (1, 1), awaits=(0,)),
+    )
+    places = ProgramPlace("L", (1,)), ProgramPlace("C", (2,)), ProgramPlace("C", (3,))
+    origins = (
+        InstructionOrigin("k", 1, source="k.cu:7"),
+        InstructionOrigin("k", 2),
+        InstructionOrigin("k", 3, source="k.cu:7"),
+    )
     program = Program(places, timings=timings, origins=origins)
     instance = Instance.merged([(program, 1)], Machine("m", (UnitClass("C", 1), UnitClass("L", 1))))
     schedule = Schedule(((0,), (), (0,), *[()] * 7, (0,)), ((0, 1, 2),), ((10, 1, 1),))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from makespan.host.errors import InputError
 from makespan.model.instance import Instance
-from makespan.model.program import Origin, Program
+from makespan.model.program import InstructionOrigin, Program
 from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import bars, full, gaps, holds, partitions, split, waits
 from makespan.report.schedule.document import chart_document
@@ -28,7 +28,7 @@ from tests.schemas import published
 SCHEMA = published("schedule-1")
 
 
-def two_warps(origins: tuple[Origin, ...] = ()) -> Case:
+def two_warps(origins: tuple[InstructionOrigin, ...] = ()) -> Case:
     instance = Instance.of(Program.chain("CL", origins=origins), 2)
     return instance, Schedule.of_chains(instance, [(0,), (0, 1), (1,)])
 
@@ -55,14 +55,14 @@ def test_a_table_has_a_row_per_warp_instruction(case: Case) -> None:
 
 
 def test_a_table_names_the_lines_that_instructions_come_from() -> None:
-    told = rows(table(*two_warps((Origin("a.ptx", 3, "add", "a.cu:1"), Origin("a.ptx", 4)))))
+    told = rows(table(*two_warps((InstructionOrigin("a.ptx", 3, "add", "a.cu:1"), InstructionOrigin("a.ptx", 4)))))
     assert [(row["source"], row["compiled_from"]) for row in told[:2]] == [("a.ptx:3", "a.cu:1"), ("a.ptx:4", "")]
 
 
 @pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t=", "\r\n+", " =", "\uff1d", "'="])
 def test_a_name_is_no_formula_of_a_spreadsheet(begin: str) -> None:
     name = f'{begin}cmd|"/c calc"!A1'
-    told = rows(table(*two_warps((Origin(name, 3, "", name), Origin("b", 4)))))
+    told = rows(table(*two_warps((InstructionOrigin(name, 3, "", name), InstructionOrigin("b", 4)))))
     for text in (told[0]["source"], told[0]["compiled_from"]):
         assert text.startswith("'")
         assert text.isprintable()
@@ -126,7 +126,7 @@ def test_a_trace_obeys_its_format_and_holds_exactly_the_slices_of_the_schedule(c
 
 
 def test_a_trace_escapes_what_files_say() -> None:
-    text = json.dumps(trace(*two_warps((Origin('a"\x00\ud800</script>', 3), Origin("b", 4)))))
+    text = json.dumps(trace(*two_warps((InstructionOrigin('a"\x00\ud800</script>', 3), InstructionOrigin("b", 4)))))
     assert text.isascii()
     assert text.isprintable()
     assert json.loads(text)["traceEvents"][-2]["args"]["warp"] == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.model.machine.values import Pool
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 from makespan.model.simulate import replay
 from makespan.proof.engines.construct import greedy
 from makespan.proof.engines.limits import Limits
@@ -113,7 +113,9 @@ def test_rows_are_shared_when_there_are_too_many() -> None:
 
 
 def test_a_program_with_choices_shows_the_places_of_the_path() -> None:
-    program = Program((Place("C", (1, 2)), Place("C", (3,)), Place("L", (3,)), Place("L", (4,))))
+    program = Program(
+        (ProgramPlace("C", (1, 2)), ProgramPlace("C", (3,)), ProgramPlace("L", (3,)), ProgramPlace("L", (4,)))
+    )
     instance = Instance.of(program, 2)
     schedule = search.solve(instance, Limits()).witness
     assert schedule is not None

@@ -111,15 +111,15 @@ def benchmark(
 def _fit(asked: Asked, path: Path, table: "Table", fit: Any) -> None:
     from makespan.estimates.microbench import samples
     from makespan.host.output_file import check_writable, write_whole
-    from makespan.model.machine.gpus import Gpu, find, render
+    from makespan.model.machine.gpus import Gpu, find_gpu, gpu_text
 
     if asked.gpu_out is not None:
         check_writable(asked.gpu_out, "the GPU file")
-    described = Gpu(path.stem, {}) if asked.gpu is None else find(asked.gpu, rewritten=True)
+    described = Gpu(path.stem, {}) if asked.gpu is None else find_gpu(asked.gpu, rewritten=True)
     parameters = fit(samples.read(path, table), described, shown(path.name))
     if asked.gpu_out is not None:
         described = described.with_data({found.key: found.datum() for found in parameters})
-        write_whole(asked.gpu_out, render(described).encode(), "the GPU file")
+        write_whole(asked.gpu_out, gpu_text(described).encode(), "the GPU file")
     said = rendered(
         asked.output,
         text=lambda: "\n".join(_lines(parameters)),

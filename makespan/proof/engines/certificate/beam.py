@@ -19,7 +19,7 @@ from makespan.host.compiled import ints
 from makespan.model.certificate import Potential, PotentialNode, PotentialTable, rank
 from makespan.model.feature import PROGRAMS
 from makespan.model.instance import Instance
-from makespan.model.schedule import Move, Schedule
+from makespan.model.schedule import Schedule, WarpMove
 from makespan.proof.engines.certificate import beam_compiled as loops
 from makespan.proof.engines.limits import Limits
 
@@ -158,14 +158,14 @@ def _schedule(
     return Schedule.from_moves(codes.instance, starts, cycles)
 
 
-def _moves(codes: _PlaceCodes, layer: loops.Layer, choice: loops.BeamChoice, number: int) -> list[Move]:
+def _moves(codes: _PlaceCodes, layer: loops.Layer, choice: loops.BeamChoice, number: int) -> list[WarpMove]:
     moves = []
     size, laggard = int(layer.sizes[0]), int(layer.laggards[0])
     for option in np.flatnonzero(choice.take[:number]).tolist():
         pair, target = int(choice.pair[option]), int(choice.target[option])
         group, place = codes.place(int(layer.codes[0, pair]) if pair < size else laggard)
         successor = codes.instance.groups[group].program.end if target < 0 else codes.place(target)[1]
-        moves.append(Move(group, place, successor, int(choice.take[option])))
+        moves.append(WarpMove(group, place, successor, int(choice.take[option])))
     return moves
 
 

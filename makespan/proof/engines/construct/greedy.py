@@ -11,12 +11,12 @@ from itertools import accumulate
 from math import inf
 
 from makespan.model.instance import Instance
-from makespan.model.machine import Scheduler
+from makespan.model.machine import SchedulerPromise
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import run, runner
-from makespan.model.simulate.choices import Choices, Routes, routes
-from makespan.model.simulate.policies import Policy, members, simulated
-from makespan.model.simulate.rules import FAIR, RULES, Rule, Ruled
+from makespan.model.simulate.choices import Choices, WarpRoutes, choose_routes
+from makespan.model.simulate.policies import SchedulingPolicy, simulate_policies, warps_of_partition
+from makespan.model.simulate.rules import FAIR_RULES, STARVING_RULES, PriorityRule, RulePolicy
 from makespan.proof.engines.limits import Limits
 
 _CYCLES_PER_LOOK = 256
@@ -34,9 +34,9 @@ def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
         UnsupportedError: an instance with a feature of multiprocessors and a scheduler that promises something.
     """
     chosen = _routes(instance)
-    if instance.machine.scheduler is Scheduler.FAIR:
+    if instance.machine.scheduler is SchedulerPromise.FAIR:
         made = schedules(instance, limits, chosen)
-        made += filter(None, () if made else (_run(instance, chosen, instance.warps - 1, FAIR[0], Limits(inf)),))
+        made += filter(None, () if made else (_run(instance, chosen, instance.warps - 1, FAIR_RULES[0], Limits(inf)),))
         return max(made, key=lambda schedule: schedule.makespan)
     ways = [schedules, _of_policies]
     if runner.is_compiled(instance, chosen):
@@ -50,22 +50,22 @@ def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
     return max(found, key=lambda schedule: schedule.makespan, default=None) or run(instance, "oldest")
 
 
-def _routes(instance: Instance) -> Routes:
+def _routes(instance: Instance) -> WarpRoutes:
     """Return the longest paths with the largest latencies."""
-    return routes(instance if instance.is_multiprocessor else instance.relaxed, Choices())
+    return choose_routes(instance if instance.is_multiprocessor else instance.relaxed, Choices())
 
 
-def load(instance: Instance, chosen: Routes, limits: Limits) -> None:
+def load(instance: Instance, chosen: WarpRoutes, limits: Limits) -> None:
     """Load or compile what runs the policies, where the instance is large enough for that."""
     if runner.is_compiled(instance, chosen):
         with limits.preparing():
             runner.load()
 
 
-def schedules(instance: Instance, limits: Limits, chosen: Routes | None = None) -> list[Schedule]:
+def schedules(instance: Instance, limits: Limits, chosen: WarpRoutes | None = None) -> list[Schedule]:
     """Return one schedule per group that holds the laggard and per rule, on the longest routes, while time lasts."""
     chosen = chosen or _routes(instance)
-    rules = RULES if instance.machine.scheduler is Scheduler.ANY else FAIR
+    rules = STARVING_RULES if instance.machine.scheduler is SchedulerPromise.ANY else FAIR_RULES
     found: list[Schedule] = []
     for last in accumulate(group.warps for group in instance.groups):
         for rule in rules:
@@ -76,17 +76,17 @@ def schedules(instance: Instance, limits: Limits, chosen: Routes | None = None) 
     return found
 
 
-def _of_policies(instance: Instance, limits: Limits, chosen: Routes) -> list[Schedule]:
+def _of_policies(instance: Instance, limits: Limits, chosen: WarpRoutes) -> list[Schedule]:
     """Return the longest one that a policy makes, of those for which there is time."""
-    longest = runner.longest(instance, chosen, lambda: limits.expired)
+    longest = runner.longest_run(instance, chosen, lambda: limits.expired)
     return [] if longest is None else [longest]
 
 
-def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: Limits) -> Schedule | None:
+def _run(instance: Instance, chosen: WarpRoutes, laggard: int, rule: PriorityRule, limits: Limits) -> Schedule | None:
     """Return the schedule of the longest paths with the largest latencies; None when a limit comes first."""
     if instance.is_multiprocessor:
         policies = _rules_of_partitions(instance, chosen, laggard, rule)
-        return simulated(instance, policies, chosen, lambda: limits.expired)
+        return simulate_policies(instance, policies, chosen, lambda: limits.expired)
     paths = chosen.paths
     units = {unit.name: unit for unit in instance.machine.units}
     begin = accumulate((group.warps for group in instance.groups), initial=0)
@@ -137,10 +137,12 @@ def _run(instance: Instance, chosen: Routes, laggard: int, rule: Rule, limits: L
     return Schedule(tuple(cycles), paths, () if instance.machine.fixed_latencies else chosen.latencies)
 
 
-def _rules_of_partitions(instance: Instance, chosen: Routes, laggard: int, rule: Rule) -> list[Policy]:
+def _rules_of_partitions(
+    instance: Instance, chosen: WarpRoutes, laggard: int, rule: PriorityRule
+) -> list[SchedulingPolicy]:
     """Return the rule for every partition, each with a laggard of its own: the last of its warps up to `laggard`."""
-    warps = [members(chosen.partitions, part) for part in range(instance.machine.partitions)]
-    return [Ruled(rule, {max((warp for warp in own if warp <= laggard), default=-1)}) for own in warps]
+    warps = [warps_of_partition(chosen.partitions, part) for part in range(instance.machine.partitions)]
+    return [RulePolicy(rule, {max((warp for warp in own if warp <= laggard), default=-1)}) for own in warps]
 
 
 class _BlockGate:

@@ -15,9 +15,9 @@ from makespan.host.compiled import Ints
 from makespan.model.feature import PROGRAMS, TIMES
 from makespan.model.instance import Instance
 from makespan.model.schedule import Schedule
-from makespan.model.simulate.choices import Choices, routes
+from makespan.model.simulate.choices import Choices, choose_routes
 from makespan.model.simulate.runner import Runner
-from makespan.model.simulate.runner_compiled import Log, Work
+from makespan.model.simulate.runner_compiled import IssueLog, WarpRows
 from makespan.proof.engines.construct import ranking_compiled as loops
 from makespan.proof.engines.limits import Limits
 
@@ -81,7 +81,7 @@ def load() -> None:
 
 def _climber(instance: Instance, laggard: int | None, rule: RankingRule) -> "_Climber":
     """Return the ranking of a rule, in which the places of `laggard`, a warp, stay behind those of all others."""
-    chosen = routes(instance, Choices())
+    chosen = choose_routes(instance, Choices())
     # a path of its own means ranks of its own
     paths = tuple((*path,) if warp == laggard else path for warp, path in enumerate(chosen.paths))
     runner = Runner(instance, chosen._replace(paths=paths))
@@ -98,7 +98,7 @@ def _climber(instance: Instance, laggard: int | None, rule: RankingRule) -> "_Cl
 class _Climber:
     """A ranking of `work` that gets better: its first `movable` entries do, and stay the first."""
 
-    def __init__(self, runner: Runner, work: Work, entries: Ints, movable: int, patience: int = PATIENCE) -> None:
+    def __init__(self, runner: Runner, work: WarpRows, entries: Ints, movable: int, patience: int = PATIENCE) -> None:
         self._runner, self._work, self._movable = runner, work, movable
         self._kept, self._ranking = entries.copy(), loops.PlaceRanking(entries, np.argsort(entries))
         self._state = loops.new_state(work, runner.units, runner.longest)
@@ -153,7 +153,7 @@ class _Climber:
         firsts = np.array(list(accumulate(map(len, rows[:-1]), initial=0)), dtype=np.int64)
         first = firsts[np.searchsorted(self._begins, work.first)]
         places = np.sort(ranks[origins])
-        short = Work(work.letters[origins], work.latencies[origins], first, work.block)
+        short = WarpRows(work.letters[origins], work.latencies[origins], first, work.block)
         movable = int((places < self._movable).sum())
         part = _Climber(self._runner, short, np.argsort(ranks[origins]), movable, PATIENCE_FOR_PARTS)
         while not limits.expired and part.climb():
@@ -172,6 +172,6 @@ class _Climber:
         log = self._runner.log()
         return self._runner.logged(log, self._run(log))
 
-    def _run(self, log: Log) -> int:
+    def _run(self, log: IssueLog) -> int:
         with np.errstate(over="ignore"):
             return int(loops.run(self._work, self._runner.units, self._ranking, self._state, log))

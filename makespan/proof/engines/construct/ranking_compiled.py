@@ -15,10 +15,10 @@ from makespan.host.compiled import Ints, inlined, uncounted
 from makespan.model.simulate.runner_compiled import (
     NONE,
     Bits,
-    Log,
-    State,
-    Units,
-    Work,
+    IssueLog,
+    RunState,
+    UnitPorts,
+    WarpRows,
     draw,
     hold,
     next_in,
@@ -35,11 +35,11 @@ class PlaceRanking(NamedTuple):
     ranks: Ints
 
 
-def new_state(work: Work, units: Units, longest: int) -> State:
+def new_state(work: WarpRows, units: UnitPorts, longest: int) -> RunState:
     """Room for runs; `longest` is the largest latency."""
     warps, classes, ranks = len(work.first), len(units.ports), len(work.letters)
     nothing = np.zeros(0, dtype=np.int64)
-    return State(
+    return RunState(
         ready=np.zeros((classes, (ranks + 63) // 64), dtype=np.uint64),
         counts=nothing,
         free=units.ports.copy(),
@@ -55,7 +55,7 @@ def new_state(work: Work, units: Units, longest: int) -> State:
 
 
 @inlined
-def restart(work: Work, units: Units, state: State) -> None:
+def restart(work: WarpRows, units: UnitPorts, state: RunState) -> None:
     """All warps arrive in cycle 0, and every port is free."""
     for unit in range(len(units.ports)):
         state.free[unit], state.oldest[unit] = units.ports[unit], 0
@@ -71,7 +71,7 @@ def restart(work: Work, units: Units, state: State) -> None:
 
 
 @uncounted
-def run(work: Work, units: Units, ranking: PlaceRanking, state: State, log: Log) -> int:
+def run(work: WarpRows, units: UnitPorts, ranking: PlaceRanking, state: RunState, log: IssueLog) -> int:
     """Return the makespan in cycles, of a program without barriers, if in every cycle the smallest ranks go first."""
     restart(work, units, state)
     classes, span, ranks = len(units.ports), len(state.ring), len(work.letters)
@@ -128,13 +128,13 @@ def place(ranking: PlaceRanking, entry: int, to: int) -> None:
 
 @uncounted
 def climb(
-    work: Work,
-    units: Units,
+    work: WarpRows,
+    units: UnitPorts,
     ranking: PlaceRanking,
     movable: int,
     kept: Ints,
-    state: State,
-    nothing: Log,
+    state: RunState,
+    nothing: IssueLog,
     draws: Bits,
     runs: int,
     best: int,

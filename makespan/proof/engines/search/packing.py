@@ -11,7 +11,7 @@ import numpy as np
 from makespan.host.compiled import Ints, Words, ints
 from makespan.model.feature import PROGRAMS
 from makespan.model.instance import Group, Instance
-from makespan.model.schedule import Move
+from makespan.model.schedule import WarpMove
 from makespan.proof.engines.search import remaining
 from makespan.proof.engines.search import states_compiled as loops
 
@@ -196,7 +196,7 @@ class Problem:
         group = int(np.searchsorted(self.begin, code, side="right")) - 1
         return group, code - self.begin[group]
 
-    def moves(self, choice: loops.LeafChoice, number: int) -> list[Move]:
+    def moves(self, choice: loops.LeafChoice, number: int) -> list[WarpMove]:
         """Return the cycle that a leaf stands for."""
         moves = []
         for option in choice.options[:number].tolist():
@@ -204,7 +204,7 @@ class Problem:
             target, warps = option[loops.TARGET], option[loops.TAKE]
             successor = self.instance.groups[group].program.end if target < 0 else self.place(target)[1]
             if warps:
-                moves.append(Move(group, place, successor, warps))
+                moves.append(WarpMove(group, place, successor, warps))
         return moves
 
     def begun(self, size: int, choice: loops.LeafChoice) -> list[dict[int, int]]:

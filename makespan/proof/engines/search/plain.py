@@ -19,7 +19,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
 from makespan.model.program import BARRIER, Program
 from makespan.model.result import Bounds, Upper
-from makespan.model.schedule import Move, Schedule
+from makespan.model.schedule import Schedule, WarpMove
 from makespan.proof.bounds.delays import contract_schedule, expand_latencies
 from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.limits import Limits
@@ -165,11 +165,11 @@ class _PlainAutomaton:
         passed = steps if steps[0] else steps[1:]
         return Schedule.from_moves(self.instance, starts, (map(self._move, Counter(s).items()) for s in passed))
 
-    def _move(self, counted: tuple[tuple[int, int], int]) -> Move:
+    def _move(self, counted: tuple[tuple[int, int], int]) -> WarpMove:
         (place, target), count = counted
         crew, at = self.origin[place]
         end = self.crews[crew][0].end
-        return Move(crew, at, end if target == _FINISHED else self.origin[target][1], count)
+        return WarpMove(crew, at, end if target == _FINISHED else self.origin[target][1], count)
 
 
 def _choices(queues: Sequence[tuple[Sequence[int], int]]) -> Iterator[tuple[int, ...]]:

@@ -45,7 +45,7 @@ from makespan.model.certificate import Certificate
 from makespan.model.instance import Instance
 from makespan.model.result import Bounds, Upper
 from makespan.model.schedule import Schedule
-from makespan.model.simulate import shortest
+from makespan.model.simulate import shortest_run
 from makespan.proof.bounds import least_possible, pessimistic
 from makespan.proof.bounds.conditions import Stopped
 from makespan.proof.engines.finding import Finding
@@ -138,7 +138,7 @@ class _SearchAnswer(NamedTuple):
 def _shortest(problem: Problem, limits: Limits) -> Bounds:
     """Return the best case, between the work to be done and the fastest policy or witness."""
     instance = problem.instance
-    known, least = shortest(instance).makespan, least_possible(instance)
+    known, least = shortest_run(instance).makespan, least_possible(instance)
     task = SearchTask(problem, -1, remaining.best_case(instance), limits)
     found = _largest(task, -known, -least)
     proven = least if found.most is None else max(least, -found.most)

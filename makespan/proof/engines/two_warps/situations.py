@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from makespan.model.machine import Machine
-from makespan.model.program import BARRIER, Place, Program, Timing
+from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 
 END = -1
 """Stands for all tokens that only the end of the warp waits for."""
@@ -177,15 +177,17 @@ def _later(one: Range, other: Range) -> Range:
     return max(one[0], other[0]), max(one[1], other[1])
 
 
-def _blocking(program: Program, machine: Machine) -> tuple[Timing, ...]:
+def _blocking(program: Program, machine: Machine) -> tuple[InstructionTiming, ...]:
     latencies = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units}
     return tuple(
-        Timing(0, (0, 0), (), (0,)) if place.unit == BARRIER else Timing(1, latencies[place.unit], (0,), (0,))
+        InstructionTiming(0, (0, 0), (), (0,))
+        if place.unit == BARRIER
+        else InstructionTiming(1, latencies[place.unit], (0,), (0,))
         for place in program.places
     )
 
 
-def _by_results(timings: tuple[Timing, ...]) -> tuple[Timing, ...]:
+def _by_results(timings: tuple[InstructionTiming, ...]) -> tuple[InstructionTiming, ...]:
     """Return the same with one token for all that an instruction sets: they are done in the same cycle."""
     numbers = {
         sets: number for number, sets in enumerate(dict.fromkeys(timing.sets for timing in timings if timing.sets))
@@ -203,7 +205,9 @@ def _by_results(timings: tuple[Timing, ...]) -> tuple[Timing, ...]:
     )
 
 
-def _first_awaiting(places: tuple[Place, ...], timings: tuple[Timing, ...]) -> list[dict[int, frozenset[int]]]:
+def _first_awaiting(
+    places: tuple[ProgramPlace, ...], timings: tuple[InstructionTiming, ...]
+) -> list[dict[int, frozenset[int]]]:
     """For every place and token: where it is waited for first on any way from there on.
 
     Left out are tokens that only the end waits for, and those that nothing before the place has set.
@@ -231,7 +235,7 @@ def _representatives(first: Mapping[int, frozenset[int]]) -> dict[int, int]:
     return {token: found.setdefault(where, token) for token, where in first.items()}
 
 
-def _gaps(program: Program, timings: tuple[Timing, ...], machine: Machine) -> list[list[Range]]:
+def _gaps(program: Program, timings: tuple[InstructionTiming, ...], machine: Machine) -> list[list[Range]]:
     """For every place, earlier ones on every way to it, with cycles that lie between them and it at least.
 
     These set what it waits for, or hold the only port that it needs.
@@ -255,7 +259,7 @@ def _gaps(program: Program, timings: tuple[Timing, ...], machine: Machine) -> li
     return found
 
 
-def _sole_ports(place: Place, machine: Machine) -> dict[str, int]:
+def _sole_ports(place: ProgramPlace, machine: Machine) -> dict[str, int]:
     """Return the resources of one port that a place holds in any case, with the least cycles; also its class."""
     capacities = {ports.name: ports.capacity for ports in machine.ports}
     found: dict[str, int] = {}
