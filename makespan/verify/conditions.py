@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from makespan.model.assumptions import Assumption, Kind, conditions, is_well_formed
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
-from makespan.verify import shapes
+from makespan.verify import fields
+from makespan.verify.machine_form import class_holds
 from makespan.verify.refusal import Refused
 
 _MOST = 10_000
@@ -25,14 +26,14 @@ def assumptions(value: object) -> tuple[Assumption, ...]:
     Raises:
         Refused: a key or type is wrong, or an assumption is about what its kind cannot be about.
     """
-    return tuple(map(_assumption, shapes.items(value, "assumptions", 0, _MOST)))
+    return tuple(map(_assumption, fields.items(value, "assumptions", 0, _MOST)))
 
 
 def _assumption(value: object) -> Assumption:
     has_about = isinstance(value, dict) and "about" in value
-    parts = shapes.table(value, "assumption", "kind", "text", *["about"] * has_about)
-    about = [shapes.text(said, "about") for said in shapes.items(parts.get("about", []), "about", 0, _MOST)]
-    kind, text = shapes.text(parts["kind"], "kind"), shapes.text(parts["text"], "assumption")
+    parts = fields.table(value, "assumption", "kind", "text", *["about"] * has_about)
+    about = [fields.text(said, "about") for said in fields.items(parts.get("about", []), "about", 0, _MOST)]
+    kind, text = fields.text(parts["kind"], "kind"), fields.text(parts["text"], "assumption")
     if kind not in set(Kind):
         raise Refused(f"unknown kind of assumption: {kind!r:.40}")
     if not all(said.isprintable() for said in (text, *about)):
@@ -105,6 +106,5 @@ def _latencies(instance: Instance) -> Kind:
         for place, timing in zip(group.program.places, group.program.timings, strict=False):
             if place.unit in units and tuple(timing.latency) != (1, 1):
                 return Kind.UNSTATED_LATENCY
-    uses = [use.most for unit in instance.machine.units for use in unit.uses]
-    is_brief = all(cycles == 1 for cycles in (*uses, *(unit.interval for unit in instance.machine.units)))
+    is_brief = all(hold.most == 1 for unit in instance.machine.units for hold in class_holds(unit))
     return Kind.ONE_CYCLE if is_brief else Kind.UNIT_LATENCY

@@ -1,29 +1,29 @@
-"""Barriers on real multiprocessors, for the checker: what results and ports that reach over one can do behind it."""
+"""Barriers on real multiprocessors, for the checker: what results and ports that reach over one can do behind it.
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+These are the hypotheses of proposition P' (docs/theory.md, 7): lemma R, (iii') for tokens, and (v) for ports.
+"""
+
+from collections.abc import Sequence
 
 from makespan.model.instance import Instance
-from makespan.model.machine import UnitClass
 from makespan.model.program import BARRIER, InstructionTiming, Program
+from makespan.verify.machine_form import class_holds, place_timings, pool_capacities, shared_pools
+from makespan.verify.paths import keep_latest
 from makespan.verify.refusal import StepBudget
 
 
 class UnevenCrossing(Exception):
-    """What is pending or held at a barrier may matter behind it."""
-
-
-_K = TypeVar("_K")
+    """A phase is no question of its own: what is pending or held at its barrier may matter behind it."""
 
 
 def timings(program: Program, work: StepBudget) -> tuple[InstructionTiming, ...]:
-    """Those of the phases: without results for which nobody can wait.
+    """Return the timings without the results for which nobody can wait, which lemma R leaves out.
 
     From place to place goes what may still be pending, by setter and token, with the most cycles for which it is when
     a warp comes there. Somebody who waits for it comes before it is there.
 
     Raises:
-        Mixed: what somebody waits for may be left behind at a barrier.
+        UnevenCrossing: a token that can meet a place can pass a barrier, against (iii').
         TooMuchWork: there are too many.
     """
     if not program.timings:
@@ -41,8 +41,8 @@ def timings(program: Program, work: StepBudget) -> tuple[InstructionTiming, ...]
             after |= {(at, token): timing.latency[1] - timing.stall for token in timing.sets}
         for target in place.successors:
             work.spend(1 + len(after))
-            _raise(coming.setdefault(target, {}), after)
-    awaited |= coming.get(program.end, {}).keys()
+            keep_latest(coming.setdefault(target, {}), after)
+    awaited |= coming.get(program.end, {}).keys()  # the end of a program awaits everything
     if awaited & left_behind:
         raise UnevenCrossing
     return tuple(
@@ -52,7 +52,7 @@ def timings(program: Program, work: StepBudget) -> tuple[InstructionTiming, ...]
 
 
 def of_phase(inside: Sequence[int], every: Sequence[InstructionTiming]) -> tuple[InstructionTiming, ...]:
-    """Those of the places of a phase; its tokens have the numbers in which they are first set there."""
+    """Return the timings of the places of a phase, with tokens numbered in the order in which they are set there."""
     own = [every[at] for at in inside]
     numbers = {token: n for n, token in enumerate(dict.fromkeys(token for timing in own for token in timing.sets))}
     return tuple(
@@ -67,36 +67,37 @@ def of_phase(inside: Sequence[int], every: Sequence[InstructionTiming]) -> tuple
 
 
 class Holds:
-    """The ports that are held at the beginning of phase after phase."""
+    """The ports that may be held at the beginning of phase after phase: c_k of proposition P', by pool."""
 
     def __init__(self, instance: Instance) -> None:
         self._units = {unit.name: unit for unit in instance.machine.units}
-        self._capacities = {ports.name: ports.capacity for ports in instance.machine.ports}
-        self._shared = {ports.name for ports in instance.machine.ports if ports.shared}
+        self._holds = {name: class_holds(unit) for name, unit in self._units.items()}
+        self._capacities, self._shared = pool_capacities(instance.machine), shared_pools(instance.machine)
         self._partitions = instance.machine.partitions
         self._held: dict[str, int] = {}
 
     def enter(self, pieces: Sequence[Program]) -> int:
-        """Return how many cycles later a phase may begin, at most, because nobody finds a free port.
+        """Return the lag e_k of a phase: how many cycles later it may begin, at most, as nobody finds a free port.
 
         Raises:
-            Mixed: some may find one, and others not; or partitions that meet begin at different times.
+            UnevenCrossing: some may find a port, and others not; or partitions that meet begin at different times.
         """
         soonest: dict[str, int] = {}
         left: dict[str, int] = {}
         quickest = 0
         for program in pieces:
             quickest = max(quickest, self._walk(program, soonest, left))
+        # d_k(r) < c_k(r): somebody may ask for a port of r while an older instruction holds one
         waiting = {name for name, cycles in self._held.items() if soonest.get(name, cycles) < cycles}
         lag = max((self._held[name] for name in waiting), default=0)
         if waiting:
-            units = [self._units[name] for name in sorted(set[str]().union(*(program.units for program in pieces)))]
-            if self._partitions > 1 and self._shared & {name for unit in units for name in _names(unit)}:
+            units = set[str]().union(*(program.units for program in pieces))
+            if self._partitions > 1 and any(hold.gate & self._shared for name in units for hold in self._holds[name]):
                 raise UnevenCrossing
             for program in pieces:
-                for start in program.starts:
-                    unit = self._units[program.places[start].unit]
-                    alone = {unit.name, *(use.resources[0] for use in unit.uses if len(use.resources) == 1)}
+                for start in program.starts:  # (v): each start needs every such port, so all wait for the last of them
+                    holds = self._holds[program.places[start].unit]
+                    alone = {hold.pools[0] for hold in holds if len(hold.pools) == 1}
                     if any(name not in alone or self._capacities[name] > 1 for name in waiting):
                         raise UnevenCrossing
         for name, cycles in self._held.items():
@@ -106,33 +107,25 @@ class Holds:
         return lag
 
     def _walk(self, program: Program, soonest: dict[str, int], left: dict[str, int]) -> int:
-        """When ports may first be wanted, how long they may be held at the end, and when that comes at the earliest."""
+        """Follow a program through a phase; return how long it takes at least.
+
+        Args:
+            program: of one group in the phase.
+            soonest: takes d_k, the earliest cycle in which somebody may want a port of each pool.
+            left: takes how long ports may still be held when the program has come to its end.
+        """
+        timings = place_timings(program, self._units, longest=False)
         came = dict.fromkeys(program.starts, 0)
         carried: dict[int, dict[str, int]] = {start: {} for start in program.starts}
         for at, place in enumerate(program.places):
-            unit, since = self._units[place.unit], came[at]
-            stall = program.timings[at].stall if program.timings else unit.latency.least
-            holds = carried.pop(at)
-            for names, cycles in _holds(unit):
-                for name in names:
+            since, stall, held = came[at], timings[at].stall, carried.pop(at)
+            for hold in self._holds[place.unit]:
+                for name in hold.pools:
                     soonest[name] = min(since, soonest.get(name, since))
-                    holds[name] = max(cycles, holds.get(name, 0))
-            after = {name: cycles - stall for name, cycles in holds.items() if cycles > stall}
+                    held[name] = max(hold.most, held.get(name, 0))
+            after = {name: cycles - stall for name, cycles in held.items() if cycles > stall}
             for target in place.successors:
                 came[target] = min(since + stall, came.get(target, since + stall))
-                _raise(carried.setdefault(target, {}), after)
-        _raise(left, carried[program.end])
+                keep_latest(carried.setdefault(target, {}), after)
+        keep_latest(left, carried[program.end])
         return came[program.end]
-
-
-def _holds(unit: UnitClass) -> Iterable[tuple[tuple[str, ...], int]]:
-    return ((unit.name,), unit.interval), *((use.resources, use.most) for use in unit.uses)
-
-
-def _names(unit: UnitClass) -> set[str]:
-    return {name for names, _ in _holds(unit) for name in names}
-
-
-def _raise(known: dict[_K, int], others: Mapping[_K, int]) -> None:
-    for key, cycles in others.items():
-        known[key] = max(cycles, known.get(key, 0))

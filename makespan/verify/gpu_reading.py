@@ -16,7 +16,7 @@ from makespan.model.machine import MAX_LATENCY, Machine, WarpAssignment
 from makespan.model.machine.values import MAX_SMS
 from makespan.model.program import MAX_PLACES
 from makespan.model.result import Status
-from makespan.verify import conditions, instances, proofs, reading, shapes
+from makespan.verify import conditions, fields, instances, proofs, reading
 from makespan.verify.outcome import BundleClaim
 from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
 
@@ -28,7 +28,7 @@ MOST_RESOURCES = 16
 MOST_QUESTIONS = 64
 """Different numbers of blocks on an SM, in one wave; GPUs have room for 32."""
 
-_MOST = 10**shapes.MOST_DIGITS
+_MOST = 10**fields.MOST_DIGITS
 
 
 class OfSm(NamedTuple):
@@ -67,10 +67,10 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
         Refused: a key or type is wrong, a value contradicts the instance, or the digest does not match.
     """
     keys = "schema instance result witness shortest weights sms sha256"
-    parts = shapes.table(document, "bundle", *keys.split())
+    parts = fields.table(document, "bundle", *keys.split())
     if parts["schema"] not in (SCHEMA, OLDER_SCHEMA):
         remedy = "is of another makespan; verify it with that one, or solve anew"
-        shapes.bad(f"schema is not {SCHEMA!r}: {parts['schema']!r:.40} {remedy}")
+        fields.bad(f"schema is not {SCHEMA!r}: {parts['schema']!r:.40} {remedy}")
     gpu = instance(parts["instance"])
     is_older = parts["schema"] == OLDER_SCHEMA
     claim = _claim(parts["result"], is_older=is_older)
@@ -84,8 +84,8 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
         most = reading.MOST_COEFFICIENTS
         raise Refused(f"the evidence is too large for this checker: over {most} coefficients") from None
     if bool(sms) != (claim.evidence == ONE_WAVE):
-        shapes.bad(f"results of SMs are the evidence of {ONE_WAVE}, and of nothing else")
-    if shapes.text(parts["sha256"], "sha256") != reading.digest(document):
+        fields.bad(f"results of SMs are the evidence of {ONE_WAVE}, and of nothing else")
+    if fields.text(parts["sha256"], "sha256") != reading.digest(document):
         raise Refused("the digest does not match the content: the file was changed after it was written")
     if said is not None:
         conditions.check(said, gpu.machine, [of_block(gpu, grid) for grid in gpu.grids], dram=gpu.dram)
@@ -101,35 +101,35 @@ def instance(value: object) -> GpuInstance:
     Raises:
         Refused: a key or type is wrong, something is none of the values, or there is too much of it.
     """
-    some = ["dram"] if "dram" in shapes.entries(value) else []
-    parts = shapes.table(value, "instance", "machine", "grids", "sms", "room", "dispatch", *some)
+    some = ["dram"] if "dram" in fields.entries(value) else []
+    parts = fields.table(value, "instance", "machine", "grids", "sms", "room", "dispatch", *some)
     places = StepBudget(instances.MOST_PLACES)
     with instances.refuse_invalid():
-        written = shapes.items(parts["grids"], "grids", most=MAX_GRIDS)
+        written = fields.items(parts["grids"], "grids", most=MAX_GRIDS)
         machine = instances.machine(parts["machine"])
         return GpuInstance(
             tuple(_grid(grid, places, machine) for grid in written),
             machine,
-            shapes.whole(parts["sms"], "sms", 1, MAX_SMS),
+            fields.whole(parts["sms"], "sms", 1, MAX_SMS),
             _amounts(parts["room"], "room"),
-            shapes.whole(parts["dispatch"], "dispatch", 0, MAX_DISPATCH),
-            shapes.whole(parts.get("dram", 0), "dram", 0, MAX_DRAM),
+            fields.whole(parts["dispatch"], "dispatch", 0, MAX_DISPATCH),
+            fields.whole(parts.get("dram", 0), "dram", 0, MAX_DRAM),
         )
 
 
 def _grid(value: object, places: StepBudget, machine: Machine) -> Grid:
-    some = ["order"] if "order" in shapes.entries(value) else []
-    parts = shapes.table(value, "grid", "block", "blocks", "takes", *some)
-    groups = instances.groups(shapes.items(parts["block"], "block", most=MAX_WARPS), places, machine)
+    some = ["order"] if "order" in fields.entries(value) else []
+    parts = fields.table(value, "grid", "block", "blocks", "takes", *some)
+    groups = instances.groups(fields.items(parts["block"], "block", most=MAX_WARPS), places, machine)
     block = tuple((group.program, group.warps) for group in groups)
     if some:
         launched = instances.runs(parts["order"], [group.warps for group in groups])
         block = tuple((groups[group].program, warps) for group, warps in launched)
-    return Grid(block, shapes.whole(parts["blocks"], "blocks", 1, MAX_BLOCKS), _amounts(parts["takes"], "takes"))
+    return Grid(block, fields.whole(parts["blocks"], "blocks", 1, MAX_BLOCKS), _amounts(parts["takes"], "takes"))
 
 
 def _amounts(value: object, name: str) -> tuple[int, ...]:
-    return shapes.wholes(shapes.items(value, name, 1, MOST_RESOURCES), name, MAX_ROOM)
+    return fields.wholes(fields.items(value, name, 1, MOST_RESOURCES), name, MAX_ROOM)
 
 
 def of_block(gpu: GpuInstance, grid: Grid) -> Instance:
@@ -142,14 +142,14 @@ def of_block(gpu: GpuInstance, grid: Grid) -> Instance:
 
 def _claim(value: object, *, is_older: bool) -> BundleClaim:
     keys = "status lower upper evidence best_case seconds interrupted assumptions versions"
-    result = shapes.table(value, "result", *keys.split())
-    lower, upper = (shapes.whole(result[side], side, 1, _MOST) for side in ("lower", "upper"))
+    result = fields.table(value, "result", *keys.split())
+    lower, upper = (fields.whole(result[side], side, 1, _MOST) for side in ("lower", "upper"))
     if lower > upper:
         raise Refused(f"lower {lower} exceeds upper {upper}")
     if result["status"] != str(Status.EXACT if lower == upper else Status.BOUNDED):
         raise Refused("result: status does not follow from the bounds")
     reading.check_remarks(result, is_older=is_older)
-    evidence = shapes.text(result["evidence"], "evidence")
+    evidence = fields.text(result["evidence"], "evidence")
     if evidence not in (ONE_WAVE, THEOREM_G):
         raise Refused(f"unknown evidence: {evidence!r:.40}")
     return BundleClaim(lower, upper, evidence, reading.best_case(result["best_case"], _MOST))
@@ -171,27 +171,27 @@ def schedule(value: object, name: str, gpu: GpuInstance) -> GpuSchedule | None:
     """
     if value is None:
         return None
-    parts = shapes.table(value, name, "courses", "histories")
-    room, cycles = StepBudget(shapes.MOST_INSTRUCTIONS), StepBudget(MAX_CYCLES)
+    parts = fields.table(value, name, "courses", "histories")
+    room, cycles = StepBudget(fields.MOST_INSTRUCTIONS), StepBudget(MAX_CYCLES)
     try:
-        courses = tuple(_course(course, gpu, room) for course in shapes.items(parts["courses"], "courses"))
-        written = shapes.items(parts["histories"], "histories", most=gpu.sms)
+        courses = tuple(_course(course, gpu, room) for course in fields.items(parts["courses"], "courses"))
+        written = fields.items(parts["histories"], "histories", most=gpu.sms)
         return GpuSchedule(courses, tuple(_history(history, gpu, room, cycles) for history in written))
     except TooMuchWork:
-        most = f"over {shapes.MOST_INSTRUCTIONS} warp-instructions, or {MAX_CYCLES} cycles"
+        most = f"over {fields.MOST_INSTRUCTIONS} warp-instructions, or {MAX_CYCLES} cycles"
         raise Refused(f"the {name} is too large for this checker: {most}") from None
 
 
 def _course(value: object, gpu: GpuInstance, room: StepBudget) -> BlockTrace:
     has_uses = not gpu.machine.fixed_uses
-    parts = shapes.table(value, "course", "grid", "paths", "latencies", *["uses"] * has_uses)
-    number = shapes.whole(parts["grid"], "grid", 0, len(gpu.grids) - 1)
+    parts = fields.table(value, "course", "grid", "paths", "latencies", *["uses"] * has_uses)
+    number = fields.whole(parts["grid"], "grid", 0, len(gpu.grids) - 1)
     grid = gpu.grids[number]
     room.spend(sum(warps * program.end for program, warps in grid.block))
     latencies: tuple[tuple[int, ...], ...] = ()
     if fixed_latencies(gpu, grid):
         if parts["latencies"] is not None:
-            shapes.bad("the machine leaves no choice of a latency: latencies must be null")
+            fields.bad("the machine leaves no choice of a latency: latencies must be null")
     else:
         latencies = reading.per_warp(parts["latencies"], "latencies", grid.warps, MAX_LATENCY)
     uses = reading.uses(parts["uses"], grid.warps) if has_uses else ()
@@ -202,48 +202,48 @@ def _paths(value: object, grid: Grid) -> tuple[tuple[int, ...], ...]:
     if not all(program.is_chain for program, _ in grid.block):
         return reading.per_warp(value, "paths", grid.warps, MAX_PLACES)
     if value is not None:
-        shapes.bad("a string has one path: paths must be null")
+        fields.bad("a string has one path: paths must be null")
     return tuple(chain.from_iterable(repeat(tuple(range(program.end)), warps) for program, warps in grid.block))
 
 
 def _history(value: object, gpu: GpuInstance, room: StepBudget, cycles: StepBudget) -> SmHistory:
     machine = gpu.machine
     is_free = machine.partitions > 1 and (len(gpu.grids) > 1 or machine.assignment is WarpAssignment.ANY)
-    parts = shapes.table(value, "history", "sms", "stretches", *["partitions"] * is_free)
-    sms = shapes.whole(parts["sms"], "sms", 1, gpu.sms)
-    stretches = (_stretch(one, gpu, room, cycles) for one in shapes.items(parts["stretches"], "stretches"))
-    rows = shapes.items(parts["partitions"], "partitions", most=MAX_WARPS) if is_free else []
+    parts = fields.table(value, "history", "sms", "stretches", *["partitions"] * is_free)
+    sms = fields.whole(parts["sms"], "sms", 1, gpu.sms)
+    stretches = (_stretch(one, gpu, room, cycles) for one in fields.items(parts["stretches"], "stretches"))
+    rows = fields.items(parts["partitions"], "partitions", most=MAX_WARPS) if is_free else []
     room.spend(sum(len(row) for row in rows if type(row) is list))
-    partitions = tuple(shapes.wholes(row, "partitions", machine.partitions - 1) for row in rows)
+    partitions = tuple(fields.wholes(row, "partitions", machine.partitions - 1) for row in rows)
     return SmHistory(sms, tuple(stretches), partitions)
 
 
 def _stretch(value: object, gpu: GpuInstance, room: StepBudget, cycles: StepBudget) -> RepeatedCycles:
-    parts = shapes.table(value, "stretch", "repeat", "begins", "cycles")
+    parts = fields.table(value, "stretch", "repeat", "begins", "cycles")
     runs: list[tuple[int, tuple[tuple[int, int], ...]]] = []
-    for entry in shapes.items(parts["cycles"], "cycles"):
-        times, issuing = shapes.items(entry, "cycle", 2, 2)
-        times = shapes.whole(times, "repeat", 1, MAX_CYCLES)
+    for entry in fields.items(parts["cycles"], "cycles"):
+        times, issuing = fields.items(entry, "cycle", 2, 2)
+        times = fields.whole(times, "repeat", 1, MAX_CYCLES)
         cycles.spend(times)  # before they are unfolded
-        room.spend(times * len(shapes.items(issuing, "warps", 0)))
+        room.spend(times * len(fields.items(issuing, "warps", 0)))
         runs.append((times, tuple(map(_warp, issuing))))
-    begins = tuple(_begin(begin, gpu) for begin in shapes.items(parts["begins"], "begins", 0))
+    begins = tuple(_begin(begin, gpu) for begin in fields.items(parts["begins"], "begins", 0))
     unfolded = tuple(chain.from_iterable(repeat(issuing, times) for times, issuing in runs))
-    return RepeatedCycles(unfolded, begins, shapes.whole(parts["repeat"], "repeat", 1, MAX_BLOCKS))
+    return RepeatedCycles(unfolded, begins, fields.whole(parts["repeat"], "repeat", 1, MAX_BLOCKS))
 
 
 def _warp(value: object) -> tuple[int, int]:
-    slot, warp = shapes.items(value, "warp", 2, 2)
-    return shapes.whole(slot, "slot", 0, MAX_WARPS), shapes.whole(warp, "warp", 0, MAX_WARPS)
+    slot, warp = fields.items(value, "warp", 2, 2)
+    return fields.whole(slot, "slot", 0, MAX_WARPS), fields.whole(warp, "warp", 0, MAX_WARPS)
 
 
 def _begin(value: object, gpu: GpuInstance) -> BlockStart:
-    cycle, slot, course, delay = shapes.items(value, "begin", 4, 4)
+    cycle, slot, course, delay = fields.items(value, "begin", 4, 4)
     return BlockStart(
-        shapes.whole(cycle, "cycle", 0, MAX_CYCLES),
-        shapes.whole(slot, "slot", 0, MAX_WARPS),
-        shapes.whole(course, "course"),
-        shapes.whole(delay, "delay", 0, gpu.dispatch),
+        fields.whole(cycle, "cycle", 0, MAX_CYCLES),
+        fields.whole(slot, "slot", 0, MAX_WARPS),
+        fields.whole(course, "course"),
+        fields.whole(delay, "delay", 0, gpu.dispatch),
     )
 
 
@@ -252,7 +252,7 @@ def _begin(value: object, gpu: GpuInstance) -> BlockStart:
 
 def _weights(value: object, gpu: GpuInstance, room: StepBudget) -> tuple[Weights, ...]:
     """Of theorem E, for the warps that can be on an SM at one time."""
-    if not shapes.items(value, "weights", 0):
+    if not fields.items(value, "weights", 0):
         return ()
     if len(gpu.grids) > 1:
         raise Refused("weights of pairs are of one grid only")
@@ -261,7 +261,7 @@ def _weights(value: object, gpu: GpuInstance, room: StepBudget) -> tuple[Weights
 
 def _sms(value: object, gpu: GpuInstance, room: StepBudget) -> dict[int, OfSm]:
     """What is said of an SM with each number of blocks that there may be."""
-    entries = shapes.items(value, "sms", 0)
+    entries = fields.items(value, "sms", 0)
     if not entries:
         return {}
     if not gpu.is_one_wave:
@@ -270,22 +270,22 @@ def _sms(value: object, gpu: GpuInstance, room: StepBudget) -> dict[int, OfSm]:
     may_be = range(least, gpu.resident + 1)
     if len(may_be) > MOST_QUESTIONS:
         raise Refused(f"the evidence is too large for this checker: over {MOST_QUESTIONS} numbers of blocks on an SM")
-    found = dict(_of_sm(entry, gpu, room) for entry in shapes.items(entries, "sms", len(may_be), len(may_be)))
+    found = dict(_of_sm(entry, gpu, room) for entry in fields.items(entries, "sms", len(may_be), len(may_be)))
     if found.keys() != set(may_be):
         raise Refused(f"an SM has {least}..{gpu.resident} blocks: there must be a result for each of these numbers")
     return found
 
 
 def _of_sm(value: object, gpu: GpuInstance, room: StepBudget) -> tuple[int, OfSm]:
-    some = ["partitions"] if "partitions" in shapes.entries(value) else []
+    some = ["partitions"] if "partitions" in fields.entries(value) else []
     keys = ("blocks", "upper", "evidence", "certificate", "weights", "phases", *some)
-    parts = shapes.table(value, "result of an SM", *keys)
-    blocks = shapes.whole(parts["blocks"], "blocks", 1, gpu.resident)
+    parts = fields.table(value, "result of an SM", *keys)
+    blocks = fields.whole(parts["blocks"], "blocks", 1, gpu.resident)
     question = gpu.sm(blocks)
     proof = parts["certificate"]
     return blocks, OfSm(
         question,
-        shapes.whole(parts["upper"], "upper", 1),
+        fields.whole(parts["upper"], "upper", 1),
         proofs.name_of_proof(parts["evidence"]),
         None if proof is None else proofs.certificate(proof, question, room),
         proofs.weights(parts["weights"], question, room),

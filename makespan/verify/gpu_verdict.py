@@ -6,6 +6,7 @@ from makespan.host.errors import BrokenPromiseError
 from makespan.verify import gpu_reading, theorem_g
 from makespan.verify.gpu_reading import ONE_WAVE, THEOREM_G, GpuBundle
 from makespan.verify.gpu_witness import replay
+from makespan.verify.lower_bounds import least_makespan_of_gpu
 from makespan.verify.outcome import (
     UNCHECKED_OF_GPU,
     BundleClaim,
@@ -17,7 +18,6 @@ from makespan.verify.outcome import (
     within,
 )
 from makespan.verify.proving import UpperBoundProver
-from makespan.verify.quickest import floor_of_gpu
 from makespan.verify.refusal import ProofBudget, Refused
 
 MOST_PROOFS = 10  # of the largest size
@@ -49,7 +49,7 @@ def verify(document: dict[str, Any], most_states: int) -> Verdict:
 def _verdict(bundle: GpuBundle, most_states: int) -> Verdict:
     """Return the cheap claims first."""
     gpu, claim = bundle.gpu, bundle.claim
-    lower = floor_of_gpu(gpu) if bundle.witness is None else replay(gpu, bundle.witness)
+    lower = least_makespan_of_gpu(gpu) if bundle.witness is None else replay(gpu, bundle.witness)
     if bundle.witness is not None and lower != claim.lower:
         raise Refused(f"the witness takes {lower} cycles, the lower bound says {claim.lower}")
     uppers = {THEOREM_G: theorem_g.bound(gpu, bundle.weights)}
@@ -103,7 +103,7 @@ def _best_case(bundle: GpuBundle, some: int) -> Interval | None:
     claimed = bundle.claim.best_case
     if claimed is None:
         return None
-    proven = floor_of_gpu(bundle.gpu), some
+    proven = least_makespan_of_gpu(bundle.gpu), some
     if claimed[1] < proven[0] or claimed[0] > proven[1]:
         raise Refused(f"best case {interval_text(claimed)} is wrong: it is {interval_text(proven)}")
     return proven

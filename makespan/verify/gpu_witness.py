@@ -11,16 +11,16 @@ from itertools import pairwise
 from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, RepeatedCycles, SmHistory
 from makespan.model.instance import MAX_CYCLES
 from makespan.model.machine import WarpAssignment
-from makespan.verify import shapes
-from makespan.verify.floor import Script, SmExecution
+from makespan.verify import fields
 from makespan.verify.gpu_reading import fixed_latencies
 from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
+from makespan.verify.sm_execution import Script, SmExecution
 from makespan.verify.witness import scripts
 
 _Spans = list[tuple[int, int]]
 """Cycles, from one to before another."""
 
-_EVER = 10 ** (3 * shapes.MOST_DIGITS)
+_EVER = 10 ** (3 * fields.MOST_DIGITS)
 """A cycle that none comes to."""
 
 
@@ -31,18 +31,18 @@ def replay(gpu: GpuInstance, witness: GpuSchedule) -> int:
         Refused: an SM breaks a rule of the machine, a block gets room that is taken, begins too late or never ends, all
             blocks that are left would fit somewhere, or they are not those of the grids, or it is too large.
     """
-    room, cycles = StepBudget(shapes.MOST_INSTRUCTIONS), StepBudget(MAX_CYCLES)
+    room, cycles = StepBudget(fields.MOST_INSTRUCTIONS), StepBudget(MAX_CYCLES)
     try:
         courses = [_scripts(gpu, number, course) for number, course in enumerate(witness.courses)]
         sms = [
-            _SmHistory(gpu, witness.courses, courses, number, history, room, cycles)
+            _HistoryReplay(gpu, witness.courses, courses, number, history, room, cycles)
             for number, history in enumerate(witness.histories)
         ]
         makespan = max(sm.run() for sm in sms)
         _check_blocks(gpu, witness)
         _check_dispatcher(gpu, witness, sms, room)
     except TooMuchWork:
-        most = f"over {shapes.MOST_INSTRUCTIONS} warp-instructions, or {MAX_CYCLES} cycles, that do not repeat"
+        most = f"over {fields.MOST_INSTRUCTIONS} warp-instructions, or {MAX_CYCLES} cycles, that do not repeat"
         raise Refused(f"the witness is too large for this checker: {most}") from None
     return makespan
 
@@ -58,7 +58,7 @@ def _scripts(gpu: GpuInstance, number: int, course: BlockTrace) -> list[Script]:
         raise Refused(f"course {number}: {refusal}") from None
 
 
-class _SmHistory:
+class _HistoryReplay:
     """One history, executed.
 
     Attributes:
@@ -262,7 +262,7 @@ def _check_blocks(gpu: GpuInstance, witness: GpuSchedule) -> None:
             raise Refused(f"witness: {blocks} blocks of grid {number} are executed, not {grid.blocks}")
 
 
-def _check_dispatcher(gpu: GpuInstance, witness: GpuSchedule, sms: Sequence[_SmHistory], work: StepBudget) -> None:
+def _check_dispatcher(gpu: GpuInstance, witness: GpuSchedule, sms: Sequence[_HistoryReplay], work: StepBudget) -> None:
     """In every cycle, if blocks are left, there is one among them that fits on no SM."""
     unused = sum(history.sms for history in witness.histories) < gpu.sms
     last = [max(sm.last.get(grid, 0) for sm in sms) for grid in range(len(gpu.grids))]

@@ -20,7 +20,7 @@ from makespan.model.machine import (
 )
 from makespan.model.machine.values import MAX_PARTITIONS, MAX_RESOURCES
 from makespan.model.program import BARRIER, MAX_PLACES, MAX_TOKENS_OF_PLACE, InstructionTiming, Program, ProgramPlace
-from makespan.verify import numbering, shapes
+from makespan.verify import fields, machine_form
 from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
 
 MOST_PLACES = 2_000_000
@@ -34,18 +34,18 @@ def instance(value: object) -> Instance:
     Raises:
         Refused: a key or type is wrong, something is none of the values, or there is too much of it.
     """
-    some = ["order"] if "order" in shapes.entries(value) else []
-    parts = shapes.table(value, "instance", "machine", "blocks", "groups", *some)
-    written = shapes.items(parts["groups"], "groups", most=MAX_WARPS)
+    some = ["order"] if "order" in fields.entries(value) else []
+    parts = fields.table(value, "instance", "machine", "blocks", "groups", *some)
+    written = fields.items(parts["groups"], "groups", most=MAX_WARPS)
     room = StepBudget(MOST_PLACES)
-    blocks = shapes.whole(parts["blocks"], "blocks", 1, MAX_WARPS)
+    blocks = fields.whole(parts["blocks"], "blocks", 1, MAX_WARPS)
     with refuse_invalid():
         served = machine(parts["machine"])
         crews = groups(written, room, served)
         if "order" not in parts:
             return Instance(crews, served, blocks)
-        if not numbering.matter(served):
-            shapes.bad("an order is given, but the numbers of warps have no effect on this machine")
+        if not machine_form.numbers_matter(served):
+            fields.bad("an order is given, but the numbers of warps have no effect on this machine")
         launched = runs(parts["order"], [group.warps // blocks for group in crews])
         return Instance(crews, served, blocks, tuple(group for group, warps in launched for _ in range(warps)))
 
@@ -61,18 +61,18 @@ def runs(value: object, crews: Sequence[int]) -> list[tuple[int, int]]:
     """
     found: list[tuple[int, int]] = []
     left = list(crews)
-    for entry in shapes.items(value, "order", most=MAX_WARPS):
-        group, warps = shapes.items(entry, "order", 2, 2)
-        group = shapes.whole(group, "order", 0, len(crews) - 1)
-        warps = shapes.whole(warps, "order", 1, MAX_WARPS)
+    for entry in fields.items(value, "order", most=MAX_WARPS):
+        group, warps = fields.items(entry, "order", 2, 2)
+        group = fields.whole(group, "order", 0, len(crews) - 1)
+        warps = fields.whole(warps, "order", 1, MAX_WARPS)
         if found and found[-1][0] == group:
-            shapes.bad("order: a group follows itself")
+            fields.bad("order: a group follows itself")
         left[group] -= warps
         found.append((group, warps))
     if any(left):
-        shapes.bad("order: the warps are not those of a block")
+        fields.bad("order: the warps are not those of a block")
     if len(found) == len(crews) and found == sorted(found):
-        shapes.bad("order: it says no more than that the groups follow one another")
+        fields.bad("order: it says no more than that the groups follow one another")
     return found
 
 
@@ -95,29 +95,32 @@ def groups(written: Sequence[object], room: StepBudget, served: Machine) -> tupl
 
 def machine(value: object) -> Machine:
     """Return the machine in `value`: what not every machine has is written only where there is some of it."""
-    said = [key for key in _OF_SOME if key in shapes.entries(value)]
-    parts = shapes.table(value, "machine", "name", "capacity", "interval", "latency", "issue_width", *said)
-    names = list(map(class_name, shapes.entries(parts["capacity"])))
-    by_name = (shapes.table(parts[key], key, *names) for key in ("capacity", "interval", "latency"))
+    said = [key for key in _OF_SOME if key in fields.entries(value)]
+    parts = fields.table(value, "machine", "name", "capacity", "interval", "latency", "issue_width", *said)
+    names = list(map(class_name, fields.entries(parts["capacity"])))
+    by_name = (fields.table(parts[key], key, *names) for key in ("capacity", "interval", "latency"))
     capacities, intervals, latencies = by_name
     shared = (
-        [shapes.text(name, "shared") for name in shapes.items(parts["shared"], "shared")] if "shared" in said else []
+        [fields.text(name, "shared") for name in fields.items(parts["shared"], "shared")] if "shared" in said else []
     )
     resources, uses = _resources(parts, shared), _uses(parts, names)
     if shared != [name for name in (*names, *(resource.name for resource in resources)) if name in shared]:
-        shapes.bad("shared does not name classes and resources in their order")
+        fields.bad("shared does not name classes and resources in their order")
     units = []
     for name in names:
-        least, most = (shapes.whole(side, "latency") for side in shapes.items(latencies[name], "latency", 2, 2))
-        capacity, interval = shapes.whole(capacities[name], "capacity"), shapes.whole(intervals[name], "interval")
+        least, most = (fields.whole(side, "latency") for side in fields.items(latencies[name], "latency", 2, 2))
+        capacity, interval = (
+            fields.whole(capacities[name], "capacity"),
+            fields.whole(intervals[name], "interval"),
+        )
         used = uses.get(name, ())
         units.append(UnitClass(name, capacity, interval, Latency(least, most), name in shared, used))
     width = parts["issue_width"]
     partitions, assignment = _partitions(parts)
     return Machine(
-        shapes.text(parts["name"], "machine name"),
+        fields.text(parts["name"], "machine name"),
         tuple(units),
-        None if width is None else shapes.whole(width, "issue_width", 1, MAX_ISSUE_WIDTH),
+        None if width is None else fields.whole(width, "issue_width", 1, MAX_ISSUE_WIDTH),
         scheduler=_promise(parts["scheduler"]) if "scheduler" in said else SchedulerPromise.ANY,
         partitions=partitions,
         assignment=assignment,
@@ -127,27 +130,27 @@ def machine(value: object) -> Machine:
 
 def _promise(value: object) -> SchedulerPromise:
     if value != SchedulerPromise.FAIR:
-        shapes.bad(f"the promise of the scheduler is not known: {value!r:.40}")
+        fields.bad(f"the promise of the scheduler is not known: {value!r:.40}")
     return SchedulerPromise.FAIR
 
 
 def _partitions(parts: dict[str, Any]) -> tuple[int, WarpAssignment]:
     if "partitions" not in parts and "assignment" not in parts:
         return 1, WarpAssignment.ANY
-    parts = shapes.table({key: parts[key] for key in parts if key in _OF_SOME[1:3]}, "machine", *_OF_SOME[1:3])
+    parts = fields.table({key: parts[key] for key in parts if key in _OF_SOME[1:3]}, "machine", *_OF_SOME[1:3])
     if parts["assignment"] not in tuple(WarpAssignment):
-        shapes.bad(f"the assignment is not known: {parts['assignment']!r:.40}")
-    return shapes.whole(parts["partitions"], "partitions", 2, MAX_PARTITIONS), WarpAssignment(parts["assignment"])
+        fields.bad(f"the assignment is not known: {parts['assignment']!r:.40}")
+    return fields.whole(parts["partitions"], "partitions", 2, MAX_PARTITIONS), WarpAssignment(parts["assignment"])
 
 
 def _resources(parts: dict[str, Any], shared: list[str]) -> tuple[PortResource, ...]:
     if "resources" not in parts:
         return ()
-    named = shapes.entries(parts["resources"])
+    named = fields.entries(parts["resources"])
     if not 1 <= len(named) <= MAX_RESOURCES:
-        shapes.bad(f"resources are not an object of 1..{MAX_RESOURCES} names")
+        fields.bad(f"resources are not an object of 1..{MAX_RESOURCES} names")
     return tuple(
-        PortResource(name, shapes.whole(capacity, "capacity", 1, MAX_CAPACITY), name in shared)
+        PortResource(name, fields.whole(capacity, "capacity", 1, MAX_CAPACITY), name in shared)
         for name, capacity in named.items()
     )
 
@@ -156,58 +159,60 @@ def _uses(parts: dict[str, Any], classes: list[str]) -> dict[str, tuple[Use, ...
     """By class."""
     if "uses" not in parts:
         return {}
-    by_class = shapes.entries(parts["uses"])
+    by_class = fields.entries(parts["uses"])
     if not by_class or not by_class.keys() <= set(classes):
-        shapes.bad("uses are not an object of classes")
-    return {name: tuple(map(_use, shapes.items(uses, "uses", most=MAX_RESOURCES))) for name, uses in by_class.items()}
+        fields.bad("uses are not an object of classes")
+    return {name: tuple(map(_use, fields.items(uses, "uses", most=MAX_RESOURCES))) for name, uses in by_class.items()}
 
 
 def _use(value: object) -> Use:
-    resources, least, most = shapes.items(value, "use", 3, 3)
-    names = (shapes.text(name, "resource") for name in shapes.items(resources, "resources", most=MAX_RESOURCES))
-    return Use(tuple(names), shapes.whole(least, "interval"), shapes.whole(most, "interval"))
+    resources, least, most = fields.items(value, "use", 3, 3)
+    names = (fields.text(name, "resource") for name in fields.items(resources, "resources", most=MAX_RESOURCES))
+    return Use(tuple(names), fields.whole(least, "interval"), fields.whole(most, "interval"))
 
 
 def _size(value: object) -> int:
-    group = shapes.entries(value)
+    group = fields.entries(value)
     program = group.get("string", group.get("places"))
     return len(program) if isinstance(program, (str, list)) else 0
 
 
 def _group(value: object, served: Set[str]) -> Group:
     """Strings are read before places are made of their letters."""
-    if "string" in shapes.entries(value):
-        parts = shapes.table(value, "group", "warps", "string")
-        string = shapes.text(parts["string"], "string")
+    if "string" in fields.entries(value):
+        parts = fields.table(value, "group", "warps", "string")
+        string = fields.text(parts["string"], "string")
         if missing := sorted(set(string) - served):
-            shapes.bad(f"the machine has no units of class {', '.join(missing):.40}")
+            fields.bad(f"the machine has no units of class {', '.join(missing):.40}")
         program = Program.chain(string)
     else:
-        parts = shapes.table(value, "group", "warps", "starts", "places", later="timings")
-        places = shapes.items(parts["places"], "places", most=MAX_PLACES)
-        timings = shapes.items(parts["timings"], "timings", 0, len(places))
-        if "timings" in shapes.entries(value) and not timings:
-            shapes.bad("timings are given, but none")
-        starts = shapes.wholes(parts["starts"], "starts")
+        parts = fields.table(value, "group", "warps", "starts", "places", later="timings")
+        places = fields.items(parts["places"], "places", most=MAX_PLACES)
+        timings = fields.items(parts["timings"], "timings", 0, len(places))
+        if "timings" in fields.entries(value) and not timings:
+            fields.bad("timings are given, but none")
+        starts = fields.wholes(parts["starts"], "starts")
         program = Program(tuple(map(_place, places)), starts, timings=tuple(map(_timing, timings)))
         if len(set(program.starts)) != len(program.starts):
-            shapes.bad(f"starts {program.starts} name a place twice")
-    return Group(program, shapes.whole(parts["warps"], "warps", 1, MAX_WARPS))
+            fields.bad(f"starts {program.starts} name a place twice")
+    return Group(program, fields.whole(parts["warps"], "warps", 1, MAX_WARPS))
 
 
 def _place(value: object) -> ProgramPlace:
-    unit, successors = shapes.items(value, "place", 2, 2)
-    return ProgramPlace(shapes.text(unit, "unit"), shapes.wholes(successors, "successors"))
+    unit, successors = fields.items(value, "place", 2, 2)
+    return ProgramPlace(fields.text(unit, "unit"), fields.wholes(successors, "successors"))
 
 
 def _timing(value: object) -> InstructionTiming:
     """Return its stall, latencies and tokens; whether they may be is for `Program` to say."""
-    stall, latency, sets, awaits = shapes.items(value, "timing", 4, 4)
-    least, most = shapes.items(latency, "latency", 2, 2)
+    stall, latency, sets, awaits = fields.items(value, "timing", 4, 4)
+    least, most = fields.items(latency, "latency", 2, 2)
     tokens = (
-        shapes.wholes(shapes.items(row, "tokens", 0, MAX_TOKENS_OF_PLACE), "tokens", _LARGEST_TOKEN, 0)
+        fields.wholes(fields.items(row, "tokens", 0, MAX_TOKENS_OF_PLACE), "tokens", _LARGEST_TOKEN, 0)
         for row in (sets, awaits)
     )
     return InstructionTiming(
-        shapes.whole(stall, "stall"), (shapes.whole(least, "latency"), shapes.whole(most, "latency")), *tokens
+        fields.whole(stall, "stall"),
+        (fields.whole(least, "latency"), fields.whole(most, "latency")),
+        *tokens,
     )

@@ -2,34 +2,40 @@
 
 Let z be the warp that finishes last. Alone it is a max-plus system: it issues when the stall before is over, what it
 awaits is there, and ports of pools with a single port, which it holds itself, are free. Beside others a *hit* is a
-cycle in which that much holds and z is left out. Then, by maximality, some *gate* of its class is full: all ports of
-all pools of which one would do for one thing that the instruction holds. By induction over its places z issues no later
-than alone plus the hits so far, however short latencies and intervals are. Each gate has prices of its pools such that
-all of its ports together cost 1. So a hit costs 1 of what instructions hold in that cycle, and an instruction, in the
-k-th cycle after its issue, pays no more than what it then holds of the dearest gate: summed up, that bounds the hits.
+cycle in which that much holds and z is left out. Then, by work conservation, some *gate* of its class is full (lemma
+G): all ports of all pools of which a port would do for one hold of the instruction. By induction over its places z
+issues no later than alone plus the hits so far (lemma D), however short latencies and intervals are. Each gate has
+prices of its pools such that all of its ports together cost 1. So a hit costs 1 of what instructions hold in that
+cycle, and an instruction, in the k-th cycle after its issue, pays no more than what it then holds of the dearest gate:
+summed up, that bounds the hits. Any prices prove a bound, so which ones the engine chose does not matter here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise, repeat, zip_longest
 from math import lcm
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine
 from makespan.model.program import BARRIER, Program
-from makespan.verify import numbering
-from makespan.verify.paths import along
+from makespan.verify.machine_form import (
+    PoolGate,
+    class_holds,
+    issue_holds,
+    place_timings,
+    pool_capacities,
+    shared_pools,
+    warp_partitions,
+)
+from makespan.verify.paths import PhasePlaces, along, keep_latest
 from makespan.verify.refusal import StepBudget, TooMuchWork
 
 MOST_STEPS = 20_000_000
-_SLOT = ""
-_Key = TypeVar("_Key", int, str)
-PoolGate = frozenset[str]
 PoolPrices = Mapping[PoolGate, Mapping[str, int]]
+"""By gate the price of a port of each of its pools, in units of 1 / scale."""
 
 
 def bound(instance: Instance) -> int:
-    """An upper bound on every schedule, in cycles; the sum of all instructions where more would take too long."""
+    """Return an upper bound on every schedule, in cycles: the sum of all instructions if theorem 1S takes too long."""
     try:
         return HitBound(instance, StepBudget(MOST_STEPS)).bound()
     except TooMuchWork:
@@ -37,10 +43,12 @@ def bound(instance: Instance) -> int:
 
 
 def one_after_another(instance: Instance) -> int:
-    """In every cycle some stall or latency passes, or a port is held: else somebody issues, or a barrier opens."""
+    """Return the sum over all warps of their heaviest path, each place with its longest stall, latency or hold.
+
+    In every cycle before the end one of these passes: else somebody issues, or a barrier opens.
+    """
     held = {
-        unit.name: max(unit.interval, unit.latency.most, *(use.most for use in unit.uses))
-        for unit in instance.machine.units
+        unit.name: max(unit.latency.most, *(hold.most for hold in class_holds(unit))) for unit in instance.machine.units
     }
     total = 0
     for program, warps in ((group.program, group.warps) for group in instance.groups):
@@ -51,22 +59,11 @@ def one_after_another(instance: Instance) -> int:
     return total
 
 
-class _BarrierPhase(NamedTuple):
-    """Where a warp stands when a barrier opens, and what it may execute until the next one."""
-
-    begins: tuple[int, ...]
-    inside: tuple[int, ...]
-
-
-class PoolHold(NamedTuple):
-    """One of these ports, or issue slots, for so many cycles at most."""
-
-    gate: PoolGate
-    most: int
-
-
 class Company(NamedTuple):
-    """The warps besides z, by group: in its partition, in others, and `seats` of the rest wherever they do most."""
+    """The warps besides z, by group: those in its partition, those elsewhere, and those who may be in either.
+
+    Of the latter `seats` are in the partition of z: the adversary chooses those for whom it makes most.
+    """
 
     beside: Sequence[int]
     elsewhere: Sequence[int]
@@ -80,26 +77,37 @@ class Company(NamedTuple):
         for gain, warps, least in sorted(
             ((a - b, warps, b) for a, b, warps in zip(here, there, self.anywhere, strict=True)), reverse=True
         ):
-            moved = min(left, warps)
+            moved = min(left, warps)  # those who gain most by being beside z take the seats first
             total += warps * least + moved * gain
             left -= moved
         return total
 
 
 class HitBound:
-    """One instance; every step takes from `work`."""
+    """Theorem 1S for one instance; every step takes from `work`.
+
+    Attributes:
+        shared: the pools that all partitions share.
+        holds: by class what an instruction holds, its issue slot included.
+        programs: of every group.
+        classes: of every group the names of the classes that its program uses.
+        gates: all gates of all instructions.
+        scale: all prices are whole in units of 1 / scale.
+        cut: of every program its phases between barriers.
+    """
 
     def __init__(self, instance: Instance, work: StepBudget) -> None:
         self._instance, self._work = instance, work
         machine = instance.machine
-        self._capacity, self.shared = _pools(machine)
-        self.holds = _holds(machine)
+        self._capacity, self.shared = pool_capacities(machine), shared_pools(machine)
+        self.holds = issue_holds(machine)
         self.programs = [group.program for group in instance.groups]
         self.classes = [sorted(program.units) for program in self.programs]
         used = sorted(set().union(*self.classes))
         self.gates = list(dict.fromkeys(hold.gate for unit in used for hold in self.holds[unit]))
         self.scale = lcm(*self._capacity.values(), *(self._size(gate) for gate in self.gates))
-        self._latency = {unit.name: unit.latency.most for unit in machine.units}
+        units = {unit.name: unit for unit in machine.units}
+        self._timings = [place_timings(program, units, longest=True) for program in self.programs]
         self.cut = [list(_phases(program, work)) for program in self.programs]
 
     def bound(self) -> int:
@@ -129,11 +137,14 @@ class HitBound:
     # Who is there
 
     def companies(self) -> Iterator[tuple[int, Company, Company]]:
-        """For every group, as that of z, the others, and those of its block: one for each partition where z may be."""
+        """Yield (group of z, all others, the others of its block) for every group and partition to which z may belong.
+
+        With several blocks nothing is supposed of the partition: it may be another one in each phase.
+        """
         instance, parts = self._instance, self._instance.machine.partitions
         numbers = [group.warps for group in instance.groups]
         nobody = [0] * len(numbers)
-        fixed = None if parts == 1 or self._in_blocks else numbering.partitions(instance)
+        fixed = None if parts == 1 or self._in_blocks else warp_partitions(instance)
         if fixed is None:
             seats = -(-instance.warps // parts) - 1
             of_block = [warps // instance.blocks for warps in numbers]
@@ -155,29 +166,29 @@ class HitBound:
 
     @property
     def _in_blocks(self) -> bool:
-        """Return whether there are warps whom no barrier of z's block holds."""
+        """Return whether some warps are in other blocks than z, so that they may be in any phase at any time."""
         return self._instance.blocks > 1
 
     # What z waits for
 
     def full(self, group: int, company: Company) -> frozenset[PoolGate]:
-        """Return the gates of z's instructions of which all ports can be held at one time."""
+        """Return the gates of z's instructions of which all ports can be held at one time: those that count."""
         found = set()
         for gate in {hold.gate for unit in self.classes[group] for hold in self.holds[unit]}:
             self._work.spend(len(self.classes))
             here = [self._most_held(classes, gate, 0) for classes in self.classes]
             there = [self._most_held(classes, gate & self.shared, 0) for classes in self.classes]
             held = company.most(here, there)
-            if not self._is_single(gate):
+            if not self._is_single(gate):  # z is kept out in this cycle, so its last issue was before
                 held += self._most_held(self.classes[group], gate, 1)
             if held >= self._size(gate):
                 found.add(gate)
         return frozenset(found)
 
     def _most_held(self, classes: Sequence[str], gate: PoolGate, first: int) -> int:
-        """Ports of a gate that a warp can hold at one time, with one instruction issued in each cycle before.
+        """Return how many ports of a gate a warp can hold at one time, if it issued in each cycle before.
 
-        Its last instruction was issued `first` cycles ago at least.
+        Its last instruction was issued `first` cycles ago at least: f_G of docs/theory.md.
         """
         rows = [[hold.most for hold in self.holds[unit] if hold.gate & gate] for unit in classes]
         ends = sorted({first, *(most for row in rows for most in row)})
@@ -191,13 +202,16 @@ class HitBound:
     def _rates(
         self, unit: str, gates: Iterable[PoolGate], prices: PoolPrices, among: PoolGate | None
     ) -> list[tuple[int, int, int]]:
-        """From one cycle after issue to another, the most that an instruction pays in each, of pools `among` these."""
+        """Return rows (first, last, paid): what an instruction pays in each cycle from `first` after issue to `last`.
+
+        That is u_(X,k), the most over the gates. Only pools `among` these take part; None means that all do.
+        """
         holds = self.holds[unit]
         ends = sorted({0, *(hold.most for hold in holds)})
         chosen = [gate for gate in gates if any(hold.gate & gate for hold in holds)]
         self._work.spend(1 + len(ends) * len(holds) * (1 + sum(map(len, chosen))))
         found = []
-        for first, last in pairwise(ends):
+        for first, last in pairwise(ends):  # between two ends of holds nothing changes
             paid = [
                 sum(
                     max((cost for name, cost in prices[gate].items() if name in _both(hold.gate, among)), default=0)
@@ -212,7 +226,9 @@ class HitBound:
     def _with(self, prices: PoolPrices, alone: Sequence[Sequence[int]]) -> int:
         """Return the bound at these prices."""
         depth = max(map(len, self.cut))
-        worst = [0] * depth  # of every phase, times the scale where there are several blocks
+        # Barriers: phases add up, each with its own y. With several blocks all others' instructions are added once,
+        # so `worst` is in units of 1 / scale there, and is rounded at the end.
+        worst = [0] * depth
         known: dict[frozenset[PoolGate], tuple[list[list[int]], list[list[int]]]] = {}
         ever = set[PoolGate]()
         for group, everybody, company in self.companies():
@@ -237,7 +253,7 @@ class HitBound:
         return total // self.scale
 
     def heavy(self, gates: Iterable[PoolGate], prices: PoolPrices, among: PoolGate | None) -> list[list[int]]:
-        """For every group and phase the most that a warp pays."""
+        """Return for every group and phase the most that a warp pays: U, or U' if `among` are the shared pools."""
         price = self.price(gates, prices, among)
         return [
             self.along(group, [price.get(place.unit, 0) for place in program.places])
@@ -245,7 +261,7 @@ class HitBound:
         ]
 
     def price(self, gates: Iterable[PoolGate], prices: PoolPrices, among: PoolGate | None) -> dict[str, int]:
-        """What an instruction of each class pays."""
+        """Return by class what an instruction pays in all its cycles."""
         ordered = sorted(gates, key=sorted)
         return {
             unit: sum((last - first) * paid for first, last, paid in self._rates(unit, ordered, prices, among))
@@ -253,19 +269,22 @@ class HitBound:
         }
 
     def own(self, group: int, gates: Iterable[PoolGate], prices: PoolPrices) -> list[int]:
-        """For every place what z pays itself, in cycles in which it may issue again."""
+        """Return o: for every place what z pays itself, from the cycle on in which it may issue again.
+
+        Of a gate with a single port it pays nothing: in a hit z does not hold that port.
+        """
         program = self.programs[group]
         ordered = sorted((gate for gate in gates if not self._is_single(gate)), key=sorted)
         rates = {unit: self._rates(unit, ordered, prices, None) for unit in self.classes[group]}
         paid = [0] * program.end
         for at, place in enumerate(program.places):
             if place.unit != BARRIER:
-                again = program.timings[at].stall if program.timings else self._latency[place.unit]
+                again = self._timings[group][at].stall
                 paid[at] = sum(max(0, last - max(first, again)) * cost for first, last, cost in rates[place.unit])
         return paid
 
     def along(self, group: int, weights: Sequence[int]) -> list[int]:
-        """For every phase the largest sum on a path."""
+        """Return for every phase the largest sum on a path of a program, 0 for phases that it does not have."""
         depth = max(map(len, self.cut))
         self._work.spend(len(weights))
         found = [along(self.programs[group], weights, phase=phase) for phase in self.cut[group]]
@@ -274,34 +293,34 @@ class HitBound:
     # z alone
 
     def alone(self, group: int) -> list[int]:
-        """For every phase the longest time from its begin until a warp comes to the next barrier, or has finished.
+        """Return T_k for every phase: the longest from its beginning until a warp comes to the next barrier, or ends.
 
-        What ports are held at the begin of a later phase, by anybody, is waited for in full, so that hits come behind.
+        Ports that anybody may still hold when a later phase begins are waited for in full, so that all hits come later
+        and are due to instructions of the phase itself.
         """
-        program, cut = self.programs[group], self.cut[group]
-        left = self._residuals(program) if len(cut) > 1 and program.timings else {}
+        cut = self.cut[group]
+        left = self._residuals(group) if len(cut) > 1 and self.programs[group].timings else {}
         return [
-            self._of_phase(program, *of) for of in zip(cut, chain([{}], repeat(left)), self._still_held(), strict=False)
+            self._of_phase(group, *of) for of in zip(cut, chain([{}], repeat(left)), self._still_held(), strict=False)
         ]
 
     def _still_held(self) -> Iterator[dict[str, int]]:
-        """For every phase, and by pool, how long after its begin an instruction of one before may still hold a port."""
+        """Yield c_k: for every phase, by pool, how long after its beginning an older instruction may hold a port."""
         found: dict[str, int] = {}
         for phases in zip_longest(*self.cut):
             yield found.copy()
             for program, phase in zip(self.programs, phases, strict=True):
                 for at in phase.inside if phase else ():
-                    holds, stall = (
-                        self.holds[program.places[at].unit],
-                        program.timings[at].stall if program.timings else 1,
-                    )
+                    holds = self.holds[program.places[at].unit]
+                    stall = program.timings[at].stall if program.timings else 1  # a latency may be as short as that
                     self._work.spend(len(holds))
                     for hold in holds:
                         for name in hold.gate:
                             found[name] = max(found.get(name, 0), hold.most - stall)
 
-    def _residuals(self, program: Program) -> dict[int, dict[int, int]]:
-        """For every place, and the end, for how long a token may be pending when a warp comes there from a barrier."""
+    def _residuals(self, group: int) -> dict[int, dict[int, int]]:
+        """Return rho: for every place behind a barrier, how long each token may be pending when a warp comes there."""
+        program = self.programs[group]
         found: dict[int, dict[int, int]] = {start: {} for start in program.starts}
         entered: dict[int, dict[int, int]] = {}
         for at, (place, timing) in enumerate(zip(program.places, program.timings, strict=True)):
@@ -310,15 +329,20 @@ class HitBound:
                 after[token] = max(after.get(token, 0), timing.latency[1] - timing.stall)
             for target in place.successors:
                 self._work.spend(1 + len(after))
-                _join(found.setdefault(target, {}), after)
+                keep_latest(found.setdefault(target, {}), after)
                 if place.unit == BARRIER:
-                    _join(entered.setdefault(target, {}), after)
+                    keep_latest(entered.setdefault(target, {}), after)
         return entered
 
     def _of_phase(
-        self, program: Program, phase: _BarrierPhase, left: Mapping[int, dict[int, int]], still_held: Mapping[str, int]
+        self, group: int, phase: PhasePlaces, left: Mapping[int, dict[int, int]], still_held: Mapping[str, int]
     ) -> int:
-        """Arrival, when which token is there, and when which pool with one port is free again: at every place."""
+        """Return the time alone in one phase.
+
+        The state at a place is (arrival, when each token is there, when each pool with one port is free again). Places
+        map it by maxima and constants, so where paths join the maximum of their states is exact.
+        """
+        program, timings = self.programs[group], self._timings[group]
         states: dict[int, tuple[int, dict[int, int], dict[str, int]]] = {}
         longest = 0
         for begin in phase.begins:
@@ -328,37 +352,35 @@ class HitBound:
             states[begin] = 0, pending, {}
         for at in phase.inside:
             arrival, pending, held = states.pop(at)
-            place, holds = program.places[at], self.holds[program.places[at].unit]
-            timing = program.timings[at] if program.timings else None
+            place, holds, timing = program.places[at], self.holds[program.places[at].unit], timings[at]
             self._work.spend(1 + len(holds))
-            issue = max((arrival, *(pending.get(token, 0) for token in (timing.awaits if timing else ()))))
+            issue = max((arrival, *(pending.get(token, 0) for token in timing.awaits)))
             issue = max((issue, *(self._free_again(hold.gate, held, still_held) for hold in holds)))
-            for name, most in ((name, hold.most) for hold in holds for name in hold.gate if self._capacity[name] == 1):
-                held[name] = max(held.get(name, 0), issue + most)
-            arrival = issue + (timing.stall if timing else self._latency[place.unit])
-            for token in timing.sets if timing else ():
-                pending[token] = max(pending.get(token, 0), issue + program.timings[at].latency[1])
+            single = {name: issue + hold.most for hold in holds for name in hold.pools if self._capacity[name] == 1}
+            keep_latest(held, single)
+            keep_latest(pending, dict.fromkeys(timing.sets, issue + timing.latency[1]))
+            arrival = issue + timing.stall
             for number, target in enumerate(place.successors, start=1):
                 if target == program.end or program.places[target].unit == BARRIER:
                     longest = max(longest, self._arrive(program, target, arrival, pending))
-                    continue
+                    continue  # at a barrier the phase is over
                 if target not in states and number == len(place.successors):
-                    states[target] = arrival, pending, held  # nobody else needs them
+                    states[target] = arrival, pending, held  # no other path needs these dictionaries
                     continue
                 first, tokens, ports = states.get(target, (0, {}, {}))
                 self._work.spend(len(pending) + len(held))
-                _join(tokens, pending)
-                _join(ports, held)
+                keep_latest(tokens, pending)
+                keep_latest(ports, held)
                 states[target] = max(first, arrival), tokens, ports
         return longest
 
     def _free_again(self, gate: PoolGate, held: Mapping[str, int], still_held: Mapping[str, int]) -> int:
-        """When a gate is no more held by instructions of phases before, nor by z if it has a single port."""
+        """Return when a gate is held neither by older phases any more, nor, if it has a single port, by z."""
         found = max(still_held.get(name, 0) for name in gate)
         return max((found, *(held.get(name, 0) for name in gate))) if self._is_single(gate) else found
 
     def _arrive(self, program: Program, at: int, arrival: int, pending: Mapping[int, int]) -> int:
-        """When a warp that comes to a barrier, or the end, need not wait there for itself."""
+        """Return when a warp that comes to a barrier, or the end, waits there for no token any more."""
         if at == program.end:
             self._work.spend(len(pending))
             return max((arrival, *pending.values()))
@@ -366,15 +388,7 @@ class HitBound:
         return max((arrival, *(pending.get(token, 0) for token in awaits)))
 
 
-def _join(into: dict[_Key, int], other: Mapping[_Key, int]) -> None:
-    """The later of both."""
-    for key, cycle in other.items():
-        if cycle > into.get(key, 0):
-            into[key] = cycle
-
-
 def _less(numbers: Sequence[int], group: int) -> list[int]:
-    """Without one warp of a group."""
     return [number - (at == group) for at, number in enumerate(numbers)]
 
 
@@ -382,29 +396,8 @@ def _both(gate: PoolGate, among: PoolGate | None) -> PoolGate:
     return gate if among is None else gate & among
 
 
-def _pools(machine: Machine) -> tuple[dict[str, int], PoolGate]:
-    """Ports by name, as one partition sees them, with its issue slots; and what all partitions share."""
-    ports = [(one.name, one.capacity, one.shared) for one in machine.ports]
-    if machine.issue_width is not None:
-        ports.append((_SLOT, machine.issue_width, False))
-    return {name: capacity for name, capacity, _ in ports}, frozenset(name for name, _, shared in ports if shared)
-
-
-def _holds(machine: Machine) -> dict[str, list[PoolHold]]:
-    """What an instruction of each class holds."""
-    slot = [] if machine.issue_width is None else [PoolHold(frozenset({_SLOT}), 1)]
-    return {
-        unit.name: [
-            PoolHold(frozenset({unit.name}), unit.interval),
-            *(PoolHold(frozenset(use.resources), use.most) for use in unit.uses),
-            *slot,
-        ]
-        for unit in machine.units
-    }
-
-
-def _phases(program: Program, work: StepBudget) -> Iterator[_BarrierPhase]:
-    """Phase by phase; who comes from a barrier to the end still waits there for what is pending."""
+def _phases(program: Program, work: StepBudget) -> Iterator[PhasePlaces]:
+    """Yield the phases of a program; a warp that comes from a barrier to the end still waits there for its tokens."""
     begins = set(program.starts)
     while begins:
         inside, gates = set[int](), set[int]()
@@ -419,5 +412,5 @@ def _phases(program: Program, work: StepBudget) -> Iterator[_BarrierPhase]:
             else:
                 inside.add(at)
                 stack += program.places[at].successors
-        yield _BarrierPhase(tuple(sorted(begins)), tuple(sorted(inside)))
+        yield PhasePlaces(tuple(sorted(begins)), tuple(sorted(inside)))
         begins = {after for gate in gates for after in program.places[gate].successors}

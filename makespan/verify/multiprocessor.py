@@ -1,8 +1,8 @@
-"""Every state of partitions, resources and warps that run ahead, enumerated plainly; `states` has denser ones of less.
+"""Every state of partitions, resources and warps that run ahead, enumerated plainly: the definition, read forwards.
 
 A state has the unfinished warps, sorted, for equal ones are interchangeable, and the ports that are held. A cycle
 either brings warps forward, or only lets time pass; so the places to go, and then the cycles to wait, become fewer, and
-states handled by these have all their predecessors behind them.
+states handled in this order have all their predecessors behind them. `states` has denser states for basic machines.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,24 +12,24 @@ from typing import NamedTuple
 
 from makespan.model.instance import Instance
 from makespan.model.program import BARRIER, Program
-from makespan.verify import numbering
+from makespan.verify.machine_form import issue_holds, numbered_pools, warp_partitions
 from makespan.verify.refusal import StepBudget, TooMuchWork
 
 MOST_BYTES = 1 << 29
-"""Of all states held at one time."""
+"""Memory of all states that are kept at one time."""
 
 MOST_WARPS = 200
 _STEPS_PER_STATE = 10
 _STEPS_PER_OPTION = 64  # which is kept
 _DONE = -1
-"""In place of all tokens that nobody will await: only the end of their warp does."""
+"""The token that stands for all which no place awaits any more; only the end of their warp does."""
 
 PendingTokens = tuple[tuple[int, int], ...]
-"""Pending tokens, each with the cycles for which it still is."""
+"""Pending tokens, each with the cycles for which it still is pending."""
 
 
 class _UnfinishedWarp(NamedTuple):
-    """An unfinished warp, and the cycles until it may go on as far as its stall or latency goes."""
+    """An unfinished warp; `wait` is what is left of its stall, or of its latency if it blocks, in cycles."""
 
     group: int
     block: int
@@ -46,18 +46,21 @@ class _MultiprocessorState(NamedTuple):
     held: tuple[tuple[int, ...], ...]
 
     def order(self, ends: Sequence[int]) -> tuple[int, int]:
-        """Larger with every cycle."""
+        """Return a key that grows with every cycle, so that a heap hands out states after all their predecessors."""
         places = sum(ends[warp.group] - warp.place for warp in self.warps)
         waits = sum(warp.wait + sum(left for _, left in warp.pending) for warp in self.warps)
         return -places, -waits - sum(map(sum, self.held))
 
     def bytes(self) -> int:
-        """About."""
+        """Return about how much memory the state takes."""
         return 500 + sum(200 + 100 * len(warp.pending) for warp in self.warps) + 40 * sum(map(len, self.held))
 
 
 class _IssueOption(NamedTuple):
-    """One way to issue: the ports it takes, for how long, and the warp after it; none is to be left out."""
+    """One way to issue: pairs of a pool and the cycles for which a port is held, and the warp after it.
+
+    `after` is None if the warp is left out.
+    """
 
     ports: tuple[tuple[int, int], ...]
     after: _UnfinishedWarp | None
@@ -75,7 +78,7 @@ def shortest_and_longest(instance: Instance, most_states: int) -> tuple[int, int
 
 
 class _MultiprocessorStates:
-    """One instance; every step takes from `work`."""
+    """The states of one instance and the steps between them; every step takes from `work`."""
 
     def __init__(self, instance: Instance, work: StepBudget) -> None:
         self._instance, self._work = instance, work
@@ -83,23 +86,14 @@ class _MultiprocessorStates:
         self._ends = [program.end for program in self._programs]
         self._awaited = [_tokens_awaited_later(program, work) for program in self._programs]
         machine = instance.machine
-        self._units = {unit.name: unit for unit in machine.units}
-        self._capacities: list[int] = []
-        self._numbers: list[dict[str, int]] = [{} for _ in range(machine.partitions)]
-        for ports in machine.ports:
-            self._pool(ports.name, ports.capacity, is_shared=ports.shared)
-        if machine.issue_width is not None:
-            self._pool("", machine.issue_width, is_shared=False)
+        self._latencies = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units}
+        self._holds = issue_holds(machine)
+        pools, self._numbers = numbered_pools(machine)
+        self._capacities = [ports for _, ports in pools]
         self._known: dict[_UnfinishedWarp, list[_IssueOption]] = {}
 
-    def _pool(self, name: str, capacity: int, *, is_shared: bool) -> None:
-        for part, numbers in enumerate(self._numbers):
-            if not (is_shared and part):
-                self._capacities.append(capacity)
-            numbers[name] = len(self._capacities) - 1
-
     def extremes(self, most_states: int) -> tuple[int, int]:
-        """Of all schedules.
+        """Return the makespans of the shortest and the longest of all schedules, in cycles.
 
         Raises:
             TooMuchWork: there are too many states, or they take too much memory.
@@ -143,9 +137,9 @@ class _MultiprocessorStates:
         return found
 
     def _assignments(self, labels: Sequence[tuple[int, int]]) -> Iterable[tuple[tuple[tuple[int, int], ...], ...]]:
-        """Which warps belong to which partition; partitions are alike."""
+        """Yield every way to spread warps over partitions; with `any` partitions are alike, so each only once."""
         parts = self._instance.machine.partitions
-        if (fixed := numbering.partitions(self._instance)) is not None:
+        if (fixed := warp_partitions(self._instance)) is not None:
             rows = list(zip(labels, fixed, strict=True))
             return [tuple(tuple(label for label, own in rows if own == part) for part in range(parts))]
         most = -(-len(labels) // parts)
@@ -163,7 +157,7 @@ class _MultiprocessorStates:
     # A cycle
 
     def _after(self, state: _MultiprocessorState) -> tuple[int, set[_MultiprocessorState]]:
-        """What may follow, and after how many cycles."""
+        """Return the cycles until a next state, and all states that may follow then."""
         free = [capacity - len(ports) for capacity, ports in zip(self._capacities, state.held, strict=True)]
         ready = {warp: self._options(warp) for warp in state.warps}
         able = [warp for warp in state.warps if any(_fits(option, free) for option in ready[warp])]
@@ -171,6 +165,7 @@ class _MultiprocessorStates:
             times = [cycles for ports in state.held for cycles in ports]
             times += [warp.wait for warp in state.warps if warp.wait]
             times += [cycles for warp in state.warps for _, cycles in warp.pending]
+            # nobody can issue before something passes, so all cycles until the first such event are skipped
             return min(times), self._passed(state.warps, state.held, min(times))
         found, room = set[_MultiprocessorState](), MOST_BYTES
         idle = [warp for warp in state.warps if not ready[warp]]
@@ -192,12 +187,16 @@ class _MultiprocessorStates:
     def _ways(
         self, warps: Sequence[_UnfinishedWarp], options: dict[_UnfinishedWarp, list[_IssueOption]], free: list[int]
     ) -> Iterator[list[_IssueOption]]:
-        """Every way to issue, or not, such that nobody who is left out could; of equal warps in one order only."""
+        """Yield every way to issue, or not, in which no warp that is left out could issue besides.
+
+        Equal warps are neighbours in `warps`; of them only one order of options is tried.
+        """
         out = _IssueOption((), None)
 
         def choose(at: int, first: int, taken: list[_IssueOption]) -> Iterator[list[_IssueOption]]:
             self._work.spend()
             if at == len(warps):
+                # work conservation, by definition: with all that was taken, no option of a warp left out may fit
                 left_out = {warp for warp, option in zip(warps, taken, strict=True) if option.after is None}
                 if not any(_fits(option, free) for warp in left_out for option in options[warp]):
                     yield taken
@@ -237,15 +236,15 @@ class _MultiprocessorStates:
     def _issues(self, warp: _UnfinishedWarp) -> Iterator[_IssueOption]:
         program, numbers = self._programs[warp.group], self._numbers[warp.partition]
         name, successors = program.places[warp.place]
-        unit, timing = self._units[name], program.timings[warp.place] if program.timings else None
-        always = [(numbers[name], unit.interval), *([(numbers[""], 1)] if "" in numbers else [])]
-        latencies = timing.latency if timing else (unit.latency.least, unit.latency.most)
-        uses = [
-            [(numbers[resource], cycles) for resource in use.resources for cycles in range(use.least, use.most + 1)]
-            for use in unit.uses
+        timing = program.timings[warp.place] if program.timings else None
+        least, most = timing.latency if timing else self._latencies[name]
+        ports = [
+            [(numbers[pool], cycles) for pool in hold.pools for cycles in range(hold.least, hold.most + 1)]
+            for hold in self._holds[name]
         ]
-        went = product(range(latencies[0], latencies[1] + 1), successors)
-        for (latency, target), held in ((way, held) for way in went for held in product(*uses)):
+        # all that the adversary may choose: latency, path, and for each hold the pool and the cycles
+        went = product(range(least, most + 1), successors)
+        for (latency, target), held in ((way, held) for way in went for held in product(*ports)):
             self._work.spend(_STEPS_PER_OPTION)
             pending = dict(warp.pending)
             for token in timing.sets if timing else ():
@@ -253,12 +252,12 @@ class _MultiprocessorStates:
             after = warp._replace(
                 place=target, wait=timing.stall if timing else latency, pending=tuple(sorted(pending.items()))
             )
-            yield _IssueOption((*always, *held), after)
+            yield _IssueOption(held, after)
 
     def _passed(
         self, warps: Iterable[_UnfinishedWarp], held: Iterable[tuple[int, ...]], cycles: int
     ) -> set[_MultiprocessorState]:
-        """Return the states so many cycles later, in which nobody issues any more."""
+        """Return the states that these warps and ports can be in after so many cycles without another issue."""
         ports = tuple(tuple(sorted(left - cycles for left in own if left > cycles)) for own in held)
         return self._settled([self._later(warp, cycles) for warp in warps], ports)
 
@@ -274,7 +273,7 @@ class _MultiprocessorStates:
     def _settled(
         self, warps: Iterable[_UnfinishedWarp], held: tuple[tuple[int, ...], ...]
     ) -> set[_MultiprocessorState]:
-        """Return the states once who has finished has left, and barriers have opened that can."""
+        """Return the states once finished warps have left, and all barriers have opened that can."""
         found = set[_MultiprocessorState]()
         waiting = [list(warps)]
         while waiting:
@@ -308,7 +307,7 @@ def _fits(option: _IssueOption, free: Sequence[int]) -> bool:
 
 
 def _tokens_awaited_later(program: Program, work: StepBudget) -> list[frozenset[int]]:
-    """For every place, and the end, the tokens that are awaited there or later."""
+    """Return for every place, and the end, the tokens that are awaited there or later."""
     found = [frozenset[int]()] * (program.end + 1)
     for at in range(len(program.timings) - 1, -1, -1):
         later = [found[after] for after in program.places[at].successors]

@@ -21,7 +21,7 @@ from makespan.model.certificate import Weights
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, UnitClass
 from makespan.model.program import BARRIER, Program
-from makespan.verify import gaps, phases
+from makespan.verify import paths, phases
 from makespan.verify.paths import PhasePlaces, along, total
 from makespan.verify.refusal import ProofBudget, Refused, StepBudget, TooMuchWork
 from makespan.verify.waiting import ClassShare, binding_width, most_waiting, shares
@@ -169,13 +169,15 @@ def _bound_with_thresholds(instance: Instance, proof: Weights, work: StepBudget)
     alone, unpaired = list[int](), list[int]()
     for group, row in zip(instance.groups, proof.reserves, strict=True):
         program = group.program
-        longest, units = gaps.most(program, used, work), [place.unit for place in program.places]
+        longest, units = paths.longest_gaps(program, used, work), [place.unit for place in program.places]
         apart = {at for at, gap in enumerate(longest) if gap > threshold.get(units[at], 0)}
         walk = _ReservePaths(program, caps, caps, row, work, apart)
         unpaired.append(walk.most(theirs, -1)[0])
         if program.timings:
-            turns = [max(0, short[unit] - gap) for unit, gap in zip(units, gaps.least(program, used), strict=True)]
-            alone.append(gaps.alone(program, machine, work) + walk.most({}, 0, turns=turns)[0])
+            turns = [
+                max(0, short[unit] - gap) for unit, gap in zip(units, paths.shortest_gaps(program, used), strict=True)
+            ]
+            alone.append(paths.longest_alone(program, machine, work) + walk.most({}, 0, turns=turns)[0])
             continue
         # until z is ready again or, of a counted class, its own port is free again; nobody needs it at the end
         cost = {name: max(unit.latency.most, unit.interval * (name in counted)) for name, unit in used.items()}
@@ -237,8 +239,8 @@ def _bound_with_partitions(instance: Instance, proof: Weights, work: StepBudget)
     here, there = ({name: charge(name, among, 0, 1) for name in used} for among in (None, shared))
     beside, elsewhere, alone, own = list[int](), list[int](), list[int](), list[int]()
     for group, row in zip(instance.groups, proof.reserves, strict=True):
-        program, longest = group.program, gaps.most(group.program, used, work)
-        units, fewest = [place.unit for place in program.places], gaps.least(program, used)
+        program, longest = group.program, paths.longest_gaps(group.program, used, work)
+        units, fewest = [place.unit for place in program.places], paths.shortest_gaps(program, used)
         apart = {at for at, gap in enumerate(longest) if gap > threshold.get(units[at], 0)}
         walk = _ReservePaths(program, mass, mass, row, work, apart)
         beside.append(walk.most(here, -1)[0])
@@ -247,7 +249,7 @@ def _bound_with_partitions(instance: Instance, proof: Weights, work: StepBudget)
             max(0, (max(threshold[unit], used[unit].interval) if unit in mass else 2) - gap)
             for unit, gap in zip(units, fewest, strict=True)
         ]
-        alone.append(gaps.alone(program, machine, work) + walk.most({}, 0, turns=short)[0])
+        alone.append(paths.longest_alone(program, machine, work) + walk.most({}, 0, turns=short)[0])
         since = [timing.stall for timing in program.timings] or fewest
         later = [charge(unit, None, stall, 2) for unit, stall in zip(units, since, strict=True)]
         own.append(along(program, later))

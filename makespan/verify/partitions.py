@@ -1,18 +1,18 @@
-"""Partitions that have nothing in common, for the checker: each is a question of its own."""
+"""Partitions that have nothing in common, for the checker: each is a question of its own (proposition Q)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 from makespan.model.instance import Group, Instance
 from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
-from makespan.verify import numbering
+from makespan.verify.machine_form import shared_pools, used_units, warp_partitions
 from makespan.verify.refusal import StepBudget, TooMuchWork
 
 MOST_STEPS = 1_000_000
 
 
 def questions(instance: Instance) -> list[Instance] | None:
-    """Different questions such that every schedule of a partition is one of some of them; None if there are none.
+    """Return different questions such that every schedule of a partition is one of some of them, or None.
 
     It needs partitions without a scheduler's promise, that nothing in use is shared, and no barrier. Then what a warp
     may do depends on its own partition alone, and the last of them ends with the longest. Where warps are spread evenly
@@ -21,9 +21,9 @@ def questions(instance: Instance) -> list[Instance] | None:
     machine = instance.machine
     if machine.partitions == 1 or instance.has_barriers or machine.scheduler is not SchedulerPromise.ANY:
         return None
-    alone = _alone(machine, frozenset().union(*(group.program.units for group in instance.groups)))
-    if any(ports.shared for ports in alone.ports):
-        return None
+    alone = _alone(machine, frozenset(used_units(instance)))
+    if shared_pools(alone):
+        return None  # partitions meet at a port, so the schedule of one depends on that of another
     try:
         crews = dict.fromkeys(_crews(instance, StepBudget(MOST_STEPS)))
     except TooMuchWork:
@@ -48,13 +48,14 @@ def _alone(machine: Machine, used: frozenset[str]) -> Machine:
 def _crews(instance: Instance, work: StepBudget) -> Iterator[tuple[int, ...]]:
     """Yield how many warps of each group a partition can have."""
     numbers, parts = [group.warps for group in instance.groups], instance.machine.partitions
-    if (fixed := numbering.partitions(instance)) is not None:
+    if (fixed := warp_partitions(instance)) is not None:
         rows = [[0] * len(numbers) for _ in range(parts)]
         work.spend(parts * len(numbers))
         for part, group in zip(fixed, instance.group_of_warp(), strict=True):
             rows[part][group] += 1
         yield from (tuple(row) for row in rows if any(row))
         return
+    # the adversary spreads warps evenly, so a partition has one of two sizes, and any warps may be together
     for size in dict.fromkeys((-(-instance.warps // parts), instance.warps // parts)):
         if size:
             yield from _spread(numbers, size, work)

@@ -1,19 +1,29 @@
-"""What the paths of a program add up to."""
+"""What the paths of a program add up to, and how long a warp takes alone on them: its own stalls, results and ports."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
+from makespan.model.machine import Machine, UnitClass
 from makespan.model.program import Program
+from makespan.verify.machine_form import class_holds, place_timings, pool_capacities
+from makespan.verify.refusal import StepBudget
 
 Choose = Callable[[Iterable[int]], int]
-PhasePlaces = tuple[tuple[int, ...], tuple[int, ...]]
-"""Where a warp may stand when a phase begins, and the instructions that it may execute in it, both increasing."""
+_Key = TypeVar("_Key")
+
+
+class PhasePlaces(NamedTuple):
+    """Where a warp may stand when a phase begins, and the instructions that it may execute in it, both increasing."""
+
+    begins: tuple[int, ...]
+    inside: Sequence[int]
 
 
 def along(program: Program, weights: Sequence[int], choose: Choose = max, phase: PhasePlaces | None = None) -> int:
     """Return the largest (or smallest) sum of what places weigh on a path, or on its part in a phase."""
     begins, inside = phase or (program.starts, range(program.end))
     ahead = dict[int, int]()
-    for at in reversed(inside):
+    for at in reversed(inside):  # successors have larger numbers, so they are done; outside of the phase they count 0
         ahead[at] = weights[at] + choose(ahead.get(after, 0) for after in program.places[at].successors)
     return choose(ahead.get(begin, 0) for begin in begins)
 
@@ -21,3 +31,80 @@ def along(program: Program, weights: Sequence[int], choose: Choose = max, phase:
 def total(program: Program, weights: Mapping[str, int], choose: Choose = max) -> int:
     """Return the same for the weights of the classes of instructions; 0 where none is given."""
     return along(program, [weights.get(place.unit, 0) for place in program.places], choose)
+
+
+def keep_latest(known: dict[_Key, int], others: Mapping[_Key, int]) -> None:
+    """Raise what is known to the later of both cycles.
+
+    Where paths join, the maximum of all that was seen suffices, since a max-plus map commutes with maxima.
+    """
+    for key, cycle in others.items():
+        if cycle > known.get(key, 0):
+            known[key] = cycle
+
+
+def longest_gaps(program: Program, units: Mapping[str, UnitClass], work: StepBudget) -> list[int]:
+    """Return the most cycles from the issue at each place until its warp is ready for whatever follows.
+
+    A result that is `latency` cycles away when its instruction is issued comes nearer by each stall on the way. Whoever
+    awaits its token has it at his issue, so behind him nobody waits for it any more.
+    """
+    timings = place_timings(program, units, longest=True)
+    found = [timing.stall for timing in timings]
+    awaited = {token for timing in timings for token in timing.awaits}
+    for setter, timing in enumerate(timings):
+        for token in awaited.intersection(timing.sets):
+            away, at = {setter: timing.latency[1]}, setter
+            while away:
+                at = min(away)  # all paths to it are done, as successors have larger numbers
+                cycles = away.pop(at)
+                work.spend(len(program.places[at].successors) + len(away))
+                for after in program.places[at].successors:
+                    if after == program.end:
+                        continue
+                    if token in timings[after].awaits:
+                        found[at] = max(found[at], cycles)
+                    elif (left := cycles - timings[at].stall) > 0:
+                        away[after] = max(left, away.get(after, 0))
+    return found
+
+
+def shortest_gaps(program: Program, units: Mapping[str, UnitClass]) -> list[int]:
+    """Return the fewest: the stall, and the latency of an instruction whose result everything behind it needs."""
+    timings, found = place_timings(program, units, longest=False), []
+    for timing, (_, successors) in zip(timings, program.places, strict=True):
+        awaits = [timings[after].awaits for after in successors if after < program.end]
+        needed = all(not set(timing.sets).isdisjoint(tokens) for tokens in awaits)
+        found.append(max(timing.stall, timing.latency[0]) if needed else timing.stall)
+    return found
+
+
+def longest_alone(program: Program, machine: Machine, work: StepBudget) -> int:
+    """Return T(z): the most cycles that a warp takes if nobody else is there, on any path and at any latencies.
+
+    Each place is issued when the latest of some earlier times has come, a constant after an earlier issue; so the
+    latest that any path to it has seen of every token, and of every single port, says when at the latest. How its own
+    instructions meet at several ports, or at one of several resources, is no wait in theorem 1S: it counts as hits.
+    """
+    units, capacity = {unit.name: unit for unit in machine.units}, pool_capacities(machine)
+    timings, holds = (
+        place_timings(program, units, longest=True),
+        {name: class_holds(unit) for name, unit in units.items()},
+    )
+    comes = [0] * (program.end + 1)
+    seen: list[dict[str | int, int]] = [{} for _ in comes]
+    over = 0
+    for at, (place, timing) in enumerate(zip(program.places, timings, strict=True)):
+        latest, held = seen[at], holds[place.unit]
+        needed: list[str | int] = [hold.pools[0] for hold in held if len(hold.pools) == 1]
+        # a pool of several ports is never in `latest`
+        issue = max([comes[at], *(latest.get(key, 0) for key in [*needed, *timing.awaits])])
+        ready = issue + timing.latency[1]
+        over = max(over, ready if timing.sets else 0, issue + timing.stall)  # nobody waits for what sets no token
+        single = {name: issue + hold.most for hold in held for name in hold.pools if capacity[name] == 1}
+        keep_latest(latest, single | dict.fromkeys(timing.sets, ready))
+        for after in place.successors:
+            work.spend(len(latest) + 1)
+            comes[after] = max(comes[after], issue + timing.stall)
+            keep_latest(seen[after], latest)
+    return over

@@ -143,7 +143,7 @@ def _phases(program: Program, work: StepBudget) -> Iterator[PhasePlaces]:
             inside.add(at)
             ended = ended or program.end in successors
             stack += [after for after in successors if after != program.end]
-        yield tuple(sorted(begins)), tuple(sorted(inside))
+        yield PhasePlaces(tuple(sorted(begins)), tuple(sorted(inside)))
         begins = {after for gate in gates for after in program.places[gate].successors}
         if ended:
             begins.add(program.end)

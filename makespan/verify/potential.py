@@ -60,9 +60,9 @@ from makespan.model.certificate import (
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
 from makespan.verify.delays import sizes, with_delay_places
+from makespan.verify.potential_terms import DELAYED, FINISH, STAY, ClassMove, Terms
 from makespan.verify.refusal import ProofBudget, Refused, StepBudget, TooMuchWork
 from makespan.verify.states import BasicStates, WarpsAtPlace, front
-from makespan.verify.terms import DELAYED, FINISH, STAY, ClassMove, Terms
 
 MOST_FRONT_STATES, MOST_FRONT_STEPS, MOST_DECREASES = 20_000, 5_000_000, 2_000_000
 MOST_DIFFERENCES = 1_000_000_000

@@ -20,7 +20,7 @@ from makespan.model.machine.values import MAX_RESOURCES
 from makespan.model.program import MAX_PLACES
 from makespan.model.result import Status, Step
 from makespan.model.schedule import Schedule
-from makespan.verify import conditions, instances, numbering, proofs, shapes
+from makespan.verify import conditions, fields, instances, machine_form, proofs
 from makespan.verify.outcome import BundleClaim
 from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
 
@@ -29,7 +29,7 @@ OLDER_SCHEMAS = ("makespan.bundle/1", "makespan.bundle/2")
 """Their assumptions are words. The potentials of the first rest on an older theorem."""
 _ANY_VERSION = "makespan.bundle/"
 MOST_BYTES = 128 << 20
-_LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (shapes.MOST_DIGITS + 1))  # or a text of many digits: then all are looked at
+_LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (fields.MOST_DIGITS + 1))  # or a text of many digits: then all are looked at
 MOST_COEFFICIENTS = 20_000_000  # of all potentials
 MOST_BRACKETS = 20_000_000  # lists and objects
 
@@ -100,16 +100,16 @@ def bundle(document: object) -> Bundle:
         Refused: a key or type is wrong, a value contradicts the instance, or the digest does not match.
     """
     if not isinstance(document, dict):
-        shapes.bad(f"schema is not {SCHEMA!r}")
+        fields.bad(f"schema is not {SCHEMA!r}")
     if (schema := document.get("schema")) not in (SCHEMA, *OLDER_SCHEMAS):
         is_bundle = isinstance(schema, str) and schema.startswith(_ANY_VERSION)
         remedy = f": {schema!r:.40} is of another makespan; verify it with that one, or solve anew" if is_bundle else ""
-        shapes.bad(f"schema is not {SCHEMA!r}{remedy}")
+        fields.bad(f"schema is not {SCHEMA!r}{remedy}")
     keys = ("schema", "instance", "result", "witness", "certificate", "phases", "sha256")
     some = ["partitions"] if "partitions" in document else []
-    parts = shapes.table(document, "bundle", *keys, *some, later="weights")
+    parts = fields.table(document, "bundle", *keys, *some, later="weights")
     if parts["schema"] == OLDER_SCHEMAS[0]:
-        _check_older(parts, *shapes.items(parts["phases"], "phases", 0))
+        _check_older(parts, *fields.items(parts["phases"], "phases", 0))
     instance = instances.instance(parts["instance"])
     is_older = schema in OLDER_SCHEMAS
     claim = _claim(parts["result"], instance, is_older=is_older)
@@ -123,7 +123,7 @@ def bundle(document: object) -> Bundle:
         partitions = proofs.partition_bounds(parts.get("partitions", []), instance, room)
     except TooMuchWork:
         raise Refused(f"the evidence is too large for this checker: over {MOST_COEFFICIENTS} coefficients") from None
-    if shapes.text(parts["sha256"], "sha256") != digest(document):
+    if fields.text(parts["sha256"], "sha256") != digest(document):
         raise Refused("the digest does not match the content: the file was changed after it was written")
     if said is not None:
         conditions.check(said, instance.machine, [instance])
@@ -132,7 +132,7 @@ def bundle(document: object) -> Bundle:
 
 def _check_older(*parts: object) -> None:
     """Evidence of version 1 is that of today but for its potentials."""
-    if any(shapes.entries(part).get("certificate") is not None for part in parts):
+    if any(fields.entries(part).get("certificate") is not None for part in parts):
         raise Refused(f"potentials of {OLDER_SCHEMAS[0]} rest on an older theorem: solve the question again")
 
 
@@ -144,8 +144,8 @@ def _claim(value: object, instance: Instance, *, is_older: bool) -> SmClaim:
     claimed = (
         "status lower upper pessimistic best_case backend evidence seconds interrupted history assumptions versions"
     )
-    result = shapes.table(value, "result", *determined, *claimed.split())
-    lower, upper = (shapes.whole(result[side], side, 1) for side in ("lower", "upper"))
+    result = fields.table(value, "result", *determined, *claimed.split())
+    lower, upper = (fields.whole(result[side], side, 1) for side in ("lower", "upper"))
     if lower > upper:
         raise Refused(f"lower {lower} exceeds upper {upper}")
     status = str(Status.EXACT if lower == upper else Status.BOUNDED)
@@ -153,22 +153,22 @@ def _claim(value: object, instance: Instance, *, is_older: bool) -> SmClaim:
         if not _same(result[key], expected):
             raise Refused(f"result: {key} does not follow from the instance and the bounds")
     check_remarks(result, is_older=is_older)
-    shapes.text(result["backend"], "backend")
-    evidence = shapes.table(result["evidence"], "evidence", "lower", "upper")
-    if shapes.text(evidence["lower"], "evidence") != "witness":
+    fields.text(result["backend"], "backend")
+    evidence = fields.table(result["evidence"], "evidence", "lower", "upper")
+    if fields.text(evidence["lower"], "evidence") != "witness":
         raise Refused(f"unknown evidence: {evidence['lower']!r:.40}")
-    pessimistic = shapes.whole(result["pessimistic"], "pessimistic", 1)
-    history = tuple(map(_step, shapes.items(result["history"], "history", 0)))
+    pessimistic = fields.whole(result["pessimistic"], "pessimistic", 1)
+    history = tuple(map(_step, fields.items(result["history"], "history", 0)))
     return SmClaim(
         lower, upper, proofs.name_of_proof(evidence["upper"]), best_case(result["best_case"]), pessimistic, history
     )
 
 
 def _step(value: object) -> Step:
-    parts = shapes.table(value, "step", "seconds", "engine", "lower", "upper", "evidence")
+    parts = fields.table(value, "step", "seconds", "engine", "lower", "upper", "evidence")
     _duration(parts["seconds"])
-    engine, evidence = shapes.text(parts["engine"], "engine"), proofs.name_of_proof(parts["evidence"])
-    lower, upper = (shapes.whole(parts[side], side, 1) for side in ("lower", "upper"))
+    engine, evidence = fields.text(parts["engine"], "engine"), proofs.name_of_proof(parts["evidence"])
+    lower, upper = (fields.whole(parts[side], side, 1) for side in ("lower", "upper"))
     return Step(parts["seconds"], engine, lower, upper, evidence)
 
 
@@ -196,7 +196,7 @@ def _fields_of_instance(instance: Instance) -> dict[str, object]:
 
 def _of_order(instance: Instance) -> dict[str, object]:
     """Return the order of the launch as a bundle has it, said only where the numbers of warps have an effect."""
-    if not instance.order or not numbering.matter(instance.machine):
+    if not instance.order or not machine_form.numbers_matter(instance.machine):
         return {}
     return {"order": [[group, len(list(equal))] for group, equal in groupby(instance.order)]}
 
@@ -231,26 +231,26 @@ def check_remarks(result: dict[str, Any], *, is_older: bool) -> None:
     """What nobody can check (`outcome.UNCHECKED`): who computed it, and for how long; and words of an older bundle."""
     _duration(result["seconds"])
     if type(result["interrupted"]) is not bool:
-        shapes.bad("interrupted is neither true nor false")
-    for note in shapes.items(result["assumptions"], "assumptions", 0) if is_older else ():
-        shapes.text(note, "assumption")
-    for version in shapes.table(result["versions"], "versions", "makespan", "python").values():
-        shapes.text(version, "version")
+        fields.bad("interrupted is neither true nor false")
+    for note in fields.items(result["assumptions"], "assumptions", 0) if is_older else ():
+        fields.text(note, "assumption")
+    for version in fields.table(result["versions"], "versions", "makespan", "python").values():
+        fields.text(version, "version")
 
 
 def _duration(value: object) -> None:
     if type(value) not in (int, float) or not 0 <= value < math.inf:  # type: ignore[operator]
-        shapes.bad("seconds is not a duration")
+        fields.bad("seconds is not a duration")
 
 
-def best_case(value: object, most: int = shapes.MOST_CYCLES) -> tuple[int, int] | None:
+def best_case(value: object, most: int = fields.MOST_CYCLES) -> tuple[int, int] | None:
     """Return an interval, which may be a single number, or nothing."""
     if value is None:
         return None
     if not isinstance(value, list):
-        cycles = shapes.whole(value, "best_case", 1, most)
+        cycles = fields.whole(value, "best_case", 1, most)
         return cycles, cycles
-    lower, upper = (shapes.whole(side, "best_case", 1, most) for side in shapes.items(value, "best_case", 2, 2))
+    lower, upper = (fields.whole(side, "best_case", 1, most) for side in fields.items(value, "best_case", 2, 2))
     if lower >= upper:
         raise Refused(f"best_case is not an interval: {lower}..{upper}")
     return lower, upper
@@ -265,16 +265,16 @@ def witness(value: object, instance: Instance, makespan: int) -> Schedule:
     Raises:
         Refused: a key or type is wrong, it has another length, or it is too large.
     """
-    chosen = [] if numbering.partitions(instance) is not None else ["partitions"]
+    chosen = [] if machine_form.warp_partitions(instance) is not None else ["partitions"]
     chosen += [] if instance.machine.fixed_uses else ["uses"]
-    parts = shapes.table(value, "witness", "paths", "latencies", "cycles", *chosen)
+    parts = fields.table(value, "witness", "paths", "latencies", "cycles", *chosen)
     runs: list[tuple[int, tuple[int, ...]]] = []
-    for entry in shapes.items(parts["cycles"], "cycles"):
-        count, executing = shapes.items(entry, "cycle", 2, 2)
-        runs.append((shapes.whole(count, "repeat", 1), shapes.wholes(executing, "warps", instance.warps - 1, 0)))
+    for entry in fields.items(parts["cycles"], "cycles"):
+        count, executing = fields.items(entry, "cycle", 2, 2)
+        runs.append((fields.whole(count, "repeat", 1), fields.wholes(executing, "warps", instance.warps - 1, 0)))
     # counted before they are unfolded
-    if sum(times * len(warps) for times, warps in runs) > shapes.MOST_INSTRUCTIONS:
-        raise Refused(f"the witness is too large for this checker: over {shapes.MOST_INSTRUCTIONS} warp-instructions")
+    if sum(times * len(warps) for times, warps in runs) > fields.MOST_INSTRUCTIONS:
+        raise Refused(f"the witness is too large for this checker: over {fields.MOST_INSTRUCTIONS} warp-instructions")
     cycles = sum(times for times, _ in runs)
     if cycles > MAX_CYCLES:
         raise Refused(f"the witness is too large for this checker: over {MAX_CYCLES} cycles")
@@ -288,9 +288,9 @@ def witness(value: object, instance: Instance, makespan: int) -> Schedule:
 
 
 def _partitions(value: object, instance: Instance) -> tuple[int, ...]:
-    found = shapes.wholes(value, "partitions", instance.machine.partitions - 1)
+    found = fields.wholes(value, "partitions", instance.machine.partitions - 1)
     if len(found) != instance.warps:
-        shapes.bad(f"{len(found)} partitions for {instance.warps} warps")
+        fields.bad(f"{len(found)} partitions for {instance.warps} warps")
     return found
 
 
@@ -298,23 +298,23 @@ def uses(value: object, warps: int) -> tuple[tuple[tuple[tuple[int, int], ...], 
     """For every warp, instruction and use of its class: which resource, and for how many cycles."""
 
     def pair(value: object) -> tuple[int, int]:
-        which, cycles = shapes.items(value, "use", 2, 2)
-        return shapes.whole(which, "resource", 0, MAX_RESOURCES - 1), shapes.whole(cycles, "interval", 1, MAX_INTERVAL)
+        which, cycles = fields.items(value, "use", 2, 2)
+        return fields.whole(which, "resource", 0, MAX_RESOURCES - 1), fields.whole(cycles, "interval", 1, MAX_INTERVAL)
 
     rows: list[tuple[tuple[tuple[int, int], ...], ...]] = []
-    for entry in shapes.items(value, "uses", most=warps):
-        count, row = shapes.items(entry, "uses", 2, 2)
-        held = tuple(tuple(map(pair, shapes.items(one, "uses", 0, MAX_RESOURCES))) for one in shapes.items(row, "uses"))
-        rows.extend((held,) * shapes.whole(count, "count", 1, warps - len(rows)))
+    for entry in fields.items(value, "uses", most=warps):
+        count, row = fields.items(entry, "uses", 2, 2)
+        held = tuple(tuple(map(pair, fields.items(one, "uses", 0, MAX_RESOURCES))) for one in fields.items(row, "uses"))
+        rows.extend((held,) * fields.whole(count, "count", 1, warps - len(rows)))
     if len(rows) != warps:
-        shapes.bad(f"uses of {len(rows)} warps for {warps} warps")
+        fields.bad(f"uses of {len(rows)} warps for {warps} warps")
     return tuple(rows)
 
 
 def _latencies(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
     if instance.fixed_latencies:
         if value is not None:
-            shapes.bad("the machine leaves no choice of a latency: latencies must be null")
+            fields.bad("the machine leaves no choice of a latency: latencies must be null")
         return ()
     return per_warp(value, "latencies", instance.warps, MAX_LATENCY)
 
@@ -322,7 +322,7 @@ def _latencies(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]
 def _paths(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
     if all(group.program.is_chain for group in instance.groups):
         if value is not None:
-            shapes.bad("a string has one path: paths must be null")
+            fields.bad("a string has one path: paths must be null")
         whole = [tuple(range(group.program.end)) for group in instance.groups]
         return tuple(whole[group] for group in instance.group_of_warp())
     return per_warp(value, "paths", instance.warps, MAX_PLACES)
@@ -331,11 +331,11 @@ def _paths(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
 def per_warp(value: object, name: str, warps: int, most: int) -> tuple[tuple[int, ...], ...]:
     """Return a row of numbers for every warp, each with how many warps share it."""
     rows: list[tuple[int, ...]] = []
-    for entry in shapes.items(value, name, most=warps):
-        count, numbers = shapes.items(entry, name, 2, 2)
-        rows.extend((shapes.wholes(numbers, name, most),) * shapes.whole(count, "count", 1, warps - len(rows)))
+    for entry in fields.items(value, name, most=warps):
+        count, numbers = fields.items(entry, name, 2, 2)
+        rows.extend((fields.wholes(numbers, name, most),) * fields.whole(count, "count", 1, warps - len(rows)))
     if len(rows) != warps:
-        shapes.bad(f"{len(rows)} {name} for {warps} warps")
+        fields.bad(f"{len(rows)} {name} for {warps} warps")
     return tuple(rows)
 
 
@@ -350,8 +350,8 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _int(digits: str) -> int:
-    if len(digits) > shapes.MOST_DIGITS:
-        raise ValueError(f"a number of over {shapes.MOST_DIGITS} digits")
+    if len(digits) > fields.MOST_DIGITS:
+        raise ValueError(f"a number of over {fields.MOST_DIGITS} digits")
     return int(digits)
 
 

@@ -26,7 +26,8 @@ from makespan.model.instance import Instance
 from makespan.model.machine import WarpAssignment
 from makespan.verify import bounds, interference, pairs
 from makespan.verify.gpu_reading import of_block
-from makespan.verify.interference import HitBound, PoolGate, PoolPrices
+from makespan.verify.interference import HitBound, PoolPrices
+from makespan.verify.machine_form import PoolGate, class_holds, used_units
 from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
 from makespan.verify.waiting import binding_width
 
@@ -94,10 +95,8 @@ def _bounds_by_prices(gpu: GpuInstance, sm: Instance) -> Iterator[int]:
 
 
 def _longest_hold(instance: Instance) -> int:
-    """Cycles for which an instruction can hold a port."""
-    used = set().union(*(group.program.units for group in instance.groups))
-    units = [unit for unit in instance.machine.units if unit.name in used]
-    return max(max(unit.interval, *(use.most for use in unit.uses), 1) for unit in units)
+    """Return h, the most cycles for which an instruction can hold a port."""
+    return max(hold.most for unit in used_units(instance).values() for hold in class_holds(unit))
 
 
 def _gates(question: HitBound) -> list[PoolGate]:
@@ -199,7 +198,7 @@ def _most(values: Sequence[tuple[Fraction, int]], count: int) -> Fraction:
 
 def _bounds_by_pairs(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator[int]:
     """By weights of pairs: theorem E for each block from its begin on, when others have pairs open already."""
-    units = {unit.name: unit for unit in sm.machine.units if any(unit.name in g.program.units for g in sm.groups)}
+    units = used_units(sm)
     if bounds.is_multiprocessor(sm) or sm.has_barriers or binding_width(sm) is not None or proof.thresholds:
         raise Refused(
             "theorem E does not apply to this GPU: it knows warps that block, without barriers or issue width"

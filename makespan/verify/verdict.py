@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from makespan.host.errors import BrokenPromiseError
 from makespan.model.instance import Instance
-from makespan.verify import bounds, gpu_reading, gpu_verdict, gpu_witness, instances, quickest, reading
+from makespan.verify import bounds, gpu_reading, gpu_verdict, gpu_witness, instances, lower_bounds, reading
 from makespan.verify.outcome import Interval, Outcome, Verdict, interval_text, summary, within
 from makespan.verify.proving import MOST_STATES, PROOFS, UpperBoundProver
 from makespan.verify.reading import Bundle, SmClaim
@@ -104,7 +104,7 @@ class _BundleCheck:
         claimed = self.claim.best_case
         if claimed is None:
             return None
-        proven = quickest.floor(self.instance), lower
+        proven = lower_bounds.least_makespan(self.instance), lower
         if not within(proven, claimed):
             self.prover.two_warps()
             self.prover.enumerate()

@@ -7,9 +7,9 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.model.program import BARRIER, Program
 from makespan.model.schedule import Schedule
-from makespan.verify import numbering
-from makespan.verify.floor import RouteStep, Script, SmExecution
+from makespan.verify.machine_form import class_holds, warp_partitions
 from makespan.verify.refusal import Refused
+from makespan.verify.sm_execution import RouteStep, Script, SmExecution
 
 
 def replay(instance: Instance, witness: Schedule) -> int:
@@ -48,7 +48,11 @@ def replay(instance: Instance, witness: Schedule) -> int:
 
 def _partitions(instance: Instance, witness: Schedule) -> tuple[int, ...]:
     """That of every warp."""
-    chosen, fixed, parts = witness.partitions, numbering.partitions(instance), range(instance.machine.partitions)
+    chosen, fixed, parts = (
+        witness.partitions,
+        warp_partitions(instance),
+        range(instance.machine.partitions),
+    )
     if fixed is not None:
         if chosen not in ((), tuple(fixed)):
             raise Refused("witness: the machine leaves no choice of a partition")
@@ -147,7 +151,7 @@ def _uses(
     """For every warp what its instructions hold of each use of their class, in order."""
     if len(chosen) != len(routes):
         raise Refused(f"witness: uses of {len(chosen)} warps for {len(routes)} warps")
-    uses = {unit.name: unit.uses for unit in machine.units}
+    uses = {unit.name: class_holds(unit)[1:] for unit in machine.units}
     for warp, (route, row) in enumerate(zip(routes, chosen, strict=True)):
         executed = _instructions_of(route)
         if len(row) != len(executed):
@@ -155,7 +159,7 @@ def _uses(
         for step, held in zip(executed, row, strict=True):
             known = uses[step.unit]
             if len(held) != len(known) or not all(
-                0 <= which < len(use.resources) and use.least <= cycles <= use.most
+                0 <= which < len(use.pools) and use.least <= cycles <= use.most
                 for use, (which, cycles) in zip(known, held, strict=False)
             ):
                 raise Refused(f"witness: uses {held} for class {step.unit} of warp {warp}")

@@ -15,7 +15,7 @@ from makespan.model.strings import parse_string
 from makespan.proof.bounds import gpu_best_case, theorem_g
 from makespan.proof.bounds.pairing import Pairing
 from makespan.proof.bounds.theorem_1s import bound
-from makespan.verify import quickest
+from makespan.verify import lower_bounds
 from tests.oracle import brute_force_gpu
 from tests.strategies import gpus, shared_gpus
 
@@ -70,7 +70,7 @@ def test_no_schedule_of_a_gpu_is_longer_or_shorter_than_its_bounds(gpu: GpuInsta
 def test_no_schedule_of_two_grids_is_longer_or_shorter_than_its_bounds(gpu: GpuInstance) -> None:
     truth = brute_force_gpu(gpu)
     assert truth.upper <= theorem_g.theorem_g(gpu).upper
-    assert max(gpu_best_case.least_possible(gpu), quickest.floor_of_gpu(gpu)) <= truth.lower
+    assert max(gpu_best_case.least_possible(gpu), lower_bounds.least_makespan_of_gpu(gpu)) <= truth.lower
     for found in gpu_run.longest_gpu_run(gpu), gpu_run.shortest_gpu_run(gpu):
         assert found is not None
         assert truth.lower <= found.schedule.makespan <= truth.upper

@@ -33,7 +33,7 @@ from makespan.proof.engines import solve
 from makespan.proof.engines.limits import Limits
 from makespan.report.result.bundle import bundle
 from makespan.verify import Outcome, pairs, verify
-from makespan.verify import gaps as checker
+from makespan.verify import paths as checker
 from makespan.verify.refusal import Refused, StepBudget
 from tests.bounds.threshold_ledger import Ledger, longest_gaps, random_run
 from tests.forgery import forged
@@ -348,9 +348,9 @@ def test_gaps_of_strings_against_looking_back() -> None:
             assert (
                 [gap.most for gap in found[:-1]]
                 == longest_gaps(one.timings)
-                == checker.most(one, units, StepBudget(10**6))[:-1]
+                == checker.longest_gaps(one, units, StepBudget(10**6))[:-1]
             )
-            assert [gap.least for gap in found[:-1]] == checker.least(one, units)[:-1]
+            assert [gap.least for gap in found[:-1]] == checker.shortest_gaps(one, units)[:-1]
 
 
 def test_the_last_finisher_holds_ports_from_its_stall_on_though_it_waits_for_the_result() -> None:

@@ -42,10 +42,10 @@ from makespan.proof.bounds.phases import phases
 from makespan.proof.bounds.theorem_1s import one_after_another
 from makespan.proof.engines.certificate import improve
 from makespan.proof.engines.limits import Limits
-from makespan.verify import alignment, bounds, fair, interference, pairs, potential, quickest
-from makespan.verify import gaps as checked_gaps
+from makespan.verify import alignment, bounds, fair, interference, lower_bounds, pairs, potential
 from makespan.verify import issue_slots as checked_slots
 from makespan.verify import partitions as checked_partitions
+from makespan.verify import paths as checked_gaps
 from makespan.verify import phases as checked_phases
 from makespan.verify import theorem_g as checked_theorem_g
 from makespan.verify.refusal import ProofBudget, StepBudget
@@ -110,7 +110,7 @@ def test_simple_machines(kind: str) -> None:
         assert value(theorem_f(fairly)) == fair.theorem_f(fairly)
         assert value(theorem_l(one)) == alignment.bound(one, ProofBudget(1))
         assert value(issue_slots(one)) == checked_slots.bound(one)
-        assert best_case.least_possible(one) == quickest.floor(one)
+        assert best_case.least_possible(one) == lower_bounds.least_makespan(one)
         same_questions(one)
 
 
@@ -140,7 +140,7 @@ def test_multiprocessors(kind: str, seed: int) -> None:
         assert first is None or first.upper == own
         assert found is None or pairs.bound(one, found.weights) == found.upper
         if not parts:
-            assert best_case.least_possible(one) == quickest.floor(one)
+            assert best_case.least_possible(one) == lower_bounds.least_makespan(one)
         same_questions(one)
         assert partitions(replace(one, machine=replace(one.machine, scheduler=SchedulerPromise.FAIR))) is None
         same_gaps(one)
@@ -177,7 +177,7 @@ def test_whole_gpus(seed: int) -> None:
             )
         if all(program.is_chain for grid in gpu.grids for program, _ in grid.block):
             found.update(other - one for one, other in zip(own, theirs, strict=True))
-            assert quickest.floor_of_gpu(gpu) == gpu_best_case.least_possible(gpu)
+            assert lower_bounds.least_makespan_of_gpu(gpu) == gpu_best_case.least_possible(gpu)
         proof = theorem_g.theorem_g(gpu)
         assert checked_theorem_g.bound(gpu, proof.weights) <= proof.upper
     assert found.keys() <= {0, 1}
@@ -350,7 +350,7 @@ def same_gaps(one: Instance) -> None:
     for program in (group.program for group in one.groups if not group.program.has_barriers):
         found = gaps(program, {name: unit.latency for name, unit in units.items()})
         assert found is not None
-        assert [gap.most for gap in found] == checked_gaps.most(program, units, StepBudget(10**6))
+        assert [gap.most for gap in found] == checked_gaps.longest_gaps(program, units, StepBudget(10**6))
         waits = [min(place.successors) < program.end for place in program.places]  # at the end nobody waits
-        least = zip(found, checked_gaps.least(program, units), waits, strict=True)
+        least = zip(found, checked_gaps.shortest_gaps(program, units), waits, strict=True)
         assert all(gap.least == other for gap, other, matters in least if matters)

@@ -9,7 +9,7 @@ from benchmarks.closed_form import KINDS, Kind, instance
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, UnitClass
 from makespan.proof.bounds import least_possible, pessimistic
-from makespan.verify import bounds, quickest
+from makespan.verify import bounds, lower_bounds
 from tests.oracle import brute_force
 
 
@@ -23,12 +23,12 @@ def test_they_are_those_of_the_engines(kind: str) -> None:
             assert bounds.pessimistic(one) <= pessimistic(one), one
         else:
             assert bounds.pessimistic(one) == pessimistic(one), one
-            assert quickest.floor(one) == least_possible(one), one
+            assert lower_bounds.least_makespan(one) == least_possible(one), one
 
 
 def test_warps_of_two_partitions_do_not_wait_for_each_other() -> None:
     halves = Instance.of("C", 2, Machine("halves", (UnitClass("C", 1),), partitions=2))
-    assert quickest.floor(halves) == brute_force(halves).upper == bounds.pessimistic(halves) == 1
+    assert lower_bounds.least_makespan(halves) == brute_force(halves).upper == bounds.pessimistic(halves) == 1
 
 
 def test_two_warps_that_choose_their_paths_take_exactly_as_long_as_the_definition_says() -> None:

@@ -20,7 +20,7 @@ from makespan.proof.bounds.gates import Ports
 from makespan.proof.bounds.pessimistic import Rivals
 from makespan.proof.bounds.pessimistic import waiting as theirs_of
 from makespan.proof.bounds.theorem_1s import one_after_another, paths_of, scale_of, ways_to_price
-from makespan.verify import bounds, interference, quickest, waiting
+from makespan.verify import bounds, interference, lower_bounds, waiting
 from makespan.verify import issue_slots as slots
 from makespan.verify import phases as checked
 from makespan.verify.refusal import StepBudget, TooMuchWork
@@ -169,7 +169,7 @@ def test_the_pessimistic_bound_and_the_least_possible(kind: closed_form.Kind) ->
         machine = replace(closed_form.machine(draw, kind), issue_width=draw.choice((None, 1, 2, 3)))
         one = several(draw, kind, machine)
         assert bounds.pessimistic(one) == pessimistic(one), one
-        assert quickest.floor(one) == least_possible(one), one
+        assert lower_bounds.least_makespan(one) == least_possible(one), one
 
 
 def test_waiting_by_any_shares() -> None:

@@ -13,7 +13,7 @@ from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Us
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.proof.engines import Limits
 from makespan.proof.engines.search import whole
-from makespan.verify import interference, multiprocessor, partitions, quickest
+from makespan.verify import interference, lower_bounds, multiprocessor, partitions
 from makespan.verify.refusal import StepBudget, TooMuchWork
 
 MOST_STATES = 400
@@ -89,7 +89,7 @@ def test_it_finds_the_extremes_that_the_engines_find(seed: int) -> None:
         truth = whole.solve(asked, Limits())
         assert truth.best_case is not None
         assert found == (truth.best_case.lower, truth.upper)
-        assert quickest.floor(asked) <= found[0]
+        assert lower_bounds.least_makespan(asked) <= found[0]
         assert found[1] <= interference.bound(asked)
         if (questions := partitions.questions(asked)) is not None:
             alone = [multiprocessor.shortest_and_longest(one, MOST_STATES) for one in questions]

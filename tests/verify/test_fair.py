@@ -22,7 +22,7 @@ from makespan.model.simulate import replay
 from makespan.proof.bounds import theorem_f
 from makespan.proof.engines import Limits, solve
 from makespan.report.result.bundle import bundle
-from makespan.verify import Outcome, floor, verify, witness
+from makespan.verify import Outcome, sm_execution, verify, witness
 from makespan.verify.fair import theorem_f as checked_theorem_f
 from makespan.verify.refusal import Refused
 from tests.forgery import Document, forged, set_bounds
@@ -222,7 +222,7 @@ def test_a_forged_promise_is_rejected(change: Callable[[Document], None], why: s
 
 def test_too_many_warps_that_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who goes is compared with those that were ready before it."""
-    monkeypatch.setattr(floor, "MOST_COMPARISONS", 0)
+    monkeypatch.setattr(sm_execution, "MOST_COMPARISONS", 0)
     with pytest.raises(Refused, match="too many warps wait"):
         witness.replay(MIXED, LEAST_RECENT_FIRST)
 

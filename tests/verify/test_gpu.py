@@ -30,7 +30,7 @@ from makespan.report.result.bundle import canonical
 from makespan.verify import Outcome, Verdict, digest, gpu_reading, pairs, verify
 from makespan.verify import theorem_g as theorem_g_again
 from makespan.verify.gpu_witness import replay
-from makespan.verify.quickest import floor_of_gpu
+from makespan.verify.lower_bounds import least_makespan_of_gpu
 from makespan.verify.refusal import Refused
 from tests.oracle import brute_force_gpu
 from tests.schemas import published
@@ -185,11 +185,11 @@ def test_without_a_witness_no_schedule_is_shorter_than_the_lower_bound() -> None
     )
     document = bundle(without)
     verdict = verify(document)
-    assert (verdict.outcome, verdict.lower) == (Outcome.ACCEPTED, floor_of_gpu(gpu))
+    assert (verdict.outcome, verdict.lower) == (Outcome.ACCEPTED, least_makespan_of_gpu(gpu))
     assert "no schedule is shorter, and none is shown" in verdict.reason
-    higher = bundle(replace(without, bounds=Bounds(floor_of_gpu(gpu) + 1, shown.bounds.upper)))
+    higher = bundle(replace(without, bounds=Bounds(least_makespan_of_gpu(gpu) + 1, shown.bounds.upper)))
     assert verify(higher).outcome is Outcome.UNPROVEN
-    shorter = bundle(replace(without, best_case=Bounds(6, floor_of_gpu(gpu) + 1)))
+    shorter = bundle(replace(without, best_case=Bounds(6, least_makespan_of_gpu(gpu) + 1)))
     assert verify(shorter).outcome is Outcome.UNPROVEN
 
 
@@ -197,10 +197,10 @@ def test_the_shortest_schedule_is_executed() -> None:
     gpu = of("CLC LLL", 30, 1, 3)
     quick, slow = sorted((run_gpu(gpu, policy) for policy in ("oldest", "gty")), key=lambda one: one.makespan)
     assert quick.makespan < slow.makespan
-    shown = of_theorem_g(gpu, slow, floor_of_gpu(gpu))
-    shown = replace(shown, best_case=Bounds(floor_of_gpu(gpu), quick.makespan), shortest=quick)
+    shown = of_theorem_g(gpu, slow, least_makespan_of_gpu(gpu))
+    shown = replace(shown, best_case=Bounds(least_makespan_of_gpu(gpu), quick.makespan), shortest=quick)
     assert verify(bundle(shown)).outcome is Outcome.ACCEPTED
-    assert verify(bundle(shown)).best_case == (floor_of_gpu(gpu), quick.makespan)
+    assert verify(bundle(shown)).best_case == (least_makespan_of_gpu(gpu), quick.makespan)
     assert verify(bundle(replace(shown, shortest=None))).outcome is Outcome.UNPROVEN
     document = bundle(shown)
     document["shortest"]["histories"][0]["stretches"][0]["cycles"][0][1].pop()

@@ -17,7 +17,7 @@ from makespan.model.simulate.choices import Choices
 from makespan.model.simulate.gpu_run import run_gpu
 from makespan.report.gpu.bundle import _schedule as written
 from makespan.report.gpu.bundle import bundle, of_gpu
-from makespan.verify import Outcome, Refused, digest, gpu_reading, instances, reading, shapes, verify
+from makespan.verify import Outcome, Refused, digest, fields, gpu_reading, instances, reading, verify
 from tests.verify.test_gpu import of, of_one_wave, of_theorem_g
 
 PARTS = Machine(
@@ -189,19 +189,19 @@ def test_what_a_schedule_unfolds_to_is_counted_before(monkeypatch: pytest.Monkey
     plain = of("CCC", 1, 1, 1)
     document = json.loads(json.dumps(written(plain, run_gpu(plain, "lrr"))))
     assert document["histories"][0]["stretches"][0]["cycles"] == [[3, [[0, 0]]]]
-    kept, cycles = shapes.MOST_INSTRUCTIONS, MAX_CYCLES
+    kept, cycles = fields.MOST_INSTRUCTIONS, MAX_CYCLES
     why = r"^the witness is too large for this checker: over \d+ warp-instructions, or \d+ cycles$"
     for instructions, most in ((6, cycles), (kept, 3)):
-        monkeypatch.setattr(shapes, "MOST_INSTRUCTIONS", instructions)
+        monkeypatch.setattr(fields, "MOST_INSTRUCTIONS", instructions)
         monkeypatch.setattr(gpu_reading, "MAX_CYCLES", most)
         assert gpu_reading.schedule(document, "witness", plain) is not None
     for instructions, most in ((5, cycles), (kept, 2)):
-        monkeypatch.setattr(shapes, "MOST_INSTRUCTIONS", instructions)
+        monkeypatch.setattr(fields, "MOST_INSTRUCTIONS", instructions)
         monkeypatch.setattr(gpu_reading, "MAX_CYCLES", most)
         longer = changed(document, (*STRETCH, "cycles"), [[2, [[0, 0]]], [1, [[0, 0]]]])
         with pytest.raises(Refused, match=why):
             gpu_reading.schedule(longer, "witness", plain)
-    monkeypatch.setattr(shapes, "MOST_INSTRUCTIONS", kept)
+    monkeypatch.setattr(fields, "MOST_INSTRUCTIONS", kept)
 
 
 # Claims and evidence

@@ -13,8 +13,8 @@ from makespan.model.result import Bounds
 from makespan.model.simulate.gpu_run import run_gpu
 from makespan.report.gpu.bundle import bundle
 from makespan.verify import Outcome, Verdict, digest, theorem_g, verify
+from makespan.verify.lower_bounds import least_makespan_of_gpu
 from makespan.verify.outcome import UNCHECKED_OF_GPU
-from makespan.verify.quickest import floor_of_gpu
 from tests.verify.test_gpu import of, of_one_wave, of_theorem_g
 
 WAVE = of("CLC LLC", 2, 2, 2)
@@ -70,14 +70,14 @@ def test_a_best_case_is_where_it_is_proven_to_be(best_case: tuple[int, int], out
     """The only schedule takes 5 cycles; the claim is so many off."""
     gpu = of("CCLLC", 1, 1, 1)
     shown = of_theorem_g(gpu, run_gpu(gpu, "lrr"))
-    assert floor_of_gpu(gpu) == shown.witness.makespan == 5  # type: ignore[union-attr]
+    assert least_makespan_of_gpu(gpu) == shown.witness.makespan == 5  # type: ignore[union-attr]
     claimed = Bounds(5 + best_case[0], 5 + best_case[1])
     assert judged(replace(shown, best_case=claimed)).outcome is outcome
 
 
 def test_a_best_case_of_which_less_is_proven_is_not_wrong() -> None:
     shown = later()
-    least, most = floor_of_gpu(shown.instance), shown.bounds.lower
+    least, most = least_makespan_of_gpu(shown.instance), shown.bounds.lower
     assert least < most - 1
     for best_case, outcome in (((least, most), Outcome.ACCEPTED), ((least + 1, most - 1), Outcome.UNPROVEN)):
         found = judged(replace(shown, best_case=Bounds(*best_case)))

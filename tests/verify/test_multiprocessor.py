@@ -26,14 +26,14 @@ from makespan.report.result.bundle import bundle
 from makespan.verify import (
     Outcome,
     Refused,
-    gaps,
     interference,
+    lower_bounds,
     multiprocessor,
     pairs,
     parse,
     partitions,
+    paths,
     phases,
-    quickest,
     reading,
     verify,
 )
@@ -193,7 +193,7 @@ def test_its_theorem_and_its_enumeration_bound_the_truth(instance: Instance) -> 
     assert truth.upper <= min(proven, interference.one_after_another(instance))
     if instance.is_multiprocessor:
         assert proven <= pessimistic(instance)
-    assert quickest.floor(instance) <= truth.lower
+    assert lower_bounds.least_makespan(instance) <= truth.lower
     questions = partitions.questions(instance)
     if questions is not None:
         assert truth.upper == max(brute_force(question).upper for question in questions)
@@ -226,13 +226,15 @@ def test_a_result_is_there_when_the_last_that_sets_it_is_done(waiting: Instructi
         longest = 9 + bool(waiting.awaits)
         assert multiprocessor.shortest_and_longest(instance, 100) == (longest, longest)
         assert brute_force(instance) == Bounds(longest, longest)
-        assert gaps.alone(instance.groups[0].program, instance.machine, StepBudget(100)) == longest
+        assert paths.longest_alone(instance.groups[0].program, instance.machine, StepBudget(100)) == longest
 
 
 def test_a_port_is_free_when_the_last_that_holds_it_is_done() -> None:
     """R waits for P, which holds its port for longer than X would."""
     instance = asked(AGAIN, ("PXR", 1))
-    assert gaps.alone(instance.groups[0].program, AGAIN, StepBudget(100)) == 8 + 1 == brute_force(instance).upper
+    assert (
+        paths.longest_alone(instance.groups[0].program, AGAIN, StepBudget(100)) == 8 + 1 == brute_force(instance).upper
+    )
 
 
 def test_what_would_take_too_long_is_bounded_by_the_sum_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,7 +351,7 @@ def test_the_soonest_way_to_a_result_counts_in_the_shortest_schedule(
     ways: tuple[InstructionTiming, InstructionTiming],
 ) -> None:
     instance = ahead(automaton("C 2", "C 2", "C 3", starts=(0, 1)), *ways, NEEDS)
-    assert brute_force(instance).lower == quickest.floor(instance) == least_possible(instance) == 2 + 1
+    assert brute_force(instance).lower == lower_bounds.least_makespan(instance) == least_possible(instance) == 2 + 1
 
 
 @pytest.mark.parametrize(
@@ -385,7 +387,7 @@ def test_the_soonest_way_to_a_result_counts_in_the_shortest_schedule(
     ],
 )
 def test_the_shortest_schedule_by_hand(instance: Instance, value: int) -> None:
-    assert brute_force(instance).lower >= quickest.floor(instance) == value
+    assert brute_force(instance).lower >= lower_bounds.least_makespan(instance) == value
 
 
 def test_a_token_is_pending_for_its_own_instructions() -> None:
@@ -399,7 +401,7 @@ def test_a_token_is_pending_for_its_own_instructions() -> None:
         (ProgramPlace("C", (1,)), ProgramPlace("C", (2,)), ProgramPlace("C", (3,))), (0,), timings=timings
     )
     alone = Instance.of(program, 1, ONE)
-    assert quickest.floor(alone) == brute_force(alone).lower == 2 + 5
+    assert lower_bounds.least_makespan(alone) == brute_force(alone).lower == 2 + 5
 
 
 @pytest.mark.parametrize(
@@ -431,7 +433,12 @@ def test_a_token_is_pending_for_its_own_instructions() -> None:
 )  # fmt: skip
 def test_the_shortest_schedule_of_a_gpu_by_hand(gpu: GpuInstance, value: int) -> None:
     """A slot has two blocks, an SM has two blocks, each grid has an SM of its own, or all share one."""
-    assert brute_force_gpu(gpu).lower == quickest.floor_of_gpu(gpu) == gpu_best_case.least_possible(gpu) == value
+    assert (
+        brute_force_gpu(gpu).lower
+        == lower_bounds.least_makespan_of_gpu(gpu)
+        == gpu_best_case.least_possible(gpu)
+        == value
+    )
 
 
 def test_blocks_keep_their_room_for_as_long_as_they_take() -> None:
@@ -439,14 +446,20 @@ def test_blocks_keep_their_room_for_as_long_as_they_take() -> None:
     late = Machine("late", tuple(UnitClass(name, 4, 1, Latency(n, n)) for name, n in (("C", 2), ("L", 3))))
     grids = Grid(((Program.chain("C"), 1),), 2, (2,)), Grid(((Program.chain("L"), 1),), 2, (3,))
     gpu = GpuInstance(grids, late, 1, (4,))
-    assert brute_force_gpu(gpu).lower == 8 > quickest.floor_of_gpu(gpu) == gpu_best_case.least_possible(gpu) == 7
+    assert (
+        brute_force_gpu(gpu).lower
+        == 8
+        > lower_bounds.least_makespan_of_gpu(gpu)
+        == gpu_best_case.least_possible(gpu)
+        == 7
+    )
 
 
 @given(multiprocessor_instances(most_warps=2, most=5))
 @settings(max_examples=120, deadline=None)
 def test_no_schedule_of_one_warp_is_shorter_than_its_floor(instance: Instance) -> None:
     alone = Instance.of(instance.groups[0].program, 1, instance.machine)
-    assert quickest.floor(alone) <= brute_force(alone).lower
+    assert lower_bounds.least_makespan(alone) <= brute_force(alone).lower
 
 
 def test_pairs_without_thresholds_prove_nothing_of_resources() -> None:

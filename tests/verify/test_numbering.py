@@ -21,7 +21,7 @@ from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.gpu import solve_gpu
 from makespan.report.gpu.bundle import bundle as gpu_bundle
 from makespan.report.result.bundle import bundle
-from makespan.verify import Outcome, gpu_reading, instances, numbering, quickest, reading, verify
+from makespan.verify import Outcome, gpu_reading, instances, lower_bounds, machine_form, reading, verify
 from tests.engines.test_numbering import instance_of, launch
 from tests.forgery import Document, forged, set_bounds
 from tests.oracle import brute_force, brute_force_gpu, launch_of
@@ -76,19 +76,25 @@ def test_the_checker_numbers_warps_as_the_launch_does() -> None:
     for _ in range(200):
         asked = instance_of(launch(draw, 8, 6))
         told = launch_of(asked)
-        assert numbering.numbers(asked) == told.listed([group.program for group in asked.groups])
-        partitions = [number % asked.machine.partitions for number in numbering.numbers(asked)]
-        assert numbering.partitions(asked) == partitions == list(asked.partition_of_warp or ())
+        assert machine_form.warp_numbers(asked) == told.listed([group.program for group in asked.groups])
+        partitions = [number % asked.machine.partitions for number in machine_form.warp_numbers(asked)]
+        assert machine_form.warp_partitions(asked) == partitions == list(asked.partition_of_warp or ())
         assert (
-            numbering.partitions(replace(asked, machine=replace(asked.machine, assignment=WarpAssignment.ANY))) is None
+            machine_form.warp_partitions(replace(asked, machine=replace(asked.machine, assignment=WarpAssignment.ANY)))
+            is None
         )
 
 
 def test_no_schedule_is_shorter_than_the_work_of_a_partition_by_number() -> None:
     """Warps 0 and 2 issue three C each in one slot; by program they would be apart."""
     one, by_program = ASKED[0], instance("CCC CCC C C")
-    assert quickest.floor(one) == best_case.least_possible(one) == brute_force(one).lower == 6
-    assert quickest.floor(by_program) == best_case.least_possible(by_program) == brute_force(by_program).lower == 4
+    assert lower_bounds.least_makespan(one) == best_case.least_possible(one) == brute_force(one).lower == 6
+    assert (
+        lower_bounds.least_makespan(by_program)
+        == best_case.least_possible(by_program)
+        == brute_force(by_program).lower
+        == 4
+    )
 
 
 def orders(document: Document) -> list[list[list[int]]]:

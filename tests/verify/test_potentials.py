@@ -19,9 +19,9 @@ from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Program
 from makespan.verify import Refused, potential
 from makespan.verify.potential import Beginning, Passing, PotentialCheck, SituationCycle
+from makespan.verify.potential_terms import DELAYED, FINISH, STAY, ClassMove
 from makespan.verify.refusal import ProofBudget, StepBudget, TooMuchWork
 from makespan.verify.states import BasicStates
-from makespan.verify.terms import DELAYED, FINISH, STAY, ClassMove
 from tests import adversary
 from tests.mutation import mutated
 from tests.oracle import brute_force

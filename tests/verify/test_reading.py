@@ -18,7 +18,7 @@ from makespan.model.simulate.choices import Choices
 from makespan.proof.engines import solve
 from makespan.report.result.bundle import _witness as written
 from makespan.report.result.bundle import bundle, of_instance
-from makespan.verify import Refused, digest, instances, reading, shapes
+from makespan.verify import Refused, digest, fields, instances, reading
 from makespan.verify.verdict import execute
 from tests.forgery import damaged
 from tests.verify.test_enumeration import instance
@@ -208,9 +208,9 @@ def test_a_bundle_is_refused(path: tuple[Any, ...], value: object, why: str) -> 
 def test_a_witness_is_counted_before_it_is_unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = Instance.of("CCC", 1)
     document = {"paths": None, "latencies": None, "cycles": [[2, [0]], [1, [0]]]}
-    monkeypatch.setattr(shapes, "MOST_INSTRUCTIONS", 3)
+    monkeypatch.setattr(fields, "MOST_INSTRUCTIONS", 3)
     assert reading.witness(document, alone, 3).makespan == 3
-    monkeypatch.setattr(shapes, "MOST_INSTRUCTIONS", 2)
+    monkeypatch.setattr(fields, "MOST_INSTRUCTIONS", 2)
     with pytest.raises(Refused, match=r"^the witness is too large for this checker: over 2 warp-instructions$"):
         reading.witness(document, alone, 3)
     monkeypatch.setattr(reading, "MAX_CYCLES", 5)

@@ -21,7 +21,7 @@ from makespan.proof.bounds.best_case import least_possible
 from makespan.proof.bounds.gpu_best_case import least_possible as least_possible_of_gpu
 from makespan.proof.bounds.partitions import partitions
 from makespan.proof.bounds.phases import phases
-from makespan.verify import interference, quickest
+from makespan.verify import interference, lower_bounds
 from makespan.verify import partitions as checked_partitions
 from makespan.verify import phases as checked_phases
 from makespan.verify import theorem_g as checked_theorem_g
@@ -50,7 +50,7 @@ def test_bounds_of_multiprocessors(instance: Instance) -> None:
         assert interference.bound(instance) <= found.upper
     else:
         assert interference.bound(instance) == found.upper
-        assert quickest.floor(instance) == least_possible(instance)
+        assert lower_bounds.least_makespan(instance) == least_possible(instance)
 
 
 @many
@@ -89,7 +89,7 @@ def test_theorem_g(gpu: GpuInstance) -> None:
     own, theirs = ways(gpu)
     if all(program.is_chain for grid in gpu.grids for program, _ in grid.block):
         assert all(other - 1 <= one <= other for one, other in zip(own, theirs, strict=True))  # one more rounds twice
-        assert quickest.floor_of_gpu(gpu) == least_possible_of_gpu(gpu)
+        assert lower_bounds.least_makespan_of_gpu(gpu) == least_possible_of_gpu(gpu)
     proof = theorem_g.theorem_g(gpu)
     assert checked_theorem_g.bound(gpu, proof.weights) <= proof.upper
 

@@ -19,7 +19,18 @@ from makespan.proof.engines import solve
 from makespan.report.gpu.bundle import _schedule as written
 from makespan.report.gpu.bundle import of_gpu
 from makespan.report.result.bundle import bundle
-from makespan.verify import Outcome, Refused, Verdict, bounds, digest, outcome, partitions, quickest, verdict, verify
+from makespan.verify import (
+    Outcome,
+    Refused,
+    Verdict,
+    bounds,
+    digest,
+    lower_bounds,
+    outcome,
+    partitions,
+    verdict,
+    verify,
+)
 from makespan.verify.refusal import ProofBudget, StepBudget, TooMuchWork
 from tests.oracle import brute_force
 from tests.verify.test_gpu import of
@@ -73,7 +84,7 @@ def test_a_proof_below_a_schedule_is_an_error_of_the_checker(monkeypatch: pytest
 def test_a_best_case_is_looked_at_as_closely_as_the_claim_needs(
     best_case: tuple[int, int], proven: tuple[int, int] | None
 ) -> None:
-    assert (quickest.floor(THREE), three().bounds.lower) == (6, 7)  # no more is needed for 6..7
+    assert (lower_bounds.least_makespan(THREE), three().bounds.lower) == (6, 7)  # no more is needed for 6..7
     found = judged(replace(three(), best_case=Bounds(*best_case)))
     assert found.outcome is (Outcome.REJECTED if proven is None else Outcome.ACCEPTED)
     assert found.best_case == proven
@@ -211,7 +222,7 @@ def test_a_machine_of_its_own_has_what_is_in_use() -> None:
 def test_two_warps_are_proven_pair_by_pair_where_states_are_too_many() -> None:
     """Of two warps of CCL the shortest schedule takes 5 cycles, one more than the instructions of a class."""
     result = solve(Instance.of("CCL", 2), best_case=True)
-    assert quickest.floor(result.instance) == 4
+    assert lower_bounds.least_makespan(result.instance) == 4
     found = verify(bundle(result), most_states=1)
     assert (found.outcome, found.best_case) == (Outcome.ACCEPTED, (5, 5))
 

@@ -34,10 +34,10 @@ from makespan.verify import (
     Verdict,
     bounds,
     digest,
+    lower_bounds,
     pairs,
     parse,
     potential,
-    quickest,
     reading,
     states,
     verify,
@@ -155,7 +155,7 @@ def test_its_bounds_are_those_of_the_engines_and_never_below_the_truth(instance:
     closed_form = theorem_e(instance)
     assert closed_form is not None
     assert pairs.bound(instance, closed_form.weights) == closed_form.upper >= truth.upper
-    assert quickest.floor(instance) <= truth.lower
+    assert lower_bounds.least_makespan(instance) <= truth.lower
     assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
     assert states.shortest_and_longest(instance, 1) is None or truth.upper == 1
     if instance.warps == 2:

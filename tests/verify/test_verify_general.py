@@ -32,10 +32,10 @@ from makespan.verify import (
     bounds,
     delays,
     digest,
+    lower_bounds,
     phases,
     potential,
     proofs,
-    quickest,
     reading,
     states,
     verify,
@@ -84,7 +84,7 @@ def test_latencies_of_more_places_than_an_instance_may_have_are_refused() -> Non
 @settings(max_examples=200, deadline=None)
 def test_its_bounds_are_those_of_the_engines(instance: Instance) -> None:
     assert bounds.pessimistic(instance) == pessimistic(instance)
-    assert quickest.floor(instance) == least_possible(instance)
+    assert lower_bounds.least_makespan(instance) == least_possible(instance)
     if not instance.machine.is_basic:
         assert bounds.theorem_a(instance) is None
 
@@ -94,7 +94,7 @@ def test_its_bounds_are_those_of_the_engines(instance: Instance) -> None:
 def test_its_enumeration_finds_both_extremes(instance: Instance) -> None:
     truth = brute_force(instance)
     assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
-    assert quickest.floor(instance) <= truth.lower
+    assert lower_bounds.least_makespan(instance) <= truth.lower
     assert bounds.pessimistic(instance) >= truth.upper
     if instance.warps == 2 and not instance.has_barriers:
         assert bounds.two_warps(instance) == truth.upper

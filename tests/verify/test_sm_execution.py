@@ -19,7 +19,7 @@ from makespan.model.simulate.floor import Floor as EngineFloor
 from makespan.model.simulate.floor import walks
 from makespan.model.simulate.replay import IssueJudge
 from makespan.verify import Refused
-from makespan.verify.floor import SmExecution
+from makespan.verify.sm_execution import SmExecution
 from makespan.verify.witness import replay, scripts
 from tests.verify.test_multiprocessor import changed
 

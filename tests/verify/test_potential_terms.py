@@ -8,7 +8,7 @@ from makespan.model.certificate import Potential, PotentialTable
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, Machine, UnitClass
 from makespan.model.program import Program, ProgramPlace
-from makespan.verify import terms
+from makespan.verify import potential_terms
 from makespan.verify.refusal import StepBudget
 
 CLASSES = ("C", "L", "S", "T")
@@ -59,21 +59,21 @@ def least(
     return found
 
 
-@pytest.mark.parametrize("most", [terms.MOST_REMEMBERED, 0], ids=["remembered", "forgotten"])
+@pytest.mark.parametrize("most", [potential_terms.MOST_REMEMBERED, 0], ids=["remembered", "forgotten"])
 def test_least_terms_are_those_of_all_moves(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(terms, "MOST_REMEMBERED", most)
+    monkeypatch.setattr(potential_terms, "MOST_REMEMBERED", most)
     draw = random.Random(8)
     for _ in range(100):
         instance, potential, tables = drawn(draw)
-        asked = terms.Terms(instance, potential, tables, StepBudget(10**6))
-        numbers = {**asked.number, "stays": terms.STAY, "ends": terms.FINISH}
+        asked = potential_terms.Terms(instance, potential, tables, StepBudget(10**6))
+        numbers = {**asked.number, "stays": potential_terms.STAY, "ends": potential_terms.FINISH}
         for before, after in ((0, 1), (1, 1), (1, 2), (2, 0), (0, 1)):
             truth = least(instance, potential, tables[before], tables[after])
             for own, moves, found in zip(truth, (asked.others, asked.last), asked.least(before, after), strict=True):
                 assert len(found) == len(own)
                 assert {move: found[numbers[move[0]], numbers[move[1]]] for move in own} == own
                 listed = sorted(move for some in moves.values() for move in some)
-                assert listed == sorted(move for move in found if move[1] != terms.STAY)
+                assert listed == sorted(move for move in found if move[1] != potential_terms.STAY)
                 assert all(move[0] == x for x, some in moves.items() for move in some)
                 assert moves.keys() == set(asked.number.values())
             assert most or len(asked._columns) == 1

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from makespan.verify import Refused, parse, reading, shapes
+from makespan.verify import Refused, fields, parse, reading
 
 MOST = 10**12
 WRONG: tuple[object, ...] = (-1, MOST + 1, True, 1.0, "1", None, [])
@@ -23,11 +23,11 @@ NO_OBJECTS: tuple[object, ...] = ([], None, "a", {1: 2}, {"a": 1, 1: 2})
 )
 def test_whole_numbers(value: Any, limits: tuple[int, ...], is_read: bool) -> None:
     if is_read:
-        assert shapes.whole(value, "it", *limits) == value
+        assert fields.whole(value, "it", *limits) == value
         return
     least, most = limits or (0, MOST)
     with pytest.raises(Refused, match=rf"^not a bundle: it is not a whole number in {least}\.\.{most}$"):
-        shapes.whole(value, "it", *limits)
+        fields.whole(value, "it", *limits)
 
 
 @pytest.mark.parametrize(
@@ -42,43 +42,43 @@ def test_whole_numbers(value: Any, limits: tuple[int, ...], is_read: bool) -> No
 )
 def test_lists_of_whole_numbers(value: Any, limits: tuple[int, ...], is_read: bool) -> None:
     if is_read:
-        assert shapes.wholes(value, "they", *limits) == tuple(value)
+        assert fields.wholes(value, "they", *limits) == tuple(value)
         return
     with pytest.raises(Refused, match=r"^not a bundle: they (is not a list of|holds something that is not a whole)"):
-        shapes.wholes(value, "they", *limits)
+        fields.wholes(value, "they", *limits)
 
 
 @pytest.mark.parametrize(("length", "is_read"), [(1, False), (2, True), (3, True), (4, False)])
 def test_lists(length: int, is_read: bool) -> None:
-    assert shapes.items([None], "it") == [None]
+    assert fields.items([None], "it") == [None]
     for value in NO_LISTS:
         with pytest.raises(Refused, match=r"^not a bundle: it is not a list of 1\.\.10000000 items$"):
-            shapes.items(value, "it")
+            fields.items(value, "it")
     if is_read:
-        assert shapes.items([[]] * length, "it", 2, 3) == [[]] * length
+        assert fields.items([[]] * length, "it", 2, 3) == [[]] * length
         return
     with pytest.raises(Refused, match=r"^not a bundle: it is not a list of 2\.\.3 items$"):
-        shapes.items([[]] * length, "it", 2, 3)
+        fields.items([[]] * length, "it", 2, 3)
 
 
 def test_texts() -> None:
-    assert shapes.text("x" * 10**6, "it") == "x" * 10**6
+    assert fields.text("x" * 10**6, "it") == "x" * 10**6
     for value in ("x" * (10**6 + 1), 1, None, b"x"):
         with pytest.raises(Refused, match=r"^not a bundle: it is not a text of at most 1000000 letters$"):
-            shapes.text(value, "it")
+            fields.text(value, "it")
 
 
 def test_objects_have_the_keys_that_are_asked_for_and_no_others() -> None:
-    assert shapes.table({"a": 1, "b": None}, "it", "b", "a") == {"a": 1, "b": None}
-    assert shapes.table({"a": 1}, "it", "a", later="b") == {"a": 1, "b": []}
-    assert shapes.table({"a": 1, "b": 2}, "it", "a", later="b") == {"a": 1, "b": 2}
-    assert shapes.table({}, "it") == {}
+    assert fields.table({"a": 1, "b": None}, "it", "b", "a") == {"a": 1, "b": None}
+    assert fields.table({"a": 1}, "it", "a", later="b") == {"a": 1, "b": []}
+    assert fields.table({"a": 1, "b": 2}, "it", "a", later="b") == {"a": 1, "b": 2}
+    assert fields.table({}, "it") == {}
     for value, why in (({"a": 1}, "it lacks 'b'"), ({"a": 1, "b": 1, "c": 1}, "it has the unknown key 'c'")):
         with pytest.raises(Refused, match=f"^not a bundle: {why}$"):
-            shapes.table(value, "it", "a", "b")
+            fields.table(value, "it", "a", "b")
     for no_object in NO_OBJECTS:
         with pytest.raises(Refused, match=r"^not a bundle: an object was expected$"):
-            shapes.table(no_object, "it", "a")
+            fields.table(no_object, "it", "a")
 
 
 @pytest.mark.parametrize("text", ["%s", "-%s", '{"a": [%s]}'])

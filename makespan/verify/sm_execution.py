@@ -1,17 +1,22 @@
-"""Who is where on one SM, and which ports are held: all rules of the machine, cycle by cycle."""
+"""An SM executed cycle by cycle under all rules of the machine: where its warps are, and which ports are held.
+
+A lower bound is a schedule that occurs, so every rule is checked here as section 1 and 14 of docs/theory.md have it:
+each warp is ready when it issues, each port is free when it is taken, and nobody is left out who could issue.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from makespan.model.machine import Machine, SchedulerPromise, UnitClass
+from makespan.model.machine import Machine, SchedulerPromise
 from makespan.model.program import BARRIER
+from makespan.verify.machine_form import SLOT, class_holds, numbered_pools
 from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
 
 MOST_COMPARISONS = 50_000_000  # of a warp that goes first with one that waits
 
 _Pools = tuple[int, ...]
-"""Ports by the numbers of their pools."""
+"""A port of each of these pools, by their numbers."""
 
 
 class RouteStep(NamedTuple):
@@ -34,35 +39,36 @@ class RouteStep(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class _IssueNeeds:
-    """What instructions of a class need in one partition.
+    """The ports that an instruction of a class needs in one partition, and who waits for them.
 
     Args:
-        unit: the class.
-        held: a port of each of these pools, for so many cycles.
-        choices: and for each use one of these, where the adversary has a choice.
-        ready: so many warps could issue one now.
+        unit: the name of the class.
+        held: pairs of a pool of which it takes a port, and the cycles for which it holds the port.
+        choices: for each use, where the adversary has a choice, the pools of which it takes a port of one.
+        ready: the number of warps that could issue such an instruction now if the ports were free.
     """
 
-    unit: UnitClass
+    unit: str
     held: tuple[tuple[int, int], ...]
     choices: tuple[_Pools, ...]
     ready: int = 0
 
     def fits(self, free: Sequence[int], also: _Pools = ()) -> bool:
-        """Return whether a port is free of all that it needs, if `also` of these pools one more is."""
+        """Return whether all ports that it needs are free, if one more port were free of each of the pools `also`."""
         for pool, _ in self.held:
             if not free[pool] and pool not in also:
                 return False
+        # no pool is in two holds of one class, so each hold may be looked at by itself
         return all(any(free[pool] or pool in also for pool in pools) for pools in self.choices)
 
 
 class Script(NamedTuple):
-    """What a warp does on its way.
+    """The choices of a warp: its path, and all that the adversary settles for its instructions.
 
     Args:
-        steps: what it comes to, barriers included.
-        latencies: of the instructions that it executes.
-        uses: what those that have uses hold of each of them, where there is a choice.
+        steps: the places on its path in order, barriers included.
+        latencies: of the instructions that it executes, in cycles.
+        uses: where there is a choice, for each instruction with uses the position of the resource and the cycles.
     """
 
     steps: Sequence[RouteStep]
@@ -71,16 +77,17 @@ class Script(NamedTuple):
 
 
 class SmExecution:
-    """Where all warps are on their ways, and which ports are held.
+    """The state of one SM, which follows a schedule cycle by cycle, and refuses it where it breaks a rule.
 
     Args:
-        partitions: of every warp that can be there at one time.
+        machine: the SM.
+        partitions: the partition of every warp that can be there at one time.
         blocks: the block of each, whose warps meet at barriers.
-        name: how messages call a warp.
-        where: how they begin.
+        name: gives the words by which messages call a warp.
+        where: the words with which messages begin.
 
     Attributes:
-        unfinished: so many warps are there and have not finished.
+        unfinished: the number of warps that have been admitted and have not finished.
         ended: the blocks whose last warp has finished, for the caller to take note of and to remove.
         shift: cycles that went by before this clock began; messages count them.
     """
@@ -99,10 +106,12 @@ class SmExecution:
         self._steps: list[Sequence[RouteStep]] = [()] * warps
         self._latencies: list[Iterator[int]] = [iter(())] * warps
         self._uses: list[Iterator[Sequence[tuple[int, int]]]] = [iter(())] * warps
-        pools, kinds = _kinds(machine)
-        self._names, self._free = [name for name, _ in pools], [ports for _, ports in pools]
-        self._kinds = [kind for of_partition in kinds for kind in of_partition.values()]
-        self._kinds_of = [kinds[part] for part in partitions]
+        pools, numbers = numbered_pools(machine)
+        self._names = ["issue slot" if name == SLOT else f"port of {name}" for name, _ in pools]
+        self._free = [ports for _, ports in pools]
+        needs = [_needs_of_partition(machine, of_partition) for of_partition in numbers]
+        self._needs = [need for of_partition in needs for need in of_partition.values()]
+        self._needs_of = [needs[part] for part in partitions]
         self._done = [0] * warps
         self._back = [0] * warps  # the cycle in which a warp comes to its next place
         self._pending: list[dict[int, int]] = [{} for _ in range(warps)]  # the cycle in which a token is so no more
@@ -113,10 +122,10 @@ class SmExecution:
         self._held: dict[int, list[int]] = {block: [] for block in self._running}  # at the barrier of the block
         self._due: dict[int, list[int]] = {}  # who comes to a next place in which cycle
         self._freed: dict[int, list[int]] = {}  # ports that are free again from a cycle on
-        self._line = _FairQueue(warps, self._kinds) if machine.scheduler is SchedulerPromise.FAIR else None
+        self._queue = _FairQueue(warps, self._needs) if machine.scheduler is SchedulerPromise.FAIR else None
 
     def admit(self, cycle: int, warp: int, script: Script) -> None:
-        """The warp begins in this cycle or later, in the place of one that has finished."""
+        """Let a warp begin in this cycle or later, in the place of one that has finished."""
         self._scripts[warp] = script
         self._steps[warp], self._latencies[warp], self._uses[warp] = (
             script.steps,
@@ -127,11 +136,15 @@ class SmExecution:
         self._due.setdefault(cycle, []).append(warp)
         self.unfinished += 1
         self._running[self._block[warp]] += 1
-        if self._line is not None:
-            self._line.enter(warp)
+        if self._queue is not None:
+            self._queue.enter(warp)
 
     def state(self, cycle: int) -> object:
-        """Return all on which it depends what may follow from this cycle on; ways are told apart by identity."""
+        """Return everything that decides which schedules may follow from this cycle on.
+
+        Cycles count from this one, and scripts are told apart by identity, so that a stretch of a schedule which ends
+        in the state in which it began may be repeated.
+        """
         there = [
             warp
             for warp, script in enumerate(self._scripts)
@@ -149,18 +162,17 @@ class SmExecution:
                 for warp in there
             ],
             sorted((back - cycle, sorted(pools)) for back, pools in self._freed.items()),
-            None if self._line is None else self._line.state(there),
+            None if self._queue is None else self._queue.state(there),
         )
 
     def _refusal(self, cycle: int, what: str) -> Refused:
         return Refused(f"witness: {self._where}cycle {self.shift + cycle}: {what}")
 
     def _has_finished(self, warp: int, cycle: int) -> bool:
-        """Before what happens in this cycle."""
         return self._done[warp] == len(self._steps[warp]) and self._back[warp] < cycle
 
     def begin(self, cycle: int) -> bool:
-        """What happens before a cycle: latencies pass, ports are free again. Whether anything does."""
+        """Let latencies pass and ports be free again that do so before a cycle; return whether there were any."""
         freed, coming = self._freed.pop(cycle, None), self._due.pop(cycle, None)
         for pool in freed or ():
             self._free[pool] += 1
@@ -169,29 +181,34 @@ class SmExecution:
         return bool(freed or coming)
 
     def execute(self, cycle: int, warps: Collection[int]) -> None:
-        """These warps issue one instruction each."""
+        """Let these warps, and no others, issue one instruction each.
+
+        Raises:
+            Refused: one of them may not, or another one is left out that the rules do not leave out.
+        """
         free, only_now = self._free, list[int]()
         served = {warp: self._issue(warp, cycle, only_now) for warp in warps}
         if not self.unfinished:
             raise self._refusal(cycle, "all warps have finished already")
-        for kind in self._kinds:
-            if kind.ready and kind.fits(free):
-                what = f"an instruction of class {kind.unit.name} is left out although all that it needs is free"
+        # work conservation: after all issues of the cycle no way to issue is free for any warp that is still ready
+        for need in self._needs:
+            if need.ready and need.fits(free):
+                what = f"an instruction of class {need.unit} is left out although all that it needs is free"
                 raise self._refusal(cycle, what)
-        passed = None if self._line is None else self._line.leave(cycle, served, free)
+        passed = None if self._queue is None else self._queue.leave(cycle, served, free)
         if passed is not None:
             raise self._refusal(cycle, f"{self._name(passed)} is passed over by a scheduler that is fair")
-        for pool in only_now:
+        for pool in only_now:  # held for this cycle alone, so free again only now that all have been looked at
             free[pool] += 1
         for warp in warps:
             self._go_on(warp, cycle)
 
     def _issue(self, warp: int, cycle: int, only_now: list[int]) -> tuple[_IssueNeeds, _Pools]:
         """Take all ports for the next instruction of a warp; those for one cycle are added to `only_now`."""
-        kind = self._next_of(warp, cycle)
-        held = kind.held
-        if kind.choices:
-            chosen = zip(kind.choices, next(self._uses[warp]), strict=True)
+        need = self._next_of(warp, cycle)
+        held = need.held
+        if need.choices:
+            chosen = zip(need.choices, next(self._uses[warp]), strict=True)
             held = (*held, *((pools[which], cycles) for pools, (which, cycles) in chosen))
         for pool, cycles in held:
             if not self._free[pool]:
@@ -201,11 +218,11 @@ class SmExecution:
                 only_now.append(pool)
             else:
                 self._freed.setdefault(cycle + cycles, []).append(pool)
-        kind.ready -= 1
-        return kind, tuple(pool for pool, _ in held)
+        need.ready -= 1
+        return need, tuple(pool for pool, _ in held)
 
     def _next_of(self, warp: int, cycle: int) -> _IssueNeeds:
-        """What kind of instruction a warp executes in this cycle."""
+        """Return what the next instruction of a warp needs, if the warp is ready for it in this cycle."""
         steps, at = self._steps[warp], self._done[warp]
         if cycle < self._back[warp]:
             what = "a latency" if not at or steps[at - 1].stall is None else "a stall or a result"
@@ -214,31 +231,34 @@ class SmExecution:
             raise self._refusal(cycle, f"{self._name(warp)} has finished already")
         if steps[at].unit == BARRIER:
             raise self._refusal(cycle, f"{self._name(warp)} waits at a barrier")
-        return self._kinds_of[warp][steps[at].unit]
+        return self._needs_of[warp][steps[at].unit]
 
     def _go_on(self, warp: int, cycle: int) -> None:
-        """The warp has issued, and will come to its next place."""
+        """Send a warp that has issued on to its next place."""
         step, latency = self._steps[warp][self._done[warp]], next(self._latencies[warp])
         self._done[warp] += 1
         if step.stall is None:
             back = cycle + latency
         else:
             pending = self._pending[warp]
-            for token in step.sets:
+            for token in step.sets:  # it stays pending as long as any earlier setter of it is not done
                 pending[token] = max(cycle + latency, pending.get(token, 0))
             back = self._arrival(warp, cycle + step.stall)
         self._back[warp] = back
         self._due.setdefault(back, []).append(warp)
 
     def _arrival(self, warp: int, cycle: int) -> int:
-        """When the warp is at its next place or has finished, from this cycle on: not while it waits for a token."""
+        """Return the cycle, this one or later, in which no token keeps the warp from its next place any more.
+
+        At the end of its program a warp waits for everything that it has set.
+        """
         pending = self._pending[warp]
         steps, at = self._steps[warp], self._done[warp]
         awaits = pending if at == len(steps) else steps[at].awaits
         return max((cycle, *(pending.get(token, 0) for token in awaits)))
 
     def _come(self, warps: list[int], cycle: int) -> None:
-        """These warps have come to their next place, and those whose barrier opens to the one after it."""
+        """Let warps arrive at their next places; those whose barrier opens go on, maybe to a barrier again at once."""
         coming = warps
         while coming:
             for warp in coming:
@@ -251,11 +271,12 @@ class SmExecution:
                 elif steps[at].unit == BARRIER:
                     self._held[block].append(warp)
                 else:
-                    kind = self._kinds_of[warp][steps[at].unit]
-                    kind.ready += 1
-                    if self._line is not None:
-                        self._line.join(cycle, warp, kind)
+                    need = self._needs_of[warp][steps[at].unit]
+                    need.ready += 1
+                    if self._queue is not None:
+                        self._queue.join(cycle, warp, need)
             touched = {self._block[warp] for warp in coming}
+            # a barrier opens when every unfinished warp of its block is held there
             passing = [w for b in touched if len(self._held[b]) == self._running[b] for w in self._held[b]]
             coming = []
             for warp in passing:
@@ -266,43 +287,43 @@ class SmExecution:
 
 
 class _FairQueue:
-    """Who waits for what, for a fair scheduler: z goes before w if it came earlier and issued earlier."""
+    """The warps that wait for a fair scheduler, which lets z go before w if z came earlier and issued last earlier."""
 
-    def __init__(self, warps: int, kinds: Iterable[_IssueNeeds]) -> None:
-        self._waiting: dict[_IssueNeeds, dict[int, int]] = {kind: {} for kind in kinds}  # since when, in order
+    def __init__(self, warps: int, needs: Iterable[_IssueNeeds]) -> None:
+        self._waiting: dict[_IssueNeeds, dict[int, int]] = {need: {} for need in needs}  # since when, in order
         self._last = [-1] * warps
         self._work = StepBudget(MOST_COMPARISONS)
 
     def enter(self, warp: int) -> None:
-        """A new warp in the place of another, which has never issued."""
+        """Forget the issues of the warp that was in the place of a new one."""
         self._last[warp] = -1
 
     def state(self, warps: Collection[int]) -> object:
-        """Who of these came and issued before whom: nothing else matters."""
+        """Return the orders in which these warps came and issued; by fairness nothing else matters."""
         came = {warp: since for waiting in self._waiting.values() for warp, since in waiting.items()}
         first = {cycle: rank for rank, cycle in enumerate(sorted(set(came.values())))}
         last = {cycle: rank for rank, cycle in enumerate(sorted({-1, *(self._last[warp] for warp in warps)}))}
         return [(first[came[warp]] if warp in came else None, last[self._last[warp]]) for warp in warps]
 
-    def join(self, cycle: int, warp: int, kind: _IssueNeeds) -> None:
-        """The warp is ready from this cycle on."""
-        self._waiting[kind][warp] = cycle
+    def join(self, cycle: int, warp: int, need: _IssueNeeds) -> None:
+        """Let a warp be ready from this cycle on."""
+        self._waiting[need][warp] = cycle
 
     def leave(self, cycle: int, served: Mapping[int, tuple[_IssueNeeds, _Pools]], free: Sequence[int]) -> int | None:
-        """Return these warps issue and take these ports; a warp that one of them may not go before, if there is any.
+        """Let warps issue that take these ports; return a warp that one of them may not go before, or None.
 
-        Who waits has the turn of another if its ports would suffice.
+        A warp that waits has the turn of another if the ports of that one, with those that are left, would suffice.
         """
-        came = {warp: self._waiting[kind].pop(warp) for warp, (kind, _) in served.items()}
+        came = {warp: self._waiting[need].pop(warp) for warp, (need, _) in served.items()}
         different = {taken for _, taken in served.values()}
-        for kind, waiting in self._waiting.items():
-            enough = {taken for taken in different if kind.fits(free, taken)} if waiting else set[_Pools]()
+        for need, waiting in self._waiting.items():
+            enough = {taken for taken in different if need.fits(free, taken)} if waiting else set[_Pools]()
             ahead = [warp for warp, (_, taken) in served.items() if taken in enough]
             if not ahead:
                 continue
             newest = max(came[warp] for warp in ahead)
             for passed, since in waiting.items():
-                if since >= newest:
+                if since >= newest:  # they are in the order in which they came: the rest came too late
                     break
                 try:
                     self._work.spend(len(ahead))
@@ -315,25 +336,14 @@ class _FairQueue:
         return None
 
 
-def _kinds(machine: Machine) -> tuple[list[tuple[str, int]], list[dict[str, _IssueNeeds]]]:
-    """All pools of ports, each with its name and size; and for every partition what its instructions need, by class."""
-    pools: list[tuple[str, int]] = []
-    numbers: list[dict[str, int]] = [{} for _ in range(machine.partitions)]
-    slot = "" if machine.issue_width is None else "issue slot"
-    every = [(ports.name, f"port of {ports.name}", ports.capacity, ports.shared) for ports in machine.ports]
-    if machine.issue_width is not None:
-        every.append((slot, slot, machine.issue_width, False))
-    for name, words, capacity, shared in every:
-        for part, of_partition in enumerate(numbers):
-            if not (shared and part):
-                pools.append((words, capacity))
-            of_partition[name] = len(pools) - 1
-
-    def kind(unit: UnitClass, of: Mapping[str, int]) -> _IssueNeeds:
-        held = [(of[unit.name], unit.interval), *([(of[slot], 1)] if slot else [])]
-        if machine.fixed_uses:
-            held += [(of[use.resources[0]], use.least) for use in unit.uses]
-            return _IssueNeeds(unit, tuple(held), ())
-        return _IssueNeeds(unit, tuple(held), tuple(tuple(of[name] for name in use.resources) for use in unit.uses))
-
-    return pools, [{unit.name: kind(unit, of) for unit in machine.units} for of in numbers]
+def _needs_of_partition(machine: Machine, numbers: Mapping[str, int]) -> dict[str, _IssueNeeds]:
+    """Return by class what instructions need, in pools as one partition numbers them."""
+    found = {}
+    for unit in machine.units:
+        own, *uses = class_holds(unit)
+        fixed, chosen = (uses, []) if machine.fixed_uses else ([], uses)
+        slot = [(numbers[SLOT], 1)] if SLOT in numbers else []
+        held = ((numbers[unit.name], own.least), *slot, *((numbers[use.pools[0]], use.least) for use in fixed))
+        choices = tuple(tuple(numbers[name] for name in use.pools) for use in chosen)
+        found[unit.name] = _IssueNeeds(unit.name, held, choices)
+    return found

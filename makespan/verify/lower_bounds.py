@@ -1,4 +1,4 @@
-"""What every schedule takes at least, for the checker: a warp alone, and the busiest ports."""
+"""Lower bounds of every schedule, the shortest one too, for the checker: a warp alone, and the busiest ports."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,18 +9,26 @@ from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
 from makespan.model.machine import UnitClass, WarpAssignment
 from makespan.model.program import BARRIER, Program
-from makespan.verify import numbering
+from makespan.verify.machine_form import (
+    PoolHold,
+    class_holds,
+    issue_holds,
+    place_timings,
+    pool_capacities,
+    shared_pools,
+    used_units,
+    warp_partitions,
+)
 from makespan.verify.paths import total
 from makespan.verify.refusal import StepBudget, TooMuchWork
 
 MOST_STEPS = 5_000_000
-_SLOT = ""
 _Clocks = dict[int | str, int]
-"""When a token is there at the earliest, by number; when a pool with one port is free again, by name."""
+"""The earliest cycles in which tokens, by number, are there, and in which pools with one port, by name, are free."""
 
 
-def floor(instance: Instance) -> int:
-    """Cycles that no schedule falls short of; of warps alone the latencies only where the rest would take too long."""
+def least_makespan(instance: Instance) -> int:
+    """Return cycles that no schedule falls short of; if phases take too long, of warps alone only their latencies."""
     latencies = {unit.name: unit.latency.least for unit in instance.machine.units}
     blocking = (group.program for group in instance.groups if not group.program.timings)
     found = [1, *_busy(instance), *(total(program, latencies, min) for program in blocking)]
@@ -33,14 +41,15 @@ def floor(instance: Instance) -> int:
     return max(found)
 
 
-def floor_of_gpu(gpu: GpuInstance) -> int:
-    """Return the same of a whole GPU: some slot gets its share of all blocks, one after another, and some SM its share.
+def least_makespan_of_gpu(gpu: GpuInstance) -> int:
+    """Return cycles that no schedule of a whole GPU falls short of.
 
-    Of several grids, what blocks take of a resource they keep for as long as they are there.
+    Some slot gets its share of all blocks, one after another, and some SM its share. Of several grids, what blocks take
+    of a resource they keep for as long as they are there.
     """
     machine = replace(gpu.machine, assignment=WarpAssignment.ANY)  # the warps of a later block may be in any partitions
     blocks = [Instance.merged(grid.block, machine) for grid in gpu.grids]
-    alone = [floor(block) for block in blocks]
+    alone = [least_makespan(block) for block in blocks]
     found = []
     for grid, block, least in zip(gpu.grids, blocks, alone, strict=True):
         found.append(least * -(-grid.blocks // (gpu.sms * gpu.most_resident(grid))))
@@ -62,9 +71,12 @@ def _crew(block: Iterable[tuple[Program, int]], blocks: int) -> Counter[Program]
 
 
 def _phases(instance: Instance, program: Program, work: StepBudget) -> Iterator[int]:
-    """Yield the least time from each barrier to the next one, or to the end, as long as no path has ended before."""
+    """Yield the least time of each phase of a warp alone, as long as no path has ended before.
+
+    It is the max-plus system of theorem 1S with lower ends, and with minima where paths join: a lower bound of each.
+    """
     units = {unit.name: unit for unit in instance.machine.units}
-    single = {ports.name for ports in instance.machine.ports if ports.capacity == 1}
+    capacity, timings = pool_capacities(instance.machine), place_timings(program, units, longest=False)
     begins, ended = set(program.starts), False
     while begins and not ended:
         states: dict[int, tuple[int, _Clocks]] = {begin: (0, {}) for begin in begins}
@@ -75,19 +87,20 @@ def _phases(instance: Instance, program: Program, work: StepBudget) -> Iterator[
             arrival, clocks = states.pop(at)
             place = program.places[at]
             work.spend(1 + len(clocks) * len(place.successors))
-            issue = max((arrival, *(clocks.get(token, 0) for token in _awaits(program, at))))
+            issue = max((arrival, *(clocks.get(token, 0) for token in timings[at].awaits)))
             if place.unit == BARRIER:
                 least.append(issue)
                 begins.update(place.successors)
                 continue
-            held = _single_holds(units[place.unit], single)
+            # only a pool that each instruction of the class takes a port of, and that has no other port, is waited for
+            sure = [hold for hold in class_holds(units[place.unit]) if len(hold.pools) == 1]
+            held = {hold.pools[0]: hold.least for hold in sure if capacity[hold.pools[0]] == 1}
             issue = max((issue, *(clocks.get(name, 0) for name in held)))
-            after = issue + (program.timings[at].stall if program.timings else units[place.unit].latency.least)
             new = clocks | {name: issue + cycles for name, cycles in held.items()}
-            for token in program.timings[at].sets if program.timings else ():
-                new[token] = max(issue + program.timings[at].latency[0], clocks.get(token, 0))
+            for token in timings[at].sets:
+                new[token] = max(issue + timings[at].latency[0], clocks.get(token, 0))
             for target in place.successors:
-                states[target] = _either(states.get(target), after, new)
+                states[target] = _either(states.get(target), issue + timings[at].stall, new)
         if program.end in states:
             arrival, clocks = states[program.end]
             least.append(max((arrival, *(cycle for key, cycle in clocks.items() if isinstance(key, int)))))
@@ -96,44 +109,27 @@ def _phases(instance: Instance, program: Program, work: StepBudget) -> Iterator[
 
 
 def _either(before: tuple[int, _Clocks] | None, arrival: int, clocks: _Clocks) -> tuple[int, _Clocks]:
-    """What holds on both ways to a place."""
+    """Return what holds on both ways to a place: what only one of them waits for is dropped."""
     if before is None:
         return arrival, dict(clocks)
     both = {key: min(cycle, clocks[key]) for key, cycle in before[1].items() if key in clocks}
     return min(before[0], arrival), both
 
 
-def _awaits(program: Program, at: int) -> tuple[int, ...]:
-    return program.timings[at].awaits if program.timings else ()
-
-
-def _single_holds(unit: UnitClass, single: set[str]) -> dict[str, int]:
-    """Of pools with one port, those that each instruction of a class holds, and for how long at least."""
-    holds = {unit.name: unit.interval, **{use.resources[0]: use.least for use in unit.uses if len(use.resources) == 1}}
-    return {name: cycles for name, cycles in holds.items() if name in single}
-
-
 def _busy(instance: Instance, crew: Mapping[Program, int] | None = None, sms: int = 0) -> Iterator[int]:
-    """Yield how long ports are busy that some instructions cannot do without, in all partitions and in the busiest one.
+    """Yield how long gates are busy with the instructions that need a port of them, in all partitions and in one.
 
-    In all partitions there is a `crew` in the place of the warps of the instance; and if these are the partitions of
-    so many SMs, none is busier than another for sure.
+    Args:
+        instance: gives the machine, and the warps.
+        crew: by program the number of warps that all partitions have instead of those of the instance.
+        sms: the number of SMs to which the partitions belong; 0 means one, where one partition gets its share for sure.
     """
-    machine, used = instance.machine, frozenset[str]().union(*(group.program.units for group in instance.groups))
-    capacity = {ports.name: ports.capacity for ports in machine.ports}
-    shared = {ports.name for ports in machine.ports if ports.shared}
-    holds: dict[str, list[tuple[frozenset[str], int]]] = {}
-    for unit in machine.units:
-        if unit.name in used:
-            holds[unit.name] = [(frozenset({unit.name}), unit.interval)]
-            holds[unit.name] += [(frozenset(use.resources), use.least) for use in unit.uses]
-    if machine.issue_width is not None:
-        capacity[_SLOT] = machine.issue_width
-        for one in holds.values():
-            one.append((frozenset({_SLOT}), 1))
-    tails = {unit.name: _tail(instance, unit) for unit in machine.units if unit.name in used}
-    for gate in dict.fromkeys(names for one in holds.values() for names, _ in one):
-        kept = {unit: [cycles for names, cycles in one if names <= gate] for unit, one in holds.items()}
+    machine, units = instance.machine, used_units(instance)
+    capacity, shared, every = pool_capacities(machine), shared_pools(machine), issue_holds(machine)
+    holds: dict[str, list[PoolHold]] = {name: every[name] for name in units}
+    tails = {name: _tail(instance, unit) for name, unit in units.items()}
+    for gate in dict.fromkeys(hold.gate for one in holds.values() for hold in one):
+        kept = {unit: [hold.least for hold in one if hold.gate <= gate] for unit, one in holds.items()}
         users = [unit for unit, cycles in kept.items() if cycles]
         interval, tail = min(min(kept[unit]) for unit in users), min(tails[unit] for unit in users)
         work = [total(group.program, dict.fromkeys(users, 1), min) for group in instance.groups]
@@ -143,6 +139,7 @@ def _busy(instance: Instance, crew: Mapping[Program, int] | None = None, sms: in
         if not gate & shared and not sms:
             loads.append((_busiest(instance, work), sum(capacity[name] for name in gate)))
         for count, ports in loads:
+            # some port has ceil(count / ports) issues one after another, and the last of them is `tail` before the end
             if count:
                 yield (-(-count // ports) - 1) * interval + tail
 
@@ -160,9 +157,9 @@ def _tail(instance: Instance, unit: UnitClass) -> int:
 
 
 def _busiest(instance: Instance, work: list[int]) -> int:
-    """What some partition has to do, if a warp of each group has so much; `_busy` knows its share of all."""
+    """Return what some partition has to do at least, if each warp of a group has so much `work`."""
     parts, loads = instance.machine.partitions, [work[group] for group in instance.group_of_warp()]
-    if (fixed := numbering.partitions(instance)) is not None:
+    if (fixed := warp_partitions(instance)) is not None:
         found = [0] * parts
         for part, own in zip(fixed, loads, strict=True):
             found[part] += own

@@ -10,7 +10,7 @@ from makespan.model.program import Program
 from makespan.proof.bounds import alone, gaps
 from makespan.proof.bounds.gates import Ports
 from makespan.proof.bounds.phases import segments_of
-from makespan.verify import gaps as checked
+from makespan.verify import paths as checked
 from makespan.verify.refusal import StepBudget
 from tests.oracle import brute_force
 
@@ -31,12 +31,12 @@ def test_they_are_those_of_the_engines() -> None:
         units, work = {unit.name: unit for unit in chosen.units}, StepBudget(10_000)
         theirs = gaps.gaps(own, {name: unit.latency for name, unit in units.items()})
         assert theirs is not None
-        assert checked.most(own, units, work) == [gap.most for gap in theirs]
-        for place, gap, least in zip(own.places, theirs, checked.least(own, units), strict=True):
+        assert checked.longest_gaps(own, units, work) == [gap.most for gap in theirs]
+        for place, gap, least in zip(own.places, theirs, checked.shortest_gaps(own, units), strict=True):
             assert place.successors == (own.end,) or least == gap.least  # behind the last one there is none
         (whole,) = segments_of(own) or ()
         todo = alone.place_timings(own, Ports.of(chosen), units, longest=True)
-        assert checked.alone(own, chosen, work) == alone.alone(own, todo, whole, lambda _: {})
+        assert checked.longest_alone(own, chosen, work) == alone.alone(own, todo, whole, lambda _: {})
 
 
 def test_a_warp_alone_that_has_one_port_of_everything_takes_as_long_as_the_definition_says() -> None:
@@ -48,4 +48,4 @@ def test_a_warp_alone_that_has_one_port_of_everything_takes_as_long_as_the_defin
     ]
     assert len(single) > 200
     for chosen, own in single:
-        assert checked.alone(own, chosen, StepBudget(1000)) == brute_force(Instance.of(own, 1, chosen)).upper
+        assert checked.longest_alone(own, chosen, StepBudget(1000)) == brute_force(Instance.of(own, 1, chosen)).upper
