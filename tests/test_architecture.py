@@ -16,7 +16,7 @@ from makespan.cli.source import instances as of_source
 from makespan.cli.source import source_options
 from makespan.deadlines import files
 from makespan.deadlines.description import KernelLaunch
-from makespan.deadlines.kernels import on_sms
+from makespan.deadlines.wcet import on_sms
 from makespan.host import tool
 from makespan.kernels import ptx, sass
 from makespan.kernels.gpu_question import gpu_instance

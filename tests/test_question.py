@@ -17,7 +17,7 @@ from makespan.cli.source import instances as of_options
 from makespan.cli.source import source_options
 from makespan.deadlines import files
 from makespan.deadlines.description import KernelLaunch
-from makespan.deadlines.kernels import on_one_sm, on_sms
+from makespan.deadlines.wcet import on_one_sm, on_sms
 from makespan.kernels import flow, kernel_file, ptx
 from makespan.kernels.kernel_file import Kind
 from makespan.kernels.question import instances, launched

@@ -10,10 +10,9 @@ from makespan.deadlines.assignment import EXACT, Heuristic, KernelAssignment, as
 from makespan.deadlines.chains import predecessors
 from makespan.deadlines.description import Description, KernelLaunch, Priorities, ServedEntry, task_set
 from makespan.deadlines.exactness import sharpen_verdict
-from makespan.deadlines.fewest import FewestSms
 from makespan.deadlines.holistic import AnalysisLimits
 from makespan.deadlines.priorities import find_priorities
-from makespan.deadlines.sensitivity import Margin, execution_factor, shortest_period, slowest_clock
+from makespan.deadlines.sensitivity import FewestSms, Margin, execution_factor, shortest_period, slowest_clock
 from makespan.deadlines.task import GpuTask, HostWait, SegmentKind, TaskSet
 from makespan.deadlines.utilisation import server_load
 from makespan.deadlines.verdict import DeadlineAnswer, ResourceLoad, TaskSetVerdict

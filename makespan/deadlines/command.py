@@ -19,13 +19,12 @@ from makespan.deadlines.description import Description, Priorities
 from makespan.deadlines.evidence import TRIES, worst_window
 from makespan.deadlines.export import Format
 from makespan.deadlines.export import export as export_texts
-from makespan.deadlines.fewest import FewestSms, fewest_sms
 from makespan.deadlines.files import read
 from makespan.deadlines.holistic import AnalysisLimits
-from makespan.deadlines.report.amounts import list_names
 from makespan.deadlines.report.chart import ChartView, ticks_of
 from makespan.deadlines.report.document import document
-from makespan.deadlines.report.text import execution_times, report, verdict
+from makespan.deadlines.report.text import execution_times, list_names, report, verdict
+from makespan.deadlines.sensitivity import FewestSms, fewest_sms
 from makespan.deadlines.verdict import DeadlineAnswer
 from makespan.deadlines.wcet import Solver, Wcet, each_execution_time
 from makespan.host.errors import InputError, did_you_mean

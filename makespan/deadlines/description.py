@@ -127,8 +127,10 @@ class ServedEntry:
 def execution_keys(name: str, kinds: Iterable[SegmentKind]) -> dict[int, str]:
     """Return the names of the execution times of a task, by the indices of its copies and kernels.
 
-    >>> execution_keys("filter", [Kind.CPU, Kind.KERNEL]), execution_keys("dnn", [Kind.COPY, Kind.KERNEL])
-    ({1: 'filter'}, {0: 'dnn[0]', 1: 'dnn[1]'})
+    >>> execution_keys("filter", [SegmentKind.CPU, SegmentKind.KERNEL])
+    {1: 'filter'}
+    >>> execution_keys("dnn", [SegmentKind.COPY, SegmentKind.KERNEL])
+    {0: 'dnn[0]', 1: 'dnn[1]'}
     """
     served = [index for index, kind in enumerate(kinds) if kind is not SegmentKind.CPU]
     return {index: name if len(served) == 1 else f"{name}[{index}]" for index in served}

@@ -10,8 +10,7 @@ from itertools import chain, islice, repeat
 from random import Random
 
 from makespan.deadlines.chains import heads, predecessors
-from makespan.deadlines.courses import random_scenario, vary_scenario
-from makespan.deadlines.scenarios import MOST_JOBS, critical_scenarios
+from makespan.deadlines.scenarios import MOST_JOBS, critical_scenarios, random_scenario, vary_scenario
 from makespan.deadlines.simulation import CompletedJob, Scenario, ServiceStretch, SimulatedRun, simulate, turns_per_job
 from makespan.deadlines.task import ChainStart, GpuTask, JobSegment, TaskSet
 from makespan.deadlines.verdict import Miss
@@ -52,7 +51,7 @@ def find_miss(
     """Return a job of the task that ends after its deadline in a simulated legal schedule; None if the search saw none.
 
     Every copy and kernel runs for a time that it is shown to take or, where the user gave one, for up to that. The same
-    arguments give the same answer; `missed` gives the whole schedule.
+    arguments give the same answer; `find_late_run` gives the whole schedule.
 
     Args:
         tries: scenarios to simulate, the critical instants among them.

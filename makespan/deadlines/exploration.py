@@ -20,7 +20,15 @@ from operator import ge, le
 from typing import NamedTuple
 
 from makespan.deadlines.chains import heads, predecessors
-from makespan.deadlines.families import EndedJob, FamilyStep, GridSegment, GridTask, Position, ResourceKey, TaskFamily
+from makespan.deadlines.family_states import (
+    EndedJob,
+    FamilyStep,
+    GridSegment,
+    GridTask,
+    Position,
+    ResourceKey,
+    TaskFamily,
+)
 from makespan.deadlines.task import GpuTask, JobSegment, SegmentKind, ServerPolicy, TaskSet
 from makespan.host.errors import InputError, UnsupportedError
 
@@ -95,10 +103,10 @@ def explore(
         UnsupportedError: a partition that is time-sliced; several ticks in a step, and tasks of the same core with the
             same priority.
 
-    >>> from makespan.deadlines.task import Partition, Policy, TaskSet, one_kernel
+    >>> from makespan.deadlines.task import GpuPartition, ServerPolicy, TaskSet, one_kernel
     >>> a = one_kernel("a", 2, 5, 5, priority=2, partition="SM0")
     >>> b = one_kernel("b", 4, 10, 10, priority=1, partition="SM0")
-    >>> explore(TaskSet((a, b), (Partition("SM0", Policy.FIXED_PRIORITY),))).response
+    >>> explore(TaskSet((a, b), (GpuPartition("SM0", ServerPolicy.FIXED_PRIORITY),))).response
     {'a': 5, 'b': 6}
     """
     found = [

@@ -13,14 +13,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from makespan.deadlines import oblivious
 from makespan.deadlines.arrivals import OutOfStepsError, StepBudget, Stream
-from makespan.deadlines.known import KnownBounds
-from makespan.deadlines.operations import Graph, TaskOperation, urgency
-from makespan.deadlines.response import AnalysedOperation, KernelBound, kernel_bounds
-from makespan.deadlines.streams import analysed_operation, operation_stream
+from makespan.deadlines.busy_window import PathWindows, oblivious_response
+from makespan.deadlines.operations import Graph, KnownBounds, TaskOperation, urgency
+from makespan.deadlines.response import (
+    AnalysedOperation,
+    KernelBound,
+    analysed_operation,
+    kernel_bounds,
+    operation_stream,
+)
 from makespan.deadlines.task import GpuTask, SegmentKind, ServerPolicy, TaskSet, least_unit
-from makespan.deadlines.window import PathWindows
 from makespan.host.errors import InputError
 
 HORIZON = 10
@@ -297,9 +300,7 @@ class _HolisticAnalysis:
     def _close(self, task: GpuTask, last: int, served: int | None) -> None:
         """The bound of a whole job, and what it says of the end of its last segment."""
         since = self.known.since[last]
-        as_cpu_time = self._limited(
-            task, lambda steps: oblivious.oblivious_response(self.known, task, self.horizon, steps)
-        )
+        as_cpu_time = self._limited(task, lambda steps: oblivious_response(self.known, task, self.horizon, steps))
         total = self._within(_least_bound((since, as_cpu_time)))
         takes_turns = any(
             self.graph.operations[number].place in self.graph.slices for number in self.graph.of[task.name]

@@ -49,10 +49,10 @@ def find_priorities(
     Raises:
         InputError: a kernel without a partition, or chains by data that contradict themselves.
 
-    >>> from makespan.deadlines.task import Partition, one_kernel
+    >>> from makespan.deadlines.task import GpuPartition, one_kernel
     >>> rows = ("a", 3, 7, 12), ("b", 1, 17, 21), ("c", 6, 12, 15)
     >>> tasks = (one_kernel(*row, priority=0, partition="SM0") for row in rows)
-    >>> ranked(TaskSet(tuple(tasks), (Partition("SM0", Policy.FIXED_PRIORITY),))).notes
+    >>> find_priorities(TaskSet(tuple(tasks), (GpuPartition("SM0", ServerPolicy.FIXED_PRIORITY),))).notes
     ("priorities by Audsley's search, the most urgent first: a, b, c",)
     """
     ranks: dict[str, int] = {}

@@ -1,11 +1,11 @@
-"""Worst-case response times of kernels that one partition serves one at a time, without preemption.
+"""Worst-case response times of kernels that one server serves one at a time, without preemption.
 
 Time is discrete here: everything happens at whole ticks; `holistic` makes bounds for continuous time of it. All bounds
 are least fixed points in whole numbers; the theorems with their proofs are in docs/schedulability_theory.md. Kernels of
 one task are served in the order of their arrival.
 
 Glossary: C execution time, T period, B blocking, w the start of a kernel after the start of its busy window, d an
-absolute deadline, q how many kernels of the same task come before in the window.
+absolute deadline, q the number of kernels of the same task that come before in the window.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +15,10 @@ from itertools import count
 from math import lcm
 
 from makespan.deadlines.arrivals import MOST_ACTIVATIONS, StepBudget, Stream, first_multiple, least_fixed_point
+from makespan.deadlines.operations import KnownBounds, TaskOperation, urgency
 from makespan.deadlines.task import ServerPolicy
 from makespan.deadlines.utilisation import ONE, excess, scaled_sum
+from makespan.deadlines.workload import overlapping_activations
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,3 +329,57 @@ class _EdfAnalysis:
 def _jobs(stream: Stream, first: int, release: int) -> int:
     """Return how many of a rival's go before a kernel with this release, the first of them one released at `first`."""
     return (release - first + stream.jitter) // stream.period + 1 if release >= first else 0
+
+
+def operation_stream(known: KnownBounds, operation: TaskOperation, lag: int | None) -> Stream:
+    """An operation of every activation; deadlines count from the task's arrival, or under `edf-release` its release.
+
+    Args:
+        lag: from the arrival until it is ready, at most; under `edf-release` its jitter and what follows the release.
+    """
+    task, arrival = operation.task, known.arrival(operation.task)
+    if arrival is None or lag is None:
+        return Stream(operation.wcet, task.period, priority=urgency(task), is_wild=True)
+    arrival, deadline = arrival - known.graph.earliest(task), task.deadline
+    if known.graph.policies[operation.place] is not ServerPolicy.EDF:
+        arrival, lag, deadline = arrival + task.jitter, lag - task.jitter, deadline - task.jitter
+    return Stream(operation.wcet, task.period, arrival, lag, deadline, urgency(task))
+
+
+def analysed_operation(
+    known: KnownBounds, operation: TaskOperation, own: Stream, family: Sequence[TaskOperation]
+) -> AnalysedOperation | None:
+    """An operation and its stream with what its family asks of the server; None as long as nothing bounds that."""
+    graph, task = known.graph, operation.task
+    end = known.end[operation.number]
+    latest = [instant for other in family if (instant := known.ready(other)) is not None]
+    if own.is_wild or end is None or len(latest) < len(family):
+        return None
+    policy, event = graph.policies[operation.place], graph.earliest(task)
+    is_ranked = policy is ServerPolicy.FIXED_PRIORITY
+    until = end if policy is not ServerPolicy.FIFO else own.delay + event + 1  # what is ready later does not go before
+    ready: list[tuple[int, int]] = []
+    ahead = beside = 0
+    blockers = []
+    for other, at in zip(family, latest, strict=True):
+        if is_ranked and urgency(other.task) < urgency(task):
+            blockers.append((other.wcet - 1, 0))
+            continue
+        ready.append((at - event, other.wcet))
+        ahead += other.wcet * graph.is_before(other, operation)
+        beside += other.wcet * graph.is_concurrent(other.task, task)
+        if other is operation:
+            continue
+        if not graph.is_before(operation, other):
+            beside += other.wcet * overlapping_activations(until - other.earliest, task.period)
+        if not is_ranked:
+            deadline = other.task.deadline
+            blockers.append((other.wcet - 1, deadline if policy is ServerPolicy.EDF else deadline - other.task.jitter))
+    source = graph.operations[operation.sources[0]] if operation.is_handed_over else None
+    is_handed_over = source is not None and is_ranked and urgency(source.task) < urgency(task)
+    if source is not None and is_handed_over:  # it has kept the server from all that goes before
+        ahead = source.wcet - 1
+    firsts = tuple((sum(work for other, work in ready if other >= delay), delay) for delay, _ in ready)
+    each, earliest = sum(work for _, work in ready), min(event, *(other.earliest for other in family))
+    late = max(delay for delay, _ in ready) + event - earliest
+    return AnalysedOperation(own, each, firsts, late, ahead, beside, tuple(blockers), is_handed_over)

@@ -1,22 +1,241 @@
-"""Scenarios that are expected to make tasks late: critical instants of the literature, and the hyperperiod."""
+"""Scenarios for the simulation: critical instants of the literature, the hyperperiod, random ones and variations.
+
+Critical instants are expected to make tasks late. A `JobPattern` says how the jobs of one task come and run.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
 from math import lcm
+from random import Random
 from typing import NamedTuple
 
 from makespan.deadlines.chains import heads, predecessors
-from makespan.deadlines.courses import (
-    JobPattern,
-    arrival_limit,
-    busy_time,
-    full_pattern,
-    packed_pattern,
-    quick_pattern,
-    scenario_of,
-)
-from makespan.deadlines.simulation import Scenario
+from makespan.deadlines.simulation import CompletedJob, JobPlan, Scenario, SimulatedRun, turns_per_job
 from makespan.deadlines.task import MAX_SEGMENTS, GpuTask, JobSegment, SegmentKind, ServerPolicy, TaskSet
+
+_HIGH, _FALLING = 0.5, 0.75
+"""Up to these shares, times of random scenarios are always the longest, or the longest at first and then the least."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobPattern:
+    """How the jobs of one task come and run; all in ticks.
+
+    Args:
+        first: the first arrival.
+        gaps: how much later than the period each next job arrives.
+        waits: from arrival to release.
+        times: for how long each job runs in each of its segments.
+        delays: how long each launch of a job takes.
+    """
+
+    first: int
+    gaps: tuple[int, ...]
+    waits: tuple[int, ...]
+    times: tuple[tuple[int, ...], ...]
+    delays: tuple[tuple[int, ...], ...]
+
+    def jobs(self, task: GpuTask) -> Iterator[JobPlan]:
+        """Yield the jobs; a job is not released before the one before it."""
+        arrival, released = self.first, 0
+        rows = zip(self.gaps, self.waits, self.times, self.delays, strict=True)
+        for number, (gap, wait, times, delays) in enumerate(rows):
+            arrival += gap
+            released = max(released, arrival + wait)
+            yield JobPlan(task.name, number, arrival, released, times, delays)
+            arrival += task.period
+
+
+def random_scenario(task_set: TaskSet, random: Random, most_jobs: int, words: str) -> Scenario:
+    """Random phases, gaps, jitter and execution times, each extreme in some tasks."""
+    until = arrival_limit(task_set, busy_time(task_set), most_jobs)
+    courses = {task.name: _random_pattern(task, random, until) for task in task_set.tasks}
+    order = list(task_set.by_name)
+    random.shuffle(order)
+    return scenario_of(task_set, courses, tuple(order), words)
+
+
+def _random_pattern(task: GpuTask, random: Random, until: int) -> JobPattern:
+    first = random.choice((0, random.randint(0, task.period))) if task.offset is None else task.offset
+    count = max(1, -(-(until - first) // task.period))
+    is_tight = task.offset is not None or random.random() < 0.6
+    gaps = tuple(0 if is_tight or random.random() < 0.7 else random.randint(0, task.period) for _ in range(count))
+    habit = random.choice(("none", "first", "any"))
+    waits = tuple(_random_wait(task, random, habit, number) for number in range(count))
+    times = tuple(_column(random, least_time(segment), segment.wcet, count) for segment in task.segments)
+    delays = tuple(_column(random, 0, segment.delay, count) for segment in task.segments)
+    return JobPattern(first, gaps, waits, tuple(zip(*times, strict=True)), tuple(zip(*delays, strict=True)))
+
+
+def _random_wait(task: GpuTask, random: Random, habit: str, number: int) -> int:
+    if habit == "none" or (habit == "first" and number):
+        return 0
+    return task.jitter if habit == "first" else random.choice((0, task.jitter, random.randint(0, task.jitter)))
+
+
+def least_time(segment: JobSegment) -> int:
+    """The shortest time of a segment in scenarios: where a time is shown, nobody has shown that it can be shorter."""
+    return 1 if segment.attained is None else segment.wcet
+
+
+def _column(random: Random, low: int, high: int, count: int) -> tuple[int, ...]:
+    """Something of each job in turn: always high or low, high until some job and low then, or now this, now that."""
+    habit = random.random()
+    if low == high or habit < _HIGH:
+        return (high,) * count
+    if habit < _FALLING:
+        until = random.randrange(count)
+        return tuple(high if number <= until else low for number in range(count))
+    return tuple(random.choice((low, high, random.randint(low, high))) for _ in range(count))
+
+
+def vary_scenario(run: SimulatedRun, job: CompletedJob, random: Random, words: str) -> Scenario:
+    """Return the same scenario with one to three changes, of what comes before the end of `job`."""
+    scenario = run.scenario
+    courses = _patterns(scenario)
+    order = list(scenario.order)
+    for _ in range(random.randint(1, 3)):
+        name = random.choice(order)
+        task = scenario.task_set.by_name[name]
+        before = [other.number for other in run.jobs if other.task == name and other.arrival < job.completion]
+        at = random.randint(0, max(before, default=0))
+        change = random.randrange(5)
+        if change == 0:
+            order.remove(name)
+            order.insert(random.choice((0, len(order))), name)
+        elif change == 1 and task.offset is None and name not in scenario.starts:
+            courses[name] = _shift_arrivals(courses[name], scenario, random)
+        elif change == 2 and task.offset is None and name not in scenario.starts:
+            courses[name] = _change_gap(courses[name], task, random, at)
+        else:
+            courses[name] = _change_job(courses[name], task, random, at)
+    return scenario_of(scenario.task_set, courses, tuple(order), words)
+
+
+def _patterns(scenario: Scenario) -> dict[str, JobPattern]:
+    """What the jobs of a scenario are made from."""
+    by_task: dict[str, list[JobPlan]] = {name: [] for name in scenario.task_set.by_name}
+    for job in scenario.jobs:
+        by_task[job.task].append(job)
+    return {name: _pattern(scenario.task_set.by_name[name], jobs) for name, jobs in by_task.items()}
+
+
+def _pattern(task: GpuTask, jobs: list[JobPlan]) -> JobPattern:
+    first = jobs[0].arrival
+    expected = (first, *(job.arrival + task.period for job in jobs))
+    return JobPattern(
+        first,
+        tuple(max(0, job.arrival - least) for job, least in zip(jobs, expected, strict=False)),
+        tuple(job.release - job.arrival for job in jobs),
+        tuple(job.times for job in jobs),
+        tuple(job.delays or (0,) * len(task.segments) for job in jobs),
+    )
+
+
+def _shift_arrivals(course: JobPattern, scenario: Scenario, random: Random) -> JobPattern:
+    """Return all jobs earlier or later, by a little or such that two releases meet or just miss each other."""
+    other = random.choice(scenario.jobs)
+    mine = course.first + course.waits[0]
+    step = random.choice((other.release - mine + random.randint(-1, 1), random.randint(-3, 3)))
+    return replace(course, first=max(0, course.first + step))
+
+
+def _change_gap(course: JobPattern, task: GpuTask, random: Random, at: int) -> JobPattern:
+    """Return one job and all after it later, or as soon as the period allows."""
+    gap = random.choice((0, 1, random.randint(0, task.period)))
+    return replace(course, gaps=(*course.gaps[:at], gap if at else 0, *course.gaps[at + 1 :]))
+
+
+def _change_job(course: JobPattern, task: GpuTask, random: Random, at: int) -> JobPattern:
+    """Another release of one job, or another launch or execution time of one of its segments."""
+    if task.jitter and random.random() < 0.5:
+        wait = random.choice((0, task.jitter, random.randint(0, task.jitter)))
+        return replace(course, waits=(*course.waits[:at], wait, *course.waits[at + 1 :]))
+    index = random.randrange(len(task.segments))
+    segment = task.segments[index]
+    if segment.delay and random.random() < 0.5:
+        return replace(course, delays=_change_rows(course.delays, at, index, random, 0, segment.delay))
+    return replace(course, times=_change_rows(course.times, at, index, random, least_time(segment), segment.wcet))
+
+
+def _change_rows(
+    rows: tuple[tuple[int, ...], ...], at: int, index: int, random: Random, low: int, high: int
+) -> tuple[tuple[int, ...], ...]:
+    """Another value of one segment in one job, or in it and in all later ones."""
+    value = random.choice((low, high, random.randint(low, high)))
+    until = random.choice((at + 1, len(rows)))
+    return tuple(
+        (*row[:index], value, *row[index + 1 :]) if at <= number < until else row for number, row in enumerate(rows)
+    )
+
+
+def full_pattern(task: GpuTask, first: int, release: int, until: int) -> JobPattern:
+    """Jobs that arrive from `first` and before `until` every period, wait for `release`, and take all that they may."""
+    count = max(1, -(-(until - first) // task.period))
+    waits = tuple(min(task.jitter, max(0, release - first - k * task.period)) for k in range(count))
+    times = tuple(segment.wcet for segment in task.segments)
+    delays = tuple(segment.delay for segment in task.segments)
+    return JobPattern(first, (0,) * count, waits, (times,) * count, (delays,) * count)
+
+
+def quick_pattern(task: GpuTask, course: JobPattern, until: int) -> JobPattern:
+    """Return the same, but after the first job all up to the launch of segment `until` takes no longer than it must."""
+    times = tuple(least_time(segment) if at < until else segment.wcet for at, segment in enumerate(task.segments))
+    delays = tuple(0 if at <= until else segment.delay for at, segment in enumerate(task.segments))
+    later = len(course.times) - 1
+    return replace(
+        course,
+        waits=(course.waits[0], *(0,) * later),
+        times=(course.times[0], *(times,) * later),
+        delays=(course.delays[0], *(delays,) * later),
+    )
+
+
+def packed_pattern(task: GpuTask, release: int, until: int) -> JobPattern:
+    """The first job is released at `release`, as late as allowed, and the others as early as allowed."""
+    if task.offset is not None:
+        return full_pattern(task, task.offset, release, until)
+    return full_pattern(task, max(0, release - task.jitter), release, until)
+
+
+def scenario_of(task_set: TaskSet, courses: Mapping[str, JobPattern], order: tuple[str, ...], words: str) -> Scenario:
+    """Return the jobs of all courses together; of tasks that are started by data, as many as start them."""
+    jobs = {name: tuple(course.jobs(task_set.by_name[name])) for name, course in courses.items()}
+    for follower, sources in predecessors(task_set).items():
+        jobs[follower] = _jobs_started_by_data(follower, courses[follower], len(jobs[sources[0]]))
+    return Scenario(task_set, tuple(job for several in jobs.values() for job in several), order, words)
+
+
+def _jobs_started_by_data(name: str, course: JobPattern, count: int) -> tuple[JobPlan, ...]:
+    """What the jobs of a course take, over and over, for jobs whose arrivals are not known yet."""
+    rows = islice(cycle(zip(course.waits, course.times, course.delays, strict=True)), count)
+    return tuple(JobPlan(name, number, 0, *row) for number, row in enumerate(rows))
+
+
+def busy_time(task_set: TaskSet) -> int:
+    """About how long resources stay busy after a common release, in ticks: a hint how far to look."""
+    work = sum(segment.wcet + segment.delay for task in task_set.tasks for segment in task.segments)
+    longest = max(task.period + task.deadline for task in task_set.tasks)
+    return 2 * work + longest
+
+
+def arrival_limit(task_set: TaskSet, wanted: int, most_jobs: int) -> int:
+    """The time up to which jobs arrive: `wanted`, or less if that were more than `most_jobs` jobs, or turns of them."""
+    costs = turns_per_job(task_set)
+
+    def jobs(until: int) -> int:
+        return sum((until // task.period + 1) * costs[task.name] for task in task_set.tasks)
+
+    if jobs(wanted) <= most_jobs:
+        return wanted
+    alone = min(task.period * (most_jobs // costs[task.name] + 1) for task in task_set.tasks)
+    low, high = 0, min(wanted, alone)  # jobs(high) > most_jobs
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if jobs(middle) <= most_jobs else (low, middle)
+    return low
+
 
 MOST_JOBS = 400
 _MOST_SHIFTS = 12

@@ -10,14 +10,14 @@ from makespan.deadlines.verdict import ResourceLoad
 def exact_sum(parts: Iterable[tuple[int, int]]) -> Fraction:
     """Return the exact sum of `amount / every`.
 
-    >>> ratio([(1, 3), (1, 6)])
+    >>> exact_sum([(1, 3), (1, 6)])
     Fraction(1, 2)
     """
     return sum((Fraction(amount, every) for amount, every in parts), Fraction(0))
 
 
 ONE = 1 << 192
-"""What `scaled` means by 1."""
+"""What `scaled_sum` means by 1."""
 
 
 def scaled_sum(parts: Iterable[tuple[int, int]]) -> int:

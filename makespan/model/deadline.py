@@ -48,7 +48,7 @@ class Deadline:
         """What a proven interval says.
 
         >>> [Deadline(10).outcome(bounds) for bounds in (Bounds(8, 10), Bounds(11, 12), Bounds(9, 11))]
-        [<Outcome.MET: 'met'>, <Outcome.MISSED: 'missed'>, <Outcome.UNDECIDED: 'undecided'>]
+        [<DeadlineOutcome.MET: 'met'>, <DeadlineOutcome.MISSED: 'missed'>, <DeadlineOutcome.UNDECIDED: 'undecided'>]
         """
         if bounds.upper <= self.cycles:
             return DeadlineOutcome.MET

@@ -81,7 +81,7 @@ def round_digits(value: Fraction, rounding: Callable[[Fraction], int]) -> Fracti
 def time_at_most(seconds: Fraction) -> str:
     """Return a bound from above for people, to six digits.
 
-    >>> up(Fraction(1, 3)), down(Fraction(1, 3))
+    >>> time_at_most(Fraction(1, 3)), time_at_least(Fraction(1, 3))
     ('333.334 ms', '333.333 ms')
     """
     return shown_time(round_digits(seconds, ceil))
@@ -96,7 +96,7 @@ def time_at_least(seconds: Fraction) -> str:
 def shown_time(seconds: Fraction) -> str:
     """Return a time for people, in the largest unit that leaves a whole part, to six digits, to the nearest of them.
 
-    It is for times that somebody has given. A bound is printed by `up` or `down`.
+    It is for times that somebody has given. A bound is printed by `time_at_most` or `time_at_least`.
 
     >>> shown_time(Fraction(1, 5000)), shown_time(Fraction(0)), shown_time(Fraction(1, 3))
     ('200 us', '0 s', '333.333 ms')

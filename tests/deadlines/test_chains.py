@@ -7,7 +7,7 @@ import pytest
 
 from makespan.deadlines.analysis import SAMPLED, TRIGGERED, analyse
 from makespan.deadlines.chains import heads, predecessors, sampled_latency
-from makespan.deadlines.courses import random_scenario
+from makespan.deadlines.scenarios import random_scenario
 from makespan.deadlines.simulation import simulate
 from makespan.deadlines.task import (
     ChainStart,

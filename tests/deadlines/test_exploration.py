@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from makespan.deadlines.exactness import longest_runs
 from makespan.deadlines.exploration import StateWalk, _most_urgent, explore, independent_parts, obstacle
-from makespan.deadlines.families import GridSegment, GridTask, TaskFamily
+from makespan.deadlines.family_states import GridSegment, GridTask, TaskFamily
 from makespan.deadlines.task import (
     ChainStart,
     GpuPartition,
@@ -21,7 +22,6 @@ from makespan.deadlines.task import (
     TaskSet,
     one_kernel,
 )
-from makespan.deadlines.witness import longest_runs
 from makespan.host.errors import InputError, UnsupportedError
 from tests.deadlines.sets import system_of
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan import Limits
-from makespan.deadlines import fewest, files
+from makespan.deadlines import files, sensitivity
 from makespan.deadlines.description import Description
-from makespan.deadlines.fewest import FewestSms, fewest_sms
-from makespan.deadlines.report.margins import fewest_line
+from makespan.deadlines.report.text import fewest_line
+from makespan.deadlines.sensitivity import FewestSms, fewest_sms
 from makespan.deadlines.wcet import Solver, Wcet, WcetGround, execution_times
 from makespan.host.errors import InputError
 
@@ -56,7 +56,7 @@ def searched(found: Description, times: Mapping[str, Sequence[int]]) -> list[Few
                 yield name, Wcet(seconds, None, WcetGround.PROVEN, "", Fraction(0))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fewest, "each_execution_time", known)
+        patch.setattr(sensitivity, "each_execution_time", known)
         return list(fewest_sms(found, Solver(Limits)))
 
 

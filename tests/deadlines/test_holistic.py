@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.deadlines import ahead
+from makespan.deadlines import interference
+from makespan.deadlines.arrivals import StepFunction
 from makespan.deadlines.exploration import explore
 from makespan.deadlines.holistic import OBLIVIOUS, WINDOW, AnalysisLimits, Responses, responses
-from makespan.deadlines.stairs import StepFunction
 from makespan.deadlines.task import (
     ChainStart,
     CopyEngine,
@@ -238,7 +238,7 @@ def test_jobs_that_overlap_never_take_longer_than_the_bounds() -> None:
 
 
 def test_without_earlier_jobs_the_bounds_would_be_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "overlapping_activations", lambda length, period: 0)
+    monkeypatch.setattr(interference, "overlapping_activations", lambda length, period: 0)
     with pytest.raises(AssertionError):
         check_overlapping()
 

@@ -10,9 +10,8 @@ from dataclasses import replace
 import pytest
 
 from makespan.deadlines.analysis import analyse
-from makespan.deadlines.arrivals import StepBudget, least_fixed_point
+from makespan.deadlines.arrivals import StepBudget, StepFunction, least_fixed_point
 from makespan.deadlines.exploration import explore
-from makespan.deadlines.stairs import StepFunction
 from makespan.deadlines.task import GpuTask, JobSegment, SegmentKind, ServerPolicy, TaskSet
 from makespan.deadlines.verdict import DeadlineAnswer, Miss
 from makespan.deadlines.workload import PeriodicWork

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.deadlines.courses import vary_scenario
 from makespan.deadlines.evidence import find_late_run, find_miss, worst_runs, worst_window
-from makespan.deadlines.scenarios import critical_scenarios, hyperperiod, periodic_scenario
+from makespan.deadlines.scenarios import critical_scenarios, hyperperiod, periodic_scenario, vary_scenario
 from makespan.deadlines.simulation import CompletedJob, JobPlan, Scenario, SimulatedRun, simulate
 from makespan.deadlines.task import (
     ChainStart,

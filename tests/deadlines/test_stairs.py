@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.deadlines.stairs import StepFunction
+from makespan.deadlines.arrivals import StepFunction
 from makespan.deadlines.workload import PeriodicWork, WindowWork
 
 SMALL = st.integers(0, 12)

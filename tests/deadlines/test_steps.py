@@ -18,7 +18,7 @@ from makespan import Limits
 from makespan.deadlines import files
 from makespan.deadlines.analysis import analyse
 from makespan.deadlines.description import task_set
-from makespan.deadlines.exactness import sharpen_verdict
+from makespan.deadlines.exactness import late_job, sharpen_verdict
 from makespan.deadlines.holistic import AnalysisLimits as Additions
 from makespan.deadlines.holistic import responses
 from makespan.deadlines.task import (
@@ -34,7 +34,6 @@ from makespan.deadlines.task import (
 )
 from makespan.deadlines.verdict import DeadlineAnswer, TaskSetVerdict
 from makespan.deadlines.wcet import Solver, execution_times
-from makespan.deadlines.witness import late_job
 from makespan.host.errors import InputError
 from tests.command import Outcome, Runner
 from tests.deadlines.brute import longest

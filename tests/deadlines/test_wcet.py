@@ -17,8 +17,7 @@ from makespan import Instance, KernelQuestion, Launch, Limits, Machine, Result, 
 from makespan.deadlines import files
 from makespan.deadlines import wcet as wcet_module
 from makespan.deadlines.description import KernelLaunch
-from makespan.deadlines.kernels import on_one_sm, on_sms
-from makespan.deadlines.wcet import Solver, Wcet, WcetGround, claim_of_bundle, execution_times
+from makespan.deadlines.wcet import Solver, Wcet, WcetGround, claim_of_bundle, execution_times, on_one_sm, on_sms
 from makespan.estimates.estimate import Estimate
 from makespan.host.errors import InputError
 from makespan.model.assumptions import (

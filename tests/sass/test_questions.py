@@ -14,7 +14,7 @@ from makespan.cli.source import instances as of_options
 from makespan.cli.source import source_options
 from makespan.deadlines import files
 from makespan.deadlines.description import KernelLaunch
-from makespan.deadlines.kernels import on_one_sm, on_sms
+from makespan.deadlines.wcet import on_one_sm, on_sms
 from makespan.host import tool
 from makespan.kernels import kernel_file, ptx, sass
 from makespan.kernels.ptx.module import Compilation

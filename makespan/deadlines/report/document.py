@@ -4,9 +4,8 @@ from fractions import Fraction
 from typing import Any
 
 from makespan.deadlines.assessment import Assessment
-from makespan.deadlines.fewest import FewestSms
 from makespan.deadlines.report.text import executions
-from makespan.deadlines.sensitivity import Margin
+from makespan.deadlines.sensitivity import FewestSms, Margin
 from makespan.deadlines.task import GpuPartition, GpuTask, JobSegment, TaskChain
 from makespan.deadlines.verdict import ChainVerdict, Miss, ResourceLoad, TaskVerdict
 from makespan.deadlines.wcet import Wcet, WcetGround

@@ -9,11 +9,11 @@ from makespan.deadlines.assessment import Assessment
 from makespan.deadlines.chains import predecessors
 from makespan.deadlines.evidence import ScheduleWindow
 from makespan.deadlines.report import text
-from makespan.deadlines.report.amounts import percent
 from makespan.deadlines.report.chart import ALL, ChartView, window_chart
 from makespan.deadlines.report.document import document
 from makespan.deadlines.report.gantt import LAYOUTS, Drawing, gantt_drawing
 from makespan.deadlines.report.picture import latest_line, missing_words
+from makespan.deadlines.report.text import percent
 from makespan.deadlines.task import GpuTask, JobSegment, SegmentKind, ServerPolicy, TaskSet
 from makespan.deadlines.verdict import DeadlineAnswer, TaskVerdict
 from makespan.deadlines.wcet import Wcet

@@ -1,18 +1,108 @@
-"""Whether deadlines hold, in the words of a terminal. Bounds are rounded up and what is left is rounded down."""
+"""The answer whether deadlines hold, as text for a terminal: bounds are rounded up, and slack is rounded down."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import groupby
 
 from makespan.deadlines.assessment import Assessment
-from makespan.deadlines.report.amounts import count_of, list_names, percent
-from makespan.deadlines.report.margins import fewest_line, margin_line
+from makespan.deadlines.sensitivity import FewestSms, Margin, TriedSizes
 from makespan.deadlines.task import GpuPartition, GpuTask, JobSegment, SegmentKind, SegmentServer
-from makespan.deadlines.verdict import ChainVerdict, DeadlineAnswer, TaskVerdict
+from makespan.deadlines.verdict import ChainVerdict, DeadlineAnswer, ResourceLoad, TaskVerdict
 from makespan.deadlines.wcet import Wcet, WcetGround, wcet_key
 from makespan.model.assumptions import quoted
 from makespan.model.units import shown_frequency, shown_time, time_at_least, time_at_most
 from makespan.model.wording import scope_words
 from makespan.report.lines import WIDTH, columns, wrapped
+
+_NAMES = 5  # in one line
+
+
+def percent(load: ResourceLoad) -> str:
+    """Return how much of the time is demanded, at most; never 100.0 % for more than that.
+
+    >>> from fractions import Fraction
+    >>> percent(ResourceLoad("gpu", 1, 3, Fraction(1, 3))), percent(ResourceLoad("gpu", 1000001, 1000000, Fraction(1)))
+    ('33.4 %', '100.1 % at most, and no more is shown than there is')
+    """
+    thousandths = -(-1000 * load.numerator // load.denominator)
+    share = f"{thousandths // 10}.{thousandths % 10} %"
+    if load.is_refuted:
+        return f"{share}, more than there is"
+    return f"{share} at most, and no more is shown than there is" if load.is_overload else share
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return the first few names, and how many more there are."""
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return ", ".join(names[:_NAMES]) + more
+
+
+def count_of(count: int, what: str) -> str:
+    """`1 task`, `2 tasks`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def fewest_line(fewest: FewestSms) -> str:
+    """Return how many SMs do, and what is not proven with fewer."""
+    found = fewest.found
+    if fewest.partition is None:
+        return _together(fewest)
+    fewer = fewest.tried if found is None else fewest.tried[:-1]
+    tried = "; ".join(
+        f"{_ends(numbers)}: no proof for {list_names(names)}" for numbers, names in _alike(fewer, fewest.partition)
+    )
+    if found is None:
+        return f"{fewest.partition}: no number of SMs up to {fewest.most} is proven to do ({tried or 'none is left'})"
+    times = ", ".join(f"{name} {time_at_most(seconds)}" for name, seconds in found.seconds.items())
+    first = f"{fewest.partition}: {found.sms[fewest.partition]} of up to {fewest.most} are proven to do ({times})"
+    return f"{first}, and no fewer ({tried})" if tried else first
+
+
+def _together(fewest: FewestSms) -> str:
+    if not fewest.tried:
+        return f"together: these are more than the {fewest.most} SMs of the GPU"
+    (tried,) = fewest.tried
+    count = sum(tried.sms.values())
+    split = ", ".join(f"{name} {sms}" for name, sms in tried.sms.items())
+    proven = f"no proof for {list_names(tried.unproven)}" if tried.unproven else "every deadline is proven"
+    return f"together: {count} of {fewest.most} SMs, {split}: {proven}"
+
+
+def _alike(tried: Sequence[TriedSizes], partition: str) -> Iterator[tuple[range, tuple[str, ...]]]:
+    """Neighbouring numbers of SMs with which the same is not proven."""
+    for names, group in groupby(tried, key=lambda one: one.unproven):
+        several = tuple(group)
+        yield range(several[0].sms[partition], several[-1].sms[partition] + 1), names
+
+
+def _ends(numbers: range) -> str:
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}..{numbers[-1]}"
+
+
+def margin_line(margin: Margin, tick: Fraction) -> str:
+    """Return one line: how far a quantity may go, and who is not in time beyond."""
+    if margin.holds is None:
+        return f"{margin.quantity}: not proven at any value that was looked at"
+    way = "up" if margin.quantity.startswith("execution") else "down"
+    reach = f"{margin.quantity}: proven {way} to {_value(margin.quantity, margin.holds, tick)}"
+    if margin.fails is None:
+        return f"{reach}, where the search ended"
+    ground = "evidence against" if margin.refuted else "no proof for"
+    return f"{reach}; beyond it {ground} {list_names(margin.breaks)}{_if_attained(margin)}"
+
+
+def _if_attained(margin: Margin) -> str:
+    return ", if execution times are attained" if margin.refuted and margin.supposes else ""
+
+
+def _value(quantity: str, value: Fraction, tick: Fraction) -> str:
+    """What is proven, rounded to the safe side."""
+    if quantity == "clock":
+        return shown_frequency(value)
+    if quantity.startswith("period"):
+        return time_at_most(value * tick)
+    return f"{float(value):.3f} times"
+
 
 _UNKNOWN = "-"
 _KINDS = ("chain ", "core ", "partition ")

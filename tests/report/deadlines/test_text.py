@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.deadlines.report.amounts import percent
-from makespan.deadlines.report.margins import margin_line
+from makespan.deadlines.report.text import margin_line, percent
 from makespan.deadlines.sensitivity import Margin
 from makespan.deadlines.verdict import ResourceLoad
 

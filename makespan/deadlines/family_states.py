@@ -1,4 +1,4 @@
-"""The jobs of one family of tasks in a walk through all schedules: what they can do, each taken by itself.
+"""The states of one family of tasks in a walk through all schedules, and what its jobs can do in each of them.
 
 A family is a task that arrives by itself with all tasks that its data starts. What its jobs can do in a step depends on
 others only through who is chosen where, so it is computed once for each of its states; a state has a number.

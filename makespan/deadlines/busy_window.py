@@ -1,0 +1,267 @@
+"""The time that a path of operations takes from when the first of them is ready, as the length of one window.
+
+In every tick of the window an operation of the path runs, or its launch is under way, or it waits for what runs on its
+resource. So the work that others can do there in the window counts once for the whole path, not once for every
+operation of it, and work that the path itself excludes does not count: it comes before or after the path in the same
+activation. Proof: docs/schedulability_theory.md, theorem 8.
+
+A *busy window* begins earlier, at the last instant before which the resource of the first operation was idle: all work
+there that goes before the path and had become ready was done. From then until the path begins, the resource works
+without a break for what goes before the path, also of earlier activations of its family. Proof: theorem 9.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from makespan.deadlines.arrivals import MOST_ACTIVATIONS, StepBudget
+from makespan.deadlines.interference import (
+    Blocker,
+    PathStages,
+    ResourceTime,
+    StageWait,
+    count_blockable,
+    least_length,
+    longest_first,
+    rival_demand,
+    split_by_urgency,
+    stage_waits,
+)
+from makespan.deadlines.operations import KnownBounds, TaskOperation, urgency
+from makespan.deadlines.task import GpuTask
+from makespan.deadlines.workload import Demand, Workload, work_since_idle
+
+
+class _FamilyDemand(NamedTuple):
+    """What the family of a path asks of the resource on which it begins, in one busy window.
+
+    Args:
+        rows: for each operation in an activation when it is ready after the event, at most, and its work.
+        ahead: of the same activation, before the path.
+        beside: of the same activation or a later one, at any time.
+    """
+
+    period: int
+    rows: tuple[tuple[int, int], ...]
+    ahead: int
+    beside: int
+
+    def cases(self, busy: int, earliest: int) -> Iterator[tuple[int, int]] | None:
+        """What earlier activations ask for, and when the path begins at the earliest after the window does.
+
+        A case for each number of them, one or more, and for each operation that may be the first one of the earliest;
+        None where there are too many.
+        """
+        if any((busy + ready - earliest) // self.period > MOST_ACTIVATIONS for ready, _ in self.rows):
+            return None
+        return self._cases(busy, earliest)
+
+    def _cases(self, busy: int, earliest: int) -> Iterator[tuple[int, int]]:
+        whole = sum(work for _, work in self.rows)
+        for ready, _ in self.rows:
+            first = sum(work for other, work in self.rows if other >= ready)
+            for q in range(1, (busy + ready - earliest) // self.period + 1):
+                yield first + (q - 1) * whole, q * self.period - ready + earliest
+
+
+class _WindowDemand(NamedTuple):
+    """What is asked of a resource in a busy window: by `others`, by the family of the path, and what may have begun."""
+
+    others: tuple[Workload, ...]
+    whole: Workload
+    family: _FamilyDemand
+    blockers: tuple[Blocker, ...]
+
+
+def busy_window_length(
+    known: KnownBounds, stages: PathStages, fixed: int, others: Sequence[ResourceTime], horizon: int, steps: StepBudget
+) -> int | None:
+    """From when the first operation of a path is ready until the end of the last, at most; None without a bound.
+
+    Args:
+        stages: its operations on the resource of the first.
+        fixed: its launches.
+        others: what it takes on other resources.
+
+    Raises:
+        OutOfStepsError: it takes longer than allowed.
+    """
+    if not _is_covered(known, stages):
+        return None
+    asked = _window_demand(known, stages)
+    if asked is None:
+        return None
+    first, family = stages.first, asked.family
+    ahead, blocking = family.ahead, count_blockable(stages.operations[1:]) + 1
+    source = known.graph.operations[first.sources[0]] if first.is_handed_over else None
+    if source is not None and urgency(source.task) < stages.rank:  # it has kept the server until the path was ready
+        ahead, blocking = source.wcet - 1, blocking - 1
+    at_start = StageWait(ahead, (*asked.others, asked.whole), asked.blockers, min(1, blocking))
+    busy = least_length(0, (ResourceTime(0, None, (at_start,)),), horizon, steps)
+    cases = None if busy is None else family.cases(busy, first.earliest)
+    if cases is None:
+        return None
+    work, worst = sum(operation.wcet for operation in stages.operations), 0
+    for before, event in ((0, 0), *cases):
+        wait = StageWait(before + ahead + family.beside, asked.others, asked.blockers, blocking)
+        found = least_length(fixed, (ResourceTime(work, None, (wait,)), *others), horizon, steps)
+        if found is None:
+            return None
+        worst = max(worst, found - max(ahead, event))
+    return worst
+
+
+def _is_covered(known: KnownBounds, stages: PathStages) -> bool:
+    """Not where others than urgency decide, and not where a thread has been spinning when the path begins."""
+    graph, place, first = known.graph, stages.place, stages.first
+    if not graph.is_ranked(place) or place in graph.slices:
+        return False
+    return graph.is_server(place) or not first.task.spins or not first.index
+
+
+def _window_demand(known: KnownBounds, stages: PathStages) -> _WindowDemand | None:
+    """None where nothing bounds it."""
+    place, rank, head = stages.place, stages.rank, known.graph.family[stages.first.task.name]
+    own, blockers = split_by_urgency(known, head, place, rank)
+    asked, whole, family = (
+        rival_demand(known, head, place, rank, None),
+        work_since_idle(known, own),
+        _family_demand(known, own, stages),
+    )
+    if asked is None or whole is None or family is None:
+        return None
+    return _WindowDemand(asked.workloads, whole, family, longest_first((*asked.blockers, *blockers)))
+
+
+def _family_demand(known: KnownBounds, asked: Sequence[Demand], stages: PathStages) -> _FamilyDemand | None:
+    graph, first, done = known.graph, stages.first, known.end[stages.last.number]
+    rows, ahead, beside = list[tuple[int, int]](), 0, 0
+    for demand in asked:
+        ready = known.ready(demand.first)
+        if ready is None or done is None:
+            return None
+        rows.append((ready, demand.work))
+        ahead += demand.work * graph.is_before(demand.first, first)
+        beside += stages.beside(graph, demand, done) * demand.work
+    return _FamilyDemand(first.task.period, tuple(rows), ahead, beside)
+
+
+class PathWindows:
+    """Lengths of windows, as far as bounds are `known` so far; each grows with them."""
+
+    def __init__(self, known: KnownBounds, horizon: int) -> None:
+        self.known, self.graph, self.horizon = known, known.graph, horizon
+        self.needs: dict[tuple[int, ...], tuple[str, ...]] = {}
+        self.busy: dict[tuple[int, ...], int] = {}
+        self.lengths: dict[tuple[int, ...], tuple[tuple[int, ...], int | None]] = {}
+
+    def at_least(self, path: tuple[int, ...]) -> int | None:
+        """Return a bound from below on `length`, as far as it is known; None where that has none."""
+        if path in self.lengths:
+            return self.lengths[path][1]
+        operations = [self.graph.operations[number] for number in path]
+        return sum(operation.wcet for operation in operations) + sum(operation.gap for operation in operations[1:])
+
+    def length(self, path: tuple[int, ...], steps: StepBudget) -> int | None:
+        """From when the first operation of a path is ready until the end of the last, at most; None without a bound.
+
+        It is computed anew only where the bounds of a family have changed that has to do with it.
+
+        Raises:
+            OutOfStepsError: it takes longer than allowed.
+        """
+        operations = [self.graph.operations[number] for number in path]
+        if path not in self.needs:
+            self.needs[path] = self._needs(_by_resource(operations))
+        state = tuple(map(self.known.version.__getitem__, self.needs[path]))
+        before = self.lengths.get(path)
+        if before is None or before[0] != state:
+            least = 1 if before is None else before[1]
+            before = self.lengths[path] = state, None if least is None else self._length(operations, least, steps)
+        return before[1]
+
+    def _needs(self, stages: Sequence[PathStages]) -> tuple[str, ...]:
+        """Return the families, by their heads, whose bounds matter."""
+        graph, found = self.graph, {self.graph.family[stages[0].first.task.name]}
+        for there in stages:
+            place = there.place
+            # what is less urgent may come so often that it blocks each of several operations, but one only once
+            is_ranked = graph.is_ranked(place) and (not graph.is_server(place) or len(there.operations) == 1)
+            for task in graph.residents[place]:
+                if not is_ranked or urgency(task) >= there.rank:
+                    found.add(graph.family[task.name])
+        return tuple(found)
+
+    def _length(self, path: Sequence[TaskOperation], least: int, steps: StepBudget) -> int | None:
+        stages = _by_resource(path)
+        alone, fixed = sum(operation.wcet for operation in path), sum(operation.gap for operation in path[1:])
+        ways = [self._way(there, len(path)) for there in stages]
+        known, others = [[way for way in some if way is not None] for some in (ways, ways[1:])]
+        found = None
+        if len(known) == len(ways):
+            found = least_length(fixed, known, self.horizon, steps, least)
+        key = tuple(operation.number for operation in path)
+        if len(others) < len(ways) - 1 or (found is not None and found <= self.busy.get(key, fixed + alone)):
+            return found
+        more = busy_window_length(self.known, stages[0], fixed, others, self.horizon, steps)
+        self.busy[key] = self.horizon + 1 if more is None else more
+        return min((length for length in (found, more) if length is not None), default=None)
+
+    def _way(self, stages: PathStages, count: int) -> ResourceTime | None:
+        """On one resource; None where nothing bounds it."""
+        spans = None if count == 1 else self._spans(stages.operations)
+        found = tuple(stage_waits(self.known, stages))
+        if spans is None and not found:
+            return None
+        return ResourceTime(sum(operation.wcet for operation in stages.operations), spans, found)
+
+    def _spans(self, stages: Sequence[TaskOperation]) -> int | None:
+        """What the operations take one by one."""
+        found = 0
+        for operation in stages:
+            span = self.known.span[operation.number]
+            if span is None:
+                return None
+            found += span
+        return found
+
+
+def _by_resource(path: Sequence[TaskOperation]) -> tuple[PathStages, ...]:
+    """Return the operations on each resource, first those on that of the first."""
+    places: dict[str, list[TaskOperation]] = {}
+    for operation in path:
+        places.setdefault(operation.place, []).append(operation)
+    return tuple(
+        PathStages(place, there, path[0], min(urgency(operation.task) for operation in there))
+        for place, there in places.items()
+    )
+
+
+def oblivious_response(known: KnownBounds, task: GpuTask, horizon: int, steps: StepBudget) -> int | None:
+    """From the arrival on, if no job of the task is still there when the next one comes; else None.
+
+    That holds for all jobs if it follows from this bound: the first one has none before it.
+
+    Raises:
+        OutOfStepsError: it takes longer than allowed.
+
+    Source: Chen, Nelissen, Huang and others, Real-Time Systems 55(1), 2019.
+    """
+    own, event = known.whole(task), known.arrival(task)
+    if task.core is None or own is None or event is None:
+        return None
+    rows = []
+    for rival in known.graph.tasks.cores[task.core]:
+        if rival is task or urgency(rival) < urgency(task):
+            continue
+        arrival, whole = known.arrival(rival), known.whole(rival)
+        if urgency(rival) == urgency(task) or arrival is None or whole is None:
+            return None
+        rows.append((whole, rival.period, arrival + rival.jitter))
+    found = own
+    while found <= horizon:
+        steps.spend(len(rows) + 1)
+        demand = own + sum(c * -((found + j) // -t) for c, t, j in rows)
+        if demand == found:
+            return task.jitter + found if event + task.jitter + found <= task.period else None
+        found = demand
+    return None
