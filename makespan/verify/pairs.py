@@ -4,14 +4,14 @@ Premises: no issue width that could bind; of the classes that are counted, each 
 cycle only; no instruction gives more than its mass to pairs; and what a pair takes of the second class is no more than
 its cap, and is there in the run that begins behind the first. That weights or caps are the best ones is no premise.
 
-With thresholds: no barriers, and one issue slot at most. Each class is counted, or has
-a port free whenever the slot is. No pair begins where the gap may be above the threshold, and with a slot none takes of
-the cycle of issue. Where the last finisher turns to another class, its gap counts as the threshold or the interval if
-it is shorter, and as two cycles where there is a slot.
+With thresholds (theorem E'): no barriers, and one issue slot at most. Each class is counted, or has a port free
+whenever the slot is. No pair begins where the gap may be above the threshold, and with a slot none takes of the cycle
+of issue. Where the last finisher turns to another class, its gap counts as the threshold or the interval if it is
+shorter, and as two cycles where there is a slot.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import lcm
@@ -19,9 +19,10 @@ from types import MappingProxyType
 
 from makespan.model.certificate import Weights
 from makespan.model.instance import Instance
-from makespan.model.machine import DELAY, UnitClass
+from makespan.model.machine import DELAY, Machine, UnitClass
 from makespan.model.program import BARRIER, Program
 from makespan.verify import paths, phases
+from makespan.verify.machine_form import issue_holds, place_timings, pool_capacities, shared_pools, used_units
 from makespan.verify.paths import PhasePlaces, along, total
 from makespan.verify.refusal import ProofBudget, Refused, StepBudget, TooMuchWork
 from makespan.verify.waiting import ClassShare, binding_width, most_waiting, shares
@@ -35,7 +36,7 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 def bound(instance: Instance, proofs: Sequence[Weights], effort: ProofBudget | None = None) -> int | None:
-    """The upper bound, in cycles, that these weights prove; None where paths or phases between barriers are too many.
+    """Return the upper bound that these weights prove, in cycles, or None if there are too many paths or phases.
 
     Raises:
         Refused: a premise does not hold.
@@ -50,9 +51,11 @@ def bound(instance: Instance, proofs: Sequence[Weights], effort: ProofBudget | N
     try:
         with (effort or ProofBudget(1)).part(MOST_STEPS) as work:
             if ahead:
-                return min(_bound_with_thresholds(instance, proof, work) for proof in proofs)
+                prove = _bound_with_partitions if _is_divided(instance) else _bound_with_thresholds
+                return min(prove(instance, proof, work) for proof in proofs)
             judges = [PairCharges(instance, proof, work) for proof in proofs]
             if not instance.has_barriers:
+                # for each group of z other weights may be best, so the least bound of each group counts
                 sharpest: map[int] = map(min, zip(*(judge.by_group() for judge in judges), strict=True))
                 return max(sharpest)
             cut = phases.phases(instance)
@@ -62,15 +65,24 @@ def bound(instance: Instance, proofs: Sequence[Weights], effort: ProofBudget | N
 
 
 def disjoint(instance: Instance) -> Weights:
-    """Weights 0 and 1 for all classes, as many as fit: theorem A, if each has one port and an interval of one cycle."""
-    used = set().union(*(group.program.units for group in instance.groups))
-    classes = tuple(unit for unit in instance.machine.capacities if unit in used)
+    """Return weights 0 and 1 of disjoint pairs; with one port and an interval of one cycle they are theorem A."""
+    classes = tuple(used_units(instance))
     rows = (tuple((0,) if place.unit == BARRIER else (0, 1) for place in g.program.places) for g in instance.groups)
     return Weights(classes, (1,) * len(classes), tuple(rows))
 
 
 class PairCharges:
-    """What one set of classes proves; masses are whole numbers, `scale` of them are a port for a cycle."""
+    """Theorem E for one set S of classes and their weights. Masses are whole: `scale` of them are 1.
+
+    Attributes:
+        mass: of an instruction of each counted class.
+        cost: c_S by class, what an instruction of z costs.
+        spared: by class what the last instruction of z does not cost, as nobody needs its port any more.
+        price: p by class, what z pays when it turns to a class with a cap above its mass.
+        walks: the paths of every group with the reserves of the proof.
+        unpaired: for every group the most of mass less weights on a path.
+        everybody: the sum of `unpaired` over all warps.
+    """
 
     def __init__(self, instance: Instance, proof: Weights, work: StepBudget) -> None:
         self.instance = instance
@@ -78,15 +90,15 @@ class PairCharges:
         if len(set(proof.classes)) != len(proof.classes) or not units.keys() >= set(proof.classes):
             raise Refused("weights: the classes are not different ones of the machine")
         counted = [units[name] for name in proof.classes]
+        # a class that is not simple breaks (2) of the proof: ports held from before could keep open warps waiting
         if any(unit.capacity > 1 and unit.interval > 1 for unit in counted):
             raise Refused("theorem E does not apply to classes of several ports that are held for several cycles")
         self.scale = lcm(*(unit.capacity for unit in counted))
-        mass = {unit.name: self.scale // unit.capacity * unit.interval for unit in counted}
-        self.mass = mass
+        self.mass = mass = {unit.name: self.scale // unit.capacity * unit.interval for unit in counted}
         if any(not own <= cap <= max(mass.values()) for own, cap in zip(mass.values(), proof.caps, strict=True)):
             raise Refused("weights: a cap is less than the mass of its class, or more than any mass")
         caps = dict(zip(mass, proof.caps, strict=True))
-        # until z is ready again, or its port is free again for others to be counted; at the end nobody needs the port
+        # max(h, i): until z is ready again, and its port is free, so that in a hit it is others who hold it
         latency = {name: unit.latency.most for name, unit in units.items()}
         held = {name: max(0, unit.interval - unit.latency.most) * (name in mass) for name, unit in units.items()}
         self.cost = {name: (latency[name] + held[name]) * self.scale for name in units}
@@ -111,7 +123,10 @@ class PairCharges:
         ]
 
     def along(self, cut: Sequence[Sequence[PhasePlaces]]) -> int:
-        """The bound where a chain of warps stands for the last finisher: in each phase, a warp of the worst group."""
+        """Return the bound with barriers, where a chain of warps stands for z: in each phase a warp of the worst group.
+
+        The chain executes at most one segment in each phase, and pays for it instead of what everybody pays: c + p - f.
+        """
         instead = {name: cost - self.mass.get(name, 0) for name, cost in self.cost.items()}
         rows = [
             [walk.most(instead, 1, self.price, self.spared, at) for at in enumerate(own)]
@@ -124,15 +139,15 @@ class PairCharges:
         return (self.everybody + longest) // self.scale + self._waiting(phases.shares(self.instance, cut))
 
     def _waiting(self, share: Mapping[str, ClassShare]) -> int:
-        """For classes that are not counted."""
+        """Return E_Z: the cycles of waiting for classes that are not counted, as in theorem 1' without a width."""
         others = {name: one._replace(waits=one.waits and name not in self.mass) for name, one in share.items()}
         return most_waiting(replace(self.instance.machine, issue_width=None), self.instance.warps - 1, others)
 
 
 def _unready(unit: UnitClass) -> int:
-    """The most warps that are ready for a class, or will be once a latency has passed, while a port of it is free.
+    """Return how many warps can be open toward a class, matured or late, though a port of it is free and unused.
 
-    Each but as many as it has ports less one issued its last instruction before, and no port is held by one of these.
+    That is sigma ceil(h / i) - 1 for a simple class: of several ports all but one may have a ready warp, which issues.
     """
     if unit.capacity > 1:
         return unit.capacity - 1 + unit.capacity * (unit.latency.most - 1)
@@ -140,51 +155,86 @@ def _unready(unit: UnitClass) -> int:
 
 
 def _bound_with_thresholds(instance: Instance, proof: Weights, work: StepBudget) -> int:
-    """What one set of thresholds proves; there is one set of classes that may be counted."""
-    if _is_divided(instance):
-        return _bound_with_partitions(instance, proof, work)
+    """Return the bound of theorem E' on a machine of one partition without resources.
+
+    S has no choice here: all classes that bind. With a slot that can bind delta is 1, and the counts of all classes are
+    whole; without one delta is 0.
+    """
     machine, width = instance.machine, binding_width(instance)
-    used = {unit.name: unit for unit in machine.units if any(unit.name in g.program.units for g in instance.groups)}
-    slot = 0 if width is None else 1
+    used, slot = used_units(instance), int(width is not None)
     counted = {
         name: unit
         for name, unit in used.items()
         if (unit.capacity == 1 and unit.interval > 1 if slot else unit.capacity == 1 or unit.interval == 1)
     }
+    # every other class has as many ports as cycles in its interval, so that one is free whenever the slot is
     free = all(slot and unit.capacity >= unit.interval for name, unit in used.items() if name not in counted)
     if width not in (None, 1) or not free or instance.has_barriers or DELAY in used:
         raise Refused("theorem E does not apply: it knows no barriers here, one issue slot at most, and simple classes")
-    if tuple(counted) != proof.classes or len(counted) != len(proof.thresholds):
-        raise Refused("weights: with thresholds they are of all classes that bind, in the order of the machine")
+    _check_classes(proof, counted)
     scale = 1 if slot else lcm(*(unit.capacity for unit in counted.values()))
     held = {name: unit.interval * scale // unit.capacity for name, unit in counted.items()}
-    caps = {name: mass - slot for name, mass in held.items()}
-    if tuple(caps.values()) != proof.caps or any(not 1 <= limit <= MOST_THRESHOLD for limit in proof.thresholds):
-        raise Refused("weights: a cap is not the mass that pairs may take, or a threshold is out of range")
-    threshold = dict(zip(counted, proof.thresholds, strict=True))
-    short = {  # gaps that are shorter count as this where z turns to another class
-        name: max(threshold[name], unit.interval) if name in counted else 1 + slot for name, unit in used.items()
-    }
-    theirs = {name: held.get(name, scale) for name in used}
+    caps = {name: mass - slot for name, mass in held.items()}  # no pair takes of the cycle in which the slot is taken
+    threshold = _thresholds(proof, caps)
+    theirs = {name: held.get(name, scale) for name in used}  # count_w: i / sigma in S, else the slot
     alone, unpaired = list[int](), list[int]()
     for group, row in zip(instance.groups, proof.reserves, strict=True):
         program = group.program
-        longest, units = paths.longest_gaps(program, used, work), [place.unit for place in program.places]
-        apart = {at for at, gap in enumerate(longest) if gap > threshold.get(units[at], 0)}
-        walk = _ReservePaths(program, caps, caps, row, work, apart)
+        walk, units = _matured_paths(program, caps, row, threshold, used, work), [at.unit for at in program.places]
         unpaired.append(walk.most(theirs, -1)[0])
         if program.timings:
-            turns = [
-                max(0, short[unit] - gap) for unit, gap in zip(units, paths.shortest_gaps(program, used), strict=True)
-            ]
+            turns = _turns(program, threshold, used, paths.shortest_gaps(program, used), 1 + slot)
             alone.append(paths.longest_alone(program, machine, work) + walk.most({}, 0, turns=turns)[0])
             continue
-        # until z is ready again or, of a counted class, its own port is free again; nobody needs it at the end
+        # z blocks: until it is ready again or, of a counted class, its own port is free again; nobody needs the port
+        # of its last instruction any more
         cost = {name: max(unit.latency.most, unit.interval * (name in counted)) for name, unit in used.items()}
         spared = {name: cycles - used[name].latency.most for name, cycles in cost.items()}
-        alone.append(walk.most(cost, 0, spared=spared, turns=[max(0, short[unit] - cost[unit]) for unit in units])[0])
+        turns = _turns(program, threshold, used, [cost[unit] for unit in units], 1 + slot)
+        alone.append(walk.most(cost, 0, spared=spared, turns=turns)[0])
     everybody = sum(group.warps * own for group, own in zip(instance.groups, unpaired, strict=True))
     return max(cycles + (everybody - own) // scale for cycles, own in zip(alone, unpaired, strict=True))
+
+
+def _check_classes(proof: Weights, counted: Iterable[str]) -> None:
+    classes = tuple(counted)
+    if classes != proof.classes or len(classes) != len(proof.thresholds):
+        raise Refused("weights: with thresholds they are of all classes that bind, in the order of the machine")
+
+
+def _thresholds(proof: Weights, caps: Mapping[str, int]) -> dict[str, int]:
+    """Return the threshold H of every counted class; no cap may be above what its instructions have for pairs."""
+    if tuple(caps.values()) != proof.caps or any(not 1 <= limit <= MOST_THRESHOLD for limit in proof.thresholds):
+        raise Refused("weights: a cap is not the mass that pairs may take, or a threshold is out of range")
+    return dict(zip(caps, proof.thresholds, strict=True))
+
+
+def _matured_paths(
+    program: Program,
+    caps: Mapping[str, int],
+    reserves: Sequence[Sequence[int]],
+    threshold: Mapping[str, int],
+    used: Mapping[str, UnitClass],
+    work: StepBudget,
+) -> "_ReservePaths":
+    """Return the paths on which no pair begins where the gap G may be above the threshold.
+
+    So what is opened has matured by then, which is all that the proof asks of a latency.
+    """
+    longest = paths.longest_gaps(program, used, work)
+    late = {at for at, gap in enumerate(longest) if gap > threshold.get(program.places[at].unit, 0)}
+    return _ReservePaths(program, caps, caps, reserves, work, late)
+
+
+def _turns(
+    program: Program, threshold: Mapping[str, int], used: Mapping[str, UnitClass], gaps: Sequence[int], least: int
+) -> list[int]:
+    """Return s for every place: what z pays if it turns to another class there, as its gap is too short.
+
+    The gap then counts as the threshold and the interval in S, and as `least`, which is 1 + delta, everywhere.
+    """
+    short = {name: max(threshold[name], unit.interval) if name in threshold else least for name, unit in used.items()}
+    return [max(0, short[place.unit] - gap) for place, gap in zip(program.places, gaps, strict=True)]
 
 
 def _is_divided(instance: Instance) -> bool:
@@ -192,88 +242,102 @@ def _is_divided(instance: Instance) -> bool:
     return instance.machine.partitions > 1 or any(unit.uses for unit in instance.machine.units)
 
 
-def _bound_with_partitions(instance: Instance, proof: Weights, work: StepBudget) -> int:
-    """With thresholds on a machine of partitions or resources: pairs of classes with a port of their own in each.
+class _GateCounts:
+    """What instructions count at the gates that can be full; `scale` of it is all ports of a gate for a cycle."""
 
-    Whatever is full where z is left out costs `scale` of what instructions hold: each at most what it holds at the gate
-    where that is dearest, in each cycle. In the first one it takes the slot of its partition, which is a whole one.
-    """
-    machine = instance.machine
-    used = {unit.name: unit for unit in machine.units if any(unit.name in g.program.units for g in instance.groups)}
-    if machine.issue_width != 1 or instance.has_barriers or DELAY in used:
-        raise Refused("theorem E does not apply: it needs one issue slot in each partition, and no barriers")
-    counted = [unit for unit in used.values() if unit.capacity == 1 and unit.interval > 1]
-    counted = [unit for unit in counted if not unit.shared and not unit.uses]
-    if tuple(unit.name for unit in counted) != proof.classes or len(counted) != len(proof.thresholds):
-        raise Refused("weights: with thresholds they are of all classes that bind, in the order of the machine")
-    size = {pool.name: pool.capacity for pool in machine.pools} | {"": 1}
-    shared = {ports.name for ports in machine.ports if ports.shared}
-    holds = {  # names of ports, one of which is held for so many cycles
-        unit.name: [({unit.name}, unit.interval), ({""}, 1), *((set(use.resources), use.most) for use in unit.uses)]
-        for unit in used.values()
-    }
-    gates = {frozenset(names) for held in holds.values() for names, _ in held}
-    # with one slot, a partition's own class of as many ports as it holds each for cycles always has one left
-    gates -= {frozenset({u.name}) for u in used.values() if not u.shared and u.capacity >= u.interval}
-    ports = {gate: sum(size[name] for name in gate) for gate in gates}
-    scale = lcm(*ports.values())
-    work.spend(sum(cycles for held in holds.values() for _, cycles in held) * len(gates))
+    def __init__(self, machine: Machine, used: Mapping[str, UnitClass], work: StepBudget) -> None:
+        every = issue_holds(machine)
+        self._holds = {name: every[name] for name in used}
+        gates = {hold.gate for holds in self._holds.values() for hold in holds}
+        # with one slot, a partition's own class of as many ports as it holds each for cycles always has one left
+        gates -= {frozenset({u.name}) for u in used.values() if not u.shared and u.capacity >= u.interval}
+        size = pool_capacities(machine)
+        self._ports = {gate: sum(size[name] for name in gate) for gate in gates}
+        self.scale = lcm(*self._ports.values())
+        work.spend(sum(hold.most for holds in self._holds.values() for hold in holds) * len(gates))
 
-    def charge(unit: str, among: Set[str] | None, since: int, least: int) -> int:
-        """Of gates of `least` ports or more, from a cycle after the issue on."""
+    def charge(self, unit: str, among: Set[str] | None, since: int, least: int) -> int:
+        """Return what an instruction counts, in each cycle at the gate where what it then holds is dearest.
+
+        Args:
+            unit: its class.
+            among: the pools that take part; None means that all do.
+            since: cycles from its issue on that do not count.
+            least: the ports that a gate has to have to count.
+        """
         total = 0
-        for cycle in range(since, max(cycles for _, cycles in holds[unit])):
-            held = [names for names, cycles in holds[unit] if cycles > cycle]
+        for cycle in range(since, max(hold.most for hold in self._holds[unit])):
+            held = [hold.gate for hold in self._holds[unit] if hold.most > cycle]
             paid = (
-                sum(scale // count for names in held if names & (gate if among is None else gate & among))
-                for gate, count in ports.items()
+                sum(self.scale // count for names in held if names & (gate if among is None else gate & among))
+                for gate, count in self._ports.items()
                 if count >= least
             )
             total += max(paid, default=0)
         return total
 
-    mass = {unit.name: (unit.interval - 1) * scale for unit in counted}
-    if tuple(mass.values()) != proof.caps or any(not 1 <= limit <= MOST_THRESHOLD for limit in proof.thresholds):
-        raise Refused("weights: a cap is not the mass that pairs may take, or a threshold is out of range")
-    threshold = dict(zip(mass, proof.thresholds, strict=True))
-    here, there = ({name: charge(name, among, 0, 1) for name in used} for among in (None, shared))
+
+def _bound_with_partitions(instance: Instance, proof: Weights, work: StepBudget) -> int:
+    """Return the bound of theorem E' with one slot in each partition, or with resources besides the ports of classes.
+
+    Pairs are of classes with a port of their own in each partition. Whatever is full where z is left out costs `scale`
+    of what instructions hold: each at most what it holds at the gate where that is dearest, in each cycle. In the first
+    one it takes the slot of its partition, which is a whole one.
+    """
+    machine, used = instance.machine, used_units(instance)
+    if machine.issue_width != 1 or instance.has_barriers or DELAY in used:
+        raise Refused("theorem E does not apply: it needs one issue slot in each partition, and no barriers")
+    own_port = (unit for unit in used.values() if unit.capacity == 1 and unit.interval > 1)
+    counted = {unit.name: unit for unit in own_port if not unit.shared and not unit.uses}
+    _check_classes(proof, counted)
+    counts, shared = _GateCounts(machine, used, work), shared_pools(machine)
+    mass = {name: (unit.interval - 1) * counts.scale for name, unit in counted.items()}
+    threshold = _thresholds(proof, mass)
+    here, there = ({name: counts.charge(name, among, 0, 1) for name in used} for among in (None, shared))
     beside, elsewhere, alone, own = list[int](), list[int](), list[int](), list[int]()
     for group, row in zip(instance.groups, proof.reserves, strict=True):
-        program, longest = group.program, paths.longest_gaps(group.program, used, work)
-        units, fewest = [place.unit for place in program.places], paths.shortest_gaps(program, used)
-        apart = {at for at, gap in enumerate(longest) if gap > threshold.get(units[at], 0)}
-        walk = _ReservePaths(program, mass, mass, row, work, apart)
+        program = group.program
+        walk = _matured_paths(program, mass, row, threshold, used, work)
         beside.append(walk.most(here, -1)[0])
-        elsewhere.append(total(program, there))
-        short = [
-            max(0, (max(threshold[unit], used[unit].interval) if unit in mass else 2) - gap)
-            for unit, gap in zip(units, fewest, strict=True)
-        ]
-        alone.append(paths.longest_alone(program, machine, work) + walk.most({}, 0, turns=short)[0])
-        since = [timing.stall for timing in program.timings] or fewest
-        later = [charge(unit, None, stall, 2) for unit, stall in zip(units, since, strict=True)]
-        own.append(along(program, later))
-    seats = (instance.warps - 1) // machine.partitions  # whoever shares the partition of z, at most
-    found = []
-    for z, cycles in enumerate(alone):
-        rest = sorted(
-            (
-                near - far
-                for n, (g, near, far) in enumerate(zip(instance.groups, beside, elsewhere, strict=True))
-                for _ in range(min(seats, g.warps - (n == z)))
-            ),
-            reverse=True,
-        )
-        everywhere = sum(
-            (g.warps - (n == z)) * far for n, (g, far) in enumerate(zip(instance.groups, elsewhere, strict=True))
-        )
-        found.append(cycles + (everywhere + sum(rest[:seats]) + own[z]) // scale)
-    return max(found)
+        elsewhere.append(total(program, there))  # only pairs beside z are proven to save anything
+        turns = _turns(program, threshold, used, paths.shortest_gaps(program, used), 2)
+        alone.append(paths.longest_alone(program, machine, work) + walk.most({}, 0, turns=turns)[0])
+        # of gates of several ports z can be kept out by what it holds itself, once it may issue again
+        again = place_timings(program, used, longest=False)
+        held = [counts.charge(at.unit, None, timing.stall, 2) for at, timing in zip(program.places, again, strict=True)]
+        own.append(along(program, held))
+    others = [
+        _most_counted(instance, last, [near - far for near, far in zip(beside, elsewhere, strict=True)], elsewhere)
+        for last in range(len(instance.groups))
+    ]
+    return max(cycles + (rest + mine) // counts.scale for cycles, rest, mine in zip(alone, others, own, strict=True))
+
+
+def _most_counted(instance: Instance, last: int, gains: Sequence[int], elsewhere: Sequence[int]) -> int:
+    """Return the most that all warps but one of the group `last` count, over all ways to spread them evenly.
+
+    At most `ceil(W/K) - 1` are in the partition of the last finisher: those who gain most by being there.
+    """
+    seats = (instance.warps - 1) // instance.machine.partitions
+    others = [group.warps - (number == last) for number, group in enumerate(instance.groups)]
+    rows = zip(gains, others, strict=True)
+    together = sorted((gain for gain, warps in rows for _ in range(min(seats, warps))), reverse=True)
+    everywhere = sum(warps * far for warps, far in zip(others, elsewhere, strict=True))
+    return everywhere + sum(together[:seats])
 
 
 @dataclass(frozen=True, slots=True)
 class _ReservePaths:
-    """The paths of a program, each with the reserves that it meets; no pair begins at a place `apart`."""
+    """The paths of a program, each with the reserves that it meets.
+
+    Args:
+        program: of one group.
+        mass: by counted class, what an instruction has for pairs.
+        caps: by counted class, the most that a pair takes of it.
+        reserves: for every place what may be reserved there for the pair that ends in its run, increasing.
+        work: is spent on every step from a place with one of its reserves to the next.
+        apart: places at which no pair begins.
+    """
 
     program: Program
     mass: Mapping[str, int]
@@ -299,11 +363,11 @@ class _ReservePaths:
         phase: tuple[int, PhasePlaces] | None = None,
         turns: Sequence[int] = (),
     ) -> tuple[int, int]:
-        """The largest sum on a path, or on its part in a phase, of what it is worth and `factor` times its weights.
+        """Return two largest sums over paths, of paths that end and of paths that go on behind the phase.
 
-        A path pays the price of a class whenever it turns to it, and where it begins in a phase that is not the first;
-        and what `turns` says of a place, if it turns from there to another class.
-        The first number is for a path that ends: of its last instruction it is spared so much. The second goes on.
+        A path sums up what its instructions are worth, `factor` times the weights of its pairs, the price of a class
+        whenever it turns to it (and where it begins in a later phase), and `turns` of a place from which it turns to
+        another class. The last instruction of a path that ends is spared what `spared` says of its class.
         """
         program = self.program
         number, (begins, inside) = phase or (0, (program.starts, tuple(range(program.end))))
@@ -313,7 +377,7 @@ class _ReservePaths:
             for at in begins
             if at in known
         }
-        ended = [0] * any(at not in known for at in begins)  # nothing to execute
+        ended = [0] * any(at not in known for at in begins)  # a path may have nothing to execute in this phase
         passed = ended.copy()
         for at in inside:
             unit, successors = program.places[at]
@@ -321,7 +385,7 @@ class _ReservePaths:
             self.work.spend(len(met) * len(successors))
             for reserve, before in met.items():
                 here = before + worth.get(unit, 0)
-                for after in successors:
+                for after in successors:  # of all paths to a place with a reserve only the largest sum matters
                     taken, left = self._step(unit, reserve, after, at in self.apart)
                     if after not in known:
                         ended.append(here - spared.get(unit, 0))
@@ -343,7 +407,9 @@ class _ReservePaths:
         )
 
     def _step(self, unit: str, reserve: int, after: int, apart: bool) -> tuple[int, int]:
-        """What a pair takes, and the reserve of the place behind; what this one lacks, equal ones behind it must have.
+        """Return what a pair takes that begins here, and the reserve with which its warp comes to the next place.
+
+        What is reserved here beyond the mass of this instruction, equal instructions behind it must have.
 
         Raises:
             Refused: they lack it, too.
@@ -353,6 +419,7 @@ class _ReservePaths:
         could = max(0, reserve - own) if other == unit else own - reserve
         if could < 0 or (other == unit and could > row[-1]):
             raise Refused("weights: a pair takes more than the instructions behind it have")
+        # the next place has few reserves: the least that is enough, or the largest, of which the pair takes no more
         if apart and other != unit:
             could = 0
         enough = row[min(bisect_left(row, could), len(row) - 1)]
