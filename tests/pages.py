@@ -9,8 +9,8 @@ from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
-from makespan.kernels.flow import Bound, By, LoopInfo, SourceLine
-from makespan.kernels.sass import Address, Instruction, Kernel, Resources
+from makespan.kernels.flow import BoundBasis, LoopBound, LoopInfo, SourceLine
+from makespan.kernels.sass import Address, KernelResources, SassInstruction, SassKernel
 from makespan.model.assumptions import caveat
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
@@ -157,14 +157,14 @@ def page_about(text: str) -> dict[str, Any]:
     instance = Instance.of(program, 2, machine)
     witness = Schedule.of_chains(instance, [(0,), (0, 1), (1,)])
     result = Result(instance, Bounds(3, 3), witness, Upper.SEARCH, 4, Bounds(3, 3), "auto", 0.5, (caveat(text),))
-    code = Instruction(Address(1), "NOP", ptx=SourceLine(text, 1))
+    code = SassInstruction(Address(1), "NOP", ptx=SourceLine(text, 1))
     context = Context(
         text,
         Choices(),
         inputs=(Input("source", text, text.encode("utf-8", "surrogatepass")),),
-        kernel=Kernel(text, text, text, 86, (code,), Resources(1), ptx_text=text),
+        kernel=SassKernel(text, text, text, 86, (code,), KernelResources(1), ptx_text=text),
         commands=(Command("Again:", text),),
-        loops=(LoopInfo(text, 3, text, Bound(2, exact=True, source=text, by=By.USER), 1),),
+        loops=(LoopInfo(text, 3, text, LoopBound(2, exact=True, source=text, by=BoundBasis.USER), 1),),
     )
     return page_data(PolicyGap(result, {"lrr": 3}), context, EVIDENCE)
 

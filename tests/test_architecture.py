@@ -79,7 +79,7 @@ needs_tools = pytest.mark.skipif(
 )
 
 
-ASSEMBLED, DISASSEMBLED = cache(sass.assembled), cache(sass.disassembled)
+ASSEMBLED, DISASSEMBLED = cache(sass.assemble_ptx), cache(sass.disassemble)
 
 
 @click.command()
@@ -94,16 +94,16 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str | None
     found: list[str | None] = []
     made = ptx.read(SAMPLES / "vecadd.ptx")
 
-    def compile_to(path: Path, *, arch: str | None = None, keep: Path | None = None) -> ptx.Module:
+    def compile_to(path: Path, *, arch: str | None = None, keep: Path | None = None) -> ptx.PtxModule:
         del keep
         found.append(arch)
         how = Compilation(str(path), "nvcc V13", (f"-arch={arch}",), arch=arch)
-        items = (replace(item, compilation=how) if isinstance(item, ptx.Kernel) else item for item in made.items)
+        items = (replace(item, compilation=how) if isinstance(item, ptx.PtxKernel) else item for item in made.items)
         return replace(made, items=tuple(items), compilation=how)
 
     monkeypatch.setattr("makespan.kernels.ptx.cuda.read", compile_to)
-    monkeypatch.setattr(sass, "assembled", ASSEMBLED)
-    monkeypatch.setattr(sass, "disassembled", DISASSEMBLED)
+    monkeypatch.setattr(sass, "assemble_ptx", ASSEMBLED)
+    monkeypatch.setattr(sass, "disassemble", DISASSEMBLED)
     monkeypatch.setattr(Limits, "elapsed", 1e6)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "k.cu").write_text("__global__ void vecadd() {}\n")
@@ -392,7 +392,7 @@ def test_another_assembler_makes_another_key(source: str, monkeypatch: pytest.Mo
                 raise InputError("no ptxas")
             return words
 
-        monkeypatch.setattr(sass, "assembled", assembled)
+        monkeypatch.setattr(sass, "assemble_ptx", assembled)
         keys.add(key({"source": source, "arch": "sm_86"}))
     assert len(keys) == 3
     assert len({key({"source": "k.ptx"}), key({"source": "k.ptx", **SM})}) == 2

@@ -15,7 +15,7 @@ from makespan.kernels.flow import Launch, loop_bounds
 from makespan.model.assumptions import (
     CONDITIONS,
     Assumption,
-    Kind,
+    AssumptionKind,
     as_compiled,
     as_written,
     caveat,
@@ -27,11 +27,11 @@ from makespan.model.assumptions import (
     is_well_formed,
     latency,
     launch,
-    quoted,
+    quote_name,
     together,
     unknown_opcodes,
-    untimed,
-    unverified,
+    untimed_classes,
+    unverified_latencies,
 )
 from makespan.model.machine import PAPER, Latency, PortResource, SchedulerPromise, UnitClass, Use
 from makespan.model.machine.files import read_machine
@@ -49,13 +49,13 @@ MADE = {
     "with n=64": launch("block 32x1x1, n=64", ["n=64"]),
     "with unit classes as given (fma=S, add=C)": classes({"fma": "S", "add": "C"}),
     "with unknown opcodes as class C (brew.u32)": unknown_opcodes("C", ["brew.u32"]),
-    "with unverified latencies (special, shared)": unverified({"special": "1..50", "shared": "23..70"}),
+    "with unverified latencies (special, shared)": unverified_latencies({"special": "1..50", "shared": "23..70"}),
     "with at most 1 block on an SM, where 16 fit": given_blocks(1, 16),
     "with 6 blocks on an SM as given": given_blocks(6, None),
     "if global takes at most 900 cycles": latency("global", "at most 900 cycles", "300 or more"),
     "if sfu takes 9 cycles, less than the machine says": latency("sfu", "9 cycles", "18..24", is_below=True),
     "if class L holds memory for 2..4 cycles": interval("class L holds memory", "2..4 cycles", "2..32"),
-    "if the unknown latencies of turing (C, L) were one cycle": untimed("turing", ["C", "L"]),
+    "if the unknown latencies of turing (C, L) were one cycle": untimed_classes("turing", ["C", "L"]),
 }
 
 
@@ -96,9 +96,9 @@ def test_the_page_lists_every_condition_with_its_kind_and_cause() -> None:
 
 
 def test_a_name_from_outside_that_is_no_plain_name_is_quoted() -> None:
-    assert quoted("ampere-ga10x") == "ampere-ga10x"
+    assert quote_name("ampere-ga10x") == "ampere-ga10x"
     for name in ("x if all is well", "x'y", "", "a: exact", "x" * 65):
-        assert re.fullmatch("'[^']*'", quoted(name))
+        assert re.fullmatch("'[^']*'", quote_name(name))
 
 
 # What users say stands in the verdict
@@ -185,7 +185,7 @@ def test_words_of_a_machine_file_never_change_a_verdict(words: str, tmp_path: Pa
 def test_a_name_of_a_machine_never_changes_what_a_verdict_says(words: str) -> None:
     machine = Machine(words, (UnitClass("C", 1), UnitClass("L", 1)), untimed=("L",))
     (said,) = solve(Instance.of("CLLC", 2, machine)).caveats
-    assert said == f"if the unknown latencies of {quoted(words)} (L) were one cycle"
+    assert said == f"if the unknown latencies of {quote_name(words)} (L) were one cycle"
     assert said.count("'") == 2
 
 
@@ -197,7 +197,7 @@ def test_a_bundle_adds_no_words_of_its_own_to_a_verdict() -> None:
     for _ in range(400):
         result = solve(Instance.of("CLLC", 3, draw.choice([PAPER, fair])))
         about = tuple(draw.choice([*PRINTABLE, "L=3", "n=1", "2"]) for _ in range(draw.randint(0, 2)))
-        lie = Assumption(draw.choice(list(Kind)), draw.choice(PRINTABLE), about)
+        lie = Assumption(draw.choice(list(AssumptionKind)), draw.choice(PRINTABLE), about)
         document = bundle(replace(result, assumptions=(*result.assumptions, lie)))
         verdict = verify({**document, "sha256": digest(document)})
         outcomes.add(verdict.outcome)
@@ -243,7 +243,7 @@ def test_a_class_that_holds_a_resource_for_longer_takes_more_than_a_cycle() -> N
 def test_a_bundle_whose_conditions_cannot_be_printed_is_rejected() -> None:
     result = solve(Instance.of("CLLC", 3))
     for about in ("x\naccepted: all is well=1", "x\x1b[2K=1", "\u202ex=1"):
-        lie = Assumption(Kind.GIVEN_LOOP, "loop", (about,))
+        lie = Assumption(AssumptionKind.GIVEN_LOOP, "loop", (about,))
         verdict = verify(bundle(replace(result, assumptions=(*result.assumptions, lie))))
         assert (verdict.outcome, verdict.reason) == (
             Outcome.REJECTED,

@@ -148,7 +148,7 @@ def test_the_policies_of_the_readme_are_as_late_as_it_says() -> None:
 
 def has_cuda_compiler() -> bool:
     try:
-        cuda.choose("readme")
+        cuda.choose_compiler("readme")
     except InputError:
         return False
     return True

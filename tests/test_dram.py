@@ -14,7 +14,7 @@ from makespan import InputError, KernelQuestion, Launch, Program
 from makespan.kernels import dram, ptx
 from makespan.kernels.gpu_question import SharedLaunch, gpu_instance, of_kernels
 from makespan.kernels.question import launched
-from makespan.model.assumptions import Kind, conditions
+from makespan.model.assumptions import AssumptionKind, conditions
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
 from makespan.model.machine import given_intervals, given_latencies, gpus, narrow_intervals
@@ -59,7 +59,7 @@ def test_no_run_has_more_in_flight_than_is_counted(name: str) -> None:
     draw, most = random.Random(name), 0
     for _ in range(6):
         for program, seen in flying(instance, draw.choice(sorted(POLICIES)), draw.randrange(2**32)):
-            assert seen <= dram.in_flight(program)
+            assert seen <= dram.bytes_in_flight(program)
             most = max(most, seen)
     assert most > 0
 
@@ -67,7 +67,7 @@ def test_no_run_has_more_in_flight_than_is_counted(name: str) -> None:
 def test_what_is_counted_is_in_flight_in_some_run() -> None:
     (instance,) = launched(asked("vecadd.ptx", SHORT)).instances(CARD.machine)
     seen = [pair for seed in range(3) for pair in flying(instance, "gto", seed)]
-    assert max(flown for _, flown in seen) == dram.in_flight(seen[0][0]) == 2 * 1024
+    assert max(flown for _, flown in seen) == dram.bytes_in_flight(seen[0][0]) == 2 * 1024
 
 
 ACCESSES = (None, LOAD, LOAD, LOAD._replace(moved=4096), STORE, Access("texture", None, True))
@@ -116,16 +116,16 @@ def test_what_is_in_flight_is_no_less_than_on_any_path_and_exact_on_one() -> Non
     for _ in range(1500):
         program = random_program(draw)
         each = [on_path(program, path) for path in paths(program, 0)]
-        assert dram.in_flight(program) >= max(each)
+        assert dram.bytes_in_flight(program) >= max(each)
         if program.is_chain:
-            assert dram.in_flight(program) == each[0]
+            assert dram.bytes_in_flight(program) == each[0]
 
 
 def test_a_warp_that_blocks_has_one_access_in_flight() -> None:
     (blocking,) = launched(asked("vecadd.ptx", SHORT, dependences=ptx.Dependences.BLOCKING)).instances(CARD.machine)
-    assert {dram.in_flight(program) for program in blocking.programs()} == {2048}  # a store is waited for, too
-    assert dram.in_flight(replace(Program.chain("LLL"), accesses=(LOAD, LOAD, STORE))) == 1024
-    assert dram.in_flight(Program.chain("LLL")) == 0
+    assert {dram.bytes_in_flight(program) for program in blocking.programs()} == {2048}  # a store is waited for, too
+    assert dram.bytes_in_flight(replace(Program.chain("LLL"), accesses=(LOAD, LOAD, STORE))) == 1024
+    assert dram.bytes_in_flight(Program.chain("LLL")) == 0
 
 
 # Bytes that are moved
@@ -140,8 +140,8 @@ def test_what_is_moved_is_that_of_the_heaviest_path() -> None:
         each = (
             sum((program.accesses[at] or Access("", 0, True)).moved or 0 for at in path) for path in paths(program, 0)
         )
-        assert dram.moved(program) == max(each)
-    assert dram.moved(Program.chain("LL")) == 0
+        assert dram.bytes_moved(program) == max(each)
+    assert dram.bytes_moved(Program.chain("LL")) == 0
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_an_access_moves_a_sector_for_each_lane(instruction: str, moved: int | N
     assert access[1:] == (moved, is_awaited)
     if moved is None:
         with pytest.raises(InputError, match=r"k\.ptx:4: `discard.*nobody says how much DRAM moves for it"):
-            dram.moved(program)
+            dram.bytes_moved(program)
     else:
-        assert dram.moved(program) == moved
+        assert dram.bytes_moved(program) == moved
 
 
 def test_what_stays_in_the_sm_asks_nothing_of_dram() -> None:
@@ -218,7 +218,7 @@ def test_a_latency_in_which_dram_cannot_move_what_may_be_in_flight_is_doubted() 
         given = given_latencies([f"global=..{cycles}"])
         there = told(gpu_instance(replace(question, blocks_per_sm=6, latencies=given), CARD))
         assert ("although" in there) == is_doubted
-    (note,) = [str(note) for note in gpu.assumptions if note.kind is Kind.DRAM_NEED]
+    (note,) = [str(note) for note in gpu.assumptions if note.kind is AssumptionKind.DRAM_NEED]
     assert "the latency of global 900 holds only if less is in flight" in note
     assert "loads of 276 blocks at a time touch 4521984 bytes at most" in note
 
@@ -226,7 +226,7 @@ def test_a_latency_in_which_dram_cannot_move_what_may_be_in_flight_is_doubted() 
 @pytest.mark.parametrize(("blocks", "sms", "at_once"), [(3, 46, 3), (1000, 46, 46), (1000, 7, 7)])
 def test_as_many_blocks_count_as_are_there_together(blocks: int, sms: int, at_once: int) -> None:
     gpu = gpu_instance(asked("vecadd.ptx", ["global=..39"], blocks), CARD, sms=sms)
-    (note,) = [str(note) for note in gpu.assumptions if note.kind is Kind.DRAM_NEED]
+    (note,) = [str(note) for note in gpu.assumptions if note.kind is AssumptionKind.DRAM_NEED]
     assert f"touch {at_once * 2 * 2 * 1024} bytes" in note
 
 

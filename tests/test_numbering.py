@@ -223,7 +223,7 @@ def test_warps_of_machine_code_share_the_issue_slots_of_their_partition() -> Non
     kernel = kernel_of((DATA / "quarters.86.sass").read_text())
     machine = by_number(narrow_intervals(find_machine("ampere-ga10x").machine, given_intervals(["memory=2"])))
     asked = KernelQuestion(
-        sass.Module("quarters", (kernel,)),
+        sass.SassModule("quarters", (kernel,)),
         launch=Launch(block=(512, 1, 1)),
         blocks_per_sm=1,
         latencies=given_latencies(["global=..100"]),

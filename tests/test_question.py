@@ -117,7 +117,7 @@ QUESTIONS = {
         of(
             "nearest_point_paper.ptx",
             warps=2,
-            trace=tuple(flow.Step(key, side, f"trace.txt:{n}") for n, (key, side) in enumerate(TRACE, 1)),
+            trace=tuple(flow.TraceStep(key, side, f"trace.txt:{n}") for n, (key, side) in enumerate(TRACE, 1)),
         ),
         "--warps 2 --trace trace.txt",
         'warps = 2\ntrace = "trace.txt"',
@@ -146,7 +146,7 @@ def test_a_kernel_file_is_three_lines_from_its_result(monkeypatch: pytest.Monkey
     assert solve(kernel).bounds == solve(kernel.instance()).bounds == Bounds(140, 140)
     compiled: list[object] = []
 
-    def read(path: Path, **options: object) -> ptx.Module:
+    def read(path: Path, **options: object) -> ptx.PtxModule:
         compiled.append((path, options))
         return ptx.read(Path("vecadd.ptx"))
 
@@ -187,7 +187,7 @@ def test_bounds_of_other_kernels_are_left_out() -> None:
     Path("loops.ptx").write_text("".join(kernels))
     found = launched(of("loops.ptx", entry="k", loop_bounds=flow.loop_bounds(["A=3", "B=4"])))
     (loop,) = found.loops
-    assert loop.bound == flow.Bound(4, False, "command line", flow.By.USER)
+    assert loop.bound == flow.LoopBound(4, False, "command line", flow.BoundBasis.USER)
 
 
 def test_a_kind_of_file_more_is_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ import pytest
 from makespan import KernelQuestion, Launch
 from makespan.host.errors import InputError
 from makespan.kernels import ptx, question, sass
-from makespan.kernels.sass import Address, Instruction, Resources
-from makespan.model.assumptions import Kind, instructions
+from makespan.kernels.sass import Address, KernelResources, SassInstruction
+from makespan.model.assumptions import AssumptionKind, instructions
 from makespan.model.machine import PAPER
 from makespan.model.program import Program
 
@@ -22,7 +22,7 @@ def _chains(monkeypatch: pytest.MonkeyPatch) -> None:
     """Machine code is a chain of two instructions, whatever it says."""
     language = SimpleNamespace(
         flow=lambda kernel: None,
-        fitted=lambda launch, kernel: launch,
+        fit_launch=lambda launch, kernel: launch,
         bounds_for=lambda *given: (),
         warps=lambda flow, **known: SimpleNamespace(
             missing=lambda asked: (),
@@ -30,13 +30,13 @@ def _chains(monkeypatch: pytest.MonkeyPatch) -> None:
             programs=lambda: ((CHAIN, known["launch"].warps_per_block),),
         ),
     )
-    monkeypatch.setattr(question, "_LANGUAGES", {sass.Module: language})
+    monkeypatch.setattr(question, "_LANGUAGES", {sass.SassModule: language})
 
 
 def asked(*opcodes: str, registers: int = 96, **known: Any) -> KernelQuestion:
-    code = tuple(Instruction(Address(16 * at), opcode) for at, opcode in enumerate(opcodes))
-    kernel = sass.Kernel("k", "k.cubin", "k.cubin", 86, code, Resources(registers))
-    return KernelQuestion(sass.Module("k.cubin", (kernel,)), **{"launch": Launch(block=(250, 1, 1))} | known)
+    code = tuple(SassInstruction(Address(16 * at), opcode) for at, opcode in enumerate(opcodes))
+    kernel = sass.SassKernel("k", "k.cubin", "k.cubin", 86, code, KernelResources(registers))
+    return KernelQuestion(sass.SassModule("k.cubin", (kernel,)), **{"launch": Launch(block=(250, 1, 1))} | known)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def asked(*opcodes: str, registers: int = 96, **known: Any) -> KernelQuestion:
 def test_so_many_blocks_are_on_an_sm_as_can_be_resident(made: KernelQuestion, blocks: int, told: str) -> None:
     instance = made.instance(PAPER)
     assert instance.warps == blocks * (1 if made.warps else 8)
-    assert any(note.kind is Kind.RESIDENCY and told in str(note) for note in instance.assumptions)
+    assert any(note.kind is AssumptionKind.RESIDENCY and told in str(note) for note in instance.assumptions)
     assert SHORT in instance.assumptions
 
 

@@ -39,7 +39,7 @@ def _compiler() -> str:
     from makespan.kernels.ptx import cuda
 
     try:
-        return f"compiled by {cuda.choose('.cu').name}"
+        return f"compiled by {cuda.choose_compiler('.cu').name}"
     except InputError as refusal:
         return str(refusal)
 

@@ -105,7 +105,7 @@ def _machine_code(ptx: str, file: str, arch: str) -> str:
     from makespan.kernels import sass
 
     try:
-        return _sha256(sass.assembled(ptx, file, arch))
+        return _sha256(sass.assemble_ptx(ptx, file, arch))
     except InputError:
         return "no machine code"
 

@@ -358,7 +358,7 @@ def kernel_question(
         dynamic_shared=dynamic_shared,
         loop_bounds=flow.loop_bounds(loop_bounds, trusted=trust_bounds),
         classes=ptx.Classes(profile, own, unknown),
-        take=flow.takes(take),
+        take=flow.parse_takes(take),
         trace=None if trace is None else flow.read_trace(trace),
         paths=paths,
         dependences=None if dependences is None else ptx.Dependences(dependences),

@@ -84,7 +84,7 @@ def _listing(launched: "LaunchedKernel", machine: Machine | None) -> dict[str, A
     from makespan.kernels import ptx, sass
 
     kernel, classes = launched.kernel, launched.question.classes
-    if isinstance(kernel, sass.Kernel):
+    if isinstance(kernel, sass.SassKernel):
         rows = [row._asdict() for row in sass.listing(kernel, machine or launched.default_machine)]
     else:
         listed = ptx.listing(kernel, profile=classes.profile, classes=classes.overrides, unknown=classes.unknown)
@@ -115,7 +115,7 @@ def _description(launched: "LaunchedKernel", machine: Machine | None, *, alone: 
     kernel, asked = launched.kernel, launched.question
     found: dict[str, Any] = {
         "kernel": kernel.name,
-        **({"arch": f"sm_{kernel.sm}"} if isinstance(kernel, sass.Kernel) else {"profile": asked.classes.profile}),
+        **({"arch": f"sm_{kernel.sm}"} if isinstance(kernel, sass.SassKernel) else {"profile": asked.classes.profile}),
         "loops": [],
         "branches": [],
     }

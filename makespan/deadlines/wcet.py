@@ -40,7 +40,7 @@ from makespan.kernels.gpu_question import as_given, dispatch_cycles, of_kernel
 from makespan.kernels.question import LaunchedKernel, launched
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption, conditions
-from makespan.model.assumptions import Kind as About
+from makespan.model.assumptions import AssumptionKind as About
 from makespan.model.claim import WorstCaseClaim
 from makespan.model.gpu import GpuInstance, GpuResult
 from makespan.model.instance import Instance

@@ -13,7 +13,7 @@ from makespan.estimates.kleimenov_popova.explained import explained
 from makespan.estimates.profile import Coalescing, KernelProfile, Resources, profile
 from makespan.host.errors import InputError
 from makespan.kernels.flow import GivenBound, Launch
-from makespan.kernels.ptx import Kernel
+from makespan.kernels.ptx import PtxKernel
 from makespan.kernels.question import LaunchedKernel
 from makespan.model.machine.gpus import Gpu
 
@@ -27,7 +27,7 @@ class Question:
         resources: what is known of registers and shared memory, as `profile` takes it.
     """
 
-    kernel: Kernel
+    kernel: PtxKernel
     launch: Launch
     gpu: Gpu | None
     loop_bounds: tuple[GivenBound, ...]
@@ -40,7 +40,7 @@ class Question:
         Raises:
             InputError: machine code.
         """
-        if not isinstance(found.kernel, Kernel):
+        if not isinstance(found.kernel, PtxKernel):
             raise InputError(
                 f"{found.kernel.file}: estimates are made of PTX: give the PTX or the source, and no sm_NN"
             )

@@ -11,7 +11,7 @@ from functools import cache
 
 from makespan.host.errors import UnsupportedError
 from makespan.kernels import ptx
-from makespan.kernels.ptx import Declaration, Instruction, Kernel, Label, Module, Statement
+from makespan.kernels.ptx import Declaration, PtxInstruction, PtxKernel, PtxLabel, PtxModule, Statement
 
 RECORD_BYTES = 32
 """Of a thread: the clock at its start (8), the numbers of SM and slot (4 each), the clock at its end (8), 8 unused."""
@@ -66,12 +66,12 @@ makespan_end:
 class Harness:
     """A module whose kernel `name` takes one parameter more and keeps records; `ends` is how many places it ends at."""
 
-    module: Module
+    module: PtxModule
     name: str
     ends: int
 
 
-def instrumented(module: Module, name: str | None = None) -> Harness:
+def instrumented(module: PtxModule, name: str | None = None) -> Harness:
     """Return the module with records in this kernel, the only one by default; other kernels stay as they are.
 
     Raises:
@@ -89,11 +89,11 @@ def instrumented(module: Module, name: str | None = None) -> Harness:
     copy = replace(kernel, parameters=(*(kernel.parameters or ()), *(_added().parameters or ())), body=body)
     items = tuple(copy if item is kernel else item for item in module.items)
     made = replace(module, items=items)
-    ends = sum(s.name in _ENDS for s in body if isinstance(s, Instruction))
+    ends = sum(s.name in _ENDS for s in body if isinstance(s, PtxInstruction))
     return Harness(replace(made, text=ptx.render(made)), kernel.name, ends)
 
 
-def _check(module: Module, kernel: Kernel) -> None:
+def _check(module: PtxModule, kernel: PtxKernel) -> None:
     """Refuse what begins or ends a thread where no record is kept, or cannot be measured on its own."""
     where = f"{kernel.source}: kernel {kernel.name}"
     if PREFIX in ptx.render(module):
@@ -115,22 +115,22 @@ def _check(module: Module, kernel: Kernel) -> None:
             raise UnsupportedError(f"{where}, line {instruction.line}: a launch from the GPU; {_HOW}")
 
 
-def _body(kernel: Kernel) -> Iterator[Statement]:
+def _body(kernel: PtxKernel) -> Iterator[Statement]:
     """Yield the statements with records: the declarations first, which stand before what is executed."""
     added = _added()
-    cut = next(n for n, s in enumerate(added.statements) if isinstance(s, Label))
+    cut = next(n for n, s in enumerate(added.statements) if isinstance(s, PtxLabel))
     begin, end = added.statements[:cut], added.instructions[-2:]
     first = next((n for n, s in enumerate(kernel.statements) if not isinstance(s, Declaration)), 0)
     yield from (*kernel.statements[:first], *begin)
     for statement in kernel.statements[first:]:
-        if isinstance(statement, Instruction) and statement.name in _ENDS:
+        if isinstance(statement, PtxInstruction) and statement.name in _ENDS:
             yield from (replace(each, guard=statement.guard) for each in end)
         yield statement
-    last = next((s for s in reversed(kernel.statements) if isinstance(s, Instruction | Label)), None)
-    if not isinstance(last, Instruction) or last.guard is not None or last.name not in (*_ENDS, "bra"):
-        yield from (*end, Instruction("ret"))  # a body that runs out ends as with ret
+    last = next((s for s in reversed(kernel.statements) if isinstance(s, PtxInstruction | PtxLabel)), None)
+    if not isinstance(last, PtxInstruction) or last.guard is not None or last.name not in (*_ENDS, "bra"):
+        yield from (*end, PtxInstruction("ret"))  # a body that runs out ends as with ret
 
 
 @cache
-def _added() -> Kernel:
+def _added() -> PtxKernel:
     return ptx.parse(_ADDED, "records").kernel()

@@ -59,7 +59,7 @@ class Subject:
     def compiler(self) -> str:
         """What made the machine code."""
         kernel = self.recorded.kernel
-        return (kernel.compilation if isinstance(kernel, sass.Kernel) else None) or "not known"
+        return (kernel.compilation if isinstance(kernel, sass.SassKernel) else None) or "not known"
 
     @property
     def shared(self) -> int:
@@ -70,7 +70,7 @@ class Subject:
     def registers(self) -> int | None:
         """Of a thread of the machine code with records."""
         kernel = self.recorded.kernel
-        return kernel.resources.registers if isinstance(kernel, sass.Kernel) else None
+        return kernel.resources.registers if isinstance(kernel, sass.SassKernel) else None
 
     @property
     def recorded_ptx(self) -> LaunchedKernel:
@@ -126,10 +126,10 @@ def subject(question: KernelQuestion, arch: str, buffers: Mapping[str, str]) -> 
     _check_for_both(question)
     of_source = virtual_architecture(arch) if kernel_file.is_source(source) else None
     module = kernel_file.read(source, arch=of_source, keep_ptx=question.keep_ptx, named=question.named)
-    if not isinstance(module, ptx.Module):
+    if not isinstance(module, ptx.PtxModule):
         raise UnsupportedError(f"{source}: records are added to PTX, not to machine code: give the .cu or the .ptx")
     kernel = module.kernel(question.entry)
-    harness, launch = instrumented(module, kernel.name), ptx.fitted(question.launch, kernel)
+    harness, launch = instrumented(module, kernel.name), ptx.fit_launch(question.launch, kernel)
     arguments = dict(_arguments(kernel, launch, buffers))
     names = [name for declaration in kernel.parameters or () for name, _ in declaration.names]
     placed = {str(names.index(name)): value for name, value in launch.parameters.items()}  # as both copies have them
@@ -216,11 +216,11 @@ def architecture(arch: str | None, card: Gpu | None, machine: Machine | None = N
     return arch
 
 
-def _arguments(kernel: ptx.Kernel, launch: Launch, given: Mapping[str, str]) -> Iterator[tuple[str, bytes | Buffer]]:
+def _arguments(kernel: ptx.PtxKernel, launch: Launch, given: Mapping[str, str]) -> Iterator[tuple[str, bytes | Buffer]]:
     """Of every parameter its bytes, or the buffer whose address it is."""
     buffers = {}
     for key, text in given.items():
-        (name,) = ptx.fitted(Launch(parameters={key: 0}, named=lambda _: "--buffer"), kernel).parameters
+        (name,) = ptx.fit_launch(Launch(parameters={key: 0}, named=lambda _: "--buffer"), kernel).parameters
         if name in buffers or name in launch.parameters:
             raise InputError(f"--buffer {key}: parameter {name} is given twice")
         buffers[name] = _buffer(key, text)
@@ -234,7 +234,7 @@ def _arguments(kernel: ptx.Kernel, launch: Launch, given: Mapping[str, str]) -> 
                 f"{kernel.source}: what is parameter {name} of kernel {kernel.name} when it is measured? give --param"
                 f" {name}=N or, if it is an address, --buffer {name}=BYTES"
             )
-        elif (ptx.scalar(declaration) or ("", 0))[1] != _ADDRESS_BITS:
+        elif (ptx.scalar_type(declaration) or ("", 0))[1] != _ADDRESS_BITS:
             raise InputError(f"--buffer {name}: parameter {name} ({declaration.text}) holds no address")
         else:
             yield name, buffers[name]

@@ -17,13 +17,13 @@ from makespan.model.program import Program
 from makespan.model.wording import count_words, cycle_words
 
 
-def moved(program: Program) -> int:
+def bytes_moved(program: Program) -> int:
     """Bytes that DRAM moves at most for all accesses of a warp, on any path.
 
     >>> from makespan.model.program import Access, ProgramPlace
     >>> load, store = Access("global", 1024, True), Access("global", 2048, False)
     >>> places = ProgramPlace("L", (1,)), ProgramPlace("C", (2,)), ProgramPlace("L", (3,))
-    >>> moved(Program(places, accesses=(load, None, store)))
+    >>> bytes_moved(Program(places, accesses=(load, None, store)))
     3072
 
     Raises:
@@ -39,7 +39,7 @@ def moved(program: Program) -> int:
     return max(ahead[start] for start in program.starts)
 
 
-def in_flight(program: Program) -> int:
+def bytes_in_flight(program: Program) -> int:
     """Bytes that DRAM moves at most for those accesses of a warp that are on their way at one time, and are awaited.
 
     An access is on its way until its warp has awaited what it sets. Stores, for which nobody waits, are not counted,
@@ -48,13 +48,13 @@ def in_flight(program: Program) -> int:
     >>> from makespan.model.program import Access, InstructionTiming, ProgramPlace
     >>> loads = (Access("global", 1024, True),) * 2
     >>> places = ProgramPlace("L", (1,)), ProgramPlace("L", (2,)), ProgramPlace("C", (3,))
-    >>> ahead = InstructionTiming(1, (1, 400), (0,))
-    >>> in_flight(Program(places, timings=(ahead, ahead, InstructionTiming(awaits=(0,))), accesses=(*loads, None)))
+    >>> ahead, last = InstructionTiming(1, (1, 400), (0,)), InstructionTiming(awaits=(0,))
+    >>> bytes_in_flight(Program(places, timings=(ahead, ahead, last), accesses=(*loads, None)))
     2048
     """
     if not program.accesses:
         return 0
-    flying = {start: _Flying() for start in program.starts}
+    flying = {start: _BytesInFlight() for start in program.starts}
     most = 0
     for at, access in enumerate(program.accesses):
         here = flying.pop(at)
@@ -64,7 +64,7 @@ def in_flight(program: Program) -> int:
             most = max(most, here.total)
         *others, last = program.places[at].successors
         for after in others:
-            flying.setdefault(after, _Flying()).join(here)
+            flying.setdefault(after, _BytesInFlight()).join(here)
         if last in flying:
             flying[last].join(here)
         else:
@@ -72,7 +72,7 @@ def in_flight(program: Program) -> int:
     return most
 
 
-class _Flying:
+class _BytesInFlight:
     """Bytes of accesses on their way, by the tokens that they set: they are there once any of these was awaited."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class _Flying:
             self.total -= self.own.pop(sets)
             self._several -= len(sets) > 1
 
-    def join(self, other: "_Flying") -> None:
+    def join(self, other: "_BytesInFlight") -> None:
         """Of each the larger, where ways meet."""
         for sets, own in other.own.items():
             self._raise(sets, max(own, self.own.get(sets, 0)))
@@ -104,17 +104,17 @@ class _Flying:
         self.own[sets] = own
 
 
-def busy(launches: Sequence[tuple[BlockPrograms, int]], card: Gpu, share: Fraction) -> tuple[int, Assumption]:
+def busy_cycles(launches: Sequence[tuple[BlockPrograms, int]], card: Gpu, share: Fraction) -> tuple[int, Assumption]:
     """For how many cycles of an SM DRAM can be busy with all blocks of launches, and what that supposes.
 
     Args:
         share: of its peak bandwidth that DRAM moves at least, as long as an access waits for it.
 
     Raises:
-        InputError: the GPU file lacks the bandwidth, the clock or the size of L2, or see `moved`.
+        InputError: the GPU file lacks the bandwidth, the clock or the size of L2, or see `bytes_moved`.
     """
     dirty = card.whole("l2_bytes")
-    total = dirty + sum(blocks * warps * moved(program) for block, blocks in launches for program, warps in block)
+    total = dirty + sum(blocks * warps * bytes_moved(program) for block, blocks in launches for program, warps in block)
     most = int(_cycles(total, card) / share)
     launched = count_words(sum(blocks for _, blocks in launches), "block")
     peak = "its peak" if share == 1 else f"{float(100 * share):g} % of its peak"
@@ -131,7 +131,7 @@ def busy(launches: Sequence[tuple[BlockPrograms, int]], card: Gpu, share: Fracti
 
 
 def check_clock(card: Gpu | None, hertz: Fraction | None) -> None:
-    """Refuse a clock at which DRAM would be busy for more cycles than `busy` has counted.
+    """Refuse a clock at which DRAM would be busy for more cycles than `busy_cycles` has counted.
 
     Raises:
         InputError: it names the largest clock that the GPU file knows.
@@ -143,12 +143,12 @@ def check_clock(card: Gpu | None, hertz: Fraction | None) -> None:
         )
 
 
-def flying(block: BlockPrograms, at_once: int) -> int:
+def load_bytes_at_once(block: BlockPrograms, at_once: int) -> int:
     """Bytes that DRAM moves at most for the loads in flight of so many blocks that are on the GPU at the same time."""
-    return at_once * sum(warps * in_flight(program) for program, warps in block)
+    return at_once * sum(warps * bytes_in_flight(program) for program, warps in block)
 
 
-def doubts(
+def latency_doubts(
     block: BlockPrograms, at_once: int, touched: int, card: Gpu, beside: Mapping[str, bool]
 ) -> tuple[Assumption, ...]:
     """Return whether DRAM can serve within the latencies of a program all that can be in flight, by Little's law.

@@ -172,7 +172,7 @@ def _shares(
         if card is not None and fit > (whole := occupancy(card.limits, warps_per_block=warps)).blocks_per_sm:
             raise InputError(f"room and takes let {fit} blocks be resident: only {whole}")
         return found
-    if isinstance(kernel.kernel, ptx.Kernel):
+    if isinstance(kernel.kernel, ptx.PtxKernel):
         raise InputError(
             f"{source}: what a block of PTX takes of an SM is not known: say room and takes (machine code tells: a"
             " .cubin, or arch sm_NN)"
@@ -197,7 +197,7 @@ def _check_registers(
     most = [
         (card.limits if card is not None else SmLimits.of_sm(launch.kernel.kernel.sm)).warps
         for launch in launches
-        if isinstance(launch.kernel.kernel, sass.Kernel)
+        if isinstance(launch.kernel.kernel, sass.SassKernel)
     ]
     if any(warps is None or share.room < warps for warps in most for share in held):
         told = "; ".join(
@@ -277,15 +277,17 @@ def _served(
     if card is None:
         return [() for _ in kernels], 0, ()
     given = [kernel.question.latencies for kernel in kernels]
-    touched = sum(dram.flying(block, most) for block, most in zip(blocks, at_once, strict=True))
+    touched = sum(dram.load_bytes_at_once(block, most) for block, most in zip(blocks, at_once, strict=True))
     doubts = [
-        dram.doubts(block, sum(at_once), touched, card, {name: each.dram is not None for name, each in own.items()})
+        dram.latency_doubts(
+            block, sum(at_once), touched, card, {name: each.dram is not None for name, each in own.items()}
+        )
         for own, block in zip(given, blocks, strict=True)
     ]
     shares = [latency.dram for own in given for latency in own.values() if latency.dram is not None]
     if not shares:
         return doubts, 0, ()
-    busy, told = dram.busy(list(zip(blocks, counts, strict=True)), card, min(shares))
+    busy, told = dram.busy_cycles(list(zip(blocks, counts, strict=True)), card, min(shares))
     return doubts, busy, (told,)
 
 
@@ -320,7 +322,7 @@ def given_resident(asked: int | None, warps: int, card: Gpu | None, named: Namin
 
 
 def _check_code(kernel: Kernel, card: Gpu) -> None:
-    if isinstance(kernel, ptx.Kernel) or card.sm is None or is_compatible(kernel.sm, card.sm):
+    if isinstance(kernel, ptx.PtxKernel) or card.sm is None or is_compatible(kernel.sm, card.sm):
         return
     raise InputError(
         f"{kernel.source}: GPU {card.name}, of sm_{card.sm}, does not execute machine code for sm_{kernel.sm}"
@@ -331,7 +333,7 @@ def _missing_resident(kernel: LaunchedKernel, card: Gpu | None) -> tuple[Missing
     """Return how many blocks are resident on an SM, where nobody says it and nothing tells it."""
     if kernel.question.blocks_per_sm is not None:
         return ()
-    if isinstance(kernel.kernel, ptx.Kernel):
+    if isinstance(kernel.kernel, ptx.PtxKernel):
         return (RESIDENT._replace(instead=(("arch", "sm_NN"),)),)
     warps = kernel.launch.warps_per_block or max(kernel.question.counts or (0,))
     if not warps or kernel.missing_shared:
@@ -343,7 +345,7 @@ def _missing_resident(kernel: LaunchedKernel, card: Gpu | None) -> tuple[Missing
 def _resident(kernel: LaunchedKernel, warps: int, blocks: int, card: Gpu | None) -> tuple[int, tuple[Assumption, ...]]:
     """Return how many blocks of so many warps are resident on an SM, of so many that are launched, and why."""
     asked, named = kernel.question.blocks_per_sm, kernel.question.named
-    if isinstance(kernel.kernel, ptx.Kernel):
+    if isinstance(kernel.kernel, ptx.PtxKernel):
         count = given_resident(asked, warps, card, named)
         return count, (assumptions.given_blocks(count, None),) if blocks > 1 else ()
     room = kernel.residency(warps, None if card is None else card.limits)

@@ -14,8 +14,8 @@ from makespan.model import architecture
 if TYPE_CHECKING:
     from makespan.kernels import ptx, sass
 
-    Module: TypeAlias = ptx.Module | sass.Module
-    Kernel: TypeAlias = ptx.Kernel | sass.Kernel
+    Module: TypeAlias = ptx.PtxModule | sass.SassModule
+    Kernel: TypeAlias = ptx.PtxKernel | sass.SassKernel
 
 _PROGRAM = b"\x7fELF"
 
@@ -112,7 +112,7 @@ def of_module(module: "Module", arch: str | None = None, keep_ptx: Path | None =
     if arch is not None:
         architecture.check_architecture(arch, named("arch"))
     _refuse_compiling(module.file, arch, keep_ptx, named)
-    if isinstance(module, sass.Module) and arch is not None:
+    if isinstance(module, sass.SassModule) and arch is not None:
         sms = {f"sm_{kernel.sm}" for kernel in module.kernels}
         if sms != {arch.rstrip("af")}:
             raise InputError(f"{module.file}: this is machine code for {', '.join(sorted(sms))}, not for {arch:.40}")
@@ -123,12 +123,12 @@ def _for_gpu(module: "Module", arch: str | None) -> "Module":
     """The machine code that the assembler makes of PTX where `arch` is that of GPUs; else the module as it is."""
     from makespan.kernels import ptx
 
-    if arch is None or not architecture.is_machine_code(arch) or not isinstance(module, ptx.Module):
+    if arch is None or not architecture.is_machine_code(arch) or not isinstance(module, ptx.PtxModule):
         return module
     return assembled(module, arch)[1]
 
 
-def assembled(module: "ptx.Module", arch: str) -> "tuple[bytes, sass.Module]":
+def assembled(module: "ptx.PtxModule", arch: str) -> "tuple[bytes, sass.SassModule]":
     """Return the machine code that the assembler makes of PTX: a file to load, and the kernels in it.
 
     Raises:
@@ -137,14 +137,14 @@ def assembled(module: "ptx.Module", arch: str) -> "tuple[bytes, sass.Module]":
     from makespan.kernels import sass
 
     source = module.compilation.source if module.compilation else module.file
-    words = sass.assembled(module.text, module.file, arch)
-    found = sass.disassembled(words, f"machine code of {source}", source)
+    words = sass.assemble_ptx(module.text, module.file, arch)
+    found = sass.disassemble(words, f"machine code of {source}", source)
     told = {kernel.name: kernel for kernel in module.kernels}
     kernels = (_telling(kernel, told[kernel.name], module.text, arch) for kernel in found.kernels)
     return words, replace(found, kernels=tuple(kernels))
 
 
-def _telling(kernel: "sass.Kernel", told: "ptx.Kernel", text: str, arch: str) -> "sass.Kernel":
+def _telling(kernel: "sass.SassKernel", told: "ptx.PtxKernel", text: str, arch: str) -> "sass.SassKernel":
     """Return the kernel with what its PTX tells, and with how to ask for it again.
 
     These are names of parameters, how it was made, and the text with its comments, which assemblers leave out.
@@ -153,7 +153,7 @@ def _telling(kernel: "sass.Kernel", told: "ptx.Kernel", text: str, arch: str) ->
 
     parameters, names = kernel.parameters, ptx.parameter_names(told)
     if len(names) == len(parameters):
-        floats = [ptx.scalar(one) in (("f", 32), ("f", 64)) for one in told.parameters or () for _ in one.names]
+        floats = [ptx.scalar_type(one) in (("f", 32), ("f", 64)) for one in told.parameters or () for _ in one.names]
         said = zip(parameters, names, floats, strict=True)
         parameters = tuple(each._replace(name=name, is_float=is_float) for each, name, is_float in said)
     made = "; ".join(str(each) for each in (kernel.compilation, told.compilation) if each is not None)

@@ -176,7 +176,7 @@ def launch_question(table: Mapping[str, object], path: Path, folder: Path) -> "K
         dynamic_shared=given("dynamic_shared", size),
         loop_bounds=flow.loop_bounds(item if "=" in item else str(folder / item) for item in bounds),
         classes=ptx.Classes(profile, {} if classes is None else ptx.read_classes(classes), given("unknown", text)),
-        take=flow.takes(given("take", texts) or ()),
+        take=flow.parse_takes(given("take", texts) or ()),
         trace=None if trace is None else flow.read_trace(trace),
         dependences=given("dependences", dependences),
         latencies=given_latencies(given("latency", texts) or ()),

@@ -23,14 +23,14 @@ from makespan.kernels.flow import (
     BranchInfo,
     Flow,
     GivenBound,
+    KernelWarps,
     Launch,
     LoopInfo,
-    Paths,
-    Step,
-    Warps,
-    lacking,
+    PathMode,
+    TraceStep,
+    missing_inputs_error,
 )
-from makespan.kernels.transfer import transferred
+from makespan.kernels.transfer import transfer_bounds
 from makespan.model import architecture, assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.gpu import BlockPrograms, assuming, resident
@@ -41,8 +41,8 @@ from makespan.model.machine.occupancy import Occupancy, SmLimits
 from makespan.model.program import Program
 from makespan.model.wording import count_words
 
-Module: TypeAlias = ptx.Module | sass.Module
-Kernel: TypeAlias = ptx.Kernel | sass.Kernel
+Module: TypeAlias = ptx.PtxModule | sass.SassModule
+Kernel: TypeAlias = ptx.PtxKernel | sass.SassKernel
 
 
 class Language(Protocol):
@@ -51,7 +51,7 @@ class Language(Protocol):
     def flow(self, kernel: Any) -> Flow:
         """Return its control flow."""
 
-    def fitted(self, launch: Launch, kernel: Any) -> Launch:
+    def fit_launch(self, launch: Launch, kernel: Any) -> Launch:
         """Return the launch, with parameters by the names in the kernel."""
 
     def bounds_for(self, kernel: Any, given: Any, kernels: Any) -> tuple[GivenBound, ...]:
@@ -67,11 +67,11 @@ class Language(Protocol):
         """Return a bounds file to fill in."""
 
     @property
-    def warps(self) -> Callable[..., Warps]:
+    def warps(self) -> Callable[..., KernelWarps]:
         """Return the warps of a launch."""
 
 
-_LANGUAGES: Mapping[type, Language] = MappingProxyType({ptx.Module: ptx, sass.Module: sass})
+_LANGUAGES: Mapping[type, Language] = MappingProxyType({ptx.PtxModule: ptx, sass.SassModule: sass})
 
 
 def language(module: Module) -> Language:
@@ -120,8 +120,8 @@ class KernelQuestion:
     loop_bounds: tuple[GivenBound, ...] = ()
     classes: ptx.Classes = field(default_factory=ptx.Classes)
     take: Mapping[str, str] = field(default_factory=dict)
-    trace: tuple[Step, ...] | None = None
-    paths: Paths | None = None
+    trace: tuple[TraceStep, ...] | None = None
+    paths: PathMode | None = None
     dependences: ptx.Dependences | None = None
     latencies: Mapping[str, GivenRange] = field(default_factory=dict)
     arch: str | None = None
@@ -135,7 +135,7 @@ class KernelQuestion:
         object.__setattr__(self, "take", dict(self.take))
         object.__setattr__(self, "latencies", dict(self.latencies))
         for what, value, kind in (
-            ("source", self.source, Path | ptx.Module | sass.Module),
+            ("source", self.source, Path | ptx.PtxModule | sass.SassModule),
             ("launch", self.launch, Launch),
             ("classes", self.classes, ptx.Classes),
             *(("loop_bounds", bound, GivenBound) for bound in self.loop_bounds),
@@ -199,7 +199,7 @@ class KernelQuestion:
             found = kernel_file.read(self.source, arch=self.arch, keep_ptx=self.keep_ptx, named=self.named)
         else:
             found = kernel_file.of_module(self.source, self.arch, self.keep_ptx, self.named)
-        if isinstance(found, sass.Module):
+        if isinstance(found, sass.SassModule):
             self._refuse_for_ptx(found.file)
         elif self.dynamic_shared is not None:
             raise InputError(
@@ -338,15 +338,15 @@ class LaunchedKernel:
     @cached_property
     def launch(self) -> Launch:
         """Return the launch, as far as it is known, with the parameters by their names in the kernel."""
-        return self.language.fitted(self.question.launch, self.kernel)
+        return self.language.fit_launch(self.question.launch, self.kernel)
 
     @cached_property
     def _bounded(self) -> tuple[Flow, tuple[GivenBound, ...]]:
         """Its control flow, with what PTX tells of the loops of machine code; and the bounds that are given for it."""
         flow, given = self.flow, self.question.loop_bounds
         with self.question.telling(), _telling_how_to_keep(self.module):
-            if isinstance(flow, sass.SassFlow) and isinstance(self.module, sass.Module):
-                flow, given = transferred(flow, given, self.launch, self.module.kernels)
+            if isinstance(flow, sass.SassFlow) and isinstance(self.module, sass.SassModule):
+                flow, given = transfer_bounds(flow, given, self.launch, self.module.kernels)
             return flow, self.language.bounds_for(self.kernel, given, self.module.kernels)
 
     @property
@@ -374,7 +374,7 @@ class LaunchedKernel:
         Raises:
             InputError: there is none for this architecture, or several.
         """
-        if isinstance(self.kernel, ptx.Kernel):
+        if isinstance(self.kernel, ptx.PtxKernel):
             return PAPER
         found = machines_for(self.kernel.sm)
         if len(found) != 1:
@@ -392,7 +392,7 @@ class LaunchedKernel:
         """
         return self._programs(self._warps(machine))
 
-    def _programs(self, warps: Warps) -> tuple[tuple[Program, int | None], ...]:
+    def _programs(self, warps: KernelWarps) -> tuple[tuple[Program, int | None], ...]:
         how = self.question.by_default
         with self.question.telling(), _telling_how_to_keep(self.module):
             found = ((warps.program(), None),) if self.launch.warps_per_block is None else warps.programs()
@@ -400,7 +400,7 @@ class LaunchedKernel:
             return found
         return tuple((program.assuming((*program.assumptions, how.assumption)), count) for program, count in found)
 
-    def _warps(self, machine: Machine | None) -> Warps:
+    def _warps(self, machine: Machine | None) -> KernelWarps:
         """Return the warps on a machine."""
         asked, (flow, given) = self.question, self._bounded
         chosen = machine or self.default_machine
@@ -415,7 +415,7 @@ class LaunchedKernel:
             "latencies": asked.latencies,
             "loop_bounds": given,
         }
-        if isinstance(self.kernel, ptx.Kernel):
+        if isinstance(self.kernel, ptx.PtxKernel):
             known |= {
                 "profile": asked.classes.profile,
                 "classes": asked.classes.overrides,
@@ -427,7 +427,7 @@ class LaunchedKernel:
 
     def _check_executed_by(self, machine: Machine) -> None:
         """Refuse machine code on a machine whose GPUs do not execute it."""
-        if isinstance(self.kernel, sass.Kernel) and not executes(machine, self.kernel.sm):
+        if isinstance(self.kernel, sass.SassKernel) and not executes(machine, self.kernel.sm):
             raise InputError(
                 f"{self.kernel.source}: GPUs of machine {machine.name!r} do not execute machine code for"
                 f" sm_{self.kernel.sm}: leave {self.question.named('machine')} out, or name the one of your GPU"
@@ -443,14 +443,14 @@ class LaunchedKernel:
     @property
     def missing_shared(self) -> tuple[MissingInput, ...]:
         """The shared memory that the launch gives each block, if it is missing and decides how many are resident."""
-        if isinstance(self.kernel, ptx.Kernel) or self.question.blocks_per_sm is not None:
+        if isinstance(self.kernel, ptx.PtxKernel) or self.question.blocks_per_sm is not None:
             return ()
         return sass.missing_shared(self.kernel, self.question.dynamic_shared)
 
     def _resident(self, block: BlockPrograms, machine: Machine) -> Instance:
         """Return the blocks on one SM that are asked for, or as many as can be resident."""
         asked, grid = self.question.blocks_per_sm, self.launch.grid
-        if isinstance(self.kernel, ptx.Kernel):
+        if isinstance(self.kernel, ptx.PtxKernel):
             if asked is not None and grid is not None and prod(grid) > 1:
                 block = assuming(block, assumptions.given_blocks(asked, None))
             return resident(block, asked or 1, machine)
@@ -471,7 +471,7 @@ class LaunchedKernel:
             InputError: see `sass.residency`; where the number of blocks is given the least shared memory counts that
                 the launch can give.
         """
-        if isinstance(self.kernel, ptx.Kernel):
+        if isinstance(self.kernel, ptx.PtxKernel):
             raise InputError(f"{self.kernel.source}: how many blocks are resident is known of machine code alone")
         given = self.question.dynamic_shared
         if given is None and self.question.blocks_per_sm is not None:
@@ -492,7 +492,7 @@ class LaunchedKernel:
         named, asked, per_block = self.question.named, self.question.counts, self.launch.warps_per_block
         known = None if per_block is None else range(per_block, per_block + 1)
         if asked is not None and per_block is not None and asked != known:
-            said = ".reqntid" if isinstance(self.kernel, ptx.Kernel) else "the required block"
+            said = ".reqntid" if isinstance(self.kernel, ptx.PtxKernel) else "the required block"
             required = f"{self.kernel.source}: {said} of kernel {self.kernel.name}"
             says = required if self.question.launch.block is None else named("block")
             raise InputError(
@@ -506,7 +506,7 @@ class LaunchedKernel:
         with self.question.telling(), _telling_how_to_keep(self.module):
             own = warps.missing([each.field for each in missing])
             if lacks := sorted((*missing, *own), key=lambda each: _ORDER.index(each.field)):
-                raise lacking(self.kernel, lacks, named)
+                raise missing_inputs_error(self.kernel, lacks, named)
         programs = self._programs(warps)
         return tuple(tuple((program, most or count) for program, most in programs) for count in known or asked or ())
 
@@ -544,7 +544,7 @@ def _telling_how_to_keep(module: Module) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        made = module.compilation if isinstance(module, ptx.Module) else None
+        made = module.compilation if isinstance(module, ptx.PtxModule) else None
         if made is None or f"PTX of {made.source}:" not in str(error):
             raise
         if isinstance(error, ParseError):

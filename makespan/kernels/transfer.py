@@ -26,30 +26,30 @@ from makespan.host.errors import InputError, ParseError, UnsupportedError
 from makespan.kernels import ptx, sass
 from makespan.kernels.flow import (
     MAX_ITERATIONS,
-    Asked,
+    AskedBound,
     Flow,
     GivenBound,
     Launch,
     LaunchInput,
     LoopInfo,
-    Nest,
-    Told,
-    fitting,
+    LoopNest,
+    TransferredBound,
+    bounds_that_fit,
     goes_around,
-    nest,
+    loop_nest,
 )
 
 
-class Transferred(NamedTuple):
+class TransferredCode(NamedTuple):
     """Machine code with what PTX tells of its loops, and the given bounds that are for the machine code itself."""
 
     flow: sass.SassFlow
     given: tuple[GivenBound, ...]
 
 
-def transferred(
-    flow: sass.SassFlow, given: Sequence[GivenBound], launch: Launch, kernels: Iterable[sass.Kernel]
-) -> Transferred:
+def transfer_bounds(
+    flow: sass.SassFlow, given: Sequence[GivenBound], launch: Launch, kernels: Iterable[sass.SassKernel]
+) -> TransferredCode:
     """Tell of the loops of machine code what the PTX in its file knows, if any of them needs it.
 
     Args:
@@ -65,22 +65,22 @@ def transferred(
     others = tuple(one for one in given if one not in for_code)
     own = sass.bounds_for(kernel, for_code, kernels) if for_code else ()
     if text is None or not (others or _is_wanted(flow, own, launch)):
-        return Transferred(flow, tuple(given))
+        return TransferredCode(flow, tuple(given))
     try:
         module = ptx.parse(text, f"PTX of {kernel.source.partition(' --arch ')[0]}")
         compiled = module.kernel(kernel.name)
-        found, fitted = ptx.flow(compiled), ptx.fitted(_by_position(launch, kernel), compiled)
-        loops = nest(found)
+        found, fitted = ptx.flow(compiled), ptx.fit_launch(_by_position(launch, kernel), compiled)
+        loops = loop_nest(found)
     except (ParseError, UnsupportedError, InputError) as refusal:
         why = f"the PTX that it was compiled from does not tell more: {refusal}"
-        told = {loop.header: Told(None, why) for loop in nest(flow).loops}
-        return Transferred(replace(flow, told=told), tuple(given))
+        told = {loop.header: TransferredBound(None, why) for loop in loop_nest(flow).loops}
+        return TransferredCode(replace(flow, transferred=told), tuple(given))
     others = ptx.bounds_for(compiled, others, module.kernels)
-    for_ptx = fitting(found, others)
+    for_ptx = bounds_that_fit(found, others)
     infos = ptx.loops(found, for_ptx, fitted)
-    source = _Source(found, loops, tuple(_as_in_machine_code(info, compiled, flow) for info in infos))
-    return Transferred(
-        replace(flow, told=dict(_told(flow, source))),
+    source = _PtxLoops(found, loops, tuple(_as_in_machine_code(info, compiled, flow) for info in infos))
+    return TransferredCode(
+        replace(flow, transferred=dict(_bounds_by_header(flow, source))),
         (*for_code, *(one for one in others if one not in for_ptx)),
     )
 
@@ -90,13 +90,13 @@ def _is_wanted(flow: sass.SassFlow, given: Sequence[GivenBound], launch: Launch)
     return any(info.bound is None or not info.bound.exact for info in sass.loops(flow, given, launch))
 
 
-def _by_position(launch: Launch, kernel: sass.Kernel) -> Launch:
+def _by_position(launch: Launch, kernel: sass.SassKernel) -> Launch:
     """Return the launch with parameters by their position, by which every language knows them."""
     position = {declared.name: str(number) for number, declared in enumerate(kernel.parameters)}
     return replace(launch, parameters={position.get(key, key): value for key, value in launch.parameters.items()})
 
 
-def _as_in_machine_code(info: LoopInfo, compiled: ptx.Kernel, flow: sass.SassFlow) -> LoopInfo:
+def _as_in_machine_code(info: LoopInfo, compiled: ptx.PtxKernel, flow: sass.SassFlow) -> LoopInfo:
     """Return a loop of the PTX with what decides it, parameters by the names that they have for machine code."""
     order = [name for parameter in compiled.parameters or () for name, _ in parameter.names]
     called, declared = flow.semantics.parameter_names(), flow.kernel.parameters
@@ -104,7 +104,7 @@ def _as_in_machine_code(info: LoopInfo, compiled: ptx.Kernel, flow: sass.SassFlo
     def as_there(decider: LaunchInput) -> LaunchInput:
         if not decider.name:
             return decider
-        (name,) = ptx.fitted(Launch(parameters={decider.name: 0}), compiled).parameters
+        (name,) = ptx.fit_launch(Launch(parameters={decider.name: 0}), compiled).parameters
         position = order.index(name)
         return decider._replace(name=called.get(declared[position].name or "", str(position)))
 
@@ -113,7 +113,7 @@ def _as_in_machine_code(info: LoopInfo, compiled: ptx.Kernel, flow: sass.SassFlo
     )
 
 
-class _Key(NamedTuple):
+class _PtxLoop(NamedTuple):
     """A PTX loop as line tables know it: all copies of a function that was inlined have the same."""
 
     label: str
@@ -123,7 +123,7 @@ class _Key(NamedTuple):
         return f"{self.label} (PTX line {self.line})"
 
 
-class _Most(NamedTuple):
+class _PtxLoopBound(NamedTuple):
     """A PTX loop with its bound: how often its head is executed for each entry."""
 
     heads: int
@@ -132,23 +132,23 @@ class _Most(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Source:
+class _PtxLoops:
     """The loops of a PTX kernel by the lines of its instructions."""
 
     flow: Flow
-    nest: Nest
+    nest: LoopNest
     infos: tuple[LoopInfo, ...]
 
     @cached_property
-    def keys(self) -> tuple[_Key, ...]:
+    def keys(self) -> tuple[_PtxLoop, ...]:
         """By number of the loop."""
         blocks = self.flow.blocks
-        return tuple(_Key(self.flow.name(loop.header), blocks[loop.header].line) for loop in self.nest.loops)
+        return tuple(_PtxLoop(self.flow.name(loop.header), blocks[loop.header].line) for loop in self.nest.loops)
 
     @cached_property
-    def inside(self) -> Mapping[int, Set[_Key | None]]:
+    def inside(self) -> Mapping[int, Set[_PtxLoop | None]]:
         """By line, the innermost loops of its instructions; None for no loop."""
-        found: dict[int, set[_Key | None]] = {}
+        found: dict[int, set[_PtxLoop | None]] = {}
         for block in range(self.flow.exit):
             key = self._key(block)
             for number in self.flow.numbers(block):
@@ -156,9 +156,9 @@ class _Source:
         return found
 
     @cached_property
-    def tests(self) -> Mapping[int, _Key]:
+    def tests(self) -> Mapping[int, _PtxLoop]:
         """By line, the loop whose test stands there, where nothing else does."""
-        found: dict[int, set[_Key | None]] = {}
+        found: dict[int, set[_PtxLoop | None]] = {}
         for block in range(self.flow.exit):
             for number in self.flow.numbers(block):
                 is_test = number == self.flow.blocks[block].stop - 1 and self.flow.has_sides(block)
@@ -166,9 +166,9 @@ class _Source:
         return {line: key for line, (key, *more) in found.items() if key is not None and not more}
 
     @cached_property
-    def decisions(self) -> Mapping[int, Set[_Key]]:
+    def decisions(self) -> Mapping[int, Set[_PtxLoop]]:
         """By line, the loops whose tests stand there, or what a predicate of theirs is computed by."""
-        found: dict[int, set[_Key]] = {}
+        found: dict[int, set[_PtxLoop]] = {}
         for number, (key, loop) in enumerate(zip(self.keys, self.nest.loops, strict=True)):
             own = [block for block in loop.blocks if self._tests(block, number)]
             read = {name for block in own for name in self.flow.ending(block).reads}
@@ -180,39 +180,39 @@ class _Source:
         return found
 
     @cached_property
-    def around(self) -> Mapping[_Key, Set[_Key]]:
+    def around(self) -> Mapping[_PtxLoop, Set[_PtxLoop]]:
         """By loop, those around it, in any copy."""
-        found: dict[_Key, set[_Key]] = {}
+        found: dict[_PtxLoop, set[_PtxLoop]] = {}
         for number, loop in enumerate(self.nest.loops):
             found.setdefault(self.keys[number], set()).update(self.keys[n] for n in self.nest.around(loop.header))
         return {key: around - {key} for key, around in found.items()}
 
     @cached_property
-    def elusive(self) -> Set[_Key]:
+    def elusive(self) -> Set[_PtxLoop]:
         """Return the loops that can go around without a test that leaves or repeats them."""
         return {self.keys[number] for number, loop in enumerate(self.nest.loops) if self._is_elusive(number)}
 
     @cached_property
-    def most(self) -> Mapping[_Key, _Most | None]:
+    def most(self) -> Mapping[_PtxLoop, _PtxLoopBound | None]:
         """By loop, its bound in the copy that runs most often; None where one has no bound."""
-        found: dict[_Key, _Most | None] = {}
+        found: dict[_PtxLoop, _PtxLoopBound | None] = {}
         for key, loop, info in zip(self.keys, self.nest.loops, self.infos, strict=True):
             this = None
             if info.bound is not None and info.against is None:
                 heads = info.bound.maximum + (not loop.is_bottom_tested)
-                this = _Most(heads, loop.is_bottom_tested, info)
+                this = _PtxLoopBound(heads, loop.is_bottom_tested, info)
             known = found.setdefault(key, this)
             if known is not None:
                 found[key] = this if this is None or this.heads > known.heads else known
         return found
 
-    def outer(self, key: _Key) -> Set[_Key | None]:
+    def outer(self, key: _PtxLoop) -> Set[_PtxLoop | None]:
         """Return the innermost loops around a loop, by copy."""
         numbers = (number for number, other in enumerate(self.keys) if other == key)
         above = (self.nest.loops[number].outer for number in numbers)
         return {None if number is None else self.keys[number] for number in above}
 
-    def _key(self, block: int) -> _Key | None:
+    def _key(self, block: int) -> _PtxLoop | None:
         number = self.nest.innermost.get(block)
         return None if number is None else self.keys[number]
 
@@ -225,41 +225,41 @@ class _Source:
         return goes_around(self.flow, loop, {b for b in ends if self._tests(b, number)})
 
 
-class _No(Exception):
+class _NoBoundError(Exception):
     """Why the PTX tells no bound of a loop, and the PTX loops whose bounds would tell one."""
 
-    def __init__(self, why: str, asks: tuple[Asked, ...] = ()) -> None:
+    def __init__(self, why: str, asks: tuple[AskedBound, ...] = ()) -> None:
         self.asks = asks
         super().__init__(why)
 
 
-def _told(flow: sass.SassFlow, source: _Source) -> Iterator[tuple[int, Told]]:
+def _bounds_by_header(flow: sass.SassFlow, source: _PtxLoops) -> Iterator[tuple[int, TransferredBound]]:
     """What PTX tells of the loops of machine code, by the block at their head."""
-    code = _Code(flow, nest(flow), source)
+    code = _MatchedCode(flow, loop_nest(flow), source)
     for number, loop in enumerate(code.nest.loops):
         try:
-            yield loop.header, code.told(number)
-        except _No as no:
-            yield loop.header, Told(None, f"{flow.name(loop.header)}: {no}", asks=no.asks)
+            yield loop.header, code.transferred(number)
+        except _NoBoundError as no:
+            yield loop.header, TransferredBound(None, f"{flow.name(loop.header)}: {no}", asks=no.asks)
 
 
 @dataclass(frozen=True)
-class _Code:
+class _MatchedCode:
     """Machine code beside its PTX."""
 
     flow: sass.SassFlow
-    nest: Nest
-    source: _Source
+    nest: LoopNest
+    source: _PtxLoops
 
     @cached_property
-    def decided(self) -> tuple[Set[_Key], ...]:
+    def decided(self) -> tuple[Set[_PtxLoop], ...]:
         """By loop, the PTX loops that its own lines decide."""
-        found: list[set[_Key]] = [set() for _ in self.nest.loops]
+        found: list[set[_PtxLoop]] = [set() for _ in self.nest.loops]
         for block, number in self.nest.innermost.items():
             found[number].update(*(self.source.decisions.get(line, ()) for line in self._lines(block)))
         return tuple(found)
 
-    def told(self, number: int) -> Told:
+    def transferred(self, number: int) -> TransferredBound:
         """Return the bound of a loop.
 
         Raises:
@@ -270,56 +270,58 @@ class _Code:
         self._refuse_gaps(own)
         around = self.source.around
         if not keys:
-            raise _No("no line of it is that of a test of a PTX loop")
+            raise _NoBoundError("no line of it is that of a test of a PTX loop")
         first = [k for k in keys if all(k in around[other] and other not in around[k] for other in keys - {k})]
         if not first:
-            raise _No(f"it has lines of PTX loops that are not inside of each other: {_listed(keys)}")
+            raise _NoBoundError(f"it has lines of PTX loops that are not inside of each other: {_loops_text(keys)}")
         outermost, inner = first[0], keys - {first[0]}
         below = [n for n in range(len(self.nest.loops)) if n != number and number in self._around(n)]
         is_copy = all(any(key in self.decided[n] for n in below) for key in inner)
         if is_copy and not self._goes_past(number, own, {outermost}):
             return self._of_one(outermost, is_bottom_tested=loop.is_bottom_tested)
         if self._goes_past(number, own, keys):
-            raise _No(f"it can repeat without passing a test of a PTX loop ({_listed(keys)})")
+            raise _NoBoundError(f"it can repeat without passing a test of a PTX loop ({_loops_text(keys)})")
         return self._of_several(self._chain(outermost, inner))
 
-    def _of_one(self, key: _Key, *, is_bottom_tested: bool) -> Told:
+    def _of_one(self, key: _PtxLoop, *, is_bottom_tested: bool) -> TransferredBound:
         most = self._bound(key)
         both_test_before = not most.is_bottom_tested and not is_bottom_tested
         return self._said(most.heads - both_test_before, [key])
 
-    def _of_several(self, keys: Sequence[_Key]) -> Told:
+    def _of_several(self, keys: Sequence[_PtxLoop]) -> TransferredBound:
         heads = 1
         if len(asks := self._asks(keys)) > 1:
-            raise _No(f"it is a copy of PTX loops whose bounds nobody knows: {_listed(keys)}", asks)
+            raise _NoBoundError(f"it is a copy of PTX loops whose bounds nobody knows: {_loops_text(keys)}", asks)
         for key in keys:
             heads *= self._bound(key).heads
         return self._said(heads, keys)
 
-    def _said(self, maximum: int, keys: Sequence[_Key]) -> Told:
+    def _said(self, maximum: int, keys: Sequence[_PtxLoop]) -> TransferredBound:
         where = f"PTX line{'s' * (len(keys) > 1)} {', '.join(str(key.line) for key in keys)}"
         if maximum > MAX_ITERATIONS:
-            raise _No(f"the PTX tells a bound above {MAX_ITERATIONS}, that of {_listed(keys)}")
+            raise _NoBoundError(f"the PTX tells a bound above {MAX_ITERATIONS}, that of {_loops_text(keys)}")
         known = [(key.label, bound) for key in keys if (bound := self._bound(key).info.bound) is not None]
         bounds = ", ".join(f"{label} {bound}" for label, bound in known)
         given = dict.fromkeys(said for label, bound in known for said in bound.given_for(label))
-        return Told(maximum, f"transferred by the compiler's line table from {where}: {bounds}", where, tuple(given))
+        return TransferredBound(
+            maximum, f"transferred by the compiler's line table from {where}: {bounds}", where, tuple(given)
+        )
 
-    def _asks(self, keys: Iterable[_Key]) -> tuple[Asked, ...]:
+    def _asks(self, keys: Iterable[_PtxLoop]) -> tuple[AskedBound, ...]:
         """Return the loops among these whose bounds nobody knows, in any copy."""
         known = zip(self.source.keys, self.source.infos, strict=True)
         open_ends = [info for key, info in known if key in keys and self.source.most[key] is None]
         return tuple(dict.fromkeys(ask for info in open_ends if info.bound is None for ask in info.asks))
 
-    def _bound(self, key: _Key) -> _Most:
+    def _bound(self, key: _PtxLoop) -> _PtxLoopBound:
         most = self.source.most[key]
         if most is None:
             asks = self._asks([key])
             given = " ".join(f"--loop-bound '{name}=N'" for name in [asked.name for asked in asks] or [key.label])
-            raise _No(f"it is a copy of PTX loop {key}, whose bound nobody knows: give {given}", asks)
+            raise _NoBoundError(f"it is a copy of PTX loop {key}, whose bound nobody knows: give {given}", asks)
         return most
 
-    def _chain(self, outermost: _Key, inner: Set[_Key]) -> tuple[_Key, ...]:
+    def _chain(self, outermost: _PtxLoop, inner: Set[_PtxLoop]) -> tuple[_PtxLoop, ...]:
         """Return all loops from the innermost one to the outermost one.
 
         Raises:
@@ -331,10 +333,12 @@ class _Code:
             above = self.source.outer(chain[-1])
             key = next(iter(above))
             if len(above) > 1 or key is None:
-                raise _No(f"it has lines of PTX loops in several places: {_listed({outermost, *inner})}")
+                raise _NoBoundError(f"it has lines of PTX loops in several places: {_loops_text({outermost, *inner})}")
             chain.append(key)
         if not inner <= {*chain}:
-            raise _No(f"it has lines of PTX loops that are not inside of each other: {_listed({outermost, *inner})}")
+            raise _NoBoundError(
+                f"it has lines of PTX loops that are not inside of each other: {_loops_text({outermost, *inner})}"
+            )
         return tuple(reversed(chain))
 
     def _refuse_gaps(self, own: Sequence[int]) -> None:
@@ -342,13 +346,13 @@ class _Code:
         inside = self.source.inside
         for block in own:
             if self.flow.has_sides(block) and self._last(block) not in inside:
-                raise _No(f"the line table does not tell of which PTX line `{self.flow.last(block)}` is")
+                raise _NoBoundError(f"the line table does not tell of which PTX line `{self.flow.last(block)}` is")
         touched = {key for block in own for line in self._lines(block) for key in inside.get(line, ()) if key}
         touched = touched.union(*(self.source.around[key] for key in touched))
         if elusive := touched & self.source.elusive:
-            raise _No(f"PTX loop {min(elusive)} can go around without a test of its own")
+            raise _NoBoundError(f"PTX loop {min(elusive)} can go around without a test of its own")
 
-    def _goes_past(self, number: int, own: Sequence[int], keys: Set[_Key]) -> bool:
+    def _goes_past(self, number: int, own: Sequence[int], keys: Set[_PtxLoop]) -> bool:
         """Return whether a loop can go around without a test of these PTX loops."""
         loop, tests = self.nest.loops[number], self.source.tests
         at = {block: tests.get(self._last(block)) for block in own if self.flow.has_sides(block)}
@@ -374,5 +378,5 @@ class _Code:
         return 0 if place is None else place.line
 
 
-def _listed(keys: Iterable[_Key]) -> str:
+def _loops_text(keys: Iterable[_PtxLoop]) -> str:
     return ", ".join(map(str, sorted(keys, key=lambda key: key.line)))

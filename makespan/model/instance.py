@@ -7,7 +7,7 @@ from itertools import groupby, islice, zip_longest
 
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.model import assumptions
-from makespan.model.assumptions import Assumption, Kind
+from makespan.model.assumptions import Assumption, AssumptionKind
 from makespan.model.feature import Feature, Features
 from makespan.model.machine import DELAY, ONE_CYCLE, PAPER, Machine, SchedulerPromise, UnitClass, WarpAssignment
 from makespan.model.machine.values import shown
@@ -244,14 +244,14 @@ class Instance:
             machine.issue_width,
             is_basic=machine.is_basic,
             runs_ahead=self.runs_ahead,
-            kind=Kind.MACHINE if untimed else self._latencies_of_nobody(own),
+            kind=AssumptionKind.MACHINE if untimed else self._latencies_of_nobody(own),
         )
         yield assumptions.execution(start_together=start_together)
         yield assumptions.scheduler(is_fair=machine.scheduler is SchedulerPromise.FAIR, is_basic=machine.is_basic)
-        yield from (note for note in machine.caveats if note.kind is Kind.CAVEAT)
+        yield from (note for note in machine.caveats if note.kind is AssumptionKind.CAVEAT)
         if untimed:
-            yield assumptions.untimed(machine.name, untimed)
-        yield from (note for note in machine.caveats if note.kind is not Kind.CAVEAT)
+            yield assumptions.untimed_classes(machine.name, untimed)
+        yield from (note for note in machine.caveats if note.kind is not AssumptionKind.CAVEAT)
         if any(unit.uses for unit in machine.units):
             held = ", ".join(f"{unit.name}+{use}" for unit in machine.units for use in unit.uses)
             yield assumptions.resources(", ".join(map(str, machine.resources)), held)
@@ -268,14 +268,14 @@ class Instance:
         if self.has_barriers:
             yield assumptions.barriers(self.blocks if start_together else None)
 
-    def _latencies_of_nobody(self, own: str) -> Kind:
+    def _latencies_of_nobody(self, own: str) -> AssumptionKind:
         """The kind of a machine that stands for a GPU and states no latency, where operations state none, either."""
         if self.by_operation or any(unit.latency != ONE_CYCLE for unit in self.machine.units):
-            return Kind.MACHINE
+            return AssumptionKind.MACHINE
         if own:
-            return Kind.UNSTATED_LATENCY
+            return AssumptionKind.UNSTATED_LATENCY
         held = max(max((unit.interval, *(use.most for use in unit.uses))) for unit in self.machine.units)
-        return Kind.ONE_CYCLE if held == 1 else Kind.UNIT_LATENCY
+        return AssumptionKind.ONE_CYCLE if held == 1 else AssumptionKind.UNIT_LATENCY
 
     @property
     def _untimed(self) -> tuple[str, ...]:
@@ -365,7 +365,9 @@ class Instance:
     @property
     def by_operation(self) -> bool:
         """Return whether operations, and not classes, decide how long every instruction takes."""
-        return all(any(note.kind is Kind.OPERATIONS for note in group.program.assumptions) for group in self.groups)
+        return all(
+            any(note.kind is AssumptionKind.OPERATIONS for note in group.program.assumptions) for group in self.groups
+        )
 
     @property
     def partition_of_warp(self) -> tuple[int, ...] | None:

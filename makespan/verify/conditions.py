@@ -7,7 +7,7 @@ others are the word of the bundle, which nobody can check; they can only be abou
 
 from collections.abc import Iterable
 
-from makespan.model.assumptions import Assumption, Kind, conditions, is_well_formed
+from makespan.model.assumptions import Assumption, AssumptionKind, conditions, is_well_formed
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
 from makespan.verify import fields
@@ -15,8 +15,18 @@ from makespan.verify.machine_form import class_holds
 from makespan.verify.refusal import Refused
 
 _MOST = 10_000
-_DECIDED = frozenset({Kind.FAIR, Kind.MODULO, Kind.ONE_CYCLE, Kind.UNIT_LATENCY, Kind.UNSTATED_LATENCY})
-LATENCIES = frozenset({Kind.MACHINE, Kind.ONE_CYCLE, Kind.UNIT_LATENCY, Kind.UNSTATED_LATENCY})
+_DECIDED = frozenset(
+    {
+        AssumptionKind.FAIR,
+        AssumptionKind.MODULO,
+        AssumptionKind.ONE_CYCLE,
+        AssumptionKind.UNIT_LATENCY,
+        AssumptionKind.UNSTATED_LATENCY,
+    }
+)
+LATENCIES = frozenset(
+    {AssumptionKind.MACHINE, AssumptionKind.ONE_CYCLE, AssumptionKind.UNIT_LATENCY, AssumptionKind.UNSTATED_LATENCY}
+)
 """The kinds that say what a machine has; one of them stands in every result, by who states latencies."""
 
 
@@ -34,11 +44,11 @@ def _assumption(value: object) -> Assumption:
     parts = fields.table(value, "assumption", "kind", "text", *["about"] * has_about)
     about = [fields.text(said, "about") for said in fields.items(parts.get("about", []), "about", 0, _MOST)]
     kind, text = fields.text(parts["kind"], "kind"), fields.text(parts["text"], "assumption")
-    if kind not in set(Kind):
+    if kind not in set(AssumptionKind):
         raise Refused(f"unknown kind of assumption: {kind!r:.40}")
     if not all(said.isprintable() for said in (text, *about)):
         raise Refused("an assumption has characters that cannot be printed")
-    found = Assumption(Kind(kind), text, tuple(about))
+    found = Assumption(AssumptionKind(kind), text, tuple(about))
     if not is_well_formed(found):
         raise Refused(f"an assumption of the kind {kind} cannot be about {', '.join(about) or 'nothing'!r:.80}")
     return found
@@ -54,20 +64,20 @@ def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Inst
         Refused: the result leaves out a condition of its instance, or states one that the instance does not have.
     """
     notes, several = tuple(said), tuple(instances)
-    promised = {note for note in notes if note.kind in (Kind.FAIR, Kind.MODULO)}
+    promised = {note for note in notes if note.kind in (AssumptionKind.FAIR, AssumptionKind.MODULO)}
     expected = _promises(machine)
     if {(note.kind, note.about) for note in promised} != expected:
         raise Refused("assumptions: what the scheduler promises does not follow from the instance")
-    if any(note.kind is Kind.DRAM_RATE for note in notes) is not bool(dram):
+    if any(note.kind is AssumptionKind.DRAM_RATE for note in notes) is not bool(dram):
         raise Refused("assumptions: what is said of DRAM does not follow from the instance")
     stated = {note.kind for note in notes} & LATENCIES
     decided = {_latencies(instance) for instance in several}
-    is_said_elsewhere = _is_by_operation(notes, several) or any(note.kind is Kind.UNTIMED for note in notes)
-    if stated != decided and not (is_said_elsewhere and stated and stated <= decided | {Kind.MACHINE}):
+    is_said_elsewhere = _is_by_operation(notes, several) or any(note.kind is AssumptionKind.UNTIMED for note in notes)
+    if stated != decided and not (is_said_elsewhere and stated and stated <= decided | {AssumptionKind.MACHINE}):
         raise Refused("assumptions: what is said of latencies does not follow from the instance")
     known = set(machine.capacities)
     for note in notes:
-        listed = note.about[0].rpartition("(")[2].rstrip(")").split(", ") if note.kind is Kind.UNTIMED else []
+        listed = note.about[0].rpartition("(")[2].rstrip(")").split(", ") if note.kind is AssumptionKind.UNTIMED else []
         if not set(listed) <= known:
             raise Refused("assumptions: a class whose latency nobody knows is not one of the machine")
 
@@ -75,7 +85,7 @@ def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Inst
 def _is_by_operation(said: Iterable[Assumption], instances: Iterable[Instance]) -> bool:
     """Return whether operations decide latencies, which then stand at every instruction."""
     has_timings = all(group.program.timings for instance in instances for group in instance.groups)
-    return has_timings and any(note.kind is Kind.OPERATIONS for note in said)
+    return has_timings and any(note.kind is AssumptionKind.OPERATIONS for note in said)
 
 
 def of_instance(said: Iterable[Assumption]) -> tuple[str, ...]:
@@ -88,23 +98,23 @@ def of_bundle(said: Iterable[Assumption]) -> tuple[str, ...]:
     return conditions(note for note in said if note.kind not in _DECIDED)
 
 
-def _promises(machine: Machine) -> set[tuple[Kind, tuple[str, ...]]]:
-    found: set[tuple[Kind, tuple[str, ...]]] = set()
+def _promises(machine: Machine) -> set[tuple[AssumptionKind, tuple[str, ...]]]:
+    found: set[tuple[AssumptionKind, tuple[str, ...]]] = set()
     if machine.scheduler is SchedulerPromise.FAIR:
-        found.add((Kind.FAIR, ()))
+        found.add((AssumptionKind.FAIR, ()))
     if machine.partitions > 1 and machine.assignment is WarpAssignment.MODULO:
-        found.add((Kind.MODULO, (str(machine.partitions),)))
+        found.add((AssumptionKind.MODULO, (str(machine.partitions),)))
     return found
 
 
-def _latencies(instance: Instance) -> Kind:
+def _latencies(instance: Instance) -> AssumptionKind:
     """Which latencies somebody states, of the machine or of the instructions."""
     units = {unit.name: (unit.latency.least, unit.latency.most) for unit in instance.machine.units}
     if any(latency != (1, 1) for latency in units.values()):
-        return Kind.MACHINE
+        return AssumptionKind.MACHINE
     for group in instance.groups:
         for place, timing in zip(group.program.places, group.program.timings, strict=False):
             if place.unit in units and tuple(timing.latency) != (1, 1):
-                return Kind.UNSTATED_LATENCY
+                return AssumptionKind.UNSTATED_LATENCY
     is_brief = all(hold.most == 1 for unit in instance.machine.units for hold in class_holds(unit))
-    return Kind.ONE_CYCLE if is_brief else Kind.UNIT_LATENCY
+    return AssumptionKind.ONE_CYCLE if is_brief else AssumptionKind.UNIT_LATENCY

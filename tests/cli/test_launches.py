@@ -143,7 +143,7 @@ def polynomial() -> LaunchedKernel:
 def shared(name: str, *, registers: int | None = None) -> SharedLaunch:
     """A launch of machine code, as if it was compiled for so many registers."""
     found = polynomial()
-    assert isinstance(found.kernel, sass.Kernel)
+    assert isinstance(found.kernel, sass.SassKernel)
     taken = found.kernel.resources
     kernel = replace(found.kernel, resources=taken._replace(registers=registers or taken.registers))
     return SharedLaunch(name, LaunchedKernel(found.question, found.module, kernel), {})

@@ -33,7 +33,7 @@ from makespan.deadlines.task import ChainStart, HostWait, SegmentKind, ServerPol
 from makespan.deadlines.wcet import Solver, execution_times, wcet_key
 from makespan.host.errors import InputError
 from makespan.kernels import launch_file
-from makespan.kernels.flow import GivenBound, Step
+from makespan.kernels.flow import GivenBound, TraceStep
 from makespan.kernels.ptx import Classes, Dependences
 from makespan.model.machine import GivenRange
 from tests.effort import calls
@@ -447,7 +447,7 @@ evidence = "why"
             loop_bounds=(GivenBound("L", 4), GivenBound("N", 7, True, f"{tmp_path / 'bounds.csv'}:1", "k")),
             classes=Classes("modern", {"ld": "L"}, "C"),
             take={"M": "fall"},
-            trace=(Step("O", 0, f"{tmp_path / 't.txt'}:1"),),
+            trace=(TraceStep("O", 0, f"{tmp_path / 't.txt'}:1"),),
             arch="compute_80",
             dependences=Dependences.BLOCKING,
             latencies={"global": GivenRange(None, 900)},

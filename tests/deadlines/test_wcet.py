@@ -28,9 +28,9 @@ from makespan.model.assumptions import (
     dram_rate,
     one_path,
     trusted_loop,
-    untimed,
+    untimed_classes,
 )
-from makespan.model.assumptions import Kind as About
+from makespan.model.assumptions import AssumptionKind as About
 from makespan.model.claim import WorstCaseClaim
 from makespan.model.gpu import GpuInstance
 from makespan.model.machine import PAPER, SchedulerPromise, UnitClass
@@ -316,7 +316,7 @@ def test_a_bundle_of_a_gpu_is_for_as_many_sms(folder: Path) -> None:
     "lie",
     [
         Assumption(About.UNTIMED, "no latency is known for C) schedulable (L", ("paper (C) schedulable (L)",)),
-        untimed("paper", ["Q"]),
+        untimed_classes("paper", ["Q"]),
         Assumption(About.LATENCY, "latency as given", ("nothing at all",)),
         Assumption(About.FAIR, "the scheduler is fair"),
         Assumption(About.MACHINE, "machine 'paper': nobody states a latency"),

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels.flow import GivenBound, Launch, divergence, loop_bounds
-from makespan.kernels.flow.automaton import Automaton, Branching, Builder
+from makespan.kernels.flow.automaton import Automaton, AutomatonBuilder, Branching
 from makespan.kernels.flow.divergence import reconvergences
 from makespan.kernels.flow.graph import Flow
-from makespan.kernels.flow.loop_bound import Bound, By
+from makespan.kernels.flow.loop_bound import BoundBasis, LoopBound
 from makespan.kernels.flow.loop_info import LoopInfo
-from makespan.kernels.flow.loops import Nest, nest
-from makespan.kernels.flow.walk import Terrain
-from makespan.kernels.ptx import Kernel, flow, loops, program, programs, read, scalar
+from makespan.kernels.flow.loops import LoopNest, loop_nest
+from makespan.kernels.flow.walk import BoundedFlow
+from makespan.kernels.ptx import PtxKernel, flow, loops, program, programs, read, scalar_type
 from makespan.kernels.ptx.barriers import is_barrier
 from makespan.kernels.ptx.isa import Classes, units_of
-from makespan.model.assumptions import Kind
+from makespan.model.assumptions import AssumptionKind
 from makespan.model.instance import Instance
 from makespan.model.program import BARRIER, Program
 from tests.flow import simt
@@ -69,7 +69,7 @@ def walk(found: Flow, chance: random.Random) -> list[int] | None:
     return path
 
 
-def repeats(nested: Nest, paths: Sequence[Sequence[int]]) -> list[set[int]]:
+def repeats(nested: LoopNest, paths: Sequence[Sequence[int]]) -> list[set[int]]:
     """How often each loop was repeated, for every time that a path entered it."""
     found: list[set[int]] = [set() for _ in nested.loops]
     for path in paths:
@@ -84,19 +84,19 @@ def repeats(nested: Nest, paths: Sequence[Sequence[int]]) -> list[set[int]]:
     return found
 
 
-def terrain(found: Flow, nested: Nest, paths: Sequence[Sequence[int]], *, exact: bool) -> Terrain:
+def terrain(found: Flow, nested: LoopNest, paths: Sequence[Sequence[int]], *, exact: bool) -> BoundedFlow:
     """The tightest bounds that these paths keep."""
     infos = []
     for loop, counts in zip(nested.loops, repeats(nested, paths), strict=True):
         most = max(counts, default=0) + loop.is_bottom_tested
-        bound = Bound(most, exact and len(counts) == 1, "test", By.USER)
+        bound = LoopBound(most, exact and len(counts) == 1, "test", BoundBasis.USER)
         infos.append(LoopInfo(found.name(loop.header), found.blocks[loop.header].line, None, bound, loop.depth))
-    return Terrain(found, nested, tuple(infos))
+    return BoundedFlow(found, nested, tuple(infos))
 
 
-def automaton(ground: Terrain, letters: Sequence[str], most_places: int = 2000) -> Automaton:
+def automaton(ground: BoundedFlow, letters: Sequence[str], most_places: int = 2000) -> Automaton:
     rules = [Branching(ground, rule) for rule in reconvergences(ground.flow)]
-    made = Builder(ground, letters, most_places=most_places).automaton(rules)
+    made = AutomatonBuilder(ground, letters, most_places=most_places).automaton(rules)
     assert made is not None
     return made
 
@@ -105,7 +105,7 @@ def automaton(ground: Terrain, letters: Sequence[str], most_places: int = 2000) 
 @given(flows(), st.integers(1, 5), st.booleans(), st.randoms(use_true_random=False))
 def test_whatever_lanes_do_is_accepted(found: Flow, lanes: int, exact: bool, chance: random.Random) -> None:
     try:
-        nested = nest(found)
+        nested = loop_nest(found)
         reconvergences(found)
     except UnsupportedError:
         assume(False)
@@ -250,7 +250,7 @@ def test_what_is_assumed_of_lanes_is_said() -> None:
     (said,) = [
         str(line)
         for line in program(kernel("@p bra A;\nadd.s32 a,a,1;\nA: ret;")).assumptions
-        if line.kind is Kind.LANES and "lanes part" in str(line)
+        if line.kind is AssumptionKind.LANES and "lanes part" in str(line)
     ]
     assert said.startswith("lanes part at line 5, run one side after the other in any order, and reconverge at the imm")
 
@@ -293,7 +293,7 @@ def test_hostile_flow_is_refused_in_time(monkeypatch: pytest.MonkeyPatch) -> Non
     ladder = "".join(f"@p bra T{n};\nld.u32 a,[b];\nT{n}: add.s32 a,a,1;\n" for n in range(250))
     with pytest.raises(UnsupportedError, match="has 501 basic blocks; divergent branches are followed in up to 500"):
         program(kernel(ladder))
-    monkeypatch.setattr(Builder.__init__, "__kwdefaults__", {"most_places": 2000})
+    monkeypatch.setattr(AutomatonBuilder.__init__, "__kwdefaults__", {"most_places": 2000})
     deep = "".join(f"@p bra A{n};\nld.u32 a,[b];\n" for n in range(60))
     deep += "".join(f"bra J{n};\nA{n}: add.s32 a,a,1;\nJ{n}: ld.u32 a,[b];\n" for n in reversed(range(60)))
     with pytest.raises(UnsupportedError, match="the paths through k exceed 2000 places; lower the loop bounds"):
@@ -304,15 +304,15 @@ HERE = [case for case in CASES if case.is_here]
 ORDERS: tuple[Literal["taken-first", "fall-first", "random"], ...] = ("taken-first", "fall-first", "random")
 
 
-def scalars(case: Case, kernel: Kernel) -> Launch:
+def scalars(case: Case, kernel: PtxKernel) -> Launch:
     """The launch of a case, with the whole numbers among its arguments."""
-    declared = [parameter for parameter in kernel.parameters or () if scalar(parameter)]
+    declared = [parameter for parameter in kernel.parameters or () if scalar_type(parameter)]
     given = zip(kernel.parameters or (), case.prepare().arguments, strict=False)
     known = {p.names[0][0]: value for p, value in given if isinstance(value, int) and p in declared}
     return Launch(case.block, case.grid, known)
 
 
-def seen_bounds(kernel: Kernel, launch: Launch | None, traces: Sequence[Trace]) -> list[GivenBound]:
+def seen_bounds(kernel: PtxKernel, launch: Launch | None, traces: Sequence[Trace]) -> list[GivenBound]:
     """Bounds for the loops that have none, as these traces keep them."""
     counts = [trace.iterations(warp) for trace in traces for warp in range(len(trace.warps))]
     return [
@@ -330,7 +330,7 @@ def check(case: Case) -> None:
         check_traces(module_kernel, launch, traces)
 
 
-def check_traces(module_kernel: Kernel, launch: Launch | None, traces: Sequence[Trace]) -> None:
+def check_traces(module_kernel: PtxKernel, launch: Launch | None, traces: Sequence[Trace]) -> None:
     bounds = seen_bounds(module_kernel, launch, traces)
     units = {routine.name: letters(routine) for routine in (module_kernel, *module_kernel.functions) if routine.body}
     made: dict[int | None, Program] = {}
@@ -343,7 +343,7 @@ def check_traces(module_kernel: Kernel, launch: Launch | None, traces: Sequence[
             assert simt.accepts(made[key], word), (launch, warp, "".join(word))
 
 
-def letters(routine: Kernel) -> list[str | None]:
+def letters(routine: PtxKernel) -> list[str | None]:
     """The unit of every instruction of a kernel or function."""
     pairs = zip(routine.instructions, units_of(routine, Classes()), strict=True)
     return [BARRIER if is_barrier(instruction) else unit for instruction, unit in pairs]

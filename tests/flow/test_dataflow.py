@@ -1,6 +1,6 @@
 """Which registers have a say in where a warp goes."""
 
-from makespan.kernels.flow.dataflow import influential, live
+from makespan.kernels.flow.dataflow import influential_registers, live_registers
 from makespan.kernels.ptx import flow
 from tests.ptx.texts import kernel
 
@@ -11,7 +11,7 @@ def test_only_what_leads_to_a_branch_has_influence() -> None:
         @%p2 mov.u32 %r2, %r5; setp.eq.u32 %p1, %r2, 0; @%p1 bra L; L: ret;
     """
     found = flow(kernel(body))
-    assert influential(found) == {"%p1", "%p2", "%r1", "%r2", "%r5"}
+    assert influential_registers(found) == {"%p1", "%p2", "%r1", "%r2", "%r5"}
 
 
 def test_a_register_is_live_until_it_is_surely_written() -> None:
@@ -20,4 +20,4 @@ def test_a_register_is_live_until_it_is_surely_written() -> None:
         H: @q mov.u32 a, 4; mov.u32 b, 5; add.u32 c, a, b; setp.eq.u32 p, c, d; @p bra H; ret;
     """
     found = flow(kernel(body))
-    assert live(found, influential(found)) == ({"q"}, {"a", "d", "q"}, set())
+    assert live_registers(found, influential_registers(found)) == ({"q"}, {"a", "d", "q"}, set())

@@ -10,29 +10,29 @@ from makespan.kernels import ptx, sass
 from makespan.kernels.flow.deciders import deciders
 from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.grid import Launch, LaunchInput
-from makespan.kernels.flow.inference import inferred
-from makespan.kernels.flow.loops import nest
+from makespan.kernels.flow.inference import infer_iterations
+from makespan.kernels.flow.loops import loop_nest
 
 PARAMETERS = ".param .u64 data, .param .u32 n, .param .u32 m, .param .align 8 .b8 both[16]"
 REGISTERS = ".reg .pred p, q, r; .reg .b32 i, j, k, s, t, %n, %m; .reg .b64 at;"
 LOADS = "ld.param.u64 at, [data]; ld.param.u32 %n, [n]; ld.param.u32 %m, [m];"
 
 
-def kernel(body: str) -> ptx.Kernel:
+def kernel(body: str) -> ptx.PtxKernel:
     text = f".version 8.0\n.target sm_80\n.visible .entry k({PARAMETERS}) {{ {REGISTERS} {LOADS} {body} }}"
     return ptx.parse(text, "k.ptx").kernel()
 
 
 def open_loops(flow: Flow, launch: Launch) -> list[int]:
     """The loops of which no end is in sight."""
-    loops = nest(flow)
-    proven = inferred(flow, loops, launch)
+    loops = loop_nest(flow)
+    proven = infer_iterations(flow, loops, launch)
     return [n for n in range(len(loops.loops)) if n not in proven or proven[n].bound is None]
 
 
 def decided(flow: Flow, launch: Launch) -> dict[str, str]:
     """What decides each loop of which no end is in sight, by label."""
-    loops = nest(flow)
+    loops = loop_nest(flow)
     found = deciders(flow, loops, launch, open_loops(flow, launch))
     names = {n: flow.name(loops.loops[n].header) for n in open_loops(flow, launch)}
     return {name: " ".join(each.name or each.field for each in found.get(n, ())) for n, name in names.items()}
@@ -160,7 +160,7 @@ def test_what_flows_into_an_exit_decides_a_loop(body: str, expected: dict[str, s
 def test_a_loop_ends_once_what_decides_it_is_said(body: str, expected: dict[str, str]) -> None:
     """And none ends without, whatever else is said."""
     flow = ptx.flow(kernel(body))
-    loops = nest(flow)
+    loops = loop_nest(flow)
     for number in open_loops(flow, Launch()):
         inputs = deciders(flow, loops, Launch(), open_loops(flow, Launch())).get(number, ())
         said = tuple(LaunchInput("parameters", name) for name in ("data", "n", "m"))
@@ -204,7 +204,7 @@ def test_machine_code_is_decided_by_what_decides_its_ptx(architecture: str) -> N
         f".visible .entry k{number}({PARAMETERS}) {{ {REGISTERS} {LOADS} {_storing(body)} }}\n"
         for number, (body, _) in enumerate(KERNELS.values())
     )
-    module = sass.disassembled(sass.assembled(text, "k.ptx", architecture), "k.cubin", "k.cubin")
+    module = sass.disassemble(sass.assemble_ptx(text, "k.ptx", architecture), "k.cubin", "k.cubin")
     for number, (name, (_, expected)) in enumerate(KERNELS.items()):
         flow = sass.flow(module.kernel(f"k{number}"))
         if flow.is_plain:

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from makespan.host.errors import InputError
 from makespan.kernels import ptx, sass
 from makespan.kernels.flow import execution, inference, runs
-from makespan.kernels.flow.execution import Effort, Execution
+from makespan.kernels.flow.execution import Execution, LoopEffort
 from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.grid import Launch
-from makespan.kernels.flow.inference import Proven, inferred
-from makespan.kernels.flow.loop_bound import Bound, By
-from makespan.kernels.flow.loops import Nest, nest
-from makespan.kernels.flow.uniformity import decided, uniform_branches
+from makespan.kernels.flow.inference import ProvenIterations, infer_iterations
+from makespan.kernels.flow.loop_bound import BoundBasis, LoopBound
+from makespan.kernels.flow.loops import LoopNest, loop_nest
+from makespan.kernels.flow.uniformity import decided_sides, uniform_branches
 from makespan.kernels.ptx import flow
-from makespan.kernels.ptx.module import Kernel
+from makespan.kernels.ptx.module import PtxKernel
 from tests.ptx_interpreter import CASES, Case, Issue, parsed
 from tests.ptx_random import random_body
 from tests.sass.coded import coded
@@ -29,22 +29,22 @@ from tests.sass.coded import coded
 SAMPLES = Path(__file__).parents[2] / "ptx"
 
 
-def kernel(body: str, parameters: str = ".param .u32 n, .param .u64 wide") -> Kernel:
+def kernel(body: str, parameters: str = ".param .u32 n, .param .u64 wide") -> PtxKernel:
     return ptx.parse(f".version 8.0\n.target sm_80\n.visible .entry k({parameters}) {{ {body} }}", "k.ptx").kernel()
 
 
-def inferred_bounds(graph: Flow, loops: Nest, launch: Launch, warp: int | None = None) -> dict[int, Bound]:
+def inferred_bounds(graph: Flow, loops: LoopNest, launch: Launch, warp: int | None = None) -> dict[int, LoopBound]:
     """The bounds among what is proven, by number of the loop."""
-    proven = inferred(graph, loops, launch, warp).items()
+    proven = infer_iterations(graph, loops, launch, warp).items()
     return {number: bound for number, one in proven if (bound := one.bound) is not None}
 
 
 def bounds(
-    found: Kernel | str, launch: Launch | None = None, warp: int | None = None
+    found: PtxKernel | str, launch: Launch | None = None, warp: int | None = None
 ) -> dict[str, tuple[int, bool] | None]:
     """The maximum of each loop and whether it is exact, by label; None without a bound."""
     graph = flow(kernel(found) if isinstance(found, str) else found)
-    loops = nest(graph)
+    loops = loop_nest(graph)
     bounds = inferred_bounds(graph, loops, launch or Launch(), warp)
     names = [graph.name(loop.header) for loop in loops.loops]
     return {name: (bounds[n].maximum, bounds[n].exact) if n in bounds else None for n, name in enumerate(names)}
@@ -213,7 +213,7 @@ def test_an_unrolled_loop_and_its_remainder(n: int) -> None:
 
 def test_a_loop_that_is_never_entered_says_so() -> None:
     graph = flow(ptx.read(SAMPLES / "nbody.ptx").kernel())
-    found = inferred_bounds(graph, nest(graph), Launch(parameters={"2": 4}))
+    found = inferred_bounds(graph, loop_nest(graph), Launch(parameters={"2": 4}))
     assert found[1][:3] == (1, False, "inferred: nbody_param_2=4, never entered")
     assert found[0].source == "inferred: nbody_param_2=4"
 
@@ -328,9 +328,9 @@ def test_no_bound_is_made_up_when_the_steps_run_out(monkeypatch: pytest.MonkeyPa
     assert bound(body) == (1000, True)
 
 
-def proven(body: str, launch: Launch | None = None, warp: int | None = None) -> Proven:
+def proven(body: str, launch: Launch | None = None, warp: int | None = None) -> ProvenIterations:
     graph = flow(kernel(body))
-    return inferred(graph, nest(graph), launch or Launch(), warp)[0]
+    return infer_iterations(graph, loop_nest(graph), launch or Launch(), warp)[0]
 
 
 SPREAD = "mov.u32 i, 0; mov.u32 t, %tid.x; shr.u32 t, t, 5; add.u32 t, t, 4; {} setp.lt.u32 p, i, t; @p bra L; ret;"
@@ -349,13 +349,13 @@ BY_WARP = SPREAD.format("L: add.u32 i, i, 1;")
     ],
 )
 def test_what_contradicts_a_count_that_differs_between_threads(said: int, is_exact: bool, disproof: str | None) -> None:
-    assert proven(BY_WARP, Launch((128, 1, 1))).disproof(Bound(said, is_exact, "", By.USER)) == disproof
+    assert proven(BY_WARP, Launch((128, 1, 1))).disproof(LoopBound(said, is_exact, "", BoundBasis.USER)) == disproof
 
 
 def test_one_warp_may_contradict_what_another_allows() -> None:
     of_last = proven(BY_WARP, Launch((128, 1, 1)), 3)
     assert (
-        of_last.disproof(Bound(5, exact=False, source="", by=By.USER))
+        of_last.disproof(LoopBound(5, exact=False, source="", by=BoundBasis.USER))
         == "exactly 7 iterations (inferred: block 128x1x1)"
     )
 
@@ -363,7 +363,7 @@ def test_one_warp_may_contradict_what_another_allows() -> None:
 def test_a_loop_that_is_never_entered_contradicts_nothing() -> None:
     body = "setp.eq.u32 q, 1, 1; @q bra E; mov.u32 i, 0; L: add.u32 i, i, 1; setp.lt.u32 p, i, 8; @p bra L; E: ret;"
     for is_exact in (False, True):
-        assert proven(body).disproof(Bound(3, is_exact, "", By.USER)) is None
+        assert proven(body).disproof(LoopBound(3, is_exact, "", BoundBasis.USER)) is None
 
 
 @pytest.mark.usefixtures("few_iterations")
@@ -381,12 +381,12 @@ def test_a_least_count_holds_for_every_entry() -> None:
         L: add.u32 i, i, 1; setp.lt.u32 p, i, n; @p bra L; add.u32 k, k, 1; setp.lt.u32 q, k, 2; @q bra O; ret;
     """
     graph = flow(kernel(twice))
-    found = inferred(graph, nest(graph), Launch())
-    assert found[1].disproof(Bound(2, exact=False, source="", by=By.USER)) is None
+    found = infer_iterations(graph, loop_nest(graph), Launch())
+    assert found[1].disproof(LoopBound(2, exact=False, source="", by=BoundBasis.USER)) is None
 
 
 def test_one_execution_serves_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Effort] = []
+    made: list[LoopEffort] = []
 
     class Counted(Execution):
         def run(self, state: Any) -> None:
@@ -397,11 +397,11 @@ def test_one_execution_serves_every_question(monkeypatch: pytest.MonkeyPatch) ->
     graph = flow(kernel(BY_WARP))
     launch = Launch((128, 1, 1))
     for _ in range(2):
-        inferred(graph, nest(graph), launch)
+        infer_iterations(graph, loop_nest(graph), launch)
         uniform_branches(graph, launch)
-        inferred(graph, nest(graph), launch, 1)
-        decided(graph, launch, 1)
-    assert made == [Effort.ALL, Effort.ALL]  # all warps, and warp 1
+        infer_iterations(graph, loop_nest(graph), launch, 1)
+        decided_sides(graph, launch, 1)
+    assert made == [LoopEffort.ALL, LoopEffort.ALL]  # all warps, and warp 1
 
 
 def test_tries_that_come_to_nothing_get_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -409,7 +409,7 @@ def test_tries_that_come_to_nothing_get_shorter(monkeypatch: pytest.MonkeyPatch)
 
     class Counted(Execution):
         def run(self, state: Any) -> None:
-            if self.effort is Effort.ALL and self.threads > 1:
+            if self.effort is LoopEffort.ALL and self.threads > 1:
                 limits.append(self.steps_left)
             super().run(state)
 
@@ -418,7 +418,7 @@ def test_tries_that_come_to_nothing_get_shorter(monkeypatch: pytest.MonkeyPatch)
     rounds = counted("0", "1", "ne.u32", "u32").replace("BOUND", "t")  # lane 0 goes all the way round
     graph = flow(kernel(f"mov.u32 t, %laneid; {rounds}"))
     for warp in range(4):
-        inferred(graph, nest(graph), Launch((128, 1, 1)), warp)
+        infer_iterations(graph, loop_nest(graph), Launch((128, 1, 1)), warp)
     assert limits == [800, 400, 200, 100]
 
 
@@ -454,7 +454,7 @@ def sample_table() -> str:
     rows = []
     for path in sorted(SAMPLES.glob("*.ptx")):
         graph = flow(ptx.read(path).kernel())
-        loops = nest(graph)
+        loops = loop_nest(graph)
         found = inferred_bounds(graph, loops, SAMPLE_LAUNCHES.get(path.stem, Launch()))
         for number, loop in enumerate(loops.loops):
             bound = found.get(number)
@@ -473,9 +473,9 @@ def test_most_loops_of_the_samples_need_no_given_bound() -> None:
 class Thread:
     """Executes one thread; a load gives a random number."""
 
-    def __init__(self, found: Kernel, tid: int, ctaid: int, choose: random.Random, most: int = 4000) -> None:
+    def __init__(self, found: PtxKernel, tid: int, ctaid: int, choose: random.Random, most: int = 4000) -> None:
         graph = flow(found)
-        loops = nest(graph)
+        loops = loop_nest(graph)
         self.values = {"%tid.x": tid, "%ctaid.x": ctaid}
         self.seen: list[tuple[int, int]] = []
         """The back edges that each entry took, by number of the loop."""
@@ -509,7 +509,7 @@ class Thread:
     def read(self, text: str) -> int:
         return self.values[text] if text in self.values else int(text) % 2**32
 
-    def execute(self, instruction: ptx.Instruction) -> None:
+    def execute(self, instruction: ptx.PtxInstruction) -> None:
         name, _, rest = instruction.opcode.partition(".")
         is_address = bool(instruction.operands) and instruction.operands[0] in ("a", "b")
         if name in ("bra", "ret") or is_address or not self.holds(instruction.guard or ""):
@@ -545,11 +545,11 @@ def check_against_threads(seed: int) -> bool:
     """Whether a bound was there to be checked."""
     found = kernel(random_body(seed), ".param .u64 data")
     graph = flow(found)
-    loops = nest(graph)
+    loops = loop_nest(graph)
     block, grid = 6, 2
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs, "MAX_STEPS", 5_000)
-        proven = inferred(graph, loops, Launch((block, 1, 1), (grid, 1, 1)))
+        proven = infer_iterations(graph, loops, Launch((block, 1, 1), (grid, 1, 1)))
     bounds = {number: known for number, one in proven.items() if (known := one.bound) is not None}
     choose = random.Random(seed)
     for _ in range(8):
@@ -560,7 +560,7 @@ def check_against_threads(seed: int) -> bool:
             if number in proven:
                 assert proven[number].is_entered
                 made = repeats + loops.loops[number].is_bottom_tested
-                true = Bound(made, exact=True, source="a thread", by=By.CODE)
+                true = LoopBound(made, exact=True, source="a thread", by=BoundBasis.CODE)
                 assert (number, repeats) in thread.unfinished or proven[number].disproof(true) is None, (seed, number)
             if number in bounds:
                 most = bounds[number].maximum - loops.loops[number].is_bottom_tested
@@ -598,7 +598,7 @@ def scalar_parameters(case: Case) -> dict[str, int | float]:
     }
 
 
-def repeats_by_lane(graph: Flow, loops: Nest, issues: Sequence[Issue]) -> Iterator[tuple[int, int]]:
+def repeats_by_lane(graph: Flow, loops: LoopNest, issues: Sequence[Issue]) -> Iterator[tuple[int, int]]:
     """How often each lane took the back edges of a loop, for every entry: the visits to its head after the first."""
     block_of = {n: b for b in range(graph.exit) for n in range(graph.blocks[b].first, graph.blocks[b].stop)}
     heads = [graph.blocks[loop.header].first for loop in loops.loops]
@@ -620,7 +620,7 @@ def test_no_execution_breaks_an_inferred_bound(case: Case) -> None:
     if not case.is_here:
         pytest.skip("the corpus is not beside this checkout")
     graph = flow(parsed(case.path).kernel(case.kernel))
-    loops = nest(graph)
+    loops = loop_nest(graph)
     if not loops.loops:
         return
     launch = Launch(case.block, case.grid, scalar_parameters(case))
@@ -656,6 +656,6 @@ def test_no_step_is_spent_on_a_loop_whose_test_has_a_constant_beside_what_is_unk
         "MOV R1, RZ", "IADD3 R1, R1, 0x1, RZ", "ISETP.LT.AND P0, PT, R1, 0x40, PT", "@P0 BRA 0x60", "EXIT",
     ]  # fmt: skip
     graph = sass.flow(coded("\n".join(f"{control} {line}" for line in lines)))
-    assert inferred_bounds(graph, nest(graph), Launch()) == {
-        1: Bound(64, True, "inferred: from the code alone", By.CODE)
+    assert inferred_bounds(graph, loop_nest(graph), Launch()) == {
+        1: LoopBound(64, True, "inferred: from the code alone", BoundBasis.CODE)
     }

@@ -10,14 +10,14 @@ import pytest
 import makespan.kernels.flow
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels.flow import (
-    Asked,
+    AskedBound,
     Flow,
     GivenBound,
     Launch,
     LoopInfo,
     branch_infos,
     loop_infos,
-    nest,
+    loop_nest,
     uniform_branches,
 )
 from makespan.kernels.ptx.isa import opcodes
@@ -88,8 +88,8 @@ def test_a_loop_that_nothing_bounds_asks_for_a_bound() -> None:
         toy.warps(text).program()
     assert words(toy.warps(text, None, GivenBound("top", 2)).program()) == {"LC", "LLC"}
     found = toy.flow(text)
-    asked = Asked("top", "top (drum.toy:1)")
-    assert loop_infos(found, nest(found), (), Launch()) == (LoopInfo("top", 1, None, None, 1, asks=(asked,)),)
+    asked = AskedBound("top", "top (drum.toy:1)")
+    assert loop_infos(found, loop_nest(found), (), Launch()) == (LoopInfo("top", 1, None, None, 1, asks=(asked,)),)
     (branch,) = branch_infos(found)
     assert branch == (2, "hop top if p", "top", "top")
 

@@ -5,10 +5,19 @@ from pathlib import Path
 import pytest
 
 from makespan.host.errors import InputError, UnsupportedError
-from makespan.kernels.flow import Analysis, Bound, By, GivenBound, given_bound, launch, loop_bounds, read_bounds
+from makespan.kernels.flow import (
+    BoundBasis,
+    GivenBound,
+    LanguageAnalysis,
+    LoopBound,
+    given_bound,
+    launch,
+    loop_bounds,
+    read_bounds,
+)
 from makespan.kernels.ptx import (
-    Kernel,
     PtxFlow,
+    PtxKernel,
     bounds_for,
     bounds_template,
     flow,
@@ -18,7 +27,7 @@ from makespan.kernels.ptx import (
     programs,
     read,
 )
-from makespan.model.assumptions import Kind, caveat, trusted_loop
+from makespan.model.assumptions import AssumptionKind, caveat, trusted_loop
 from makespan.model.instance import Instance
 from tests.ptx.texts import SAMPLES, kernel
 
@@ -26,17 +35,17 @@ BOTTOM = "L: add a,a,1;\n{note}\nsetp.ne p,a,4;\n@p bra L;\nret;"
 TOP = "L: setp.ne p,a,4;\n@p bra E;\n{note}\nadd a,a,1;\nbra L;\nE: ret;"
 
 
-def bound(k: Kernel, *given: str) -> Bound | None:
+def bound(k: PtxKernel, *given: str) -> LoopBound | None:
     (info,) = loops(k, loop_bounds(given))
     return info.bound
 
 
-def located(body: str) -> Kernel:
+def located(body: str) -> PtxKernel:
     """The kernel with this body, all of it from one source line."""
     return kernel(f".loc 1 3 0 {body}", after='.file 1 "a.cu"\n')
 
 
-def refusal(k: Kernel, *given: GivenBound) -> str:
+def refusal(k: PtxKernel, *given: GivenBound) -> str:
     with pytest.raises(InputError) as caught:
         loops(k, given)
     return str(caught.value)
@@ -120,11 +129,13 @@ def test_command_line_wins_over_file_over_own_comment_over_compiler() -> None:
     notes = "//<loop> Loop body line 3, nesting depth: 1, iterations: 9\n// makespan: loop 7"
     k = kernel(BOTTOM.format(note=notes))
     in_file = GivenBound("L", 5, place="b.csv:1")
-    assert loops(k, [GivenBound("L", 3), in_file])[0].bound == Bound(3, exact=False, source="command line", by=By.USER)
-    assert loops(k, [in_file])[0].bound == Bound(5, exact=False, source="bounds file b.csv:1", by=By.USER)
-    assert bound(k) == Bound(7, exact=False, source="comment at k.ptx:7", by=By.COMMENT)
-    assert bound(kernel(BOTTOM.format(note=notes.splitlines()[0]))) == Bound(
-        9, exact=False, source="comment at k.ptx:6", by=By.COMMENT
+    assert loops(k, [GivenBound("L", 3), in_file])[0].bound == LoopBound(
+        3, exact=False, source="command line", by=BoundBasis.USER
+    )
+    assert loops(k, [in_file])[0].bound == LoopBound(5, exact=False, source="bounds file b.csv:1", by=BoundBasis.USER)
+    assert bound(k) == LoopBound(7, exact=False, source="comment at k.ptx:7", by=BoundBasis.COMMENT)
+    assert bound(kernel(BOTTOM.format(note=notes.splitlines()[0]))) == LoopBound(
+        9, exact=False, source="comment at k.ptx:6", by=BoundBasis.COMMENT
     )
 
 
@@ -147,7 +158,7 @@ def test_a_loop_answers_to_labels_line_and_source_line(key: str) -> None:
     k = kernel("L: .loc 1 12 0\nadd a,a,1;\n@p bra L;", after='.file 1 "/src/loop.cu"\n')
     (info,) = loops(k, [GivenBound(key, 3)])
     assert (info.label, info.line, info.source_line, info.depth) == ("L", 5, "/src/loop.cu:12", 1)
-    assert info.bound == Bound(3, exact=False, source="command line", by=By.USER)
+    assert info.bound == LoopBound(3, exact=False, source="command line", by=BoundBasis.USER)
 
 
 @pytest.mark.parametrize("key", ["N", "oop.cu:12", "loop.cu:13", "loop.cu", ":12"])
@@ -160,7 +171,7 @@ def test_a_bound_for_no_loop_is_refused_with_the_loops_there_are(key: str) -> No
 
 def test_two_bounds_of_one_source_must_agree() -> None:
     k = kernel(BOTTOM.format(note=""))
-    assert bound(k, "L=4", "line:5=4") == Bound(4, exact=False, source="command line", by=By.USER)
+    assert bound(k, "L=4", "line:5=4") == LoopBound(4, exact=False, source="command line", by=BoundBasis.USER)
     assert refusal(k, GivenBound("L", 4), GivenBound("L", 5)) == (
         "two bounds for loop L differ: at most 4 iterations (command line) and at most 5 iterations (command line)"
     )
@@ -174,7 +185,9 @@ def test_an_exact_bound_for_a_source_line_of_several_loops_is_refused() -> None:
 
 
 def test_zero_iterations_are_for_loops_that_test_first() -> None:
-    assert bound(kernel(TOP.format(note="")), "L=0") == Bound(0, exact=False, source="command line", by=By.USER)
+    assert bound(kernel(TOP.format(note="")), "L=0") == LoopBound(
+        0, exact=False, source="command line", by=BoundBasis.USER
+    )
     assert "command line: loop L runs its body before it tests" in refusal(
         kernel(BOTTOM.format(note="")), GivenBound("L", 0)
     )
@@ -201,16 +214,18 @@ def test_a_comment_belongs_to_the_innermost_loop_around_it() -> None:
         "@q bra O; // makespan: loop 2\n// makespan: loop 4\nM: @q bra M;\nret;"
     )
     outer, inner, last = loops(k)
-    assert outer.bound == Bound(2, exact=False, source=f"comment at k.ptx:6, not divided by 2, {DOUBT}", by=By.COMMENT)
-    assert inner.bound == Bound(3, exact=False, source="comment at k.ptx:8", by=By.COMMENT)
+    assert outer.bound == LoopBound(
+        2, exact=False, source=f"comment at k.ptx:6, not divided by 2, {DOUBT}", by=BoundBasis.COMMENT
+    )
+    assert inner.bound == LoopBound(3, exact=False, source="comment at k.ptx:8", by=BoundBasis.COMMENT)
     assert last.bound is None
 
 
 def test_equal_comments_of_two_loops_that_begin_together_are_no_copies() -> None:
     outer, inner = loops(kernel("O: // makespan: loop 4\nI: // makespan: loop 4\nadd a,a,1;\n@p bra I;\n@q bra O;"))
     assert (outer.bound, inner.bound) == (
-        Bound(4, exact=False, source="comment at k.ptx:5", by=By.COMMENT),
-        Bound(4, exact=False, source="comment at k.ptx:6", by=By.COMMENT),
+        LoopBound(4, exact=False, source="comment at k.ptx:5", by=BoundBasis.COMMENT),
+        LoopBound(4, exact=False, source="comment at k.ptx:6", by=BoundBasis.COMMENT),
     )
 
 
@@ -235,7 +250,7 @@ def test_an_unrolled_loop_that_tests_first_may_run_no_pass() -> None:
 def test_copies_on_two_sides_of_a_branch_do_not_add_up() -> None:
     note = NOTE.format(8)
     found = bound(located(f"L: @q bra B;\n{note}bra J;\nB: {note}J: add a,a,1;\n@p bra L;\nret;"))
-    assert found == Bound(8, exact=False, source="comment at k.ptx:6", by=By.COMMENT)
+    assert found == LoopBound(8, exact=False, source="comment at k.ptx:6", by=BoundBasis.COMMENT)
 
 
 def test_copies_that_a_pass_may_avoid_do_not_add_up() -> None:
@@ -253,15 +268,19 @@ def test_comments_that_differ_in_one_loop_tell_no_bound() -> None:
     (info,) = loops(kernel(body, after='.file 1 "a.cu"\n'))
     assert "differ" in (info.hint or "")
     (info,) = loops(kernel(body, after='.file 1 "a.cu"\n'), loop_bounds(["L=3"]))
-    assert (info.bound, info.hint) == (Bound(3, exact=False, source="command line", by=By.USER), None)
+    assert (info.bound, info.hint) == (LoopBound(3, exact=False, source="command line", by=BoundBasis.USER), None)
 
 
 def test_equal_comments_without_source_lines_are_copies_where_the_code_repeats_itself() -> None:
     found = bound(kernel(f"L: {NOTE.format(8) * 4}@p bra L;\nret;"))
-    assert found == Bound(2, exact=False, by=By.COMMENT, source="comment at k.ptx:5, 4 copies of 8 iterations")
+    assert found == LoopBound(
+        2, exact=False, by=BoundBasis.COMMENT, source="comment at k.ptx:5, 4 copies of 8 iterations"
+    )
     body = "ld.global.u32 a,[b];\n// makespan: loop 9\nadd a,a,1;\n"
     found = bound(kernel(f"L: setp.ne.u32 q,a,b;\n{body * 3}add b,b,6;\n@p bra L;\nret;"))
-    assert found == Bound(3, exact=False, source="comment at k.ptx:7, 3 copies of 9 iterations", by=By.COMMENT)
+    assert found == LoopBound(
+        3, exact=False, source="comment at k.ptx:7, 3 copies of 9 iterations", by=BoundBasis.COMMENT
+    )
 
 
 NESTED = {
@@ -345,7 +364,7 @@ def test_a_given_bound_that_is_only_loose_counts(given: str, expected: tuple[int
 
 def test_a_trusted_bound_counts_and_says_what_it_contradicts() -> None:
     (info,) = loops(kernel(FIVE), loop_bounds(["L=4"], trusted=True))
-    assert info.bound == Bound(4, exact=False, source="command line", by=By.USER)
+    assert info.bound == LoopBound(4, exact=False, source="command line", by=BoundBasis.USER)
     assert info.against == "exactly 5 iterations (inferred: from the code alone)"
     made = program(kernel(FIVE), loop_bounds=loop_bounds(["L=4"], trusted=True))
     assert info.against is not None
@@ -357,7 +376,7 @@ def test_a_trusted_bound_counts_and_says_what_it_contradicts() -> None:
 def test_only_what_is_given_can_be_trusted_and_no_comment() -> None:
     note = kernel(REGISTERS + COUNTED.format(NOTE.format(4)))
     assert refusal(note).endswith("correct the bound")
-    assert bound(note, "L=5") == Bound(5, exact=False, source="command line", by=By.CODE)
+    assert bound(note, "L=5") == LoopBound(5, exact=False, source="command line", by=BoundBasis.CODE)
 
 
 def test_equal_warps_are_one_group_under_what_any_of_them_contradicts() -> None:
@@ -366,7 +385,7 @@ def test_equal_warps_are_one_group_under_what_any_of_them_contradicts() -> None:
     given = loop_bounds(["L==2"], trusted=True)
     ((made, warps),) = programs(kernel(text), launch=launch(block="64"), loop_bounds=given)
     assert warps == 2
-    (doubt,) = [note for note in made.assumptions if note.kind is Kind.TRUSTED_LOOP]
+    (doubt,) = [note for note in made.assumptions if note.kind is AssumptionKind.TRUSTED_LOOP]
     assert "but it makes exactly 3 iterations (inferred: block 64x1x1)" in str(doubt)
     told = program(kernel(text), launch=launch(block="64"), loop_bounds=loop_bounds(["L=3"]), warp=0)
     instance = Instance.merged(
@@ -437,12 +456,12 @@ def test_other_kernels_are_looked_at_only_for_bounds_that_do_not_fit() -> None:
     a, b = parse(".entry a() { L: @p bra L; }\n.entry b() { M: @p bra M; }", "k.ptx").kernels
     seen: list[str] = []
 
-    def watched(kernel: Kernel | PtxFlow) -> PtxFlow:
-        assert isinstance(kernel, Kernel)
+    def watched(kernel: PtxKernel | PtxFlow) -> PtxFlow:
+        assert isinstance(kernel, PtxKernel)
         seen.append(kernel.name)
         return flow(kernel)
 
-    bounds_for = Analysis[Kernel, PtxFlow](watched, "PTX").bounds_for
+    bounds_for = LanguageAnalysis[PtxKernel, PtxFlow](watched, "PTX").bounds_for
     bounds_for(a, (), [a, b])
     bounds_for(a, [given_bound("L=1"), GivenBound("M", 2, kernel="b")], [a, b])
     assert seen == ["a"]

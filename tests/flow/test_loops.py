@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels.flow import BranchInfo
-from makespan.kernels.flow.graph import Flow, graph, immediate_dominators
-from makespan.kernels.flow.loops import MAX_LOOP_DEPTH, nest
+from makespan.kernels.flow.graph import Flow, immediate_dominators, networkx_graph
+from makespan.kernels.flow.loops import MAX_LOOP_DEPTH, loop_nest
 from makespan.kernels.ptx import branches, flow
 from tests.ptx.texts import kernel
 
@@ -56,7 +56,7 @@ def test_labels_belong_to_their_braces() -> None:
 
 
 def test_loops_that_begin_at_one_instruction_are_told_apart_by_their_labels() -> None:
-    outer, inner = nest(flow(kernel("O:\nI: add a,a,1;\n@p bra I;\n@q bra O;\nret;"))).loops
+    outer, inner = loop_nest(flow(kernel("O:\nI: add a,a,1;\n@p bra I;\n@q bra O;\nret;"))).loops
     assert (set(outer.blocks), set(inner.blocks), inner.outer) == ({0, 1, 2}, {1}, 0)
 
 
@@ -83,7 +83,7 @@ def test_flow_that_is_not_understood_is_refused(body: str, kind: type[Exception]
 
 def test_loops_are_nested_and_know_how_they_end() -> None:
     found = flow(kernel("O: add a,a,1;\nI: add a,a,1;\n@p bra I;\n@q bra E;\nbra O;\nE: ret;"))
-    outer, inner = nest(found).loops
+    outer, inner = loop_nest(found).loops
     assert (outer.header, set(outer.blocks), set(outer.latches), outer.exits) == (0, {0, 1, 2, 3}, {3}, ((2, 4),))
     assert (inner.header, set(inner.blocks), set(inner.latches), inner.exits) == (1, {1}, {1}, ((1, 2),))
     assert (outer.depth, outer.outer, inner.depth, inner.outer) == (1, None, 2, 0)
@@ -92,17 +92,17 @@ def test_loops_are_nested_and_know_how_they_end() -> None:
 
 def test_irreducible_flow_is_refused_by_name_and_line() -> None:
     with pytest.raises(UnsupportedError, match=r"k.ptx:\d: the loop at [AB] is also entered past its head") as caught:
-        nest(flow(kernel("@p bra B;\nA: add a,a,1;\nB: add a,a,1;\n@q bra A;\nret;")))
+        loop_nest(flow(kernel("@p bra B;\nA: add a,a,1;\nB: add a,a,1;\n@q bra A;\nret;")))
     assert "irreducible" in str(caught.value)
 
 
 def test_unreachable_loops_do_not_count() -> None:
-    assert nest(flow(kernel("bra E;\nL: @p bra L;\nE: ret;"))).loops == ()
+    assert loop_nest(flow(kernel("bra E;\nL: @p bra L;\nE: ret;"))).loops == ()
 
 
 @given(flows())
 def test_loops_are_those_that_dominators_tell(found: Flow) -> None:
-    edges = nx.DiGraph(edge for edge in graph(found).edges if edge[1] != found.exit)
+    edges = nx.DiGraph(edge for edge in networkx_graph(found).edges if edge[1] != found.exit)
     edges.add_node(0)
     edges = edges.subgraph({0} | nx.descendants(edges, 0)).copy()
     above = immediate_dominators(found)
@@ -117,14 +117,14 @@ def test_loops_are_those_that_dominators_tell(found: Flow) -> None:
     forward.remove_edges_from(back)
     if not nx.is_directed_acyclic_graph(forward):
         with pytest.raises(UnsupportedError, match="irreducible"):
-            nest(found)
+            loop_nest(found)
         return
     bodies: dict[int, set[int]] = {}
     for latch, header in back:
         around = edges.subgraph(set(edges) - {header})
         body = {header} if latch == header else {header, latch} | nx.ancestors(around, latch)
         bodies.setdefault(header, set()).update(body)
-    loops = nest(found).loops
+    loops = loop_nest(found).loops
     assert {loop.header: loop.blocks for loop in loops} == bodies
     for loop in loops:
         assert loop.depth == sum(loop.header in body for body in bodies.values())
@@ -136,11 +136,11 @@ def nested(depth: int) -> str:
 
 
 def test_loops_have_a_depth_limit_and_long_chains_none() -> None:
-    assert nest(flow(kernel(nested(MAX_LOOP_DEPTH)))).loops[-1].depth == MAX_LOOP_DEPTH
+    assert loop_nest(flow(kernel(nested(MAX_LOOP_DEPTH)))).loops[-1].depth == MAX_LOOP_DEPTH
     for depth in (MAX_LOOP_DEPTH + 1, 2000):
         with pytest.raises(UnsupportedError, match=r"k.ptx:3: loops in k nest deeper than 64"):
-            nest(flow(kernel(nested(depth))))
-    assert len(nest(flow(kernel("".join(f"L{n}: @p bra L{n};\n@p exit;\n" for n in range(3000))))).loops) == 3000
+            loop_nest(flow(kernel(nested(depth))))
+    assert len(loop_nest(flow(kernel("".join(f"L{n}: @p bra L{n};\n@p exit;\n" for n in range(3000))))).loops) == 3000
 
 
 def test_branches_say_what_they_are_and_which_loop_they_control() -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.host.errors import InputError, UnsupportedError
-from makespan.kernels.flow import GivenBound, Launch, Step, loop_bounds, read_trace, takes
-from makespan.kernels.ptx import Kernel, parse, program, read
+from makespan.kernels.flow import GivenBound, Launch, TraceStep, loop_bounds, parse_takes, read_trace
+from makespan.kernels.ptx import PtxKernel, parse, program, read
 from makespan.model.assumptions import conditions
 from makespan.model.program import InstructionOrigin, Program
 from tests.ptx.texts import SAMPLES, kernel
@@ -21,7 +21,7 @@ CHOICE = "@p bra E;\nld.u32 a,[b];\nE: add.s32 a,a,1;\n@!q bra F;\nld.u32 a,[b];
 BREAK = "L: ld.u32 a,[b];\n@q bra E;\nadd.s32 a,a,1;\n@p bra L;\nE: ret;"
 
 
-def sample(name: str) -> Kernel:
+def sample(name: str) -> PtxKernel:
     return read(next(path for path in SAMPLES if path.stem == name)).kernel()
 
 
@@ -29,12 +29,12 @@ def letters(body: str, *bounds: str, take: dict[str, str] | None = None) -> str 
     return program(kernel(body), loop_bounds=loop_bounds(bounds), take=take, paths="single").letters
 
 
-def steps(*texts: str) -> list[Step]:
+def steps(*texts: str) -> list[TraceStep]:
     pairs = (text.split() for text in texts)
-    return [Step(key, ["taken", "fall"].index(side), f"t:{n}") for n, (key, side) in enumerate(pairs, 1)]
+    return [TraceStep(key, ["taken", "fall"].index(side), f"t:{n}") for n, (key, side) in enumerate(pairs, 1)]
 
 
-def refusal(body: str, *bounds: str, take: dict[str, str] | None = None, trace: list[Step] | None = None) -> str:
+def refusal(body: str, *bounds: str, take: dict[str, str] | None = None, trace: list[TraceStep] | None = None) -> str:
     with pytest.raises(InputError) as caught:
         program(kernel(body), loop_bounds=loop_bounds(bounds), take=take, trace=trace, paths="single")
     return str(caught.value)
@@ -162,12 +162,12 @@ def test_take_that_fits_nothing_is_refused(take: dict[str, str], message: str) -
 
 
 def test_take_is_read() -> None:
-    assert takes(["$L1=taken", ":34=fall", "$L1=taken"]) == {"$L1": "taken", ":34": "fall"}
+    assert parse_takes(["$L1=taken", ":34=fall", "$L1=taken"]) == {"$L1": "taken", ":34": "fall"}
     for text, message in [("L", "--take L: give LABEL=taken"), ("L=no", "give LABEL=taken"), ("=fall", "give LABEL")]:
         with pytest.raises(InputError, match=message):
-            takes([text])
+            parse_takes([text])
     with pytest.raises(InputError, match="--take L: both taken and fall"):
-        takes(["L=taken", "L=fall"])
+        parse_takes(["L=taken", "L=fall"])
 
 
 def test_take_against_an_exact_bound_is_refused() -> None:
@@ -360,7 +360,7 @@ def test_a_trace_decides_every_branch_and_needs_no_bounds() -> None:
         (steps("L fall"), ["L==2"], "t:1: L fall contradicts a loop bound"),
     ],
 )
-def test_a_trace_that_does_not_fit_is_refused(trace: list[Step], bounds: list[str], message: str) -> None:
+def test_a_trace_that_does_not_fit_is_refused(trace: list[TraceStep], bounds: list[str], message: str) -> None:
     assert message in refusal(BOTTOM, *bounds, trace=trace)
 
 
@@ -371,7 +371,7 @@ def test_take_and_trace_exclude_each_other() -> None:
 def test_a_trace_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "t.txt"
     path.write_text("# run 7\n$L1 taken\n\n  :34\tfall # left\n")
-    assert read_trace(path) == (Step("$L1", 0, f"{path}:2"), Step(":34", 1, f"{path}:4"))
+    assert read_trace(path) == (TraceStep("$L1", 0, f"{path}:2"), TraceStep(":34", 1, f"{path}:4"))
     path.write_text("$L1 taken\n$L1\n")
     with pytest.raises(InputError, match=r"t.txt:2: expected `LABEL taken` or `LABEL fall`, got '\$L1'"):
         read_trace(path)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.kernels.flow.automaton import Automaton
-from makespan.kernels.flow.tokens import lean
+from makespan.kernels.flow.tokens import drop_needless_tokens
 from makespan.model.program import BARRIER, InstructionTiming, ProgramPlace
 
 ALL = frozenset(range(4))
@@ -58,7 +58,7 @@ def walk(made: Automaton, chance: random.Random) -> list[int]:
 def test_every_warp_issues_and_ends_when_it_did(
     made: Automaton, results: frozenset[int], chance: random.Random
 ) -> None:
-    kept = lean(made, results)
+    kept = drop_needless_tokens(made, results)
     became = {raw: place for place, together in enumerate(kept.instructions) for raw in together}
     for _ in range(4):
         path = walk(made, chance)
@@ -86,7 +86,7 @@ def test_only_what_may_be_pending_is_awaited_and_only_once() -> None:
         InstructionTiming(latency=(9, 9), sets=(5,)),
         *[InstructionTiming(latency=(1, 1), awaits=(5, 7), sets=(7,))] * 2,
     )
-    assert [(timing.sets, timing.awaits) for timing in lean(made, frozenset({5, 7})).timings] == [
+    assert [(timing.sets, timing.awaits) for timing in drop_needless_tokens(made, frozenset({5, 7})).timings] == [
         ((0,), ()), ((), (0,)), ((), ()),
     ]  # fmt: skip
 
@@ -98,7 +98,7 @@ def test_a_result_that_nobody_reads_counts_at_the_end_and_a_store_does_not() -> 
         InstructionTiming(latency=(9, 9), sets=(1,)),
         InstructionTiming(),
     )
-    assert [timing.sets for timing in lean(made, frozenset({0})).timings] == [(0,), (), ()]
+    assert [timing.sets for timing in drop_needless_tokens(made, frozenset({0})).timings] == [(0,), (), ()]
 
 
 def test_places_that_become_equal_are_one() -> None:
@@ -106,6 +106,6 @@ def test_places_that_become_equal_are_one() -> None:
     store, branch = InstructionTiming(latency=(9, 9), sets=(2,)), InstructionTiming()
     places = (ProgramPlace("C", (1, 2)), ProgramPlace("L", (3,)), ProgramPlace("L", (3,)))
     made = Automaton(places, (0,), ((0,), (1,), (2,)), timings=(branch, store, store._replace(awaits=(1,))))
-    kept = lean(made, frozenset())
+    kept = drop_needless_tokens(made, frozenset())
     assert kept.places == (ProgramPlace("C", (1,)), ProgramPlace("L", (2,)))
     assert kept.instructions == ((0,), (1, 2))

@@ -14,7 +14,7 @@ from makespan.kernels.flow.branches import SIDES
 from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.grid import Launch
 from makespan.kernels.flow.instruction_set import Guard
-from makespan.kernels.flow.uniformity import decided, uniform_branches
+from makespan.kernels.flow.uniformity import decided_sides, uniform_branches
 from makespan.kernels.ptx import PtxFlow, flow
 from tests.ptx_interpreter import CASES, Case, KernelFault, Trace, parsed, run
 from tests.ptx_random import random_module
@@ -242,13 +242,13 @@ SPECIALISED = "mov.u32 t, %tid.x; shr.u32 w, t, 5; setp.eq.u32 p, w, 0; @p bra L
 def test_code_for_one_warp_alone() -> None:
     found = graph(SPECIALISED)
     assert SIDES == ("taken", "fall")
-    assert decided(found, LINE, 0) == {0: 0}
-    assert decided(found, LINE, 1) == {0: 1}
-    assert decided(found, Launch(), 0) == {}
+    assert decided_sides(found, LINE, 0) == {0: 0}
+    assert decided_sides(found, LINE, 1) == {0: 1}
+    assert decided_sides(found, Launch(), 0) == {}
     assert uniform_branches(found, LINE) == {0}
     assert uniform_branches(found, Launch((16, 16, 1))) == {0}  # 16 is less than 32: never another warp
     with pytest.raises(InputError, match="no warp 8"):
-        decided(found, LINE, 8)
+        decided_sides(found, LINE, 8)
 
 
 GUARD = """
@@ -259,47 +259,47 @@ GUARD = """
 
 def test_a_guard_that_every_thread_passes() -> None:
     found = graph(GUARD)
-    assert decided(found, Launch((256, 1, 1), (4, 1, 1), {"n": 1024}), 7) == {0: 1}
-    assert decided(found, Launch((256, 1, 1), (4, 1, 1), {"n": 1023}), 7) == {}
-    assert decided(found, Launch((256, 1, 1), (4, 1, 1), {"n": 1023}), 6) == {0: 1}
-    assert decided(found, Launch((256, 1, 1), (4, 1, 1), {"n": 992}), 7) == {}
+    assert decided_sides(found, Launch((256, 1, 1), (4, 1, 1), {"n": 1024}), 7) == {0: 1}
+    assert decided_sides(found, Launch((256, 1, 1), (4, 1, 1), {"n": 1023}), 7) == {}
+    assert decided_sides(found, Launch((256, 1, 1), (4, 1, 1), {"n": 1023}), 6) == {0: 1}
+    assert decided_sides(found, Launch((256, 1, 1), (4, 1, 1), {"n": 992}), 7) == {}
     assert uniform_branches(found, Launch((256, 1, 1), (4, 1, 1), {"n": 992})) == {0}
     assert uniform_branches(found, Launch((256, 1, 1), (4, 1, 1), {"n": 1023})) == frozenset()
-    assert decided(found, Launch((256, 1, 1), (4, 1, 1), {"n": 0}), 3) == {0: 0}
-    assert decided(found, Launch((256, 1, 1), (2**20, 1, 1), {"n": 2**28}), 0) == {}  # too many to try
+    assert decided_sides(found, Launch((256, 1, 1), (4, 1, 1), {"n": 0}), 3) == {0: 0}
+    assert decided_sides(found, Launch((256, 1, 1), (2**20, 1, 1), {"n": 2**28}), 0) == {}  # too many to try
 
 
 def test_a_partial_warp_has_fewer_lanes() -> None:
     body = "setp.lt.u32 p, %tid.x, 40; @p bra L; L: ret;"
-    assert decided(graph(body), Launch((40, 1, 1)), 1) == {0: 0}
-    assert decided(graph(body), Launch((41, 1, 1)), 1) == {}
+    assert decided_sides(graph(body), Launch((40, 1, 1)), 1) == {0: 0}
+    assert decided_sides(graph(body), Launch((41, 1, 1)), 1) == {}
 
 
 def test_a_branch_behind_a_decided_one_is_not_executed() -> None:
     body = "ld.param.u32 m, [n]; setp.eq.u32 p, m, 0; @p bra L; @q bra M; M: ret; L: ret;"
-    assert decided(graph(body), Launch(parameters={"n": 0}), 0) == {0: 0}
+    assert decided_sides(graph(body), Launch(parameters={"n": 0}), 0) == {0: 0}
 
 
 def test_every_execution_counts() -> None:
     body = "mov.u32 i, 0; H: setp.eq.u32 q, i, {}; @q bra L; L: add.u32 i, i, 1; setp.lt.u32 p, i, {}; @p bra H; ret;"
-    assert decided(graph(body.format(3, 5)), Launch(), 0) == {}
-    assert decided(graph(body.format(9, 5)), Launch(), 0) == {1: 1}
-    assert decided(graph(body.format(0, 1)), Launch(), 0) == {1: 0, 2: 1}
+    assert decided_sides(graph(body.format(3, 5)), Launch(), 0) == {}
+    assert decided_sides(graph(body.format(9, 5)), Launch(), 0) == {1: 1}
+    assert decided_sides(graph(body.format(0, 1)), Launch(), 0) == {1: 0, 2: 1}
 
 
 def test_what_all_warps_decide_alike_needs_no_block() -> None:
     body = "ld.param.u32 m, [n]; setp.gt.u32 p, m, 5; @p bra E; add.u32 m, m, 1; E: ret;"
-    assert decided(graph(body), Launch(parameters={"n": 7}), None) == {0: 0}
-    assert decided(graph(body), Launch(parameters={"n": 5}), None) == {0: 1}
-    assert decided(graph(body), Launch(), None) == {}
+    assert decided_sides(graph(body), Launch(parameters={"n": 7}), None) == {0: 0}
+    assert decided_sides(graph(body), Launch(parameters={"n": 5}), None) == {0: 1}
+    assert decided_sides(graph(body), Launch(), None) == {}
     by_warp = "mov.u32 t, %tid.x; setp.lt.u32 p, t, 32; @p bra E; add.u32 t, t, 1; E: ret;"
-    assert decided(graph(by_warp), Launch((64, 1, 1)), None) == {}
-    assert decided(graph(by_warp), Launch((64, 1, 1)), 0) == {0: 0}
+    assert decided_sides(graph(by_warp), Launch((64, 1, 1)), None) == {}
+    assert decided_sides(graph(by_warp), Launch((64, 1, 1)), 0) == {0: 0}
 
 
 def test_nothing_is_decided_when_the_steps_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "MAX_STEPS", 3)
-    assert decided(graph(SPECIALISED), LINE, 0) == {}
+    assert decided_sides(graph(SPECIALISED), LINE, 0) == {}
     assert uniform("setp.eq.u32 p, %tid.x, 300; @p bra L; L: ret;", LINE) == set()
 
 
@@ -311,7 +311,7 @@ def check(found: Flow, trace: Trace, launch: Launch) -> int:
     block_at = {found.blocks[b].stop - 1: b for b in range(found.exit) if found.is_branch(b)}
     alike, checked = uniform_branches(found, launch), 0
     for warp, issues in enumerate(trace.warps):
-        fixed = decided(found, launch, warp)
+        fixed = decided_sides(found, launch, warp)
         for issue in issues:
             block = block_at.get(issue.index) if issue.routine == found.kernel.name else None
             if block in alike:

@@ -14,24 +14,24 @@ from dataclasses import dataclass
 from makespan.kernels.flow import (
     UNIFORM,
     Barrier,
-    Block,
+    BasicBlock,
     Computation,
+    ControlTransfer,
     Effect,
     Flow,
     GivenBound,
     Guard,
     InstructionSet,
+    KernelWarps,
+    LaneSpread,
+    LaneSpreads,
     Launch,
-    Mark,
-    Parameter,
-    Source,
-    Spread,
-    Spreads,
+    LoopMark,
+    ParameterValue,
+    SourceOperand,
     Surroundings,
     ThreadRegisters,
     TimedCode,
-    Transfer,
-    Warps,
 )
 from makespan.kernels.flow.arithmetic import truth_bit
 from makespan.model.machine import PAPER
@@ -76,30 +76,30 @@ class Semantics:
     code: tuple[Instruction, ...]
     instruction_set: InstructionSet = TOY
 
-    def fitted(self, launch: Launch) -> Launch:
+    def fit_launch(self, launch: Launch) -> Launch:
         return launch
 
-    def parameters(self, launch: Launch) -> Mapping[str, Parameter]:
+    def parameters(self, launch: Launch) -> Mapping[str, ParameterValue]:
         return {}
 
     def parameter_names(self) -> Mapping[str, str]:
         return {}
 
-    def computation(self, number: int, parameters: Mapping[str, Parameter]) -> Computation | None:
+    def computation(self, number: int, parameters: Mapping[str, ParameterValue]) -> Computation | None:
         match self.code[number]:
             case Instruction(_, "put", (to, value)):
                 return Computation((to,), (), lambda: (int(value),))
             case Instruction(_, "grow", (to, value)):
-                return Computation((to,), (Source(to, None, 2**32 - 1),), lambda a: (a + int(value),))
+                return Computation((to,), (SourceOperand(to, None, 2**32 - 1),), lambda a: (a + int(value),))
             case Instruction(_, "tell", (to, register, value)):
-                source = Source(register, None, 2**32 - 1)
+                source = SourceOperand(register, None, 2**32 - 1)
                 return Computation((to,), (source,), lambda a: (truth_bit(a < int(value)),))
             case Instruction(_, "who" | "where" as opcode, (to,)):
-                return Computation((to,), (Source(READS[opcode], None, 2**32 - 1),), lambda a: (a,))
+                return Computation((to,), (SourceOperand(READS[opcode], None, 2**32 - 1),), lambda a: (a,))
             case _:
                 return None
 
-    def spread(self, number: int, spreads: Spreads, around: Surroundings) -> Spread | None:
+    def spread(self, number: int, spreads: LaneSpreads, around: Surroundings) -> LaneSpread | None:
         match self.code[number]:
             case Instruction(_, "put"):
                 return UNIFORM
@@ -118,7 +118,7 @@ class Semantics:
     def refusal(self, number: int, threads: int | None) -> str | None:
         return "is answered by nobody" if self.code[number].opcode == "pray" else None
 
-    def marks(self) -> Iterator[Mark]:
+    def marks(self) -> Iterator[LoopMark]:
         return iter(())
 
 
@@ -144,7 +144,7 @@ def flow(text: str) -> Flow:
         elif last.opcode == "hop":
             taken = at_label[last.operands[0]]
             successors = (taken, number + 1) if "if" in last.operands else (taken,)
-        blocks.append(Block(first, stop, labels.get(first), code[first].line, successors))
+        blocks.append(BasicBlock(first, stop, labels.get(first), code[first].line, successors))
     kernel = Kernel("drum", "drum.toy", 1, "drum.toy", frozenset(at_label))
     return Flow(kernel, code, [_effect(instruction) for instruction in code], tuple(blocks), Semantics(tuple(code)))
 
@@ -160,11 +160,11 @@ def _effect(instruction: Instruction) -> Effect:
         case "who" | "where" as opcode, (to,):
             return Effect(writes=(to,), reads=(READS[opcode],))
         case "hop", (target,):
-            return Effect(transfer=Transfer.DIRECT, target=target)
+            return Effect(transfer=ControlTransfer.DIRECT, target=target)
         case "hop", (target, "if", predicate):
-            return Effect(reads=(predicate,), guard=Guard(predicate), transfer=Transfer.DIRECT, target=target)
+            return Effect(reads=(predicate,), guard=Guard(predicate), transfer=ControlTransfer.DIRECT, target=target)
         case "rest", ():
-            return Effect(transfer=Transfer.DIRECT, target="rest")
+            return Effect(transfer=ControlTransfer.DIRECT, target="rest")
         case "meet", ():
             return Effect(barrier=Barrier.ALIGNED)
         case "weave", ():
@@ -173,8 +173,10 @@ def _effect(instruction: Instruction) -> Effect:
             return Effect()
 
 
-def warps(text: str, launch: Launch | None = None, *bounds: GivenBound) -> Warps:
+def warps(text: str, launch: Launch | None = None, *bounds: GivenBound) -> KernelWarps:
     """The warps of a kernel, with nothing to remark."""
     found = flow(text)
     units = tuple(UNITS.get(instruction.opcode) for instruction in found.code)
-    return Warps(TimedCode(found, PAPER, {}, units), launch or Launch(), bounds, lambda numbers, branches: iter(()))
+    return KernelWarps(
+        TimedCode(found, PAPER, {}, units), launch or Launch(), bounds, lambda numbers, branches: iter(())
+    )

@@ -107,7 +107,7 @@ def cubin(path: Path) -> object:
     from tests.sass.test_fuzz import nops
 
     with patch.object(disassembler, "_nvdisasm", nops):
-        return disassembler.disassembled(path.read_bytes(), str(path), str(path))
+        return disassembler.disassemble(path.read_bytes(), str(path), str(path))
 
 
 def nvdisasm(words: str) -> Reader:
@@ -132,7 +132,7 @@ def cuobjdump(path: Path) -> object:
     """What cuobjdump lists of a fat binary."""
     from makespan.kernels.sass import fatbin
 
-    return fatbin._chosen(fatbin._LISTED.findall(path.read_bytes().decode("utf-8", "replace")), "k.fatbin", None)
+    return fatbin._choose_arch(fatbin._LISTED.findall(path.read_bytes().decode("utf-8", "replace")), "k.fatbin", None)
 
 
 def string(path: Path) -> object:

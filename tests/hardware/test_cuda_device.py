@@ -138,7 +138,7 @@ def test_neighbours_read_memory_on_all_sms_but_one_and_say_where(
 
 
 def test_neighbours_are_code_that_assemblers_take() -> None:
-    code = sass.disassembled(sass.assembled(ptx.parse(HOG).text, "hog", "sm_86"), "hog", "hog").kernel("hog")
+    code = sass.disassemble(sass.assemble_ptx(ptx.parse(HOG).text, "hog", "sm_86"), "hog", "hog").kernel("hog")
     assert [each.name for each in code.code if each.name == "LDG"]
 
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 CLOCK, SM, SLOT = 4096, 3, 5
 
 
-def executable(module: ptx.Module) -> str:
+def executable(module: ptx.PtxModule) -> str:
     """The text with numbers for the registers that only a GPU has."""
     text = instrumented(module).module.text
     for name, number in (("%clock64", CLOCK), ("%smid", SM), ("%warpid", SLOT)):
@@ -74,7 +74,7 @@ def test_the_text_is_that_of_the_module(path: Path) -> None:
 def test_assemblers_take_it_and_keep_the_reads_of_the_clock(name: str, arch: str) -> None:
     made = instrumented(ptx.read(ROOT / "ptx" / f"{name}.ptx"))
     code = kernel_file.of_module(made.module, arch).kernel(made.name)
-    assert isinstance(code, sass.Kernel)
+    assert isinstance(code, sass.SassKernel)
     assert sum("SR_CLOCK" in str(each) for each in code.code) == 1 + made.ends
 
 
@@ -83,7 +83,7 @@ def test_assemblers_take_it_and_keep_the_reads_of_the_clock(name: str, arch: str
 @pytest.mark.parametrize("path", sorted((ROOT / "ptx").glob("*.cu")), ids=lambda path: path.stem)
 def test_every_sample_is_assembled_with_records_for_every_architecture(path: Path, arch: int) -> None:
     module = kernel_file.read(path, arch=f"compute_{arch}")
-    assert isinstance(module, ptx.Module)
+    assert isinstance(module, ptx.PtxModule)
     made = instrumented(module)
     _, code = kernel_file.assembled(made.module, f"sm_{arch}")
     assert sum("CLOCK" in str(each) for each in code.kernel(made.name).code) == 1 + made.ends

@@ -89,13 +89,13 @@ def listed(text: str) -> str:
 def test_nvcc_with_a_host_compiler_comes_first(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     fake("")
     monkeypatch.setattr(cuda, "nvrtc_library", lambda: Path("libnvrtc.so.13"))
-    assert cuda.choose("k.cu").flags == ("-ptx", "-arch=compute_75", "-lineinfo")
+    assert cuda.choose_compiler("k.cu").flags == ("-ptx", "-arch=compute_75", "-lineinfo")
 
 
 def test_nvrtc_takes_the_place_of_an_nvcc_without_host_compiler(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     executable(bare / "nvcc")
     monkeypatch.setattr(cuda, "nvrtc_library", lambda: Path("libnvrtc.so.13"))
-    chosen = cuda.choose("k.cu", "compute_80")
+    chosen = cuda.choose_compiler("k.cu", "compute_80")
     assert (chosen.name, chosen.flags) == ("NVRTC", ("--gpu-architecture=compute_80", "--generate-line-info"))
 
 
@@ -105,7 +105,7 @@ def test_a_host_compiler_may_be_named_in_the_environment(
 ) -> None:
     executable(bare / "nvcc")
     monkeypatch.setenv(variable, "-ccbin=/opt/cc")
-    flags = cuda.choose("k.cu").flags
+    flags = cuda.choose_compiler("k.cu").flags
     assert (f"{variable}=-ccbin=/opt/cc" in flags) == variable.endswith("FLAGS")  # those that may say more than that
 
 
@@ -113,13 +113,13 @@ def test_without_any_compiler_both_remedies_are_named(bare: Path) -> None:
     with pytest.raises(
         InputError, match=r"^k.cu: no CUDA compiler: put nvcc and a host .* pip install 'makespan\[cuda\]'"
     ):
-        cuda.choose("k.cu")
+        cuda.choose_compiler("k.cu")
 
 
 def test_an_nvcc_that_lacks_only_its_host_compiler_is_told_so(bare: Path) -> None:
     executable(bare / "nvcc")
     with pytest.raises(InputError, match=r"bin/nvcc finds no host compiler \(gcc\), and there is no NVRTC: put"):
-        cuda.choose("k.cu")
+        cuda.choose_compiler("k.cu")
 
 
 def test_nvrtc_is_found_in_the_folders_of_its_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,7 +308,7 @@ def test_the_first_error_of_the_compiler_is_told_in_one_line(log: str, told: str
 def test_what_nvrtc_cannot_take_is_explained(log: str) -> None:
     compiler = cuda.Compiler("NVRTC", ("/bin/sh", "-c", f"echo '{log}'; exit 6"), ())
     with pytest.raises(InputError, match=r"k.cu:1: NVRTC says: .*; NVRTC takes device code only: no main, no <<<"):
-        cuda.compiled(Path("k.cu"), b"", compiler)
+        cuda.compile_source(Path("k.cu"), b"", compiler)
 
 
 def test_a_compiler_that_does_not_end_is_stopped_with_all_it_started(fake: Fake, tmp_path: Path) -> None:
@@ -470,9 +470,9 @@ def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tm
 @pytest.mark.parametrize("name", ["vecadd", "fir", "nbody", "warp_reduction"])
 def test_line_information_changes_no_instruction(name: str, compiler: str) -> None:
     path = SAMPLES / f"{name}.cu"
-    chosen = cuda.choose(str(path))
+    chosen = cuda.choose_compiler(str(path))
     plain = tuple(word for word in chosen.command if word not in ("-lineinfo", "--generate-line-info"))
-    text = cuda.compiled(path, path.read_bytes(), chosen._replace(command=plain))
+    text = cuda.compile_source(path, path.read_bytes(), chosen._replace(command=plain))
     module = cuda.read(path)
     assert module.compilation is not None
     assert module.compilation.compiler.startswith(f"{compiler} V")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from makespan.kernels.flow import Barrier, Effect, Guard, SourceLine, Transfer
+from makespan.kernels.flow import Barrier, ControlTransfer, Effect, Guard, SourceLine
 from makespan.kernels.ptx import flow
 from tests.ptx.texts import kernel
 
@@ -12,12 +12,14 @@ GUARD = Guard("%p1")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("bra L;", Effect(reads=("L",), transfer=Transfer.DIRECT, target="L")),
+        ("bra L;", Effect(reads=("L",), transfer=ControlTransfer.DIRECT, target="L")),
         (
             "@!%p1 bra.uni L;",
-            Effect((), ("L", "%p1"), guard=Guard("%p1", True), transfer=Transfer.DIRECT, target="L", is_uniform=True),
+            Effect(
+                (), ("L", "%p1"), guard=Guard("%p1", True), transfer=ControlTransfer.DIRECT, target="L", is_uniform=True
+            ),
         ),
-        ("@%p1 exit;", Effect(reads=("%p1",), guard=GUARD, transfer=Transfer.DIRECT, target="exit")),
+        ("@%p1 exit;", Effect(reads=("%p1",), guard=GUARD, transfer=ControlTransfer.DIRECT, target="exit")),
         ("bar.sync 0;", Effect(barrier=Barrier.ALIGNED)),
         ("barrier.sync 0;", Effect(barrier=Barrier.BY_LANE)),
         ("bar.warp.sync -1;", Effect(joins_lanes=True)),
@@ -32,12 +34,16 @@ def test_effects_of_instructions(text: str, expected: Effect) -> None:
 
 def test_an_indirect_branch_goes_to_its_table() -> None:
     found = flow(kernel("t: .branchtargets L;\nbrx.idx a, t;\nL: ret;"))
-    assert found.effects[0] == Effect(("a", "t"), ("a", "t"), transfer=Transfer.INDIRECT, target="t")
+    assert found.effects[0] == Effect(("a", "t"), ("a", "t"), transfer=ControlTransfer.INDIRECT, target="t")
 
 
 def test_calls_of_functions_in_the_file_and_their_returns_are_inlined() -> None:
     found = flow(kernel("@%p1 call f;\nret;", after=".func f() { ret; }"))
-    assert [effect.transfer for effect in found.effects] == [Transfer.INLINED, Transfer.INLINED, Transfer.DIRECT]
+    assert [effect.transfer for effect in found.effects] == [
+        ControlTransfer.INLINED,
+        ControlTransfer.INLINED,
+        ControlTransfer.DIRECT,
+    ]
     assert (found.ending(0).target, found.ending(0).guard) == ("f", GUARD)
 
 

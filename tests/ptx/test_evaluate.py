@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makespan.kernels.flow import Parameter
+from makespan.kernels.flow import ParameterValue
 from makespan.kernels.ptx.evaluate import computation, literal
-from makespan.kernels.ptx.module import Instruction
-from makespan.kernels.ptx.registers import Access
+from makespan.kernels.ptx.module import PtxInstruction
+from makespan.kernels.ptx.registers import PtxAccess
 
 WORDS = st.one_of(
     st.sampled_from([0, 1, 2, 31, 32, 63, 64, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1]),
@@ -21,7 +21,7 @@ WORDS = st.one_of(
 def compute(opcode: str, *values: object, results: str = "d") -> tuple[object, ...]:
     """What an instruction computes of these values: numbers, arrays, or None for unknown ones."""
     names = [f"r{number}" for number in range(len(values))]
-    found = computation(Instruction(opcode, (results, *names)), Access((results,), (), {}), {})
+    found = computation(PtxInstruction(opcode, (results, *names)), PtxAccess((results,), (), {}), {})
     assert found is not None, f"{opcode} has no computation"
     given = {name: value for name, value in zip(names, values, strict=True) if value is not None}
     return found.apply(given)  # type: ignore[arg-type]
@@ -214,8 +214,8 @@ def test_arrays_and_numbers_mix() -> None:
 
 
 def test_packing() -> None:
-    pack = computation(Instruction("mov.b64", ("d", "{a, b}")), Access(("d",), (), {}), {})
-    unpack = computation(Instruction("mov.b64", ("{a, _}", "d")), Access(("a", "_"), (), {}), {})
+    pack = computation(PtxInstruction("mov.b64", ("d", "{a, b}")), PtxAccess(("d",), (), {}), {})
+    unpack = computation(PtxInstruction("mov.b64", ("{a, _}", "d")), PtxAccess(("a", "_"), (), {}), {})
     assert pack is not None
     assert unpack is not None
     assert pack.apply({"a": 1, "b": 2}) == (2**33 + 1,)
@@ -252,8 +252,8 @@ def test_packing() -> None:
 )
 def test_what_is_not_understood_has_no_computation(text: str) -> None:
     opcode, _, operands = text.partition(" ")
-    instruction = Instruction(opcode, tuple(operands.split(", ")) if "{" not in operands else ("{a, b}", "[n]"))
-    assert computation(instruction, Access((), (), {}), {"n": Parameter(1, 32)}) is None
+    instruction = PtxInstruction(opcode, tuple(operands.split(", ")) if "{" not in operands else ("{a, b}", "[n]"))
+    assert computation(instruction, PtxAccess((), (), {}), {"n": ParameterValue(1, 32)}) is None
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_what_is_not_understood_has_no_computation(text: str) -> None:
 )
 def test_loads_of_parameters(kind: str, expected: int) -> None:
     found = computation(
-        Instruction(f"ld.param.{kind}", ("a", "[n]")), Access((), (), {}), {"n": Parameter(2**32 - 2, 32)}
+        PtxInstruction(f"ld.param.{kind}", ("a", "[n]")), PtxAccess((), (), {}), {"n": ParameterValue(2**32 - 2, 32)}
     )
     assert found is not None
     assert found.apply({})[0] in (expected, expected + 2**64 - 2**32)

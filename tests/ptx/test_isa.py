@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from makespan.host.errors import InputError, ParseError
-from makespan.kernels.ptx import PROFILES, Classes, Kernel, ListedInstruction, listing, read, read_classes
+from makespan.kernels.ptx import PROFILES, Classes, PtxKernel, PtxListingRow, listing, read, read_classes
 from makespan.kernels.ptx.isa import opcodes
 from tests.ptx.texts import CORPUS, SAMPLES, kernel
 
 
-def letters(k: Kernel, profile: str = "paper") -> str:
+def letters(k: PtxKernel, profile: str = "paper") -> str:
     return "".join(listed.unit or "" for listed in listing(k, profile=profile))
 
 
@@ -100,10 +100,10 @@ def test_parameters_of_a_function_may_be_registers() -> None:
 def test_listing_shows_line_text_and_unit_once_and_in_text_order() -> None:
     k = kernel("L: add.s32  %r1,%r1,1;\n@%p1 bra L;\nbar.sync 0;\nret;")
     assert listing(k) == (
-        ListedInstruction(5, "add.s32 %r1, %r1, 1;", "C"),
-        ListedInstruction(6, "@%p1 bra L;", "C"),
-        ListedInstruction(7, "bar.sync 0;", None),
-        ListedInstruction(8, "ret;", None),
+        PtxListingRow(5, "add.s32 %r1, %r1, 1;", "C"),
+        PtxListingRow(6, "@%p1 bra L;", "C"),
+        PtxListingRow(7, "bar.sync 0;", None),
+        PtxListingRow(8, "ret;", None),
     )
 
 

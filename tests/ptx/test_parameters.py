@@ -4,22 +4,22 @@ import pytest
 
 from makespan.host.errors import InputError
 from makespan.kernels import ptx
-from makespan.kernels.flow import Launch, Parameter
-from makespan.kernels.ptx import Kernel, fitted, known_parameters
+from makespan.kernels.flow import Launch, ParameterValue
+from makespan.kernels.ptx import PtxKernel, fit_launch, known_parameters
 
 PARAMETERS = ".param .u64 _Z1kPfif_param_0, .param .u32 _Z1kPfif_param_1, .param .f32 _Z1kPfif_param_2, .param .b8 s[4]"
 
 
-def kernel(body: str, parameters: str = "", outside: str = "", attributes: str = "") -> Kernel:
+def kernel(body: str, parameters: str = "", outside: str = "", attributes: str = "") -> PtxKernel:
     text = f".version 8.0\n.target sm_80\n{outside}\n.visible .entry k({parameters}) {attributes} {{ {body} }}"
     return ptx.parse(text, "k.ptx").kernel()
 
 
 @pytest.mark.parametrize("name", ["1", "param_1", "_param_1", "_Z1kPfif_param_1"])
 def test_a_parameter_has_several_names(name: str) -> None:
-    named = fitted(Launch(parameters={name: 7}), kernel("ret;", PARAMETERS))
+    named = fit_launch(Launch(parameters={name: 7}), kernel("ret;", PARAMETERS))
     assert dict(named.parameters) == {"_Z1kPfif_param_1": 7}
-    assert fitted(named, kernel("ret;", PARAMETERS)) == named
+    assert fit_launch(named, kernel("ret;", PARAMETERS)) == named
 
 
 @pytest.mark.parametrize(
@@ -36,17 +36,20 @@ def test_a_parameter_has_several_names(name: str) -> None:
 )
 def test_a_parameter_that_does_not_fit_is_refused(parameters: dict[str, int | float], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        fitted(Launch(parameters=parameters), kernel("ret;", PARAMETERS))
+        fit_launch(Launch(parameters=parameters), kernel("ret;", PARAMETERS))
 
 
 def test_an_ambiguous_end_of_a_name_is_refused() -> None:
     with pytest.raises(InputError, match="fits 2 parameters"):
-        fitted(Launch(parameters={"n": 1}), kernel("ret;", ".param .u32 a_n, .param .u32 b_n"))
+        fit_launch(Launch(parameters={"n": 1}), kernel("ret;", ".param .u32 a_n, .param .u32 b_n"))
 
 
 def test_parameters_are_bits() -> None:
     found = known_parameters(kernel("ret;", PARAMETERS), Launch(parameters={"1": -1, "2": 1}))
-    assert found == {"_Z1kPfif_param_1": Parameter(2**32 - 1, 32), "_Z1kPfif_param_2": Parameter(0x3F800000, 32)}
+    assert found == {
+        "_Z1kPfif_param_1": ParameterValue(2**32 - 1, 32),
+        "_Z1kPfif_param_2": ParameterValue(0x3F800000, 32),
+    }
 
 
 def test_a_parameter_whose_name_is_declared_anew_is_unknown() -> None:
@@ -55,13 +58,13 @@ def test_a_parameter_whose_name_is_declared_anew_is_unknown() -> None:
 
 def test_the_required_block_is_known() -> None:
     limited = kernel("ret;", attributes=".maxntid 128, 2, 1")
-    assert fitted(Launch(block=(256, 1, 1)), limited).block == (256, 1, 1)  # the product counts
-    assert fitted(Launch(), limited).block is None
+    assert fit_launch(Launch(block=(256, 1, 1)), limited).block == (256, 1, 1)  # the product counts
+    assert fit_launch(Launch(), limited).block is None
     with pytest.raises(
         InputError, match=r"^block 257x1x1: kernel k allows at most 256 threads .* \(.maxntid 128x2x1\)"
     ):
-        fitted(Launch(block=(257, 1, 1)), limited)
+        fit_launch(Launch(block=(257, 1, 1)), limited)
     required = kernel("ret;", attributes=".reqntid 128, 2, 1")
-    assert fitted(Launch(), required).block == (128, 2, 1)
+    assert fit_launch(Launch(), required).block == (128, 2, 1)
     with pytest.raises(InputError, match=r"requires 128x2x1"):
-        fitted(Launch((64, 1, 1)), required)
+        fit_launch(Launch((64, 1, 1)), required)

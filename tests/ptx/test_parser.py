@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from makespan.host.errors import InputError, ParseError
-from makespan.kernels.ptx import Module, decode, parse, read
-from makespan.kernels.ptx.module import Instruction, Label, Location, Note, names_in
+from makespan.kernels.ptx import PtxModule, decode, parse, read
+from makespan.kernels.ptx.module import Location, Note, PtxInstruction, PtxLabel, names_in
 from tests.effort import calls
 from tests.ptx.texts import SAMPLES, entry
 
 
-def instructions(body: str) -> tuple[Instruction, ...]:
+def instructions(body: str) -> tuple[PtxInstruction, ...]:
     return parse(entry(body), "k.ptx").kernel().instructions
 
 
@@ -49,7 +49,7 @@ def refusal(text: str) -> ParseError:
     ],
 )
 def test_module_level_text_survives(text: str) -> None:
-    assert isinstance(parse(text, "k.ptx"), Module)
+    assert isinstance(parse(text, "k.ptx"), PtxModule)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_locations_name_their_files_wherever_they_stand() -> None:
 
 def test_opcodes_are_no_labels() -> None:
     statements = parse(entry("ret:\nmov.u32 %r1, 2;\nwait::ld %r1;"), "k.ptx").kernel().statements
-    assert [type(s) for s in statements] == [Label, Instruction, Instruction]
+    assert [type(s) for s in statements] == [PtxLabel, PtxInstruction, PtxInstruction]
 
 
 def test_kernels_are_found_by_plain_and_mangled_name() -> None:
@@ -294,7 +294,7 @@ def test_mutations_give_a_module_or_an_input_error() -> None:
             at = chance.randrange(len(text))
             text[at : at + chance.choice([0, 1, 1, 9])] = chance.choice(spare) * chance.choice([0, 1, 1, 3])
         try:
-            assert isinstance(parse("".join(text), "k.ptx"), Module)
+            assert isinstance(parse("".join(text), "k.ptx"), PtxModule)
         except InputError as error:
             assert "\n" not in str(error)  # noqa: PT017 - both outcomes are right
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from makespan.host.errors import InputError
 from makespan.kernels.ptx import parse, read, render
-from makespan.kernels.ptx.module import Kernel
+from makespan.kernels.ptx.module import PtxKernel
 from tests.ptx.texts import CORPUS, SAMPLES, entry
 
 NAMES = st.from_regex(r"[A-Za-z_$%][A-Za-z0-9_$]{1,6}", fullmatch=True)
@@ -92,4 +92,4 @@ def test_differences_are_seen() -> None:
     module = parse(entry("add.s32 %r1, %r2, 1;"), "k.ptx")
     assert parse(entry("add.s32 %r1, %r2, 2;"), "k.ptx") != module
     assert parse(entry("@p add.s32 %r1, %r2, 1;"), "k.ptx") != module
-    assert isinstance(module.items[-1], Kernel)
+    assert isinstance(module.items[-1], PtxKernel)

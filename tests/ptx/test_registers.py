@@ -4,10 +4,10 @@ import pytest
 
 from makespan.kernels import ptx
 from makespan.kernels.flow import SHARED_REGISTER
-from makespan.kernels.ptx import Kernel, accesses
+from makespan.kernels.ptx import PtxKernel, register_accesses
 
 
-def kernel(body: str, outside: str = "") -> Kernel:
+def kernel(body: str, outside: str = "") -> PtxKernel:
     text = f".version 8.0\n.target sm_80\n{outside}\n.visible .entry k() {{ {body} }}"
     return ptx.parse(text, "k.ptx").kernel()
 
@@ -26,15 +26,15 @@ def kernel(body: str, outside: str = "") -> Kernel:
     ],
 )
 def test_reads_and_writes(text: str, writes: set[str], reads: set[str]) -> None:
-    (found,) = accesses(kernel(text))
+    (found,) = register_accesses(kernel(text))
     assert (set(found.writes), set(found.reads)) == (writes, reads)
 
 
 def test_registers_of_inner_blocks_are_their_own() -> None:
     body = ".reg .u32 a; mov.u32 a, 1; { .reg .u32 a; mov.u32 a, 2; } { .reg .u32 a; mov.u32 a, 3; } mov.u32 a, 4;"
-    assert [found.writes for found in accesses(kernel(body))] == [("a",), ("a@1",), ("a@2",), ("a",)]
+    assert [found.writes for found in register_accesses(kernel(body))] == [("a",), ("a@1",), ("a@2",), ("a",)]
 
 
 def test_registers_outside_the_kernel_are_never_known() -> None:
-    found = accesses(kernel("mov.u32 a, 1; { .reg .u32 a; mov.u32 a, 2; }", outside=".reg .u32 a;"))
+    found = register_accesses(kernel("mov.u32 a, 1; { .reg .u32 a; mov.u32 a, 2; }", outside=".reg .u32 a;"))
     assert [access.writes for access in found] == [(SHARED_REGISTER,), ("a@1",)]

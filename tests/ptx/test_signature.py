@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from makespan.host.errors import InputError
 from makespan.kernels.flow import launch
-from makespan.kernels.ptx import fitted, parse
-from makespan.kernels.ptx.module import Compilation, Kernel
-from makespan.kernels.ptx.signature import names_of, signatures
+from makespan.kernels.ptx import fit_launch, parse
+from makespan.kernels.ptx.module import Compilation, PtxKernel
+from makespan.kernels.ptx.signature import signatures, source_parameter_names
 
 SAMPLES = sorted((Path(__file__).parents[2] / "ptx").glob("*.cu"))
 
@@ -42,32 +42,34 @@ def test_parameters_by_kernel(source: str, told: object) -> None:
 
 def test_a_kernel_is_known_by_its_plain_and_its_mangled_name() -> None:
     known = signatures("__global__ void scale(float *x, int n); __global__ void le(int a, int b);")
-    assert names_of("scale", known, 2) == ("x", "n")
-    assert names_of("_Z5scalePfi", known, 2) == ("x", "n")
-    assert names_of("_ZN4math5scaleEPfi", known, 2) == ("x", "n")
-    assert names_of("_Z15scalePfi", known, 2) == (None, None)
-    assert names_of("_Z5scalePfi", known, 3) == (None, None, None)
-    assert names_of("_Z5scale2lei", known, 2) == (None, None)  # it could be either
+    assert source_parameter_names("scale", known, 2) == ("x", "n")
+    assert source_parameter_names("_Z5scalePfi", known, 2) == ("x", "n")
+    assert source_parameter_names("_ZN4math5scaleEPfi", known, 2) == ("x", "n")
+    assert source_parameter_names("_Z15scalePfi", known, 2) == (None, None)
+    assert source_parameter_names("_Z5scalePfi", known, 3) == (None, None, None)
+    assert source_parameter_names("_Z5scale2lei", known, 2) == (None, None)  # it could be either
 
 
-def compiled(source: str) -> Kernel:
+def compiled(source: str) -> PtxKernel:
     text = ".version 7.0\n.target sm_75\n.visible .entry k(.param .u64 k_param_0, .param .u32 k_param_1) { ret; }"
     told = Compilation("k.cu", "nvcc", (), signatures(source))
-    return Kernel(**{**{f: getattr(parse(text, "k").kernels[0], f) for f in Kernel.__slots__}, "compilation": told})
+    return PtxKernel(
+        **{**{f: getattr(parse(text, "k").kernels[0], f) for f in PtxKernel.__slots__}, "compilation": told}
+    )
 
 
 def test_a_parameter_may_be_called_as_in_the_source() -> None:
     kernel = compiled("__global__ void k(float *x, int n) {}")
-    assert fitted(launch(None, None, ["n=7"]), kernel).parameters == {"k_param_1": 7}
+    assert fit_launch(launch(None, None, ["n=7"]), kernel).parameters == {"k_param_1": 7}
     with pytest.raises(InputError, match=r"no such parameter .* 0 is x or k_param_0, 1 is n or k_param_1"):
-        fitted(launch(None, None, ["m=7"]), kernel)
+        fit_launch(launch(None, None, ["m=7"]), kernel)
     with pytest.raises(InputError, match="two values for parameter k_param_1"):
-        fitted(launch(None, None, ["n=7", "1=8"]), kernel)
+        fit_launch(launch(None, None, ["n=7", "1=8"]), kernel)
 
 
 def test_a_name_that_occurs_twice_is_not_believed() -> None:
     with pytest.raises(InputError, match="no such parameter"):
-        fitted(launch(None, None, ["n=7"]), compiled("__global__ void k(int n, int n) {}"))
+        fit_launch(launch(None, None, ["n=7"]), compiled("__global__ void k(int n, int n) {}"))
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)

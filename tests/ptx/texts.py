@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from makespan.kernels.ptx import Kernel, parse
+from makespan.kernels.ptx import PtxKernel, parse
 
 SAMPLES = sorted((Path(__file__).parents[2] / "ptx").glob("*.ptx"))
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
@@ -13,6 +13,6 @@ def entry(body: str) -> str:
     return f".version 8.0\n.target sm_75\n.visible .entry k()\n{{\n{body}\n}}\n"
 
 
-def kernel(body: str, after: str = "") -> Kernel:
+def kernel(body: str, after: str = "") -> PtxKernel:
     """The kernel with this body; `after` is what follows in the module."""
     return parse(entry(body) + after, "k.ptx").kernel()

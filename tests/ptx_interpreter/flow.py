@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from makespan.kernels.ptx.module import Brace, Declaration, Directive, Instruction, Kernel, Label
+from makespan.kernels.ptx.module import Brace, Declaration, Directive, PtxInstruction, PtxKernel, PtxLabel
 from tests.ptx_interpreter.faults import UnsupportedInstruction
 
 LEAVES = ("ret", "exit", "trap")
@@ -51,8 +51,8 @@ class Routine:
         meets: by instruction, the first instruction that all ways from here pass: its immediate post-dominator.
     """
 
-    kernel: Kernel
-    instructions: tuple[Instruction, ...]
+    kernel: PtxKernel
+    instructions: tuple[PtxInstruction, ...]
     scopes: tuple[Scope, ...]
     all_scopes: tuple[Scope, ...]
     labels: tuple[tuple[str, int, int], ...]
@@ -69,7 +69,7 @@ class Routine:
         return self.all_scopes[0]
 
 
-def routine(kernel: Kernel) -> Routine:
+def routine(kernel: PtxKernel) -> Routine:
     instructions = kernel.instructions
     scopes, every, labels = _scopes(kernel)
     targets = {
@@ -82,7 +82,7 @@ def routine(kernel: Kernel) -> Routine:
     return Routine(kernel, instructions, tuple(scopes), tuple(every), tuple(labels), targets, meets)
 
 
-def _scopes(kernel: Kernel) -> tuple[list[Scope], list[Scope], list[tuple[str, int, int]]]:
+def _scopes(kernel: PtxKernel) -> tuple[list[Scope], list[Scope], list[tuple[str, int, int]]]:
     current = Scope(None)
     every: list[Scope] = [current]
     of_instruction: list[Scope] = []
@@ -96,7 +96,7 @@ def _scopes(kernel: Kernel) -> tuple[list[Scope], list[Scope], list[tuple[str, i
             case Brace():
                 assert current.outer is not None
                 current = current.outer
-            case Label(name=name, line=line):
+            case PtxLabel(name=name, line=line):
                 last = name
                 current.labels[name] = len(of_instruction)
                 labels.append((name, line, len(of_instruction)))
@@ -104,14 +104,14 @@ def _scopes(kernel: Kernel) -> tuple[list[Scope], list[Scope], list[tuple[str, i
                 current.declarations.append(statement)
             case Directive(text=text) if found := _LIST.match(text):
                 current.lists[last] = tuple(name.strip() for name in found[2].split(","))
-            case Instruction():
+            case PtxInstruction():
                 of_instruction.append(current)
             case _:
                 pass
     return of_instruction, every, labels
 
 
-def _targets(instruction: Instruction, scope: Scope, kernel: Kernel) -> tuple[int, ...]:
+def _targets(instruction: PtxInstruction, scope: Scope, kernel: PtxKernel) -> tuple[int, ...]:
     if instruction.name == "brx":
         names = scope.list(instruction.operands[1])
     else:
@@ -122,7 +122,7 @@ def _targets(instruction: Instruction, scope: Scope, kernel: Kernel) -> tuple[in
     return tuple(number for number in found if number is not None)
 
 
-def _successors(number: int, instruction: Instruction, targets: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
+def _successors(number: int, instruction: PtxInstruction, targets: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
     """Where a lane may be after this instruction; -1 stands for having left the routine."""
     always = instruction.guard is None
     if instruction.name in ("bra", "brx"):

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from makespan.kernels.ptx import Kernel, Module, parse, read
+from makespan.kernels.ptx import PtxKernel, PtxModule, parse, read
 from tests.ptx_interpreter import arithmetic, bits, control, conversion, exchange, transfer
 from tests.ptx_interpreter.decoding import decode
 from tests.ptx_interpreter.faults import UnsupportedInstruction
@@ -35,7 +35,7 @@ class Pointer:
 class Trace:
     """What every warp issued, in the order of the issues."""
 
-    kernel: Kernel = field(repr=False)
+    kernel: PtxKernel = field(repr=False)
     warps: tuple[tuple[Issue, ...], ...] = field(repr=False)
     labels: tuple[tuple[str, int, int], ...] = field(repr=False)
     """Name, line and instruction of every label of the kernel; one at the end has the number behind the last."""
@@ -55,7 +55,7 @@ class Trace:
 
 
 def run(
-    module_or_path: Module | Path | str,
+    module_or_path: PtxModule | Path | str,
     kernel_name: str | None,
     *,
     block: Launch = (32, 1, 1),
@@ -103,8 +103,8 @@ def run(
     return Trace(kernel, tuple(tuple(warp.issues) for warp in launched.warps), labels)
 
 
-def _module(given: Module | Path | str) -> Module:
-    if isinstance(given, Module):
+def _module(given: PtxModule | Path | str) -> PtxModule:
+    if isinstance(given, PtxModule):
         return given
     if isinstance(given, str) and "\n" in given:
         return parse(given)
@@ -112,7 +112,7 @@ def _module(given: Module | Path | str) -> Module:
 
 
 @cache
-def parsed(path: Path) -> Module:
+def parsed(path: Path) -> PtxModule:
     """A module of a file that does not change while the tests run."""
     return read(path)
 
@@ -127,7 +127,7 @@ def _held(image: Image, name: str, value: int | Array | Pointer) -> int | Array:
     return image.spaces["global"].allocate(_bytes(value.to, name)) if isinstance(value, Pointer) else value
 
 
-def _pass(image: Image, kernel: Kernel, arguments: Mapping[str, Argument] | Sequence[Argument]) -> None:
+def _pass(image: Image, kernel: PtxKernel, arguments: Mapping[str, Argument] | Sequence[Argument]) -> None:
     """Lay out the parameters of the kernel and allocate what they point to."""
     parameters = [variable for declaration in kernel.parameters or () for variable in declared(declaration)]
     names = [parameter.name for parameter in parameters]

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from makespan.kernels.ptx.module import Kernel, Module
+from makespan.kernels.ptx.module import PtxKernel, PtxModule
 from tests.ptx_interpreter.faults import KernelFault, UnsupportedInstruction
 from tests.ptx_interpreter.flow import Routine, Scope, routine
 from tests.ptx_interpreter.memory import WINDOWS, Local, Space, window_of
@@ -158,7 +158,9 @@ class Code:
 class Image:
     """A module in the memory of a block: the variables, and the routines with their addresses."""
 
-    def __init__(self, module: Module, kernel: Kernel, contents: dict[str, Array], dynamic_shared_bytes: int) -> None:
+    def __init__(
+        self, module: PtxModule, kernel: PtxKernel, contents: dict[str, Array], dynamic_shared_bytes: int
+    ) -> None:
         self.kernel = kernel
         self.target = module.target or ""
         self.spaces = {name: Space(name) for name in ("global", "shared", "const", "param")}

@@ -7,12 +7,12 @@ branches lead, then the instructions: address, word, text.
 import re
 
 from makespan.kernels.flow import SourceLine
-from makespan.kernels.sass import Address, Instruction, Kernel, Parameter, Resources
+from makespan.kernels.sass import Address, KernelResources, SassInstruction, SassKernel, SassParameter
 
 _INSTRUCTION = re.compile(r"(0x[0-9a-f]+) ([0-9a-f]{32}) (\d+) (?:@(\S+) )?([^ ;]+)(?: ([^;]*))?;")
 
 
-def listed(kernel: Kernel) -> str:
+def listed(kernel: SassKernel) -> str:
     """A kernel as text."""
     parameters = " ".join(f"{p.offset}:{p.size}" for p in kernel.parameters)
     lines = [f"{kernel.name} {kernel.sm} {kernel.first_parameter:#x} {kernel.resources.registers} {parameters}"]
@@ -22,13 +22,13 @@ def listed(kernel: Kernel) -> str:
     return "\n".join(lines) + "\n"
 
 
-def kernel_of(text: str, file: str = "k.sass") -> Kernel:
+def kernel_of(text: str, file: str = "k.sass") -> SassKernel:
     """The kernel of a text that `listed` made; its lines of PTX are those of `k.ptx`."""
     head, *lines = text.splitlines()
     name, sm, first, registers, *parameters = head.split()
     constants: dict[int, bytes] = {}
     jumps: dict[int, tuple[int, ...]] = {}
-    code: list[Instruction] = []
+    code: list[SassInstruction] = []
     for line in lines:
         word, *rest = line.split(" ")
         if word == "constants":
@@ -38,16 +38,16 @@ def kernel_of(text: str, file: str = "k.sass") -> Kernel:
         else:
             code.append(_instruction(line))
     taken = (parameter.split(":") for parameter in parameters)
-    return Kernel(
-        name, file, file, int(sm), tuple(code), Resources(int(registers)),
-        tuple(Parameter(int(offset), int(size)) for offset, size in taken), int(first, 16), constants, jumps,
+    return SassKernel(
+        name, file, file, int(sm), tuple(code), KernelResources(int(registers)),
+        tuple(SassParameter(int(offset), int(size)) for offset, size in taken), int(first, 16), constants, jumps,
     )  # fmt: skip
 
 
-def _instruction(line: str) -> Instruction:
+def _instruction(line: str) -> SassInstruction:
     found = _INSTRUCTION.fullmatch(line)
     assert found is not None, line
     address, word, ptx, guard, opcode, operands = found.groups()
     source = SourceLine("k.ptx", int(ptx)) if ptx != "0" else None
     parts = tuple(operands.split(", ")) if operands else ()
-    return Instruction(Address(int(address, 16)), opcode, parts, guard, int(word, 16), source)
+    return SassInstruction(Address(int(address, 16)), opcode, parts, guard, int(word, 16), source)

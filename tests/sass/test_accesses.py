@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from makespan.kernels.sass.registers import accesses
+from makespan.kernels.sass.registers import register_accesses
 from tests import sass_interpreter
 from tests.ptx_interpreter.values import LANES, Array
 from tests.sass.test_interpreter import LISTINGS, inputs, kernel_in
@@ -25,7 +25,7 @@ def is_arithmetic(name: str) -> bool:
 @pytest.mark.parametrize("path", LISTINGS, ids=lambda path: path.stem)
 def test_registers_that_change_are_written_and_results_come_from_those_that_are_read(path: Path) -> None:
     kernel = kernel_in(path)
-    told = accesses(kernel)
+    told = register_accesses(kernel)
     chance = np.random.default_rng(1)
     seen = set()
 

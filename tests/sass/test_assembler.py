@@ -6,7 +6,7 @@ import pytest
 
 from makespan.host import tool
 from makespan.host.errors import InputError
-from makespan.kernels.sass.assembler import assembled
+from makespan.kernels.sass.assembler import assemble_ptx
 
 PTX = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k() {\n%s\nret; }\n"
 
@@ -15,7 +15,7 @@ needs_ptxas = pytest.mark.skipif(tool.find("ptxas") is None, reason="ptxas is no
 
 @needs_ptxas
 def test_ptx_becomes_a_cubin() -> None:
-    assert assembled(PTX % "", "k.ptx", "sm_86").startswith(b"\x7fELF")
+    assert assemble_ptx(PTX % "", "k.ptx", "sm_86").startswith(b"\x7fELF")
 
 
 @needs_ptxas
@@ -32,7 +32,7 @@ def test_ptx_becomes_a_cubin() -> None:
 )
 def test_what_ptxas_does_not_accept_is_one_line(text: str, arch: str, message: str) -> None:
     with pytest.raises(InputError) as refusal:
-        assembled(text, "k.ptx", arch)
+        assemble_ptx(text, "k.ptx", arch)
     assert str(refusal.value).startswith(message)
     assert str(refusal.value).isprintable()
 
@@ -40,7 +40,7 @@ def test_what_ptxas_does_not_accept_is_one_line(text: str, arch: str, message: s
 def test_without_ptxas_there_is_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool, "find", lambda name: None)
     with pytest.raises(InputError, match=r"k.ptx: no ptxas .* pip install 'makespan\[sass\]'"):
-        assembled(PTX, "k.ptx", "sm_86")
+        assemble_ptx(PTX, "k.ptx", "sm_86")
 
 
 def test_a_ptxas_that_leaves_nothing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -49,4 +49,4 @@ def test_a_ptxas_that_leaves_nothing_is_told(monkeypatch: pytest.MonkeyPatch, tm
     silent.chmod(0o755)
     monkeypatch.setattr(tool, "find", lambda name: silent)
     with pytest.raises(InputError, match=r"k\.ptx: ptxas says: nothing, but it ended with code 3 and left no cubin"):
-        assembled(PTX, "k.ptx", "sm_86")
+        assemble_ptx(PTX, "k.ptx", "sm_86")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.kernels.sass.control import Control, control, with_control
-from makespan.kernels.sass.elf import elf
+from makespan.kernels.sass.elf import read_elf
 
 SAMPLES = sorted((Path(__file__).parents[2] / "ptx").glob("*.cubin"))
 LISTINGS = [
@@ -49,7 +49,7 @@ def test_control_bits_survive_encoding(bits: Control, word: int) -> None:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_words_of_samples_encode_to_themselves(path: Path) -> None:
-    image = elf(path.read_bytes(), path.name)
+    image = read_elf(path.read_bytes(), path.name)
     (code,) = (section.data for section in image.sections if section.name.startswith(".text."))
     words = [int.from_bytes(code[at : at + 16], "little") for at in range(0, len(code), 16)]
     for word in words:
@@ -62,4 +62,4 @@ def test_words_of_samples_encode_to_themselves(path: Path) -> None:
 
 
 def test_there_is_a_sample_for_each_architecture() -> None:
-    assert {elf(path.read_bytes(), path.name).sm for path in SAMPLES} == {75, 80, 86, 90, 100, 120}
+    assert {read_elf(path.read_bytes(), path.name).sm for path in SAMPLES} == {75, 80, 86, 90, 100, 120}

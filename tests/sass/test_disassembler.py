@@ -10,9 +10,9 @@ import pytest
 
 from makespan.host import tool
 from makespan.host.errors import InputError
-from makespan.kernels.sass import Address, Instruction, Module, Parameter, Resources, disassembler
-from makespan.kernels.sass.disassembler import disassembled
-from makespan.kernels.sass.elf import Elf, Section, Symbol, elf
+from makespan.kernels.sass import Address, KernelResources, SassInstruction, SassModule, SassParameter, disassembler
+from makespan.kernels.sass.disassembler import disassemble
+from makespan.kernels.sass.elf import Elf, Section, Symbol, read_elf
 from tests.sass.test_fuzz import nops
 
 PTX = """.version 8.1
@@ -60,8 +60,8 @@ def made(ptx: str, sm: int, folder: Path) -> bytes:
 
 
 @cache
-def module(sm: int, folder: Path) -> Module:
-    return disassembled(made(PTX, sm, folder), "k.cubin", "k.cu")
+def module(sm: int, folder: Path) -> SassModule:
+    return disassemble(made(PTX, sm, folder), "k.cubin", "k.cu")
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +74,12 @@ def test_a_cubin_tells_parameters_and_resources(sm: int, folder: Path) -> None:
     found = module(sm, folder)
     plain, switch = found.kernel("plain"), found.kernel("switch")
     assert (plain.first_parameter, switch.first_parameter) == ((0x380, 0x380) if sm == 120 else (0x160, 0x1A80))
-    assert plain.parameters == (Parameter(0, 8),)
-    assert switch.parameters == (Parameter(0, 8), Parameter(8, 4), Parameter(12, 17000))
+    assert plain.parameters == (SassParameter(0, 8),)
+    assert switch.parameters == (SassParameter(0, 8), SassParameter(8, 4), SassParameter(12, 17000))
     registers = plain.resources.registers
-    assert plain.resources == Resources(registers, most_threads=256)
+    assert plain.resources == KernelResources(registers, most_threads=256)
     registers = switch.resources.registers
-    assert switch.resources == Resources(registers, 96, 0, 2, None, (64, 2, 1))
+    assert switch.resources == KernelResources(registers, 96, 0, 2, None, (64, 2, 1))
     assert switch.sm == sm
     assert (switch.compilation or "").startswith("compiled by ptxas V")
 
@@ -108,7 +108,7 @@ def test_without_nvdisasm_there_is_a_remedy(folder: Path, monkeypatch: pytest.Mo
     data = made(PTX, 86, folder)
     monkeypatch.setattr(tool, "find", lambda name: None)
     with pytest.raises(InputError, match=r"k.cubin: no nvdisasm .* pip install 'makespan\[sass\]'"):
-        disassembled(data, "k.cubin", "k.cubin")
+        disassemble(data, "k.cubin", "k.cubin")
 
 
 # Lines
@@ -215,14 +215,14 @@ def test_what_nvdisasm_says_is_checked(said: Any, message: str, monkeypatch: pyt
 # Padding, functions, constants
 
 
-def code(*texts: str) -> tuple[Instruction, ...]:
+def code(*texts: str) -> tuple[SassInstruction, ...]:
     """Instructions such as `@P0 BRA 0x10`, one after the other."""
     found = []
     for number, text in enumerate(texts):
         guard, _, rest = text.rpartition("@")[2].partition(" ") if text.startswith("@") else ("", "", text)
         opcode, _, operands = rest.partition(" ")
         split = tuple(operands.split(",")) if operands else ()
-        found.append(Instruction(Address(16 * number), opcode, split, guard or None))
+        found.append(SassInstruction(Address(16 * number), opcode, split, guard or None))
     return tuple(found)
 
 
@@ -252,10 +252,13 @@ def test_padding_is_what_nothing_leads_to(texts: tuple[str, ...], kept: int) -> 
 def test_a_function_whose_name_is_not_unique_is_no_address() -> None:
     symbols = [Symbol(name, 0, 1, at, 0, True, False) for name, at in (("f", 0x10), ("g", 0x20), ("f", 0x30))]
     functions = disassembler._functions(symbols)
-    call = disassembler._Text(None, "CALL.REL.NOINC", ("g",))
-    assert disassembler._located(call, functions) == ("0x20",)
-    assert disassembler._located(call._replace(operands=("f",)), functions) == ("f",)
-    assert disassembler._located(call._replace(opcode="MOV", operands=("R1", "g")), functions) == ("R1", "g")
+    call = disassembler._DisassembledText(None, "CALL.REL.NOINC", ("g",))
+    assert disassembler._operands_with_address(call, functions) == ("0x20",)
+    assert disassembler._operands_with_address(call._replace(operands=("f",)), functions) == ("f",)
+    assert disassembler._operands_with_address(call._replace(opcode="MOV", operands=("R1", "g")), functions) == (
+        "R1",
+        "g",
+    )
 
 
 @pytest.mark.parametrize(("is_relocated", "known"), [(False, {2: b"\1\2\3\4"}), (True, {})])
@@ -275,7 +278,7 @@ def test_constants_that_somebody_may_write_are_not_known(is_relocated: bool, kno
 def test_a_word_that_is_not_final_is_refused_unless_its_text_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disassembler, "_nvdisasm", nops)
     data = bytearray((Path(__file__).parents[2] / "ptx" / "reduction.sm_86.cubin").read_bytes())
-    image = elf(bytes(data), "k")
+    image = read_elf(bytes(data), "k")
     table, code = image.section(".rel.debug_frame"), image.section(".text.reduction")
     assert table
     assert code
@@ -285,15 +288,15 @@ def test_a_word_that_is_not_final_is_refused_unless_its_text_says_so(monkeypatch
     with pytest.raises(
         InputError, match=r"^k: the instruction at 0x40 of reduction is finished only when it is loaded$"
     ):
-        disassembled(bytes(data), "k", "k")
+        disassemble(bytes(data), "k", "k")
 
 
 @pytest.mark.parametrize(("at", "value"), [(4, 8), (32, 0x278)])
 def test_code_that_is_not_in_the_file_or_not_whole_is_refused(at: int, value: int) -> None:
     data = bytearray((Path(__file__).parents[2] / "ptx" / "reduction.sm_86.cubin").read_bytes())
-    section = elf(bytes(data), "k").section(".text.reduction")
+    section = read_elf(bytes(data), "k").section(".text.reduction")
     assert section
     place = int.from_bytes(data[0x28:0x30], "little") + 64 * section.number + at
     data[place : place + 4] = value.to_bytes(4, "little")
     with pytest.raises(InputError, match=r"^k: this cubin is damaged: instructions are 16 bytes long$"):
-        disassembled(bytes(data), "k", "k")
+        disassemble(bytes(data), "k", "k")

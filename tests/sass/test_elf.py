@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from makespan.host.errors import InputError
-from makespan.kernels.sass.elf import elf
+from makespan.kernels.sass.elf import read_elf
 
 SAMPLE = (Path(__file__).parents[2] / "ptx" / "reduction.sm_86.cubin").read_bytes()
 TABLE, COUNT = struct.unpack_from("<Q", SAMPLE, 0x28)[0], struct.unpack_from("<H", SAMPLE, 0x3C)[0]
@@ -47,11 +47,11 @@ def overlapping() -> bytes:
 )
 def test_what_cannot_be_read_is_refused_by_name(data: bytes, message: str) -> None:
     with pytest.raises(InputError) as refusal:
-        elf(data, "k.cubin")
+        read_elf(data, "k.cubin")
     assert str(refusal.value).startswith(f"k.cubin: {message}")
 
 
 def test_older_files_tell_their_architecture_elsewhere() -> None:
     older = changed(8, b"\x07")
-    assert elf(SAMPLE, "k.cubin").sm == 86
-    assert elf(older[:0x30] + (0x500556).to_bytes(4, "little") + older[0x34:], "k.cubin").sm == 86
+    assert read_elf(SAMPLE, "k.cubin").sm == 86
+    assert read_elf(older[:0x30] + (0x500556).to_bytes(4, "little") + older[0x34:], "k.cubin").sm == 86

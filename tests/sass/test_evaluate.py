@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from makespan.kernels.sass import Address, Instruction
+from makespan.kernels.sass import Address, SassInstruction
 from makespan.kernels.sass.evaluate import computation
 
 M = 2**32
@@ -17,10 +17,10 @@ WORDS = st.one_of(st.sampled_from([0, 1, 31, 32, 33, 2**31 - 1, 2**31, M - 1]), 
 LANES = 3
 
 
-def instruction(text: str) -> Instruction:
+def instruction(text: str) -> SassInstruction:
     guard, _, rest = text.rpartition("@")[2].partition(" ") if text.startswith("@") else ("", "", text)
     opcode, _, operands = rest.partition(" ")
-    return Instruction(Address(0), opcode, tuple(operands.split(",")) if operands else (), guard or None)
+    return SassInstruction(Address(0), opcode, tuple(operands.split(",")) if operands else (), guard or None)
 
 
 def run(text: str, **registers: Any) -> dict[str, Any]:

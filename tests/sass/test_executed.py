@@ -8,10 +8,10 @@ import pytest
 
 from makespan.host import tool
 from makespan.host.errors import UnsupportedError
-from makespan.kernels.flow import Launch, TimedCode, Warps
-from makespan.kernels.sass import Kernel
-from makespan.kernels.sass.assembler import assembled
-from makespan.kernels.sass.disassembler import disassembled
+from makespan.kernels.flow import KernelWarps, Launch, TimedCode
+from makespan.kernels.sass import SassKernel
+from makespan.kernels.sass.assembler import assemble_ptx
+from makespan.kernels.sass.disassembler import disassemble
 from makespan.kernels.sass.graph import flow
 from makespan.model.machine import PAPER
 from makespan.model.program import BARRIER, Program
@@ -26,16 +26,16 @@ BLOCK = (64, 1, 1)
 REFUSED = {"breaks.86": "BREAK B1", "switch.100": "BSSY.RELIABLE"}
 
 
-def programs_by_address(kernel: Kernel, n: int) -> list[Program]:
+def programs_by_address(kernel: SassKernel, n: int) -> list[Program]:
     """The programs of the warps of a block, whose units are addresses, so that no two places are taken for one."""
     code = flow(kernel)
     units = tuple(str(instruction.address) for instruction in code.code)
     launch = Launch(block=BLOCK, parameters={"2": n})
-    warps = Warps(TimedCode(code, PAPER, {}, units), launch, (), lambda numbers, branches: iter(()))
+    warps = KernelWarps(TimedCode(code, PAPER, {}, units), launch, (), lambda numbers, branches: iter(()))
     return [warps.program(warp) for warp in (0, 1)]
 
 
-def executed(kernel: Kernel, n: int, seed: int) -> list[list[str]]:
+def executed(kernel: SassKernel, n: int, seed: int) -> list[list[str]]:
     """What each of these warps executes, one side after the other, as units of `programs_by_address`."""
     trace = sass_interpreter.run(kernel, block=BLOCK, arguments=_arguments(n), seed=seed)
     units = {int(i.address): BARRIER if i.name == "BAR" else str(i.address) for i in kernel.code}
@@ -107,7 +107,7 @@ def test_freshly_compiled_kernels_store_and_go_as_the_front_end_allows(arch: str
     if tool.find("ptxas") is None or tool.find("nvdisasm") is None:
         pytest.skip("ptxas and nvdisasm are not installed")
     text = random_kernel(seed, steps=10, iterations=3)
-    kernel = disassembled(assembled(text, "k.ptx", arch), "k.cubin", "k.ptx").kernel("k")
+    kernel = disassemble(assemble_ptx(text, "k.ptx", arch), "k.cubin", "k.ptx").kernel("k")
     assert np.array_equal(stored(kernel, 3), stored_by_ptx(text, 3))
     for program, word in zip(programs_by_address(kernel, 3), executed(kernel, 3, seed), strict=True):
         assert accepts(program, word)

@@ -11,8 +11,8 @@ import pytest
 
 from makespan.host.errors import InputError
 from makespan.kernels.sass import disassembler
-from makespan.kernels.sass.elf import elf
-from makespan.kernels.sass.module import Kernel
+from makespan.kernels.sass.elf import read_elf
+from makespan.kernels.sass.module import SassKernel
 
 SAMPLES = [path.read_bytes() for path in sorted((Path(__file__).parents[2] / "ptx").glob("*.cubin"))]
 EXTREMES = 0, 1, 7, 0x7F, 0xFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF
@@ -44,7 +44,7 @@ def section_changed(data: bytearray, chance: random.Random) -> None:
 
 def content_changed(data: bytearray, chance: random.Random) -> None:
     """A few bytes of one section change, such as of a table of lines or of attributes."""
-    image = elf(bytes(data), "k.cubin")
+    image = read_elf(bytes(data), "k.cubin")
     section = chance.choice([section for section in image.sections if section.data.nbytes])
     begin = bytes(data).find(bytes(section.data))
     for _ in range(chance.randint(1, 4)):
@@ -62,7 +62,7 @@ DAMAGES: tuple[Callable[[bytearray, random.Random], None], ...] = (
 
 def nops(data: bytes, file: str) -> Any:
     """Stands for nvdisasm: as many instructions as there are words, with the predicates of these."""
-    image = elf(data, file)
+    image = read_elf(data, file)
     functions = [
         {
             "function-name": section.name.removeprefix(".text."),
@@ -85,13 +85,13 @@ def predicate(byte: int) -> str:
 
 def outcome(data: bytes) -> str:
     try:
-        kernels = disassembler.disassembled(data, "k.cubin", "k.cubin").kernels
+        kernels = disassembler.disassemble(data, "k.cubin", "k.cubin").kernels
     except InputError as refusal:
         said = str(refusal)
         if not said.startswith("k.cubin: ") or not said.isprintable():
             raise
         return "refused"
-    assert all(isinstance(kernel, Kernel) for kernel in kernels)
+    assert all(isinstance(kernel, SassKernel) for kernel in kernels)
     return "read"
 
 

@@ -6,23 +6,23 @@ from dataclasses import replace
 import pytest
 
 from makespan.host.errors import InputError, UnsupportedError
-from makespan.kernels.flow import Barrier, Launch, SourceLine, TimedCode, Transfer, Warps, reconvergences
+from makespan.kernels.flow import Barrier, ControlTransfer, KernelWarps, Launch, SourceLine, TimedCode, reconvergences
 from makespan.kernels.flow.barriers import refuse_parted_barriers
 from makespan.kernels.sass.analysis import loops
 from makespan.kernels.sass.graph import SassFlow, flow
-from makespan.kernels.sass.module import Address, Instruction, Kernel, Resources
+from makespan.kernels.sass.module import Address, KernelResources, SassInstruction, SassKernel
 from makespan.model.machine import PAPER
 from makespan.model.program import Program
 
 
-def kernel(*lines: str, jumps: dict[int, tuple[int, ...]] | None = None) -> Kernel:
+def kernel(*lines: str, jumps: dict[int, tuple[int, ...]] | None = None) -> SassKernel:
     code = []
     for number, line in enumerate(lines):
         guard, _, text = line.removeprefix("@").partition(" ") if line.startswith("@") else ("", "", line)
         opcode, _, operands = text.partition(" ")
         listed = tuple(filter(None, operands.replace(" ", "").split(",")))
-        code.append(Instruction(Address(16 * number), opcode, listed, guard or None))
-    return Kernel("k", "k.cubin", "k.cubin", 86, tuple(code), Resources(8), jumps=jumps or {})
+        code.append(SassInstruction(Address(16 * number), opcode, listed, guard or None))
+    return SassKernel("k", "k.cubin", "k.cubin", 86, tuple(code), KernelResources(8), jumps=jumps or {})
 
 
 def shape(found: SassFlow) -> list[tuple[str | None, int, int, tuple[int, ...]]]:
@@ -93,7 +93,7 @@ def test_a_uniform_branch_has_its_predicate_among_its_operands() -> None:
 def test_a_branch_that_no_single_predicate_decides_may_go_either_way(branch: str) -> None:
     found = flow(kernel(branch, "NOP", "EXIT"))
     assert found.blocks[0].successors == (2, 1)
-    assert (found.effects[0].guard, found.effects[0].transfer) == (None, Transfer.INDIRECT)
+    assert (found.effects[0].guard, found.effects[0].transfer) == (None, ControlTransfer.INDIRECT)
     assert not found.is_branch(0)
 
 
@@ -126,7 +126,7 @@ def test_each_call_has_a_copy_of_the_subroutine_behind_it() -> None:
         ("0x60", 7, 10, (4,)),
         ("0x40", 10, 11, (5,)),
     ]
-    assert [found.effects[number].transfer for number in (1, 4, 6)] == [Transfer.DIRECT] * 3
+    assert [found.effects[number].transfer for number in (1, 4, 6)] == [ControlTransfer.DIRECT] * 3
     assert found.is_plain
 
 
@@ -270,7 +270,7 @@ def test_lanes_are_together_at_an_aligned_barrier_if_one_side_alone_leads_to_any
             refuse_parted_barriers(code, parting, reconvergences(code))
 
 
-def with_ptx(found: Kernel, text: str) -> Kernel:
+def with_ptx(found: SassKernel, text: str) -> SassKernel:
     """All of whose instructions come from line 2 of a text."""
     code = tuple(replace(instruction, ptx=SourceLine("k.ptx", 2)) for instruction in found.code)
     return replace(found, code=code, ptx_text=text)
@@ -278,7 +278,7 @@ def with_ptx(found: Kernel, text: str) -> Kernel:
 
 def test_lanes_that_part_issue_both_sides_and_each_its_bsync() -> None:
     code = TimedCode(flow(kernel(*IF)), PAPER, {}, tuple("CSCCYC"))
-    warps = Warps(code, Launch(), (), lambda numbers, several: iter(()))
+    warps = KernelWarps(code, Launch(), (), lambda numbers, several: iter(()))
     assert words(warps.program()) == {"CSCYC", "CSCCYC", "CSCYCYC", "CSCCYYC"}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from makespan.kernels.sass import Kernel
+from makespan.kernels.sass import SassKernel
 from tests import ptx_interpreter, sass_interpreter
 from tests.ptx_interpreter.values import Array
 from tests.sass.listing import kernel_of, listed
@@ -18,7 +18,7 @@ LISTINGS = sorted(DATA.glob("*.sass"))
 ORDERS: tuple[Order, ...] = ("nested", "any", "interleaved")
 
 
-def kernel_in(path: Path) -> Kernel:
+def kernel_in(path: Path) -> SassKernel:
     return kernel_of(path.read_text(), path.name)
 
 
@@ -32,7 +32,7 @@ def stored_by_ptx(text: str, n: int) -> Array:
     return out
 
 
-def stored(kernel: Kernel, n: int, order: Order = "nested", seed: int = 0) -> Array:
+def stored(kernel: SassKernel, n: int, order: Order = "nested", seed: int = 0) -> Array:
     out = np.zeros((64, SLOTS), np.uint32)
     sass_interpreter.run(kernel, block=(64, 1, 1), arguments=[inputs(n), out, n], order=order, seed=seed)
     return out
@@ -56,7 +56,7 @@ def test_listings_are_kept_as_they_are() -> None:
 # ---- where lanes go
 
 
-def _kernel(*instructions: str, parameters: str = "") -> Kernel:
+def _kernel(*instructions: str, parameters: str = "") -> SassKernel:
     lines = [f"{16 * k:#x} {'0' * 32} 0 {text}" for k, text in enumerate(instructions)]
     return kernel_of("\n".join([f"k 86 0x160 8 {parameters}".strip(), *lines]))
 
@@ -65,7 +65,7 @@ HALF = 0xFFFF
 FULL = 0xFFFFFFFF
 
 
-def _issued(kernel: Kernel, seed: int = 0, order: Order = "nested") -> list[tuple[int, int]]:
+def _issued(kernel: SassKernel, seed: int = 0, order: Order = "nested") -> list[tuple[int, int]]:
     return [(issue.address, issue.active) for issue in sass_interpreter.run(kernel, seed=seed, order=order).warps[0]]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from makespan.host.errors import InputError
 from makespan.kernels.flow import SourceLine
 from makespan.kernels.sass.elf import Elf, Section, Symbol
-from makespan.kernels.sass.lines import SOURCE_LINES, Lines, Row, table
+from makespan.kernels.sass.lines import SOURCE_LINES, LineRow, SectionLines, line_table
 from makespan.kernels.sass.module import Address
 
 CODE = 7
@@ -65,7 +65,7 @@ def relocated(program: bytes) -> Elf:
     return Elf("k.cubin", 86, (lines, places_table), (symbol,), {SOURCE_LINES: [lines]}, {1: [places_table]})
 
 
-def as_pyelftools_says(program: bytes) -> list[Row]:
+def as_pyelftools_says(program: bytes) -> list[LineRow]:
     section = DebugSectionDescriptor(BytesIO(program), SOURCE_LINES, 0, len(program), 0)
     others: Any = dict.fromkeys(
         parameter for parameter in signature(DWARFInfo).parameters if parameter.endswith("_sec")
@@ -76,41 +76,47 @@ def as_pyelftools_says(program: bytes) -> list[Row]:
     names = "inc/a.cu", "/abs/b.h", "/c.h"
     states = [entry.state for entry in parsed.get_entries() if entry.state is not None]
     return [
-        Row(state.address, None, 0)
+        LineRow(state.address, None, 0)
         if state.end_sequence
-        else Row(state.address, names[state.file - 1], max(state.line, 0))
+        else LineRow(state.address, names[state.file - 1], max(state.line, 0))
         for state in states
     ]
 
 
 @given(programs())
 def test_rows_are_those_of_pyelftools(program: bytes) -> None:
-    assert list(table(relocated(program), SOURCE_LINES)[CODE]) == as_pyelftools_says(program)
+    assert list(line_table(relocated(program), SOURCE_LINES)[CODE]) == as_pyelftools_says(program)
 
 
 @given(programs(), st.integers(0, 400))
 def test_a_table_that_is_cut_is_refused_or_read(program: bytes, size: int) -> None:
     try:
-        table(relocated(program[:size]), SOURCE_LINES)
+        line_table(relocated(program[:size]), SOURCE_LINES)
     except InputError as refusal:
         if "is damaged" not in str(refusal):
             raise
 
 
 def test_the_last_row_before_an_address_counts() -> None:
-    rows = [Row(0x40, "b", 8), Row(0x40, "b", 9), Row(0x60, None, 0), Row(0x20, "a", 3), Row(0x40, None, 0)]
-    found = Lines(rows)
+    rows = [
+        LineRow(0x40, "b", 8),
+        LineRow(0x40, "b", 9),
+        LineRow(0x60, None, 0),
+        LineRow(0x20, "a", 3),
+        LineRow(0x40, None, 0),
+    ]
+    found = SectionLines(rows)
     lines = [found[Address(at)] for at in (0, 0x10, 0x20, 0x30, 0x40, 0x50, 0x60)]
     a, b = SourceLine("a", 3), SourceLine("b", 9)
     assert lines == [None, None, a, a, b, b, None]
-    assert Lines([Row(0, None, 5)], "k.ptx")[Address(0)] == SourceLine("k.ptx", 5)
+    assert SectionLines([LineRow(0, None, 5)], "k.ptx")[Address(0)] == SourceLine("k.ptx", 5)
 
 
 def test_a_table_of_another_version_tells_nothing() -> None:
-    assert not table(relocated(struct.pack("<IHI", 8, 5, 0) + b"\0\0"), SOURCE_LINES)
+    assert not line_table(relocated(struct.pack("<IHI", 8, 5, 0) + b"\0\0"), SOURCE_LINES)
 
 
 @pytest.mark.parametrize("program", [b"\x01", struct.pack("<IHI", 2**31, 3, 0), struct.pack("<IHI", 6, 3, 9)])
 def test_a_damaged_table_is_refused(program: bytes) -> None:
     with pytest.raises(InputError, match=r"^k.cubin: this cubin is damaged: .debug_line is ill-formed; make it again$"):
-        table(relocated(program), SOURCE_LINES)
+        line_table(relocated(program), SOURCE_LINES)

@@ -5,20 +5,20 @@ import re
 import pytest
 
 from makespan.host.errors import UnsupportedError
-from makespan.kernels.sass import Address, Instruction
-from makespan.kernels.sass.opcodes import UNBOUNDED, form, operation, table
+from makespan.kernels.sass import Address, SassInstruction
+from makespan.kernels.sass.opcodes import UNBOUNDED, opcode_row, opcode_table, operation
 from makespan.model.machine import OPERATIONS
 
 _OPERAND = re.compile(r"([1-9][0-9]?|[mapqxs])[?*]?|!")
 
 
-def made(text: str) -> Instruction:
+def made(text: str) -> SassInstruction:
     opcode, _, operands = text.partition(" ")
-    return Instruction(Address(0x90), opcode, tuple(filter(None, operands.replace(" ", "").split(","))))
+    return SassInstruction(Address(0x90), opcode, tuple(filter(None, operands.replace(" ", "").split(","))))
 
 
 def test_rows_name_operations_that_machines_can_time_and_operands_in_the_words_of_the_table() -> None:
-    for name, rows in table().items():
+    for name, rows in opcode_table().items():
         assert len({row.modifiers for row in rows}) == len(rows), name
         for row in rows:
             assert row.operation in {*OPERATIONS, UNBOUNDED}, name
@@ -47,8 +47,8 @@ def test_an_instruction_has_the_operation_of_its_opcode(text: str, expected: str
 
 
 def test_the_row_with_the_most_modifiers_in_order_counts() -> None:
-    assert form(made("F2F.F64.F32 R2, R4"), "k").writes == ("2",)
-    assert form(made("F2F.F32.F64 R2, R4"), "k").writes == ("1",)
+    assert opcode_row(made("F2F.F64.F32 R2, R4"), "k").writes == ("2",)
+    assert opcode_row(made("F2F.F32.F64 R2, R4"), "k").writes == ("1",)
 
 
 @pytest.mark.parametrize("text", ["FROB R1, R2", "FFMA.64 R1, R2, R3, R4", "IADD3.WIDE R2, R4, R6, R8"])

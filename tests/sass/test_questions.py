@@ -41,26 +41,26 @@ def _disassembled_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def module() -> sass.Module:
+def module() -> sass.SassModule:
     found = kernel_file.read(VECADD, arch="sm_86")
-    assert isinstance(found, sass.Module)
+    assert isinstance(found, sass.SassModule)
     return found
 
 
 @pytest.fixture(scope="module")
 def cubin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("cubins") / "vecadd.cubin"
-    path.write_bytes(sass.assembled(VECADD.read_text(), "vecadd.ptx", "sm_86"))
+    path.write_bytes(sass.assemble_ptx(VECADD.read_text(), "vecadd.ptx", "sm_86"))
     return path
 
 
-def code(question: KernelQuestion) -> tuple[sass.Instruction, ...]:
+def code(question: KernelQuestion) -> tuple[sass.SassInstruction, ...]:
     kernel = launched(question).kernel
-    assert isinstance(kernel, sass.Kernel)
+    assert isinstance(kernel, sass.SassKernel)
     return kernel.code
 
 
-def test_ptx_for_gpus_is_machine_code_that_remembers_its_ptx(module: sass.Module) -> None:
+def test_ptx_for_gpus_is_machine_code_that_remembers_its_ptx(module: sass.SassModule) -> None:
     kernel = module.kernel("vecadd")
     assert (kernel.sm, kernel.source, kernel.file) == (86, f"{VECADD} --arch sm_86", f"machine code of {VECADD}")
     assert [parameter.name for parameter in kernel.parameters] == [f"vecadd_param_{n}" for n in range(4)]
@@ -73,16 +73,16 @@ def test_source_is_compiled_for_the_gpus_whose_code_is_meant(monkeypatch: pytest
     """The parameters are called as in the source."""
     compiled: list[object] = []
 
-    def read(path: Path, **options: object) -> ptx.Module:
+    def read(path: Path, **options: object) -> ptx.PtxModule:
         compiled.append(options)
         found = ptx.read(VECADD)
         how = Compilation(str(path), "nvcc V13", ("-ptx",), (("vecadd", ("a", "b", "c", "n")),))
-        kernels = (replace(item, compilation=how) if isinstance(item, ptx.Kernel) else item for item in found.items)
+        kernels = (replace(item, compilation=how) if isinstance(item, ptx.PtxKernel) else item for item in found.items)
         return replace(found, items=tuple(kernels), compilation=how)
 
     monkeypatch.setattr("makespan.kernels.ptx.cuda.read", read)
     found = kernel_file.read(Path("vecadd.cu"), arch="sm_86", keep_ptx=Path("kept.ptx"))
-    assert isinstance(found, sass.Module)
+    assert isinstance(found, sass.SassModule)
     assert compiled == [{"arch": "compute_86", "keep": Path("kept.ptx")}]
     kernel = found.kernel()
     assert (kernel.source, kernel.file) == ("vecadd.cu --arch sm_86", "machine code of vecadd.cu")
@@ -90,7 +90,7 @@ def test_source_is_compiled_for_the_gpus_whose_code_is_meant(monkeypatch: pytest
     assert "; the PTX was made from vecadd.cu by nvcc V13 with -ptx" in str(kernel.compilation)
 
 
-def test_a_cubin_and_its_ptx_have_the_same_instructions(module: sass.Module, cubin: Path) -> None:
+def test_a_cubin_and_its_ptx_have_the_same_instructions(module: sass.SassModule, cubin: Path) -> None:
     for arch in (None, "sm_86"):
         assert code(KernelQuestion(cubin, arch=arch)) == module.kernel().code
     assert code(KernelQuestion(ptx.read(VECADD), arch="sm_86")) == module.kernel().code
@@ -120,13 +120,13 @@ def test_what_begins_as_a_program_holds_machine_code_whatever_its_name(cubin: Pa
     ],
 )
 def test_what_is_said_of_other_languages_is_refused(
-    module: sass.Module, about: dict[str, object], message: str
+    module: sass.SassModule, about: dict[str, object], message: str
 ) -> None:
     with pytest.raises(InputError, match=f"^{message}"):
         launched(KernelQuestion(module, launch=BLOCK, **about))  # type: ignore[arg-type]
 
 
-def test_the_machine_is_that_of_the_architecture(module: sass.Module) -> None:
+def test_the_machine_is_that_of_the_architecture(module: sass.SassModule) -> None:
     assert launched(KernelQuestion(VECADD)).default_machine is PAPER
     assert launched(KernelQuestion(module)).default_machine.name == "ampere-ga10x"
     other = replace(module, kernels=(replace(module.kernel(), sm=103),))

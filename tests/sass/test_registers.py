@@ -7,9 +7,9 @@ import pytest
 
 from makespan.host.errors import UnsupportedError
 from makespan.kernels.sass import opcodes
-from makespan.kernels.sass.module import Address, Instruction, Kernel, Resources
-from makespan.kernels.sass.opcodes import Form, table
-from makespan.kernels.sass.registers import Access, access, accesses
+from makespan.kernels.sass.module import Address, KernelResources, SassInstruction, SassKernel
+from makespan.kernels.sass.opcodes import SassOpcodeRow, opcode_table
+from makespan.kernels.sass.registers import SassAccess, register_access, register_accesses
 
 _LISTING = Path(__file__).with_name("registers.tsv")
 _IN_NO_REGISTER = {"BMOV.CLEAR", "CS2R", "CS2R.32", "S2R", "S2UR"}
@@ -18,16 +18,16 @@ _IN_REGISTERS_BESIDE_IT = {"FCHK", "HMMA.16816.F16", "IMMA.8832", "VABSDIFF4"}
 _KINDS = "R", "P", "U"
 
 
-def made(text: str, sm: int = 86, word: int = 0) -> tuple[Instruction, Kernel]:
+def made(text: str, sm: int = 86, word: int = 0) -> tuple[SassInstruction, SassKernel]:
     guard, _, rest = text.removeprefix("@").partition(" ") if text.startswith("@") else ("", "", text)
     opcode, _, operands = rest.partition(" ")
     listed = tuple(filter(None, operands.replace(" ", "").split(",")))
-    instruction = Instruction(Address(0), opcode, listed, guard or None, word)
-    return instruction, Kernel("k", "k.cubin", "k.cubin", sm, (instruction,), Resources(8))
+    instruction = SassInstruction(Address(0), opcode, listed, guard or None, word)
+    return instruction, SassKernel("k", "k.cubin", "k.cubin", sm, (instruction,), KernelResources(8))
 
 
 @cache
-def listing() -> tuple[tuple[Instruction, Kernel, frozenset[str], frozenset[str]], ...]:
+def listing() -> tuple[tuple[SassInstruction, SassKernel, frozenset[str], frozenset[str]], ...]:
     rows = (line.split("\t") for line in _LISTING.read_text("utf-8").splitlines() if not line.startswith("#"))
     return tuple(
         (*made(text, int(sm), int(word, 16)), frozenset(writes.split()), frozenset(reads.split()))
@@ -35,7 +35,7 @@ def listing() -> tuple[tuple[Instruction, Kernel, frozenset[str], frozenset[str]
     )
 
 
-def agrees(said: Access, writes: frozenset[str], reads: frozenset[str]) -> bool:
+def agrees(said: SassAccess, writes: frozenset[str], reads: frozenset[str]) -> bool:
     """Whether both tell the same registers that a thread may write; nvdisasm does not list constants and the like."""
     ours = (frozenset(name for name in names if name.startswith(_KINDS)) for names in said)
     return tuple(ours) == (writes, reads)
@@ -43,26 +43,26 @@ def agrees(said: Access, writes: frozenset[str], reads: frozenset[str]) -> bool:
 
 def test_every_instruction_reads_and_writes_what_nvdisasm_says() -> None:
     for instruction, kernel, writes, reads in listing():
-        assert agrees(access(instruction, kernel), writes, reads), str(instruction)
+        assert agrees(register_access(instruction, kernel), writes, reads), str(instruction)
 
 
 def test_the_listing_notices_a_row_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each row that the listing uses, with one operand twice as wide, or taken for a read instead of a write."""
-    used: dict[tuple[str, Form], list[tuple[Instruction, Kernel, frozenset[str], frozenset[str]]]] = {}
+    used: dict[tuple[str, SassOpcodeRow], list[tuple[SassInstruction, SassKernel, frozenset[str], frozenset[str]]]] = {}
     for row in listing():
-        used.setdefault((row[0].name, opcodes.form(row[0], "k")), []).append(row)
+        used.setdefault((row[0].name, opcodes.opcode_row(row[0], "k")), []).append(row)
     missed = set[str]()
     for (name, form), rows in used.items():
         for mutant in _mutants(form):
             name = rows[0][0].name
-            others = tuple(mutant if row == form else row for row in table()[name])
-            monkeypatch.setattr(opcodes, "table", lambda name=name, others=others: {name: others})
+            others = tuple(mutant if row == form else row for row in opcode_table()[name])
+            monkeypatch.setattr(opcodes, "opcode_table", lambda name=name, others=others: {name: others})
             if not any(_is_noticed(row) for row in rows):
                 missed.add(".".join((name, *form.modifiers)))
     assert missed == _IN_REGISTERS_BESIDE_IT | _IN_NO_REGISTER
 
 
-def _mutants(form: Form) -> list[Form]:
+def _mutants(form: SassOpcodeRow) -> list[SassOpcodeRow]:
     wider = {"1": "2", "2": "4", "4": "2"}
     found = []
     if form.writes[:1] and form.writes[0] in wider:
@@ -74,9 +74,9 @@ def _mutants(form: Form) -> list[Form]:
     return found
 
 
-def _is_noticed(row: tuple[Instruction, Kernel, frozenset[str], frozenset[str]]) -> bool:
+def _is_noticed(row: tuple[SassInstruction, SassKernel, frozenset[str], frozenset[str]]) -> bool:
     try:
-        return not agrees(access(*row[:2]), *row[2:])
+        return not agrees(register_access(*row[:2]), *row[2:])
     except UnsupportedError:
         return True
 
@@ -100,8 +100,8 @@ def _is_noticed(row: tuple[Instruction, Kernel, frozenset[str], frozenset[str]])
 )
 def test_names(text: str, writes: str, reads: str) -> None:
     instruction, kernel = made(text)
-    (found,) = accesses(kernel)
-    assert found == access(instruction, kernel)
+    (found,) = register_accesses(kernel)
+    assert found == register_access(instruction, kernel)
     assert (" ".join(found.writes), " ".join(found.reads)) == (writes, reads)
 
 
@@ -112,4 +112,4 @@ def test_names(text: str, writes: str, reads: str) -> None:
 )  # fmt: skip
 def test_operands_that_the_table_does_not_have_are_refused(text: str) -> None:
     with pytest.raises(UnsupportedError, match=r"^k\.cubin:0x0: `.*is not known with these operands"):
-        access(*made(text))
+        register_access(*made(text))

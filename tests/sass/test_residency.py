@@ -3,7 +3,7 @@
 import pytest
 
 from makespan.host.errors import InputError
-from makespan.kernels.sass import Address, Instruction, Kernel, Resources, residency
+from makespan.kernels.sass import Address, KernelResources, SassInstruction, SassKernel, residency
 
 WITH_ARRAY = ".version 8.0\n.extern  .shared .align 16 .b8 tile[];\n"
 WITHOUT = ".version 8.0\n.shared .align 16 .b8 tile[400];\n"
@@ -17,10 +17,10 @@ def kernel(
     registers: int = 32,
     shared_bytes: int = 0,
     barriers: int = 0,
-) -> Kernel:
-    code = tuple(Instruction(Address(16 * at), opcode) for at, opcode in enumerate(opcodes))
-    resources = Resources(registers, shared_bytes, barriers=barriers, most_threads=most)
-    return Kernel("k", "k.cubin", "k.cu", sm, code, resources, ptx_text=ptx)
+) -> SassKernel:
+    code = tuple(SassInstruction(Address(16 * at), opcode) for at, opcode in enumerate(opcodes))
+    resources = KernelResources(registers, shared_bytes, barriers=barriers, most_threads=most)
+    return SassKernel("k", "k.cubin", "k.cu", sm, code, resources, ptx_text=ptx)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def kernel(
         (kernel(120, barriers=5), 32, 0, "4 blocks of 1 warp can be resident: barriers limit"),
     ],
 )
-def test_what_is_resident(made: Kernel, threads: int, dynamic: int | None, expected: str) -> None:
+def test_what_is_resident(made: SassKernel, threads: int, dynamic: int | None, expected: str) -> None:
     assert str(residency(made, threads, dynamic)) == expected
 
 
@@ -51,7 +51,7 @@ def test_what_is_resident(made: Kernel, threads: int, dynamic: int | None, expec
         (kernel(90, "UTMALDG.2D"), True),
     ],
 )
-def test_shared_memory_that_a_launch_gives_is_asked_for_where_it_may_be_used(made: Kernel, asks: bool) -> None:
+def test_shared_memory_that_a_launch_gives_is_asked_for_where_it_may_be_used(made: SassKernel, asks: bool) -> None:
     if asks:
         with pytest.raises(
             InputError, match="1 input is missing: the bytes of shared memory that the launch gives each block"
@@ -70,6 +70,6 @@ def test_shared_memory_that_a_launch_gives_is_asked_for_where_it_may_be_used(mad
         (kernel(86, registers=300), 32, "kernel k: 300 registers per thread: a thread has at most 255"),
     ],
 )
-def test_blocks_that_cannot_be_resident_are_refused(made: Kernel, threads: int, message: str) -> None:
+def test_blocks_that_cannot_be_resident_are_refused(made: SassKernel, threads: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
         residency(made, threads)

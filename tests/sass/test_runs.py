@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from makespan.kernels.flow import Launch
-from makespan.kernels.sass import Instruction, Kernel, programs
+from makespan.kernels.sass import SassInstruction, SassKernel, programs
 from makespan.model.assumptions import conditions
 from makespan.model.instance import Instance
 from makespan.model.machine import OPERATIONS, Machine, TimedOperation, UnitClass
@@ -35,7 +35,7 @@ KERNELS = [path for path in LISTINGS if path.stem not in REFUSED]
 class Warp:
     """Where a warp is on its way, when it may go on, and until when its counters and B0 and so on are up."""
 
-    way: Sequence[Instruction]
+    way: Sequence[SassInstruction]
     at: int = 0
     free: int = 0
     until: dict[str, int] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Warp:
         return max([self.free, *self.until.values()])
 
 
-def makespan(ways: Sequence[Sequence[Instruction]], seed: int, *, at_most: bool) -> int:
+def makespan(ways: Sequence[Sequence[SassInstruction]], seed: int, *, at_most: bool) -> int:
     """Of warps of a block, one of which issues in each cycle in which one can."""
     choose, now = random.Random(seed), 0
     warps = [Warp(way) for way in ways]
@@ -92,7 +92,7 @@ def timed() -> Machine:
     return Machine("timed", (UnitClass("C", 1),), issue_width=1, operations=rows)
 
 
-def ways_of(kernel: Kernel, n: int, seed: int) -> list[list[Instruction]]:
+def ways_of(kernel: SassKernel, n: int, seed: int) -> list[list[SassInstruction]]:
     at = {int(instruction.address): instruction for instruction in kernel.code}
     data: list[Array | int] = [inputs(n), np.zeros((64, SLOTS), np.uint32), n]
     trace = sass_interpreter.run(kernel, block=BLOCK, arguments=data, seed=seed)

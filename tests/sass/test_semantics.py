@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.host.errors import InputError
-from makespan.kernels.flow import UNIFORM, Launch, Spread, Surroundings
-from makespan.kernels.flow.arithmetic import looked_up
-from makespan.kernels.flow.inference import inferred
-from makespan.kernels.flow.loops import nest
+from makespan.kernels.flow import UNIFORM, LaneSpread, Launch, Surroundings
+from makespan.kernels.flow.arithmetic import look_up
+from makespan.kernels.flow.inference import infer_iterations
+from makespan.kernels.flow.loops import loop_nest
 from makespan.kernels.flow.spread import special_spreads
-from makespan.kernels.sass import Address, Kernel, Parameter, Resources
+from makespan.kernels.sass import Address, KernelResources, SassKernel, SassParameter
 from makespan.kernels.sass.evaluate import computation
 from makespan.kernels.sass.graph import flow
-from makespan.kernels.sass.instruction_set import machine_code, place
-from makespan.kernels.sass.registers import access, accesses
+from makespan.kernels.sass.instruction_set import constant_place, machine_code
+from makespan.kernels.sass.registers import register_access, register_accesses
 from makespan.kernels.sass.semantics import SassSemantics
 from tests.sass.test_evaluate import instruction, programs
 
@@ -42,26 +42,26 @@ def test_sizes_of_block_and_grid_lie_below_the_parameters(sm: int, block: str, g
 
 def test_a_place_in_constants_is_told_only_where_no_register_has_a_say() -> None:
     texts = ["c[0x0][0x160]", "c[0x0][RZ]", "c[0x0][URZ]", "c[0x2][R4]", "c[0x0][R4+0x8]", "cx[UR4][0x160]", "R4"]
-    assert [place(text) for text in texts] == [(0, 0x160), (0, 0), (0, 0), None, None, None, None]
+    assert [constant_place(text) for text in texts] == [(0, 0x160), (0, 0), (0, 0), None, None, None, None]
 
 
-def kernel(*lines: str, **said: Any) -> Kernel:
+def kernel(*lines: str, **said: Any) -> SassKernel:
     code = tuple(replace(instruction(line), address=Address(16 * number)) for number, line in enumerate(lines))
-    given: dict[str, Any] = {"resources": Resources(8), "first_parameter": 0x160} | said
-    return Kernel("k", "k.cubin", "k.cubin", 86, code, **given)
+    given: dict[str, Any] = {"resources": KernelResources(8), "first_parameter": 0x160} | said
+    return SassKernel("k", "k.cubin", "k.cubin", 86, code, **given)
 
 
 def semantics(*lines: str, **said: Any) -> SassSemantics:
     found = kernel(*lines, **said)
-    return SassSemantics(found, found.code, accesses(found))
+    return SassSemantics(found, found.code, register_accesses(found))
 
 
 PARAMETERS = (
-    Parameter(0, 8),
-    Parameter(8, 4, "k_param_1"),
-    Parameter(12, 2, "small"),
-    Parameter(16, 12, "three"),
-    Parameter(28, 4, "scale", is_float=True),
+    SassParameter(0, 8),
+    SassParameter(8, 4, "k_param_1"),
+    SassParameter(12, 2, "small"),
+    SassParameter(16, 12, "three"),
+    SassParameter(28, 4, "scale", is_float=True),
 )
 
 
@@ -70,9 +70,9 @@ def test_parameters_are_known_by_the_words_in_which_they_lie() -> None:
                      "LDC R4,c[0x0][0x170]", "LDC R5,c[0x2][0x0]", "LDC R6,c[0x3][0x0]", parameters=PARAMETERS,
                      constants={2: b"\1\2\0\0", 3: b"\1\2\0\0"})  # fmt: skip
     launch = Launch(parameters={"0": 2**40 + 7, "param_1": 0.5, "small": -1, "scale": 2})
-    fitted = said.fitted(launch)
+    fitted = said.fit_launch(launch)
     assert fitted.parameters == {"0": 2**40 + 7, "k_param_1": 0.5, "small": -1, "scale": 2}
-    assert said.fitted(fitted) == fitted
+    assert said.fit_launch(fitted) == fitted
     known = said.parameters(launch)
     assert known["scale"] == (0x40000000, 32, ("c[0x0][0x17c]", "c[0x0][0x17d]", "c[0x0][0x17e]", "c[0x0][0x17f]"))
     computed = [said.computation(number, known) for number in range(6)]
@@ -98,17 +98,17 @@ def test_parameters_are_known_by_the_words_in_which_they_lie() -> None:
     ],
 )
 def test_a_launch_that_does_not_fit_is_refused(parameters: Any, block: Any, message: str) -> None:
-    said = semantics("EXIT", parameters=PARAMETERS, resources=Resources(8, block=(32, 1, 1)))
+    said = semantics("EXIT", parameters=PARAMETERS, resources=KernelResources(8, block=(32, 1, 1)))
     with pytest.raises(InputError, match=re.escape(message)):
-        said.fitted(Launch(block=block, parameters=parameters))
+        said.fit_launch(Launch(block=block, parameters=parameters))
 
 
 def test_a_block_fits_what_the_compiler_says() -> None:
-    said = semantics("EXIT", resources=Resources(8, most_threads=64))
-    assert said.fitted(Launch(block=(8, 8, 1))).block == (8, 8, 1)
+    said = semantics("EXIT", resources=KernelResources(8, most_threads=64))
+    assert said.fit_launch(Launch(block=(8, 8, 1))).block == (8, 8, 1)
     with pytest.raises(InputError, match="allows at most 64 threads in a block, so that it would not start"):
-        said.fitted(Launch(block=(65, 1, 1)))
-    assert semantics("EXIT", resources=Resources(8, block=(32, 2, 1))).fitted(Launch()).block == (32, 2, 1)
+        said.fit_launch(Launch(block=(65, 1, 1)))
+    assert semantics("EXIT", resources=KernelResources(8, block=(32, 2, 1))).fit_launch(Launch()).block == (32, 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -152,41 +152,41 @@ def test_computations_keep_to_the_registers_that_an_instruction_reads_and_writes
             if line.startswith(("sm_", "given", "load", "store", "USHF.L.U64")):
                 continue
             one = instruction(line)
-            within = Kernel("k", "k.cubin", "k.cubin", int(program[0][3:]), (one,), Resources(8))
-            said, found = access(one, within), computation(one)
+            within = SassKernel("k", "k.cubin", "k.cubin", int(program[0][3:]), (one,), KernelResources(8))
+            said, found = register_access(one, within), computation(one)
             assert found is not None
             assert {name for name in found.results if name} <= set(said.writes), line
             assert {source.register for source in found.sources if source.register} <= set(said.reads), line
 
 
-TID, ROW = Spread(31, 0), Spread(31 << 5, 5)
+TID, ROW = LaneSpread(31, 0), LaneSpread(31 << 5, 5)
 
 
 @pytest.mark.parametrize(
     ("line", "spreads", "expected"),
     [
         ("IMAD.MOV.U32 R0,RZ,RZ,R1", {"R1": TID}, TID),
-        ("IMAD.IADD R0,R1,0x1,R2", {"R1": TID, "R2": Spread(0, 5)}, TID),
-        ("IMAD.SHL.U32 R0,R1,0x4,RZ", {"R1": TID}, Spread(31 << 2, 2)),
-        ("IMAD R0,R1,0x3,RZ", {"R1": TID}, Spread(M, 0)),
-        ("IADD3 R0,R1,R2,R3", {"R1": TID, "R2": UNIFORM, "R3": UNIFORM}, Spread(M, 0)),
+        ("IMAD.IADD R0,R1,0x1,R2", {"R1": TID, "R2": LaneSpread(0, 5)}, TID),
+        ("IMAD.SHL.U32 R0,R1,0x4,RZ", {"R1": TID}, LaneSpread(31 << 2, 2)),
+        ("IMAD R0,R1,0x3,RZ", {"R1": TID}, LaneSpread(M, 0)),
+        ("IADD3 R0,R1,R2,R3", {"R1": TID, "R2": UNIFORM, "R3": UNIFORM}, LaneSpread(M, 0)),
         ("IADD3 R0,R1,0x20,RZ", {"R1": TID}, TID),
-        ("LEA R0,R1,R2,0x5", {"R1": TID, "R2": Spread(0, 10)}, ROW),
+        ("LEA R0,R1,R2,0x5", {"R1": TID, "R2": LaneSpread(0, 10)}, ROW),
         ("SHF.R.U32.HI R0,RZ,0x5,R1", {"R1": ROW}, TID),
         ("SHF.R.U32.HI R0,RZ,0x5,R1", {"R1": TID}, UNIFORM),
         ("SHF.L.U32 R0,R1,0x5,RZ", {"R1": TID}, ROW),
-        ("LOP3.LUT R0,R1,0xffffffe0,RZ,0xc0,!PT", {"R1": TID}, Spread(0, 5)),
-        ("LOP3.LUT R0,R1,0x3,RZ,0xc0,!PT", {"R1": TID}, Spread(3, 0)),
-        ("LOP3.LUT R0,R1,0x3,R2,0xea,!PT", {"R1": TID, "R2": UNIFORM}, Spread(3, 0)),
+        ("LOP3.LUT R0,R1,0xffffffe0,RZ,0xc0,!PT", {"R1": TID}, LaneSpread(0, 5)),
+        ("LOP3.LUT R0,R1,0x3,RZ,0xc0,!PT", {"R1": TID}, LaneSpread(3, 0)),
+        ("LOP3.LUT R0,R1,0x3,R2,0xea,!PT", {"R1": TID, "R2": UNIFORM}, LaneSpread(3, 0)),
         ("ISETP.GE.AND P0,PT,R1,0x20,PT", {"R1": TID}, UNIFORM),
         ("ISETP.GE.AND P0,PT,R1,0x21,PT", {"R1": TID}, None),
         ("ISETP.GT.AND P0,PT,R1,0x1f,PT", {"R1": TID}, UNIFORM),
         ("ISETP.GT.AND P0,PT,R1,0x20,PT", {"R1": TID}, None),
-        ("ISETP.LT.AND P0,PT,R2,R1,PT", {"R1": TID, "R2": Spread(0, 5)}, None),
-        ("ISETP.GT.AND P0,PT,R2,R1,PT", {"R1": TID, "R2": Spread(0, 5)}, UNIFORM),
-        ("ISETP.GE.AND P0,PT,R1,R2,PT", {"R1": TID, "R2": Spread(0, 4)}, None),
-        ("ISETP.GE.AND P0,PT,R1,R2,PT", {"R1": ROW, "R2": Spread(0, 9)}, None),
-        ("ISETP.GE.AND P0,PT,R1,R2,PT", {"R1": ROW, "R2": Spread(0, 10)}, UNIFORM),
+        ("ISETP.LT.AND P0,PT,R2,R1,PT", {"R1": TID, "R2": LaneSpread(0, 5)}, None),
+        ("ISETP.GT.AND P0,PT,R2,R1,PT", {"R1": TID, "R2": LaneSpread(0, 5)}, UNIFORM),
+        ("ISETP.GE.AND P0,PT,R1,R2,PT", {"R1": TID, "R2": LaneSpread(0, 4)}, None),
+        ("ISETP.GE.AND P0,PT,R1,R2,PT", {"R1": ROW, "R2": LaneSpread(0, 9)}, None),
+        ("ISETP.GE.AND P0,PT,R1,R2,PT", {"R1": ROW, "R2": LaneSpread(0, 10)}, UNIFORM),
         ("ISETP.GE.AND P0,PT,R1,0x20,P1", {"R1": TID}, None),
         ("ISETP.GE.AND P0,PT,R1,c[0x0][0x168],PT", {"R1": TID}, UNIFORM),
         ("ISETP.GE.AND P0,PT,R1,c[0x0][0x16c],PT", {"R1": TID}, None),
@@ -209,7 +209,7 @@ TID, ROW = Spread(31, 0), Spread(31 << 5, 5)
         ("IADD3 R0,P0,R1,0x20,RZ", {"R1": TID}, None),
     ],
 )
-def test_lanes_differ_in_some_bits(line: str, spreads: dict[str, Spread], expected: Spread | None) -> None:
+def test_lanes_differ_in_some_bits(line: str, spreads: dict[str, LaneSpread], expected: LaneSpread | None) -> None:
     said = semantics(line, parameters=PARAMETERS)
     launch = Launch(block=(256, 1, 1), parameters={"1": 64, "small": 33})
     specials = special_spreads(said.instruction_set.registers, launch)
@@ -227,14 +227,14 @@ def test_logic_differs_in_no_other_bit(table_and_mask: tuple[int, int], data: st
     constant = data.draw(WORDS) if not masks[2] else None
     third = "R3" if constant is None else hex(constant)
     line = f"LOP3.LUT R0,R1,R2,{third},{table:#x},!PT"
-    spreads = {f"R{at + 1}": Spread(mask, 0) for at, mask in enumerate(masks)}
+    spreads = {f"R{at + 1}": LaneSpread(mask, 0) for at, mask in enumerate(masks)}
     found = semantics(line).spread(0, spreads, Surroundings({}, {}))
     assert found is not None
     base = [data.draw(WORDS) for _ in range(3)]
     other = [value ^ data.draw(WORDS) & mask for value, mask in zip(base, masks, strict=True)]
     if constant is not None:
         base[2] = other[2] = constant
-    results = [looked_up(a, b, c, table) for a, b, c in (base, other)]
+    results = [look_up(a, b, c, table) for a, b, c in (base, other)]
     assert (results[0] ^ results[1]) & ~found.varying == 0
     assert all(result % 2**found.zeros == 0 for result in results)
 
@@ -250,16 +250,16 @@ UNROLLED = (
 @pytest.mark.parametrize(("n", "expected"), [(63, [15, 3]), (64, [16, 1]), (3, [1, 3]), (0, [1, 1])])
 def test_loops_that_a_compiler_unrolled_are_bounded_by_a_parameter(n: int, expected: list[int]) -> None:
     found = flow(kernel(*UNROLLED, parameters=PARAMETERS))
-    proven = inferred(found, nest(found), Launch(parameters={"1": n}))
+    proven = infer_iterations(found, loop_nest(found), Launch(parameters={"1": n}))
     assert [(one.least, one.most) for one in proven.values()] == [(count, count) for count in expected]
     assert all(one.source == f"inferred: k_param_1={n}" for one in proven.values())
-    assert set(inferred(found, nest(found), Launch())) <= {0, 1}
+    assert set(infer_iterations(found, loop_nest(found), Launch())) <= {0, 1}
 
 
 def test_threads_that_stride_over_data_are_told_apart() -> None:
     """From the number of the thread to 1000 in steps of the block: 8 passes for the first 104 threads, else 7."""
     lines = ("S2R R0,SR_TID.X", "IADD3 R0,R0,c[0x0][0x0],RZ", "ISETP.GE.AND P0,PT,R0,0x3e8,PT", "@!P0 BRA 0x10", "EXIT")
     found = flow(kernel(*lines))
-    (proven,) = inferred(found, nest(found), Launch(block=(128, 1, 1))).values()
+    (proven,) = infer_iterations(found, loop_nest(found), Launch(block=(128, 1, 1))).values()
     assert (proven.least, proven.most) == (7, 8)
     assert proven.source == "inferred: block 128x1x1"

@@ -13,7 +13,7 @@ from makespan.host import tool
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels import kernel_file
 from makespan.kernels.flow import Launch
-from makespan.kernels.sass import Address, Instruction, Kernel, Module, program, programs
+from makespan.kernels.sass import Address, SassInstruction, SassKernel, SassModule, program, programs
 from makespan.model.assumptions import conditions
 from makespan.model.instance import Instance
 from makespan.model.machine import OPERATIONS, Machine, TimedOperation, UnitClass, given_latencies
@@ -58,13 +58,13 @@ def fields(word: int) -> tuple[int, dict[str, int], int]:
     return word >> 105 & 15, ups, word >> 116 & 63
 
 
-def most(instruction: Instruction, what: str, cycles: dict[str, int]) -> int:
+def most(instruction: SassInstruction, what: str, cycles: dict[str, int]) -> int:
     """Until a result is there, or operands have been read."""
     result = cycles[OPERATION[instruction.name]]
     return result if what == "write" else min(result, cycles["operands"])
 
 
-def alone(kernel: Kernel, cycles: dict[str, int]) -> int:
+def alone(kernel: SassKernel, cycles: dict[str, int]) -> int:
     """When a warp alone ends at the latest, from issue to issue, all of its words in order."""
     now, goes_on, down = 0, 0, [0] * 6
     for instruction in kernel.code:
@@ -112,9 +112,9 @@ needs_tools = pytest.mark.skipif(
 )
 
 
-def sample(name: str) -> Kernel:
+def sample(name: str) -> SassKernel:
     module = kernel_file.read(Path(__file__).parents[2] / "ptx" / f"{name}.ptx", arch="sm_86")
-    assert isinstance(module, Module)
+    assert isinstance(module, SassModule)
     return module.kernel()
 
 
@@ -375,7 +375,7 @@ def listings(draw: st.DrawFn, most: int) -> str:
     return "\n".join([*lines, EXIT])
 
 
-def has_two_counters(kernel: Kernel) -> bool:
+def has_two_counters(kernel: SassKernel) -> bool:
     """Whether operands and result of some instruction count apart."""
     return any(len(set(fields(instruction.word)[1].values())) > 1 for instruction in kernel.code)
 
@@ -393,7 +393,7 @@ State = tuple[tuple[int, int, tuple[tuple[int, int], ...]], ...]
 """Of every warp: its next instruction, cycles until it may issue, and counts with the cycles until each goes down."""
 
 
-def longest(kernel: Kernel, warps: int, cycles: dict[str, int]) -> int:
+def longest(kernel: SassKernel, warps: int, cycles: dict[str, int]) -> int:
     """The longest run of warps of which one issues in each cycle in which one can: counters go up and down."""
     end = len(kernel.code)
     states: set[State] = {((0, 0, ()),) * warps}
@@ -405,7 +405,7 @@ def longest(kernel: Kernel, warps: int, cycles: dict[str, int]) -> int:
     return took
 
 
-def _cycle(kernel: Kernel, state: State, cycles: dict[str, int]) -> Iterator[State]:
+def _cycle(kernel: SassKernel, state: State, cycles: dict[str, int]) -> Iterator[State]:
     ready = []
     for warp, (at, wait, counts) in enumerate(state):
         if at < len(kernel.code) and not wait:

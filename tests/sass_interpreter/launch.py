@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from makespan.kernels.sass import Kernel, Parameter
+from makespan.kernels.sass import SassKernel, SassParameter
 from tests.ptx_interpreter.values import Array
 from tests.sass_interpreter import control, floats, integers, memory
 from tests.sass_interpreter.handlers import decoded
@@ -28,7 +28,7 @@ STACK = 0x2000
 class Trace:
     """What every warp issued, in the order of the issues."""
 
-    kernel: Kernel = field(repr=False)
+    kernel: SassKernel = field(repr=False)
     warps: tuple[tuple[Issue, ...], ...] = field(repr=False)
 
     def addresses(self, warp: int) -> tuple[int, ...]:
@@ -41,7 +41,7 @@ class Trace:
 
 
 def run(
-    kernel: Kernel,
+    kernel: SassKernel,
     *,
     block: Extent = (32, 1, 1),
     grid: Extent = (1, 1, 1),
@@ -85,7 +85,7 @@ def run(
     return Trace(kernel, tuple(tuple(warp.issues) for warp in running.warps))
 
 
-def _decoded(kernel: Kernel, instruction: Any) -> Any:
+def _decoded(kernel: SassKernel, instruction: Any) -> Any:
     guard = None if instruction.guard is None else predicate(instruction.guard)
     try:
         return guard, decoded(Decoding(instruction, {kernel.name: 0}))
@@ -106,7 +106,7 @@ def _number(value: Argument, arrays: dict[int, tuple[int, Array]]) -> "int | np.
     return int(value or 0)
 
 
-def _bank(kernel: Kernel, block: Extent, grid: Extent, values: Sequence[Any]) -> Array:
+def _bank(kernel: SassKernel, block: Extent, grid: Extent, values: Sequence[Any]) -> Array:
     """Bank 0: block and grid, where the stack begins, and the parameters.
 
     Source: what compiled kernels read: from 0x0 up to sm_90, and 0x20 bytes before the parameters from sm_100 on.
@@ -127,7 +127,7 @@ def _bank(kernel: Kernel, block: Extent, grid: Extent, values: Sequence[Any]) ->
     return bank
 
 
-def _raw(value: Any, parameter: Parameter) -> int:
+def _raw(value: Any, parameter: SassParameter) -> int:
     if isinstance(value, np.floating):
         return int.from_bytes(value.astype(f"f{parameter.size}").tobytes(), "little")
     return int(value)

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from makespan.kernels.sass import Kernel
+from makespan.kernels.sass import SassKernel
 from tests.ptx_interpreter.values import LANES, Array
 from tests.sass_interpreter.faults import KernelFault
 
@@ -150,7 +150,7 @@ class Block:
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: SassKernel,
         launch: "LaunchedBlock",
         banks: Mapping[int, Array],
         memory: Array,

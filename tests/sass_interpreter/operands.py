@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from makespan.kernels.sass import Instruction
+from makespan.kernels.sass import SassInstruction
 from tests.ptx_interpreter.values import LANES, Array
 from tests.sass_interpreter.faults import KernelFault, UnsupportedInstruction
 from tests.sass_interpreter.machine import Warp
@@ -27,7 +27,7 @@ _HALVES = {"H0": 0, "H0_H0": 0, "H1": 16, "H1_H1": 16}
 class Decoding:
     """An instruction, while its operands are turned into readers and writers."""
 
-    def __init__(self, instruction: Instruction, names: Mapping[str, int]) -> None:
+    def __init__(self, instruction: SassInstruction, names: Mapping[str, int]) -> None:
         self.instruction = instruction
         self.names = names
         self.operands = [operand.replace(".reuse", "") for operand in instruction.operands]

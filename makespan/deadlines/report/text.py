@@ -9,7 +9,7 @@ from makespan.deadlines.sensitivity import FewestSms, Margin, TriedSizes
 from makespan.deadlines.task import GpuPartition, GpuTask, JobSegment, SegmentKind, SegmentServer
 from makespan.deadlines.verdict import ChainVerdict, DeadlineAnswer, ResourceLoad, TaskVerdict
 from makespan.deadlines.wcet import Wcet, WcetGround, wcet_key
-from makespan.model.assumptions import quoted
+from makespan.model.assumptions import quote_name
 from makespan.model.units import shown_frequency, shown_time, time_at_least, time_at_most
 from makespan.model.wording import scope_words
 from makespan.report.lines import WIDTH, columns, wrapped
@@ -372,7 +372,7 @@ def _why(assessment: Assessment) -> str:
 def _quote_names(names: Sequence[str]) -> str:
     """Names of a file as a verdict shows them: it must not take their words for its own."""
     kinds = [name.partition(" ") if name.startswith(_KINDS) else ("", "", name) for name in names]
-    return list_names([f"{kind}{space}{quoted(own)}" for kind, space, own in kinds])
+    return list_names([f"{kind}{space}{quote_name(own)}" for kind, space, own in kinds])
 
 
 def _tightest(assessment: Assessment) -> str:

@@ -11,7 +11,7 @@ from itertools import chain
 
 from makespan.estimates.kleimenov_popova.recurrence import Repeat, Sequence, Single, Step
 from makespan.host.errors import Naming, UnsupportedError
-from makespan.kernels.flow import Flow, Terrain, refuse_unbounded
+from makespan.kernels.flow import BoundedFlow, Flow, refuse_unbounded
 
 MAX_STEPS = 200_000
 MAX_DEPTH = 200
@@ -31,7 +31,7 @@ class ControlFlow:
         named: what the user calls a field of the question.
     """
 
-    terrain: Terrain
+    terrain: BoundedFlow
     singles: tuple[Single, ...]
     decided: Mapping[int, int]
     uniform: Set[int]

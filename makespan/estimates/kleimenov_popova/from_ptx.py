@@ -18,7 +18,7 @@ from makespan.estimates.profile.launched import Launched
 from makespan.estimates.profile.opcodes import DEVICE, kind, memory_access
 from makespan.host.errors import InputError
 from makespan.kernels.flow import WARP_LANES, GivenBound, Launch
-from makespan.kernels.ptx import Instruction, Kernel, PtxFlow
+from makespan.kernels.ptx import PtxFlow, PtxInstruction, PtxKernel
 from makespan.model.machine.gpu_keys import InstructionKind
 from makespan.model.machine.gpus import Gpu
 
@@ -62,7 +62,7 @@ class PtxModel:
 
 
 def from_ptx(
-    kernel: Kernel,
+    kernel: PtxKernel,
     launch: Launch,
     gpu: Gpu,
     device: Device,
@@ -112,7 +112,7 @@ def from_ptx(
     return PtxModel(model, threads, timing, rule, tuple(_notes(threads, source, profiled)))
 
 
-def device_of(gpu: Gpu, kernel: Kernel, launch: Launch) -> Device:
+def device_of(gpu: Gpu, kernel: PtxKernel, launch: Launch) -> Device:
     """Return the numbers of a GPU, if none is missing that a launch of this kernel needs.
 
     Raises:
@@ -156,7 +156,7 @@ def _examples(found: PtxFlow, singles: Iterable[Single]) -> tuple[dict[str, Sing
     return example, {name: _at(found.code[single.number]) for name, single in example.items()}
 
 
-def _at(instruction: Instruction) -> str:
+def _at(instruction: PtxInstruction) -> str:
     return f"{instruction.opcode}, line {instruction.line}"
 
 

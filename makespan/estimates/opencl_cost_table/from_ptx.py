@@ -17,8 +17,8 @@ from makespan.estimates.profile.exact import Following, follow
 from makespan.estimates.profile.launched import Launched
 from makespan.estimates.profile.opcodes import DEVICE, MemoryAccess, memory_access
 from makespan.estimates.profile.probes import Probe, probed
-from makespan.kernels.flow import Code, Front, GivenBound, Launch, Threads, TooLongError
-from makespan.kernels.ptx import Instruction, Kernel
+from makespan.kernels.flow import AbstractState, GivenBound, Launch, PreparedCode, ThreadGroup, TooLongError
+from makespan.kernels.ptx import PtxInstruction, PtxKernel
 
 MAX_STEPS = 4_000_000
 _AXES = "xyz"
@@ -56,7 +56,7 @@ def read_classes(launched: Launched, interval_bytes: int) -> dict[int, Access]:
     seen: dict[int, dict[int, Visit]] = {}
     unknown: set[int] = set()
 
-    def following(code: Code, group: Threads, steps: int) -> _Following:
+    def following(code: PreparedCode, group: ThreadGroup, steps: int) -> _Following:
         order = _order(group, launched.launch)
         by_block = {
             block: [(n, probe) for n, probe in probes if n in reads] for block, probes in found.by_block.items()
@@ -89,8 +89,8 @@ class _Following(Following):
 
     def __init__(
         self,
-        code: Code,
-        group: Threads,
+        code: PreparedCode,
+        group: ThreadGroup,
         steps: int,
         order: NDArray[np.int64],
         reads: Mapping[int, list[tuple[int, Probe]]],
@@ -101,7 +101,7 @@ class _Following(Following):
         self.order, self.reads, self.seen, self.unknown = order, reads, seen, unknown
         self.visits: dict[int, int] = {}
 
-    def _block(self, block: int, front: Front) -> Iterator[tuple[int, Front]]:
+    def _block(self, block: int, front: AbstractState) -> Iterator[tuple[int, AbstractState]]:
         fronts = list(super()._block(block, front))
         for number, probe in self.reads.get(block, ()):
             self._spend(4)
@@ -127,7 +127,7 @@ class _Following(Following):
         visits[at] = visits[at] | visit if at in visits else visit
 
 
-def _order(group: Threads, launch: Launch) -> NDArray[np.int64]:
+def _order(group: ThreadGroup, launch: Launch) -> NDArray[np.int64]:
     """The number of every thread in its grid, x fastest; a block whose number does not matter counts as the first."""
     order, step = np.zeros(group.size, np.int64), 1
     for axis, block, grid in zip(_AXES, launch.block or (), launch.grid or (), strict=True):
@@ -161,7 +161,7 @@ _VECTOR = {"v2": 2, "v4": 4, "v8": 8}
 
 
 def work(
-    kernel: Kernel,
+    kernel: PtxKernel,
     launch: Launch,
     *,
     interval_bytes: int,
@@ -193,7 +193,7 @@ def work(
 
 @dataclass(frozen=True, slots=True)
 class _Counting:
-    code: Sequence[Instruction]
+    code: Sequence[PtxInstruction]
     profile: KernelProfile
     classes: dict[int, Access]
 
@@ -214,11 +214,11 @@ class _Counting:
         if lines:
             yield f"reads whose addresses are not known count as complex: lines {', '.join(map(str, lines))}"
 
-    def _all(self) -> Iterator[tuple[Instruction, float]]:
+    def _all(self) -> Iterator[tuple[PtxInstruction, float]]:
         """Yield every instruction, with the executions of a warp."""
         yield from zip(self.code, (instruction.executions for instruction in self.profile.instructions), strict=True)
 
-    def _executed(self) -> Iterator[tuple[Instruction, float]]:
+    def _executed(self) -> Iterator[tuple[PtxInstruction, float]]:
         return ((instruction, often) for instruction, often in self._all() if often)
 
     def _rows(self) -> Iterator[tuple[str, float]]:
@@ -248,16 +248,16 @@ class _Counting:
             return None
         return self.classes.get(number, Access.COMPLEX) if access.is_load else Access.WRITE
 
-    def _is_priced(self, instruction: Instruction) -> bool:
+    def _is_priced(self, instruction: PtxInstruction) -> bool:
         return memory_access(instruction) is not None or any(_arithmetic(instruction))
 
-    def _is_unknown(self, number: int, instruction: Instruction) -> bool:
+    def _is_unknown(self, number: int, instruction: PtxInstruction) -> bool:
         access = memory_access(instruction)
         is_read = access is not None and access.is_load and access.space in ("global", "generic")
         return is_read and number not in self.classes and self.profile.instructions[number].executions > 0
 
 
-def _arithmetic(instruction: Instruction) -> Iterator[str]:
+def _arithmetic(instruction: PtxInstruction) -> Iterator[str]:
     """Yield the rows of an instruction that is no access; none for moves, comparisons, branches and conversions."""
     kind = _TYPES.get(instruction.opcode.rpartition(".")[2])
     if kind is None or instruction.name not in _PARTS:
@@ -268,7 +268,7 @@ def _arithmetic(instruction: Instruction) -> Iterator[str]:
         yield DIVISION_BY_LITERAL
 
 
-def _elements(instruction: Instruction) -> int:
+def _elements(instruction: PtxInstruction) -> int:
     return next((_VECTOR[part] for part in instruction.opcode.split(".") if part in _VECTOR), 1)
 
 

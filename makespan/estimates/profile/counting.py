@@ -15,7 +15,7 @@ from makespan.estimates.profile.structure import Structure
 from makespan.estimates.profile.values import Coalescing, InstructionCount, KernelProfile, MemoryOperation, WarpClass
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels.flow import GivenBound, Launch
-from makespan.kernels.ptx import Instruction, Kernel, PtxFlow, is_inlined
+from makespan.kernels.ptx import PtxFlow, PtxInstruction, PtxKernel, is_inlined
 
 MAX_WARP_SIZE = 1024
 MAX_WARPS_DECIDED = 32
@@ -25,7 +25,7 @@ _NOT_ANALYSED = frozenset({"cp", "tex", "tld4", "suld", "sust", "sured", "wmma",
 
 
 def profile(
-    kernel: Kernel,
+    kernel: PtxKernel,
     launch: Launch,
     *,
     coalescing: Coalescing | None = None,
@@ -213,7 +213,7 @@ class _Source:
             yield f"guarded instructions count as executed whatever their predicate: {_lines(lines)}"
 
 
-def _is_guarded(instruction: Instruction) -> bool:
+def _is_guarded(instruction: PtxInstruction) -> bool:
     return instruction.guard is not None and instruction.name not in ("bra", "ret", "exit", "brx", "call")
 
 

@@ -17,17 +17,17 @@ from makespan.estimates.profile.probes import Probe, Probed
 from makespan.estimates.profile.values import Coalescing, WarpClass
 from makespan.kernels.flow import (
     WARP_LANES,
-    Code,
-    Detail,
-    Effort,
+    AbstractState,
     Execution,
-    Front,
     Launch,
-    Threads,
+    LoopEffort,
+    PreparedCode,
+    ThreadDetail,
+    ThreadGroup,
     TooLongError,
     closure,
-    nest,
-    prepare,
+    loop_nest,
+    prepare_execution,
     reconvergences,
     thread_groups,
 )
@@ -36,8 +36,8 @@ from makespan.kernels.flow import (
 class Following(Execution):
     """The execution of a group of threads; what it sees on its way is for those that inherit from it."""
 
-    def __init__(self, code: Code, group: Threads, steps: int) -> None:
-        super().__init__(code, Effort.ALL, group.size, steps)
+    def __init__(self, code: PreparedCode, group: ThreadGroup, steps: int) -> None:
+        super().__init__(code, LoopEffort.ALL, group.size, steps)
         self.group = group
 
 
@@ -45,7 +45,11 @@ F = TypeVar("F", bound=Following)
 
 
 def follow(
-    found: Probed, launch: Launch, registers: Iterable[str], steps: int, make: Callable[[Code, Threads, int], F]
+    found: Probed,
+    launch: Launch,
+    registers: Iterable[str],
+    steps: int,
+    make: Callable[[PreparedCode, ThreadGroup, int], F],
 ) -> Iterator[F]:
     """Yield the executions of all groups of threads that differ, each once it has ended.
 
@@ -57,10 +61,10 @@ def follow(
         TooLongError: more steps.
         UnsupportedError: control flow that has no natural loops.
     """
-    code = prepare(found.flow, nest(found.flow), found.parameters, list(registers))
+    code = prepare_execution(found.flow, loop_nest(found.flow), found.parameters, list(registers))
     special = found.flow.semantics.instruction_set.registers
     matter = code.registers | {special.lane, *special.thread}
-    detail = Detail.THREADS if matter.isdisjoint(special.block) else Detail.BLOCKS
+    detail = ThreadDetail.THREADS if matter.isdisjoint(special.block) else ThreadDetail.BLOCKS
     for group in thread_groups(special, launch, matter, detail):
         following = make(code, group, steps)
         following.run(dict(group.state))
@@ -128,7 +132,7 @@ def exact_counts(
     accesses: dict[tuple[int, bool | None], AccessCount] = {}
     parting, warps = set[int](), 0
 
-    def counting(code: Code, group: Threads, steps: int) -> _Counting:
+    def counting(code: PreparedCode, group: ThreadGroup, steps: int) -> _Counting:
         layout = _Layout.of(group, launch, warp_size)
         return _Counting(code, group, steps, layout, coalescing, found.by_block if with_addresses else {}, accesses)
 
@@ -181,7 +185,7 @@ class _Layout:
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, group: Threads, launch: Launch, warp_size: int) -> "_Layout":
+    def of(cls, group: ThreadGroup, launch: Launch, warp_size: int) -> "_Layout":
         """Return the warps of a group in order, whatever the warp size."""
         laneid: Any = group.state["%laneid"]
         if group.warps is None:
@@ -198,8 +202,8 @@ class _Counting(Following):
 
     def __init__(
         self,
-        code: Code,
-        group: Threads,
+        code: PreparedCode,
+        group: ThreadGroup,
         steps: int,
         layout: _Layout,
         coalescing: Coalescing,
@@ -217,14 +221,14 @@ class _Counting(Following):
         if self.steps_left < 0:
             raise TooLongError
 
-    def _unrolled(self, number: int, front: Front) -> dict[int, Front] | None:
+    def _unrolled(self, number: int, front: AbstractState) -> dict[int, AbstractState] | None:
         left = super()._unrolled(number, front)
         if left is None:
             name = self.code.flow.name(self.code.nest.loops[number].header)
             raise UndecidedError(f"how often loop {name} repeats depends on what is not known")
         return left
 
-    def _block(self, block: int, front: Front) -> Iterator[tuple[int, Front]]:
+    def _block(self, block: int, front: AbstractState) -> Iterator[tuple[int, AbstractState]]:
         fronts = list(super()._block(block, front))
         flow = self.code.flow
         state = fronts[0][1].state

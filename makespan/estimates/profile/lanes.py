@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from makespan.estimates.profile.probes import ALIGNMENT, Probed
-from makespan.kernels.flow import Launch, closure, order, reconvergences
-from makespan.kernels.ptx import Access, Instruction, accesses, literal, names_in, width
+from makespan.kernels.flow import Launch, closure, reconvergences, reverse_postorder
+from makespan.kernels.ptx import PtxAccess, PtxInstruction, literal, names_in, register_accesses, width
 
 ALL_ZERO = 64
 _MOST = 2**48  # of an offset; beyond it, sums might wrap around
@@ -55,7 +55,7 @@ class _Analysis:
 
     def __init__(self, found: Probed, launch: Launch, uniform: frozenset[int], warp_size: int) -> None:
         self.found, self.flow = found, found.flow
-        self.accesses = accesses(found.flow.kernel)
+        self.accesses = register_accesses(found.flow.kernel)
         self.first = np.arange(prod(launch.block or ())) // warp_size * warp_size
         self.mixed = _mixed(found, uniform, self.accesses)
         self.entering: dict[int, State] = {0: {}}
@@ -63,7 +63,7 @@ class _Analysis:
         self.specials = _specials(launch)
 
     def solve(self) -> dict[int, Spaced]:
-        ranked = order(self.flow)
+        ranked = reverse_postorder(self.flow)
         for _ in range(_MAX_ROUNDS):
             changed = False
             for block in ranked:
@@ -123,7 +123,7 @@ class _Analysis:
                     state[access.writes[0]] = result
         return state
 
-    def _result(self, instruction: Instruction, access: Access, state: State) -> Spaced | None:
+    def _result(self, instruction: PtxInstruction, access: PtxAccess, state: State) -> Spaced | None:
         if instruction.guard is not None or instruction.operands[0].startswith("{"):
             return None
         if instruction.name == "ld":
@@ -141,7 +141,7 @@ class _Analysis:
             found = Spaced(self.constant)
         return found if found is not None and bool((abs(found.offset) < _MOST).all()) else None
 
-    def _loaded(self, instruction: Instruction, access: Access, state: State) -> Spaced | None:
+    def _loaded(self, instruction: PtxInstruction, access: PtxAccess, state: State) -> Spaced | None:
         """Return a load from one address gives all lanes the same; a pointer is aligned."""
         names = names_in("".join(instruction.operands[1:]))
         if instruction.opcode.startswith("ld.param") and self.flow.kernel.is_entry:
@@ -161,7 +161,7 @@ class _Analysis:
     def _is_uniform(self, value: Spaced) -> bool:
         return not (value.offset != value.offset[self.first]).any()
 
-    def _operand(self, text: str, kind: str, access: Access, state: State) -> Spaced | None:
+    def _operand(self, text: str, kind: str, access: PtxAccess, state: State) -> Spaced | None:
         if text in self.specials:
             return self.read(self.specials[text], kind)
         if text in _UNIFORM:
@@ -204,7 +204,7 @@ class _Analysis:
         return None
 
 
-def _mixed(found: Probed, uniform: frozenset[int], access_of: tuple[Access, ...]) -> dict[int, set[str]]:
+def _mixed(found: Probed, uniform: frozenset[int], access_of: tuple[PtxAccess, ...]) -> dict[int, set[str]]:
     """By block, the registers that lanes which come together there may have written differently.
 
     Lanes that leave a loop in different iterations part at its exit, one side of which leads through the loop again, so
@@ -266,21 +266,21 @@ def _doubled(kind: str) -> str:
     return f"{kind[0]}{2 * width(kind)}" if _has_width(kind) else kind
 
 
-def _copy(analysis: _Analysis, instruction: Instruction, values: list[Spaced]) -> Spaced | None:
+def _copy(analysis: _Analysis, instruction: PtxInstruction, values: list[Spaced]) -> Spaced | None:
     parts = instruction.opcode.split(".")
     if len(values) != 1 or "sat" in parts or parts[-1][:1] not in "bus" or parts[1][:1] not in "bus":
         return None
     return analysis.read(values[0], parts[-2]) if instruction.name == "cvt" else values[0]
 
 
-def _sum(_: _Analysis, instruction: Instruction, values: list[Spaced]) -> Spaced | None:
+def _sum(_: _Analysis, instruction: PtxInstruction, values: list[Spaced]) -> Spaced | None:
     if len(values) != 2 or not _is_integer(instruction):
         return None
     sign = -1 if instruction.name == "sub" else 1
     return Spaced(values[0].offset + sign * values[1].offset, min(values[0].zeros, values[1].zeros))
 
 
-def _times(analysis: _Analysis, instruction: Instruction, values: list[Spaced]) -> Spaced | None:
+def _times(analysis: _Analysis, instruction: PtxInstruction, values: list[Spaced]) -> Spaced | None:
     is_sum = instruction.name.startswith("mad")
     if len(values) != 2 + is_sum or not _is_integer(instruction) or ".hi." in instruction.opcode:
         return None
@@ -290,7 +290,7 @@ def _times(analysis: _Analysis, instruction: Instruction, values: list[Spaced]) 
     return Spaced(product.offset + values[2].offset, min(product.zeros, values[2].zeros))
 
 
-def _left(analysis: _Analysis, _: Instruction, values: list[Spaced]) -> Spaced | None:
+def _left(analysis: _Analysis, _: PtxInstruction, values: list[Spaced]) -> Spaced | None:
     if len(values) != 2:
         return None
     by = values[1]
@@ -299,10 +299,10 @@ def _left(analysis: _Analysis, _: Instruction, values: list[Spaced]) -> Spaced |
     return analysis.product(values[0], Spaced(1 << by.offset, ALL_ZERO))
 
 
-def _known(apply: Callable[[Any, Any], Any]) -> Callable[[_Analysis, Instruction, list[Spaced]], Spaced | None]:
+def _known(apply: Callable[[Any, Any], Any]) -> Callable[[_Analysis, PtxInstruction, list[Spaced]], Spaced | None]:
     """Return a rule for numbers that are known and not negative."""
 
-    def rule(_: _Analysis, instruction: Instruction, values: list[Spaced]) -> Spaced | None:
+    def rule(_: _Analysis, instruction: PtxInstruction, values: list[Spaced]) -> Spaced | None:
         if len(values) != 2 or not all(v.is_known and bool((v.offset >= 0).all()) for v in values):
             return None
         if instruction.name in ("div", "rem") and not values[1].offset.all():
@@ -312,12 +312,12 @@ def _known(apply: Callable[[Any, Any], Any]) -> Callable[[_Analysis, Instruction
     return rule
 
 
-def _is_integer(instruction: Instruction) -> bool:
+def _is_integer(instruction: PtxInstruction) -> bool:
     words = instruction.opcode.split(".")
     return words[-1][:1] in "us" and "cc" not in words and "sat" not in words
 
 
-_RULES: Mapping[str, Callable[[_Analysis, Instruction, list[Spaced]], Spaced | None]] = {
+_RULES: Mapping[str, Callable[[_Analysis, PtxInstruction, list[Spaced]], Spaced | None]] = {
     "mov": _copy,
     "cvt": _copy,
     "add": _sum,

@@ -7,36 +7,36 @@ from math import prod
 
 from makespan.host.errors import InputError
 from makespan.kernels.flow import (
+    BoundedFlow,
     GivenBound,
     Launch,
     LoopInfo,
-    Nest,
-    Terrain,
-    decided,
+    LoopNest,
+    decided_sides,
+    declared_uniform,
     loop_infos,
-    nest,
-    said_uniform,
+    loop_nest,
     uniform_branches,
 )
-from makespan.kernels.ptx import Kernel, PtxFlow, fitted, flow
+from makespan.kernels.ptx import PtxFlow, PtxKernel, fit_launch, flow
 
 
 @dataclass(frozen=True)
 class Launched:
     """A kernel with instructions, whose launch has a block and a grid."""
 
-    kernel: Kernel
+    kernel: PtxKernel
     launch: Launch
     loop_bounds: tuple[GivenBound, ...] = ()
 
     @classmethod
-    def of(cls, kernel: Kernel, launch: Launch, loop_bounds: Sequence[GivenBound] = ()) -> "Launched":
+    def of(cls, kernel: PtxKernel, launch: Launch, loop_bounds: Sequence[GivenBound] = ()) -> "Launched":
         """Return the kernel with its launch.
 
         Raises:
             InputError: no instruction, or a launch without block or grid.
         """
-        found = cls(kernel, fitted(launch, kernel), tuple(loop_bounds))
+        found = cls(kernel, fit_launch(launch, kernel), tuple(loop_bounds))
         extents = (("--block", found.launch.block), ("--grid", found.launch.grid))
         missing = [option for option, extent in extents if extent is None]
         if missing:
@@ -51,9 +51,9 @@ class Launched:
         return flow(self.kernel)
 
     @cached_property
-    def nest(self) -> Nest:
+    def nest(self) -> LoopNest:
         """Return its loops."""
-        return nest(self.flow)
+        return loop_nest(self.flow)
 
     @property
     def threads(self) -> int:
@@ -69,18 +69,18 @@ class Launched:
         """Return how often its loops run, in a warp of each block or in all of them."""
         return loop_infos(self.flow, self.nest, self.loop_bounds, self.launch, warp)
 
-    def terrain(self, warp: int) -> Terrain:
+    def terrain(self, warp: int) -> BoundedFlow:
         """What a warp of each block walks through."""
-        return Terrain(self.flow, self.nest, self.infos(warp))
+        return BoundedFlow(self.flow, self.nest, self.infos(warp))
 
     def decided(self, warp: int) -> Mapping[int, int]:
         """The side of each branch that always has the same outcome in a warp of each block, by block of the flow."""
-        return decided(self.flow, self.launch, warp) if self.flow.is_plain else {}
+        return decided_sides(self.flow, self.launch, warp) if self.flow.is_plain else {}
 
     @cached_property
     def uniform(self) -> frozenset[int]:
         """Return the blocks of the flow at whose end no lanes part, as far as that is known; else what branches say."""
-        return uniform_branches(self.flow, self.launch) if self.flow.is_plain else said_uniform(self.flow)
+        return uniform_branches(self.flow, self.launch) if self.flow.is_plain else declared_uniform(self.flow)
 
     @property
     def branching(self) -> frozenset[int]:

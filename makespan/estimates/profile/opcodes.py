@@ -5,7 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from makespan.host.errors import InputError
-from makespan.kernels.ptx import Classes, Instruction
+from makespan.kernels.ptx import Classes, PtxInstruction
 from makespan.model.machine.gpu_keys import InstructionKind
 
 DEVICE = frozenset({"global", "local", "generic"})
@@ -59,7 +59,7 @@ class MemoryAccess(NamedTuple):
         return self.space in DEVICE
 
 
-def kind(instruction: Instruction, file: str) -> InstructionKind:
+def kind(instruction: PtxInstruction, file: str) -> InstructionKind:
     """Return the class of an instruction.
 
     Raises:
@@ -70,7 +70,7 @@ def kind(instruction: Instruction, file: str) -> InstructionKind:
     return _kind(instruction.opcode)
 
 
-def memory_access(instruction: Instruction) -> MemoryAccess | None:
+def memory_access(instruction: PtxInstruction) -> MemoryAccess | None:
     """What it does to memory; None if it is no load, store or atomic operation on an address."""
     if instruction.name not in _ACCESSES:
         return None

@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from makespan.estimates.profile.opcodes import MemoryAccess, memory_access
-from makespan.kernels.flow import Launch, Parameter, influential
+from makespan.kernels.flow import Launch, ParameterValue, influential_registers
 from makespan.kernels.ptx import (
-    Access,
     Declaration,
-    Instruction,
+    PtxAccess,
     PtxFlow,
+    PtxInstruction,
     Statement,
-    accesses,
     flow,
     known_parameters,
     names_in,
-    scalar,
+    register_accesses,
+    scalar_type,
 )
 
 ALIGNMENT = 256
@@ -58,7 +58,7 @@ class Probed:
     flow: PtxFlow
     original: tuple[int | None, ...]
     probes: Mapping[int, Probe]
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, ParameterValue]
     pointers: frozenset[str]
 
     @cached_property
@@ -79,7 +79,7 @@ def probed(found: PtxFlow, launch: Launch) -> Probed:
     symbols = _symbols(found)
     number = 0
     for statement in found.kernel.statements:
-        if isinstance(statement, Instruction):
+        if isinstance(statement, PtxInstruction):
             access = memory_access(statement)
             made = None if access is None else _probe(statement, access, number, symbols)
             if made is not None:
@@ -95,13 +95,13 @@ def probed(found: PtxFlow, launch: Launch) -> Probed:
     known = known_parameters(found.kernel, launch)
     pointers = _pointers(with_probes, probes, known)
     stand_ins = {
-        name: Parameter((at + 1) << 24 if bits == 32 else (at + 1) << 40, bits) for at, (name, bits) in pointers
+        name: ParameterValue((at + 1) << 24 if bits == 32 else (at + 1) << 40, bits) for at, (name, bits) in pointers
     }
     return Probed(with_probes, tuple(original), probes, {**known, **stand_ins}, frozenset(stand_ins))
 
 
 def _probe(
-    instruction: Instruction, access: MemoryAccess, number: int, symbols: Mapping[str, int]
+    instruction: PtxInstruction, access: MemoryAccess, number: int, symbols: Mapping[str, int]
 ) -> tuple[Probe, list[Statement]] | None:
     """What holds the address of an access, and the instructions that put it there."""
     match = _ADDRESS.fullmatch(access.address)
@@ -109,15 +109,15 @@ def _probe(
         return None
     base, offset = str(symbols.get(match[1], match[1] or 0)), match[2] or "0"
     address = f"{_PROBE}{number}"
-    before: list[Statement] = [Instruction("add.u64", (address, base, offset), None, instruction.line)]
+    before: list[Statement] = [PtxInstruction("add.u64", (address, base, offset), None, instruction.line)]
     guard, plain = None, (instruction.guard or "").lstrip("!")
     if plain:
         guard = f"{_GUARD}{number}"
-        before.append(Instruction("mov.pred", (guard, plain), None, instruction.line))
+        before.append(PtxInstruction("mov.pred", (guard, plain), None, instruction.line))
     return Probe(access, address, guard, (instruction.guard or "").startswith("!")), before
 
 
-def _plainer(instruction: Instruction, symbols: Mapping[str, int]) -> Instruction:
+def _plainer(instruction: PtxInstruction, symbols: Mapping[str, int]) -> PtxInstruction:
     """Return the same to the analysis, which knows no conversion of addresses and no variables."""
     if instruction.name == "cvta":
         kind = instruction.opcode.rpartition(".")[2]
@@ -136,12 +136,14 @@ def _symbols(found: PtxFlow) -> dict[str, int]:
 
 
 def _pointers(
-    found: PtxFlow, probes: Mapping[int, Probe], known: Mapping[str, Parameter]
+    found: PtxFlow, probes: Mapping[int, Probe], known: Mapping[str, ParameterValue]
 ) -> list[tuple[int, tuple[str, int]]]:
     """Numbered, the unknown parameters to which indices are added to make an address, with their bits."""
-    declared = {name: scalar(parameter) for parameter in found.kernel.parameters or () for name, _ in parameter.names}
-    access_of = accesses(found.kernel)
-    deciding = influential(found, lambda number: not _reads_memory(found.code[number]))
+    declared = {
+        name: scalar_type(parameter) for parameter in found.kernel.parameters or () for name, _ in parameter.names
+    }
+    access_of = register_accesses(found.kernel)
+    deciding = influential_registers(found, lambda number: not _reads_memory(found.code[number]))
     writers: dict[str, list[int]] = {}
     decisive = set[str]()
     for number, (instruction, access) in enumerate(zip(found.code, access_of, strict=True)):
@@ -162,20 +164,20 @@ def _pointers(
     return list(enumerate((name, bits) for name, bits in wide.items() if name in pointers - decisive - known.keys()))
 
 
-def _parameters(instruction: Instruction) -> tuple[str, ...]:
+def _parameters(instruction: PtxInstruction) -> tuple[str, ...]:
     """Return the parameters that a load reads."""
     if not instruction.opcode.startswith("ld.param"):
         return ()
     return names_in("".join(instruction.operands[1:]))
 
 
-def _reads_memory(instruction: Instruction) -> bool:
+def _reads_memory(instruction: PtxInstruction) -> bool:
     """Return whether the result does not tell what the address was."""
     access = memory_access(instruction)
     return access is not None and access.space != "param"
 
 
-def _sources(instruction: Instruction, access: Access) -> list[str]:
+def _sources(instruction: PtxInstruction, access: PtxAccess) -> list[str]:
     """Return the registers through which a pointer may have come."""
     texts = [instruction.operands[at] for at in _FOLLOWED.get(instruction.name, ()) if at < len(instruction.operands)]
     return [access.own(name) for text in texts for name in names_in(text)]

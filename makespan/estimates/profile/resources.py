@@ -7,7 +7,7 @@ from pathlib import Path
 
 from makespan.host.errors import InputError
 from makespan.host.text_file import read_text
-from makespan.kernels.ptx import Declaration, Instruction, Kernel, names_in
+from makespan.kernels.ptx import Declaration, PtxInstruction, PtxKernel, names_in
 
 MAX_BYTES = 1 << 24
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
@@ -67,14 +67,18 @@ def parse_resources(text: str, kernel: str, where: str) -> Resources:
     )
 
 
-def declared_shared_bytes(kernel: Kernel) -> int:
+def declared_shared_bytes(kernel: PtxKernel) -> int:
     """Return the bytes of the `.shared` variables that a kernel mentions, each at its alignment, in text order.
 
     Raises:
         InputError: a declaration whose size cannot be read.
     """
     mentioned = {
-        name for s in kernel.statements if isinstance(s, Instruction) for text in s.operands for name in names_in(text)
+        name
+        for s in kernel.statements
+        if isinstance(s, PtxInstruction)
+        for text in s.operands
+        for name in names_in(text)
     }
     end = 0
     for declaration in _shared(kernel):
@@ -84,12 +88,12 @@ def declared_shared_bytes(kernel: Kernel) -> int:
     return end
 
 
-def _shared(kernel: Kernel) -> Iterator[Declaration]:
+def _shared(kernel: PtxKernel) -> Iterator[Declaration]:
     several = (*kernel.variables, *(s for s in kernel.statements if isinstance(s, Declaration)))
     return (declaration for declaration in several if declaration.space == ".shared")
 
 
-def _size(declaration: Declaration, kernel: Kernel) -> tuple[int, int]:
+def _size(declaration: Declaration, kernel: PtxKernel) -> tuple[int, int]:
     """Bytes and alignment of a variable; 0 bytes for one whose size only the launch says."""
     kind = _VARIABLE.search(declaration.text)
     if kind is None or "=" in declaration.text or len(declaration.names) != 1:

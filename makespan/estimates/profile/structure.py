@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from makespan.host.errors import InputError
-from makespan.kernels.flow import Flow, LoopInfo, Nest
+from makespan.kernels.flow import Flow, LoopInfo, LoopNest
 
 _END = -1
 
@@ -42,7 +42,7 @@ class Structure:
     """
 
     flow: Flow
-    nest: Nest
+    nest: LoopNest
     infos: tuple[LoopInfo, ...]
     divergent: frozenset[int]
     decided: Mapping[int, int]

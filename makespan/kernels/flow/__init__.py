@@ -7,56 +7,64 @@ abstract execution.
 networkx is imported when the first graph is asked for, numpy when threads are told apart.
 """
 
-from makespan.kernels.flow.analysis import Analysis
-from makespan.kernels.flow.branches import SIDES, BranchInfo, Step, branch_infos, read_trace, takes
-from makespan.kernels.flow.computation import Computation, Source
-from makespan.kernels.flow.dataflow import influential
+from makespan.kernels.flow.analysis import LanguageAnalysis
+from makespan.kernels.flow.branches import SIDES, BranchInfo, TraceStep, branch_infos, parse_takes, read_trace
+from makespan.kernels.flow.computation import Computation, SourceOperand
+from makespan.kernels.flow.dataflow import influential_registers
 from makespan.kernels.flow.divergence import Reconvergence, closure, reconvergences
-from makespan.kernels.flow.execution import Code, Effort, Execution, Front, TooLongError, order, prepare
-from makespan.kernels.flow.graph import Block, Flow
+from makespan.kernels.flow.execution import (
+    AbstractState,
+    Execution,
+    LoopEffort,
+    PreparedCode,
+    TooLongError,
+    prepare_execution,
+    reverse_postorder,
+)
+from makespan.kernels.flow.graph import BasicBlock, Flow
 from makespan.kernels.flow.grid import (
     WARP_LANES,
-    Extent,
+    Dim3,
     Launch,
     LaunchInput,
-    Parameter,
+    ParameterValue,
     ThreadRegisters,
+    dim3_text,
     launch,
-    shown,
 )
 from makespan.kernels.flow.instruction_set import (
     SHARED_REGISTER,
-    Asked,
+    AskedBound,
     Barrier,
+    ControlTransfer,
     Effect,
     Guard,
     Instruction,
     InstructionSet,
-    Mark,
+    LoopMark,
     Routine,
     Semantics,
     SourceLine,
-    Told,
-    Transfer,
+    TransferredBound,
 )
 from makespan.kernels.flow.loop_bound import (
     MAX_ITERATIONS,
-    Bound,
-    By,
+    BoundBasis,
     GivenBound,
+    LoopBound,
     given_bound,
     loop_bounds,
     read_bounds,
 )
-from makespan.kernels.flow.loop_info import LoopInfo, fitting, loop_infos
-from makespan.kernels.flow.loops import Loop, Nest, goes_around, nest
-from makespan.kernels.flow.operations import SECTOR, TimedCode, access, missing_latencies, served
-from makespan.kernels.flow.paths import lacking, refuse_unbounded
-from makespan.kernels.flow.programs import Paths, Warps
-from makespan.kernels.flow.spread import UNIFORM, Spread, Spreads, Surroundings
-from makespan.kernels.flow.threads import Detail, Threads, thread_groups
-from makespan.kernels.flow.uniformity import decided, said_uniform, uniform_branches
-from makespan.kernels.flow.walk import Terrain
+from makespan.kernels.flow.loop_info import LoopInfo, bounds_that_fit, loop_infos
+from makespan.kernels.flow.loops import Loop, LoopNest, goes_around, loop_nest
+from makespan.kernels.flow.operations import SECTOR, TimedCode, dram_access, missing_latencies, serving_operations
+from makespan.kernels.flow.paths import missing_inputs_error, refuse_unbounded
+from makespan.kernels.flow.programs import KernelWarps, PathMode
+from makespan.kernels.flow.spread import UNIFORM, LaneSpread, LaneSpreads, Surroundings
+from makespan.kernels.flow.threads import ThreadDetail, ThreadGroup, thread_groups
+from makespan.kernels.flow.uniformity import decided_sides, declared_uniform, uniform_branches
+from makespan.kernels.flow.walk import BoundedFlow
 
 __all__ = [
     "MAX_ITERATIONS",
@@ -65,75 +73,75 @@ __all__ = [
     "SIDES",
     "UNIFORM",
     "WARP_LANES",
-    "Analysis",
-    "Asked",
+    "AbstractState",
+    "AskedBound",
     "Barrier",
-    "Block",
-    "Bound",
+    "BasicBlock",
+    "BoundBasis",
+    "BoundedFlow",
     "BranchInfo",
-    "By",
-    "Code",
     "Computation",
-    "Detail",
+    "ControlTransfer",
+    "Dim3",
     "Effect",
-    "Effort",
     "Execution",
-    "Extent",
     "Flow",
-    "Front",
     "GivenBound",
     "Guard",
     "Instruction",
     "InstructionSet",
+    "KernelWarps",
+    "LaneSpread",
+    "LaneSpreads",
+    "LanguageAnalysis",
     "Launch",
     "LaunchInput",
     "Loop",
+    "LoopBound",
+    "LoopEffort",
     "LoopInfo",
-    "Mark",
-    "Nest",
-    "Parameter",
-    "Paths",
+    "LoopMark",
+    "LoopNest",
+    "ParameterValue",
+    "PathMode",
+    "PreparedCode",
     "Reconvergence",
     "Routine",
     "Semantics",
-    "Source",
     "SourceLine",
-    "Spread",
-    "Spreads",
-    "Step",
+    "SourceOperand",
     "Surroundings",
-    "Terrain",
+    "ThreadDetail",
+    "ThreadGroup",
     "ThreadRegisters",
-    "Threads",
     "TimedCode",
-    "Told",
     "TooLongError",
-    "Transfer",
-    "Warps",
-    "access",
+    "TraceStep",
+    "TransferredBound",
+    "bounds_that_fit",
     "branch_infos",
     "closure",
-    "decided",
-    "fitting",
+    "decided_sides",
+    "declared_uniform",
+    "dim3_text",
+    "dram_access",
     "given_bound",
     "goes_around",
-    "influential",
-    "lacking",
+    "influential_registers",
     "launch",
     "loop_bounds",
     "loop_infos",
+    "loop_nest",
+    "missing_inputs_error",
     "missing_latencies",
-    "nest",
-    "order",
-    "prepare",
+    "parse_takes",
+    "prepare_execution",
     "read_bounds",
     "read_trace",
     "reconvergences",
     "refuse_unbounded",
-    "said_uniform",
-    "served",
-    "shown",
-    "takes",
+    "reverse_postorder",
+    "serving_operations",
     "thread_groups",
     "uniform_branches",
 ]

@@ -11,10 +11,10 @@ from makespan.kernels.flow.grid import Launch
 from makespan.kernels.flow.instruction_set import Routine
 from makespan.kernels.flow.loop_bound import GivenBound
 from makespan.kernels.flow.loop_info import LoopInfo, loop_infos
-from makespan.kernels.flow.loops import nest
+from makespan.kernels.flow.loops import loop_nest
 
 
-class Compiled(Routine, Protocol):
+class CompiledRoutine(Routine, Protocol):
     """A kernel that may remember how it was made."""
 
     @property
@@ -22,12 +22,12 @@ class Compiled(Routine, Protocol):
         """Return how it was made, in words; None if it was given as it is."""
 
 
-K = TypeVar("K", bound=Compiled)
+K = TypeVar("K", bound=CompiledRoutine)
 F = TypeVar("F", bound=Flow)
 
 
 @dataclass(frozen=True)
-class Analysis(Generic[K, F]):
+class LanguageAnalysis(Generic[K, F]):
     """The analyses of a language, which takes kernels apart by `flow`; messages call what it reads by `name`."""
 
     flow: Callable[[K | F], F]
@@ -43,7 +43,7 @@ class Analysis(Generic[K, F]):
             UnsupportedError: control flow that has no natural loops.
         """
         found = self.flow(kernel)
-        return loop_infos(found, nest(found), loop_bounds, launch or Launch())
+        return loop_infos(found, loop_nest(found), loop_bounds, launch or Launch())
 
     def branches(self, kernel: K | F) -> tuple[BranchInfo, ...]:
         """Return the conditional branches that can be reached, in text order.

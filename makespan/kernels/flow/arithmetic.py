@@ -1,8 +1,8 @@
 """Arithmetic of registers of a fixed width, exactly, for one thread or many at once.
 
 A value is the bits of a register as a non-negative int; or an array of such; or None where it is unknown, which only
-`selected`, `conjunction` and `disjunction` take. The formulas hold for ints and for arrays of 64-bit unsigned integers
-alike, whose sums and products wrap around.
+`select_known`, `conjunction` and `disjunction` take. The formulas hold for ints and for arrays of 64-bit unsigned
+integers alike, whose sums and products wrap around.
 
 Glossary: w width in bits, m mask of w ones, s the sign bit alone.
 """
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Array: TypeAlias = NDArray[np.uint64]
-    Known: TypeAlias = int | Array
-    Value: TypeAlias = int | Array | None
+    RegisterArray: TypeAlias = NDArray[np.uint64]
+    KnownValue: TypeAlias = int | RegisterArray
+    RegisterValue: TypeAlias = int | RegisterArray | None
 
 ALL = 2**64 - 1
 TESTS: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -27,7 +27,7 @@ TESTS: Mapping[str, Callable[[Any, Any], Any]] = {
 """The comparisons, by the names that languages have for them in lower case: `eq`, `ne`, `lt`, `le`, `gt`, `ge`."""
 
 
-def select(condition: "Known", a: "Known", b: "Known") -> "Known":
+def select(condition: "KnownValue", a: "KnownValue", b: "KnownValue") -> "KnownValue":
     """`a` where the condition is 1, `b` where it is 0."""
     if isinstance(condition, int):
         return a if condition else b
@@ -36,14 +36,14 @@ def select(condition: "Known", a: "Known", b: "Known") -> "Known":
     return np.where(condition != 0, np.asarray(a, dtype=np.uint64), np.asarray(b, dtype=np.uint64))
 
 
-def selected(a: Any, b: Any, c: Any) -> tuple[Any]:
+def select_known(a: Any, b: Any, c: Any) -> tuple[Any]:
     """`a` where c is 1, `b` where it is 0, as far as that is known."""
     if c is None or (not isinstance(c, int) and (a is None or b is None)):
         return (a if isinstance(a, int) and isinstance(b, int) and a == b else None,)
     return ((a if c else b) if isinstance(c, int) else select(c, a, b),)
 
 
-def each(scalar: Callable[..., int | None]) -> Callable[..., tuple[Any]]:
+def elementwise(scalar: Callable[..., int | None]) -> Callable[..., tuple[Any]]:
     """Return a computation on ints, applied to each element of arrays; unknown if it is for one of them."""
 
     def compute(*values: Any) -> tuple[Any]:
@@ -90,7 +90,7 @@ def truth_bit(truth: Any) -> Any:
     return int(truth) if isinstance(truth, bool) else truth.astype("uint64")
 
 
-def capped(a: Any, most: int) -> Any:
+def at_most(a: Any, most: int) -> Any:
     """Return the smaller one of both."""
     return select(truth_bit(a < most), a, most)
 
@@ -104,7 +104,7 @@ def as_signed(a: int, w: int) -> int:
     return a - (1 << w) if a >> (w - 1) else a
 
 
-def extended(a: Any, w: int) -> Any:
+def sign_extend(a: Any, w: int) -> Any:
     """Return the signed number of `w` bits in 64 bits."""
     s = 1 << (w - 1)
     return ((a ^ s) - s) & ALL
@@ -117,14 +117,14 @@ def product(a: int, b: int, w: int, signed: bool) -> int:
 
 def wide_product(a: Any, b: Any, w: int, signed: bool) -> Any:
     """Return the product in twice the width."""
-    return (extended(a, w) * extended(b, w) if signed else a * b) & ones(2 * w)
+    return (sign_extend(a, w) * sign_extend(b, w) if signed else a * b) & ones(2 * w)
 
 
 def shifted_right(a: Any, b: Any, w: int, *, signed: bool) -> Any:
     """`a` shifted right by `b`; a signed shift by w or more leaves copies of the sign."""
     if not signed:
-        return select(truth_bit(b < w), a >> capped(b, 63), 0)
-    s, by = 1 << (w - 1), capped(b, w - 1)
+        return select(truth_bit(b < w), a >> at_most(b, 63), 0)
+    s, by = 1 << (w - 1), at_most(b, w - 1)
     return (((a ^ s) >> by) - (s >> by)) & ones(w)
 
 
@@ -149,10 +149,10 @@ def signed_division(w: int, *, remainder: bool) -> Callable[..., tuple[Any]]:
         quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
         return (x - quotient * y if remainder else quotient) & ones(w)
 
-    return each(compute)
+    return elementwise(compute)
 
 
-def extracted(a: int, position: int, length: int, w: int, signed: bool) -> int:
+def extract_field(a: int, position: int, length: int, w: int, signed: bool) -> int:
     """`length` bits from `position` on; beyond the top, and above the field, there are copies of its sign or zeros."""
     field = a >> position & ones(length)
     sign = a >> min(position + length - 1, w - 1) & 1 if signed and length else 0
@@ -160,20 +160,20 @@ def extracted(a: int, position: int, length: int, w: int, signed: bool) -> int:
     return (field | (ALL << present if sign else 0)) & ones(w)
 
 
-def inserted(a: int, b: int, position: int, length: int, w: int) -> int:
+def insert_field(a: int, b: int, position: int, length: int, w: int) -> int:
     """`b` with the lowest `length` bits of `a` put at `position`.
 
-    >>> hex(inserted(0xAB, 0x12345678, 8, 8, 32))
+    >>> hex(insert_field(0xAB, 0x12345678, 8, 8, 32))
     '0x1234ab78'
     """
     hole = ones(length) << position
     return (b & ~hole | (a << position) & hole) & ones(w)
 
 
-def looked_up(a: int, b: int, c: int, table: int) -> int:
+def look_up(a: int, b: int, c: int, table: int) -> int:
     """Bit by bit, the entry of the table that the bits of a, b and c number.
 
-    >>> looked_up(0b1100, 0b1010, 0, 0b11000000)  # a and b
+    >>> look_up(0b1100, 0b1010, 0, 0b11000000)  # a and b
     8
     """
     found = 0

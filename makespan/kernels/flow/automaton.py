@@ -35,9 +35,9 @@ from typing import NamedTuple, TypeAlias
 
 from makespan.host.errors import UnsupportedError
 from makespan.host.stopwatch import check
-from makespan.kernels.flow.branches import keys
-from makespan.kernels.flow.divergence import Reconvergence, parted
-from makespan.kernels.flow.walk import Terrain
+from makespan.kernels.flow.branches import branch_keys
+from makespan.kernels.flow.divergence import Reconvergence, blocks_between
+from makespan.kernels.flow.walk import BoundedFlow
 from makespan.model.program import InstructionTiming, ProgramPlace
 
 MAX_PLACES = 200_000
@@ -50,27 +50,27 @@ _NOWHERE: frozenset[int] = frozenset()
 _END = -1
 _ENDED = frozenset({_END})
 
-Counts: TypeAlias = tuple[int, ...]
+RepeatsLeft: TypeAlias = tuple[int, ...]
 """Back edges that may still be taken, for every loop around a block, outermost first."""
 
 
-class Goal(NamedTuple):
+class RunGoal(NamedTuple):
     """The places at which a group may go on: where some of its lanes reach the point, and where all have ended."""
 
     alive: frozenset[int]
     dead: frozenset[int]
 
 
-class Task(NamedTuple):
+class RunTask(NamedTuple):
     """From where to run to which point, and what comes then."""
 
     block: int
-    counts: Counts
+    counts: RepeatsLeft
     point: int
-    goal: Goal
+    goal: RunGoal
 
 
-Run: TypeAlias = Generator[Task, frozenset[int], frozenset[int]]
+RunSteps: TypeAlias = Generator[RunTask, frozenset[int], frozenset[int]]
 
 
 class Automaton(NamedTuple):
@@ -97,21 +97,21 @@ class Branching:
 
     def __init__(
         self,
-        terrain: Terrain,
+        bounded: BoundedFlow,
         reconvergence: Reconvergence,
         uniform: Set[int] = frozenset(),
         decided: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
-        self._terrain, self._uniform, self._decided = terrain, uniform, decided
+        self._terrain, self._uniform, self._decided = bounded, uniform, decided
         self._points, self.drops = reconvergence.points, reconvergence.drops
         self._checked = set[int]()
-        loops = range(len(terrain.nest.loops))
-        self._around = [tuple(terrain.nest.around(block))[::-1] for block in range(terrain.flow.exit + 1)]
-        self._heads = {loop.header for loop in terrain.nest.loops}
-        self._repeats = [terrain.most_repeats(loop) or 0 for loop in loops]
-        self._slack = [self._exit_slack(loop) if terrain.is_exact(loop) else None for loop in loops]
+        loops = range(len(bounded.nest.loops))
+        self._around = [tuple(bounded.nest.around(block))[::-1] for block in range(bounded.flow.exit + 1)]
+        self._heads = {loop.header for loop in bounded.nest.loops}
+        self._repeats = [bounded.most_repeats(loop) or 0 for loop in loops]
+        self._slack = [self._exit_slack(loop) if bounded.is_exact(loop) else None for loop in loops]
 
-    def begin(self) -> Counts:
+    def begin(self) -> RepeatsLeft:
         """Return the counts at the entry."""
         return tuple(self._repeats[loop] for loop in self._around[0])
 
@@ -126,7 +126,7 @@ class Branching:
             point = self._points[block]
             outer = self._around[block][: self._shared(block, point)][:-1]
             heads = {self._terrain.nest.loops[loop].header: loop for loop in outer}
-            if heads and (repeated := heads.keys() & parted(self._terrain.flow, block, point)):
+            if heads and (repeated := heads.keys() & blocks_between(self._terrain.flow, block, point)):
                 raise self._tangled(block, point, heads[min(repeated)])
         return self._points[block]
 
@@ -134,7 +134,7 @@ class Branching:
         """Return whether lanes may go different ways at the end of a block."""
         return block not in self._uniform and block not in self._decided
 
-    def ways(self, block: int, counts: Counts) -> list[tuple[int, Counts]]:
+    def ways(self, block: int, counts: RepeatsLeft) -> list[tuple[int, RepeatsLeft]]:
         """Return the blocks that may follow, each once and with its counts; those that a bound forbids are left out."""
         successors: Iterable[int] = self._terrain.flow.blocks[block].successors
         if block in self._decided:
@@ -142,11 +142,11 @@ class Branching:
         found = ((after, self._follow(block, after, counts)) for after in dict.fromkeys(successors))
         return [(after, left) for after, left in found if left is not None]
 
-    def met(self, block: int, counts: Counts) -> Counts | None:
+    def met(self, block: int, counts: RepeatsLeft) -> RepeatsLeft | None:
         """Return the counts when lanes that parted at the end of a block meet; None if a bound keeps them from it."""
         return self._arrive(block, self._points[block], counts)
 
-    def _follow(self, block: int, after: int, counts: Counts) -> Counts | None:
+    def _follow(self, block: int, after: int, counts: RepeatsLeft) -> RepeatsLeft | None:
         left = self._around[block][self._shared(block, after) :]
         for loop, count in zip(left, counts[len(counts) - len(left) :], strict=True):
             slack = self._slack[loop]
@@ -154,7 +154,7 @@ class Branching:
                 return None
         return self._arrive(block, after, counts)
 
-    def _arrive(self, block: int, after: int, counts: Counts) -> Counts | None:
+    def _arrive(self, block: int, after: int, counts: RepeatsLeft) -> RepeatsLeft | None:
         shared = self._shared(block, after)
         kept, entered = counts[:shared], self._around[after][shared:]
         if after in self._heads and not entered:  # by way of a back edge
@@ -184,11 +184,11 @@ class Branching:
         loop, point = self._terrain.nest.loops[number], self._points[block]
         if point not in loop.blocks or point == loop.header:
             return False
-        return loop.header in parted(self._terrain.flow, block, point)
+        return loop.header in blocks_between(self._terrain.flow, block, point)
 
     def _tangled(self, block: int, point: int, outer: int) -> UnsupportedError:
         flow, last = self._terrain.flow, self._terrain.flow.last(block)
-        key = keys(flow, block)[0]
+        key = branch_keys(flow, block)[0]
         return UnsupportedError(
             f"{flow.kernel.file}:{last.line}: lanes that part at `{last}` meet again at {flow.name(point)} in an inner"
             f" loop, after some have repeated the outer loop {self._terrain.infos[outer].label}, so their iterations"
@@ -196,7 +196,7 @@ class Branching:
         )
 
 
-class _Order:
+class _SideOrder:
     """Which of several ways may still run, as a set of their numbers; of many ways, only how many (see the limit)."""
 
     def __init__(self, ways: int) -> None:
@@ -218,7 +218,7 @@ class _Order:
             yield from map(frozenset, subsets)
 
 
-class Builder:
+class AutomatonBuilder:
     """Builds places backwards; runs under several rules of reconvergence share the places with equal futures.
 
     Args:
@@ -232,27 +232,27 @@ class Builder:
 
     def __init__(
         self,
-        terrain: Terrain,
+        bounded: BoundedFlow,
         letters: Sequence[str | None],
         timings: Sequence[InstructionTiming] = (),
         *,
         most_places: int = MAX_PLACES,
     ) -> None:
-        self._terrain, self._most_places = terrain, most_places
+        self._terrain, self._most_places = bounded, most_places
         self._looks = list(zip(letters, timings or repeat(None, len(letters)), strict=True))
         kinds = {look: number for number, look in enumerate(dict.fromkeys(self._looks))}
         self._kinds = [kinds[look] for look in self._looks]
         self._numbers: dict[tuple[int, frozenset[int]], int] = {}
         self._behind: list[set[int]] = []
         self._edges = self._steps = 0
-        bounds = ", ".join(f"{info.label} {info.bound.iterations}" for info in terrain.infos if info.bound)
+        bounds = ", ".join(f"{info.label} {info.bound.iterations}" for info in bounded.infos if info.bound)
         self._remedy = (
             f"lower the loop bounds ({bounds or 'there are none'}), say which branches are uniform with --param,"
             " --block and --grid, or fix one path with --take or --trace"
         )
         self._served = [
             [at for at in reversed(range(block.first, block.stop)) if letters[at] is not None]
-            for block in terrain.flow.blocks
+            for block in bounded.flow.blocks
         ]
 
     def automaton(self, branchings: Iterable[Branching]) -> Automaton | None:
@@ -281,8 +281,8 @@ class Builder:
 
     def _starts(self, branching: Branching) -> frozenset[int]:
         """Return the places at which a warp may begin; recursion is spelled out, since loops make it deep."""
-        first = Task(0, branching.begin(), self._terrain.flow.exit, Goal(_ENDED, _ENDED))
-        done: dict[Task, frozenset[int]] = {}
+        first = RunTask(0, branching.begin(), self._terrain.flow.exit, RunGoal(_ENDED, _ENDED))
+        done: dict[RunTask, frozenset[int]] = {}
         stack, opened = [(first, self._run(first, branching))], {first}
         answer: frozenset[int] | None = None
         while stack:
@@ -302,7 +302,7 @@ class Builder:
                 stack.append((wanted, self._run(wanted, branching)))
         return done[first]
 
-    def _run(self, task: Task, branching: Branching) -> Run:
+    def _run(self, task: RunTask, branching: Branching) -> RunSteps:
         """Yield the places at which a group may begin that runs from a block to a point: `run` of the grammar."""
         block, counts, point, goal = task
         passed = []
@@ -324,30 +324,30 @@ class Builder:
                 elif len(ways) == 1:
                     ((block, counts),) = ways
                 elif branching.may_part(block):
-                    found = yield from self._part(ways, Task(block, counts, point, goal), branching)
+                    found = yield from self._part(ways, RunTask(block, counts, point, goal), branching)
                 else:
                     runs = []
                     for after, left in ways:
-                        runs.append((yield Task(after, left, point, goal)))
+                        runs.append((yield RunTask(after, left, point, goal)))
                     found = frozenset().union(*runs)
         for block in reversed(passed):
             found = self._before(block, found)
         return found
 
-    def _part(self, ways: Sequence[tuple[int, Counts]], task: Task, branching: Branching) -> Run:
+    def _part(self, ways: Sequence[tuple[int, RepeatsLeft]], task: RunTask, branching: Branching) -> RunSteps:
         """The same past the end of a block at which lanes may part: some of the ways, in any order, then the rest."""
         meeting, counts = branching.point(task.block), branching.met(task.block, task.counts)
-        met = _NOWHERE if counts is None else (yield Task(meeting, counts, task.point, task.goal))
-        order = _Order(len(ways))
+        met = _NOWHERE if counts is None else (yield RunTask(meeting, counts, task.point, task.goal))
+        order = _SideOrder(len(ways))
         goals: dict[tuple[frozenset[int], bool], frozenset[int]] = {}
 
-        def begun(left: frozenset[int], *, some_met: bool) -> Run:
+        def begun(left: frozenset[int], *, some_met: bool) -> RunSteps:
             """Where one of the ways that are left begins, given whether lanes of those before are waiting."""
             runs = []
             for way in order.choices(left):
                 later = order.without(left, way)
-                goal = Goal(goals[later, True], goals[later, some_met] if branching.drops else _NOWHERE)
-                runs.append((yield Task(*ways[way], meeting, goal)))
+                goal = RunGoal(goals[later, True], goals[later, some_met] if branching.drops else _NOWHERE)
+                runs.append((yield RunTask(*ways[way], meeting, goal)))
             return frozenset().union(*runs)
 
         for left in order.remainders():

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from makespan.host.errors import InputError
 from makespan.host.text_file import read_text
 from makespan.kernels.flow.graph import Flow
-from makespan.kernels.flow.loops import Nest, nest
+from makespan.kernels.flow.loops import LoopNest, loop_nest
 
 SIDES = ("taken", "fall")
 """The outcomes of a conditional branch, in the order of the successors of its block."""
@@ -26,7 +26,7 @@ class BranchInfo(NamedTuple):
     loop: str | None
 
 
-class Step(NamedTuple):
+class TraceStep(NamedTuple):
     """One executed branch of a trace; `side` counts in `SIDES`, `place` is file and line of the trace."""
 
     key: str
@@ -40,34 +40,34 @@ def branch_infos(flow: Flow) -> tuple[BranchInfo, ...]:
     Raises:
         UnsupportedError: control flow that has no natural loops.
     """
-    loops = nest(flow)
+    loops = loop_nest(flow)
     return tuple(
         BranchInfo(
             flow.last(block).line,
             str(flow.last(block)),
             flow.ending(block).target,
-            next((flow.name(loops.loops[n].header) for n in controlled(flow, loops, block)), None),
+            next((flow.name(loops.loops[n].header) for n in controlled_loops(flow, loops, block)), None),
         )
         for block in range(flow.exit)
         if flow.is_branch(block)
     )
 
 
-def keys(flow: Flow, block: int) -> tuple[str, str]:
+def branch_keys(flow: Flow, block: int) -> tuple[str, str]:
     """What a user may call the branch at the end of a block, the more telling key first."""
     return f":{flow.last(block).line}", flow.ending(block).target
 
 
-def controlled(flow: Flow, nest: Nest, block: int) -> Iterator[int]:
+def controlled_loops(flow: Flow, nest: LoopNest, block: int) -> Iterator[int]:
     """Return the loops around a branch, innermost first, in which one of its sides stays and the other does not."""
     taken, fall = flow.blocks[block].successors
     return (n for n in nest.around(block) if (taken in nest.loops[n].blocks) != (fall in nest.loops[n].blocks))
 
 
-def takes(texts: Iterable[str]) -> dict[str, str]:
+def parse_takes(texts: Iterable[str]) -> dict[str, str]:
     """What follows `--take`: LABEL=taken, :LINE=fall.
 
-    >>> takes(["Loop=taken", ":12=fall"])
+    >>> parse_takes(["Loop=taken", ":12=fall"])
     {'Loop': 'taken', ':12': 'fall'}
 
     Raises:
@@ -83,7 +83,7 @@ def takes(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def read_trace(path: Path) -> tuple[Step, ...]:
+def read_trace(path: Path) -> tuple[TraceStep, ...]:
     """Read a trace: `LABEL taken|fall` or `:LINE taken|fall`, a line for each executed branch; `#` begins a comment.
 
     Raises:
@@ -95,17 +95,17 @@ def read_trace(path: Path) -> tuple[Step, ...]:
             match = _STEP.fullmatch(step)
             if match is None:
                 raise InputError(f"{path}:{number}: expected `LABEL taken` or `LABEL fall`, got {step[:60]!r}")
-            found.append(Step(match[1], SIDES.index(match[2]), f"{path}:{number}"))
+            found.append(TraceStep(match[1], SIDES.index(match[2]), f"{path}:{number}"))
     return tuple(found)
 
 
-def preferences(flow: Flow, take: Mapping[str, str]) -> dict[int, int]:
+def preferred_sides(flow: Flow, take: Mapping[str, str]) -> dict[int, int]:
     """Return the side that `take` chooses, by block; `:LINE` wins over a label.
 
     Raises:
         InputError: a key that no branch has, or a side that is neither taken nor fall.
     """
-    by_key = {block: keys(flow, block) for block in range(flow.exit) if flow.is_branch(block)}
+    by_key = {block: branch_keys(flow, block) for block in range(flow.exit) if flow.is_branch(block)}
     known = {key for pair in by_key.values() for key in pair}
     for key, side in take.items():
         if side not in SIDES:

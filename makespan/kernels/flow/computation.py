@@ -5,10 +5,10 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from makespan.kernels.flow.arithmetic import Value
+    from makespan.kernels.flow.arithmetic import RegisterValue
 
 
-class Source(NamedTuple):
+class SourceOperand(NamedTuple):
     """Where an input comes from: a register (or special register) by its own name, or else a constant."""
 
     register: str | None
@@ -26,8 +26,8 @@ class Computation(NamedTuple):
     """
 
     results: tuple[str | None, ...]
-    sources: tuple[Source, ...]
-    compute: "Callable[..., tuple[Value, ...]]"
+    sources: tuple[SourceOperand, ...]
+    compute: "Callable[..., tuple[RegisterValue, ...]]"
     is_lenient: bool = False
 
     @property
@@ -55,7 +55,7 @@ class Computation(NamedTuple):
     def _masks(self) -> dict[str, int]:
         return {source.register: source.mask for source in self.sources if source.register is not None}
 
-    def apply(self, state: "Mapping[str, Value]") -> "tuple[Value, ...]":
+    def apply(self, state: "Mapping[str, RegisterValue]") -> "tuple[RegisterValue, ...]":
         """Return the values of the results, given those of the registers; a register that is missing is unknown."""
         values: list[Any] = []
         for register, constant, mask, is_negated in self.sources:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Set
 from makespan.kernels.flow.graph import Flow
 
 
-def influential(
+def influential_registers(
     flow: Flow,
     passes: Callable[[int], bool] = lambda _: True,
     besides: Iterable[str] = (),
@@ -20,7 +20,7 @@ def influential(
         for name in effect.writes:
             writers.setdefault(name, []).append(number)
     found, done = set[str](), set[int]()
-    waiting = [name for block in range(flow.exit) if flow.is_branch(block) for name in guards(flow, block)]
+    waiting = [name for block in range(flow.exit) if flow.is_branch(block) for name in branch_guard(flow, block)]
     waiting += besides
     while waiting:
         name = waiting.pop()
@@ -33,7 +33,7 @@ def influential(
     return frozenset(found)
 
 
-def live(flow: Flow, matter: Set[str]) -> tuple[Set[str], ...]:
+def live_registers(flow: Flow, matter: Set[str]) -> tuple[Set[str], ...]:
     """By block, which of the registers that matter may be read from its beginning on before they are written."""
     before: dict[int, list[int]] = {block: [] for block in range(flow.exit + 1)}
     found: list[Set[str]] = []
@@ -61,7 +61,7 @@ def live(flow: Flow, matter: Set[str]) -> tuple[Set[str], ...]:
     return tuple(found)
 
 
-def guards(flow: Flow, block: int) -> tuple[str, ...]:
+def branch_guard(flow: Flow, block: int) -> tuple[str, ...]:
     """Return the register of the guard of the instruction that ends a block, if it has one."""
     guard = flow.effects[flow.blocks[block].stop - 1].guard
     return () if guard is None else (guard.register,)

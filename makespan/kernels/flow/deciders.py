@@ -17,36 +17,38 @@ from typing import NamedTuple, TypeAlias
 
 from makespan.host.stopwatch import check
 from makespan.kernels.flow.computation import Computation
-from makespan.kernels.flow.dataflow import influential, live
-from makespan.kernels.flow.execution import order
+from makespan.kernels.flow.dataflow import influential_registers, live_registers
+from makespan.kernels.flow.execution import reverse_postorder
 from makespan.kernels.flow.graph import Flow
-from makespan.kernels.flow.grid import Launch, LaunchInput, Parameter
+from makespan.kernels.flow.grid import Launch, LaunchInput, ParameterValue
 from makespan.kernels.flow.instruction_set import SHARED_REGISTER
-from makespan.kernels.flow.loops import Loop, Nest, goes_around
+from makespan.kernels.flow.loops import Loop, LoopNest, goes_around
 from makespan.kernels.flow.partings import Partings
 
 MAX_WORK = 1_000_000
 """Registers and blocks that the analysis may look at; beyond it, it says that nothing decides."""
 
 
-class _Value(NamedTuple):
+class _DecidingInputs(NamedTuple):
     """What makes the value of a register known; `is_sure` is false if it is known then in some iterations only."""
 
     inputs: frozenset[LaunchInput] = frozenset()
     is_sure: bool = True
 
-    def __or__(self, other: "_Value") -> "_Value":
+    def __or__(self, other: "_DecidingInputs") -> "_DecidingInputs":
         """What makes both known."""
-        return _Value(self.inputs | other.inputs, self.is_sure and other.is_sure)
+        return _DecidingInputs(self.inputs | other.inputs, self.is_sure and other.is_sure)
 
 
-_KNOWN = _Value()
-_State: TypeAlias = dict[str, _Value]
-_Mixed: TypeAlias = dict[str, _Value | None]
+_KNOWN = _DecidingInputs()
+_InputState: TypeAlias = dict[str, _DecidingInputs]
+_MixedInputs: TypeAlias = dict[str, _DecidingInputs | None]
 """What the values of registers depend on besides; None where nothing makes them known."""
 
 
-def deciders(flow: Flow, nest: Nest, launch: Launch, endless: Collection[int]) -> dict[int, tuple[LaunchInput, ...]]:
+def deciders(
+    flow: Flow, nest: LoopNest, launch: Launch, endless: Collection[int]
+) -> dict[int, tuple[LaunchInput, ...]]:
     """Return the inputs that are not given and that decide together how often a loop runs, by number of the loop.
 
     Args:
@@ -55,7 +57,7 @@ def deciders(flow: Flow, nest: Nest, launch: Launch, endless: Collection[int]) -
     Raises:
         InputError: a launch that does not fit the kernel.
     """
-    known = flow.semantics.fitted(launch)
+    known = flow.semantics.fit_launch(launch)
     names = {name: called for name, called in flow.semantics.parameter_names().items() if name not in known.parameters}
     if not endless or not flow.is_plain or not (names or known.block is None or known.grid is None):
         return {}
@@ -80,20 +82,20 @@ class _Dependence:
     """
 
     flow: Flow
-    nest: Nest
+    nest: LoopNest
     launch: Launch
     names: Mapping[str, str]
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, ParameterValue]
     endless: frozenset[int]
-    entering: dict[int, _State] = field(default_factory=dict)
-    guards: dict[int, _Value | None] = field(default_factory=dict)
-    mixed: dict[int, _Mixed] = field(default_factory=dict)
+    entering: dict[int, _InputState] = field(default_factory=dict)
+    guards: dict[int, _DecidingInputs | None] = field(default_factory=dict)
+    mixed: dict[int, _MixedInputs] = field(default_factory=dict)
     decided: dict[int, tuple[LaunchInput, ...]] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)
 
     def solve(self) -> bool:
         """Find it; False if it takes too much work."""
-        rank = {block: at for at, block in enumerate(order(self.flow))}
+        rank = {block: at for at, block in enumerate(reverse_postorder(self.flow))}
         waiting = {0} if self.flow.blocks else set()
         self.entering = {block: {} for block in waiting}
         while waiting:
@@ -114,11 +116,11 @@ class _Dependence:
     @cached_property
     def _matter(self) -> frozenset[str]:
         """Return the registers that have a say in where a warp goes."""
-        return influential(self.flow, lambda number: self._computations[number] is not None)
+        return influential_registers(self.flow, lambda number: self._computations[number] is not None)
 
     @cached_property
     def _live(self) -> Sequence[Set[str]]:
-        return live(self.flow, self._matter)
+        return live_registers(self.flow, self._matter)
 
     @cached_property
     def _partings(self) -> Partings:
@@ -131,11 +133,11 @@ class _Dependence:
         return [semantics.computation(number, self.parameters) for number in range(len(self.flow.code))]
 
     @cached_property
-    def _special(self) -> Mapping[str, _Value]:
+    def _special(self) -> Mapping[str, _DecidingInputs]:
         """Return the registers by which a thread knows where it is."""
         registers, launch = self.flow.semantics.instruction_set.registers, self.launch
-        block = _KNOWN if launch.block is not None else _Value(frozenset({LaunchInput("block")}))
-        grid = _KNOWN if launch.grid is not None else _Value(frozenset({LaunchInput("grid")}))
+        block = _KNOWN if launch.block is not None else _DecidingInputs(frozenset({LaunchInput("block")}))
+        grid = _KNOWN if launch.grid is not None else _DecidingInputs(frozenset({LaunchInput("grid")}))
         return {
             **dict.fromkeys((registers.lane, *registers.lane_masks.values()), _KNOWN),
             **dict.fromkeys((*registers.thread, *registers.block_size), block),
@@ -157,7 +159,7 @@ class _Dependence:
                 changed.add(after)
         return changed
 
-    def _after(self, block: int) -> _State:
+    def _after(self, block: int) -> _InputState:
         """What is known at the end of a block."""
         state = dict(self.entering[block])
         for number in self.flow.numbers(block):
@@ -182,12 +184,12 @@ class _Dependence:
                     state[name] = new
         return state
 
-    def _get(self, state: _State, name: str) -> _Value | None:
+    def _get(self, state: _InputState, name: str) -> _DecidingInputs | None:
         return state.get(name) or self._special.get(name)
 
-    def _result(self, number: int, computation: Computation, state: _State) -> _Value | None:
+    def _result(self, number: int, computation: Computation, state: _InputState) -> _DecidingInputs | None:
         """What makes the results of an instruction known."""
-        value, unknown = _Value(self._read[number]), set[str]()
+        value, unknown = _DecidingInputs(self._read[number]), set[str]()
         for source in computation.sources:
             found = _KNOWN if source.register is None else self._get(state, source.register)
             if found is None:
@@ -215,10 +217,10 @@ class _Dependence:
             found[number] = frozenset(LaunchInput("parameters", self.names[name]) for name in read)
         return found
 
-    def _enter(self, block: int, state: _State) -> bool:
+    def _enter(self, block: int, state: _InputState) -> bool:
         """Bring a state to a block; whether that changed what is known there."""
         old, mixed = self.entering.get(block), self.mixed.get(block, {})
-        new: _State = {}
+        new: _InputState = {}
         for name in self._live[block] & state.keys():
             more = mixed.get(name, _KNOWN)
             if more is not None and (old is None or name in old):
@@ -226,7 +228,7 @@ class _Dependence:
         self.entering[block] = new
         return new != old
 
-    def _mix(self, block: int, names: Set[str], value: _Value | None) -> set[int]:
+    def _mix(self, block: int, names: Set[str], value: _DecidingInputs | None) -> set[int]:
         """Let registers depend on a value as well from a block on; the block, if that changed what is known there."""
         mixed = self.mixed.setdefault(block, {})
         for name in names:
@@ -242,7 +244,7 @@ class _Dependence:
             self.lost.add(number)
         elif not best:  # more may come to depend on the launch, such as what an outer loop counts
             return set()
-        value = None if best is None else _Value(best)
+        value = None if best is None else _DecidingInputs(best)
         return self._mix(loop.header, self._partings.written_in(loop.blocks), value)
 
     def _best(self, loop: Loop) -> frozenset[LaunchInput] | None:

@@ -62,7 +62,7 @@ def reachable(flow: Flow) -> frozenset[int]:
     return closure(flow, [0] if flow.blocks else [])
 
 
-def parted(flow: Flow, block: int, point: int) -> frozenset[int]:
+def blocks_between(flow: Flow, block: int, point: int) -> frozenset[int]:
     """Return the blocks that lanes may execute between parting at the end of `block` and meeting at `point`."""
     return closure(flow, flow.blocks[block].successors, avoid=point)
 

@@ -18,27 +18,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from makespan.host.stopwatch import check
 from makespan.kernels.flow.arithmetic import select
 from makespan.kernels.flow.computation import Computation
-from makespan.kernels.flow.dataflow import influential
+from makespan.kernels.flow.dataflow import influential_registers
 from makespan.kernels.flow.graph import Flow
-from makespan.kernels.flow.grid import Parameter
+from makespan.kernels.flow.grid import ParameterValue
 from makespan.kernels.flow.instruction_set import Effect
 from makespan.kernels.flow.loop_bound import MAX_ITERATIONS
-from makespan.kernels.flow.loops import Nest
+from makespan.kernels.flow.loops import LoopNest
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from makespan.kernels.flow.arithmetic import Value
+    from makespan.kernels.flow.arithmetic import RegisterValue
 
-    Mask: TypeAlias = bool | NDArray[np.bool_]
-    State: TypeAlias = dict[str, Value]
+    ThreadMask: TypeAlias = bool | NDArray[np.bool_]
+    RegisterState: TypeAlias = dict[str, RegisterValue]
 
 _ARRAY_STEPS, _THREADS_A_STEP = 6, 256  # what a step costs with arrays, and how many threads add another
 _REGISTERS_A_STEP = 16
 
 
-class Effort(Enum):
+class LoopEffort(Enum):
     """How loops are run: every one whenever it is entered; each once, all others summarised; or none."""
 
     ALL = "all"
@@ -50,7 +50,7 @@ class TooLongError(Exception):
     """The execution needs more steps than it may have."""
 
 
-class Step(NamedTuple):
+class ExecutionStep(NamedTuple):
     """An instruction: its guard with the value at which it acts, what it computes, what it may write besides."""
 
     guard: str | None
@@ -72,27 +72,27 @@ class Step(NamedTuple):
         return self.computation.may_be_known({name for name in read if name is not None and name not in known})
 
 
-class Front(NamedTuple):
+class AbstractState(NamedTuple):
     """Where some threads are: what is known of their registers, and which threads may be here (True for all)."""
 
-    state: "State"
-    mask: "Mask"
+    state: "RegisterState"
+    mask: "ThreadMask"
 
 
-class Count(NamedTuple):
+class RepeatCount(NamedTuple):
     """How often the back edges of a loop are taken for each entry; `least` is None if nothing leaves the loop."""
 
     least: int | None
     most: int
 
-    def __or__(self, other: "Count") -> "Count":
+    def __or__(self, other: "RepeatCount") -> "RepeatCount":
         """What covers both."""
         known = [least for least in (self.least, other.least) if least is not None]
-        return Count(min(known, default=None), max(self.most, other.most))
+        return RepeatCount(min(known, default=None), max(self.most, other.most))
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class PreparedCode:
     """A kernel prepared for execution: the instructions that have a say in where a warp goes.
 
     Args:
@@ -105,8 +105,8 @@ class Code:
     """
 
     flow: Flow
-    nest: Nest
-    steps: tuple[tuple[Step, ...], ...]
+    nest: LoopNest
+    steps: tuple[tuple[ExecutionStep, ...], ...]
     branches: Mapping[int, tuple[str, int]]
     nodes: Mapping[int | None, tuple[int, ...]]
     written: tuple[frozenset[str], ...]
@@ -114,7 +114,9 @@ class Code:
     registers: frozenset[str]
 
 
-def prepare(flow: Flow, nest: Nest, parameters: Mapping[str, Parameter], besides: Iterable[str] = ()) -> Code:
+def prepare_execution(
+    flow: Flow, nest: LoopNest, parameters: Mapping[str, ParameterValue], besides: Iterable[str] = ()
+) -> PreparedCode:
     """The code of a kernel whose parameters are known in part; the values of the registers `besides` matter, too."""
     known: dict[int, Computation | None] = {}
 
@@ -122,7 +124,7 @@ def prepare(flow: Flow, nest: Nest, parameters: Mapping[str, Parameter], besides
         known[number] = flow.semantics.computation(number, parameters)
         return known[number] is not None
 
-    matter = influential(flow, is_computed, besides)
+    matter = influential_registers(flow, is_computed, besides)
     steps = tuple(
         tuple(_step(flow.effects[number], known[number]) for number in flow.numbers(block) if number in known)
         for block in range(flow.exit)
@@ -136,19 +138,19 @@ def prepare(flow: Flow, nest: Nest, parameters: Mapping[str, Parameter], besides
         frozenset(name for block in loop.blocks for step in steps[block] for name in step.writes) for loop in nest.loops
     )
     heads = {loop.header: number for number, loop in enumerate(nest.loops)}
-    return Code(flow, nest, steps, branches, _nodes(flow, nest, heads), written, heads, matter)
+    return PreparedCode(flow, nest, steps, branches, _nodes(flow, nest, heads), written, heads, matter)
 
 
-def _step(effect: Effect, known: Computation | None) -> Step:
+def _step(effect: Effect, known: Computation | None) -> ExecutionStep:
     results = known.results if known else ()
     forgets = tuple(name for name in effect.writes if name not in results)
     register, acts_at = (effect.guard.register, effect.guard.acts_at) if effect.guard else (None, 1)
-    return Step(register, acts_at, known, forgets)
+    return ExecutionStep(register, acts_at, known, forgets)
 
 
-def _nodes(flow: Flow, nest: Nest, heads: Mapping[int, int]) -> dict[int | None, tuple[int, ...]]:
+def _nodes(flow: Flow, nest: LoopNest, heads: Mapping[int, int]) -> dict[int | None, tuple[int, ...]]:
     found: dict[int | None, list[int]] = {number: [] for number in (None, *range(len(nest.loops)))}
-    for block in order(flow):
+    for block in reverse_postorder(flow):
         inside = nest.innermost.get(block)
         found[inside].append(block)
         if block in heads:
@@ -156,7 +158,7 @@ def _nodes(flow: Flow, nest: Nest, heads: Mapping[int, int]) -> dict[int | None,
     return {number: tuple(blocks) for number, blocks in found.items()}
 
 
-def order(flow: Flow) -> list[int]:
+def reverse_postorder(flow: Flow) -> list[int]:
     """Return the blocks that can be reached, in reverse postorder."""
     found: list[int] = []
     seen = {0}
@@ -186,28 +188,28 @@ class Execution:
         sides: by block and side, which threads may go that way.
     """
 
-    code: Code
-    effort: Effort
+    code: PreparedCode
+    effort: LoopEffort
     threads: int
     steps_left: int
     attempts_left: int = 0
-    counts: dict[int, Count] = field(default_factory=dict)
+    counts: dict[int, RepeatCount] = field(default_factory=dict)
     endless: dict[int, int] = field(default_factory=dict)
     given_up: set[int] = field(default_factory=set)
-    sides: dict[tuple[int, int], "Mask"] = field(default_factory=dict)
+    sides: dict[tuple[int, int], "ThreadMask"] = field(default_factory=dict)
 
-    def run(self, state: "State") -> None:
+    def run(self, state: "RegisterState") -> None:
         """Execute from the entry; `state` tells the special registers.
 
         Raises:
             TooLongError: more steps than it may take.
         """
         if self.code.flow.blocks:
-            self._sweep(None, 0, Front(state, True))
+            self._sweep(None, 0, AbstractState(state, True))
 
-    def _sweep(self, region: int | None, begin: int, front: Front) -> dict[int, Front]:
+    def _sweep(self, region: int | None, begin: int, front: AbstractState) -> dict[int, AbstractState]:
         """Once through a loop or the kernel; what leaves it or goes back to its head, by block of arrival."""
-        code, arrivals, left = self.code, {begin: front}, dict[int, Front]()
+        code, arrivals, left = self.code, {begin: front}, dict[int, AbstractState]()
         inside = None if region is None else code.nest.loops[region].blocks
         for block in code.nodes[region]:
             here = arrivals.pop(block, None)
@@ -223,19 +225,19 @@ class Execution:
                 self._arrive(arrivals if stays else left, after, there)
         return left
 
-    def _arrive(self, fronts: dict[int, Front], block: int, front: Front) -> None:
+    def _arrive(self, fronts: dict[int, AbstractState], block: int, front: AbstractState) -> None:
         if block in fronts:
             self._spend(len(front.state) // _REGISTERS_A_STEP)
-            front = _joined(fronts[block], front)
+            front = _join_states(fronts[block], front)
         fronts[block] = front
 
-    def _block(self, block: int, front: Front) -> Iterator[tuple[int, Front]]:
+    def _block(self, block: int, front: AbstractState) -> Iterator[tuple[int, AbstractState]]:
         """Execute a block; where its threads go."""
         code = self.code
         steps, successors = code.steps[block], code.flow.blocks[block].successors
         self._spend(1 + len(steps) + len(front.state) // _REGISTERS_A_STEP)
         if steps:
-            front = Front(dict(front.state), front.mask)
+            front = AbstractState(dict(front.state), front.mask)
             for step in steps:
                 _execute(step, front.state)
         if len(successors) == 1:
@@ -244,31 +246,31 @@ class Execution:
         register, taken_at = code.branches[block]
         guard = front.state.get(register)
         for side, after in enumerate(successors):
-            mask = _narrowed(front.mask, guard, taken_at if side == 0 else 1 - taken_at)
+            mask = _narrow_mask(front.mask, guard, taken_at if side == 0 else 1 - taken_at)
             if mask is not False:
                 seen = self.sides.get((block, side), False)
                 self.sides[block, side] = _either(seen, mask)
-                yield after, Front(front.state, mask)
+                yield after, AbstractState(front.state, mask)
 
-    def _loop(self, number: int, front: Front) -> dict[int, Front]:
+    def _loop(self, number: int, front: AbstractState) -> dict[int, AbstractState]:
         """Execute a loop; where its threads go."""
-        if self.effort is Effort.ALL and number in self.endless:
+        if self.effort is LoopEffort.ALL and number in self.endless:
             self.endless[number] = 0
-        elif self.effort is Effort.ALL:
+        elif self.effort is LoopEffort.ALL:
             left = self._unrolled(number, front)
             if left is not None:
                 return left
-        if self.effort is Effort.EACH:
+        if self.effort is LoopEffort.EACH:
             self._attempt(number, front)
         forgetful = {name: value for name, value in front.state.items() if name not in self.code.written[number]}
         head = self.code.nest.loops[number].header
-        left = self._sweep(number, head, Front(forgetful, front.mask))
+        left = self._sweep(number, head, AbstractState(forgetful, front.mask))
         left.pop(head, None)
         return left
 
-    def _unrolled(self, number: int, front: Front) -> dict[int, Front] | None:
+    def _unrolled(self, number: int, front: AbstractState) -> dict[int, AbstractState] | None:
         """Run a loop to its end, and count; None if no end is in sight."""
-        head, left, least = self.code.nest.loops[number].header, dict[int, Front](), None
+        head, left, least = self.code.nest.loops[number].header, dict[int, AbstractState](), None
         if number not in self.counts and not self._may_end(number, front):
             self.endless[number] = 0
             return None
@@ -280,7 +282,7 @@ class Execution:
             for after, there in found.items():
                 self._arrive(left, after, there)
             if back is None:
-                count = Count(least, repeats)
+                count = RepeatCount(least, repeats)
                 self.counts[number] = self.counts[number] | count if number in self.counts else count
                 return left
             if self._stalls(number, front, back):
@@ -290,9 +292,9 @@ class Execution:
         self.endless[number] = fewest if seen is None else min(fewest, seen.least or 0)
         return None
 
-    def _attempt(self, number: int, front: Front) -> None:
+    def _attempt(self, number: int, front: AbstractState) -> None:
         """Run one loop with all inner ones summarised."""
-        alone = Execution(self.code, Effort.NONE, self.threads, self.attempts_left)
+        alone = Execution(self.code, LoopEffort.NONE, self.threads, self.attempts_left)
         try:
             alone._unrolled(number, front)
         except TooLongError:
@@ -301,7 +303,7 @@ class Execution:
         self.counts |= alone.counts
         self.endless |= alone.endless
 
-    def _may_end(self, number: int, front: Front) -> bool:
+    def _may_end(self, number: int, front: AbstractState) -> bool:
         """Whether the outcome of a branch that leaves the loop can become known: a quick check, for speed alone."""
         loop, written = self.code.nest.loops[number], self.code.written[number]
         steps = [step for block in loop.blocks for step in self.code.steps[block]]
@@ -324,7 +326,7 @@ class Execution:
                 return False
         return register in known
 
-    def _stalls(self, number: int, before: Front, after: Front) -> bool:
+    def _stalls(self, number: int, before: AbstractState, after: AbstractState) -> bool:
         """Return whether an iteration has changed nothing, so that all to come are like it."""
         names = self.code.written[number]
         same = all(_equal(before.state.get(name), after.state.get(name)) for name in names)
@@ -338,7 +340,7 @@ class Execution:
             raise TooLongError
 
 
-def _execute(step: Step, state: "State") -> None:
+def _execute(step: ExecutionStep, state: "RegisterState") -> None:
     """Change the state as an instruction does."""
     guard = 1 if step.guard is None else state.get(step.guard)
     if isinstance(guard, int) and step.guard is not None:
@@ -356,7 +358,7 @@ def _execute(step: Step, state: "State") -> None:
         state.pop(name, None)
 
 
-def _write(state: "State", name: str, value: "Value", guard: "Value") -> None:
+def _write(state: "RegisterState", name: str, value: "RegisterValue", guard: "RegisterValue") -> None:
     """Write a register where the guard is 1; where the guard is unknown, it may keep what it has."""
     if isinstance(guard, int):
         new = value
@@ -374,20 +376,22 @@ def _write(state: "State", name: str, value: "Value", guard: "Value") -> None:
         state[name] = new
 
 
-def _joined(one: Front, other: Front) -> Front:
+def _join_states(one: AbstractState, other: AbstractState) -> AbstractState:
     """What holds for the threads of both: a register stays known if they agree where a thread may be in either."""
     mask = _either(one.mask, other.mask)
     if one.state is other.state:
-        return Front(one.state, mask)
-    state: State = {}
+        return AbstractState(one.state, mask)
+    state: RegisterState = {}
     for name, value in one.state.items():
-        found = _merged(value, one.mask, other.state.get(name), other.mask)
+        found = _merge_values(value, one.mask, other.state.get(name), other.mask)
         if found is not None:
             state[name] = found
-    return Front(state, mask)
+    return AbstractState(state, mask)
 
 
-def _merged(value: "Value", mask: "Mask", other: "Value", other_mask: "Mask") -> "Value":
+def _merge_values(
+    value: "RegisterValue", mask: "ThreadMask", other: "RegisterValue", other_mask: "ThreadMask"
+) -> "RegisterValue":
     if value is other or (isinstance(value, int) and isinstance(other, int) and value == other):
         return value
     if value is None or other is None or isinstance(mask, bool) or isinstance(other_mask, bool):
@@ -400,7 +404,7 @@ def _merged(value: "Value", mask: "Mask", other: "Value", other_mask: "Mask") ->
     return np.where(mask, first, second)
 
 
-def _narrowed(mask: "Mask", guard: "Value", value: int) -> "Mask":
+def _narrow_mask(mask: "ThreadMask", guard: "RegisterValue", value: int) -> "ThreadMask":
     """Return the threads at which the guard may have this value; False for none."""
     if guard is None:
         return mask
@@ -410,7 +414,7 @@ def _narrowed(mask: "Mask", guard: "Value", value: int) -> "Mask":
     return found if bool(found.any()) else False
 
 
-def _either(one: "Mask", other: "Mask") -> "Mask":
+def _either(one: "ThreadMask", other: "ThreadMask") -> "ThreadMask":
     if one is True or other is True:
         return True
     return other if one is False else one if other is False else one | other

@@ -8,13 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from makespan.kernels.flow.instruction_set import Effect, Instruction, Routine, Semantics, SourceLine, Told, Transfer
+from makespan.kernels.flow.instruction_set import (
+    ControlTransfer,
+    Effect,
+    Instruction,
+    Routine,
+    Semantics,
+    SourceLine,
+    TransferredBound,
+)
 
 if TYPE_CHECKING:
     import networkx as nx
 
 
-class Block(NamedTuple):
+class BasicBlock(NamedTuple):
     """Instructions `first` to `stop - 1`, which are always executed together.
 
     Every label begins a block, so one before another label has a block without instructions: loops that begin at the
@@ -49,10 +57,10 @@ class Flow:
     kernel: Routine
     code: Sequence[Instruction]
     effects: Sequence[Effect]
-    blocks: tuple[Block, ...]
+    blocks: tuple[BasicBlock, ...]
     semantics: Semantics = field(compare=False, repr=False)
     meetings: Mapping[int, int] | None = None
-    told: Mapping[int, Told] = field(default_factory=dict)
+    transferred: Mapping[int, TransferredBound] = field(default_factory=dict)
     memo: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +103,7 @@ class Flow:
     @property
     def is_plain(self) -> bool:
         """Return whether it has branches to labels and ends alone: no indirect branch, and no call that was inlined."""
-        return all(effect.transfer in (None, Transfer.DIRECT) for effect in self.effects)
+        return all(effect.transfer in (None, ControlTransfer.DIRECT) for effect in self.effects)
 
     def at(self, *places: int) -> str:
         """Places of its text in words."""
@@ -106,7 +114,7 @@ class Flow:
         return self.blocks[block].label or f"line:{self.blocks[block].line}"
 
 
-def graph(flow: Flow) -> "nx.DiGraph[int]":
+def networkx_graph(flow: Flow) -> "nx.DiGraph[int]":
     """Return the blocks and the virtual exit as a networkx graph."""
     import networkx as nx
 
@@ -121,5 +129,5 @@ def immediate_dominators(flow: Flow) -> Mapping[int, int]:
     """Return the immediate dominator of every block that can be reached, but for the entry."""
     import networkx as nx
 
-    found = nx.immediate_dominators(graph(flow), 0)
+    found = nx.immediate_dominators(networkx_graph(flow), 0)
     return {block: above for block, above in found.items() if block != 0}

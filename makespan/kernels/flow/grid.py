@@ -10,22 +10,22 @@ from typing import NamedTuple, TypeAlias
 
 from makespan.host.errors import InputError, Naming
 
-Extent: TypeAlias = tuple[int, int, int]
+Dim3: TypeAlias = tuple[int, int, int]
 """Numbers of threads or blocks along x, y and z."""
 
 WARP_LANES = 32
 MAX_BLOCK_THREADS = 1024
-MAX_BLOCK: Extent = (1024, 1024, 64)
-MAX_GRID: Extent = (2**31 - 1, 65_535, 65_535)
+MAX_BLOCK: Dim3 = (1024, 1024, 64)
+MAX_GRID: Dim3 = (2**31 - 1, 65_535, 65_535)
 """Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"."""
 
-_EXTENT = re.compile(r"[0-9]{1,40}(?:x[0-9]{1,40}){0,2}")
+_DIM3 = re.compile(r"[0-9]{1,40}(?:x[0-9]{1,40}){0,2}")
 _PARAMETER = re.compile(r"(?:param\s+)?(?P<name>[^=\s]+)\s*=\s*(?P<value>[^=\s]+)")
 _WHOLE = re.compile(r"[-+]?(?:0[xX][0-9A-Fa-f]{1,16}|[0-9]{1,20})")
 _REAL = re.compile(r"[-+]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][-+]?[0-9]{1,4})?")
 
 
-class Parameter(NamedTuple):
+class ParameterValue(NamedTuple):
     """The value of a parameter as its bits: a non-negative int below 2^bits.
 
     Args:
@@ -67,7 +67,7 @@ class ThreadRegisters(NamedTuple):
         known = ((self.block_size, launch.block), (self.grid_size, launch.grid))
         return {name: size for names, extent in known if extent for name, size in zip(names, extent, strict=True)}
 
-    def place(self, number: int, block: Extent) -> dict[str, int]:
+    def place(self, number: int, block: Dim3) -> dict[str, int]:
         """Where the thread with this number in its block is."""
         x, y, _ = block
         return dict(zip(self.thread, (number % x, number // x % y, number // (x * y)), strict=True))
@@ -90,8 +90,8 @@ class Launch:
     ((256, 1, 1), (8, 4, 1))
     """
 
-    block: Extent | None
-    grid: Extent | None
+    block: Dim3 | None
+    grid: Dim3 | None
     parameters: Mapping[str, int | float]
     named: Naming = field(repr=False, compare=False)
 
@@ -102,10 +102,10 @@ class Launch:
         parameters: Mapping[str, int | float] = MappingProxyType({}),
         named: Naming = str,
     ) -> None:
-        threads = _whole_extent(block, MAX_BLOCK, named("block"))
-        blocks = _whole_extent(grid, MAX_GRID, named("grid"))
+        threads = _check_dim3(block, MAX_BLOCK, named("block"))
+        blocks = _check_dim3(grid, MAX_GRID, named("grid"))
         if threads is not None and math.prod(threads) > MAX_BLOCK_THREADS:
-            raise InputError(f"{named('block')} {shown(threads)}: more than {MAX_BLOCK_THREADS} threads in a block")
+            raise InputError(f"{named('block')} {dim3_text(threads)}: more than {MAX_BLOCK_THREADS} threads in a block")
         if not isinstance(parameters, Mapping):
             raise InputError(f"the parameters of a launch are values by name, not {parameters!r:.40}")
         values = {"block": threads, "grid": blocks, "parameters": dict(parameters), "named": named}
@@ -115,7 +115,7 @@ class Launch:
     def __str__(self) -> str:
         """What is known, as on a command line; empty if nothing is."""
         extents = (("block", self.block), ("grid", self.grid))
-        known = [f"{name} {shown(extent)}" for name, extent in extents if extent is not None]
+        known = [f"{name} {dim3_text(extent)}" for name, extent in extents if extent is not None]
         return ", ".join([*known, *(f"{name}={value}" for name, value in self.parameters.items())])
 
     @property
@@ -164,13 +164,13 @@ def launch(
         name, value = _parameter(text, named("parameters"))
         if found.setdefault(name, value) != value:
             raise InputError(f"{named('parameters')} {text}: {name} already has the value {found[name]}")
-    return Launch(_extent(block, named("block")), _extent(grid, named("grid")), found, named)
+    return Launch(_parse_dim3(block, named("block")), _parse_dim3(grid, named("grid")), found, named)
 
 
-def shown(extent: Extent) -> str:
+def dim3_text(extent: Dim3) -> str:
     """Return an extent as on a command line.
 
-    >>> shown((16, 16, 1))
+    >>> dim3_text((16, 16, 1))
     '16x16x1'
     """
     return "x".join(map(str, extent))
@@ -188,17 +188,17 @@ def _parameter(text: str, option: str) -> tuple[str, int | float]:
     raise InputError(f"{option} {text[:60]!r}: {value[:40]!r} is no number such as 1024, 0x400 or 0.5")
 
 
-def _extent(text: str | None, option: str) -> Extent | None:
+def _parse_dim3(text: str | None, option: str) -> Dim3 | None:
     if text is None:
         return None
-    if _EXTENT.fullmatch(text.strip()) is None:
+    if _DIM3.fullmatch(text.strip()) is None:
         raise InputError(f"{option} {text[:40]!r}: give a number such as 256, or 16x16, or 8x8x4")
     sizes = [int(part) for part in text.strip().split("x")]
     x, y, z = sizes + [1] * (3 - len(sizes))
     return x, y, z
 
 
-def _whole_extent(given: int | Sequence[int] | None, most: Extent, field: str) -> Extent | None:
+def _check_dim3(given: int | Sequence[int] | None, most: Dim3, field: str) -> Dim3 | None:
     """Return an extent along x, y and z that is in range."""
     if given is None:
         return None
@@ -209,7 +209,7 @@ def _whole_extent(given: int | Sequence[int] | None, most: Extent, field: str) -
         )
     x, y, z = extent = (*map(int, sizes), *(1 for _ in most[len(sizes) :]))
     if not all(1 <= size <= limit for size, limit in zip(extent, most, strict=True)):
-        raise InputError(f"{field} {shown((x, y, z))}: at least 1 and at most {shown(most)} along x, y and z")
+        raise InputError(f"{field} {dim3_text((x, y, z))}: at least 1 and at most {dim3_text(most)} along x, y and z")
     return x, y, z
 
 

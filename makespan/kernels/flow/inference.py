@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from makespan.kernels.flow.graph import Flow
-from makespan.kernels.flow.grid import Launch, ThreadRegisters, shown
-from makespan.kernels.flow.loop_bound import MAX_ITERATIONS, Bound, By, iterations
-from makespan.kernels.flow.loops import Loop, Nest
-from makespan.kernels.flow.runs import Run, Runs
+from makespan.kernels.flow.grid import Launch, ThreadRegisters, dim3_text
+from makespan.kernels.flow.loop_bound import MAX_ITERATIONS, BoundBasis, LoopBound, iterations_text
+from makespan.kernels.flow.loops import Loop, LoopNest
+from makespan.kernels.flow.runs import AbstractRun, AbstractRuns
 
 
-class Proven(NamedTuple):
+class ProvenIterations(NamedTuple):
     """What the code makes of a loop, in the iterations that a bound counts; it holds for every entry to the loop.
 
     Args:
@@ -26,33 +26,37 @@ class Proven(NamedTuple):
     is_entered: bool = True
 
     @property
-    def bound(self) -> Bound | None:
+    def bound(self) -> LoopBound | None:
         """Return the bound that this is, if it is one."""
         if self.most is None or self.most > MAX_ITERATIONS:
             return None
         never = "" if self.is_entered else ", never entered"
-        return Bound(self.most, self.is_entered and self.least == self.most, f"{self.source}{never}", By.CODE)
+        return LoopBound(
+            self.most, self.is_entered and self.least == self.most, f"{self.source}{never}", BoundBasis.CODE
+        )
 
-    def implies(self, said: Bound) -> bool:
+    def implies(self, said: LoopBound) -> bool:
         """Return whether the code proves a bound, whoever says it."""
         own = self.bound
         if own is None:
             return False
         return (own.exact and own.maximum == said.maximum) if said.exact else own.maximum <= said.maximum
 
-    def disproof(self, said: Bound) -> str | None:
+    def disproof(self, said: LoopBound) -> str | None:
         """What the code makes instead, in words; None where it does not contradict a bound."""
         too_few = said.maximum < self.least
         too_many = said.exact and self.most is not None and said.maximum > self.most
         if not self.is_entered or not (too_few or too_many):
             return None
         if self.least == self.most:
-            return f"{iterations('exactly', self.least)} ({self.source})"
-        limit = iterations("at least", self.least) if too_few else iterations("at most", self.most or 0)
+            return f"{iterations_text('exactly', self.least)} ({self.source})"
+        limit = iterations_text("at least", self.least) if too_few else iterations_text("at most", self.most or 0)
         return f"{limit} ({self.source})"
 
 
-def inferred(flow: Flow, nest: Nest, launch: Launch, warp: int | None = None) -> dict[int, Proven]:
+def infer_iterations(
+    flow: Flow, nest: LoopNest, launch: Launch, warp: int | None = None
+) -> dict[int, ProvenIterations]:
     """What can be proven, by number of the loop; `warp` restricts it to one warp of the block.
 
     It holds for every entry to the loop, by every warp of every block. A loop that this launch never enters gets the
@@ -63,38 +67,38 @@ def inferred(flow: Flow, nest: Nest, launch: Launch, warp: int | None = None) ->
     """
     if not nest.loops:
         return {}
-    runs = Runs.of(flow, launch)
+    runs = AbstractRuns.of(flow, launch)
     source = _source(runs, flow.semantics.instruction_set.registers)
-    found: dict[int, Proven] = {}
+    found: dict[int, ProvenIterations] = {}
     for tried in runs.tries(warp):
-        proven = {number: _proven(nest.loops[number], tried, number, source) for number in _known(nest, tried)}
+        proven = {number: _proven(nest.loops[number], tried, number, source) for number in _followed_loops(nest, tried)}
         found = proven | {number: one for number, one in found.items() if one.most is not None or number not in proven}
         if not any(run.seen.given_up for run in tried):
             break  # less detail finds no more
     return dict(sorted(found.items()))
 
 
-def _known(nest: Nest, tried: Iterable[Run]) -> Iterator[int]:
+def _followed_loops(nest: LoopNest, tried: Iterable[AbstractRun]) -> Iterator[int]:
     """Return the loops that were followed to an end, or to where none is in sight."""
     given_up = set[int]().union(*(run.seen.given_up for run in tried))
     return (number for number in range(len(nest.loops)) if number not in given_up)
 
 
-def _proven(loop: Loop, tried: Iterable[Run], number: int, source: str) -> Proven:
+def _proven(loop: Loop, tried: Iterable[AbstractRun], number: int, source: str) -> ProvenIterations:
     """What all threads together did; iterations mean as many repeats as `walk.Terrain.most_repeats` says."""
     first = int(loop.is_bottom_tested)
     counts = [run.seen.counts[number] for run in tried if number in run.seen.counts]
     endless = [run.seen.endless[number] for run in tried if number in run.seen.endless]
     if not counts and not endless:
-        return Proven(first, first, source, is_entered=False)
+        return ProvenIterations(first, first, source, is_entered=False)
     least = min([*endless, *(count.least for count in counts if count.least is not None)], default=None)
     most = max(count.most for count in counts) if not endless else None
     if least is None:  # nothing leaves the loop
-        return Proven(first, None if most is None else most + first, source)
-    return Proven(least + first, None if most is None else most + first, source)
+        return ProvenIterations(first, None if most is None else most + first, source)
+    return ProvenIterations(least + first, None if most is None else most + first, source)
 
 
-def _source(runs: Runs, special: ThreadRegisters) -> str:
+def _source(runs: AbstractRuns, special: ThreadRegisters) -> str:
     """What was inferred from, in words."""
     launch, matter = runs.launch, runs.code.registers
     said = [
@@ -107,7 +111,7 @@ def _source(runs: Runs, special: ThreadRegisters) -> str:
         ("grid", launch.grid, (*special.block, *special.grid_size)),
     ):
         if extent is not None and not _wholes(names).isdisjoint(_wholes(matter)):
-            said.append(f"{option} {shown(extent)}")
+            said.append(f"{option} {dim3_text(extent)}")
     return f"inferred: {', '.join(said) or 'from the code alone'}"
 
 

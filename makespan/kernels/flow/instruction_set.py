@@ -10,8 +10,8 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from makespan.kernels.flow.computation import Computation
-from makespan.kernels.flow.grid import Launch, LaunchInput, Parameter, ThreadRegisters
-from makespan.kernels.flow.spread import Spread, Spreads, Surroundings
+from makespan.kernels.flow.grid import Launch, LaunchInput, ParameterValue, ThreadRegisters
+from makespan.kernels.flow.spread import LaneSpread, LaneSpreads, Surroundings
 
 SHARED_REGISTER = "?"
 """Stands for every register that code outside of the kernel may change at any time: its value is never known."""
@@ -53,7 +53,7 @@ class Routine(Protocol):
         """Of its text, whether its control flow is understood or not."""
 
 
-class Transfer(Enum):
+class ControlTransfer(Enum):
     """How an instruction may hand over control, other than to the next one."""
 
     DIRECT = "to the place that it names, or to the end of the warp"
@@ -113,7 +113,7 @@ class Effect:
     reads: tuple[str, ...] = ()
     is_partial: bool = False
     guard: Guard | None = None
-    transfer: Transfer | None = None
+    transfer: ControlTransfer | None = None
     target: str = ""
     is_uniform: bool = False
     barrier: Barrier | None = None
@@ -121,7 +121,7 @@ class Effect:
     source: SourceLine | None = None
 
 
-class Mark(NamedTuple):
+class LoopMark(NamedTuple):
     """A remark in the text of a kernel that bounds the loop around it.
 
     Args:
@@ -141,7 +141,7 @@ class Mark(NamedTuple):
     is_own: bool
 
 
-class Asked(NamedTuple):
+class AskedBound(NamedTuple):
     """A loop whose bound has to be given.
 
     Args:
@@ -155,7 +155,7 @@ class Asked(NamedTuple):
     deciders: tuple[LaunchInput, ...] = ()
 
 
-class Told(NamedTuple):
+class TransferredBound(NamedTuple):
     """What is known of a loop from outside of its kernel, such as from the text that was compiled.
 
     Args:
@@ -170,7 +170,7 @@ class Told(NamedTuple):
     source: str
     origin: str | None = None
     given: tuple[str, ...] = ()
-    asks: tuple[Asked, ...] = ()
+    asks: tuple[AskedBound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class Semantics(Protocol):
     def instruction_set(self) -> InstructionSet:
         """Return the one of this kernel."""
 
-    def fitted(self, launch: Launch) -> Launch:
+    def fit_launch(self, launch: Launch) -> Launch:
         """Return the launch with parameters by the names in the kernel, and with the block that the kernel requires.
 
         Twice is the same as once.
@@ -215,7 +215,7 @@ class Semantics(Protocol):
             InputError: a launch that does not fit the kernel.
         """
 
-    def parameters(self, launch: Launch) -> Mapping[str, Parameter]:
+    def parameters(self, launch: Launch) -> Mapping[str, ParameterValue]:
         """Return the known parameters of the kernel by name.
 
         Raises:
@@ -225,10 +225,10 @@ class Semantics(Protocol):
     def parameter_names(self) -> Mapping[str, str]:
         """What a user calls the parameters that can be given as numbers, by their names in `parameters`."""
 
-    def computation(self, number: int, parameters: Mapping[str, Parameter]) -> Computation | None:
+    def computation(self, number: int, parameters: Mapping[str, ParameterValue]) -> Computation | None:
         """What an instruction computes; None where that is not known for sure."""
 
-    def spread(self, number: int, spreads: Spreads, around: Surroundings) -> Spread | None:
+    def spread(self, number: int, spreads: LaneSpreads, around: Surroundings) -> LaneSpread | None:
         """In which bits lanes may differ in the results of an instruction, guard apart; None if nothing is known."""
 
     def step(self, number: int) -> tuple[str, int] | None:
@@ -237,7 +237,7 @@ class Semantics(Protocol):
     def refusal(self, number: int, threads: int | None) -> str | None:
         """Why no program can express an instruction, in a block of so many threads if known; None if one can."""
 
-    def marks(self) -> Iterator[Mark]:
+    def marks(self) -> Iterator[LoopMark]:
         """Return the remarks of the kernel, in text order.
 
         Raises:

@@ -47,7 +47,7 @@ class GivenBound:
         return f"bounds file {self.place}" if self.place else "command line"
 
 
-class By(StrEnum):
+class BoundBasis(StrEnum):
     """What a bound rests on: a proof from the code, a user, a comment, or the compiler's table of lines."""
 
     CODE = "code"
@@ -56,7 +56,7 @@ class By(StrEnum):
     LINES = "lines"
 
 
-class Bound(NamedTuple):
+class LoopBound(NamedTuple):
     """How many iterations a loop makes, and who says so.
 
     Args:
@@ -68,28 +68,32 @@ class Bound(NamedTuple):
     maximum: int
     exact: bool
     source: str
-    by: By
+    by: BoundBasis
     given: tuple[str, ...] = ()
 
     def given_for(self, label: str) -> tuple[str, ...]:
         """What a user or a comment says of the loop with this label, and of those from which its bound comes.
 
-        >>> Bound(16, exact=True, source="command line", by=By.USER).given_for("L")
+        >>> LoopBound(16, exact=True, source="command line", by=BoundBasis.USER).given_for("L")
         ('L==16',)
         """
-        own = (f"{label}{'==' if self.exact else '='}{self.maximum}",) if self.by in (By.USER, By.COMMENT) else ()
+        own = (
+            (f"{label}{'==' if self.exact else '='}{self.maximum}",)
+            if self.by in (BoundBasis.USER, BoundBasis.COMMENT)
+            else ()
+        )
         return own + self.given
 
     @property
     def iterations(self) -> str:
         """Return the bound in words, such as "at most 16 iterations"."""
-        return iterations("exactly" if self.exact else "at most", self.maximum)
+        return iterations_text("exactly" if self.exact else "at most", self.maximum)
 
     def __str__(self) -> str:
         return f"{self.iterations} ({self.source})"
 
 
-def iterations(how: str, count: int) -> str:
+def iterations_text(how: str, count: int) -> str:
     """Iterations in words, such as "at least 1 iteration"."""
     return f"{how} {count} iteration{'s' * (count != 1)}"
 

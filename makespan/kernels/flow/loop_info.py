@@ -14,10 +14,10 @@ from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels.flow.deciders import deciders
 from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.grid import Launch, LaunchInput
-from makespan.kernels.flow.inference import Proven, inferred
-from makespan.kernels.flow.instruction_set import Asked, Routine, Told
-from makespan.kernels.flow.loop_bound import Bound, By, GivenBound
-from makespan.kernels.flow.loops import Loop, Nest, nest
+from makespan.kernels.flow.inference import ProvenIterations, infer_iterations
+from makespan.kernels.flow.instruction_set import AskedBound, Routine, TransferredBound
+from makespan.kernels.flow.loop_bound import BoundBasis, GivenBound, LoopBound
+from makespan.kernels.flow.loops import Loop, LoopNest, loop_nest
 from makespan.kernels.flow.notes import noted_bounds
 
 R = TypeVar("R", bound=Routine)
@@ -35,38 +35,38 @@ class LoopInfo(NamedTuple):
     label: str
     line: int
     source_line: str | None
-    bound: Bound | None
+    bound: LoopBound | None
     depth: int
     hint: str | None = None
     against: str | None = None
     origin: str | None = None
-    others: tuple[Bound, ...] = ()
-    asks: tuple[Asked, ...] = ()
+    others: tuple[LoopBound, ...] = ()
+    asks: tuple[AskedBound, ...] = ()
 
 
 def loop_infos(
-    flow: Flow, nest: Nest, given: Sequence[GivenBound], launch: Launch, warp: int | None = None
+    flow: Flow, nest: LoopNest, given: Sequence[GivenBound], launch: Launch, warp: int | None = None
 ) -> tuple[LoopInfo, ...]:
     """Return the loops of the nest, each with its bound as far as one is known, for one warp or for every one.
 
     Raises:
         InputError: a bound for no loop, or one that another bound or the code contradicts.
     """
-    names = _Names.of(flow, nest)
-    bounds = _matched(names, [g for g in given if g.place])
-    bounds |= _matched(names, [g for g in given if not g.place])
+    names = _LoopNames.of(flow, nest)
+    bounds = _match_bounds(names, [g for g in given if g.place])
+    bounds |= _match_bounds(names, [g for g in given if not g.place])
     insisted = frozenset(number for g in given if g.trusted for number in names.matching(g))
-    proven = inferred(flow, nest, launch, warp) if flow.is_plain else {}
+    proven = infer_iterations(flow, nest, launch, warp) if flow.is_plain else {}
     hints: dict[int, str] = {}
     if any(number not in bounds for number in range(len(nest.loops))):
-        told, hints = _told(flow, nest, proven)
+        told, hints = _derived_bounds(flow, nest, proven)
         bounds = told | bounds
     against = {n: found for n, bound in bounds.items() if n in proven and (found := proven[n].disproof(bound))}
     for number, bound in bounds.items():
         if number in proven and proven[number].implies(bound):
-            bounds[number] = bound._replace(by=By.CODE, given=())
+            bounds[number] = bound._replace(by=BoundBasis.CODE, given=())
         _check(names.labels[number], nest.loops[number], bound, None if number in insisted else against.get(number))
-    undecided = _undecided(flow, nest, launch, proven) if len(bounds) < len(nest.loops) else {}
+    undecided = _undecided_loops(flow, nest, launch, proven) if len(bounds) < len(nest.loops) else {}
     return tuple(
         LoopInfo(
             names.labels[n],
@@ -76,64 +76,68 @@ def loop_infos(
             loop.depth,
             None if n in bounds else hints.get(n),
             against.get(n),
-            *_told_besides(flow, loop, bounds.get(n), proven.get(n)),
+            *_transferred_besides(flow, loop, bounds.get(n), proven.get(n)),
             asks=() if n in bounds else _asks(flow, loop, names, n, undecided.get(n, ())),
         )
         for n, loop in enumerate(nest.loops)
     )
 
 
-def _undecided(
-    flow: Flow, nest: Nest, launch: Launch, proven: Mapping[int, Proven]
+def _undecided_loops(
+    flow: Flow, nest: LoopNest, launch: Launch, proven: Mapping[int, ProvenIterations]
 ) -> Mapping[int, tuple[LaunchInput, ...]]:
     """What decides each loop of which no end is in sight, as far as nobody says it."""
     return deciders(flow, nest, launch, [n for n in range(len(nest.loops)) if n not in proven or not proven[n].bound])
 
 
-def _asks(flow: Flow, loop: Loop, names: "_Names", number: int, deciders: tuple[LaunchInput, ...]) -> tuple[Asked, ...]:
+def _asks(
+    flow: Flow, loop: Loop, names: "_LoopNames", number: int, deciders: tuple[LaunchInput, ...]
+) -> tuple[AskedBound, ...]:
     """Return the loops whose bounds are to be given so that this one has a bound."""
-    told = flow.told.get(loop.header)
+    told = flow.transferred.get(loop.header)
     if told is not None and told.asks:
         return tuple(asked._replace(deciders=asked.deciders or deciders) for asked in told.asks)
     label, line, source = names.labels[number], flow.blocks[loop.header].line, names.sources[number]
     key = names.of_line(number) if told is None else label
     if key != label:
-        return (Asked(key, f"at {key}", deciders),)
+        return (AskedBound(key, f"at {key}", deciders),)
     place = f"at {label}" if label == str(line) else f"{label} ({flow.kernel.file}:{line})"
     if source is not None:
         count = names.sources.count(source)
         place += f", one of {count} loops that the compiler made of {source}" if count > 1 else f" ({source})"
-    return (Asked(label, place, deciders),)
+    return (AskedBound(label, place, deciders),)
 
 
-def _told_besides(
-    flow: Flow, loop: Loop, bound: Bound | None, proven: Proven | None
-) -> tuple[str | None, tuple[Bound, ...]]:
+def _transferred_besides(
+    flow: Flow, loop: Loop, bound: LoopBound | None, proven: ProvenIterations | None
+) -> tuple[str | None, tuple[LoopBound, ...]]:
     """Where something is told of a loop, and the bounds that are known besides the one that holds."""
-    told = flow.told.get(loop.header)
+    told = flow.transferred.get(loop.header)
     if told is None:
         return None, ()
     known = (proven and proven.bound, _bound(told))
     return told.origin, tuple(other for other in known if other is not None and other != bound)
 
 
-def _bound(told: Told) -> Bound | None:
+def _bound(told: TransferredBound) -> LoopBound | None:
     """Return the bound that is told, if there is one."""
-    return None if told.maximum is None else Bound(told.maximum, False, told.source, By.LINES, told.given)
+    return None if told.maximum is None else LoopBound(told.maximum, False, told.source, BoundBasis.LINES, told.given)
 
 
-def _check(label: str, loop: Loop, bound: Bound, disproof: str | None) -> None:
+def _check(label: str, loop: Loop, bound: LoopBound, disproof: str | None) -> None:
     """Refuse a bound that cannot be one."""
     if bound.maximum == 0 and loop.is_bottom_tested:
         raise InputError(f"{bound.source}: loop {label} runs its body before it tests, so its bound is at least 1")
     if disproof is not None:
-        leave = "" if bound.by is By.COMMENT else " or leave it out (solve --trust-bounds would believe it)"
-        if bound.by is By.LINES:
+        leave = "" if bound.by is BoundBasis.COMMENT else " or leave it out (solve --trust-bounds would believe it)"
+        if bound.by is BoundBasis.LINES:
             leave = f", or give --loop-bound '{label}=N' for this copy"
         raise InputError(f"loop {label}: {bound}, but it makes {disproof}; correct the bound{leave}")
 
 
-def _told(flow: Flow, nest: Nest, proven: Mapping[int, Proven]) -> tuple[dict[int, Bound], dict[int, str]]:
+def _derived_bounds(
+    flow: Flow, nest: LoopNest, proven: Mapping[int, ProvenIterations]
+) -> tuple[dict[int, LoopBound], dict[int, str]]:
     """Return the bounds that comments, inference and what is told from outside tell, and why they do not.
 
     Raises:
@@ -142,12 +146,12 @@ def _told(flow: Flow, nest: Nest, proven: Mapping[int, Proven]) -> tuple[dict[in
     found = {number: bound for number, one in proven.items() if (bound := one.bound) is not None}
     hints: dict[int, str] = {}
     for number, noted in noted_bounds(flow, nest).items():
-        if not isinstance(noted, Bound):
+        if not isinstance(noted, LoopBound):
             hints[number] = noted
         elif number not in found or not found[number].exact or found[number].maximum > noted.maximum:
             found[number] = noted
     for number, loop in enumerate(nest.loops):
-        told = flow.told.get(loop.header)
+        told = flow.transferred.get(loop.header)
         bound = _bound(told) if told is not None else None
         if bound is not None and (number not in found or bound.maximum < found[number].maximum):
             found[number] = bound
@@ -168,33 +172,33 @@ def bounds_for(
         InputError: control flow of `kernel` that is not understood.
     """
     given = tuple(given)
-    own = _Names.of(found := flow(kernel), nest(found)) if given else None
+    own = _LoopNames.of(found := flow(kernel), loop_nest(found)) if given else None
     strange = [g for g in given if own is not None and g.kernel is None and not own.matching(g)]
     for other in (k for k in kernels if k.name != kernel.name):
         if not strange:
             break
-        foreign = _fitting(other, strange, flow)
+        foreign = _bounds_of_kernel(other, strange, flow)
         strange = [g for g in strange if g not in foreign]
         given = tuple(g for g in given if g not in foreign)
     return given
 
 
-def _fitting(kernel: R, given: Iterable[GivenBound], flow: Callable[[R], Flow]) -> list[GivenBound]:
+def _bounds_of_kernel(kernel: R, given: Iterable[GivenBound], flow: Callable[[R], Flow]) -> list[GivenBound]:
     """Those of the bounds that some loop of a kernel is meant by, as far as its loops can be told."""
     try:
-        names = _Names.of(found := flow(kernel), nest(found))
+        names = _LoopNames.of(found := flow(kernel), loop_nest(found))
     except InputError:
         return [g for g in given if g.key in kernel.labels]
     return [g for g in given if names.matching(g)]
 
 
-def fitting(flow: Flow, given: Iterable[GivenBound]) -> tuple[GivenBound, ...]:
+def bounds_that_fit(flow: Flow, given: Iterable[GivenBound]) -> tuple[GivenBound, ...]:
     """Those of the bounds that some loop is meant by.
 
     Raises:
         UnsupportedError: control flow that has no natural loops.
     """
-    names = _Names.of(flow, nest(flow))
+    names = _LoopNames.of(flow, loop_nest(flow))
     return tuple(one for one in given if names.matching(one))
 
 
@@ -248,7 +252,7 @@ def _deciders(info: LoopInfo) -> list[LaunchInput]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class _LoopNames:
     """What the loops of a kernel are called by: their labels, `line:N`, and FILE:LINE of the source."""
 
     kernel: Routine
@@ -258,7 +262,7 @@ class _Names:
     by_source: Mapping[str, list[tuple[int, str]]]
 
     @classmethod
-    def of(cls, flow: Flow, nest: Nest) -> "_Names":
+    def of(cls, flow: Flow, nest: LoopNest) -> "_LoopNames":
         by_name: dict[str, list[int]] = {}
         labels = tuple(flow.name(loop.header) for loop in nest.loops)
         for number, loop in enumerate(nest.loops):
@@ -296,9 +300,9 @@ def _last_part(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _matched(names: _Names, given: Iterable[GivenBound]) -> dict[int, Bound]:
+def _match_bounds(names: _LoopNames, given: Iterable[GivenBound]) -> dict[int, LoopBound]:
     """Return the bounds by number of the loop, all from one kind of source."""
-    found: dict[int, Bound] = {}
+    found: dict[int, LoopBound] = {}
     for bound in given:
         numbers = names.matching(bound)
         if not numbers and bound.kernel in (None, names.kernel.name):
@@ -307,14 +311,14 @@ def _matched(names: _Names, given: Iterable[GivenBound]) -> dict[int, Bound]:
             several = ", ".join(names.labels[n] for n in numbers)
             raise InputError(f"{bound.source}: {bound.key} is the line of several loops; say which: {several}")
         for number in numbers:
-            said = Bound(bound.maximum, bound.exact, bound.source, By.USER)
+            said = LoopBound(bound.maximum, bound.exact, bound.source, BoundBasis.USER)
             other = found.setdefault(number, said)
             if other[:2] != said[:2]:
                 raise InputError(f"two bounds for loop {names.labels[number]} differ: {other} and {said}")
     return found
 
 
-def _no_loop(bound: GivenBound, names: _Names) -> InputError:
+def _no_loop(bound: GivenBound, names: _LoopNames) -> InputError:
     known = ", ".join(
         f"{label} ({source})" if source else label for label, source in zip(names.labels, names.sources, strict=True)
     )

@@ -22,7 +22,7 @@ class Loop:
         latches: the blocks from which a back edge leads to the header.
         exits: the edges that leave the loop.
         depth: 1 for a loop in no other.
-        outer: the innermost loop around it, as a number in `Nest.loops`.
+        outer: the innermost loop around it, as a number in `LoopNest.loops`.
     """
 
     header: int
@@ -39,7 +39,7 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
+class LoopNest:
     """The loops of a kernel in text order of their headers, and the innermost loop around each block in one."""
 
     loops: tuple[Loop, ...]
@@ -53,7 +53,7 @@ class Nest:
             number = self.loops[number].outer
 
 
-def nest(flow: Flow) -> Nest:
+def loop_nest(flow: Flow) -> LoopNest:
     """Return the loops that can be reached from the entry.
 
     Raises:
@@ -75,7 +75,7 @@ def nest(flow: Flow) -> Nest:
     if max(depth.values()) > MAX_LOOP_DEPTH:
         raise _too_deep(flow)
     loops = (_loop(flow, header, bodies[header], depth[n], outer[n]) for n, header in enumerate(headers))
-    return Nest(tuple(loops), innermost)
+    return LoopNest(tuple(loops), innermost)
 
 
 def goes_around(flow: Flow, loop: Loop, past: Set[int]) -> bool:

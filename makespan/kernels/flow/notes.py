@@ -19,14 +19,14 @@ from heapq import heappop, heappush
 
 from makespan.host.errors import InputError
 from makespan.kernels.flow.graph import Flow
-from makespan.kernels.flow.instruction_set import Mark
-from makespan.kernels.flow.loop_bound import MAX_ITERATIONS, Bound, By
-from makespan.kernels.flow.loops import Loop, Nest
+from makespan.kernels.flow.instruction_set import LoopMark
+from makespan.kernels.flow.loop_bound import MAX_ITERATIONS, BoundBasis, LoopBound
+from makespan.kernels.flow.loops import Loop, LoopNest
 
 _FEWEST_COPIES = 3
 
 
-def noted_bounds(flow: Flow, nest: Nest) -> dict[int, Bound | str]:
+def noted_bounds(flow: Flow, nest: LoopNest) -> dict[int, LoopBound | str]:
     """Return the bounds of loops that comments tell, by number of the loop; our own comments win over the compiler's.
 
     Where comments stand in a loop and tell no bound, the reason stands in place of it.
@@ -35,7 +35,7 @@ def noted_bounds(flow: Flow, nest: Nest) -> dict[int, Bound | str]:
         InputError: a comment that is ill-formed.
     """
     everywhere = tuple(flow.semantics.marks())
-    marks: dict[tuple[int, bool], list[Mark]] = {}
+    marks: dict[tuple[int, bool], list[LoopMark]] = {}
     for mark in everywhere:
         if mark.block in nest.innermost:
             marks.setdefault((nest.innermost[mark.block], mark.is_own), []).append(mark)
@@ -43,7 +43,7 @@ def noted_bounds(flow: Flow, nest: Nest) -> dict[int, Bound | str]:
     return {number: _bound(flow, nest.loops[number], found, everywhere) for (number, _), found in by_author}
 
 
-def _bound(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Sequence[Mark]) -> Bound | str:
+def _bound(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: Sequence[LoopMark]) -> LoopBound | str:
     """Return the bound that comments in one loop, copies of each other, tell; or why they do not."""
     first, file, name = marks[0], flow.kernel.file, flow.name(loop.header)
     for mark in marks:
@@ -55,7 +55,7 @@ def _bound(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Sequence[Mark]
     if not 0 <= first.maximum <= MAX_ITERATIONS:
         raise InputError(f"{file}:{first.line}: a loop bound must be 1..{MAX_ITERATIONS}, not {first.maximum}")
     source = f"comment at {file}:{first.line}"
-    copies = _met(flow, loop, [mark.block for mark in marks])
+    copies = _fewest_marks(flow, loop, [mark.block for mark in marks])
     if not copies and first.is_own:
         return (
             f"{file}:{first.line}: loop {name} can repeat without passing this comment, which then tells no bound;"
@@ -63,15 +63,15 @@ def _bound(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Sequence[Mark]
         )
     if copies > 1 and not _is_unrolled(flow, loop, marks, everywhere):
         doubt = f"{source}, not divided by {copies}, as these need not be copies of one comment"
-        return Bound(first.maximum, exact=False, source=doubt, by=By.COMMENT)
+        return LoopBound(first.maximum, exact=False, source=doubt, by=BoundBasis.COMMENT)
     if copies < 2:
-        return Bound(first.maximum, exact=False, source=source, by=By.COMMENT)
+        return LoopBound(first.maximum, exact=False, source=source, by=BoundBasis.COMMENT)
     passes = max(first.maximum // copies, int(loop.is_bottom_tested))
     said = f"{source}, {copies} copies of {first.maximum} iterations"
-    return Bound(passes, exact=False, source=said, by=By.COMMENT)
+    return LoopBound(passes, exact=False, source=said, by=BoundBasis.COMMENT)
 
 
-def _is_unrolled(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Sequence[Mark]) -> bool:
+def _is_unrolled(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: Sequence[LoopMark]) -> bool:
     """Return whether a loop was made of so many passes of another one, with a mark in each."""
     if len(marks) < _FEWEST_COPIES or len({mark.place for mark in marks}) > 1:
         return False
@@ -83,7 +83,7 @@ def _is_unrolled(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Sequence
     return counts_up and _repeats_itself(flow, loop, marks, everywhere)
 
 
-def _repeats_itself(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Sequence[Mark]) -> bool:
+def _repeats_itself(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: Sequence[LoopMark]) -> bool:
     """Whether the text of a loop is one body again and again, with a mark in each, and control behind the last."""
     lines = {mark.line for mark in marks}
     cuts_before = Counter((mark.block, mark.at) for mark in everywhere if mark.line in lines)
@@ -101,7 +101,7 @@ def _repeats_itself(flow: Flow, loop: Loop, marks: list[Mark], everywhere: Seque
     return any(after[:cut] == body[:cut] and before[len(before) - len(body) + cut :] == body[cut:] for cut in cuts)
 
 
-def _met(flow: Flow, loop: Loop, marked: list[int]) -> int:
+def _fewest_marks(flow: Flow, loop: Loop, marked: list[int]) -> int:
     """Return the fewest marks that a pass from the head of a loop to its back edge meets."""
     marks = Counter(marked)
     queue, done = [(marks[loop.header], loop.header)], set[int]()

@@ -22,7 +22,7 @@ Source: NVIDIA, CUDA C++ Best Practices Guide, "Coalesced Access to Global Memor
 """
 
 
-def access(operation: str, per_lane: int | None, *, is_awaited: bool, words: int = 1) -> Access | None:
+def dram_access(operation: str, per_lane: int | None, *, is_awaited: bool, words: int = 1) -> Access | None:
     """What an instruction asks of DRAM, if it is one of the operations that it may have to serve.
 
     Args:
@@ -33,7 +33,7 @@ def access(operation: str, per_lane: int | None, *, is_awaited: bool, words: int
     Source: NVIDIA, CUDA C++ Programming Guide, "Device Memory Accesses", Local Memory: consecutive 32-bit words are
     accessed by consecutive thread IDs.
 
-    >>> access("global", 32, is_awaited=True), access("local", 32, is_awaited=True, words=4).moved
+    >>> dram_access("global", 32, is_awaited=True), dram_access("local", 32, is_awaited=True, words=4).moved
     (Access(operation='global', moved=1024, is_awaited=True), 4096)
     """
     if operation not in SERVED_BY_DRAM:
@@ -75,7 +75,7 @@ class TimedCode:
         yield assumptions.operations(self.machine.name, ", ".join(shown))
         doubtful = [row for row in rows if row.name in awaited and row.name not in self.given and not row.is_verified]
         if doubtful:
-            yield assumptions.unverified({row.name: _cycles(row) for row in doubtful})
+            yield assumptions.unverified_latencies({row.name: _cycles(row) for row in doubtful})
         own = timed_operations(self.machine, {})
         for row in rows:
             if row.name in self.given and row.name in awaited:
@@ -83,7 +83,7 @@ class TimedCode:
                 yield assumptions.latency(row.name, str(self.given[row.name]), says, is_below=is_below)
 
 
-def served(
+def serving_operations(
     flow: Flow,
     machine: Machine,
     table: Mapping[str, TimedOperation],

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from makespan.kernels.flow.graph import Flow, graph
-from makespan.kernels.flow.loops import Nest
+from makespan.kernels.flow.graph import Flow, networkx_graph
+from makespan.kernels.flow.loops import LoopNest
 
 
 @dataclass(slots=True)
@@ -17,14 +17,14 @@ class Partings:
     """
 
     flow: Flow
-    nest: Nest
+    nest: LoopNest
     matter: Set[str]
     work_left: int
     _meets: Mapping[int, int]
     _before: Mapping[int, int]
 
     @classmethod
-    def of(cls, flow: Flow, nest: Nest, matter: Set[str], work: int) -> "Partings":
+    def of(cls, flow: Flow, nest: LoopNest, matter: Set[str], work: int) -> "Partings":
         """Those of a kernel, which may take so much work."""
         before: dict[int, int] = {}
         for block in flow.blocks:
@@ -84,4 +84,4 @@ def _meeting_points(flow: Flow) -> dict[int, int]:
     """Return the immediate post-dominator of every block from which a way leads to the end."""
     import networkx as nx
 
-    return dict(nx.immediate_dominators(graph(flow).reverse(copy=False), flow.exit))
+    return dict(nx.immediate_dominators(networkx_graph(flow).reverse(copy=False), flow.exit))

@@ -6,25 +6,32 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from makespan.host.errors import InputError, MissingInput
-from makespan.kernels.flow.automaton import Automaton, Branching, Builder
+from makespan.kernels.flow.automaton import Automaton, AutomatonBuilder, Branching
 from makespan.kernels.flow.barriers import refuse_inexpressible, refuse_parted_barriers, with_arrivals, with_barriers
-from makespan.kernels.flow.branches import Step, preferences
+from makespan.kernels.flow.branches import TraceStep, preferred_sides
 from makespan.kernels.flow.divergence import Reconvergence, reconvergences
 from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.grid import Launch
-from makespan.kernels.flow.loop_bound import By, GivenBound
+from makespan.kernels.flow.loop_bound import BoundBasis, GivenBound
 from makespan.kernels.flow.loop_info import LoopInfo, loop_infos
-from makespan.kernels.flow.loops import Nest, nest
+from makespan.kernels.flow.loops import LoopNest, loop_nest
 from makespan.kernels.flow.operations import TimedCode
-from makespan.kernels.flow.paths import by_take, by_trace, lacking, missing_bounds, unbounded, unbounded_in
-from makespan.kernels.flow.tokens import lean
-from makespan.kernels.flow.uniformity import decided, said_uniform, uniform_branches
-from makespan.kernels.flow.walk import Terrain
+from makespan.kernels.flow.paths import (
+    by_take,
+    by_trace,
+    missing_bounds,
+    missing_inputs_error,
+    unbounded_in,
+    unbounded_on_path,
+)
+from makespan.kernels.flow.tokens import drop_needless_tokens
+from makespan.kernels.flow.uniformity import decided_sides, declared_uniform, uniform_branches
+from makespan.kernels.flow.walk import BoundedFlow
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.program import Access, InstructionOrigin, Program, ProgramPlace, merge_neighbours
 
-Paths: TypeAlias = Literal["automaton", "single"]
+PathMode: TypeAlias = Literal["automaton", "single"]
 
 _MOST_LINES = 3
 
@@ -33,12 +40,12 @@ Remarks: TypeAlias = Callable[[Sequence[int], bool], Iterator[Assumption]]
 """What must hold for a program to stand for the kernel, whatever its paths; given the numbers of the instructions that
 may be executed, and whether there are branches among them."""
 
-_Known: TypeAlias = tuple[tuple[LoopInfo, ...], tuple[tuple[int, int], ...]]
+_WarpFacts: TypeAlias = tuple[tuple[LoopInfo, ...], tuple[tuple[int, int], ...]]
 """What tells warps apart: their loops, and the sides that they take."""
 
 
 @dataclass(frozen=True)
-class Warps:
+class KernelWarps:
     """The warps of a launched kernel.
 
     Args:
@@ -59,25 +66,25 @@ class Warps:
     given: Sequence[GivenBound]
     remarks: Remarks
     take: Mapping[str, str] = field(default_factory=dict)
-    trace: Sequence[Step] | None = None
-    paths: Paths | None = None
+    trace: Sequence[TraceStep] | None = None
+    paths: PathMode | None = None
     flow: Flow = field(init=False, repr=False)
     _units: tuple[str | None, ...] = field(init=False, repr=False)
-    _nest: Nest = field(init=False, repr=False)
-    _kept: dict[int | None, tuple[Terrain, dict[int, int], frozenset[int]]] = field(
+    _nest: LoopNest = field(init=False, repr=False)
+    _kept: dict[int | None, tuple[BoundedFlow, dict[int, int], frozenset[int]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     _expressible: set[frozenset[int]] = field(default_factory=set, init=False, repr=False, compare=False)
-    _made: dict[_Known, Program] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _made: dict[_WarpFacts, Program] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "flow", self.code.flow)
         kernel = self.flow.kernel
         if not self.flow.code:
             raise InputError(f"{kernel.file}:{kernel.line}: {kernel.name} has no instruction")
-        object.__setattr__(self, "launch", self.flow.semantics.fitted(self.launch))
+        object.__setattr__(self, "launch", self.flow.semantics.fit_launch(self.launch))
         object.__setattr__(self, "_units", with_barriers(self.flow, self.code.units, self.launch))
-        object.__setattr__(self, "_nest", nest(self.flow))
+        object.__setattr__(self, "_nest", loop_nest(self.flow))
 
     def missing(self, asked: Container[str] = ()) -> tuple[MissingInput, ...]:
         """What has to be given besides, of the warps of a block, before there can be programs.
@@ -102,14 +109,14 @@ class Warps:
             InputError: a bound, `take` or `trace` that does not fit, or both of these.
             UnsupportedError: control flow or a barrier that cannot be followed; the message names the remedy.
         """
-        terrain, sides, visited = self._facts(warp)
+        bounded, sides, visited = self._facts(warp)
         if missing := (*self._missing_bounds(warp), *self.code.missing):
-            raise lacking(self.flow.kernel, missing, self.launch.named)
+            raise missing_inputs_error(self.flow.kernel, missing, self.launch.named)
         if self._kind == "single":
-            return self._path(terrain)
-        known = terrain.infos, tuple(sorted(sides.items()))
+            return self._path(bounded)
+        known = bounded.infos, tuple(sorted(sides.items()))
         if known not in self._made:
-            self._made[known] = self._automaton(terrain, sides, visited)
+            self._made[known] = self._automaton(bounded, sides, visited)
         return self._made[known]
 
     def programs(self) -> tuple[tuple[Program, int], ...]:
@@ -127,34 +134,36 @@ class Warps:
         if warps is None:
             raise InputError(f"the number of warps is not known: give {self.launch.named('block')}")
         if missing := self.missing():
-            raise lacking(self.flow.kernel, missing, self.launch.named)
+            raise missing_inputs_error(self.flow.kernel, missing, self.launch.named)
         if self._kind == "single":
             return ((self.program(), warps),)
         return merge_neighbours((self.program(warp), 1) for warp in range(warps))
 
-    def _facts(self, warp: int | None) -> tuple[Terrain, dict[int, int], frozenset[int]]:
+    def _facts(self, warp: int | None) -> tuple[BoundedFlow, dict[int, int], frozenset[int]]:
         """The loops of a warp, the sides that it takes where all paths count, and the blocks to which they lead."""
         if warp not in self._kept:
             infos = loop_infos(self.flow, self._nest, self.given, self.launch, warp)
-            sides = decided(self.flow, self.launch, warp) if self._kind == "automaton" and self.flow.is_plain else {}
-            sides |= preferences(self.flow, self.take)
-            self._kept[warp] = Terrain(self.flow, self._nest, infos), sides, _reachable(self.flow, sides)
+            sides = (
+                decided_sides(self.flow, self.launch, warp) if self._kind == "automaton" and self.flow.is_plain else {}
+            )
+            sides |= preferred_sides(self.flow, self.take)
+            self._kept[warp] = BoundedFlow(self.flow, self._nest, infos), sides, _reachable(self.flow, sides)
         return self._kept[warp]
 
     def _missing_bounds(self, warp: int | None, asked: Container[str] = ()) -> tuple[MissingInput, ...]:
         """The bounds of loops that a warp may come to; none are asked for where no program could say what it does."""
         if self.trace is not None:
             return ()
-        terrain, sides, visited = self._facts(warp)
+        bounded, sides, visited = self._facts(warp)
         if self._kind == "single":
-            return missing_bounds(terrain, unbounded(terrain, sides), asked)
+            return missing_bounds(bounded, unbounded_on_path(bounded, sides), asked)
         if "block" not in asked and visited not in self._expressible:
             refuse_inexpressible(self.flow, sorted(visited), self.launch)
             self._expressible.add(visited)
-        return missing_bounds(terrain, unbounded_in(terrain, visited), asked)
+        return missing_bounds(bounded, unbounded_in(bounded, visited), asked)
 
     @cached_property
-    def _kind(self) -> Paths:
+    def _kind(self) -> PathMode:
         if self.take and self.trace is not None:
             raise InputError("give either take or trace, not both")
         if self.paths == "automaton" and self.trace is not None:
@@ -164,16 +173,16 @@ class Warps:
     @cached_property
     def _uniform(self) -> frozenset[int]:
         """Return the branches at which no lanes part, in any warp."""
-        return uniform_branches(self.flow, self.launch) if self.flow.is_plain else said_uniform(self.flow)
+        return uniform_branches(self.flow, self.launch) if self.flow.is_plain else declared_uniform(self.flow)
 
     @cached_property
     def _rules(self) -> tuple[Reconvergence, ...]:
         """Where lanes that parted come together."""
         return reconvergences(self.flow)
 
-    def _path(self, terrain: Terrain) -> Program:
+    def _path(self, bounded: BoundedFlow) -> Program:
         """Return the program of every warp, by the one path that take or trace fix."""
-        path = by_take(terrain, self.take) if self.trace is None else by_trace(terrain, self.trace)
+        path = by_take(bounded, self.take) if self.trace is None else by_trace(bounded, self.trace)
         visited = frozenset(path)
         refuse_inexpressible(self.flow, sorted(visited), self.launch)
         served = [at for block in path for at in self.flow.numbers(block) if self._units[at] is not None]
@@ -182,25 +191,25 @@ class Warps:
         places = tuple(ProgramPlace(self._units[at] or "", (number,)) for number, at in enumerate(served, start=1))
         timings = tuple(self.code.timings[at] for at in served) if self.code.timings else ()
         made = Automaton(places, (0,), tuple((at,) for at in served), timings=timings)
-        return self._program(made, (*self._remarks(visited), *self._about_path(terrain, visited)))
+        return self._program(made, (*self._remarks(visited), *self._about_path(bounded, visited)))
 
-    def _automaton(self, terrain: Terrain, sides: Mapping[int, int], visited: Set[int]) -> Program:
+    def _automaton(self, bounded: BoundedFlow, sides: Mapping[int, int], visited: Set[int]) -> Program:
         """Everything that a warp may execute that takes these sides, which lead to these blocks."""
         parting = frozenset(block for block in visited - self._uniform - sides.keys() if self.flow.has_sides(block))
         rules = self._rules if parting else (Reconvergence({}, drops=False),)
         refuse_parted_barriers(self.flow, parting, rules)
-        builder = Builder(terrain, self._units, self.code.timings)
-        made = builder.automaton(Branching(terrain, rule, self._uniform, sides) for rule in rules)
+        builder = AutomatonBuilder(bounded, self._units, self.code.timings)
+        made = builder.automaton(Branching(bounded, rule, self._uniform, sides) for rule in rules)
         if made is None:
-            raise self._no_way(terrain)
+            raise self._no_way(bounded)
         if made.may_be_empty:
             raise self._nothing(always=not made.places)
-        return self._program(made, (*self._remarks(visited), *self._about_paths(terrain, visited, parting)))
+        return self._program(made, (*self._remarks(visited), *self._about_paths(bounded, visited, parting)))
 
     def _program(self, made: Automaton, assumed: tuple[Assumption, ...]) -> Program:
         """Return the places with where they come from, and no token that makes no difference."""
         if self.code.timings:
-            made = lean(with_arrivals(made), self.code.results)
+            made = drop_needless_tokens(with_arrivals(made), self.code.results)
         origins = tuple(self._origin(behind) for behind in made.instructions)
         accesses: tuple[Access | None, ...] = ()
         if any(one is not None for one in self.code.accesses):
@@ -218,14 +227,14 @@ class Warps:
         also = f" (or {', '.join(more)}{', ...' * (len(behind) > _MOST_LINES)})" if more else ""
         return InstructionOrigin(self.flow.kernel.file, first.line, f"{first}{also}", str(source or ""))
 
-    def _about_paths(self, terrain: Terrain, visited: Set[int], parting: Set[int]) -> Iterator[Assumption]:
+    def _about_paths(self, bounded: BoundedFlow, visited: Set[int], parting: Set[int]) -> Iterator[Assumption]:
         """What must hold for the automaton to have every path."""
         if self.take:
             yield _about_take(self.take)
-        for loop, info in zip(terrain.nest.loops, terrain.infos, strict=True):
+        for loop, info in zip(bounded.nest.loops, bounded.infos, strict=True):
             if loop.header in visited and info.bound is not None:
                 yield from _about_loop(info, str(info.bound))
-        if any(info.bound is not None and info.bound.by is By.COMMENT for info in terrain.infos):
+        if any(info.bound is not None and info.bound.by is BoundBasis.COMMENT for info in bounded.infos):
             yield assumptions.comments_of_loops()
         yield from _about_launch(self.launch)
         if parting:
@@ -243,7 +252,7 @@ class Warps:
             if synchronous := sorted({self.flow.code[number].line for number in waiting}):
                 yield assumptions.lanes(f"lanes that wait for each other come together at {self._at(synchronous)}")
 
-    def _about_path(self, terrain: Terrain, visited: Set[int]) -> Iterator[Assumption]:
+    def _about_path(self, bounded: BoundedFlow, visited: Set[int]) -> Iterator[Assumption]:
         """What must hold for one path to be the one that is executed."""
         take, trace = self.take, self.trace
         if take:
@@ -251,7 +260,7 @@ class Warps:
         if trace is not None:
             start = f", from {trace[0].place}" if trace else ""
             yield assumptions.one_path(f"a trace of {len(trace)} branches{start}")
-        for loop, info in zip(terrain.nest.loops, terrain.infos, strict=True):
+        for loop, info in zip(bounded.nest.loops, bounded.infos, strict=True):
             if loop.header in visited and info.bound is not None:
                 is_at_most = bool(take) and not info.bound.exact
                 to_maximum = ", run to this maximum unless take leaves it earlier" * is_at_most
@@ -270,9 +279,9 @@ class Warps:
         )
         return InputError(f"{kernel.file}:{kernel.line}: {kernel.name}: {what}")
 
-    def _no_way(self, terrain: Terrain) -> InputError:
+    def _no_way(self, bounded: BoundedFlow) -> InputError:
         kernel = self.flow.kernel
-        bounds = ", ".join(f"loop {info.label} {info.bound}" for info in terrain.infos if info.bound)
+        bounds = ", ".join(f"loop {info.label} {info.bound}" for info in bounded.infos if info.bound)
         return InputError(f"{kernel.file}:{kernel.line}: no path through {kernel.name} keeps the loop bounds: {bounds}")
 
 
@@ -294,7 +303,7 @@ def _about_loop(info: LoopInfo, said: str) -> Iterator[Assumption]:
     given = info.bound.given_for(info.label)
     if info.against is not None:
         yield assumptions.trusted_loop(info.label, said, info.against)
-    elif info.bound.by is By.LINES:
+    elif info.bound.by is BoundBasis.LINES:
         yield assumptions.transferred_loop(info.label, said)
         if given:
             yield assumptions.given_in_ptx(given)

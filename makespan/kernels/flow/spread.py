@@ -1,7 +1,7 @@
 """In which bits the lanes of a warp may differ, and what arithmetic makes of it.
 
-A `Spread` speaks of the lanes that are active together. The number of a thread along x has spread 31 in a block of 256
-threads, so shifted right by 5 it has none: it is uniform. A value of unknown spread is None.
+A `LaneSpread` describes the lanes that are active together. In a block of 256 threads the number of a thread along x
+has spread 31; shifted right by 5 it has none, so it is uniform. The spread of a value that is not known is None.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,12 +9,12 @@ from math import prod
 from typing import NamedTuple, TypeAlias
 
 from makespan.kernels.flow.arithmetic import ones
-from makespan.kernels.flow.grid import WARP_LANES, Launch, Parameter, ThreadRegisters
+from makespan.kernels.flow.grid import WARP_LANES, Launch, ParameterValue, ThreadRegisters
 
 _WIDEST = 64
 
 
-class Spread(NamedTuple):
+class LaneSpread(NamedTuple):
     """What is known of a value in the active lanes of a warp.
 
     Args:
@@ -25,28 +25,28 @@ class Spread(NamedTuple):
     varying: int
     zeros: int
 
-    def __or__(self, other: "Spread") -> "Spread":
+    def __or__(self, other: "LaneSpread") -> "LaneSpread":
         """What covers both."""
-        return Spread(self.varying | other.varying, min(self.zeros, other.zeros))
+        return LaneSpread(self.varying | other.varying, min(self.zeros, other.zeros))
 
 
-UNIFORM = Spread(0, 0)
-Spreads: TypeAlias = Mapping[str, Spread]
+UNIFORM = LaneSpread(0, 0)
+LaneSpreads: TypeAlias = Mapping[str, LaneSpread]
 
-Rule: TypeAlias = Callable[[Sequence[Spread], Sequence[int | None], int], Spread | None]
+SpreadRule: TypeAlias = Callable[[Sequence[LaneSpread], Sequence[int | None], int], LaneSpread | None]
 """From the spreads of the sources, their values if they are constants, and the width in bits to that of a result."""
 
 
 class Surroundings(NamedTuple):
     """What the launch says, whatever the instruction: the spreads of special registers, and the known parameters."""
 
-    specials: Spreads
-    parameters: Mapping[str, Parameter]
+    specials: LaneSpreads
+    parameters: Mapping[str, ParameterValue]
 
 
-def special_spreads(registers: ThreadRegisters, launch: Launch) -> dict[str, Spread]:
+def special_spreads(registers: ThreadRegisters, launch: Launch) -> dict[str, LaneSpread]:
     """Return the spreads of the special registers that depend on the block; without a block, only that of the lane."""
-    found = {registers.lane: Spread(WARP_LANES - 1, 0)}
+    found = {registers.lane: LaneSpread(WARP_LANES - 1, 0)}
     if launch.block is None:
         return found
     varying = dict.fromkeys(registers.thread, 0)
@@ -55,75 +55,75 @@ def special_spreads(registers: ThreadRegisters, launch: Launch) -> dict[str, Spr
         base = registers.place(number - number % WARP_LANES, launch.block)
         for name, value in own.items():
             varying[name] |= value ^ base[name]
-    found |= {name: Spread(varied, 0) for name, varied in varying.items()}
-    return found | {name: constant(size) for name, size in registers.sizes(launch).items()}
+    found |= {name: LaneSpread(varied, 0) for name, varied in varying.items()}
+    return found | {name: spread_of_constant(size) for name, size in registers.sizes(launch).items()}
 
 
-def constant(value: int) -> Spread:
+def spread_of_constant(value: int) -> LaneSpread:
     """Return the spread of a number.
 
-    >>> constant(96)
-    Spread(varying=0, zeros=5)
+    >>> spread_of_constant(96)
+    LaneSpread(varying=0, zeros=5)
     """
-    return Spread(0, (value & -value).bit_length() - 1 if value else _WIDEST)
+    return LaneSpread(0, (value & -value).bit_length() - 1 if value else _WIDEST)
 
 
-def added(spreads: Sequence[Spread], _: object, w: int) -> Spread:
+def spread_of_sum(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneSpread:
     """Carries go up from the lowest bit that varies, unless the other summand has only zeros where lanes differ."""
     a, b = spreads
     zeros = min(a.zeros, b.zeros)
     for one, other in ((a, b), (b, a)):
         if not one.varying and one.zeros >= other.varying.bit_length():
-            return Spread(other.varying, zeros)
+            return LaneSpread(other.varying, zeros)
     varying = a.varying | b.varying
-    return Spread(-(varying & -varying) & ones(w), zeros)
+    return LaneSpread(-(varying & -varying) & ones(w), zeros)
 
 
-def multiplied(spreads: Sequence[Spread], _: object, w: int) -> Spread:
+def spread_of_product(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneSpread:
     """Return a product varies from its lowest bit that does on."""
     a, b = spreads
     varying = a.varying | b.varying
-    return Spread(-(varying & -varying) & ones(w) if varying else 0, min(a.zeros + b.zeros, w))
+    return LaneSpread(-(varying & -varying) & ones(w) if varying else 0, min(a.zeros + b.zeros, w))
 
 
-def multiplied_and_added(spreads: Sequence[Spread], _: object, w: int) -> Spread:
+def spread_of_multiply_add(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneSpread:
     """Return a product and a summand."""
-    return added([multiplied(spreads[:2], None, w), spreads[2]], None, w)
+    return spread_of_sum([spread_of_product(spreads[:2], None, w), spreads[2]], None, w)
 
 
-def conjoined(spreads: Sequence[Spread], constants: Sequence[int | None], w: int) -> Spread:
+def spread_of_conjunction(spreads: Sequence[LaneSpread], constants: Sequence[int | None], w: int) -> LaneSpread:
     """Return a bit that is 0 in a constant varies in no lane."""
     varying = spreads[0].varying | spreads[1].varying
     for number in constants:
         varying &= ones(w) if number is None else number
-    return Spread(varying, max(spread.zeros for spread in spreads))
+    return LaneSpread(varying, max(spread.zeros for spread in spreads))
 
 
-def combined(spreads: Sequence[Spread], _: object, w: int) -> Spread:
+def spread_of_bitwise(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneSpread:
     """Bit by bit, whatever the function."""
     varying = 0
     for spread in spreads:
         varying |= spread.varying
-    return Spread(varying & ones(w), min(spread.zeros for spread in spreads) if len(spreads) > 1 else 0)
+    return LaneSpread(varying & ones(w), min(spread.zeros for spread in spreads) if len(spreads) > 1 else 0)
 
 
-def shifted_left(spreads: Sequence[Spread], constants: Sequence[int | None], w: int) -> Spread | None:
+def spread_of_left_shift(spreads: Sequence[LaneSpread], constants: Sequence[int | None], w: int) -> LaneSpread | None:
     """By a constant; otherwise nothing is known."""
     by = constants[1]
     if by is None:
         return None
-    return Spread(spreads[0].varying << min(by, w) & ones(w), min(spreads[0].zeros + by, w))
+    return LaneSpread(spreads[0].varying << min(by, w) & ones(w), min(spreads[0].zeros + by, w))
 
 
-def shifted_right(spreads: Sequence[Spread], constants: Sequence[int | None], w: int) -> Spread | None:
+def spread_of_right_shift(spreads: Sequence[LaneSpread], constants: Sequence[int | None], w: int) -> LaneSpread | None:
     """Return only where the sign does not vary, whose copies come in from above."""
     by, varying = constants[1], spreads[0].varying & ones(w)
     if by is None or varying >> (w - 1):
         return None
-    return Spread(varying >> min(by, w), max(spreads[0].zeros - by, 0))
+    return LaneSpread(varying >> min(by, w), max(spreads[0].zeros - by, 0))
 
 
-def copied(spreads: Sequence[Spread], _: object, w: int) -> Spread | None:
+def spread_of_copy(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneSpread | None:
     """Return a copy, or a conversion from a type of this width; only where the sign does not vary."""
     varying = spreads[0].varying & ones(w)
-    return None if varying >> (w - 1) and w > 1 else Spread(varying, min(spreads[0].zeros, w))
+    return None if varying >> (w - 1) and w > 1 else LaneSpread(varying, min(spreads[0].zeros, w))

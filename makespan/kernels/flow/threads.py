@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from makespan.kernels.flow.arithmetic import Value
+    from makespan.kernels.flow.arithmetic import RegisterValue
 
 MAX_THREADS = 2**22
 """In a launch with more threads than this to tell apart, the number of the block counts as unknown."""
@@ -20,7 +20,7 @@ MAX_THREADS = 2**22
 _AT_ONCE = 2**16
 
 
-class Detail(IntEnum):
+class ThreadDetail(IntEnum):
     """What is told apart: nothing, the threads of a block, or also the blocks of the grid."""
 
     NOTHING = 0
@@ -28,7 +28,7 @@ class Detail(IntEnum):
     BLOCKS = 2
 
 
-class Threads(NamedTuple):
+class ThreadGroup(NamedTuple):
     """Some threads of a launch.
 
     Args:
@@ -37,25 +37,25 @@ class Threads(NamedTuple):
         warps: a number for the warp of each; None if they are one.
     """
 
-    state: "dict[str, Value]"
+    state: "dict[str, RegisterValue]"
     size: int
     warps: "NDArray[np.int64] | None"
 
 
-def details(special: ThreadRegisters, launch: Launch, registers: Collection[str]) -> tuple[Detail, ...]:
+def useful_details(special: ThreadRegisters, launch: Launch, registers: Collection[str]) -> tuple[ThreadDetail, ...]:
     """What there is to be told apart where these registers matter, from most detail to none."""
     lanes = (special.lane, *special.lane_masks.values(), *(special.thread if launch.block else ()))
     telling = {
-        Detail.THREADS: any(name in registers for name in lanes),
-        Detail.BLOCKS: launch.grid is not None and any(name in registers for name in special.block),
-        Detail.NOTHING: True,
+        ThreadDetail.THREADS: any(name in registers for name in lanes),
+        ThreadDetail.BLOCKS: launch.grid is not None and any(name in registers for name in special.block),
+        ThreadDetail.NOTHING: True,
     }
-    return tuple(detail for detail in reversed(Detail) if telling[detail])
+    return tuple(detail for detail in reversed(ThreadDetail) if telling[detail])
 
 
 def thread_groups(
-    special: ThreadRegisters, launch: Launch, registers: Collection[str], detail: Detail, warp: int | None = None
-) -> Iterator[Threads]:
+    special: ThreadRegisters, launch: Launch, registers: Collection[str], detail: ThreadDetail, warp: int | None = None
+) -> Iterator[ThreadGroup]:
     """Yield all threads of the launch, or of one warp of every block, in groups that hold each warp as a whole.
 
     Args:
@@ -65,16 +65,16 @@ def thread_groups(
     Raises:
         InputError: a warp that the block does not have.
     """
-    fixed: dict[str, Value] = {**special.sizes(launch)}
+    fixed: dict[str, RegisterValue] = {**special.sizes(launch)}
     if warp is not None and launch.warps_per_block is not None and not 0 <= warp < launch.warps_per_block:
         raise InputError(f"there is no warp {warp}: a block of this launch has {launch.warps_per_block} warps, from 0")
-    lanes = _lanes(special, launch, registers, warp) if detail >= Detail.THREADS else [({}, 0)]
-    blocks = _block_axes(special, launch, registers) if detail >= Detail.BLOCKS else {}
+    lanes = _lanes(special, launch, registers, warp) if detail >= ThreadDetail.THREADS else [({}, 0)]
+    blocks = _block_axes(special, launch, registers) if detail >= ThreadDetail.BLOCKS else {}
     if len(lanes) * prod(blocks.values()) > MAX_THREADS:
         blocks = {}
     count = prod(blocks.values())
     if count * len(lanes) == 1:
-        yield Threads(fixed | lanes[0][0] | dict.fromkeys(blocks, 0), 1, None)
+        yield ThreadGroup(fixed | lanes[0][0] | dict.fromkeys(blocks, 0), 1, None)
         return
     import numpy as np
 
@@ -89,7 +89,7 @@ def thread_groups(
             rest = rest // size
         state |= {name: np.tile(values, len(number)) for name, values in in_block.items()}
         warps = np.repeat(np.arange(len(number)), len(lanes)) * (warp_of.max() + 1) + np.tile(warp_of, len(number))
-        yield Threads(state, len(number) * len(lanes), warps)
+        yield ThreadGroup(state, len(number) * len(lanes), warps)
 
 
 def _block_axes(special: ThreadRegisters, launch: Launch, registers: Collection[str]) -> dict[str, int]:

@@ -18,7 +18,7 @@ UNREAD = -1
 """Stands for all results that nobody awaits."""
 
 
-def lean(made: Automaton, results: Set[int]) -> Automaton:
+def drop_needless_tokens(made: Automaton, results: Set[int]) -> Automaton:
     """Return the same warps with no more tokens than matter.
 
     Args:
@@ -32,13 +32,13 @@ def lean(made: Automaton, results: Set[int]) -> Automaton:
     order = dict.fromkeys(token for at in range(len(made.places)) for token in (*sorted(awaits[at]), *sorted(sets[at])))
     numbers = {token: number for number, token in enumerate(order)}
     timings = [
-        timing._replace(awaits=_numbered(awaits[at], numbers), sets=_numbered(sets[at], numbers))
+        timing._replace(awaits=_number_tokens(awaits[at], numbers), sets=_number_tokens(sets[at], numbers))
         for at, timing in enumerate(made.timings)
     ]
-    return _merged(made, timings)
+    return _merge_equal_places(made, timings)
 
 
-def _numbered(tokens: Set[int], numbers: Mapping[int, int]) -> tuple[int, ...]:
+def _number_tokens(tokens: Set[int], numbers: Mapping[int, int]) -> tuple[int, ...]:
     if len(tokens) > MAX_TOKENS_OF_PLACE:
         raise UnsupportedError(
             f"an instruction awaits or sets {len(tokens)} results, and the limit is {MAX_TOKENS_OF_PLACE};"
@@ -47,7 +47,7 @@ def _numbered(tokens: Set[int], numbers: Mapping[int, int]) -> tuple[int, ...]:
     return tuple(sorted(numbers[token] for token in tokens))
 
 
-class _Waves:
+class _TokenWaves:
     """Sets of tokens on their way from place to place: each is given away to the last who wants it, and else copied."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class _Waves:
 
 def _awaits(made: Automaton) -> Iterator[set[int]]:
     """For every place the tokens that it awaits and that an earlier one may have left pending."""
-    waves = _Waves()
+    waves = _TokenWaves()
     for at, (place, timing) in enumerate(zip(made.places, made.timings, strict=True)):
         pending = waves.take(at)
         awaited = {token for token in timing.awaits if token in pending}
@@ -98,7 +98,7 @@ def _sets(made: Automaton, awaits: Sequence[Set[int]], results: Set[int]) -> lis
     for at, place in enumerate(made.places):
         for after in place.successors:
             before[after].append(at)
-    waves, found = _Waves(), list[set[int]]()
+    waves, found = _TokenWaves(), list[set[int]]()
     for at in range(len(made.places) - 1, -1, -1):
         live, timing = waves.take(at), made.timings[at]
         is_felt = timing.latency[1] > 1
@@ -109,7 +109,7 @@ def _sets(made: Automaton, awaits: Sequence[Set[int]], results: Set[int]) -> lis
     return found[::-1]
 
 
-def _merged(made: Automaton, timings: Sequence[InstructionTiming]) -> Automaton:
+def _merge_equal_places(made: Automaton, timings: Sequence[InstructionTiming]) -> Automaton:
     """Return one place for all that are equal and go on alike."""
     end = len(made.places)
     numbers: dict[tuple[str, InstructionTiming, tuple[int, ...]], int] = {}

@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from makespan.host.stopwatch import check
-from makespan.kernels.flow.dataflow import guards, influential, live
-from makespan.kernels.flow.execution import order
+from makespan.kernels.flow.dataflow import branch_guard, influential_registers, live_registers
+from makespan.kernels.flow.execution import reverse_postorder
 from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.grid import Launch
 from makespan.kernels.flow.instruction_set import SHARED_REGISTER
 from makespan.kernels.flow.partings import Partings
-from makespan.kernels.flow.runs import Runs
-from makespan.kernels.flow.spread import Spread, Surroundings, special_spreads
+from makespan.kernels.flow.runs import AbstractRuns
+from makespan.kernels.flow.spread import LaneSpread, Surroundings, special_spreads
 
 if TYPE_CHECKING:
-    from makespan.kernels.flow.execution import Mask
-    from makespan.kernels.flow.threads import Threads
+    from makespan.kernels.flow.execution import ThreadMask
+    from makespan.kernels.flow.threads import ThreadGroup
 
 MAX_WORK = 5_000_000
 """Registers, and blocks behind branches, that the analysis may look at; beyond it, branches count as divergent."""
@@ -41,20 +41,20 @@ def uniform_branches(flow: Flow, launch: Launch) -> frozenset[int]:
         InputError: a launch that does not fit the kernel.
         UnsupportedError: control flow that has no natural loops.
     """
-    runs = Runs.of(flow, launch)
+    runs = AbstractRuns.of(flow, launch)
     branches = {block for block in range(flow.exit) if flow.is_branch(block)}
     sure = {block for block in branches if flow.ending(block).is_uniform}
     sure |= _by_execution(runs)
     return frozenset(sure.union(_by_spread(flow, runs, frozenset(sure))))
 
 
-def said_uniform(flow: Flow) -> frozenset[int]:
+def declared_uniform(flow: Flow) -> frozenset[int]:
     """The blocks behind which several may follow and whose last instruction says that all lanes go the same way."""
     several = (number for number, block in enumerate(flow.blocks) if len(block.successors) > 1)
     return frozenset(block for block in several if flow.ending(block).is_uniform)
 
 
-def decided(flow: Flow, launch: Launch, warp: int | None) -> dict[int, int]:
+def decided_sides(flow: Flow, launch: Launch, warp: int | None) -> dict[int, int]:
     """Return the side (as in `branches.SIDES`) of every branch that has the same outcome at each of its executions.
 
     That is, by every lane of this warp (its number in the block; None for all), in every block of the grid. A branch
@@ -65,13 +65,13 @@ def decided(flow: Flow, launch: Launch, warp: int | None) -> dict[int, int]:
         UnsupportedError: control flow that has no natural loops.
     """
     outcomes: dict[int, set[int]] = {}
-    for run in next(Runs.of(flow, launch).tries(warp), ()):
+    for run in next(AbstractRuns.of(flow, launch).tries(warp), ()):
         for block, side in run.seen.sides:
             outcomes.setdefault(block, set()).add(side)
     return {block: next(iter(sides)) for block, sides in sorted(outcomes.items()) if len(sides) == 1}
 
 
-def _by_execution(runs: Runs) -> set[int]:
+def _by_execution(runs: AbstractRuns) -> set[int]:
     """Return the branches that go one way in each warp, or are never executed; none if executing takes too long."""
     found: set[int] | None = None
     for group, seen in next(runs.tries(None), ()):
@@ -84,7 +84,7 @@ def _by_execution(runs: Runs) -> set[int]:
     return found or set()
 
 
-def _splits(group: "Threads", taken: "Mask", fall: "Mask") -> bool:
+def _splits(group: "ThreadGroup", taken: "ThreadMask", fall: "ThreadMask") -> bool:
     """Return whether a warp may have threads that go one way and threads that go the other, or one that does both."""
     if taken is False or fall is False:
         return False
@@ -110,13 +110,13 @@ class _Divergence:
     matter: frozenset[str]
     partings: Partings
     live: Sequence[Set[str]]
-    entering: dict[int, dict[str, Spread]] = field(default_factory=dict)
+    entering: dict[int, dict[str, LaneSpread]] = field(default_factory=dict)
     mixed: dict[int, set[str]] = field(default_factory=dict)
     divergent: set[int] = field(default_factory=set)
 
     def solve(self) -> bool:
         """Find it; False if it takes too much work."""
-        rank = {block: at for at, block in enumerate(order(self.flow))}
+        rank = {block: at for at, block in enumerate(reverse_postorder(self.flow))}
         self.entering = {0: {}} if self.flow.blocks else {}
         waiting = set(self.entering)
         while waiting:
@@ -135,7 +135,7 @@ class _Divergence:
                 return False
         return True
 
-    def _after(self, block: int) -> dict[str, Spread]:
+    def _after(self, block: int) -> dict[str, LaneSpread]:
         """Return the spreads at the end of a block."""
         spreads = dict(self.entering[block])
         for number in self.flow.numbers(block):
@@ -158,12 +158,12 @@ class _Divergence:
                     spreads[name] = new
         return spreads
 
-    def _parts(self, block: int, spreads: Mapping[str, Spread]) -> bool:
+    def _parts(self, block: int, spreads: Mapping[str, LaneSpread]) -> bool:
         """Return whether lanes may part at the branch that ends a block."""
-        found = [spreads.get(name) for name in guards(self.flow, block)]
+        found = [spreads.get(name) for name in branch_guard(self.flow, block)]
         return any(spread is None or spread.varying for spread in found)
 
-    def _enter(self, block: int, spreads: Mapping[str, Spread]) -> bool:
+    def _enter(self, block: int, spreads: Mapping[str, LaneSpread]) -> bool:
         """Bring spreads to a block; whether that changed what enters it."""
         mixed = self.mixed.get(block, set())
         old = self.entering.get(block)
@@ -185,12 +185,12 @@ class _Divergence:
         return changed
 
 
-def _by_spread(flow: Flow, runs: Runs, sure: frozenset[int]) -> Iterator[int]:
+def _by_spread(flow: Flow, runs: AbstractRuns, sure: frozenset[int]) -> Iterator[int]:
     """Yield the branches whose guard does not differ between lanes that execute it together."""
     specials = special_spreads(flow.semantics.instruction_set.registers, runs.launch)
     around = Surroundings(specials, runs.parameters)
-    matter = influential(flow)
+    matter = influential_registers(flow)
     partings = Partings.of(flow, runs.code.nest, matter, MAX_WORK)
-    divergence = _Divergence(flow, around, sure, matter, partings, live(flow, matter))
+    divergence = _Divergence(flow, around, sure, matter, partings, live_registers(flow, matter))
     if divergence.solve():
         yield from (b for b in divergence.entering if flow.is_branch(b) and b not in divergence.divergent)

@@ -5,25 +5,25 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from makespan.host.errors import InputError, UnsupportedError
-from makespan.kernels.flow.branches import SIDES, Step, controlled, keys
+from makespan.kernels.flow.branches import SIDES, TraceStep, branch_keys, controlled_loops
 from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.loop_info import LoopInfo
-from makespan.kernels.flow.loops import Nest
+from makespan.kernels.flow.loops import LoopNest
 from makespan.model.program import MAX_PLACES
 
-Choice: TypeAlias = Callable[[int, frozenset[int]], int]
+BranchChoice: TypeAlias = Callable[[int, frozenset[int]], int]
 """Which side a branch takes, given its block and the spent loops around it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Terrain:
+class BoundedFlow:
     """A control flow with its loops, and what is known about each of them.
 
     Where a method is told which loops are "spent", those are the loops whose back edges may not be taken any more.
     """
 
     flow: Flow
-    nest: Nest
+    nest: LoopNest
     infos: tuple[LoopInfo, ...]
     # memos: a long walk asks the same few questions again and again
     _permitted: dict[tuple[int, frozenset[int]], tuple[int, ...]] = field(
@@ -99,13 +99,13 @@ class Terrain:
         return self._leaving[number, spent]
 
 
-def walk(terrain: Terrain, choose: Choice) -> Iterator[int]:
+def walk(bounded: BoundedFlow, choose: BranchChoice) -> Iterator[int]:
     """Yield the blocks of one path, one after the other.
 
     Raises:
         InputError: a bound that the path breaks, or a path of more than a million instructions.
     """
-    flow, nest = terrain.flow, terrain.nest
+    flow, nest = bounded.flow, bounded.nest
     loop_at = {loop.header: number for number, loop in enumerate(nest.loops)}
     repeats = {loop_at[0]: 0} if 0 in loop_at else {}
     block, length = 0, 0
@@ -116,50 +116,52 @@ def walk(terrain: Terrain, choose: Choice) -> Iterator[int]:
             raise _indirect(flow, block)
         length += flow.blocks[block].stop - flow.blocks[block].first
         if length > MAX_PLACES:
-            raise _too_long(terrain)
-        after = successors[choose(block, terrain.spent(block, repeats)) if len(successors) == 2 else 0]
+            raise _too_long(bounded)
+        after = successors[choose(block, bounded.spent(block, repeats)) if len(successors) == 2 else 0]
         if (entered := loop_at.get(after)) is not None:
             repeats[entered] = repeats[entered] + 1 if block in nest.loops[entered].blocks else 0
-            most = terrain.most_repeats(entered)
+            most = bounded.most_repeats(entered)
             if most is not None and repeats[entered] > most:
-                raise _overrun(terrain, entered, block)
+                raise _overrun(bounded, entered, block)
         block = after
 
 
-def by_preference(terrain: Terrain, preferred: Mapping[int, int]) -> Choice:
+def by_preference(bounded: BoundedFlow, preferred: Mapping[int, int]) -> BranchChoice:
     """Choose the preferred side, or else stay in the loop; a bound that is used up overrules both."""
-    staying = {block: _staying(terrain, block) for block in range(terrain.flow.exit) if terrain.flow.is_branch(block)}
+    staying = {
+        block: _staying_side(bounded, block) for block in range(bounded.flow.exit) if bounded.flow.is_branch(block)
+    }
 
     def choose(block: int, spent: frozenset[int]) -> int:
         side = preferred.get(block, staying[block])
-        left = terrain.left_early(block, terrain.flow.blocks[block].successors[side], spent)
+        left = bounded.left_early(block, bounded.flow.blocks[block].successors[side], spent)
         if left is not None and block in preferred:
-            raise _early(terrain, left, block)
-        permitted = terrain.permitted(block, spent)
+            raise _leaves_early(bounded, left, block)
+        permitted = bounded.permitted(block, spent)
         if not permitted:
-            raise _stuck(terrain, block)
+            raise _no_side_left(bounded, block)
         return side if side in permitted else permitted[0]
 
     return choose
 
 
-def _staying(terrain: Terrain, block: int) -> int:
+def _staying_side(bounded: BoundedFlow, block: int) -> int:
     """Return the side that stays in the innermost loop of which only one side leads out."""
-    loop = next(controlled(terrain.flow, terrain.nest, block), None)
-    taken, _ = terrain.flow.blocks[block].successors
-    return 0 if loop is None or taken in terrain.nest.loops[loop].blocks else 1
+    loop = next(controlled_loops(bounded.flow, bounded.nest, block), None)
+    taken, _ = bounded.flow.blocks[block].successors
+    return 0 if loop is None or taken in bounded.nest.loops[loop].blocks else 1
 
 
 class Tracer:
     """Chooses as a trace says, step by step; call `finish` after the walk."""
 
-    def __init__(self, terrain: Terrain, steps: Sequence[Step]) -> None:
-        self._terrain = terrain
+    def __init__(self, bounded: BoundedFlow, steps: Sequence[TraceStep]) -> None:
+        self._terrain = bounded
         self._steps = steps
         self._done = 0
 
     def choose(self, block: int, spent: frozenset[int]) -> int:
-        """Return the side that the next step of the trace takes: a `Choice`.
+        """Return the side that the next step of the trace takes: a `BranchChoice`.
 
         Raises:
             InputError: the trace has ended, names another branch, or breaks a loop bound.
@@ -169,7 +171,7 @@ class Tracer:
             raise InputError(f"{flow.kernel.file}: the trace ends after {self._done} steps, before {_at(flow, block)}")
         step = self._steps[self._done]
         self._done += 1
-        if step.key not in keys(flow, block):
+        if step.key not in branch_keys(flow, block):
             raise InputError(f"{step.place}: the path comes to {_at(flow, block)}, not to a branch {step.key}")
         if step.side not in self._terrain.permitted(block, spent):
             raise InputError(
@@ -200,37 +202,37 @@ def _at(flow: Flow, block: int) -> str:
     return f"{flow.at(flow.last(block).line)}: `{flow.last(block)}`"
 
 
-def _bounds_around(terrain: Terrain, block: int) -> str:
-    infos = (terrain.infos[number] for number in terrain.nest.around(block))
+def _bounds_around(bounded: BoundedFlow, block: int) -> str:
+    infos = (bounded.infos[number] for number in bounded.nest.around(block))
     return ", ".join(f"loop {info.label} {info.bound}" for info in infos if info.bound)
 
 
-def _early(terrain: Terrain, loop: int, block: int) -> InputError:
-    info, last = terrain.infos[loop], terrain.flow.last(block)
+def _leaves_early(bounded: BoundedFlow, loop: int, block: int) -> InputError:
+    info, last = bounded.infos[loop], bounded.flow.last(block)
     return InputError(
-        f"{terrain.flow.kernel.file}:{last.line}: `{last}` leaves loop {info.label} too early: it makes {info.bound}"
+        f"{bounded.flow.kernel.file}:{last.line}: `{last}` leaves loop {info.label} too early: it makes {info.bound}"
     )
 
 
-def _overrun(terrain: Terrain, loop: int, block: int) -> InputError:
-    info, last = terrain.infos[loop], terrain.flow.last(block)
+def _overrun(bounded: BoundedFlow, loop: int, block: int) -> InputError:
+    info, last = bounded.infos[loop], bounded.flow.last(block)
     return InputError(
-        f"{terrain.flow.kernel.file}:{last.line}: `{last}` begins loop {info.label} once more than its bound allows,"
+        f"{bounded.flow.kernel.file}:{last.line}: `{last}` begins loop {info.label} once more than its bound allows,"
         f" {info.bound}, and no other way leads out"
     )
 
 
-def _stuck(terrain: Terrain, block: int) -> InputError:
-    last = terrain.flow.last(block)
+def _no_side_left(bounded: BoundedFlow, block: int) -> InputError:
+    last = bounded.flow.last(block)
     return InputError(
-        f"{terrain.flow.kernel.file}:{last.line}: neither side of `{last}` keeps the loop bounds:"
-        f" {_bounds_around(terrain, block)}"
+        f"{bounded.flow.kernel.file}:{last.line}: neither side of `{last}` keeps the loop bounds:"
+        f" {_bounds_around(bounded, block)}"
     )
 
 
-def _too_long(terrain: Terrain) -> InputError:
-    kernel = terrain.flow.kernel
-    bounds = ", ".join(f"{info.label} {info.bound.iterations}" for info in terrain.infos if info.bound)
+def _too_long(bounded: BoundedFlow) -> InputError:
+    kernel = bounded.flow.kernel
+    bounds = ", ".join(f"{info.label} {info.bound.iterations}" for info in bounded.infos if info.bound)
     return InputError(
         f"{kernel.file}: the path through {kernel.name} exceeds the limit of {MAX_PLACES} instructions; lower the loop"
         f" bounds ({bounds or 'there are none'})"

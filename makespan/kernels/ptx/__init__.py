@@ -12,35 +12,43 @@ from makespan.kernels.ptx.analysis import bounds_for, bounds_template, branches,
 from makespan.kernels.ptx.calls import is_inlined
 from makespan.kernels.ptx.evaluate import literal, width
 from makespan.kernels.ptx.graph import PtxFlow, flow
-from makespan.kernels.ptx.isa import PROFILES, Classes, ListedInstruction, listing, read_classes
-from makespan.kernels.ptx.module import KEEP_HINT, Declaration, Instruction, Kernel, Label, Module, Statement, names_in
-from makespan.kernels.ptx.parameters import fitted, known_parameters, parameter_names, scalar
+from makespan.kernels.ptx.isa import PROFILES, Classes, PtxListingRow, listing, read_classes
+from makespan.kernels.ptx.module import (
+    KEEP_HINT,
+    Declaration,
+    PtxInstruction,
+    PtxKernel,
+    PtxLabel,
+    PtxModule,
+    Statement,
+    names_in,
+)
+from makespan.kernels.ptx.parameters import fit_launch, known_parameters, parameter_names, scalar_type
 from makespan.kernels.ptx.parser import decode, parse, read
 from makespan.kernels.ptx.printer import render
-from makespan.kernels.ptx.registers import Access, accesses
+from makespan.kernels.ptx.registers import PtxAccess, register_accesses
 from makespan.kernels.ptx.timing import Dependences
 from makespan.kernels.ptx.warps import program, programs, warps
 
 __all__ = [
     "KEEP_HINT",
     "PROFILES",
-    "Access",
     "Classes",
     "Declaration",
     "Dependences",
-    "Instruction",
-    "Kernel",
-    "Label",
-    "ListedInstruction",
-    "Module",
+    "PtxAccess",
     "PtxFlow",
+    "PtxInstruction",
+    "PtxKernel",
+    "PtxLabel",
+    "PtxListingRow",
+    "PtxModule",
     "Statement",
-    "accesses",
     "bounds_for",
     "bounds_template",
     "branches",
     "decode",
-    "fitted",
+    "fit_launch",
     "flow",
     "is_inlined",
     "known_parameters",
@@ -54,8 +62,9 @@ __all__ = [
     "programs",
     "read",
     "read_classes",
+    "register_accesses",
     "render",
-    "scalar",
+    "scalar_type",
     "warps",
     "width",
 ]

@@ -1,17 +1,17 @@
 """Barriers of a block in PTX: which of them a program can express, and which it cannot."""
 
-from makespan.kernels.ptx.module import Instruction
+from makespan.kernels.ptx.module import PtxInstruction
 
 _MOST_OPERANDS = {"sync": 1, "red": 3}
 """Without the number of threads that take part."""
 
 
-def is_barrier(instruction: Instruction) -> bool:
+def is_barrier(instruction: PtxInstruction) -> bool:
     """Return whether an instruction lets warps of a block or cluster wait for each other."""
     return instruction.name in ("bar", "barrier") and not instruction.opcode.startswith("bar.warp")
 
 
-def is_aligned(instruction: Instruction) -> bool:
+def is_aligned(instruction: PtxInstruction) -> bool:
     """Return whether all lanes of a warp execute a barrier together or not at all; otherwise each arrives for itself.
 
     Source: PTX ISA, "Parallel Synchronization and Communication Instructions: bar, barrier": `bar{.cta}.sync` is
@@ -20,7 +20,7 @@ def is_aligned(instruction: Instruction) -> bool:
     return instruction.name == "bar" or "aligned" in instruction.opcode.split(".")
 
 
-def obstacle(instruction: Instruction, threads: int | None) -> str | None:
+def barrier_obstacle(instruction: PtxInstruction, threads: int | None) -> str | None:
     """Why a barrier is no place at which all warps of a block wait; None if it is one."""
     parts = instruction.opcode.split(".")
     if "cluster" in parts:

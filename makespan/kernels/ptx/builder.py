@@ -16,12 +16,12 @@ from makespan.kernels.ptx.module import (
     Brace,
     Declaration,
     Directive,
-    Instruction,
     Item,
-    Kernel,
-    Label,
     Location,
     Note,
+    PtxInstruction,
+    PtxKernel,
+    PtxLabel,
     Statement,
 )
 
@@ -31,7 +31,7 @@ _BLANKS = {",": ", ", "=": " = "}
 Rope: TypeAlias = "Token | str | list[Rope]"
 
 
-class RefusedError(Exception):
+class GrammarLimitError(Exception):
     """The grammar allows it but a limit does not; the parser adds the file and the context."""
 
     def __init__(self, token: Token, message: str) -> None:
@@ -43,17 +43,17 @@ class RefusedError(Exception):
 def lark() -> Lark:
     """Return the parser, built once; parsing yields the items of a module in text order."""
     grammar = (resources.files("makespan.kernels.ptx") / "grammar.lark").read_text("utf-8")
-    return Lark(grammar, parser="lalr", lexer="contextual", transformer=_Builder(), keep_all_tokens=True)
+    return Lark(grammar, parser="lalr", lexer="contextual", transformer=_ModuleBuilder(), keep_all_tokens=True)
 
 
-class _Builder(Transformer[Token, tuple[Item, ...]]):
+class _ModuleBuilder(Transformer[Token, tuple[Item, ...]]):
     """One method a rule. Every token of the rule is among `parts`, punctuation included."""
 
     def start(self, parts: list[Any]) -> tuple[Item, ...]:
         return tuple(part for part in parts if not isinstance(part, Token))
 
     def directive(self, parts: list[Any]) -> Directive:
-        return parts[0] if isinstance(parts[0], Directive) else Directive(_spaced(parts), parts[0].line)
+        return parts[0] if isinstance(parts[0], Directive) else Directive(_join_words(parts), parts[0].line)
 
     pragma = body_directive = directive
 
@@ -62,13 +62,13 @@ class _Builder(Transformer[Token, tuple[Item, ...]]):
         return Directive(f"{parts[0]} {parts[1]}\n{{\n{lines}\n}}", parts[0].line)
 
     def section_line(self, parts: list[Any]) -> str:
-        return _spaced(parts)
+        return _join_words(parts)
 
-    def function(self, parts: list[Any]) -> Kernel:
+    def function(self, parts: list[Any]) -> PtxKernel:
         at = next(i for i, part in enumerate(parts) if isinstance(part, Token) and part.type == "NAME")
         kind = next(i for i, part in enumerate(parts) if part in (".entry", ".func"))
         before, after = parts[kind + 1 : at], parts[at + 1 :]
-        return Kernel(
+        return PtxKernel(
             name=str(parts[at]),
             is_entry=parts[kind] == ".entry",
             body=next((_body(part) for part in after if isinstance(part, list)), None),
@@ -89,30 +89,30 @@ class _Builder(Transformer[Token, tuple[Item, ...]]):
         space = next(part for part in parts if isinstance(part, Token) and part.type == "SPACE")
         names = tuple(part[:2] for part in parts if isinstance(part, tuple))
         texts = [part[2] if isinstance(part, tuple) else part for part in words]
-        return Declaration(str(space).partition("::")[0], names, _spaced(texts), space.line or 0)
+        return Declaration(str(space).partition("::")[0], names, _join_words(texts), space.line or 0)
 
     parameter = declaration
 
     def modifier(self, parts: list[Any]) -> str:
         if len(parts) == 2:
             return f"{parts[0]} {parts[1]}"
-        return _text(parts)
+        return _join_text(parts)
 
     def declarator(self, parts: list[Any]) -> tuple[str, int | None, str]:
-        count = _whole(parts[2]) if len(parts) > 2 and parts[1] == "<" else None
-        return str(parts[0]), count, _text(parts)
+        count = _whole_number(parts[2]) if len(parts) > 2 and parts[1] == "<" else None
+        return str(parts[0]), count, _join_text(parts)
 
-    def label(self, parts: list[Any]) -> Label:
+    def label(self, parts: list[Any]) -> PtxLabel:
         token = parts[0]
-        return Label(str(token[:-1]).rstrip(), token.line, token.column)
+        return PtxLabel(str(token[:-1]).rstrip(), token.line, token.column)
 
-    def instruction(self, parts: list[Any]) -> Instruction:
+    def instruction(self, parts: list[Any]) -> PtxInstruction:
         check("reading the PTX", "leave kernels out of the file that are not needed")
         first = parts[0]
         guarded = first.type == "GUARD"
         opcode = parts[1] if guarded else first
         operands = parts[-2]
-        return Instruction(
+        return PtxInstruction(
             str(opcode),
             operands if isinstance(operands, tuple) else (),
             "".join(first[1:].split()) if guarded else None,
@@ -121,10 +121,10 @@ class _Builder(Transformer[Token, tuple[Item, ...]]):
         )
 
     def operands(self, parts: list[Any]) -> tuple[str, ...]:
-        return tuple([_text(part) for part in parts[::2]])
+        return tuple([_join_text(part) for part in parts[::2]])
 
     def location(self, parts: list[Any]) -> Location:
-        return Location(_whole(parts[1]), _whole(parts[2]), _spaced(_flat(parts)), parts[0].line)
+        return Location(_whole_number(parts[1]), _whole_number(parts[2]), _join_words(_flatten(parts)), parts[0].line)
 
     def block(self, parts: list[Any]) -> list[Any]:
         return parts
@@ -143,7 +143,7 @@ def _body(block: list[Any]) -> tuple[Statement, ...]:
         for part in open_blocks[-1]:
             if isinstance(part, list):
                 if len(open_blocks) == MAX_BLOCK_DEPTH:
-                    raise RefusedError(part[0], f"blocks nest deeper than {MAX_BLOCK_DEPTH}")
+                    raise GrammarLimitError(part[0], f"blocks nest deeper than {MAX_BLOCK_DEPTH}")
                 open_blocks.append(iter(part))
                 break
             found.append(_statement(part))
@@ -159,7 +159,7 @@ def _statement(part: Any) -> Statement:
     return Note(str(part).rstrip(), line) if part.type == "NOTE" else Brace(part == "{", line)
 
 
-def _flat(rope: Rope) -> Iterator[str]:
+def _flatten(rope: Rope) -> Iterator[str]:
     stack = [rope]
     while stack:
         top = stack.pop()
@@ -169,20 +169,20 @@ def _flat(rope: Rope) -> Iterator[str]:
             yield top
 
 
-def _text(rope: Rope) -> str:
+def _join_text(rope: Rope) -> str:
     """Return an operand or declarator without blanks, but for those around commas and equal signs."""
     if isinstance(rope, Token):
         return str(rope)
-    return "".join(_BLANKS.get(word, word) for word in _flat(rope))
+    return "".join(_BLANKS.get(word, word) for word in _flatten(rope))
 
 
-def _spaced(words: Iterable[Rope]) -> str:
+def _join_words(words: Iterable[Rope]) -> str:
     """Words with a blank between them, and commas and semicolons where a writer puts them."""
-    texts = (_text(word) if isinstance(word, list) else word for word in words)
+    texts = (_join_text(word) if isinstance(word, list) else word for word in words)
     return "".join(text if text in (",", ";") else f" {text}" for text in texts).lstrip()
 
 
-def _whole(number: Token) -> int:
+def _whole_number(number: Token) -> int:
     if not number.isdecimal() or len(number) > 9:
-        raise RefusedError(number, f"expected a whole number below 10^9, got {number[:20]!r}")
+        raise GrammarLimitError(number, f"expected a whole number below 10^9, got {number[:20]!r}")
     return int(number)

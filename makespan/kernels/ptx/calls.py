@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from makespan.host.errors import UnsupportedError
-from makespan.kernels.ptx.module import Brace, Declaration, Instruction, Kernel, Label, Statement, declares
+from makespan.kernels.ptx.module import Brace, Declaration, PtxInstruction, PtxKernel, PtxLabel, Statement, declares
 
 RETURN = "%return_"
 """How the labels behind inlined functions begin."""
@@ -16,46 +16,46 @@ RETURN = "%return_"
 MAX_STATEMENTS = 200_000
 
 
-def inlined(kernel: Kernel) -> Kernel:
+def inline_calls(kernel: PtxKernel) -> PtxKernel:
     """Return the kernel with every call replaced for which the module has a body; other calls stay as they are.
 
     Raises:
         UnsupportedError: functions that call each other in a circle, or too much code.
     """
     functions = {function.name: function for function in kernel.functions if function.body is not None}
-    if kernel.body is None or not any(_called(s, functions) for s in kernel.body):
+    if kernel.body is None or not any(_called_function(s, functions) for s in kernel.body):
         return kernel
     return replace(kernel, body=_Inliner(kernel, functions).body())
 
 
-def is_inlined(instruction: Instruction) -> bool:
+def is_inlined(instruction: PtxInstruction) -> bool:
     """Return whether this is the call or the return of a function that was inlined."""
     return instruction.name in ("call", "ret") and instruction.operands[-1:] != () and _is_label(instruction)
 
 
-def call_name(instruction: Instruction) -> str:
+def call_name(instruction: PtxInstruction) -> str:
     """What a call calls: the name of a function, or a register."""
     return next((text for text in instruction.operands if not text.startswith("(")), "")
 
 
-def is_indirect(kernel: Kernel, call: Instruction) -> bool:
+def is_indirect(kernel: PtxKernel, call: PtxInstruction) -> bool:
     """Return whether a call goes to wherever a register points."""
     declared = (s for s in (*kernel.variables, *kernel.statements) if isinstance(s, Declaration) and s.is_register)
     registers = {name: count for declaration in declared for name, count in declaration.names}
     return declares(registers, call_name(call))
 
 
-def _is_label(instruction: Instruction) -> bool:
+def _is_label(instruction: PtxInstruction) -> bool:
     return instruction.operands[-1].startswith(RETURN)
 
 
-def _called(statement: Statement, functions: Mapping[str, Kernel]) -> Kernel | None:
-    is_call = isinstance(statement, Instruction) and statement.name == "call"
-    return functions.get(call_name(statement)) if is_call and isinstance(statement, Instruction) else None
+def _called_function(statement: Statement, functions: Mapping[str, PtxKernel]) -> PtxKernel | None:
+    is_call = isinstance(statement, PtxInstruction) and statement.name == "call"
+    return functions.get(call_name(statement)) if is_call and isinstance(statement, PtxInstruction) else None
 
 
 class _Inliner:
-    def __init__(self, kernel: Kernel, functions: Mapping[str, Kernel]) -> None:
+    def __init__(self, kernel: PtxKernel, functions: Mapping[str, PtxKernel]) -> None:
         self._kernel, self._functions = kernel, functions
         self._calls = 0
 
@@ -69,12 +69,12 @@ class _Inliner:
             if statement is None:
                 opened.pop()
                 if label:
-                    found += [Brace(opens=False), Label(label, self._line(found))]
+                    found += [Brace(opens=False), PtxLabel(label, self._line(found))]
                 continue
-            if label and isinstance(statement, Instruction) and statement.name == "ret":
+            if label and isinstance(statement, PtxInstruction) and statement.name == "ret":
                 statement = replace(statement, operands=(label,))
-            function = _called(statement, self._functions)
-            if function is None or not isinstance(statement, Instruction):
+            function = _called_function(statement, self._functions)
+            if function is None or not isinstance(statement, PtxInstruction):
                 found.append(statement)
             else:
                 self._calls += 1
@@ -92,14 +92,14 @@ class _Inliner:
         return tuple(found)
 
     def _line(self, found: list[Statement]) -> int:
-        return next((s.line for s in reversed(found) if isinstance(s, Instruction)), self._kernel.line)
+        return next((s.line for s in reversed(found) if isinstance(s, PtxInstruction)), self._kernel.line)
 
-    def _circular(self, call: Instruction, names: list[str]) -> UnsupportedError:
+    def _circular(self, call: PtxInstruction, names: list[str]) -> UnsupportedError:
         return UnsupportedError(
             f"{self._kernel.file}:{call.line}: `{call}` is recursive ({' calls '.join(names)}), and its depth is not"
             " bounded; rewrite it as a loop"
         )
 
 
-def _declarations(function: Kernel) -> tuple[Declaration, ...]:
+def _declarations(function: PtxKernel) -> tuple[Declaration, ...]:
     return (*(function.returns or ()), *(function.parameters or ()))

@@ -1,4 +1,4 @@
-"""From a `.cu` file to a `Module`, by way of nvcc or NVRTC; neither needs a GPU.
+"""From a `.cu` file to a `PtxModule`, by way of nvcc or NVRTC; neither needs a GPU.
 
 Source is not trusted. It is compiled under a fixed name in a temporary folder, since nvcc passes the names that it is
 given to a shell; as a process group of its own with limits on time, memory and file size; and what the compiler says is
@@ -21,7 +21,7 @@ from makespan.host.output_file import replace_whole
 from makespan.host.text_file import claim_output, read_bytes, refuse_utf16
 from makespan.host.tool import SECONDS, head, printable, wheel_roots
 from makespan.kernels.ptx import nvrtc
-from makespan.kernels.ptx.module import KEEP_HINT, Compilation, Kernel, Module
+from makespan.kernels.ptx.module import KEEP_HINT, Compilation, PtxKernel, PtxModule
 from makespan.kernels.ptx.parser import MAX_BYTES, decode, parse
 from makespan.kernels.ptx.signature import signatures
 
@@ -73,7 +73,7 @@ class Compiler(NamedTuple):
     flags: tuple[str, ...]
 
 
-class _Failure(NamedTuple):
+class _CompilerError(NamedTuple):
     """The first error of a compiler, with its place if it tells one."""
 
     what: str
@@ -81,7 +81,7 @@ class _Failure(NamedTuple):
     line: int | None = None
 
 
-def read(path: Path, *, arch: str | None = None, keep: Path | None = None, seconds: float = SECONDS) -> Module:
+def read(path: Path, *, arch: str | None = None, keep: Path | None = None, seconds: float = SECONDS) -> PtxModule:
     """Compile a CUDA source file and parse the PTX; the module remembers compiler, version and flags.
 
     Args:
@@ -101,18 +101,18 @@ def read(path: Path, *, arch: str | None = None, keep: Path | None = None, secon
     source, shown = _source(path), printable(str(path))
     if keep is not None:
         claim_output(keep)
-    compiler = choose(shown, chosen)
-    text = compiled(path, source, compiler, seconds)
+    compiler = choose_compiler(shown, chosen)
+    text = compile_source(path, source, compiler, seconds)
     release = _RELEASE.search(text)
     version = f"V{release[1]}" if release else "of a version that it does not tell"
     told = signatures(source.decode("utf-8", errors="replace"))
     compilation = Compilation(shown, f"{compiler.name} {version}", compiler.flags, told, arch)
     if keep is not None:
         _write(keep, text)
-    return _remembering(_parsed(text, f"PTX of {shown}" if keep is None else str(keep), keep), compilation)
+    return _remembering(_parse_compiled(text, f"PTX of {shown}" if keep is None else str(keep), keep), compilation)
 
 
-def choose(file: str, arch: str = DEFAULT_ARCH) -> Compiler:
+def choose_compiler(file: str, arch: str = DEFAULT_ARCH) -> Compiler:
     """Return the compiler to use: nvcc with a host compiler, else NVRTC.
 
     Raises:
@@ -137,7 +137,7 @@ def nvrtc_library() -> Path | None:
     return max(numbered, key=lambda path: int(path.suffix[1:]), default=None)
 
 
-def compiled(path: Path, source: bytes, compiler: Compiler, seconds: float = SECONDS) -> str:
+def compile_source(path: Path, source: bytes, compiler: Compiler, seconds: float = SECONDS) -> str:
     """Return the PTX text of `source`, the same every time; `.file` directives name the file of the user.
 
     Raises:
@@ -150,7 +150,7 @@ def compiled(path: Path, source: bytes, compiler: Compiler, seconds: float = SEC
         if output is None:
             raise InputError(_complaint(path, compiler, code, log, folder))
         text = _without_unit(decode(output, f"PTX of {printable(str(path))}"))
-        return _FILE.sub(lambda match: match[1] + _users_name(match[2], path, folder).replace('"', "?"), text)
+        return _FILE.sub(lambda match: match[1] + _user_file(match[2], path, folder).replace('"', "?"), text)
 
 
 def _without_unit(text: str) -> str:
@@ -205,7 +205,7 @@ def _run(path: Path, compiler: Compiler, folder: Path, seconds: float) -> tuple[
 def _complaint(path: Path, compiler: Compiler, code: int, log: str, folder: Path) -> str:
     """Return one line about a compilation that failed: where, who says it, what, and perhaps a remedy."""
     failure = _first_error(log)
-    file = printable(str(path)) if failure.file is None else _users_name(failure.file, path, folder)
+    file = printable(str(path)) if failure.file is None else _user_file(failure.file, path, folder)
     where = file if failure.line is None else f"{file}:{failure.line}"
     what = printable(failure.what)[:_MESSAGE_WIDTH] or f"nothing, but it ended with code {code} and left no PTX"
     if code == -signal.SIGXFSZ:
@@ -224,18 +224,18 @@ def _complaint(path: Path, compiler: Compiler, code: int, log: str, folder: Path
     return f"{where}: {compiler.name} says: {what}{hint}"
 
 
-def _first_error(log: str) -> _Failure:
+def _first_error(log: str) -> _CompilerError:
     lines = [line[:_LINE_WIDTH].strip() for line in log.splitlines()[:_MOST_LINES] if line.strip()]
     for match in (pattern.fullmatch(line) for line in lines for pattern in _PLACED_ERRORS):
         if match is not None:
-            return _Failure(match["what"], match["file"], int(match["line"]))
+            return _CompilerError(match["what"], match["file"], int(match["line"]))
     for match in map(_OTHER_ERROR.fullmatch, lines):
         if match is not None:
-            return _Failure(match["what"])
-    return _Failure(lines[-1] if lines else "")
+            return _CompilerError(match["what"])
+    return _CompilerError(lines[-1] if lines else "")
 
 
-def _users_name(name: str, path: Path, folder: Path) -> str:
+def _user_file(name: str, path: Path, folder: Path) -> str:
     """What the user calls a file that the compiler knows by its name in the temporary folder."""
     local = name.removeprefix(f"{folder}/").removeprefix("./")
     if local == _SOURCE:
@@ -260,7 +260,7 @@ def _write(keep: Path, text: str) -> None:
         raise InputError(f"{keep}: cannot keep the PTX there: {error.strerror or error}") from None
 
 
-def _parsed(text: str, file: str, keep: Path | None) -> Module:
+def _parse_compiled(text: str, file: str, keep: Path | None) -> PtxModule:
     try:
         return parse(text, file)
     except ParseError as error:
@@ -269,6 +269,6 @@ def _parsed(text: str, file: str, keep: Path | None) -> Module:
         raise error.adding(KEEP_HINT) from None
 
 
-def _remembering(module: Module, compilation: Compilation) -> Module:
-    items = (replace(item, compilation=compilation) if isinstance(item, Kernel) else item for item in module.items)
+def _remembering(module: PtxModule, compilation: Compilation) -> PtxModule:
+    items = (replace(item, compilation=compilation) if isinstance(item, PtxKernel) else item for item in module.items)
     return replace(module, items=tuple(items), compilation=compilation)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from makespan.kernels.flow import Effect
 from makespan.kernels.ptx.barriers import is_barrier
 from makespan.kernels.ptx.effects import JUMPS
-from makespan.kernels.ptx.module import Instruction
+from makespan.kernels.ptx.module import PtxInstruction
 
 _CARRY, ACCESSES, _FENCE, _COPIES = "<carry>", "<accesses>", "<fence>", "<copies>"
 
@@ -28,14 +28,14 @@ _HOLDS_UP = JUMPS | {"call", "nanosleep"}
 _WAITS_FOR_COPIES = frozenset({"wait_group", "wait_all"})
 
 
-class Needs(NamedTuple):
+class PtxNeeds(NamedTuple):
     """What is pending until the result of an instruction is there, and what must not be pending when it is issued."""
 
     sets: frozenset[str]
     awaits: frozenset[str]
 
 
-def needs(instruction: Instruction, effect: Effect) -> Needs:
+def needs(instruction: PtxInstruction, effect: Effect) -> PtxNeeds:
     """The needs of one instruction; registers by the names of its effect, which may hold names of variables, too.
 
     >>> from makespan.kernels import ptx
@@ -63,4 +63,4 @@ def needs(instruction: Instruction, effect: Effect) -> Needs:
         awaits.add(_COPIES)
     elif name == "cp" and "commit_group" not in suffixes:
         sets.add(_COPIES)
-    return Needs(frozenset() if is_barrier(instruction) else frozenset(sets), frozenset(awaits))
+    return PtxNeeds(frozenset() if is_barrier(instruction) else frozenset(sets), frozenset(awaits))

@@ -1,10 +1,10 @@
 """What PTX instructions do to the way of a warp and to registers, as effects that control flow understands."""
 
-from makespan.kernels.flow import Barrier, Effect, Guard, SourceLine, Transfer
+from makespan.kernels.flow import Barrier, ControlTransfer, Effect, Guard, SourceLine
 from makespan.kernels.ptx.barriers import is_aligned, is_barrier
 from makespan.kernels.ptx.calls import call_name, is_inlined
-from makespan.kernels.ptx.module import Instruction, names_in
-from makespan.kernels.ptx.registers import Access
+from makespan.kernels.ptx.module import PtxInstruction, names_in
+from makespan.kernels.ptx.registers import PtxAccess
 
 JUMPS = frozenset({"ret", "exit", "trap", "bra", "brx"})
 """Instructions that end a block, besides guarded calls that are inlined; the first three end the warp."""
@@ -13,7 +13,7 @@ END = "exit"
 """The target of a conditional branch that ends the warp."""
 
 
-def effect(instruction: Instruction, access: Access, source: SourceLine | None) -> Effect:
+def ptx_effect(instruction: PtxInstruction, access: PtxAccess, source: SourceLine | None) -> Effect:
     """What one instruction does.
 
     Args:
@@ -34,33 +34,33 @@ def effect(instruction: Instruction, access: Access, source: SourceLine | None) 
     )
 
 
-def _guard(text: str, access: Access) -> Guard:
+def _guard(text: str, access: PtxAccess) -> Guard:
     plain = text.lstrip("!")
     return Guard(access.own(next(iter(names_in(plain)), plain)), is_negated=text.startswith("!"))
 
 
-def _transfer(instruction: Instruction) -> Transfer | None:
+def _transfer(instruction: PtxInstruction) -> ControlTransfer | None:
     if is_inlined(instruction):
-        return Transfer.INLINED
+        return ControlTransfer.INLINED
     if instruction.name == "brx":
-        return Transfer.INDIRECT
-    return Transfer.DIRECT if instruction.name in JUMPS else None
+        return ControlTransfer.INDIRECT
+    return ControlTransfer.DIRECT if instruction.name in JUMPS else None
 
 
-def _target(instruction: Instruction) -> str:
+def _target(instruction: PtxInstruction) -> str:
     """Return the label that a branch names, the function that a call calls, or `exit`."""
     if instruction.name == "call":
         return call_name(instruction)
     return (instruction.operands or ("",))[-1] if instruction.name in ("bra", "brx") else END
 
 
-def _barrier(instruction: Instruction) -> Barrier | None:
+def _barrier(instruction: PtxInstruction) -> Barrier | None:
     if not is_barrier(instruction):
         return None
     return Barrier.ALIGNED if is_aligned(instruction) else Barrier.BY_LANE
 
 
-def _joins_lanes(instruction: Instruction) -> bool:
+def _joins_lanes(instruction: PtxInstruction) -> bool:
     """Return whether an instruction exchanges something between the lanes of a warp or waits for them."""
     exchanges = instruction.name in ("shfl", "vote", "match", "redux", "elect")
     return exchanges or instruction.opcode.split(".")[:2] == ["bar", "warp"]

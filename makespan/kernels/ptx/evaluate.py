@@ -16,31 +16,31 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from makespan.kernels.flow import SHARED_REGISTER, Computation, Parameter, Source
+from makespan.kernels.flow import SHARED_REGISTER, Computation, ParameterValue, SourceOperand
 from makespan.kernels.flow.arithmetic import (
     TESTS,
-    capped,
+    at_most,
     conjunction,
     disjunction,
     division,
-    each,
-    extended,
-    extracted,
+    elementwise,
+    extract_field,
     ieee,
-    inserted,
-    looked_up,
+    insert_field,
+    look_up,
     ones,
     product,
     select,
-    selected,
+    select_known,
     shifted_right,
+    sign_extend,
     signed_division,
     truth_bit,
     wide_product,
 )
 from makespan.kernels.ptx.instruction_set import PTX
-from makespan.kernels.ptx.module import Instruction
-from makespan.kernels.ptx.registers import Access
+from makespan.kernels.ptx.module import PtxInstruction
+from makespan.kernels.ptx.registers import PtxAccess
 
 _SPECIAL = PTX.registers.names
 _REGISTER = re.compile(r"[A-Za-z_$%][A-Za-z0-9_$]*")
@@ -52,7 +52,7 @@ _TYPE = re.compile(r"(?P<kind>[busf])(?P<width>8|16|32|64)|(?P<pred>pred)")
 _LANES = {"WARP_SZ": 32}
 
 
-class _Form(NamedTuple):
+class _PtxMeaning(NamedTuple):
     """The meaning of an opcode: the types of its sources, and what it computes."""
 
     types: tuple[str, ...]
@@ -61,7 +61,9 @@ class _Form(NamedTuple):
     most_results: int = 1
 
 
-def computation(instruction: Instruction, access: Access, parameters: Mapping[str, Parameter]) -> Computation | None:
+def computation(
+    instruction: PtxInstruction, access: PtxAccess, parameters: Mapping[str, ParameterValue]
+) -> Computation | None:
     """What an instruction computes; None where that is not known for sure.
 
     Args:
@@ -69,7 +71,7 @@ def computation(instruction: Instruction, access: Access, parameters: Mapping[st
         parameters: the known parameters of the kernel, by PTX name.
     """
     operands = instruction.operands
-    if not operands or (form := _form_of(instruction, parameters)) is None:
+    if not operands or (form := _meaning_of(instruction, parameters)) is None:
         return None
     results = _results(operands[0], access)
     texts = () if not form.types else operands[1:]
@@ -105,7 +107,7 @@ def width(kind: str) -> int:
     return 1 if kind == "pred" else int(kind[1:])
 
 
-def _results(operand: str, access: Access) -> tuple[str | None, ...] | None:
+def _results(operand: str, access: PtxAccess) -> tuple[str | None, ...] | None:
     pair = _PAIR.fullmatch(operand)
     names = pair.groups() if pair else tuple(operand.split("|"))
     if not all(_REGISTER.fullmatch(name) for name in names):
@@ -114,22 +116,22 @@ def _results(operand: str, access: Access) -> tuple[str | None, ...] | None:
     return tuple(None if name in ("_", SHARED_REGISTER) else name for name in own)
 
 
-def _source(text: str, kind: str, access: Access) -> Source | None:
+def _source(text: str, kind: str, access: PtxAccess) -> SourceOperand | None:
     """Return a source of a type; None for an operand of another form."""
     is_negated = kind == "pred" and text.startswith("!")
     name, mask = text[is_negated:], ones(width(kind))
     number = literal(name, kind) if name not in _LANES else _LANES[name] & mask
     if number is not None:
-        return Source(None, number, mask, is_negated)
+        return SourceOperand(None, number, mask, is_negated)
     if name in _SPECIAL:
-        return Source(name, None, mask, is_negated)
-    return Source(access.own(name), None, mask, is_negated) if _REGISTER.fullmatch(name) else None
+        return SourceOperand(name, None, mask, is_negated)
+    return SourceOperand(access.own(name), None, mask, is_negated) if _REGISTER.fullmatch(name) else None
 
 
-def _form_of(instruction: Instruction, parameters: Mapping[str, Parameter]) -> _Form | None:
+def _meaning_of(instruction: PtxInstruction, parameters: Mapping[str, ParameterValue]) -> _PtxMeaning | None:
     if instruction.opcode.startswith(("ld.param.", "ld.param::entry.")):
         return _parameter(instruction, parameters)
-    form = _form(instruction.opcode)
+    form = _opcode_meaning(instruction.opcode)
     if form is not None and instruction.name == "mov":
         packs = len(instruction.operands) == 2 and _PAIR.fullmatch(instruction.operands[1])
         unpacks = _PAIR.fullmatch(instruction.operands[0])
@@ -139,7 +141,7 @@ def _form_of(instruction: Instruction, parameters: Mapping[str, Parameter]) -> _
     return form
 
 
-def _parameter(instruction: Instruction, parameters: Mapping[str, Parameter]) -> _Form | None:
+def _parameter(instruction: PtxInstruction, parameters: Mapping[str, ParameterValue]) -> _PtxMeaning | None:
     """Return a load of a parameter whose value is known, or of its lowest bytes."""
     *_, kind = instruction.opcode.split(".")
     match = _PARAMETER.fullmatch(instruction.operands[1]) if len(instruction.operands) == 2 else None
@@ -149,21 +151,21 @@ def _parameter(instruction: Instruction, parameters: Mapping[str, Parameter]) ->
     w = width(kind)
     if w > found.bits:
         return None
-    value = extended(found.value & ones(w), w) if kind.startswith("s") else found.value & ones(w)
-    return _Form((), lambda: (value,))
+    value = sign_extend(found.value & ones(w), w) if kind.startswith("s") else found.value & ones(w)
+    return _PtxMeaning((), lambda: (value,))
 
 
-def _vector_move(kind: str, *, is_pack: bool) -> _Form | None:
+def _vector_move(kind: str, *, is_pack: bool) -> _PtxMeaning | None:
     if kind not in ("b32", "b64"):
         return None
     half = width(kind) // 2
     if is_pack:
-        return _Form((f"b{half}", f"b{half}"), lambda a, b: (a | b << half,))
-    return _Form((kind,), lambda a: (a & ones(half), a >> half), most_results=2)
+        return _PtxMeaning((f"b{half}", f"b{half}"), lambda a, b: (a | b << half,))
+    return _PtxMeaning((kind,), lambda a: (a & ones(half), a >> half), most_results=2)
 
 
 @cache
-def _form(opcode: str) -> _Form | None:
+def _opcode_meaning(opcode: str) -> _PtxMeaning | None:
     """Return the meaning of an opcode that does not depend on its operands."""
     name, *modifiers = opcode.split(".")
     if not modifiers or _TYPE.fullmatch(modifiers[-1]) is None:
@@ -172,7 +174,7 @@ def _form(opcode: str) -> _Form | None:
     if name in ("setp", "set"):
         return _comparison(name, modifiers, kind)
     if name == "cvt" and len(modifiers) == 1 and _is_integer(modifiers[0]) and _is_integer(kind):
-        return _Form((kind,), _converting(modifiers[0], kind))
+        return _PtxMeaning((kind,), _converting(modifiers[0], kind))
     key = ".".join((name, *modifiers))
     if key in ("mov", "selp"):
         return _moving(key, kind)
@@ -181,47 +183,49 @@ def _form(opcode: str) -> _Form | None:
     return _arithmetic(key, kind) if _is_integer(kind) and width(kind) > 8 else None
 
 
-def _moving(key: str, kind: str) -> _Form | None:
+def _moving(key: str, kind: str) -> _PtxMeaning | None:
     if kind.endswith("8"):
         return None
     if key == "mov":
-        return _Form((kind,), lambda a: (a,))
-    return _Form((kind, kind, "pred"), selected, is_lenient=True) if kind != "pred" else None
+        return _PtxMeaning((kind,), lambda a: (a,))
+    return _PtxMeaning((kind, kind, "pred"), select_known, is_lenient=True) if kind != "pred" else None
 
 
-def _bitwise(key: str, kind: str) -> _Form | None:
+def _bitwise(key: str, kind: str) -> _PtxMeaning | None:
     """Instructions on bits or predicates without a sign."""
     w = width(kind)
     m = ones(w)
     if key in ("and", "or", "xor", "not") and w != 8:
         if key == "not":
-            return _Form((kind,), lambda a: (a ^ m,))
+            return _PtxMeaning((kind,), lambda a: (a ^ m,))
         compute, is_lenient = {"and": (conjunction, True), "or": (disjunction(m), True), "xor": (_xor, False)}[key]
-        return _Form((kind, kind), compute, is_lenient)
+        return _PtxMeaning((kind, kind), compute, is_lenient)
     if key == "shl" and w >= 16:
-        return _Form((kind, "u32"), lambda a, b: (select(truth_bit(b < w), (a << capped(b, 63)) & m, 0),))
+        return _PtxMeaning((kind, "u32"), lambda a, b: (select(truth_bit(b < w), (a << at_most(b, 63)) & m, 0),))
     if key == "shr" and w >= 16:
-        return _Form((kind, "u32"), lambda a, b: (shifted_right(a, b, w, signed=False),))
+        return _PtxMeaning((kind, "u32"), lambda a, b: (shifted_right(a, b, w, signed=False),))
     if key == "cnot" and w >= 16:
-        return _Form((kind,), lambda a: (truth_bit(a == 0),))
+        return _PtxMeaning((kind,), lambda a: (truth_bit(a == 0),))
     if w < 32:
         return None
     match key:
         case "popc":
-            return _Form((kind,), each(int.bit_count))
+            return _PtxMeaning((kind,), elementwise(int.bit_count))
         case "clz":
-            return _Form((kind,), each(lambda a: w - a.bit_length()))
+            return _PtxMeaning((kind,), elementwise(lambda a: w - a.bit_length()))
         case "brev":
-            return _Form((kind,), each(lambda a: int(f"{a:0{w}b}"[::-1], 2)))
+            return _PtxMeaning((kind,), elementwise(lambda a: int(f"{a:0{w}b}"[::-1], 2)))
         case "bfi":
-            return _Form((kind, kind, "u32", "u32"), each(lambda a, b, c, d: inserted(a, b, c & 255, d & 255, w)))
+            return _PtxMeaning(
+                (kind, kind, "u32", "u32"), elementwise(lambda a, b, c, d: insert_field(a, b, c & 255, d & 255, w))
+            )
         case "lop3" if w == 32:
-            return _Form((kind, kind, kind, "u32"), each(looked_up))
+            return _PtxMeaning((kind, kind, kind, "u32"), elementwise(look_up))
         case _:
             return None
 
 
-def _arithmetic(key: str, kind: str) -> _Form | None:
+def _arithmetic(key: str, kind: str) -> _PtxMeaning | None:
     """Integer instructions of 16 to 64 bits."""
     w, signed = width(kind), kind.startswith("s")
     m, s = ones(w), 2 ** (w - 1)
@@ -229,51 +233,53 @@ def _arithmetic(key: str, kind: str) -> _Form | None:
     two = (kind, kind)
     match key:
         case "add":
-            return _Form(two, lambda a, b: ((a + b) & m,))
+            return _PtxMeaning(two, lambda a, b: ((a + b) & m,))
         case "sub":
-            return _Form(two, lambda a, b: ((a - b) & m,))
+            return _PtxMeaning(two, lambda a, b: ((a - b) & m,))
         case "min":
-            return _Form(two, lambda a, b: (select(truth_bit((a ^ bias) < (b ^ bias)), a, b),))
+            return _PtxMeaning(two, lambda a, b: (select(truth_bit((a ^ bias) < (b ^ bias)), a, b),))
         case "max":
-            return _Form(two, lambda a, b: (select(truth_bit((a ^ bias) > (b ^ bias)), a, b),))
+            return _PtxMeaning(two, lambda a, b: (select(truth_bit((a ^ bias) > (b ^ bias)), a, b),))
         case "div" | "rem":
             is_rest = key == "rem"
-            return _Form(two, signed_division(w, remainder=is_rest) if signed else division(remainder=is_rest))
+            return _PtxMeaning(two, signed_division(w, remainder=is_rest) if signed else division(remainder=is_rest))
         case "abs" if signed:
-            return _Form((kind,), lambda a: (select(truth_bit(a >= s), (0 - a) & m, a),))
+            return _PtxMeaning((kind,), lambda a: (select(truth_bit(a >= s), (0 - a) & m, a),))
         case "neg" if signed:
-            return _Form((kind,), lambda a: ((0 - a) & m,))
+            return _PtxMeaning((kind,), lambda a: ((0 - a) & m,))
         case "shr":
-            return _Form((kind, "u32"), lambda a, b: (shifted_right(a, b, w, signed=signed),))
+            return _PtxMeaning((kind, "u32"), lambda a, b: (shifted_right(a, b, w, signed=signed),))
         case "bfe" if w >= 32:
-            return _Form((kind, "u32", "u32"), each(lambda a, b, c: extracted(a, b & 255, c & 255, w, signed)))
+            return _PtxMeaning(
+                (kind, "u32", "u32"), elementwise(lambda a, b, c: extract_field(a, b & 255, c & 255, w, signed))
+            )
         case _:
             return _multiplication(key, kind)
 
 
-def _multiplication(key: str, kind: str) -> _Form | None:
+def _multiplication(key: str, kind: str) -> _PtxMeaning | None:
     """Products of integers, perhaps with a third number added."""
     w, signed = width(kind), kind.startswith("s")
     m, low = ones(w), ones(24)
     two, three = (kind, kind), (kind, kind, kind)
     match key:
         case "mul.lo":
-            return _Form(two, lambda a, b: ((a * b) & m,))
+            return _PtxMeaning(two, lambda a, b: ((a * b) & m,))
         case "mad.lo":
-            return _Form(three, lambda a, b, c: ((a * b + c) & m,))
+            return _PtxMeaning(three, lambda a, b, c: ((a * b + c) & m,))
         case "mul.hi":
-            return _Form(two, each(lambda a, b: product(a, b, w, signed) >> w & m))
+            return _PtxMeaning(two, elementwise(lambda a, b: product(a, b, w, signed) >> w & m))
         case "mad.hi":
-            return _Form(three, each(lambda a, b, c: ((product(a, b, w, signed) >> w) + c) & m))
+            return _PtxMeaning(three, elementwise(lambda a, b, c: ((product(a, b, w, signed) >> w) + c) & m))
         case "mul.wide" if w < 64:
-            return _Form(two, lambda a, b: (wide_product(a, b, w, signed),))
+            return _PtxMeaning(two, lambda a, b: (wide_product(a, b, w, signed),))
         case "mad.wide" if w < 64:
             wide = (kind, kind, f"{kind[0]}{2 * w}")
-            return _Form(wide, lambda a, b, c: ((wide_product(a, b, w, signed) + c) & ones(2 * w),))
+            return _PtxMeaning(wide, lambda a, b, c: ((wide_product(a, b, w, signed) + c) & ones(2 * w),))
         case "mul24.lo" if w == 32:
-            return _Form(two, each(lambda a, b: product(a & low, b & low, 24, signed) & m))
+            return _PtxMeaning(two, elementwise(lambda a, b: product(a & low, b & low, 24, signed) & m))
         case "mad24.lo" if w == 32:
-            return _Form(three, each(lambda a, b, c: (product(a & low, b & low, 24, signed) + c) & m))
+            return _PtxMeaning(three, elementwise(lambda a, b, c: (product(a & low, b & low, 24, signed) + c) & m))
         case _:
             return None
 
@@ -282,7 +288,7 @@ _UNSIGNED_TESTS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _COMBINED = ("and", "or", "xor")
 
 
-def _comparison(name: str, modifiers: list[str], kind: str) -> _Form | None:
+def _comparison(name: str, modifiers: list[str], kind: str) -> _PtxMeaning | None:
     """`setp`, perhaps combined with a predicate, and `set` to an integer type."""
     if not modifiers or kind == "pred" or kind.endswith("8"):
         return None
@@ -291,9 +297,13 @@ def _comparison(name: str, modifiers: list[str], kind: str) -> _Form | None:
     if test is None or (len(rest) != len(modifiers) - 1 and kind != "f32"):
         return None
     if name == "set":
-        return _Form((kind, kind), lambda a, b: (_times(test(a, b), ones(32)),)) if rest in (["u32"], ["s32"]) else None
+        return (
+            _PtxMeaning((kind, kind), lambda a, b: (_times(test(a, b), ones(32)),))
+            if rest in (["u32"], ["s32"])
+            else None
+        )
     if not rest:
-        return _Form((kind, kind), lambda a, b: _with_opposite(test(a, b)), most_results=2)
+        return _PtxMeaning((kind, kind), lambda a, b: _with_opposite(test(a, b)), most_results=2)
     if len(rest) != 1 or rest[0] not in _COMBINED:
         return None
     combine = {"and": conjunction, "or": disjunction(1), "xor": _xor_or_unknown}[rest[0]]
@@ -302,7 +312,7 @@ def _comparison(name: str, modifiers: list[str], kind: str) -> _Form | None:
         p, q = _with_opposite(None if a is None or b is None else test(a, b))
         return (*combine(p, c), *combine(q, c))
 
-    return _Form((kind, kind, "pred"), compute, is_lenient=True, most_results=2)
+    return _PtxMeaning((kind, kind, "pred"), compute, is_lenient=True, most_results=2)
 
 
 def _integer_test(test: str, kind: str) -> Callable[[Any, Any], Any] | None:
@@ -333,7 +343,7 @@ def _float_test(test: str, w: int) -> Callable[[Any, Any], Any] | None:
             return int(unordered == (test == "nan"))
         return int(test != ordered if unordered else TESTS[ordered](x, y))
 
-    lifted = each(compare)
+    lifted = elementwise(compare)
     return lambda a, b: lifted(a, b)[0]
 
 
@@ -355,8 +365,8 @@ def _xor_or_unknown(a: Any, b: Any) -> tuple[Any]:
 
 def _converting(to: str, kind: str) -> Callable[[Any], tuple[Any]]:
     def compute(a: Any) -> tuple[Any]:
-        found = (extended(a, width(kind)) if kind.startswith("s") else a) & ones(width(to))
-        return (extended(found, width(to)) if to.startswith("s") else found,)
+        found = (sign_extend(a, width(kind)) if kind.startswith("s") else a) & ones(width(to))
+        return (sign_extend(found, width(to)) if to.startswith("s") else found,)
 
     return compute
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from makespan.host.errors import InputError
-from makespan.kernels.flow import Block, Flow, SourceLine
-from makespan.kernels.ptx.calls import inlined, is_inlined
-from makespan.kernels.ptx.effects import JUMPS, effect
-from makespan.kernels.ptx.module import Brace, Directive, Instruction, Kernel, Label, Note, Statement
+from makespan.kernels.flow import BasicBlock, Flow, SourceLine
+from makespan.kernels.ptx.calls import inline_calls, is_inlined
+from makespan.kernels.ptx.effects import JUMPS, ptx_effect
+from makespan.kernels.ptx.module import Brace, Directive, Note, PtxInstruction, PtxKernel, PtxLabel, Statement
 from makespan.kernels.ptx.notes import source_lines
-from makespan.kernels.ptx.registers import accesses
+from makespan.kernels.ptx.registers import register_accesses
 from makespan.kernels.ptx.semantics import PtxSemantics
 
 _TARGETS = ".branchtargets "
@@ -19,11 +19,11 @@ _TARGETS = ".branchtargets "
 class PtxFlow(Flow):
     """The control flow graph of a PTX kernel, whose calls are replaced by what they call where that is known."""
 
-    kernel: Kernel
-    code: tuple[Instruction, ...]
+    kernel: PtxKernel
+    code: tuple[PtxInstruction, ...]
 
 
-def flow(kernel: Kernel | PtxFlow) -> PtxFlow:
+def flow(kernel: PtxKernel | PtxFlow) -> PtxFlow:
     """Return the control flow of a kernel; one that is at hand keeps what was found out of it.
 
     Raises:
@@ -32,24 +32,24 @@ def flow(kernel: Kernel | PtxFlow) -> PtxFlow:
     """
     if isinstance(kernel, PtxFlow):
         return kernel
-    kernel = inlined(kernel)
-    code, found, sources = kernel.instructions, accesses(kernel), source_lines(kernel)
+    kernel = inline_calls(kernel)
+    code, found, sources = kernel.instructions, register_accesses(kernel), source_lines(kernel)
     ranges = tuple(_ranges(kernel.statements))
-    lines = (line for line, said in zip(sources, kernel.statements, strict=True) if isinstance(said, Instruction))
-    effects = tuple(map(effect, code, found, lines))
+    lines = (line for line, said in zip(sources, kernel.statements, strict=True) if isinstance(said, PtxInstruction))
+    effects = tuple(map(ptx_effect, code, found, lines))
     blocks = tuple(_blocks(kernel, code, ranges, sources))
     return PtxFlow(kernel, code, effects, blocks, PtxSemantics(kernel, code, found, ranges))
 
 
 def _blocks(
-    kernel: Kernel, code: Sequence[Instruction], ranges: Sequence[range], sources: Sequence[SourceLine | None]
-) -> Iterator[Block]:
+    kernel: PtxKernel, code: Sequence[PtxInstruction], ranges: Sequence[range], sources: Sequence[SourceLine | None]
+) -> Iterator[BasicBlock]:
     """Yield the basic blocks, given by their statements."""
     statements, targets = kernel.statements, _targets(kernel)
     number_at = {span.start: number for number, span in enumerate(ranges)}
     stop = 0
     for number, span in enumerate(ranges):
-        first, stop = stop, stop + sum(isinstance(statements[at], Instruction) for at in span)
+        first, stop = stop, stop + sum(isinstance(statements[at], PtxInstruction) for at in span)
         successors: tuple[int, ...] = (number + 1,)
         last = code[stop - 1] if stop > first else None
         if last is not None and _ends_block(last):
@@ -59,9 +59,9 @@ def _blocks(
             else:
                 successors = (*taken, number + 1) if last.guard else taken
         begin = statements[span.start]
-        label = begin.name if isinstance(begin, Label) else None
-        shown = next((at for at in span if isinstance(statements[at], Instruction)), span[-1])
-        yield Block(first, stop, label, begin.line, successors, sources[shown])
+        label = begin.name if isinstance(begin, PtxLabel) else None
+        shown = next((at for at in span if isinstance(statements[at], PtxInstruction)), span[-1])
+        yield BasicBlock(first, stop, label, begin.line, successors, sources[shown])
 
 
 def _ranges(statements: Sequence[Statement]) -> Iterator[range]:
@@ -71,60 +71,60 @@ def _ranges(statements: Sequence[Statement]) -> Iterator[range]:
     """
     begin, jump = None, None
     for at, statement in enumerate(statements):
-        if isinstance(statement, Label) or (jump is not None and not _trails(statement, jump)):
+        if isinstance(statement, PtxLabel) or (jump is not None and not _trails(statement, jump)):
             if begin is not None:
                 yield range(begin, at)
             begin, jump = None, None
-        if begin is None and isinstance(statement, Instruction | Label | Note):
+        if begin is None and isinstance(statement, PtxInstruction | PtxLabel | Note):
             begin = at
-        if isinstance(statement, Instruction) and _ends_block(statement):
+        if isinstance(statement, PtxInstruction) and _ends_block(statement):
             jump = statement
     if begin is not None:
         yield range(begin, len(statements))
 
 
-def _ends_block(instruction: Instruction) -> bool:
+def _ends_block(instruction: PtxInstruction) -> bool:
     is_conditional_call = instruction.name == "call" and instruction.guard is not None and is_inlined(instruction)
     return instruction.name in JUMPS or is_conditional_call
 
 
-def _trails(statement: Statement, jump: Instruction) -> bool:
+def _trails(statement: Statement, jump: PtxInstruction) -> bool:
     return isinstance(statement, Note) and statement.line == jump.line
 
 
-class _Scope:
+class _LabelScope:
     """The labels of one `{ }` block, by name, as numbers of statements."""
 
-    def __init__(self, outer: "_Scope | None" = None) -> None:
+    def __init__(self, outer: "_LabelScope | None" = None) -> None:
         self.outer = outer
         self.labels: dict[str, int] = {}
 
     def find(self, name: str) -> int | None:
         """Return the label of this name that is seen from here."""
-        scope: _Scope | None = self
+        scope: _LabelScope | None = self
         while scope is not None and name not in scope.labels:
             scope = scope.outer
         return scope.labels[name] if scope else None
 
 
-def _targets(kernel: Kernel) -> dict[int, tuple[int, ...]]:
+def _targets(kernel: PtxKernel) -> dict[int, tuple[int, ...]]:
     """Return the labels to which a branch may go, as numbers of statements, by number of the branching instruction."""
-    scope, count = _Scope(), 0
-    branches: list[tuple[int, Instruction, _Scope]] = []
-    scopes: dict[int, _Scope] = {}
+    scope, count = _LabelScope(), 0
+    branches: list[tuple[int, PtxInstruction, _LabelScope]] = []
+    scopes: dict[int, _LabelScope] = {}
     for at, statement in enumerate(kernel.statements):
         match statement:
             case Brace(opens=True):
-                scope = _Scope(scope)
+                scope = _LabelScope(scope)
             case Brace():
                 scope = scope.outer or scope
-            case Label(name, line):
+            case PtxLabel(name, line):
                 if name in scope.labels:
                     first = kernel.statements[scope.labels[name]].line
                     raise InputError(f"{kernel.file}:{line}: label {name} is already declared in line {first}")
                 scope.labels[name] = at
                 scopes[at] = scope
-            case Instruction():
+            case PtxInstruction():
                 if statement.name in ("bra", "brx") or is_inlined(statement):
                     branches.append((count, statement, scope))
                 count += 1
@@ -133,7 +133,9 @@ def _targets(kernel: Kernel) -> dict[int, tuple[int, ...]]:
     return {number: _target(branch, seen_from, kernel, scopes) for number, branch, seen_from in branches}
 
 
-def _target(branch: Instruction, scope: _Scope, kernel: Kernel, scopes: Mapping[int, _Scope]) -> tuple[int, ...]:
+def _target(
+    branch: PtxInstruction, scope: _LabelScope, kernel: PtxKernel, scopes: Mapping[int, _LabelScope]
+) -> tuple[int, ...]:
     where = f"{kernel.file}:{branch.line}: `{branch}`"
     if branch.name == "bra" and len(branch.operands) != 1:
         raise InputError(f"{where} must name one label")

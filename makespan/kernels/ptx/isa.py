@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from makespan.host.errors import InputError, ParseError
 from makespan.host.text_file import parse_toml, read_text
-from makespan.kernels.ptx.module import Brace, Declaration, Instruction, Kernel, declares, names_in
+from makespan.kernels.ptx.module import Brace, Declaration, PtxInstruction, PtxKernel, declares, names_in
 from makespan.kernels.ptx.suffixes import unknown_suffix
 
 PROFILES: Mapping[str, str] = MappingProxyType({"paper": "CL", "fermi": "CLSD", "modern": "CLSDT"})
@@ -26,7 +26,7 @@ MAX_CLASSES_BYTES = 2**20
 _PREFIX = re.compile(r"[a-z][a-z0-9_]*((\.|::)[A-Za-z0-9_]+)*")
 
 
-class Row(NamedTuple):
+class PtxOpcodeRow(NamedTuple):
     """A row of opcodes.tsv: the unit, that with .f64, and where only C and L exist; the operation as it is written."""
 
     unit: str
@@ -36,11 +36,11 @@ class Row(NamedTuple):
 
 
 @cache
-def opcodes() -> Mapping[str, Row]:
+def opcodes() -> Mapping[str, PtxOpcodeRow]:
     """Return the shipped table: rows by opcode prefix."""
     text = (resources.files("makespan") / "data" / "opcodes.tsv").read_text("utf-8")
     rows = (line.split("\t") for line in text.splitlines() if not line.startswith(("#", "opcode\t")))
-    return MappingProxyType({opcode: Row(*row) for opcode, *row, _ in rows})
+    return MappingProxyType({opcode: PtxOpcodeRow(*row) for opcode, *row, _ in rows})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Classes:
             return False
         return True
 
-    def _seen(self, row: Row, opcode: str) -> str:
+    def _seen(self, row: PtxOpcodeRow, opcode: str) -> str:
         """Return the letter of a row in this profile."""
         if self.profile == "paper":
             return row.fold
@@ -110,7 +110,7 @@ class Classes:
         return unit if unit in PROFILES[self.profile] or unit == NO_UNIT else row.fold
 
 
-class ListedInstruction(NamedTuple):
+class PtxListingRow(NamedTuple):
     """One instruction of the text; `unit` is None when it needs no unit."""
 
     line: int
@@ -119,22 +119,22 @@ class ListedInstruction(NamedTuple):
 
 
 def listing(
-    kernel: Kernel,
+    kernel: PtxKernel,
     *,
     profile: str = "paper",
     classes: Mapping[str, str] | None = None,
     unknown: str | None = None,
-) -> tuple[ListedInstruction, ...]:
+) -> tuple[PtxListingRow, ...]:
     """Return every instruction once, in text order, whatever the control flow.
 
     Raises:
         InputError: an opcode that nothing classifies.
     """
     units = units_of(kernel, Classes(profile, classes or {}, unknown))
-    return tuple(ListedInstruction(i.line, str(i), u) for i, u in zip(kernel.instructions, units, strict=True))
+    return tuple(PtxListingRow(i.line, str(i), u) for i, u in zip(kernel.instructions, units, strict=True))
 
 
-def units_of(kernel: Kernel, classes: Classes) -> tuple[str | None, ...]:
+def units_of(kernel: PtxKernel, classes: Classes) -> tuple[str | None, ...]:
     """Return the unit class of every instruction, in text order.
 
     Raises:
@@ -153,7 +153,7 @@ def units_of(kernel: Kernel, classes: Classes) -> tuple[str | None, ...]:
     return tuple(found)
 
 
-def unknown_opcode(file: str, instruction: Instruction, remedy: str) -> ParseError:
+def unknown_opcode(file: str, instruction: PtxInstruction, remedy: str) -> ParseError:
     """Return the error about an opcode that the table does not have, or a suffix that PTX does not have."""
     text, opcode = str(instruction), instruction.opcode
     what, at = f"unknown opcode {opcode!r}", 0
@@ -176,10 +176,10 @@ def read_classes(path: Path) -> dict[str, str]:
     """
     text = read_text(path, "classes file", MAX_CLASSES_BYTES)
     document = parse_toml(text, "classes file", str(path))
-    return _checked(document, path)
+    return _check_classes(document, path)
 
 
-def _checked(document: Mapping[str, object], path: Path) -> dict[str, str]:
+def _check_classes(document: Mapping[str, object], path: Path) -> dict[str, str]:
     for prefix, letter in document.items():
         if isinstance(letter, dict):
             raise InputError(f'{path}: quote a prefix that has dots, as in "{prefix}.x" = "C"; tables have no meaning')
@@ -193,28 +193,28 @@ def _checked(document: Mapping[str, object], path: Path) -> dict[str, str]:
     return found
 
 
-def _moves(kernel: Kernel) -> Iterator[tuple[Instruction, bool]]:
+def _moves(kernel: PtxKernel) -> Iterator[tuple[PtxInstruction, bool]]:
     """Every instruction, and whether it is a mov that reads a variable, as far as the declarations in sight tell."""
     outer = [*kernel.variables, *(kernel.returns or ()), *(kernel.parameters or ())]
-    scopes = [_Scope(), _Scope()]
+    scopes = [_NameScope(), _NameScope()]
     for declaration in outer:
         scopes[0].add(declaration)
     for statement in kernel.statements:
         match statement:
             case Brace(opens=True):
-                scopes.append(_Scope())
+                scopes.append(_NameScope())
             case Brace():
                 scopes.pop()
             case Declaration():
                 scopes[-1].add(statement)
-            case Instruction():
+            case PtxInstruction():
                 names = (n for operand in statement.operands[1:] for n in names_in(operand))
                 yield statement, statement.name == "mov" and any(_is_variable(n, scopes) for n in names)
             case _:
                 pass
 
 
-class _Scope:
+class _NameScope:
     """The names that one `{ }` block declares."""
 
     def __init__(self) -> None:
@@ -225,7 +225,7 @@ class _Scope:
         (self.registers if declaration.is_register else self.variables).update(declaration.names)
 
 
-def _is_variable(name: str, scopes: list[_Scope]) -> bool:
+def _is_variable(name: str, scopes: list[_NameScope]) -> bool:
     for scope in reversed(scopes):
         if declares(scope.registers, name):
             return False

@@ -16,7 +16,7 @@ _NUMBERED = re.compile(r"(.*[^0-9])(0|[1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
+class PtxInstruction:
     """One instruction; an operand is its text without blanks, such as `[%rd1+4]`; a guard has no `@`.
 
     It begins in this line, and its opcode in this column.
@@ -40,7 +40,7 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class PtxLabel:
     """A label; it can be seen in its own `{ }` block and in the blocks inside."""
 
     name: str
@@ -97,7 +97,7 @@ class Brace:
     line: int = field(default=0, compare=False)
 
 
-Statement: TypeAlias = Instruction | Label | Declaration | Location | Directive | Note | Brace
+Statement: TypeAlias = PtxInstruction | PtxLabel | Declaration | Location | Directive | Note | Brace
 
 
 KEEP_HINT = "lines are those of the PTX that was made; --keep-ptx FILE.ptx keeps it"
@@ -129,7 +129,7 @@ class Compilation:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class PtxKernel:
     """An `.entry`, or a `.func` when `is_entry` is false; `body` is None for a mere declaration.
 
     Args:
@@ -151,7 +151,7 @@ class Kernel:
     files: tuple[tuple[int, str], ...] = field(default=(), compare=False, repr=False)
     variables: tuple[Declaration, ...] = field(default=(), compare=False, repr=False)
     compilation: Compilation | None = field(default=None, compare=False, repr=False)
-    functions: tuple["Kernel", ...] = field(default=(), compare=False, repr=False)
+    functions: tuple["PtxKernel", ...] = field(default=(), compare=False, repr=False)
 
     @property
     def source(self) -> str:
@@ -169,19 +169,19 @@ class Kernel:
     @property
     def labels(self) -> frozenset[str]:
         """Return the labels of the body, in whatever `{ }` block they stand."""
-        return frozenset(s.name for s in self.statements if isinstance(s, Label))
+        return frozenset(s.name for s in self.statements if isinstance(s, PtxLabel))
 
     @property
-    def instructions(self) -> tuple[Instruction, ...]:
+    def instructions(self) -> tuple[PtxInstruction, ...]:
         """Return every instruction once, in text order."""
-        return tuple(s for s in self.statements if isinstance(s, Instruction))
+        return tuple(s for s in self.statements if isinstance(s, PtxInstruction))
 
 
-Item: TypeAlias = Kernel | Declaration | Directive
+Item: TypeAlias = PtxKernel | Declaration | Directive
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class PtxModule:
     """One PTX file, its items in text order; `text` is what was parsed."""
 
     file: str = field(compare=False)
@@ -200,16 +200,16 @@ class Module:
         return next(self._directives(".target"), None)
 
     @property
-    def kernels(self) -> tuple[Kernel, ...]:
+    def kernels(self) -> tuple[PtxKernel, ...]:
         """Return the entries that have a body."""
         return tuple(k for k in self._routines() if k.is_entry and k.body is not None)
 
     @property
-    def functions(self) -> tuple[Kernel, ...]:
+    def functions(self) -> tuple[PtxKernel, ...]:
         """Everything else that can be called, declarations included."""
         return tuple(k for k in self._routines() if not k.is_entry or k.body is None)
 
-    def kernel(self, name: str | None = None) -> Kernel:
+    def kernel(self, name: str | None = None) -> PtxKernel:
         """Return the kernel of this name, plain or mangled (`saxpy` finds `_Z5saxpyfPf`); None is for the only one.
 
         Raises:
@@ -228,8 +228,8 @@ class Module:
         problem, near = ("several kernels match", "") if found else ("no kernel", did_you_mean(name, names))
         raise InputError(f"{self.file}: {problem} {name!r}{near or ';'} the kernels are: {known}")
 
-    def _routines(self) -> Iterator[Kernel]:
-        return (item for item in self.items if isinstance(item, Kernel))
+    def _routines(self) -> Iterator[PtxKernel]:
+        return (item for item in self.items if isinstance(item, PtxKernel))
 
     def _directives(self, word: str) -> Iterator[str]:
         texts = (item.text for item in self.items if isinstance(item, Directive))

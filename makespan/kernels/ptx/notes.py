@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from makespan.host.errors import InputError
-from makespan.kernels.flow import Mark, SourceLine
-from makespan.kernels.ptx.module import Instruction, Kernel, Location, Note
+from makespan.kernels.flow import LoopMark, SourceLine
+from makespan.kernels.ptx.module import Location, Note, PtxInstruction, PtxKernel
 
 _OWN = re.compile(r"//\s*makespan:\s*loop\s+([0-9]{1,9})")
 _IS_OWN = re.compile(r"//\s*makespan:")
@@ -17,7 +17,7 @@ _CONSTANT, _STEP = re.compile(r"-?[0-9]"), re.compile(r"-?(?:0|[1-9][0-9]{0,17})
 _COMPILER = re.compile(r"//\s*<loop>.*,\s*iterations:\s*([0-9]{1,9})")
 
 
-def source_lines(kernel: Kernel) -> tuple[SourceLine | None, ...]:
+def source_lines(kernel: PtxKernel) -> tuple[SourceLine | None, ...]:
     """Return the source line of every statement, as the `.loc` directives tell."""
     files, source = dict(kernel.files), None
     found: list[SourceLine | None] = []
@@ -28,7 +28,7 @@ def source_lines(kernel: Kernel) -> tuple[SourceLine | None, ...]:
     return tuple(found)
 
 
-def marks(kernel: Kernel, blocks: Sequence[range]) -> Iterator[Mark]:
+def marks(kernel: PtxKernel, blocks: Sequence[range]) -> Iterator[LoopMark]:
     """Yield the comments that tell a bound; `blocks` are given by their statements.
 
     Raises:
@@ -38,13 +38,13 @@ def marks(kernel: Kernel, blocks: Sequence[range]) -> Iterator[Mark]:
     for block, span in enumerate(blocks):
         for at in span:
             statement = kernel.statements[at]
-            number += isinstance(statement, Instruction)
-            if isinstance(statement, Note) and (told := _told(statement, kernel.file)) is not None:
+            number += isinstance(statement, PtxInstruction)
+            if isinstance(statement, Note) and (told := _iterations_of(statement, kernel.file)) is not None:
                 is_own = _IS_OWN.match(statement.text) is not None
-                yield Mark(block, number, told, statement.line, sources[at], places[at], is_own)
+                yield LoopMark(block, number, told, statement.line, sources[at], places[at], is_own)
 
 
-def step(instruction: Instruction) -> tuple[str, int] | None:
+def counting_step(instruction: PtxInstruction) -> tuple[str, int] | None:
     """What a register is counted up by; 1, which no number of copies divides, for a constant in another notation."""
     if instruction.name not in ("add", "sub") or len(instruction.operands) != 3:
         return None
@@ -55,7 +55,7 @@ def step(instruction: Instruction) -> tuple[str, int] | None:
     return to, int(steps[0]) if _STEP.fullmatch(steps[0]) else 1
 
 
-def _places(kernel: Kernel) -> list[str]:
+def _places(kernel: PtxKernel) -> list[str]:
     """Return the whole of the `.loc` before every statement, with column and what it was inlined into."""
     place, found = "", []
     for statement in kernel.statements:
@@ -65,7 +65,7 @@ def _places(kernel: Kernel) -> list[str]:
     return found
 
 
-def _told(note: Note, file: str) -> int | None:
+def _iterations_of(note: Note, file: str) -> int | None:
     """Return the iterations of which a comment tells; None when a compiler does not know them."""
     if _IS_OWN.match(note.text) is None:
         match = _COMPILER.match(note.text)

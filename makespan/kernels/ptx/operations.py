@@ -4,8 +4,8 @@ import re
 from functools import cache
 
 from makespan.host.errors import UnsupportedError
-from makespan.kernels.ptx.isa import NO_UNIT, Row, opcodes, prefixes, unknown_opcode
-from makespan.kernels.ptx.module import Declaration, Instruction, Kernel, names_in
+from makespan.kernels.ptx.isa import NO_UNIT, PtxOpcodeRow, opcodes, prefixes, unknown_opcode
+from makespan.kernels.ptx.module import Declaration, PtxInstruction, PtxKernel, names_in
 from makespan.kernels.ptx.suffixes import unknown_suffix
 
 _SPACES = {"shared": "shared", "local": "local", "param": "constant", "const": "constant"}
@@ -19,7 +19,7 @@ _SPECIAL = re.compile(
 )
 
 
-def operations(kernel: Kernel) -> tuple[str, ...]:
+def operations(kernel: PtxKernel) -> tuple[str, ...]:
     """Return the operation of every instruction, in text order: a name in `machine.OPERATIONS`.
 
     Raises:
@@ -33,13 +33,13 @@ def operations(kernel: Kernel) -> tuple[str, ...]:
     return tuple(_operation(kernel, instruction) for instruction in kernel.instructions)
 
 
-def expands(instruction: Instruction) -> bool:
+def expands(instruction: PtxInstruction) -> bool:
     """Return whether the assembler makes many machine instructions of it, while it counts as one."""
     written = _of_opcode(instruction.opcode)
     return written is not None and written.endswith("+") and "approx" not in instruction.opcode.split(".")
 
 
-def _operation(kernel: Kernel, instruction: Instruction) -> str:
+def _operation(kernel: PtxKernel, instruction: PtxInstruction) -> str:
     found = _of_opcode(instruction.opcode)
     if found is None:
         remedy = "only a machine without operations takes it, with --classes FILE or --unknown C"
@@ -57,7 +57,7 @@ def _operation(kernel: Kernel, instruction: Instruction) -> str:
     return found.removesuffix("+")
 
 
-def _of_parameter(kernel: Kernel, instruction: Instruction) -> str:
+def _of_parameter(kernel: PtxKernel, instruction: PtxInstruction) -> str:
     """Return the operation of a load of a parameter: parameters of the entry are constants, those of a call are not.
 
     All lanes read a parameter that the text names from one address; an address in a register may differ. Parameters of
@@ -79,10 +79,10 @@ def _of_opcode(opcode: str) -> str | None:
     """Return the operation of an opcode, a "+" kept; None if the table does not have it."""
     table = opcodes() if unknown_suffix(opcode) is None else {}
     row = next((table[prefix] for prefix in prefixes(opcode) if prefix in table), None)
-    return None if row is None else _typed(row, frozenset(opcode.replace("::", ".").split(".")[1:]))
+    return None if row is None else _operation_of_row(row, frozenset(opcode.replace("::", ".").split(".")[1:]))
 
 
-def _typed(row: Row, suffixes: frozenset[str]) -> str:
+def _operation_of_row(row: PtxOpcodeRow, suffixes: frozenset[str]) -> str:
     """What a row leaves to the suffixes: types and state spaces."""
     plain, _, floating = row.operation.partition("/")
     found = floating if floating and suffixes & _FLOAT else plain

@@ -7,15 +7,15 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from makespan.host.errors import InputError, Naming
-from makespan.kernels.flow import Extent, Launch, Parameter, shown
-from makespan.kernels.ptx.module import Declaration, Kernel
-from makespan.kernels.ptx.signature import names_of
+from makespan.kernels.flow import Dim3, Launch, ParameterValue, dim3_text
+from makespan.kernels.ptx.module import Declaration, PtxKernel
+from makespan.kernels.ptx.signature import source_parameter_names
 
 _SCALAR = re.compile(r"\.([busf])(8|16|32|64)(?![0-9A-Za-z_])")
 _DIRECTIVE = re.compile(r"(\.(?:req|max)ntid) ([0-9]{1,4})(?:, ([0-9]{1,4}))?(?:, ([0-9]{1,4}))?")
 
 
-def fitted(launch: Launch, kernel: Kernel) -> Launch:
+def fit_launch(launch: Launch, kernel: PtxKernel) -> Launch:
     """Return the same launch with parameters by their PTX names, and with the block that `.reqntid` tells.
 
     A parameter may be called by its PTX name, by its position ("3" is the fourth), by its name in the CUDA source
@@ -29,24 +29,24 @@ def fitted(launch: Launch, kernel: Kernel) -> Launch:
     declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
     found: dict[str, int | float] = {}
     for key, value in launch.parameters.items():
-        name = _named(key, list(declared), kernel, launch.named)
-        encoded(declared[name], value, launch.named)
+        name = _find_parameter(key, list(declared), kernel, launch.named)
+        encode_parameter(declared[name], value, launch.named)
         if found.setdefault(name, value) != value:
             said = launch.named("parameters")
             raise InputError(f"{said}: two values for parameter {name}: {found[name]} and {value}")
     return replace(launch, block=_block(launch, kernel), parameters=found)
 
 
-def parameter_names(kernel: Kernel) -> tuple[str, ...]:
+def parameter_names(kernel: PtxKernel) -> tuple[str, ...]:
     """What its parameters are called in the CUDA source that was compiled or, where that does not tell, in the PTX."""
     names = [name for parameter in kernel.parameters or () for name, _ in parameter.names]
-    return tuple(own or name for own, name in zip_longest(_said(kernel, len(names)), names))
+    return tuple(own or name for own, name in zip_longest(_source_names(kernel, len(names)), names))
 
 
-def scalar(declaration: Declaration) -> tuple[str, int] | None:
+def scalar_type(declaration: Declaration) -> tuple[str, int] | None:
     """Return the kind of a parameter (b, u, s or f) and its bits; None for an aggregate, and for types of no such kind.
 
-    >>> scalar(Declaration(".param", (("n", None),), ".param .u32 n"))
+    >>> scalar_type(Declaration(".param", (("n", None),), ".param .u32 n"))
     ('u', 32)
     """
     types = _SCALAR.findall(declaration.text)
@@ -55,41 +55,45 @@ def scalar(declaration: Declaration) -> tuple[str, int] | None:
     return types[0][0], int(types[0][1])
 
 
-def known_parameters(kernel: Kernel, launch: Launch) -> dict[str, Parameter]:
+def known_parameters(kernel: PtxKernel, launch: Launch) -> dict[str, ParameterValue]:
     """Return the known parameters of an entry by PTX name, but for those whose name the body declares anew.
 
     Raises:
-        InputError: see `fitted`.
+        InputError: see `fit_launch`.
     """
     declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
-    hidden, values = _hidden(kernel), fitted(launch, kernel).parameters
-    return {name: encoded(declared[name], value, launch.named) for name, value in values.items() if name not in hidden}
+    hidden, values = _hidden(kernel), fit_launch(launch, kernel).parameters
+    return {
+        name: encode_parameter(declared[name], value, launch.named)
+        for name, value in values.items()
+        if name not in hidden
+    }
 
 
-def called(kernel: Kernel) -> dict[str, str]:
+def numeric_parameter_names(kernel: PtxKernel) -> dict[str, str]:
     """What a user calls the parameters of an entry that can be given as numbers, by PTX name.
 
     That is the name in the CUDA source, if it tells just this one; else the name in the PTX or, where a compiler made
     it of a number, the position.
     """
     declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
-    said = _said(kernel, len(declared)) or (None,) * len(declared)
+    said = _source_names(kernel, len(declared)) or (None,) * len(declared)
     found: dict[str, str] = {}
     for position, (name, own) in enumerate(zip(declared, said, strict=True)):
-        if scalar(declared[name]) is not None and name not in _hidden(kernel):
+        if scalar_type(declared[name]) is not None and name not in _hidden(kernel):
             is_own = own is not None and own not in declared and said.count(own) == 1
             is_number = name.endswith(f"_param_{position}")
             found[name] = own if own is not None and is_own else str(position) if is_number else name
     return found
 
 
-def encoded(declaration: Declaration, value: int | float, named: Naming) -> Parameter:
+def encode_parameter(declaration: Declaration, value: int | float, named: Naming) -> ParameterValue:
     """Return a parameter with this value; `named` is that of the launch.
 
     Raises:
         InputError: a value that the type cannot hold.
     """
-    found = scalar(declaration)
+    found = scalar_type(declaration)
     name, said = declaration.names[0][0], named("parameters")
     if found is None:
         raise InputError(f"{said} {name}: {declaration.text} holds more than a number; its value cannot be given")
@@ -99,24 +103,24 @@ def encoded(declaration: Declaration, value: int | float, named: Naming) -> Para
             packed = struct.pack("<f" if bits == 32 else "<d", value)
         except OverflowError:
             raise InputError(f"{said} {name}={value}: too large for {declaration.text}") from None
-        return Parameter(int.from_bytes(packed, "little"), bits)
+        return ParameterValue(int.from_bytes(packed, "little"), bits)
     if kind == "f" or not isinstance(value, int):
         raise InputError(f"{said} {name}={value}: expected a whole number for {declaration.text}")
     half = 1 << (bits - 1)
     least, most = -half, 2 * half - 1 if kind in "bu" else half - 1
     if not least <= value <= most:
         raise InputError(f"{said} {name}={value}: {declaration.text} holds {least}..{most}")
-    return Parameter(value % (2 * half), bits)
+    return ParameterValue(value % (2 * half), bits)
 
 
-def _hidden(kernel: Kernel) -> frozenset[str]:
+def _hidden(kernel: PtxKernel) -> frozenset[str]:
     """The parameters of which nothing is known: those whose name the body declares anew, and all but of an entry."""
     if not kernel.is_entry:
         return frozenset(name for parameter in kernel.parameters or () for name, _ in parameter.names)
     return frozenset(name for s in kernel.statements if isinstance(s, Declaration) for name, _ in s.names)
 
 
-def _block(launch: Launch, kernel: Kernel) -> Extent | None:
+def _block(launch: Launch, kernel: PtxKernel) -> Dim3 | None:
     """Return the block as far as it is known, which fits what the kernel says of it.
 
     Source: PTX ISA, "Performance-Tuning Directives": `.maxntid` limits the product, not each extent.
@@ -127,28 +131,30 @@ def _block(launch: Launch, kernel: Kernel) -> Extent | None:
     if given is None:
         return required
     if required not in (None, given):
-        raise InputError(f"{block} {shown(given)}: kernel {kernel.name} requires {shown(required or given)} (.reqntid)")
+        raise InputError(
+            f"{block} {dim3_text(given)}: kernel {kernel.name} requires {dim3_text(required or given)} (.reqntid)"
+        )
     if most is not None and math.prod(given) > math.prod(most):
         raise InputError(
-            f"{block} {shown(given)}: kernel {kernel.name} allows at most {math.prod(most)} threads in a block"
-            f" (.maxntid {shown(most)}), so that it would not start"
+            f"{block} {dim3_text(given)}: kernel {kernel.name} allows at most {math.prod(most)} threads in a block"
+            f" (.maxntid {dim3_text(most)}), so that it would not start"
         )
     return given
 
 
-def _declared_extents(kernel: Kernel) -> dict[str, Extent]:
+def _declared_extents(kernel: PtxKernel) -> dict[str, Dim3]:
     """What `.reqntid` and `.maxntid` say, missing extents being 1."""
     found = (match for match in map(_DIRECTIVE.fullmatch, kernel.attributes) if match)
     return {match[1]: (int(match[2]), int(match[3] or 1), int(match[4] or 1)) for match in found}
 
 
-def _named(key: str, names: list[str], kernel: Kernel, named: Naming) -> str:
+def _find_parameter(key: str, names: list[str], kernel: PtxKernel, named: Naming) -> str:
     """Return the parameter that a user calls `key`."""
     if key in names:
         return key
     if key.isdecimal() and len(key) <= 4 and int(key) < len(names):
         return names[int(key)]
-    said = _said(kernel, len(names))
+    said = _source_names(kernel, len(names))
     if said.count(key) == 1:
         return names[said.index(key)]
     found = [name for name in names if name.endswith(f"_{key.removeprefix('_')}")] if key.strip("_") else []
@@ -163,6 +169,6 @@ def _named(key: str, names: list[str], kernel: Kernel, named: Naming) -> str:
     )
 
 
-def _said(kernel: Kernel, count: int) -> tuple[str | None, ...]:
+def _source_names(kernel: PtxKernel, count: int) -> tuple[str | None, ...]:
     """What the source calls the parameters; nothing if the PTX was given as it is."""
-    return names_of(kernel.name, kernel.compilation.signatures, count) if kernel.compilation else ()
+    return source_parameter_names(kernel.name, kernel.compilation.signatures, count) if kernel.compilation else ()

@@ -1,4 +1,4 @@
-"""Reads PTX text into a `Module`; what is not understood is an error with file, line, column and caret."""
+"""Reads PTX text into a `PtxModule`; what is not understood is an error with file, line, column and caret."""
 
 import re
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from makespan.host.errors import InputError, ParseError
 from makespan.host.text_file import read_bytes, refuse_utf16
-from makespan.kernels.ptx.module import Declaration, Directive, Item, Kernel, Module
+from makespan.kernels.ptx.module import Declaration, Directive, Item, PtxKernel, PtxModule
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -35,7 +35,7 @@ _MEANING = {
 _UNSAID = {"NOTE", "PREFIX", "COMMENT", "BLOCK_COMMENT", "OLD_LINE", "BLANK"}
 
 
-def read(path: Path) -> Module:
+def read(path: Path) -> PtxModule:
     """Read a PTX file.
 
     Raises:
@@ -67,7 +67,7 @@ def decode(data: bytes, file: str) -> str:
         return data.decode("latin-1")
 
 
-def parse(text: str, file: str = "<text>") -> Module:
+def parse(text: str, file: str = "<text>") -> PtxModule:
     """Parse PTX text; `file` is the name that messages show.
 
     Raises:
@@ -75,32 +75,32 @@ def parse(text: str, file: str = "<text>") -> Module:
     """
     from lark.exceptions import UnexpectedInput
 
-    from makespan.kernels.ptx.builder import RefusedError, lark
+    from makespan.kernels.ptx.builder import GrammarLimitError, lark
 
     try:
         items: tuple[Item, ...] = lark().parse(text)  # type: ignore[assignment]
-    except RefusedError as error:
+    except GrammarLimitError as error:
         raise _parse_error(text, file, error.position, str(error)) from None
     except UnexpectedInput as error:
-        raise _unexpected(error, text, file, lark()) from None
-    return Module(file, _placed(items, file), text=text)
+        raise _syntax_error(error, text, file, lark()) from None
+    return PtxModule(file, _add_context(items, file), text=text)
 
 
-def _placed(items: tuple[Item, ...], file: str) -> tuple[Item, ...]:
+def _add_context(items: tuple[Item, ...], file: str) -> tuple[Item, ...]:
     """The items, with every kernel told what surrounds it: its file, the files of its `.loc`, variables, functions."""
     texts = (item.text for item in items if isinstance(item, Directive))
     files = tuple((int(m[1]), m[2]) for m in map(_FILE.match, texts) if m)
     variables = tuple(item for item in items if isinstance(item, Declaration))
-    functions = tuple(item for item in items if isinstance(item, Kernel) and not item.is_entry)
+    functions = tuple(item for item in items if isinstance(item, PtxKernel) and not item.is_entry)
     return tuple(
         replace(item, file=file, files=files, variables=variables, functions=functions)
-        if isinstance(item, Kernel)
+        if isinstance(item, PtxKernel)
         else item
         for item in items
     )
 
 
-def _unexpected(error: "UnexpectedInput", text: str, file: str, grammar: "Lark") -> ParseError:
+def _syntax_error(error: "UnexpectedInput", text: str, file: str, grammar: "Lark") -> ParseError:
     token = getattr(error, "token", None)
     at_end = token is not None and token.type == "$END"
     position = len(text.rstrip()) if at_end else error.pos_in_stream or 0

@@ -2,21 +2,30 @@
 
 from collections.abc import Iterator
 
-from makespan.kernels.ptx.module import Brace, Declaration, Instruction, Item, Kernel, Label, Module, Statement
+from makespan.kernels.ptx.module import (
+    Brace,
+    Declaration,
+    Item,
+    PtxInstruction,
+    PtxKernel,
+    PtxLabel,
+    PtxModule,
+    Statement,
+)
 
 
-def render(module: Module) -> str:
+def render(module: PtxModule) -> str:
     """Return the text of a module: `parse(render(m), ...) == m`."""
     return "".join(f"{line}\n" for item in module.items for line in _item(item))
 
 
 def _item(item: Item) -> Iterator[str]:
-    if isinstance(item, Kernel):
+    if isinstance(item, PtxKernel):
         return _kernel(item)
     return iter((f"{item.text};" if isinstance(item, Declaration) else item.text,))
 
 
-def _kernel(kernel: Kernel) -> Iterator[str]:
+def _kernel(kernel: PtxKernel) -> Iterator[str]:
     head = [*kernel.linkage, ".entry" if kernel.is_entry else ".func"]
     head += [_parameters(kernel.returns), kernel.name, _parameters(kernel.parameters)]
     yield " ".join(filter(None, head))
@@ -35,9 +44,9 @@ def _parameters(parameters: tuple[Declaration, ...] | None) -> str:
 
 def _statement(statement: Statement) -> str:
     match statement:
-        case Instruction():
+        case PtxInstruction():
             return f"\t{statement}"
-        case Label(name):
+        case PtxLabel(name):
             return f"{name}:"
         case Declaration():
             return f"\t{statement.text};"

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from makespan.kernels.flow import SHARED_REGISTER
-from makespan.kernels.ptx.module import Brace, Declaration, Instruction, Kernel, declares, names_in
+from makespan.kernels.ptx.module import Brace, Declaration, PtxInstruction, PtxKernel, declares, names_in
 
 _SILENT = frozenset(
     """
@@ -27,10 +27,10 @@ _WRITES_FIRST = frozenset(
 )
 _AXIS = re.compile(r"%[a-z_]+\.[xyzw](?![A-Za-z0-9_])")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
-_Names: TypeAlias = dict[str, int | None]
+_DeclaredRegisters: TypeAlias = dict[str, int | None]
 
 
-class Access(NamedTuple):
+class PtxAccess(NamedTuple):
     """The registers of one instruction, each by a name that is its own in the whole kernel.
 
     Args:
@@ -51,11 +51,11 @@ class Access(NamedTuple):
         return self.renamed.get(name, name)
 
 
-def accesses(kernel: Kernel) -> tuple[Access, ...]:
+def register_accesses(kernel: PtxKernel) -> tuple[PtxAccess, ...]:
     """What each instruction reads and writes, in text order."""
     module, own = _registers(kernel.variables), _registers((*(kernel.parameters or ()), *(kernel.returns or ())))
     found = []
-    inner: list[tuple[_Names, int]] = []
+    inner: list[tuple[_DeclaredRegisters, int]] = []
     blocks = 0
     for statement in kernel.statements:
         match statement:
@@ -66,20 +66,23 @@ def accesses(kernel: Kernel) -> tuple[Access, ...]:
                 inner.pop()
             case Declaration() if statement.is_register:
                 (inner[-1][0] if inner else own).update(statement.names)
-            case Instruction():
-                renamed = _renamed(statement, inner, own, module) if inner or module else _NOTHING
+            case PtxInstruction():
+                renamed = _own_names(statement, inner, own, module) if inner or module else _NOTHING
                 found.append(_access(statement, renamed))
             case _:
                 pass
     return tuple(found)
 
 
-def _registers(declarations: Iterable[Declaration]) -> _Names:
+def _registers(declarations: Iterable[Declaration]) -> _DeclaredRegisters:
     return {name: count for declared in declarations if declared.is_register for name, count in declared.names}
 
 
-def _renamed(
-    instruction: Instruction, inner: Sequence[tuple[_Names, int]], own: _Names, module: _Names
+def _own_names(
+    instruction: PtxInstruction,
+    inner: Sequence[tuple[_DeclaredRegisters, int]],
+    own: _DeclaredRegisters,
+    module: _DeclaredRegisters,
 ) -> Mapping[str, str]:
     found = {}
     for name in {name for text in (*instruction.operands, instruction.guard or "") for name in names_in(text)}:
@@ -91,16 +94,16 @@ def _renamed(
     return found
 
 
-def _access(instruction: Instruction, renamed: Mapping[str, str]) -> Access:
+def _access(instruction: PtxInstruction, renamed: Mapping[str, str]) -> PtxAccess:
     mentioned = [names_in(operand) for operand in instruction.operands]
     everything = tuple(renamed.get(name, name) for names in mentioned for name in names)
     axes = tuple(name for operand in instruction.operands for name in _AXIS.findall(operand))
     guard = tuple(renamed.get(name, name) for name in names_in(instruction.guard or ""))
     is_partial = bool(mentioned) and "." in instruction.operands[0]
     if instruction.name in _SILENT:
-        return Access((), everything + axes + guard, renamed, is_partial)
+        return PtxAccess((), everything + axes + guard, renamed, is_partial)
     if instruction.name not in _WRITES_FIRST:
-        return Access(everything, everything + axes + guard, renamed, is_partial)
+        return PtxAccess(everything, everything + axes + guard, renamed, is_partial)
     first = tuple(renamed.get(name, name) for name in mentioned[0]) if mentioned else ()
     kept = first if is_partial else ()
-    return Access(first, everything[len(first) :] + axes + kept + guard, renamed, is_partial)
+    return PtxAccess(first, everything[len(first) :] + axes + kept + guard, renamed, is_partial)

@@ -40,12 +40,12 @@ def signatures(source: str) -> Signatures:
     code = _NO_CODE.sub(" ", source)
     found: dict[str, list[tuple[str | None, ...]]] = {}
     for match in _KERNEL.finditer(code):
-        for name, brackets in _declared(code, match.end()):
+        for name, brackets in _declared_functions(code, match.end()):
             found.setdefault(name, []).append(tuple(_name(parameter) for parameter in _split(brackets)))
-    return tuple((name, _agreed(several)) for name, several in found.items())
+    return tuple((name, _agreed_names(several)) for name, several in found.items())
 
 
-def names_of(kernel: str, known: Signatures, count: int) -> tuple[str | None, ...]:
+def source_parameter_names(kernel: str, known: Signatures, count: int) -> tuple[str | None, ...]:
     """The names of the `count` parameters of a kernel, by its plain or mangled name; all None where that fails."""
     fitting = {names for name, names in known if len(names) == count and _is(kernel, name)}
     return fitting.pop() if len(fitting) == 1 else (None,) * count
@@ -55,14 +55,14 @@ def _is(kernel: str, name: str) -> bool:
     return kernel == name or re.search(rf"(?<![0-9]){len(name)}{re.escape(name)}", kernel) is not None
 
 
-def _declared(code: str, at: int) -> Iterator[tuple[str, str]]:
+def _declared_functions(code: str, at: int) -> Iterator[tuple[str, str]]:
     """Yield the name and the inside of the brackets of the function that is declared from `at` on."""
     name = None
     stop = min(len(code), at + MOST_LETTERS)
     while at < stop:
         letter = code[at]
         if letter == "(":
-            inside = _bracketed(code, at, stop)
+            inside = _bracket_contents(code, at, stop)
             if inside is None:
                 return
             if name is not None and name not in _ATTRIBUTES:
@@ -77,7 +77,7 @@ def _declared(code: str, at: int) -> Iterator[tuple[str, str]]:
             at += 1
 
 
-def _bracketed(code: str, at: int, stop: int) -> str | None:
+def _bracket_contents(code: str, at: int, stop: int) -> str | None:
     """What stands between the bracket at `at` and the one that closes it."""
     depth = 0
     for end in range(at, stop):
@@ -110,7 +110,7 @@ def _name(parameter: str) -> str | None:
     return last["name"]
 
 
-def _agreed(several: list[tuple[str | None, ...]]) -> tuple[str | None, ...]:
+def _agreed_names(several: list[tuple[str | None, ...]]) -> tuple[str | None, ...]:
     """Return the names on which all declarations agree; none at all where they differ in number."""
     if len({len(names) for names in several}) > 1:
         return ()

@@ -4,22 +4,22 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from makespan.kernels.flow import UNIFORM, Parameter, Spread, Spreads
+from makespan.kernels.flow import UNIFORM, LaneSpread, LaneSpreads, ParameterValue
 from makespan.kernels.flow.spread import (
-    Rule,
-    added,
-    combined,
-    conjoined,
-    constant,
-    copied,
-    multiplied,
-    multiplied_and_added,
-    shifted_left,
-    shifted_right,
+    SpreadRule,
+    spread_of_bitwise,
+    spread_of_conjunction,
+    spread_of_constant,
+    spread_of_copy,
+    spread_of_left_shift,
+    spread_of_multiply_add,
+    spread_of_product,
+    spread_of_right_shift,
+    spread_of_sum,
 )
 from makespan.kernels.ptx.evaluate import literal, width
-from makespan.kernels.ptx.module import Instruction, names_in
-from makespan.kernels.ptx.registers import Access
+from makespan.kernels.ptx.module import PtxInstruction, names_in
+from makespan.kernels.ptx.registers import PtxAccess
 
 _PURE = frozenset(
     """
@@ -38,7 +38,7 @@ _LOAD_WORDS = re.compile(
 )
 
 
-class Context(NamedTuple):
+class PtxContext(NamedTuple):
     """What the launch and the declarations say, whatever the instruction.
 
     Args:
@@ -48,19 +48,23 @@ class Context(NamedTuple):
         symbols: the names of variables; their addresses are uniform.
     """
 
-    specials: Spreads
-    parameters: Mapping[str, Parameter]
+    specials: LaneSpreads
+    parameters: Mapping[str, ParameterValue]
     is_entry: bool
     symbols: frozenset[str]
 
 
-def spread(instruction: Instruction, access: Access, spreads: Spreads, around: Context) -> Spread | None:
+def ptx_spread(
+    instruction: PtxInstruction, access: PtxAccess, spreads: LaneSpreads, around: PtxContext
+) -> LaneSpread | None:
     """Return the spread of what an instruction computes, apart from its guard; None if nothing is known."""
     found = _result(instruction, access, spreads, around)
     return UNIFORM if found is None and _compares_uniformly(instruction, access, spreads, around) else found
 
 
-def _result(instruction: Instruction, access: Access, spreads: Spreads, around: Context) -> Spread | None:
+def _result(
+    instruction: PtxInstruction, access: PtxAccess, spreads: LaneSpreads, around: PtxContext
+) -> LaneSpread | None:
     """Return the spread of what an instruction computes, but for comparisons at the border of a range.
 
     A plain load from a uniform address in a space that all threads share gives every active lane the same value: it is
@@ -76,7 +80,7 @@ def _result(instruction: Instruction, access: Access, spreads: Spreads, around: 
     is_uniform = len(known) == len(found) and not any(spread.varying for spread in known)
     match instruction.name:
         case "ld":
-            return _loaded(instruction, around) if is_uniform else None
+            return _load_spread(instruction, around) if is_uniform else None
         case "vote" | "redux":
             # all lanes of the member mask, or all active ones, get the same
             same = found[-1:] if "sync" in instruction.opcode.split(".") else []
@@ -92,7 +96,9 @@ def _result(instruction: Instruction, access: Access, spreads: Spreads, around: 
     return UNIFORM if ruled is None and is_uniform else ruled
 
 
-def _compares_uniformly(instruction: Instruction, access: Access, spreads: Spreads, around: Context) -> bool:
+def _compares_uniformly(
+    instruction: PtxInstruction, access: PtxAccess, spreads: LaneSpreads, around: PtxContext
+) -> bool:
     """Return whether `setp` compares a value with a bound on the border of the range in which the lanes may differ.
 
     With lanes that differ in their lowest n bits alone, all of them are below a multiple of 2^n, or none is.
@@ -114,12 +120,12 @@ def _compares_uniformly(instruction: Instruction, access: Access, spreads: Sprea
     return test in ("le", "gt", "ls", "hi") and number is not None and (number + 1) % 2**n == 0
 
 
-def _operand(text: str, kind: str, access: Access, spreads: Spreads, around: Context) -> Spread | None:
+def _operand(text: str, kind: str, access: PtxAccess, spreads: LaneSpreads, around: PtxContext) -> LaneSpread | None:
     """Return the spread of an operand of any form."""
     if _PER_LAUNCH.fullmatch(text) or text in around.specials:
         return around.specials.get(text, UNIFORM)
     if _TYPE.fullmatch(kind) and (number := literal(text, kind)) is not None:
-        return constant(number)
+        return spread_of_constant(number)
     names = [access.own(name) for name in names_in(text)]
     if len(names) == 1 and names[0] == text.lstrip("!") and names[0] in spreads:
         return spreads[names[0]]
@@ -127,7 +133,7 @@ def _operand(text: str, kind: str, access: Access, spreads: Spreads, around: Con
     return UNIFORM if all(shared) else None
 
 
-def _loaded(instruction: Instruction, around: Context) -> Spread | None:
+def _load_spread(instruction: PtxInstruction, around: PtxContext) -> LaneSpread | None:
     """Return the spread of a load from a uniform address."""
     _, *words = instruction.opcode.split(".")
     spaces = {word.partition("::")[0] for word in words} & {"global", "const", "shared", "param"}
@@ -138,22 +144,22 @@ def _loaded(instruction: Instruction, around: Context) -> Spread | None:
         known = around.parameters.get(name)
         if not around.is_entry or name not in around.symbols:
             return None
-        return constant(known.value) if known and width(words[-1]) == known.bits else UNIFORM
+        return spread_of_constant(known.value) if known and width(words[-1]) == known.bits else UNIFORM
     return UNIFORM
 
 
 _CONVERSIONS = [f"cvt.{kind}{bits}" for kind in "us" for bits in (16, 32, 64)]
-_RULES: Mapping[str, tuple[Rule, int]] = {
-    "mov": (copied, 1),
-    "add": (added, 2),
-    "mul.lo": (multiplied, 2),
-    "mad.lo": (multiplied_and_added, 3),
-    "and": (conjoined, 2),
-    "or": (combined, 2),
-    "xor": (combined, 2),
-    "not": (combined, 1),
-    "shl": (shifted_left, 2),
-    "shr": (shifted_right, 2),
-    **dict.fromkeys(_CONVERSIONS, (copied, 1)),
+_RULES: Mapping[str, tuple[SpreadRule, int]] = {
+    "mov": (spread_of_copy, 1),
+    "add": (spread_of_sum, 2),
+    "mul.lo": (spread_of_product, 2),
+    "mad.lo": (spread_of_multiply_add, 3),
+    "and": (spread_of_conjunction, 2),
+    "or": (spread_of_bitwise, 2),
+    "xor": (spread_of_bitwise, 2),
+    "not": (spread_of_bitwise, 1),
+    "shl": (spread_of_left_shift, 2),
+    "shr": (spread_of_right_shift, 2),
+    **dict.fromkeys(_CONVERSIONS, (spread_of_copy, 1)),
 }
 """What is known of a result, and of how many sources it is computed."""

@@ -10,20 +10,20 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from makespan.host.errors import InputError, UnsupportedError
-from makespan.kernels.flow import SECTOR, TimedCode, access, missing_latencies, served
+from makespan.kernels.flow import SECTOR, TimedCode, dram_access, missing_latencies, serving_operations
 from makespan.kernels.ptx.barriers import is_barrier
-from makespan.kernels.ptx.dependences import ACCESSES, UNREAD, WAY, Needs, needs
+from makespan.kernels.ptx.dependences import ACCESSES, UNREAD, WAY, PtxNeeds, needs
 from makespan.kernels.ptx.effects import JUMPS
 from makespan.kernels.ptx.graph import PtxFlow
 from makespan.kernels.ptx.isa import PROFILES, Classes, prefixes, units_of
-from makespan.kernels.ptx.module import Instruction
+from makespan.kernels.ptx.module import PtxInstruction
 from makespan.kernels.ptx.operations import expands, operations
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.machine import GivenRange, Machine, timed_operations
 from makespan.model.program import Access, InstructionTiming
 
-_Tokens: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+_SetsAndAwaits: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 _NO_LATENCIES: Mapping[str, GivenRange] = {}
 
 _LINE = 128
@@ -112,7 +112,7 @@ def timed_code(
         )
     found = operations(flow.kernel)
     needed = [None if is_barrier(instruction) else name for instruction, name in zip(flow.code, found, strict=True)]
-    rows = served(flow, machine, table, needed)
+    rows = serving_operations(flow, machine, table, needed)
     missing = missing_latencies(flow, machine, rows, range(len(rows)))
     units = tuple(None if row is None else row.unit for row in rows)
     chosen = dependences or Dependences.REGISTERS
@@ -132,7 +132,7 @@ def _accesses(code: PtxCode) -> Iterator[Access | None]:
         per_lane = None if moved is None else max((moved, *hints))
         is_awaited = blocks or bool(needs(instruction, effect).sets - {ACCESSES})
         words = _words(instruction.opcode)
-        yield None if is_barrier(instruction) else access(name, per_lane, is_awaited=is_awaited, words=words)
+        yield None if is_barrier(instruction) else dram_access(name, per_lane, is_awaited=is_awaited, words=words)
 
 
 def _words(opcode: str) -> int:
@@ -159,7 +159,7 @@ def _running_ahead(code: PtxCode, latencies: Sequence[tuple[int, int]]) -> PtxCo
     """Return the same code with timings."""
     instructions = code.flow.code
     if code.dependences is Dependences.BLOCKING:
-        tokens: list[_Tokens] = [((0,), (0,))] * len(instructions)
+        tokens: list[_SetsAndAwaits] = [((0,), (0,))] * len(instructions)
         results = frozenset({0})
     else:
         found = [needs(*both) for both in zip(instructions, code.flow.effects, strict=True)]
@@ -174,12 +174,12 @@ def _running_ahead(code: PtxCode, latencies: Sequence[tuple[int, int]]) -> PtxCo
     return replace(code, timings=timings, results=results)
 
 
-def _may_do_nothing(instruction: Instruction) -> bool:
+def _may_do_nothing(instruction: PtxInstruction) -> bool:
     """Whether its guard may fail for all lanes, and leave nothing to wait for; a branch is decided in any case."""
     return instruction.guard is not None and instruction.name not in (*JUMPS, "call")
 
 
-def _tokens(found: Sequence[Needs]) -> tuple[list[_Tokens], frozenset[int]]:
+def _tokens(found: Sequence[PtxNeeds]) -> tuple[list[_SetsAndAwaits], frozenset[int]]:
     """What every instruction sets and awaits as numbers, and which of them are results.
 
     Names that the same instructions set are pending together, so they are one: all registers of a vector load are.
@@ -200,7 +200,7 @@ def _tokens(found: Sequence[Needs]) -> tuple[list[_Tokens], frozenset[int]]:
     return tokens, frozenset(number for name, number in token.items() if name not in UNREAD)
 
 
-def _refuse_without_unit(code: PtxCode, found: Sequence[Needs]) -> None:
+def _refuse_without_unit(code: PtxCode, found: Sequence[PtxNeeds]) -> None:
     """Refuse instructions that would break a chain of dependences: nobody waits where nothing is issued."""
     known = frozenset().union(*(need.sets for need in found)) - {WAY}
     for unit, instruction, need in zip(code.units, code.flow.code, found, strict=True):

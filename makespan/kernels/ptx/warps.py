@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from makespan.kernels.flow import GivenBound, Launch, Paths, Step, Warps
+from makespan.kernels.flow import GivenBound, KernelWarps, Launch, PathMode, TraceStep
 from makespan.kernels.ptx.calls import is_inlined
 from makespan.kernels.ptx.effects import JUMPS
 from makespan.kernels.ptx.graph import PtxFlow, flow
 from makespan.kernels.ptx.isa import Classes
-from makespan.kernels.ptx.module import Kernel
+from makespan.kernels.ptx.module import PtxKernel
 from makespan.kernels.ptx.timing import Dependences, PtxCode, timed_code
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
@@ -17,20 +17,20 @@ from makespan.model.program import Program
 
 
 def warps(
-    kernel: Kernel | PtxFlow,
+    kernel: PtxKernel | PtxFlow,
     *,
     profile: str = "paper",
     classes: Mapping[str, str] | None = None,
     unknown: str | None = None,
     loop_bounds: Sequence[GivenBound] = (),
     take: Mapping[str, str] | None = None,
-    trace: Sequence[Step] | None = None,
-    paths: Paths | None = None,
+    trace: Sequence[TraceStep] | None = None,
+    paths: PathMode | None = None,
     machine: Machine = PAPER,
     dependences: Dependences | None = None,
     latencies: Mapping[str, GivenRange] | None = None,
     launch: Launch | None = None,
-) -> Warps:
+) -> KernelWarps:
     """Return the warps of a launch, which tell what is missing before there can be programs; arguments as of `program`.
 
     Raises:
@@ -38,21 +38,21 @@ def warps(
         UnsupportedError: control flow that has no natural loops.
     """
     found = flow(kernel)
-    fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
+    fitted = found.semantics.fit_launch(launch or Launch())  # what does not fit is told before unknown opcodes
     code = timed_code(found, Classes(profile, classes or {}, unknown), machine, dependences, latencies or {})
-    return Warps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths)
+    return KernelWarps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths)
 
 
 def program(
-    kernel: Kernel | PtxFlow,
+    kernel: PtxKernel | PtxFlow,
     *,
     profile: str = "paper",
     classes: Mapping[str, str] | None = None,
     unknown: str | None = None,
     loop_bounds: Sequence[GivenBound] = (),
     take: Mapping[str, str] | None = None,
-    trace: Sequence[Step] | None = None,
-    paths: Paths | None = None,
+    trace: Sequence[TraceStep] | None = None,
+    paths: PathMode | None = None,
     machine: Machine = PAPER,
     dependences: Dependences | None = None,
     latencies: Mapping[str, GivenRange] | None = None,
@@ -106,7 +106,7 @@ def program(
 
 
 def programs(
-    kernel: Kernel | PtxFlow,
+    kernel: PtxKernel | PtxFlow,
     *,
     launch: Launch,
     profile: str = "paper",
@@ -114,8 +114,8 @@ def programs(
     unknown: str | None = None,
     loop_bounds: Sequence[GivenBound] = (),
     take: Mapping[str, str] | None = None,
-    trace: Sequence[Step] | None = None,
-    paths: Paths | None = None,
+    trace: Sequence[TraceStep] | None = None,
+    paths: PathMode | None = None,
     machine: Machine = PAPER,
     dependences: Dependences | None = None,
     latencies: Mapping[str, GivenRange] | None = None,
@@ -150,7 +150,7 @@ def _remarks(timed: PtxCode, numbers: Sequence[int], branches: bool) -> Iterator
     code = [found.code[number] for number in numbers]
     yield from timed.remarks(numbers)
     if found.kernel.compilation is not None:
-        yield assumptions.compiled(found.kernel.compilation)
+        yield assumptions.compiled_by(found.kernel.compilation)
     yield assumptions.as_written()
     if branches:
         yield assumptions.lanes(

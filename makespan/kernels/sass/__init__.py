@@ -8,33 +8,40 @@ What a launch, loop bounds, traces and the like are is said in `makespan.kernels
 """
 
 from makespan.kernels.sass.analysis import bounds_for, bounds_template, branches, loops
-from makespan.kernels.sass.assembler import assembled
+from makespan.kernels.sass.assembler import assemble_ptx
 from makespan.kernels.sass.control import Control, control, with_control
-from makespan.kernels.sass.disassembler import disassembled, read
+from makespan.kernels.sass.disassembler import disassemble, read
 from makespan.kernels.sass.graph import SassFlow, flow
-from makespan.kernels.sass.listing import ListedInstruction, listing
-from makespan.kernels.sass.module import Address, Instruction, Kernel, Module, Parameter, Resources
-from makespan.kernels.sass.parameters import fitted
+from makespan.kernels.sass.listing import SassListingRow, listing
+from makespan.kernels.sass.module import (
+    Address,
+    KernelResources,
+    SassInstruction,
+    SassKernel,
+    SassModule,
+    SassParameter,
+)
+from makespan.kernels.sass.parameters import fit_launch
 from makespan.kernels.sass.residency import missing_shared, residency
 from makespan.kernels.sass.warps import program, programs, warps
 
 __all__ = [
     "Address",
     "Control",
-    "Instruction",
-    "Kernel",
-    "ListedInstruction",
-    "Module",
-    "Parameter",
-    "Resources",
+    "KernelResources",
     "SassFlow",
-    "assembled",
+    "SassInstruction",
+    "SassKernel",
+    "SassListingRow",
+    "SassModule",
+    "SassParameter",
+    "assemble_ptx",
     "bounds_for",
     "bounds_template",
     "branches",
     "control",
-    "disassembled",
-    "fitted",
+    "disassemble",
+    "fit_launch",
     "flow",
     "listing",
     "loops",

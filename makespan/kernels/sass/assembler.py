@@ -16,7 +16,7 @@ _ERROR = re.compile(r"ptxas (?:(?P<file>[^,;]{1,80}), line (?P<line>\d{1,9}); )?
 _MESSAGE_WIDTH = 300
 
 
-def assembled(ptx: str, file: str, arch: str) -> bytes:
+def assemble_ptx(ptx: str, file: str, arch: str) -> bytes:
     """Return the cubin that ptxas makes of PTX, with the lines of the PTX and of its source.
 
     The ptxas of an installed wheel comes before one on PATH; which it was is told by `Kernel.compilation`.

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Sequence
 
-from makespan.kernels.sass.module import Instruction
-from makespan.kernels.sass.operands import Value
+from makespan.kernels.sass.module import SassInstruction
+from makespan.kernels.sass.operands import OperandValue
 
 _WAITING = frozenset({"SYNC", "RED"})
 _OF_PTX = re.compile(r"(?<![\w.%$])(bar(?:rier)?)((?:\.\w+)+)")
 
 
-def is_aligned(instruction: Instruction, ptx: Sequence[str]) -> bool:
+def is_aligned(instruction: SassInstruction, ptx: Sequence[str]) -> bool:
     """Return whether the line of the PTX from which a barrier comes says that all lanes of a warp execute it together.
 
     Args:
@@ -29,7 +29,7 @@ def is_aligned(instruction: Instruction, ptx: Sequence[str]) -> bool:
     )
 
 
-def obstacle(instruction: Instruction, threads: int | None) -> str | None:
+def barrier_obstacle(instruction: SassInstruction, threads: int | None) -> str | None:
     """Why a barrier is no place at which all warps of a block wait; None if it is one.
 
     Source: PTX ISA, "bar, barrier": the first operand is the barrier, the next the number of threads that take part;
@@ -42,6 +42,6 @@ def obstacle(instruction: Instruction, threads: int | None) -> str | None:
     counts = [text for text in instruction.operands[1:] if "P" not in text]
     if not counts:
         return None
-    if threads is not None and [Value(text).number for text in counts] == [-(-threads // 32) * 32]:
+    if threads is not None and [OperandValue(text).number for text in counts] == [-(-threads // 32) * 32]:
         return None
     return "waits for some threads of the block; only if it is for all, --block says so"

@@ -9,46 +9,46 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from makespan.host.errors import InputError, UnsupportedError
-from makespan.kernels.sass.effects import ENDS, conditions, ends_block, refuse
-from makespan.kernels.sass.module import INSTRUCTION_BYTES, Address, Instruction, Kernel
-from makespan.kernels.sass.registers import Access, accesses
+from makespan.kernels.sass.effects import ENDS, conditions, ends_block, refuse_steering
+from makespan.kernels.sass.module import INSTRUCTION_BYTES, Address, SassInstruction, SassKernel
+from makespan.kernels.sass.registers import SassAccess, register_accesses
 
 MAX_INSTRUCTIONS = 2**17
 _MAX_DEPTH = 64
 
 
-class Place(NamedTuple):
+class CopyAddress(NamedTuple):
     """An address in one copy of a subroutine; copy 0 is the kernel itself."""
 
     copy: int
     address: int
 
 
-class Placed(NamedTuple):
+class InlinedInstruction(NamedTuple):
     """An instruction, and where it may go: if it has a condition, the last is where it goes without it."""
 
-    instruction: Instruction
-    place: Place
-    after: tuple[Place, ...]
+    instruction: SassInstruction
+    place: CopyAddress
+    after: tuple[CopyAddress, ...]
 
 
-class _Copy(NamedTuple):
+class _SubroutineCopy(NamedTuple):
     number: int
     entry: int
-    behind: Place | None
+    behind: CopyAddress | None
     outer: tuple[int, ...]
 
 
-def inlined(kernel: Kernel) -> tuple[Placed, ...]:
+def inline_subroutines(kernel: SassKernel) -> tuple[InlinedInstruction, ...]:
     """Return the instructions that can be reached, in order of addresses, each subroutine behind its call.
 
     Raises:
         InputError: a branch to nowhere, or no end.
         UnsupportedError: what steers lanes in a way that is not followed, recursion, or too much code.
     """
-    text = _Text(kernel)
-    found: list[Placed] = []
-    opened = [_Copy(0, 0, None, ())]
+    text = _CodeMap(kernel)
+    found: list[InlinedInstruction] = []
+    opened = [_SubroutineCopy(0, 0, None, ())]
     walks = [iter(text.reachable(0))]
     copies = 0
     while opened:
@@ -59,20 +59,20 @@ def inlined(kernel: Kernel) -> tuple[Placed, ...]:
             walks.pop()
             continue
         instruction = text.at[address]
-        after = tuple(Place(copy.number, after) for after in text.after(instruction))
+        after = tuple(CopyAddress(copy.number, after) for after in text.after(instruction))
         if instruction.name == "RET" and ends_block(instruction):
             if copy.behind is None:
-                raise _refused(kernel, instruction, "returns from the kernel")
+                raise steering_error(kernel, instruction, "returns from the kernel")
             after = (copy.behind, *after)
         elif instruction.name == "CALL" and ends_block(instruction):
             copies += 1
-            callee = _Copy(copies, text.target(instruction), after[0], (*copy.outer, copy.entry))
+            callee = _SubroutineCopy(copies, text.target(instruction), after[0], (*copy.outer, copy.entry))
             if callee.entry in callee.outer or len(callee.outer) > _MAX_DEPTH:
-                raise _refused(kernel, instruction, "is recursive, or calls are nested too deeply")
-            after = (Place(copies, callee.entry), *(after if conditions(instruction) else ()))
+                raise steering_error(kernel, instruction, "is recursive, or calls are nested too deeply")
+            after = (CopyAddress(copies, callee.entry), *(after if conditions(instruction) else ()))
             opened.append(callee)
             walks.append(iter(text.reachable(callee.entry)))
-        found.append(Placed(instruction, Place(copy.number, address), after))
+        found.append(InlinedInstruction(instruction, CopyAddress(copy.number, address), after))
         if len(found) > MAX_INSTRUCTIONS:
             raise UnsupportedError(
                 f"{kernel.file}: with what it calls, {kernel.name} has more than {MAX_INSTRUCTIONS} instructions"
@@ -82,10 +82,10 @@ def inlined(kernel: Kernel) -> tuple[Placed, ...]:
     return tuple(found)
 
 
-class _Text:
+class _CodeMap:
     """The instructions of a kernel by address, and where they go within a subroutine."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: SassKernel) -> None:
         self.at = {int(instruction.address): instruction for instruction in kernel.code}
         self._kernel = kernel
         self._reachable: dict[int, tuple[int, ...]] = {}
@@ -98,12 +98,12 @@ class _Text:
                 address = waiting.pop()
                 if address not in found:
                     found.add(address)
-                    refuse(self.at[address], self._kernel.file)
+                    refuse_steering(self.at[address], self._kernel.file)
                     waiting += self.after(self.at[address])
             self._reachable[entry] = tuple(sorted(found))
         return self._reachable[entry]
 
-    def after(self, instruction: Instruction) -> tuple[int, ...]:
+    def after(self, instruction: SassInstruction) -> tuple[int, ...]:
         """Where an instruction may go; a call is taken to come back."""
         behind = instruction.address + INSTRUCTION_BYTES
         if not ends_block(instruction) or instruction.name in ("CALL", "BSYNC"):
@@ -119,39 +119,39 @@ class _Text:
                 )
         return found
 
-    def target(self, instruction: Instruction) -> int:
+    def target(self, instruction: SassInstruction) -> int:
         """Return the address that a jump names."""
         try:
             address = int(instruction.operands[-1], 16)
         except (ValueError, IndexError):
-            raise _refused(self._kernel, instruction, "names no address") from None
+            raise steering_error(self._kernel, instruction, "names no address") from None
         if instruction.name == "CALL" and len(instruction.operands) > 1:
-            raise _refused(self._kernel, instruction, "calls what a register says")
+            raise steering_error(self._kernel, instruction, "calls what a register says")
         if address not in self.at:
-            raise _refused(self._kernel, instruction, "goes to code outside of the kernel")
+            raise steering_error(self._kernel, instruction, "goes to code outside of the kernel")
         return address
 
-    def _taken(self, instruction: Instruction) -> tuple[int, ...]:
+    def _taken(self, instruction: SassInstruction) -> tuple[int, ...]:
         if instruction.name in ENDS or instruction.name == "RET":
             return ()
         if instruction.name != "BRX":
             return (self.target(instruction),)
         if not (targets := self._kernel.jumps.get(instruction.address)):
-            raise _refused(
+            raise steering_error(
                 self._kernel, instruction, "goes wherever a register points, and the file does not say where"
             )
         return tuple(dict.fromkeys(targets))
 
 
-def _check_returns(kernel: Kernel, placed: Sequence[Placed]) -> None:
+def _check_returns(kernel: SassKernel, placed: Sequence[InlinedInstruction]) -> None:
     """Refuse a return for which the constants in registers do not prove that it goes behind its call."""
-    found = accesses(replace(kernel, code=tuple(item.instruction for item in placed)))
+    found = register_accesses(replace(kernel, code=tuple(item.instruction for item in placed)))
     number_at = {item.place: number for number, item in enumerate(placed)}
     known: dict[int, Mapping[str, int]] = {0: {}}
     waiting = [0]
     while waiting:
         number = waiting.pop()
-        after = _learnt(placed[number].instruction, found[number], known[number])
+        after = _constants_after(placed[number].instruction, found[number], known[number])
         for place in placed[number].after:
             to = number_at[place]
             before = known.get(to)
@@ -164,19 +164,19 @@ def _check_returns(kernel: Kernel, placed: Sequence[Placed]) -> None:
         if instruction.name == "RET" and ends_block(instruction):
             low, high = list(map(known[number].get, found[number].reads[-2:]))
             if (low, high) != (placed[number].after[0].address, 0) or instruction.operands[-1] != "0x0":
-                raise _refused(kernel, instruction, "is not proven to return behind its call")
+                raise steering_error(kernel, instruction, "is not proven to return behind its call")
 
 
-def _learnt(instruction: Instruction, access: Access, known: Mapping[str, int]) -> Mapping[str, int]:
+def _constants_after(instruction: SassInstruction, access: SassAccess, known: Mapping[str, int]) -> Mapping[str, int]:
     """Return the constants in registers behind an instruction, given those before it."""
     kept = {name: value for name, value in known.items() if name not in access.writes}
-    value = _moved(instruction, known)
+    value = _moved_constant(instruction, known)
     if value is not None and instruction.guard is None and len(access.writes) == 1:
         kept[access.writes[0]] = value
     return kept
 
 
-def _moved(instruction: Instruction, known: Mapping[str, int]) -> int | None:
+def _moved_constant(instruction: SassInstruction, known: Mapping[str, int]) -> int | None:
     """What a move puts into its register, if it is known; -0 * 0 + 0 is how compilers write 0 for another pipe."""
     if instruction.name == "HFMA2" and instruction.operands[1:] == ("-RZ", "RZ", "0", "0"):
         return 0
@@ -189,7 +189,8 @@ def _moved(instruction: Instruction, known: Mapping[str, int]) -> int | None:
     return 0 if text == "RZ" else known.get(text)
 
 
-def _refused(kernel: Kernel, instruction: Instruction, why: str) -> UnsupportedError:
+def steering_error(kernel: SassKernel, instruction: SassInstruction, why: str) -> UnsupportedError:
+    """Return the error about an instruction that steers lanes in a way that the analysis does not follow."""
     return UnsupportedError(
         f"{kernel.file}:{instruction.line}: `{instruction}` {why}, which is not followed; analyse the PTX instead"
     )

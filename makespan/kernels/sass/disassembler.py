@@ -1,4 +1,4 @@
-"""From a cubin to a `Module`: words and attributes from the file itself, texts from nvdisasm; neither needs a GPU.
+"""From a cubin to a `SassModule`: words and attributes from the file itself, texts from nvdisasm; neither needs a GPU.
 
 The file is not trusted. It is checked before nvdisasm sees it, and nvdisasm runs as a process of its own within limits
 on time, memory and output. A text belongs to a word by its order, so both must tell the same number of instructions at
@@ -21,8 +21,16 @@ from makespan.host.errors import InputError, UnsupportedError
 from makespan.host.text_file import read_bytes
 from makespan.kernels.sass import elf, fatbin, lines
 from makespan.kernels.sass.elf import Attribute, Elf, Section, Symbol
-from makespan.kernels.sass.lines import Lines
-from makespan.kernels.sass.module import INSTRUCTION_BYTES, Address, Instruction, Kernel, Module, Parameter, Resources
+from makespan.kernels.sass.lines import SectionLines
+from makespan.kernels.sass.module import (
+    INSTRUCTION_BYTES,
+    Address,
+    KernelResources,
+    SassInstruction,
+    SassKernel,
+    SassModule,
+    SassParameter,
+)
 
 MAX_INSTRUCTIONS = 2**17
 MAX_OUTPUT_BYTES = 32 * 2**20
@@ -44,7 +52,7 @@ _MOST_THREADS, _REQUIRED_THREADS, _FRAME, _STACK = 0x05, 0x10, 0x11, 0x12
 _REGISTERS, _BRANCH_TARGETS, _BARRIERS = 0x2F, 0x34, 0x4C
 
 
-def read(path: Path, *, arch: str | None = None) -> Module:
+def read(path: Path, *, arch: str | None = None) -> SassModule:
     """Return the kernels of a cubin, or of a file that has some, such as a fat binary or an executable.
 
     Args:
@@ -56,15 +64,15 @@ def read(path: Path, *, arch: str | None = None) -> Module:
     """
     data, file = read_bytes(path, "file of machine code", elf.MAX_BYTES), tool.printable(str(path))
     if not elf.is_cubin(data):
-        parts = [disassembled(cubin, file, file) for cubin in fatbin.cubins(data, file, arch)]
-        return Module(file, tuple(kernel for part in parts for kernel in part.kernels))
-    sm = elf.elf(data, file).sm
+        parts = [disassemble(cubin, file, file) for cubin in fatbin.cubins(data, file, arch)]
+        return SassModule(file, tuple(kernel for part in parts for kernel in part.kernels))
+    sm = elf.read_elf(data, file).sm
     if arch is not None and arch.rstrip("af") != f"sm_{sm}":
         raise InputError(f"{file}: this cubin is for sm_{sm}, not for {arch:.40}")
-    return disassembled(data, file, file)
+    return disassemble(data, file, file)
 
 
-def disassembled(data: bytes, file: str, source: str) -> Module:
+def disassemble(data: bytes, file: str, source: str) -> SassModule:
     """Return the kernels of a cubin in memory.
 
     Args:
@@ -75,7 +83,7 @@ def disassembled(data: bytes, file: str, source: str) -> Module:
         InputError: no cubin, a damaged one, no nvdisasm, or one that does not understand it.
         UnsupportedError: code that cannot be read.
     """
-    image = elf.elf(data, file)
+    image = elf.read_elf(data, file)
     texts = tuple(section for section in image.sections if section.name.startswith(".text."))
     if any(section.data.nbytes != section.size or section.size % INSTRUCTION_BYTES for section in texts):
         raise InputError(f"{file}: this cubin is damaged: instructions are {INSTRUCTION_BYTES} bytes long")
@@ -90,9 +98,11 @@ def disassembled(data: bytes, file: str, source: str) -> Module:
     entries = [(_entry(image, section, functions[section.number]), section) for section in texts]
     kernels = [(entry, section) for entry, section in entries if entry is not None]
     if not kernels:
-        return Module(file, ())
-    found = _File(image, _listing(data, image), _origin(image, source), functions, dict(_of_kernels(image)))
-    return Module(file, tuple(_kernel(found, entry, section) for entry, section in kernels))
+        return SassModule(file, ())
+    found = _CubinContents(
+        image, _disassembly(data, image), _origin(image, source), functions, dict(_of_kernels(image))
+    )
+    return SassModule(file, tuple(_kernel(found, entry, section) for entry, section in kernels))
 
 
 def _entry(image: Elf, section: Section, functions: Iterable[Symbol]) -> Symbol | None:
@@ -108,7 +118,7 @@ def _entry(image: Elf, section: Section, functions: Iterable[Symbol]) -> Symbol 
 # Texts
 
 
-class _Text(NamedTuple):
+class _DisassembledText(NamedTuple):
     """An instruction as nvdisasm prints it."""
 
     guard: str | None
@@ -116,21 +126,21 @@ class _Text(NamedTuple):
     operands: tuple[str, ...]
 
 
-class _Listing(NamedTuple):
+class _Disassembly(NamedTuple):
     """What nvdisasm says: the instructions by section, and who made the file."""
 
-    texts: Mapping[str, tuple[_Text, ...]]
+    texts: Mapping[str, tuple[_DisassembledText, ...]]
     compiler: str | None
 
 
-def _listing(data: bytes, image: Elf) -> _Listing:
+def _disassembly(data: bytes, image: Elf) -> _Disassembly:
     said = _nvdisasm(data, image.file)
     try:
         about, functions = said
         version = about["SM"]["version"]
         if version["major"] * 10 + version["minor"] != image.sm:
             raise InputError(f"{image.file}: nvdisasm takes this cubin for another architecture than sm_{image.sm}")
-        texts: dict[str, tuple[_Text, ...]] = {}
+        texts: dict[str, tuple[_DisassembledText, ...]] = {}
         for function in functions:
             name, found = function["function-name"], tuple(map(_text, function["sass-instructions"]))
             if name in texts or function["start"] != 0 or function["length"] != len(found) * INSTRUCTION_BYTES:
@@ -142,7 +152,7 @@ def _listing(data: bytes, image: Elf) -> _Listing:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"nvdisasm says something that is not understood ({type(error).__name__})"
         raise InputError(f"{image.file}: {what}; {elf.INSTALL} brings one that is") from None
-    return _Listing(texts, tool.printable(compiler) if compiler else None)
+    return _Disassembly(texts, tool.printable(compiler) if compiler else None)
 
 
 def _nvdisasm(data: bytes, file: str) -> Any:
@@ -173,9 +183,9 @@ _ALL_PREDICATES = {"P2R": 1, "R2P": 0}
 """Where `PR` stands among the operands of what reads or writes all predicates."""
 
 
-def _text(said: Mapping[str, Any]) -> _Text:
+def _text(said: Mapping[str, Any]) -> _DisassembledText:
     opcode, predicate = said["opcode"], said.get("predicate")
-    operands = [operand.replace(".reuse", "") for operand in _split(said.get("operands", ""))]
+    operands = [operand.replace(".reuse", "") for operand in _split_operands(said.get("operands", ""))]
     place = _ALL_PREDICATES.get(opcode.partition(".")[0])
     if place is not None:  # nvdisasm takes PR for the guard: both may be in the place of the other, and PR be missing
         guards = [text for text in (predicate, *operands) if text and text.startswith("@")]
@@ -185,13 +195,13 @@ def _text(said: Mapping[str, Any]) -> _Text:
     guard = None if predicate is None else _GUARD.fullmatch(predicate)
     if not _OPCODE.fullmatch(opcode) or (guard is None) is not (predicate is None):
         raise ValueError(opcode)
-    return _Text(guard[1] if guard else None, opcode, tuple(operands))
+    return _DisassembledText(guard[1] if guard else None, opcode, tuple(operands))
 
 
-def _split(operands: str) -> Iterator[str]:
+def _split_operands(operands: str) -> Iterator[str]:
     """At commas outside of brackets.
 
-    >>> list(_split("SB0,0x0,{5,4,3}"))
+    >>> list(_split_operands("SB0,0x0,{5,4,3}"))
     ['SB0', '0x0', '{5,4,3}']
     """
     depth, begin, text = 0, 0, "".join(operands.split())
@@ -207,36 +217,36 @@ def _split(operands: str) -> Iterator[str]:
 # Kernels
 
 
-class _Origin(NamedTuple):
+class _CodeOrigin(NamedTuple):
     """Where the code of a file comes from: the file of the user, the PTX and its name, and the tables of lines."""
 
     source: str
     ptx: str
     ptx_text: str | None
-    ptx_lines: Mapping[int, Sequence[lines.Row]]
-    source_lines: Mapping[int, Sequence[lines.Row]]
+    ptx_lines: Mapping[int, Sequence[lines.LineRow]]
+    source_lines: Mapping[int, Sequence[lines.LineRow]]
 
 
-def _origin(image: Elf, source: str) -> _Origin:
+def _origin(image: Elf, source: str) -> _CodeOrigin:
     text = image.section(lines.PTX_TEXT)
     name = source if source.endswith(".ptx") else f"PTX of {source}"
     # a zero ends every line; what was a comment, `.loc` or `.file` is an empty one, so that lines keep their numbers
     ptx = None if text is None else bytes(text.data).replace(b"\0", b"\n").decode("utf-8", "replace")
-    tables = (lines.table(image, name) for name in (lines.PTX_LINES, lines.SOURCE_LINES))
-    return _Origin(source, name, ptx, *tables)
+    tables = (lines.line_table(image, name) for name in (lines.PTX_LINES, lines.SOURCE_LINES))
+    return _CodeOrigin(source, name, ptx, *tables)
 
 
-class _File(NamedTuple):
+class _CubinContents(NamedTuple):
     """What is known of a file as a whole: its functions by section, and attributes by number and symbol."""
 
     image: Elf
-    listing: _Listing
-    origin: _Origin
+    listing: _Disassembly
+    origin: _CodeOrigin
     functions: Mapping[int, Sequence[Symbol]]
     of_kernels: Mapping[tuple[int, int], int]
 
 
-def _kernel(file: _File, entry: Symbol, section: Section) -> Kernel:
+def _kernel(file: _CubinContents, entry: Symbol, section: Section) -> SassKernel:
     image, listing, origin = file.image, file.listing, file.origin
     words = [low | high << 64 for low, high in struct.iter_unpack("<QQ", section.data)]
     texts = listing.texts.get(entry.name, ())
@@ -256,13 +266,13 @@ def _kernel(file: _File, entry: Symbol, section: Section) -> Kernel:
             where = f"{Address(number * INSTRUCTION_BYTES)} of {entry.name:.60}"
             raise UnsupportedError(f"{image.file}: the instruction at {where} is finished only when it is loaded")
     functions = _functions(file.functions[section.number])
-    of_ptx = Lines(origin.ptx_lines.get(section.number, ()), origin.ptx)
-    of_source = Lines(origin.source_lines.get(section.number, ()))
+    of_ptx = SectionLines(origin.ptx_lines.get(section.number, ()), origin.ptx)
+    of_source = SectionLines(origin.source_lines.get(section.number, ()))
     code = tuple(
-        Instruction(
+        SassInstruction(
             at,
             text.opcode,
-            _located(text, functions),
+            _operands_with_address(text, functions),
             text.guard,
             word,
             ptx=of_ptx[at],
@@ -274,7 +284,7 @@ def _kernel(file: _File, entry: Symbol, section: Section) -> Kernel:
     first, parameters = _parameters(image, attributes)
     jumps = dict(_jumps(image, attributes, section.size))
     made = listing.compiler
-    return Kernel(
+    return SassKernel(
         name=entry.name,
         file=image.file,
         source=origin.source,
@@ -305,7 +315,7 @@ def _functions(symbols: Sequence[Symbol]) -> dict[str, int]:
     return {symbol.name: symbol.value for symbol in symbols if several[symbol.name] == 1}
 
 
-def _located(text: _Text, functions: Mapping[str, int]) -> tuple[str, ...]:
+def _operands_with_address(text: _DisassembledText, functions: Mapping[str, int]) -> tuple[str, ...]:
     """Return the operands, the function that a relative call or return names by its address."""
     *others, last = text.operands or ("",)
     if text.opcode.startswith(("CALL.REL", "RET.REL")) and last in functions:
@@ -313,7 +323,9 @@ def _located(text: _Text, functions: Mapping[str, int]) -> tuple[str, ...]:
     return text.operands
 
 
-def _without_padding(code: tuple[Instruction, ...], jumps: Iterable[tuple[int, ...]]) -> tuple[Instruction, ...]:
+def _without_padding(
+    code: tuple[SassInstruction, ...], jumps: Iterable[tuple[int, ...]]
+) -> tuple[SassInstruction, ...]:
     """The code without the NOPs at its end and the jump to itself before them, unless something may lead there."""
     end = len(code)
     while end and code[end - 1].opcode == "NOP" and code[end - 1].guard is None:
@@ -330,7 +342,7 @@ _OPERANDS_OF_LEAVING = {"EXIT": 0, "KILL": 0, "BRA": 1, "RET": 2}
 """How many operands each has where it depends on no predicate; another would be one."""
 
 
-def _always_leaves(instruction: Instruction) -> bool:
+def _always_leaves(instruction: SassInstruction) -> bool:
     return instruction.guard is None and _OPERANDS_OF_LEAVING.get(instruction.name) == len(instruction.operands)
 
 
@@ -343,7 +355,7 @@ def _numbers(image: Elf, attribute: Attribute, count: int) -> tuple[int, ...]:
     return struct.unpack(f"<{count}I", attribute.value)
 
 
-def _parameters(image: Elf, attributes: Iterable[Attribute]) -> tuple[int, tuple[Parameter, ...]]:
+def _parameters(image: Elf, attributes: Iterable[Attribute]) -> tuple[int, tuple[SassParameter, ...]]:
     """Where parameters begin in bank 0, and the parameters by position."""
     first, found = 0, {}
     for attribute in attributes:
@@ -352,7 +364,7 @@ def _parameters(image: Elf, attributes: Iterable[Attribute]) -> tuple[int, tuple
         elif attribute.number in {_PARAMETER, _LARGE_PARAMETER}:
             _, place, size = _numbers(image, attribute, 3)
             size = size >> 18 if attribute.number == _PARAMETER else size & 0xFFFF
-            found[place & 0xFFFF] = Parameter(place >> 16, size)
+            found[place & 0xFFFF] = SassParameter(place >> 16, size)
     if sorted(found) != list(range(len(found))):
         raise InputError(f"{image.file}: this cubin is damaged: it does not tell all parameters")
     return first, tuple(found[number] for number in range(len(found)))
@@ -366,7 +378,9 @@ def _of_kernels(image: Elf) -> Iterator[tuple[tuple[int, int], int]]:
             yield (attribute.number, symbol), value
 
 
-def _resources(file: _File, entry: Symbol, section: Section, attributes: Iterable[Attribute]) -> Resources:
+def _resources(
+    file: _CubinContents, entry: Symbol, section: Section, attributes: Iterable[Attribute]
+) -> KernelResources:
     image = file.image
     registers, *stack = (file.of_kernels.get((number, entry.number), 0) for number in (_REGISTERS, _FRAME, _STACK))
     if not registers:
@@ -381,7 +395,7 @@ def _resources(file: _File, entry: Symbol, section: Section, attributes: Iterabl
         elif attribute.number == _REQUIRED_THREADS:
             x, y, z = _numbers(image, attribute, 3)
             block = (x, y, z)
-    return Resources(
+    return KernelResources(
         registers=registers,
         shared_bytes=_shared_bytes(image, entry.name),
         local_bytes=max(stack),

@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 
 from makespan.host.errors import UnsupportedError
-from makespan.kernels.flow import Barrier, Effect, Guard, Transfer
+from makespan.kernels.flow import Barrier, ControlTransfer, Effect, Guard
 from makespan.kernels.sass.barriers import is_aligned
-from makespan.kernels.sass.module import Instruction
-from makespan.kernels.sass.registers import Access
+from makespan.kernels.sass.module import SassInstruction
+from makespan.kernels.sass.registers import SassAccess
 
 END = "exit"
 """The target of a conditional branch that ends the warp."""
@@ -42,18 +42,18 @@ _REFUSED = {
 _PREDICATE = re.compile(r"!?U?P[0-9]")
 
 
-def ends_block(instruction: Instruction) -> bool:
+def ends_block(instruction: SassInstruction) -> bool:
     """Return whether another instruction than the next one may follow."""
     return instruction.name in _JUMPS and instruction.guard not in ("!PT", "!UPT")
 
 
-def conditions(instruction: Instruction) -> tuple[str, ...]:
+def conditions(instruction: SassInstruction) -> tuple[str, ...]:
     """Return the predicates that all hold where a jump is taken, as they are written."""
     listed = [instruction.guard or "", *(instruction.operands[:1] if instruction.name in _JUMPS else ())]
     return tuple(text for text in listed if _PREDICATE.fullmatch(text))
 
 
-def refuse(instruction: Instruction, file: str) -> None:
+def refuse_steering(instruction: SassInstruction, file: str) -> None:
     """Refuse an instruction that steers lanes in a way that is not followed.
 
     Raises:
@@ -72,7 +72,7 @@ def refuse(instruction: Instruction, file: str) -> None:
         )
 
 
-def effect(instruction: Instruction, access: Access, ptx: Sequence[str] = ()) -> Effect:
+def sass_effect(instruction: SassInstruction, access: SassAccess, ptx: Sequence[str] = ()) -> Effect:
     """What one instruction does.
 
     Args:
@@ -99,11 +99,11 @@ def _guard(text: str) -> Guard:
     return Guard(text.lstrip("!"), is_negated=text.startswith("!"))
 
 
-def _transfer(instruction: Instruction, conditions: int) -> Transfer:
+def _transfer(instruction: SassInstruction, conditions: int) -> ControlTransfer:
     """A call is a branch to its copy of the subroutine, a return, as it is proven, one to behind the call."""
     is_plain = instruction.name != "BRX" and "DIV" not in instruction.modifiers and conditions < 2
-    return Transfer.DIRECT if is_plain else Transfer.INDIRECT
+    return ControlTransfer.DIRECT if is_plain else ControlTransfer.INDIRECT
 
 
-def _target(instruction: Instruction) -> str:
+def _target(instruction: SassInstruction) -> str:
     return END if instruction.name in ENDS else instruction.operands[-1]

@@ -97,7 +97,7 @@ class Elf:
         """
         found = self._named.get(name, ())
         if found[1:]:
-            raise _damaged(self.file, f"{len(found)} sections {name:.60}")
+            raise _damage_error(self.file, f"{len(found)} sections {name:.60}")
         return found[0] if found else None
 
     def relocations(self, section: Section) -> Iterator[Relocation]:
@@ -110,7 +110,7 @@ class Elf:
             entry = _RELOCATION[table.kind]
             for offset, info, *addend in _table(self.file, table, entry, _MOST_RELOCATIONS):
                 if offset >= section.size or info >> 32 >= len(self.symbols):
-                    raise _damaged(self.file, f"a relocation of {section.name:.60} that leads nowhere")
+                    raise _damage_error(self.file, f"a relocation of {section.name:.60} that leads nowhere")
                 yield Relocation(offset, self.symbols[info >> 32], addend[0] if addend else None)
 
     def attributes(self, name: str) -> Iterator[Attribute]:
@@ -138,7 +138,7 @@ class Elf:
             if len(value) != size:
                 break
             yield Attribute(int(data[start - 3]), bytes(value))
-        raise _damaged(self.file, f"section {name:.60} is ill-formed")
+        raise _damage_error(self.file, f"section {name:.60} is ill-formed")
 
 
 def is_cubin(data: bytes) -> bool:
@@ -146,7 +146,7 @@ def is_cubin(data: bytes) -> bool:
     return data.startswith(_MAGIC) and data[18:20] == _MACHINE.to_bytes(2, "little")
 
 
-def elf(data: bytes, file: str) -> Elf:
+def read_elf(data: bytes, file: str) -> Elf:
     """Read what the header, the sections and the symbols of a cubin say.
 
     Raises:
@@ -157,21 +157,21 @@ def elf(data: bytes, file: str) -> Elf:
         raise InputError(f"{file}: this is no cubin: it does not begin as one does")
     identity, kind, _, _, _, _, table, flags, _, _, _, entry, count, names = _HEADER.unpack_from(data)
     if identity[4:6] != b"\x02\x01":
-        raise _damaged(file, "it is not for 64 bits, lowest byte first")
+        raise _damage_error(file, "it is not for 64 bits, lowest byte first")
     if kind != _EXECUTABLE:
         raise UnsupportedError(f"{file}: this cubin is relocatable; link it (nvlink, nvcc -dlink) and give the result")
     sm = flags >> 8 & 0xFF if identity[8] >= 8 else flags & 0xFF
     if sm < 70:
         raise UnsupportedError(f"{file}: machine code for sm_{sm}; sm_70 and later can be read")
     if entry != _SECTION.size or not 0 < count <= _MOST_SECTIONS or table + count * entry > len(data):
-        raise _damaged(file, "its table of sections does not fit")
+        raise _damage_error(file, "its table of sections does not fit")
     headers = [_SECTION.unpack_from(data, table + number * entry) for number in range(count)]
     view = memoryview(data)
     spans = [_span(view, header, file) for header in headers]
     if sum(map(len, spans)) > _MOST_OVERLAP * len(data):
-        raise _damaged(file, "its sections overlap")
+        raise _damage_error(file, "its sections overlap")
     if not names < count:
-        raise _damaged(file, "its sections have no names")
+        raise _damage_error(file, "its sections have no names")
     sections = tuple(
         Section(
             _text(spans[names], header[0], file), number, header[1], header[2], header[6], header[7], header[5], span
@@ -191,7 +191,7 @@ def _span(view: memoryview, header: tuple[int, ...], file: str) -> memoryview:
     if kind in {0, _NO_BITS}:
         return view[:0]
     if offset + size > len(view):
-        raise _damaged(file, "a section is longer than the file")
+        raise _damage_error(file, "a section is longer than the file")
     return view[offset : offset + size]
 
 
@@ -200,7 +200,7 @@ def _symbols(sections: tuple[Section, ...], file: str) -> Iterator[Symbol]:
     if table is None:
         return
     if not table.link < len(sections) or sections[table.link].kind != _STRINGS:
-        raise _damaged(file, "its symbols have no names")
+        raise _damage_error(file, "its symbols have no names")
     names = sections[table.link].data
     for number, entry in enumerate(_table(file, table, _SYMBOL, _MOST_SYMBOLS)):
         name, info, other, section, value, size = entry
@@ -211,7 +211,7 @@ def _symbols(sections: tuple[Section, ...], file: str) -> Iterator[Symbol]:
 
 def _table(file: str, section: Section, entry: struct.Struct, most: int) -> Iterator[tuple[int, ...]]:
     if section.data.nbytes % entry.size or section.data.nbytes > most * entry.size:
-        raise _damaged(file, f"section {section.name:.60} is no table of at most {most} entries")
+        raise _damage_error(file, f"section {section.name:.60} is no table of at most {most} entries")
     return entry.iter_unpack(section.data)
 
 
@@ -220,9 +220,9 @@ def _text(names: memoryview, at: int, file: str) -> str:
     text, zero, _ = bytes(names[at : at + _LONGEST_NAME]).partition(b"\0")
     name = text.decode("ascii", "replace")
     if not zero or not _NAME.fullmatch(name):
-        raise _damaged(file, f"it has an ill-formed name {name[:40]!r}")
+        raise _damage_error(file, f"it has an ill-formed name {name[:40]!r}")
     return name
 
 
-def _damaged(file: str, what: str) -> InputError:
+def _damage_error(file: str, what: str) -> InputError:
     return InputError(f"{file}: this cubin is damaged: {what}; make it again")

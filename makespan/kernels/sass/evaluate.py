@@ -13,30 +13,45 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from makespan.kernels.flow import Computation, Source
+from makespan.kernels.flow import Computation, SourceOperand
 from makespan.kernels.flow.arithmetic import (
     TESTS,
     conjunction,
     disjunction,
-    each,
-    extended,
+    elementwise,
     ones,
     select,
-    selected,
+    select_known,
+    sign_extend,
     truth_bit,
 )
-from makespan.kernels.sass.instruction_set import place
+from makespan.kernels.sass.instruction_set import constant_place
 from makespan.kernels.sass.integers import INTEGERS
-from makespan.kernels.sass.meaning import Bytes, Maker, Meaning, Modifiers, known_word, only, with_signs
-from makespan.kernels.sass.module import Instruction
-from makespan.kernels.sass.operands import Operands, Value, names, predicate, predicate_name, split
+from makespan.kernels.sass.meaning import (
+    KnownBytes,
+    MeaningRule,
+    OpcodeMeaning,
+    OpcodeModifiers,
+    has_only,
+    known_word,
+    with_signs,
+)
+from makespan.kernels.sass.module import SassInstruction
+from makespan.kernels.sass.operands import (
+    OperandValue,
+    SassOperands,
+    predicate_name,
+    predicate_source,
+    register_names,
+    split_operands,
+)
 
 _M = ones(32)
-_NOTHING: Bytes = MappingProxyType({})
+_NOTHING: KnownBytes = MappingProxyType({})
 _TESTS = {name.upper(): compare for name, compare in TESTS.items()}
 
 
-def computation(instruction: Instruction, known: Bytes = _NOTHING) -> Computation | None:
+def computation(instruction: SassInstruction, known: KnownBytes = _NOTHING) -> Computation | None:
     """What an instruction computes; None where that is not known for sure."""
     if instruction.name in ("S2R", "S2UR", "CS2R"):
         return _special(instruction)
@@ -46,14 +61,14 @@ def computation(instruction: Instruction, known: Bytes = _NOTHING) -> Computatio
         return _vote(instruction)
     if instruction.name in ("LDC", "LDCU", "ULDC") and instruction.modifiers in _PARTS:
         return _part(instruction, known)
-    meant = _MEANINGS.get(twin(instruction.name))
-    operands = split(instruction.operands, has_register=meant is not _comparison)
+    meant = _MEANINGS.get(vector_opcode(instruction.name))
+    operands = split_operands(instruction.operands, has_register=meant is not _comparison)
     if meant is None or operands is None or (meaning := meant(instruction.modifiers, operands)) is None:
         return None
     return meaning.computation(operands, known)
 
 
-def twin(name: str) -> str:
+def vector_opcode(name: str) -> str:
     """Return the opcode of the vector datapath that computes the same."""
     return name[1:] if name.startswith("U") and name[1:] in _MEANINGS else name
 
@@ -61,12 +76,12 @@ def twin(name: str) -> str:
 # ---- predicates and choices
 
 
-def _comparison(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _comparison(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """ISETP; .EX goes on from a comparison of lower halves, which tells where both values are equal."""
     test, *rest = modifiers or ("",)
     combined = [word for word in rest if word in ("AND", "OR", "XOR")]
     kinds = [word for word in rest if word in ("U32", "U64", "S64")]
-    if test not in _TESTS or len(combined) != 1 or len(kinds) > 1 or not only((*rest,), *combined, *kinds, "EX"):
+    if test not in _TESTS or len(combined) != 1 or len(kinds) > 1 or not has_only((*rest,), *combined, *kinds, "EX"):
         return None
     if len(operands.values) != 2 or len(operands.written) != 2 or any(v.sign for v in operands.values):
         return None
@@ -80,27 +95,27 @@ def _comparison(modifiers: Modifiers, operands: Operands) -> Meaning | None:
         if a is not None and b is not None:
             truth = truth_bit(compare(a ^ bias, b ^ bias))
             if extends:
-                (truth,) = selected(below, truth, truth_bit(a == b))
+                (truth,) = select_known(below, truth, truth_bit(a == b))
         return (*combine(truth, p), *combine(None if truth is None else 1 - truth, p))
 
     values = tuple(value._replace(width=w) for value in operands.values)
-    return Meaning(values, compute, defaults=("PT", "PT") if extends else ("PT",), is_lenient=True)
+    return OpcodeMeaning(values, compute, defaults=("PT", "PT") if extends else ("PT",), is_lenient=True)
 
 
 def _exclusive(a: Any, b: Any) -> tuple[Any]:
     return (None if a is None or b is None else a ^ b,)
 
 
-def _choice(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _selection(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """SEL: the first value where the predicate holds, else the second."""
-    if not only(modifiers, "64") or len(operands.values) != 2 or len(operands.read) != 1:
+    if not has_only(modifiers, "64") or len(operands.values) != 2 or len(operands.read) != 1:
         return None
     w = 64 if modifiers else 32
     values = tuple(value._replace(width=w) for value in operands.values)
-    return Meaning(values, with_signs(values, selected), w, ("PT",), is_lenient=True)
+    return OpcodeMeaning(values, with_signs(values, select_known), w, ("PT",), is_lenient=True)
 
 
-def _extreme(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _extreme(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """IMNMX and VIMNMX: the lesser value where the predicate holds, else the greater."""
     kind = modifiers[0] if modifiers else "S32"
     if len(modifiers) > 1 or kind not in ("U32", "S32", "U64", "S64") or len(operands.values) != 2:
@@ -115,36 +130,36 @@ def _extreme(modifiers: Modifiers, operands: Operands) -> Meaning | None:
         is_less = truth_bit((a ^ bias) < (b ^ bias))
         return select(is_less ^ p ^ 1, a, b), None, None
 
-    return Meaning(values, with_signs(values, compute), w, ("PT", "!PT"))
+    return OpcodeMeaning(values, with_signs(values, compute), w, ("PT", "!PT"))
 
 
-def _predicate_logic(instruction: Instruction) -> Computation | None:
+def _predicate_logic(instruction: SassInstruction) -> Computation | None:
     """PLOP3.LUT: two functions of the same three predicates, each by its table."""
     operands = instruction.operands
     if instruction.modifiers != ("LUT",) or len(operands) != 7:
         return None
-    tables = [Value(text).number for text in operands[5:]]
+    tables = [OperandValue(text).number for text in operands[5:]]
     if any(table is None or table > 255 for table in tables) or any("P" not in text for text in operands[:5]):
         return None
 
     def compute(*given: Any) -> tuple[Any, ...]:
-        return tuple(_looked_up(given, table or 0) for table in tables)
+        return tuple(_look_up_predicates(given, table or 0) for table in tables)
 
-    inputs = tuple(predicate(text) for text in operands[2:5])
+    inputs = tuple(predicate_source(text) for text in operands[2:5])
     return Computation(tuple(map(predicate_name, operands[:2])), inputs, compute, is_lenient=True)
 
 
-def _looked_up(given: tuple[Any, ...], table: int) -> Any:
+def _look_up_predicates(given: tuple[Any, ...], table: int) -> Any:
     """Return the entry of a table that three predicates number; known where the unknown ones have no say in it."""
     for number, value in enumerate(given):
         if value is None:
-            zero, one = (_looked_up((*given[:number], bit, *given[number + 1 :]), table) for bit in (0, 1))
+            zero, one = (_look_up_predicates((*given[:number], bit, *given[number + 1 :]), table) for bit in (0, 1))
             return zero if isinstance(zero, int) and isinstance(one, int) and zero == one else None
-    (found,) = each(lambda a, b, c: table >> (4 * a + 2 * b + c) & 1)(*given)
+    (found,) = elementwise(lambda a, b, c: table >> (4 * a + 2 * b + c) & 1)(*given)
     return found
 
 
-def _vote(instruction: Instruction) -> Computation | None:
+def _vote(instruction: SassInstruction) -> Computation | None:
     """VOTE.ANY and .ALL of a predicate that all threads share."""
     if instruction.modifiers not in (("ANY",), ("ALL",)):
         return None
@@ -152,13 +167,13 @@ def _vote(instruction: Instruction) -> Computation | None:
     if len(written) not in (1, 2) or "P" not in read:
         return None
     *register, out = written
-    results = (*(name for text in register for name in names(text) or ()), predicate_name(out))
+    results = (*(name for text in register for name in register_names(text) or ()), predicate_name(out))
     if len(results) != len(written) or "P" not in out:
         return None
-    return Computation(results, (predicate(read),), lambda p: (*(None for _ in register), _shared(p)))
+    return Computation(results, (predicate_source(read),), lambda p: (*(None for _ in register), _uniform_value(p)))
 
 
-def _shared(a: Any) -> Any:
+def _uniform_value(a: Any) -> Any:
     """Return a value that is the same in all threads."""
     return a if isinstance(a, int) else int(a.flat[0]) if (a == a.flat[0]).all() else None
 
@@ -166,21 +181,21 @@ def _shared(a: Any) -> Any:
 # ---- moves
 
 
-def _move(modifiers: Modifiers, operands: Operands) -> Meaning | None:
-    if not only(modifiers, "64") or len(operands.values) != 1 or operands.written:
+def _move(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
+    if not has_only(modifiers, "64") or len(operands.values) != 1 or operands.written:
         return None
     w = 64 if modifiers else 32
     values = (operands.values[0]._replace(width=w),)
-    return Meaning(values, with_signs(values, lambda a: (a,)), w)
+    return OpcodeMeaning(values, with_signs(values, lambda a: (a,)), w)
 
 
-def _to_uniform(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _to_uniform(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """R2UR takes the value of one lane, so it is known where all agree."""
     moved = _move(modifiers, operands) if not modifiers else None
-    return moved and moved._replace(compute=lambda a: (_shared(a),))
+    return moved and moved._replace(compute=lambda a: (_uniform_value(a),))
 
 
-def _constant(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _constant(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """LDC and its like."""
     return _move(modifiers, operands) if operands.values and operands.values[0].text.startswith("c[") else None
 
@@ -188,27 +203,27 @@ def _constant(modifiers: Modifiers, operands: Operands) -> Meaning | None:
 _PARTS: Mapping[tuple[str, ...], int] = {("U8",): 1, ("S8",): 1, ("U16",): 2, ("S16",): 2}
 
 
-def _part(instruction: Instruction, known: Bytes) -> Computation | None:
+def _part(instruction: SassInstruction, known: KnownBytes) -> Computation | None:
     """Return a constant of less than four bytes that is known, extended."""
     register, *rest = instruction.operands
-    results, at = names(register), place("".join(rest))
+    results, at = register_names(register), constant_place("".join(rest))
     size = _PARTS[instruction.modifiers]
     value = known_word(*at, known, size) if at else None
     if results is None or value is None:
         return None
-    found = extended(value, 8 * size) & _M if instruction.modifiers[0].startswith("S") else value
+    found = sign_extend(value, 8 * size) & _M if instruction.modifiers[0].startswith("S") else value
     return Computation(results, (), lambda: (found,))
 
 
-def _halves(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _halves(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """HFMA2 of -0 * 0 and two numbers of 16 bits, by which compilers write constants."""
-    if not only(modifiers, "MMA") or len(operands.values) != 4 or operands.written or operands.read:
+    if not has_only(modifiers, "MMA") or len(operands.values) != 4 or operands.written or operands.read:
         return None
     *zeros, high, low = operands.values
     bits = [_half(value.sign + value.text) for value in (high, low)]
     if [(value.sign, value.text) for value in zeros] != [("-", "RZ"), ("", "RZ")] or None in bits:
         return None
-    return Meaning((), lambda: ((bits[0] or 0) << 16 | (bits[1] or 0),))
+    return OpcodeMeaning((), lambda: ((bits[0] or 0) << 16 | (bits[1] or 0),))
 
 
 def _half(text: str) -> int | None:
@@ -221,13 +236,13 @@ def _half(text: str) -> int | None:
     return int.from_bytes(packed, "little") if struct.unpack("<e", packed)[0] == number else None
 
 
-def _special(instruction: Instruction) -> Computation | None:
+def _special(instruction: SassInstruction) -> Computation | None:
     """S2R and its like: what a thread knows of itself; a uniform register may take it from any lane."""
     if len(instruction.operands) != 2:
         return None
     register, read = instruction.operands
     is_wide = instruction.name == "CS2R" and "32" not in instruction.modifiers
-    results = names(register, 64 if is_wide else 32)
+    results = register_names(register, 64 if is_wide else 32)
     if results is None:
         return None
     if read == "SRZ":
@@ -236,14 +251,14 @@ def _special(instruction: Instruction) -> Computation | None:
         return None
     compute: Callable[[Any], tuple[Any, ...]] = lambda a: (a,)  # noqa: E731 - one of two
     if instruction.name == "S2UR" and not read.startswith("SR_CTAID."):
-        compute = lambda a: (_shared(a),)  # noqa: E731 - the other
-    return Computation(results, (Source(read, None, _M),), compute)
+        compute = lambda a: (_uniform_value(a),)  # noqa: E731 - the other
+    return Computation(results, (SourceOperand(read, None, _M),), compute)
 
 
-_MEANINGS: Mapping[str, Maker] = {
+_MEANINGS: Mapping[str, MeaningRule] = {
     **INTEGERS,
     "ISETP": _comparison,
-    "SEL": _choice,
+    "SEL": _selection,
     "IMNMX": _extreme,
     "VIMNMX": _extreme,
     "MOV": _move,

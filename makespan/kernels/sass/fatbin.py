@@ -34,7 +34,7 @@ def cubins(data: bytes, file: str, arch: str | None = None) -> tuple[bytes, ...]
         raise InputError(f"{file}: no cuobjdump to take machine code out with: {INSTALL} (no GPU needed)")
     with tool.folder_with(_IMAGE, data) as folder:
         listed = _LISTED.findall(_cuobjdump(program, folder, file, "-lelf", tool.MAX_LOG_BYTES))
-        chosen, count = _chosen(listed, file, arch)
+        chosen, count = _choose_arch(listed, file, arch)
         if count > _MOST_CUBINS:
             raise InputError(f"{file}: {count} cubins for {chosen}; take out the one that matters with cuobjdump")
         most_bytes = min(MAX_BYTES, _MOST_TOTAL_BYTES // count)
@@ -46,7 +46,7 @@ def cubins(data: bytes, file: str, arch: str | None = None) -> tuple[bytes, ...]
     return tuple(filter(None, found))
 
 
-def _chosen(listed: list[str], file: str, arch: str | None) -> tuple[str, int]:
+def _choose_arch(listed: list[str], file: str, arch: str | None) -> tuple[str, int]:
     """Return the architecture, and how many cubins are for it."""
     by_arch = Counter[str]()
     for name in listed:

@@ -13,12 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from makespan.host.errors import UnsupportedError
-from makespan.kernels.flow import Block, Flow
-from makespan.kernels.sass.calls import Place, Placed, inlined
-from makespan.kernels.sass.effects import ENDS, effect, ends_block
-from makespan.kernels.sass.module import Address, Instruction, Kernel
-from makespan.kernels.sass.registers import accesses
+from makespan.kernels.flow import BasicBlock, Flow
+from makespan.kernels.sass.calls import CopyAddress, InlinedInstruction, inline_subroutines, steering_error
+from makespan.kernels.sass.effects import ENDS, ends_block, sass_effect
+from makespan.kernels.sass.module import Address, SassInstruction, SassKernel
+from makespan.kernels.sass.registers import register_accesses
 from makespan.kernels.sass.semantics import SassSemantics
 
 
@@ -26,7 +25,7 @@ class _Region(NamedTuple):
     """What a BSSY opens: its register, and where its lanes go on together."""
 
     name: str
-    behind: Place
+    behind: CopyAddress
 
 
 _Regions: TypeAlias = tuple[_Region, ...]
@@ -36,11 +35,11 @@ _Regions: TypeAlias = tuple[_Region, ...]
 class SassFlow(Flow):
     """The control flow graph of machine code, whose calls are replaced by what they call."""
 
-    kernel: Kernel
-    code: tuple[Instruction, ...]
+    kernel: SassKernel
+    code: tuple[SassInstruction, ...]
 
 
-def flow(kernel: Kernel | SassFlow) -> SassFlow:
+def flow(kernel: SassKernel | SassFlow) -> SassFlow:
     """Return the control flow of a kernel; one that is at hand keeps what was found out of it.
 
     Raises:
@@ -49,22 +48,22 @@ def flow(kernel: Kernel | SassFlow) -> SassFlow:
     """
     if isinstance(kernel, SassFlow):
         return kernel
-    placed = inlined(kernel)
+    placed = inline_subroutines(kernel)
     code = tuple(item.instruction for item in placed)
-    found = accesses(replace(kernel, code=code))
+    found = register_accesses(replace(kernel, code=code))
     blocks = tuple(_blocks(placed))
     ptx = (kernel.ptx_text or "").split("\n")
     return SassFlow(
         kernel,
         code,
-        tuple(effect(instruction, access, ptx) for instruction, access in zip(code, found, strict=True)),
+        tuple(sass_effect(instruction, access, ptx) for instruction, access in zip(code, found, strict=True)),
         blocks,
         SassSemantics(kernel, code, found),
         meetings=_meetings(kernel, placed, blocks),
     )
 
 
-def _blocks(placed: Sequence[Placed]) -> Iterator[Block]:
+def _blocks(placed: Sequence[InlinedInstruction]) -> Iterator[BasicBlock]:
     """Yield the basic blocks: one begins wherever a jump may go, and behind every jump."""
     number_at = {item.place: number for number, item in enumerate(placed)}
     afters = [tuple(number_at[place] for place in item.after) for item in placed]
@@ -79,14 +78,16 @@ def _blocks(placed: Sequence[Placed]) -> Iterator[Block]:
         successors = tuple(block_at[number] for number in afters[stop - 1])
         if last.name in ENDS and ends_block(last):
             successors = (len(firsts), *successors)
-        yield Block(first, stop, str(begin.address), begin.address, successors, begin.source)
+        yield BasicBlock(first, stop, str(begin.address), begin.address, successors, begin.source)
 
 
-def _meetings(kernel: Kernel, placed: Sequence[Placed], blocks: Sequence[Block]) -> Mapping[int, int]:
+def _meetings(
+    kernel: SassKernel, placed: Sequence[InlinedInstruction], blocks: Sequence[BasicBlock]
+) -> Mapping[int, int]:
     """Where lanes that part at the end of a block meet, by number of the block; the virtual exit for nowhere."""
     opened: dict[int, _Regions] = {0: ()}
     innermost: dict[int, _Regions] = {}
-    closed = set[Place]()
+    closed = set[CopyAddress]()
     waiting = [0]
     while waiting:
         block = waiting.pop()
@@ -94,14 +95,16 @@ def _meetings(kernel: Kernel, placed: Sequence[Placed], blocks: Sequence[Block])
         for item in placed[blocks[block].first : blocks[block].stop]:
             if item.instruction.name == "BSYNC" and regions:
                 closed.add(regions[-1].behind)
-            regions = _opened(kernel, item, regions)
+            regions = _open_regions(kernel, item, regions)
         innermost[block] = regions
         for after in blocks[block].successors:
             if after < len(blocks) and after not in opened:
                 opened[after] = regions
                 waiting.append(after)
             elif after < len(blocks) and opened[after] != regions:
-                raise _refused(kernel, placed[blocks[after].first].instruction, "is come to with different BSSYs open")
+                raise steering_error(
+                    kernel, placed[blocks[after].first].instruction, "is come to with different BSSYs open"
+                )
     number_at = {placed[block.first].place: number for number, block in enumerate(blocks)}
     return {
         block: next((number_at[region.behind] for region in regions[::-1] if region.behind in closed), len(blocks))
@@ -110,34 +113,33 @@ def _meetings(kernel: Kernel, placed: Sequence[Placed], blocks: Sequence[Block])
     }
 
 
-def _opened(kernel: Kernel, item: Placed, regions: "_Regions") -> "_Regions":
+def _open_regions(kernel: SassKernel, item: InlinedInstruction, regions: "_Regions") -> "_Regions":
     """Return the regions that are open behind an instruction, innermost last."""
     instruction, names = item.instruction, [region.name for region in regions]
     match instruction.name:
         case "BSSY":
             if instruction.guard is not None or instruction.operands[0] in names:
-                raise _refused(kernel, instruction, "opens what may be open, or has a guard")
-            return (*regions, _Region(instruction.operands[0], Place(item.place.copy, _address(kernel, instruction))))
+                raise steering_error(kernel, instruction, "opens what may be open, or has a guard")
+            return (
+                *regions,
+                _Region(instruction.operands[0], CopyAddress(item.place.copy, _address(kernel, instruction))),
+            )
         case "BSYNC":
             if instruction.guard is not None or not regions or instruction.operands != (regions[-1].name,):
-                raise _refused(kernel, instruction, "closes another BSSY than the innermost, or has a guard")
+                raise steering_error(kernel, instruction, "closes another BSSY than the innermost, or has a guard")
             if item.after != (regions[-1].behind,):
-                raise _refused(kernel, instruction, f"does not stand before {Address(regions[-1].behind.address)}")
+                raise steering_error(
+                    kernel, instruction, f"does not stand before {Address(regions[-1].behind.address)}"
+                )
             return regions[:-1]
         case "BMOV" if "CLEAR" in instruction.modifiers and instruction.operands[1] in names:
-            raise _refused(kernel, instruction, "changes which lanes wait for each other")
+            raise steering_error(kernel, instruction, "changes which lanes wait for each other")
         case _:
             return regions
 
 
-def _address(kernel: Kernel, instruction: Instruction) -> int:
+def _address(kernel: SassKernel, instruction: SassInstruction) -> int:
     try:
         return int(instruction.operands[-1], 16)
     except ValueError:
-        raise _refused(kernel, instruction, "names no address") from None
-
-
-def _refused(kernel: Kernel, instruction: Instruction, why: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{kernel.file}:{instruction.line}: `{instruction}` {why}, which is not followed; analyse the PTX instead"
-    )
+        raise steering_error(kernel, instruction, "names no address") from None

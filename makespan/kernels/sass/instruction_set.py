@@ -16,19 +16,19 @@ Source: `mov.u32 %r, %ntid.x` and its like, compiled by ptxas 13 for sm_75, 80, 
 """
 
 
-def word(bank: int, offset: int) -> str:
+def constant_name(bank: int, offset: int) -> str:
     """Return the own name of four bytes of constants.
 
-    >>> word(0, 0x160)
+    >>> constant_name(0, 0x160)
     'c[0x0][0x160]'
     """
     return f"c[{bank:#x}][{offset:#x}]"
 
 
-def place(text: str) -> tuple[int, int] | None:
+def constant_place(text: str) -> tuple[int, int] | None:
     """Bank and offset in bytes of an operand that names constants; None where a register has a say in it.
 
-    >>> place("c[0x0][0x160]"), place("c[0x0][RZ]"), place("c[0x3][R4+0x10]")
+    >>> constant_place("c[0x0][0x160]"), constant_place("c[0x0][RZ]"), constant_place("c[0x3][R4+0x10]")
     ((0, 352), (0, 0), None)
     """
     match = _WORD.fullmatch(text)
@@ -59,4 +59,4 @@ def _axes(name: str) -> tuple[str, str, str]:
 
 
 def _words(offset: int) -> tuple[str, str, str]:
-    return word(0, offset), word(0, offset + 4), word(0, offset + 8)
+    return constant_name(0, offset), constant_name(0, offset + 4), constant_name(0, offset + 8)

@@ -14,19 +14,19 @@ from typing import Any
 from makespan.kernels.flow.arithmetic import (
     ALL,
     as_signed,
-    capped,
-    each,
-    extended,
-    extracted,
-    looked_up,
+    at_most,
+    elementwise,
+    extract_field,
+    look_up,
     ones,
     select,
     shifted_right,
+    sign_extend,
     truth_bit,
     wide_product,
 )
-from makespan.kernels.sass.meaning import Maker, Meaning, Modifiers, only, with_signs
-from makespan.kernels.sass.operands import Operands, predicate_name
+from makespan.kernels.sass.meaning import MeaningRule, OpcodeMeaning, OpcodeModifiers, has_only, with_signs
+from makespan.kernels.sass.operands import SassOperands, predicate_name
 
 _M = ones(32)
 
@@ -39,16 +39,16 @@ def _summand(a: Any, sign: str) -> Any:
     return a if not sign else (a ^ _M) + (1 if sign == "-" else 0)
 
 
-def _sum(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _sum(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """IADD3, IADD and VIADD."""
     count, values = len(operands.values), operands.values
-    if not only(modifiers, "X", "64") or count not in (2, 3):
+    if not has_only(modifiers, "X", "64") or count not in (2, 3):
         return None
     if "64" in modifiers:
         if "X" in modifiers or operands.written != tuple(p for p in operands.written if p.endswith("T")):
             return None
         wide = tuple(value._replace(width=64) for value in values)
-        return Meaning(wide, with_signs(wide, lambda *terms: (_total(terms, ALL), None, None)), 64)
+        return OpcodeMeaning(wide, with_signs(wide, lambda *terms: (_total(terms, ALL), None, None)), 64)
     if "X" in modifiers and any(value.sign == "-" for value in values):
         return None
     signs = [value.sign for value in values]
@@ -57,7 +57,7 @@ def _sum(modifiers: Modifiers, operands: Operands) -> Meaning | None:
         total = _total([_summand(a, sign) for a, sign in zip(given, signs, strict=False)] + [*given[count:]], ALL)
         return total & _M, truth_bit(total >> 32 >= 1), truth_bit(total >> 32 >= 2)
 
-    return Meaning(values, compute, defaults=("!PT", "!PT") if "X" in modifiers else ())
+    return OpcodeMeaning(values, compute, defaults=("!PT", "!PT") if "X" in modifiers else ())
 
 
 def _total(terms: Any, mask: int) -> Any:
@@ -67,12 +67,12 @@ def _total(terms: Any, mask: int) -> Any:
     return found & mask
 
 
-def _product(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _product(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """IMAD; the third value of .WIDE and .HI has 64 bits.
 
     Source: IMAD.HI of 64 bits: the sequence that ptxas makes of `div.u32`, and `nvdisasm -plr`.
     """
-    if len(operands.values) != 3 or not only(modifiers, "MOV", "SHL", "IADD", "U32", "WIDE", "HI", "X"):
+    if len(operands.values) != 3 or not has_only(modifiers, "MOV", "SHL", "IADD", "U32", "WIDE", "HI", "X"):
         return None
     a, b, c = operands.values
     defaults = ("!PT",) if "X" in modifiers else ()
@@ -82,7 +82,7 @@ def _product(modifiers: Modifiers, operands: Operands) -> Meaning | None:
         if operands.written:
             return None
         compute = with_signs((a, b, c), lambda a, b, c, p=0: ((a * b + c + p) & _M,))
-        return Meaning((a, b, c), compute, defaults=defaults)
+        return OpcodeMeaning((a, b, c), compute, defaults=defaults)
     signed, carries = "U32" not in modifiers, any(predicate_name(text) for text in operands.written)
     if a.sign or b.sign or (carries and (signed or c.sign == "-" or "HI" in modifiers)):
         return None
@@ -93,29 +93,34 @@ def _product(modifiers: Modifiers, operands: Operands) -> Meaning | None:
 
     if "HI" in modifiers:
         compute = with_signs(values, lambda *given: (wide(*given)[0] >> 32,))
-        return Meaning(values, compute, defaults=defaults)
+        return OpcodeMeaning(values, compute, defaults=defaults)
     if not carries:
-        return Meaning(values, with_signs(values, lambda *given: (*wide(*given), None)), 64, defaults)
-    over = each(lambda a, b, c, p=0: a * b + c + p >> 64)
-    return Meaning(values, with_signs(values, lambda *given: (*wide(*given), *over(*given))), 64, defaults)
+        return OpcodeMeaning(values, with_signs(values, lambda *given: (*wide(*given), None)), 64, defaults)
+    over = elementwise(lambda a, b, c, p=0: a * b + c + p >> 64)
+    return OpcodeMeaning(values, with_signs(values, lambda *given: (*wide(*given), *over(*given))), 64, defaults)
 
 
-def _distance(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _distance(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """VABSDIFF: how far two values are from each other, and the third."""
     if modifiers not in ((), ("U32",)) or len(operands.values) != 3 or any(value.sign for value in operands.values):
         return None
     signed = not modifiers
-    return Meaning(
+    return OpcodeMeaning(
         operands.values,
-        each(lambda a, b, c: abs((as_signed(a, 32) - as_signed(b, 32)) if signed else a - b) + c & _M),
+        elementwise(lambda a, b, c: abs((as_signed(a, 32) - as_signed(b, 32)) if signed else a - b) + c & _M),
     )
 
 
-def _scaled_sum(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _scaled_sum(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """LEA: a shifted left, or what a shift of 64 bits leaves in the upper half, and b."""
     *values, by = operands.values
     shift, is_high, extends = by.number, "HI" in modifiers, "SX32" in modifiers
-    if not only(modifiers, "HI", "X", "SX32") or shift is None or shift > 31 or len(values) != 2 + (is_high > extends):
+    if (
+        not has_only(modifiers, "HI", "X", "SX32")
+        or shift is None
+        or shift > 31
+        or len(values) != 2 + (is_high > extends)
+    ):
         return None
     carries_in = "X" in modifiers
     a, b, *above = values
@@ -126,40 +131,44 @@ def _scaled_sum(modifiers: Modifiers, operands: Operands) -> Meaning | None:
 
     def compute(*given: Any) -> tuple[Any, ...]:
         low, b_, *rest = given
-        high = rest.pop(0) if above else extended(low, 32) >> 32 if extends else 0
+        high = rest.pop(0) if above else sign_extend(low, 32) >> 32 if extends else 0
         shifted = ((low | high << 32) >> (32 - shift)) & _M if is_high else low << shift & _M
         total = _summand(shifted, a.sign) + _summand(b_, b.sign) + (rest[0] if carries_in else 0)
         return total & _M, truth_bit(total >> 32 >= 1)
 
-    return Meaning(tuple(values), compute, defaults=("!PT",) if carries_in else ())
+    return OpcodeMeaning(tuple(values), compute, defaults=("!PT",) if carries_in else ())
 
 
 # ---- bits
 
 
-def _shift(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _shift(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """SHF: 64 bits, the low half first, shifted by the second value; the low or the high half of what that makes."""
     kinds = {"U32": 32, "S32": 32, "U64": 64, "S64": 64}
     found = [word for word in modifiers if word in kinds]
-    if not only(modifiers, "L", "R", "W", "HI", *kinds) or len(found) != 1 or ("L" in modifiers) == ("R" in modifiers):
+    if (
+        not has_only(modifiers, "L", "R", "W", "HI", *kinds)
+        or len(found) != 1
+        or ("L" in modifiers) == ("R" in modifiers)
+    ):
         return None
     if len(operands.values) != 3 or any(value.sign for value in operands.values):
         return None
     w, signed = kinds[found[0]], found[0].startswith("S")
 
     def compute(low: Any, by: Any, high: Any) -> tuple[Any, ...]:
-        by = by & (w - 1) if "W" in modifiers else capped(by, w)
+        by = by & (w - 1) if "W" in modifiers else at_most(by, w)
         whole = low | high << 32
         if "R" in modifiers:
             whole = shifted_right(whole, by, 64, signed=signed)
         else:
-            whole = select(truth_bit(by < 64), (whole << capped(by, 63)) & ALL, 0)
+            whole = select(truth_bit(by < 64), (whole << at_most(by, 63)) & ALL, 0)
         return (whole >> 32 if "HI" in modifiers else whole & _M,)
 
-    return Meaning(operands.values, compute)
+    return OpcodeMeaning(operands.values, compute)
 
 
-def _logic(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _logic(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """LOP3.LUT; its predicate tells whether any bit is set, or else the predicate that it reads."""
     if modifiers != ("LUT",) or len(operands.values) != 4 or len(operands.read) != 1 or len(operands.written) > 1:
         return None
@@ -167,16 +176,16 @@ def _logic(modifiers: Modifiers, operands: Operands) -> Meaning | None:
     number = table.number
     if number is None or number > 255:
         return None
-    function = each(lambda a, b, c: looked_up(a, b, c, number))
+    function = elementwise(lambda a, b, c: look_up(a, b, c, number))
 
     def compute(a: Any, b: Any, c: Any, p: Any) -> tuple[Any, ...]:
         (found,) = function(a, b, c)
         return found, truth_bit(found != 0) | p
 
-    return Meaning(tuple(values), with_signs(tuple(values), compute), defaults=("!PT",))
+    return OpcodeMeaning(tuple(values), with_signs(tuple(values), compute), defaults=("!PT",))
 
 
-def _bytes(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _bytes(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """PRMT: bytes of the first and third value, as the second selects them, or copies of their sign."""
     if modifiers or len(operands.values) != 3 or any(value.sign for value in operands.values):
         return None
@@ -189,20 +198,22 @@ def _bytes(modifiers: Modifiers, operands: Operands) -> Meaning | None:
             found |= (255 * (byte >> 7) if nibble & 8 else byte) << 8 * at
         return found
 
-    return Meaning(operands.values, each(permuted))
+    return OpcodeMeaning(operands.values, elementwise(permuted))
 
 
-def _field(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _field(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """SGXT: the lowest bits, extended."""
-    if not only(modifiers, "U32", "W") or len(operands.values) != 2 or any(value.sign for value in operands.values):
+    if not has_only(modifiers, "U32", "W") or len(operands.values) != 2 or any(value.sign for value in operands.values):
         return None
     signed, wraps = "U32" not in modifiers, "W" in modifiers
-    return Meaning(operands.values, each(lambda a, n: extracted(a, 0, n & 31 if wraps else min(n, 32), 32, signed)))
+    return OpcodeMeaning(
+        operands.values, elementwise(lambda a, n: extract_field(a, 0, n & 31 if wraps else min(n, 32), 32, signed))
+    )
 
 
-def _mask(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _mask(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """BMSK: so many ones, from so many bits on."""
-    if not only(modifiers, "W") or len(operands.values) != 2 or any(value.sign for value in operands.values):
+    if not has_only(modifiers, "W") or len(operands.values) != 2 or any(value.sign for value in operands.values):
         return None
     wraps = "W" in modifiers
 
@@ -210,23 +221,23 @@ def _mask(modifiers: Modifiers, operands: Operands) -> Meaning | None:
         position, length = (n & 31 if wraps else min(n, 32) for n in (position, length))
         return ones(length) << position & _M
 
-    return Meaning(operands.values, each(compute))
+    return OpcodeMeaning(operands.values, elementwise(compute))
 
 
-def _of_one(function: Callable[[int], int | None], *allowed: str) -> Maker:
+def _of_one(function: Callable[[int], int | None], *allowed: str) -> MeaningRule:
     """Return an instruction with one value and no modifiers but these."""
 
-    def make(modifiers: Modifiers, operands: Operands) -> Meaning | None:
-        if not only(modifiers, *allowed) or len(operands.values) != 1 or operands.written:
+    def make(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
+        if not has_only(modifiers, *allowed) or len(operands.values) != 1 or operands.written:
             return None
-        return Meaning(operands.values, with_signs(operands.values, each(function)))
+        return OpcodeMeaning(operands.values, with_signs(operands.values, elementwise(function)))
 
     return make
 
 
-def _leading(modifiers: Modifiers, operands: Operands) -> Meaning | None:
+def _leading(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
     """FLO: the number of the highest bit that is not as the sign, or how far it is from the top; of none, minus one."""
-    if not only(modifiers, "U32", "SH") or len(operands.values) != 1 or operands.written:
+    if not has_only(modifiers, "U32", "SH") or len(operands.values) != 1 or operands.written:
         return None
 
     def compute(a: int) -> int | None:
@@ -235,10 +246,10 @@ def _leading(modifiers: Modifiers, operands: Operands) -> Meaning | None:
             return 32 - bits.bit_length() if bits else None
         return (bits.bit_length() - 1) & _M
 
-    return Meaning(operands.values, with_signs(operands.values, each(compute)))
+    return OpcodeMeaning(operands.values, with_signs(operands.values, elementwise(compute)))
 
 
-INTEGERS: Mapping[str, Maker] = {
+INTEGERS: Mapping[str, MeaningRule] = {
     "IADD3": _sum,
     "IADD": _sum,
     "VIADD": _sum,

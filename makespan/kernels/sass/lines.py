@@ -23,7 +23,7 @@ _HEADER = struct.Struct("<IHI")
 _MOST_BYTES, _MOST_ROWS, _MOST_FILES, _MOST_LINE = 2**23, 2**20, 10_000, 2**31
 
 
-class Row(NamedTuple):
+class LineRow(NamedTuple):
     """From an address on, code comes from this line; 0 from the end of code on, or where nobody tells."""
 
     address: int
@@ -31,10 +31,10 @@ class Row(NamedTuple):
     line: int
 
 
-class Lines:
+class SectionLines:
     """The lines of the instructions in one section of code; `file` is the name of files that have none."""
 
-    def __init__(self, rows: Sequence[Row], file: str | None = None) -> None:
+    def __init__(self, rows: Sequence[LineRow], file: str | None = None) -> None:
         self._rows = sorted(rows, key=lambda row: (row.address, row.line > 0))
         self._addresses = [row.address for row in self._rows]
         self._file = file
@@ -46,14 +46,14 @@ class Lines:
         return SourceLine(file, row.line) if row is not None and row.line and file is not None else None
 
 
-def table(image: Elf, name: str) -> Mapping[int, Sequence[Row]]:
+def line_table(image: Elf, name: str) -> Mapping[int, Sequence[LineRow]]:
     """The rows of a line table, by number of the section; none where there is no such table, or of another version.
 
     Raises:
         InputError: the table is damaged or too large.
     """
     section = image.section(name)
-    found: dict[int, list[Row]] = defaultdict(list)
+    found: dict[int, list[LineRow]] = defaultdict(list)
     if section is None:
         return found
     if section.size > _MOST_BYTES:
@@ -63,7 +63,7 @@ def table(image: Elf, name: str) -> Mapping[int, Sequence[Row]]:
     places = {found.offset: found for found in image.relocations(section)}
     origins = {at: (found.symbol.section, found.symbol.value + (found.addend or 0)) for at, found in places.items()}
     try:
-        for number, (of_section, row) in enumerate(_rows(_Cursor(section.data, 0, section.size), origins)):
+        for number, (of_section, row) in enumerate(_rows(_LineReader(section.data, 0, section.size), origins)):
             found[of_section].append(row)
             if number > _MOST_ROWS:
                 raise InputError(
@@ -74,7 +74,7 @@ def table(image: Elf, name: str) -> Mapping[int, Sequence[Row]]:
     return found
 
 
-class _Cursor:
+class _LineReader:
     """Reads numbers and texts one after the other; beyond the end is an IndexError."""
 
     def __init__(self, data: memoryview, at: int, end: int) -> None:
@@ -105,17 +105,17 @@ class _Cursor:
         return printable(bytes(self.data[begin : self.at - 1]).decode("utf-8", "replace"))
 
 
-def _rows(cursor: _Cursor, origins: Mapping[int, tuple[int, int]]) -> Iterator[tuple[int, Row]]:
+def _rows(cursor: _LineReader, origins: Mapping[int, tuple[int, int]]) -> Iterator[tuple[int, LineRow]]:
     while cursor.at < cursor.end:
         length, version, header_length = _HEADER.unpack(cursor.data[cursor.at : cursor.at + _HEADER.size])
-        unit = _Cursor(cursor.data, cursor.at + _HEADER.size, cursor.at + 4 + length)
+        unit = _LineReader(cursor.data, cursor.at + _HEADER.size, cursor.at + 4 + length)
         cursor.at = unit.end
         if version in _VERSIONS:
             program = unit.at + header_length
             yield from _unit(unit, version, program, origins)
 
 
-class _Header(NamedTuple):
+class _LineHeader(NamedTuple):
     """What a unit says before its program: the unit of addresses, how special opcodes count, operands, files."""
 
     step: int
@@ -126,18 +126,18 @@ class _Header(NamedTuple):
     files: dict[int, str]
 
 
-def _header(unit: _Cursor, version: int) -> _Header:
+def _header(unit: _LineReader, version: int) -> _LineHeader:
     step = unit.number(1)
     unit.number(2 if version == 4 else 1)
     base, span, first_special = unit.number(1), unit.number(1), unit.number(1)
     operands = [unit.number(1) for _ in range(first_special - 1)]
     if not span:
         raise IndexError
-    return _Header(step, base - ((base & 0x80) << 1), span, first_special, operands, _files(unit))
+    return _LineHeader(step, base - ((base & 0x80) << 1), span, first_special, operands, _files(unit))
 
 
 @dataclass(slots=True)
-class _Registers:
+class _LineRegisters:
     """The registers of a line program; no section where nobody tells to which an address belongs."""
 
     section: int | None = None
@@ -147,30 +147,32 @@ class _Registers:
 
 
 def _unit(
-    unit: _Cursor, version: int, program: int, origins: Mapping[int, tuple[int, int]]
-) -> Iterator[tuple[int, Row]]:
+    unit: _LineReader, version: int, program: int, origins: Mapping[int, tuple[int, int]]
+) -> Iterator[tuple[int, LineRow]]:
     """Run the line program of a unit."""
-    header, now = _header(unit, version), _Registers()
+    header, now = _header(unit, version), _LineRegisters()
     if unit.at > program:
         raise IndexError
     unit.at = program
     while unit.at < unit.end:
         opcode = unit.number(1)
         if opcode == 0:
-            ended = _extended(unit, now, origins)
+            ended = _run_extended(unit, now, origins)
             if ended is not None:
-                yield ended[0], Row(ended[1], None, 0)
+                yield ended[0], LineRow(ended[1], None, 0)
         elif opcode < header.first_special:
-            _standard(opcode, unit, now, header)
+            _run_standard(opcode, unit, now, header)
         else:
             now.address += (opcode - header.first_special) // header.span * header.step
             now.line += header.base + (opcode - header.first_special) % header.span
         if now.section is not None and (opcode == 1 or opcode >= header.first_special):  # copy
             line = now.line if 0 < now.line < _MOST_LINE else 0
-            yield now.section, Row(now.address, header.files.get(now.file), line)
+            yield now.section, LineRow(now.address, header.files.get(now.file), line)
 
 
-def _extended(unit: _Cursor, now: _Registers, origins: Mapping[int, tuple[int, int]]) -> tuple[int, int] | None:
+def _run_extended(
+    unit: _LineReader, now: _LineRegisters, origins: Mapping[int, tuple[int, int]]
+) -> tuple[int, int] | None:
     """Execute end_sequence, which returns where, or set_address; skip any other."""
     size = unit.leb()
     behind, opcode, ended = unit.at + size, unit.number(1), None
@@ -186,7 +188,7 @@ def _extended(unit: _Cursor, now: _Registers, origins: Mapping[int, tuple[int, i
     return ended
 
 
-def _standard(opcode: int, unit: _Cursor, now: _Registers, header: _Header) -> None:
+def _run_standard(opcode: int, unit: _LineReader, now: _LineRegisters, header: _LineHeader) -> None:
     """Execute one of the standard opcodes but copy; skip what says nothing of lines."""
     match opcode:
         case 2:  # advance_pc
@@ -204,7 +206,7 @@ def _standard(opcode: int, unit: _Cursor, now: _Registers, header: _Header) -> N
                 unit.leb()
 
 
-def _files(unit: _Cursor) -> dict[int, str]:
+def _files(unit: _LineReader) -> dict[int, str]:
     """Return the files of a unit by number, with their folders."""
     folders = [""]
     while folder := unit.text():

@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 from makespan.host.errors import UnsupportedError
-from makespan.kernels.sass.module import Instruction, Kernel
-from makespan.kernels.sass.opcodes import form
+from makespan.kernels.sass.module import SassInstruction, SassKernel
+from makespan.kernels.sass.opcodes import opcode_row
 from makespan.model.machine import Machine
 
 
-class ListedInstruction(NamedTuple):
+class SassListingRow(NamedTuple):
     """One instruction in words.
 
     Args:
@@ -28,18 +28,18 @@ class ListedInstruction(NamedTuple):
     source: str | None
 
 
-def listing(kernel: Kernel, machine: Machine) -> tuple[ListedInstruction, ...]:
+def listing(kernel: SassKernel, machine: Machine) -> tuple[SassListingRow, ...]:
     """Return every instruction once, in text order, whatever the control flow."""
     units = {operation.name: operation.unit for operation in machine.operations}
-    return tuple(_listed(instruction, kernel.file, units) for instruction in kernel.code)
+    return tuple(_listing_row(instruction, kernel.file, units) for instruction in kernel.code)
 
 
-def _listed(instruction: Instruction, file: str, units: dict[str, str]) -> ListedInstruction:
+def _listing_row(instruction: SassInstruction, file: str, units: dict[str, str]) -> SassListingRow:
     try:
-        operation = form(instruction, file).operation
+        operation = opcode_row(instruction, file).operation
     except UnsupportedError:
         operation = None
-    return ListedInstruction(
+    return SassListingRow(
         str(instruction.address),
         str(instruction.control),
         units.get(operation or ""),

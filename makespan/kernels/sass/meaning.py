@@ -3,20 +3,27 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from makespan.kernels.flow import Computation, Source
+from makespan.kernels.flow import Computation, SourceOperand
 from makespan.kernels.flow.arithmetic import ones
-from makespan.kernels.sass.instruction_set import place
-from makespan.kernels.sass.operands import Operands, Value, names, predicate, predicate_name, sources
+from makespan.kernels.sass.instruction_set import constant_place
+from makespan.kernels.sass.operands import (
+    OperandValue,
+    SassOperands,
+    predicate_name,
+    predicate_source,
+    register_names,
+    value_sources,
+)
 
 _M = ones(32)
 
-Bytes: TypeAlias = Mapping[tuple[int, int], int]
+KnownBytes: TypeAlias = Mapping[tuple[int, int], int]
 """What is known of constants, by bank and offset in bytes."""
 
-Modifiers: TypeAlias = tuple[str, ...]
+OpcodeModifiers: TypeAlias = tuple[str, ...]
 
 
-class Meaning(NamedTuple):
+class OpcodeMeaning(NamedTuple):
     """What an instruction computes: of these values and the predicates that it reads, a register and predicates.
 
     Args:
@@ -25,21 +32,23 @@ class Meaning(NamedTuple):
         defaults: the predicates that are read, where the text leaves them out.
     """
 
-    values: tuple[Value, ...]
+    values: tuple[OperandValue, ...]
     compute: Callable[..., tuple[Any, ...]]
     width: int = 32
     defaults: tuple[str, ...] = ()
     is_lenient: bool = False
 
-    def computation(self, operands: Operands, known: Bytes) -> Computation | None:
+    def computation(self, operands: SassOperands, known: KnownBytes) -> Computation | None:
         """What an instruction with these operands computes; None where one of them has another form."""
-        registers = names(operands.register, self.width) if operands.register else ()
-        found = [sources(value) for value in self.values]
+        registers = register_names(operands.register, self.width) if operands.register else ()
+        found = [value_sources(value) for value in self.values]
         parts = [part for part in found if part is not None]
         if registers is None or len(parts) < len(found) or len(operands.read) > len(self.defaults):
             return None
         read = (*operands.read, *self.defaults[len(operands.read) :])
-        inputs = [_known(source, known) for part in parts for source in part] + [predicate(text) for text in read]
+        inputs = [_resolve_constant(source, known) for part in parts for source in part] + [
+            predicate_source(text) for text in read
+        ]
         widths, written, compute = [len(part) for part in parts], len(operands.written), self.compute
 
         def split_up(*flat: Any) -> tuple[Any, ...]:
@@ -59,16 +68,18 @@ class Meaning(NamedTuple):
         return Computation(results, tuple(inputs), split_up, self.is_lenient)
 
 
-Maker: TypeAlias = Callable[[Modifiers, Operands], Meaning | None]
+MeaningRule: TypeAlias = Callable[[OpcodeModifiers, SassOperands], OpcodeMeaning | None]
 """What an opcode means with these modifiers and operands; None where nobody knows."""
 
 
-def only(modifiers: Modifiers, *allowed: str) -> bool:
+def has_only(modifiers: OpcodeModifiers, *allowed: str) -> bool:
     """Return whether there are no others, and none twice."""
     return set(modifiers) <= set(allowed) and len(set(modifiers)) == len(modifiers)
 
 
-def with_signs(values: tuple[Value, ...], compute: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+def with_signs(
+    values: tuple[OperandValue, ...], compute: Callable[..., tuple[Any, ...]]
+) -> Callable[..., tuple[Any, ...]]:
     """Return the computation of values with the signs that they have."""
     if not any(value.sign for value in values):
         return compute
@@ -86,13 +97,13 @@ def _with_sign(a: Any, sign: str, w: int) -> Any:
     return a ^ ones(w) if sign == "~" else (0 - a) & ones(w)
 
 
-def known_word(bank: int, offset: int, known: Bytes, size: int = 4) -> int | None:
+def known_word(bank: int, offset: int, known: KnownBytes, size: int = 4) -> int | None:
     """So many bytes of constants as a number, where all of them are known."""
     found = [known.get((bank, offset + at)) for at in range(size)]
     return None if None in found else int.from_bytes(bytes(byte or 0 for byte in found), "little")
 
 
-def _known(source: Source, known: Bytes) -> Source:
-    at = place(source.register or "")
+def _resolve_constant(source: SourceOperand, known: KnownBytes) -> SourceOperand:
+    at = constant_place(source.register or "")
     value = known_word(*at, known) if at else None
-    return source if value is None else Source(None, value, source.mask)
+    return source if value is None else SourceOperand(None, value, source.mask)

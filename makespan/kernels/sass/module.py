@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from makespan.host.errors import InputError
-from makespan.kernels.flow import Extent, SourceLine
+from makespan.kernels.flow import Dim3, SourceLine
 from makespan.kernels.sass.control import Control, control
 
 INSTRUCTION_BYTES = 16
@@ -26,7 +26,7 @@ class Address(int):
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
+class SassInstruction:
     """One machine instruction; operands are texts without blanks and `.reuse`, such as `[R4.64+0x10]`.
 
     Args:
@@ -70,7 +70,7 @@ class Instruction:
         return f"{guard}{self.opcode}{operands};"
 
 
-class Parameter(NamedTuple):
+class SassParameter(NamedTuple):
     """A parameter of a kernel, by position, in constant bank 0.
 
     Args:
@@ -86,7 +86,7 @@ class Parameter(NamedTuple):
     is_float: bool = False
 
 
-class Resources(NamedTuple):
+class KernelResources(NamedTuple):
     """What a block of a kernel takes of an SM, as the compiler says.
 
     Args:
@@ -103,11 +103,11 @@ class Resources(NamedTuple):
     local_bytes: int = 0
     barriers: int = 0
     most_threads: int | None = None
-    block: Extent | None = None
+    block: Dim3 | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class SassKernel:
     """A kernel as machine code.
 
     Args:
@@ -127,9 +127,9 @@ class Kernel:
     file: str
     source: str
     sm: int
-    code: tuple[Instruction, ...]
-    resources: Resources
-    parameters: tuple[Parameter, ...] = ()
+    code: tuple[SassInstruction, ...]
+    resources: KernelResources
+    parameters: tuple[SassParameter, ...] = ()
     first_parameter: int = 0
     constants: Mapping[int, bytes] = field(default_factory=dict, repr=False)
     jumps: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
@@ -148,13 +148,13 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class SassModule:
     """The kernels in a file."""
 
     file: str
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[SassKernel, ...]
 
-    def kernel(self, name: str | None = None) -> Kernel:
+    def kernel(self, name: str | None = None) -> SassKernel:
         """Return the kernel of this name, plain or mangled; None for the only one.
 
         Raises:

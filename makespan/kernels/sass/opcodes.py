@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from makespan.host.errors import UnsupportedError
-from makespan.kernels.sass.module import Instruction, Kernel
+from makespan.kernels.sass.module import SassInstruction, SassKernel
 
 UNBOUNDED = "-"
 """The operation of what nobody bounds."""
@@ -17,7 +17,7 @@ _LANE_REGISTER = re.compile(r"(?<!\w)R\d")
 _SIZES = frozenset({"64", "96", "128", "192", "256", "512", "WIDE", "F64", "S64", "U64"})
 
 
-class Form(NamedTuple):
+class SassOpcodeRow(NamedTuple):
     """A row of machine_opcodes.tsv: the modifiers that it takes, and its columns.
 
     Args:
@@ -31,7 +31,7 @@ class Form(NamedTuple):
     reads: tuple[str, ...]
 
 
-def operations(kernel: Kernel) -> tuple[str, ...]:
+def operations(kernel: SassKernel) -> tuple[str, ...]:
     """Return the operation of every instruction, in order: a name in `machine.OPERATIONS`.
 
     Raises:
@@ -40,17 +40,17 @@ def operations(kernel: Kernel) -> tuple[str, ...]:
     return tuple(operation(instruction, kernel.file) for instruction in kernel.code)
 
 
-def operation(instruction: Instruction, file: str) -> str:
+def operation(instruction: SassInstruction, file: str) -> str:
     """Return the operation of one instruction in a file.
 
     Raises:
         UnsupportedError: as `operations`.
 
     >>> from makespan.kernels.sass import Address
-    >>> operation(Instruction(Address(0), "IMAD.MOV.U32", ("R1", "RZ", "RZ", "c[0x0][0x28]")), "k.cubin")
+    >>> operation(SassInstruction(Address(0), "IMAD.MOV.U32", ("R1", "RZ", "RZ", "c[0x0][0x28]")), "k.cubin")
     'int-multiply'
     """
-    found = form(instruction, file).operation
+    found = opcode_row(instruction, file).operation
     if found == UNBOUNDED:
         raise UnsupportedError(
             f"{file}:{instruction.line}: `{instruction}`: nobody bounds how long it takes, so no machine that times"
@@ -60,23 +60,25 @@ def operation(instruction: Instruction, file: str) -> str:
     return "parameter" if is_alike else found
 
 
-def form(instruction: Instruction, file: str) -> Form:
+def opcode_row(instruction: SassInstruction, file: str) -> SassOpcodeRow:
     """Return the row of the table for an instruction in a file.
 
     Raises:
         UnsupportedError: an opcode that the table does not have, or not with such operands.
     """
-    fitting = [row for row in table().get(instruction.name, ()) if _is_within(row.modifiers, instruction.modifiers)]
+    fitting = [
+        row for row in opcode_table().get(instruction.name, ()) if _is_within(row.modifiers, instruction.modifiers)
+    ]
     if not fitting:
-        raise unknown(instruction, file)
+        raise unknown_form_error(instruction, file)
     best = max(fitting, key=lambda row: len(row.modifiers))
     sized = {*best.writes, *best.reads} & {"m", "m?"}
     if _SIZES & {*instruction.modifiers} - {*best.modifiers} and not sized:
-        raise unknown(instruction, file)
+        raise unknown_form_error(instruction, file)
     return best
 
 
-def unknown(instruction: Instruction, file: str) -> UnsupportedError:
+def unknown_form_error(instruction: SassInstruction, file: str) -> UnsupportedError:
     """For an instruction that nobody has written down in this form."""
     return UnsupportedError(
         f"{file}:{instruction.line}: `{instruction}`: opcode {instruction.opcode!r} is not known with these operands;"
@@ -85,15 +87,15 @@ def unknown(instruction: Instruction, file: str) -> UnsupportedError:
 
 
 @cache
-def table() -> Mapping[str, tuple[Form, ...]]:
+def opcode_table() -> Mapping[str, tuple[SassOpcodeRow, ...]]:
     """Return the shipped rows by name of the opcode."""
     text = (resources.files("makespan") / "data" / "machine_opcodes.tsv").read_text("utf-8")
-    found: dict[str, tuple[Form, ...]] = {}
+    found: dict[str, tuple[SassOpcodeRow, ...]] = {}
     for line in text.splitlines():
         if not line.startswith(("#", "opcode\t")):
             opcode, kind, writes, reads, _ = line.split("\t")
             name, *modifiers = opcode.split(".")
-            row = Form(tuple(modifiers), kind, _operands(writes), _operands(reads))
+            row = SassOpcodeRow(tuple(modifiers), kind, _operands(writes), _operands(reads))
             found[name] = (*found.get(name, ()), row)
     return MappingProxyType(found)
 

@@ -9,9 +9,9 @@ Source: NVIDIA, CUDA Binary Utilities, "Instruction Set Reference"; listings of 
 import re
 from typing import NamedTuple
 
-from makespan.kernels.flow import Source
+from makespan.kernels.flow import SourceOperand
 from makespan.kernels.flow.arithmetic import ones
-from makespan.kernels.sass.instruction_set import place, word
+from makespan.kernels.sass.instruction_set import constant_name, constant_place
 
 _REGISTER = re.compile(r"(U?R)(?:([0-9]{1,3})|Z)")
 _PREDICATE = re.compile(r"(!?)(U?P(?:[0-9]|T))")
@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"(-?)0x([0-9a-f]{1,16})")
 _SIGNED = re.compile(r"([-~]?)(.*)")
 
 
-class Value(NamedTuple):
+class OperandValue(NamedTuple):
     """A value that is read: its text without the sign (`-` or `~`) before it, and its width in bits, 32 or 64."""
 
     text: str
@@ -37,16 +37,16 @@ class Value(NamedTuple):
         return (-number if match[1] else number) & ones(self.width)
 
 
-class Operands(NamedTuple):
+class SassOperands(NamedTuple):
     """The operands of an instruction; a predicate is `P0`, or `!P0` where it is read."""
 
     register: str | None
     written: tuple[str, ...]
-    values: tuple[Value, ...]
+    values: tuple[OperandValue, ...]
     read: tuple[str, ...]
 
 
-def split(operands: tuple[str, ...], *, has_register: bool = True) -> Operands | None:
+def split_operands(operands: tuple[str, ...], *, has_register: bool = True) -> SassOperands | None:
     """Return the operands by their form; None for another order of them."""
     texts = list(operands)
     register: str | None = None
@@ -62,13 +62,13 @@ def split(operands: tuple[str, ...], *, has_register: bool = True) -> Operands |
         read.insert(0, texts.pop())
     if (has_register and register is None) or any(_PREDICATE.fullmatch(text) for text in texts):
         return None
-    return Operands(register, tuple(written), tuple(map(_value, texts)), tuple(read))
+    return SassOperands(register, tuple(written), tuple(map(_value, texts)), tuple(read))
 
 
-def names(register: str, width: int = 32) -> tuple[str | None, ...] | None:
+def register_names(register: str, width: int = 32) -> tuple[str | None, ...] | None:
     """Return the registers of 32 bits that a destination stands for, the lowest first, None for one that keeps nothing.
 
-    >>> names("R4", 64), names("URZ"), names("[R4]")
+    >>> register_names("R4", 64), register_names("URZ"), register_names("[R4]")
     (('R4', 'R5'), (None,), None)
     """
     match = _REGISTER.fullmatch(register)
@@ -84,21 +84,21 @@ def predicate_name(text: str) -> str | None:
     return None if text.endswith("T") else text
 
 
-def predicate(text: str) -> Source:
+def predicate_source(text: str) -> SourceOperand:
     """Return a predicate that is read."""
     name, is_negated = predicate_name(text), text.startswith("!")
-    return Source(None, int(not is_negated), 1) if name is None else Source(name, None, 1, is_negated)
+    return SourceOperand(None, int(not is_negated), 1) if name is None else SourceOperand(name, None, 1, is_negated)
 
 
-def sources(value: Value) -> tuple[Source, ...] | None:
+def value_sources(value: OperandValue) -> tuple[SourceOperand, ...] | None:
     """Where a value comes from, by 32 bits, the lowest first, its sign apart; None for an operand of another form."""
     mask, parts = ones(32), value.width // 32
     if (number := value.number) is not None:
-        return tuple(Source(None, number >> 32 * part & mask, mask) for part in range(parts))
-    if (at := place(value.text)) is not None and at[1] % 4 == 0:
-        return tuple(Source(word(at[0], at[1] + 4 * part), None, mask) for part in range(parts))
-    registers = names(value.text, value.width) or ()
-    return tuple(Source(name, None, mask) for name in registers if name) or None
+        return tuple(SourceOperand(None, number >> 32 * part & mask, mask) for part in range(parts))
+    if (at := constant_place(value.text)) is not None and at[1] % 4 == 0:
+        return tuple(SourceOperand(constant_name(at[0], at[1] + 4 * part), None, mask) for part in range(parts))
+    registers = register_names(value.text, value.width) or ()
+    return tuple(SourceOperand(name, None, mask) for name in registers if name) or None
 
 
 def _is_written(text: str) -> bool:
@@ -106,7 +106,7 @@ def _is_written(text: str) -> bool:
     return match is not None and not match[1]
 
 
-def _value(text: str) -> Value:
+def _value(text: str) -> OperandValue:
     match = _SIGNED.fullmatch(text)
     sign, rest = match.groups() if match and not _NUMBER.fullmatch(text) else ("", text)
-    return Value(rest, sign)
+    return OperandValue(rest, sign)

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from makespan.host.errors import InputError, Naming
-from makespan.kernels.flow import Extent, Launch, Parameter, shown
-from makespan.kernels.sass.instruction_set import word
-from makespan.kernels.sass.module import Kernel
-from makespan.kernels.sass.module import Parameter as Declared
+from makespan.kernels.flow import Dim3, Launch, ParameterValue, dim3_text
+from makespan.kernels.sass.instruction_set import constant_name
+from makespan.kernels.sass.module import SassKernel
+from makespan.kernels.sass.module import SassParameter as Declared
 
 COMPILER_BANK = 2
 """The bank of the constants that a compiler puts into a kernel; others hold what the host may write before a launch."""
@@ -22,7 +22,7 @@ _SIZES = (1, 2, 4, 8)
 _FLOATS = {4: "<f", 8: "<d"}
 
 
-def fitted(launch: Launch, kernel: Kernel) -> Launch:
+def fit_launch(launch: Launch, kernel: SassKernel) -> Launch:
     """The same launch with parameters by PTX names or else positions, and with the block that the kernel requires.
 
     A parameter may be called by its position ("3" is the fourth), and where the file tells its PTX name by this, or by
@@ -34,50 +34,50 @@ def fitted(launch: Launch, kernel: Kernel) -> Launch:
     """
     found: dict[str, int | float] = {}
     for key, value in launch.parameters.items():
-        name = _named(key, kernel, launch.named)
-        _encoded(name, _declared(kernel)[name], value, launch.named)
+        name = _find_parameter(key, kernel, launch.named)
+        _encode(name, _parameters_by_name(kernel)[name], value, launch.named)
         if found.setdefault(name, value) != value:
             said = launch.named("parameters")
             raise InputError(f"{said}: two values for parameter {name}: {found[name]} and {value}")
     return replace(launch, block=_block(launch, kernel), parameters=found)
 
 
-def known_parameters(kernel: Kernel, launch: Launch) -> dict[str, Parameter]:
-    """Return the known parameters of a kernel by the names of `fitted`, with the words of constants in which they lie.
+def known_parameters(kernel: SassKernel, launch: Launch) -> dict[str, ParameterValue]:
+    """Return the known parameters of a kernel by the names of `fit_launch`, with the words of constants that hold them.
 
     Raises:
-        InputError: see `fitted`.
+        InputError: see `fit_launch`.
     """
-    declared = _declared(kernel)
+    declared = _parameters_by_name(kernel)
     found = {}
-    for name, value in fitted(launch, kernel).parameters.items():
-        encoded = _encoded(name, declared[name], value, launch.named)
+    for name, value in fit_launch(launch, kernel).parameters.items():
+        encoded = _encode(name, declared[name], value, launch.named)
         first = kernel.first_parameter + declared[name].offset
         inside = range(first - first % 4, first + declared[name].size)
-        found[name] = encoded._replace(words=tuple(word(0, offset) for offset in inside))
+        found[name] = encoded._replace(words=tuple(constant_name(0, offset) for offset in inside))
     return found
 
 
-def called(kernel: Kernel) -> dict[str, str]:
-    """What a user calls the parameters that can be given as numbers, by the names of `fitted`."""
+def numeric_parameter_names(kernel: SassKernel) -> dict[str, str]:
+    """What a user calls the parameters that can be given as numbers, by the names of `fit_launch`."""
     return {
         name: str(position) if name.endswith(f"_param_{position}") else name
-        for position, (name, declared) in enumerate(_declared(kernel).items())
+        for position, (name, declared) in enumerate(_parameters_by_name(kernel).items())
         if declared.size in _SIZES
     }
 
 
-def known_bytes(kernel: Kernel, parameters: Mapping[str, Parameter]) -> dict[tuple[int, int], int]:
+def known_bytes(kernel: SassKernel, parameters: Mapping[str, ParameterValue]) -> dict[tuple[int, int], int]:
     """What is known of constants, by bank and offset in bytes."""
     found = {(COMPILER_BANK, at): byte for at, byte in enumerate(kernel.constants.get(COMPILER_BANK, b""))}
-    for name, declared in _declared(kernel).items():
+    for name, declared in _parameters_by_name(kernel).items():
         if name in parameters:
             packed = parameters[name].value.to_bytes(declared.size, "little")
             found |= {(0, kernel.first_parameter + declared.offset + at): byte for at, byte in enumerate(packed)}
     return found
 
 
-def _declared(kernel: Kernel) -> dict[str, Declared]:
+def _parameters_by_name(kernel: SassKernel) -> dict[str, Declared]:
     names = [declared.name for declared in kernel.parameters]
     return {
         declared.name if declared.name and names.count(declared.name) == 1 else str(position): declared
@@ -85,7 +85,7 @@ def _declared(kernel: Kernel) -> dict[str, Declared]:
     }
 
 
-def _encoded(name: str, declared: Declared, value: int | float, named: Naming) -> Parameter:
+def _encode(name: str, declared: Declared, value: int | float, named: Naming) -> ParameterValue:
     size, said = declared.size, named("parameters")
     if size not in _SIZES:
         raise InputError(f"{said} {name}: it has {size} bytes, more than a number; its value cannot be given")
@@ -93,34 +93,34 @@ def _encoded(name: str, declared: Declared, value: int | float, named: Naming) -
         if size not in _FLOATS:
             raise InputError(f"{said} {name}={value}: expected a whole number for {size} bytes")
         try:
-            return Parameter(int.from_bytes(struct.pack(_FLOATS[size], value), "little"), 8 * size)
+            return ParameterValue(int.from_bytes(struct.pack(_FLOATS[size], value), "little"), 8 * size)
         except OverflowError:
             raise InputError(f"{said} {name}={value}: too large for a float of {size} bytes") from None
     least, most = -(1 << 8 * size - 1), (1 << 8 * size) - 1
     if not least <= value <= most:
         raise InputError(f"{said} {name}={value}: {size} bytes hold {least}..{most}")
-    return Parameter(value & most, 8 * size)
+    return ParameterValue(value & most, 8 * size)
 
 
-def _block(launch: Launch, kernel: Kernel) -> Extent | None:
+def _block(launch: Launch, kernel: SassKernel) -> Dim3 | None:
     """Return the block as far as it is known, which fits what the compiler says of it."""
     given, block = launch.block, launch.named("block")
     required, most = kernel.resources.block, kernel.resources.most_threads
     if given is None:
         return required
     if required not in (None, given):
-        raise InputError(f"{block} {shown(given)}: kernel {kernel.name} requires {shown(required or given)}")
+        raise InputError(f"{block} {dim3_text(given)}: kernel {kernel.name} requires {dim3_text(required or given)}")
     if most is not None and math.prod(given) > most:
         raise InputError(
-            f"{block} {shown(given)}: kernel {kernel.name} allows at most {most} threads in a block, so that it would"
-            " not start"
+            f"{block} {dim3_text(given)}: kernel {kernel.name} allows at most {most} threads in a block, so that it"
+            " would not start"
         )
     return given
 
 
-def _named(key: str, kernel: Kernel, named: Naming) -> str:
+def _find_parameter(key: str, kernel: SassKernel, named: Naming) -> str:
     """Return the parameter that a user calls `key`."""
-    names = list(_declared(kernel))
+    names = list(_parameters_by_name(kernel))
     if key in names:
         return key
     if key.isdecimal() and len(key) <= 4 and int(key) < len(names):

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from makespan.kernels.sass.module import Instruction, Kernel
-from makespan.kernels.sass.opcodes import form, unknown
+from makespan.kernels.sass.module import SassInstruction, SassKernel
+from makespan.kernels.sass.opcodes import opcode_row, unknown_form_error
 
 _PREDICATE = re.compile(r"!?U?P([0-9]|T)")
 _REGISTER = re.compile(r"(?<![\w.])(?P<kind>U?[RP]|B)(?P<number>\d+)(?P<parts>(\.\w+)*)")
@@ -23,7 +23,7 @@ _WORD_BITS, _WORD_BYTES = 32, 4
 _PREDICATES = 7
 
 
-class Access(NamedTuple):
+class SassAccess(NamedTuple):
     """The registers of one instruction.
 
     Args:
@@ -35,32 +35,32 @@ class Access(NamedTuple):
     reads: tuple[str, ...]
 
 
-def accesses(kernel: Kernel) -> tuple[Access, ...]:
+def register_accesses(kernel: SassKernel) -> tuple[SassAccess, ...]:
     """What each instruction reads and writes, in order.
 
     Raises:
         UnsupportedError: an instruction that the table of opcodes does not have, or not with such operands.
     """
-    return tuple(access(instruction, kernel) for instruction in kernel.code)
+    return tuple(register_access(instruction, kernel) for instruction in kernel.code)
 
 
-def access(instruction: Instruction, kernel: Kernel) -> Access:
+def register_access(instruction: SassInstruction, kernel: SassKernel) -> SassAccess:
     """What one instruction of a kernel reads and writes.
 
     Raises:
-        UnsupportedError: as `accesses`.
+        UnsupportedError: as `register_accesses`.
 
-    >>> from makespan.kernels.sass import Address, Resources
-    >>> load = Instruction(Address(0), "LDG.E.64", ("R4", "[R2.64+0x8]"), "!P0")
-    >>> access(load, Kernel("k", "k.cubin", "k.cubin", 86, (load,), Resources(8)))
-    Access(writes=('R4', 'R5'), reads=('P0', 'R2', 'R3'))
+    >>> from makespan.kernels.sass import Address, KernelResources
+    >>> load = SassInstruction(Address(0), "LDG.E.64", ("R4", "[R2.64+0x8]"), "!P0")
+    >>> register_access(load, SassKernel("k", "k.cubin", "k.cubin", 86, (load,), KernelResources(8)))
+    SassAccess(writes=('R4', 'R5'), reads=('P0', 'R2', 'R3'))
     """
-    words = form(instruction, kernel.file)
+    words = opcode_row(instruction, kernel.file)
     kinds = "".join("p" if _PREDICATE.fullmatch(operand) else "r" for operand in instruction.operands)
     found = _shape((*words.writes, *words.reads)).fullmatch(kinds)
     if found is None:
-        raise unknown(instruction, kernel.file)
-    writes, reads = list[str](), list(_named(instruction.guard or "", 1))
+        raise unknown_form_error(instruction, kernel.file)
+    writes, reads = list[str](), list(_registers_in(instruction.guard or "", 1))
     for place, word in enumerate((*words.writes, *words.reads)):
         is_written = place < len(words.writes)
         for operand in instruction.operands[slice(*found.span(place + 1))]:
@@ -69,7 +69,7 @@ def access(instruction: Instruction, kernel: Kernel) -> Access:
                 writes += names
             if not is_written:
                 reads += names
-    return Access(tuple(dict.fromkeys(writes)), tuple(dict.fromkeys(reads)))
+    return SassAccess(tuple(dict.fromkeys(writes)), tuple(dict.fromkeys(reads)))
 
 
 @cache
@@ -83,23 +83,25 @@ def _shape(words: tuple[str, ...]) -> re.Pattern[str]:
     )
 
 
-def _registers(operand: str, word: str, instruction: Instruction, kernel: Kernel, *, is_written: bool) -> Iterator[str]:
+def _registers(
+    operand: str, word: str, instruction: SassInstruction, kernel: SassKernel, *, is_written: bool
+) -> Iterator[str]:
     if _SET.fullmatch(operand):
         yield from _predicates(operand, instruction, kernel)
     elif word == "a" and not is_written:
         yield from _address(operand, instruction, kernel)
     else:
-        yield from _named(operand, _count(word, instruction))
+        yield from _registers_in(operand, _count(word, instruction))
 
 
-def _count(word: str, instruction: Instruction) -> int:
+def _count(word: str, instruction: SassInstruction) -> int:
     if word != "m":
         return int(word) if word.isdecimal() else 1
     sizes = (int(found[1]) for modifier in instruction.modifiers if (found := _SIZE.fullmatch(modifier)))
     return max(1, max(sizes, default=0) // _WORD_BITS)
 
 
-def _named(text: str, count: int) -> Iterator[str]:
+def _registers_in(text: str, count: int) -> Iterator[str]:
     """Yield the registers in a text, so many from each that it names."""
     for found in _REGISTER.finditer(text):
         first = int(found["number"])
@@ -110,24 +112,24 @@ def _named(text: str, count: int) -> Iterator[str]:
     yield from _SPECIAL.findall(text)
 
 
-def _address(text: str, instruction: Instruction, kernel: Kernel) -> Iterator[str]:
+def _address(text: str, instruction: SassInstruction, kernel: SassKernel) -> Iterator[str]:
     """Yield the registers of an address, each as wide as it says; one alone has 64 bits where the address has (.E)."""
     is_extended = "E" in instruction.modifiers
     is_alone = is_extended and text.count("[") == 1 and ".U32" not in text and len(_REGISTER.findall(text)) == 1
     for found in _REGISTER.finditer(text):
         is_wide = text[: found.start()].endswith(("desc[", "cx[")) or ".64" in found["parts"]
         is_wide |= is_alone or (is_extended and found["kind"] == "UR")
-        yield from _named(f"{found['kind']}{found['number']}", 1 + is_wide)
+        yield from _registers_in(f"{found['kind']}{found['number']}", 1 + is_wide)
     if kernel.sm in _HIDING and is_extended and ".64" in text and "U" not in text and instruction.word:
         first = instruction.word >> (_LOADS_HIDE if instruction.name in ("LD", "LDG") else _OTHERS_HIDE) & _URZ
-        yield from _named("" if first == _URZ else f"UR{first}", 2)
-    yield from _named(" ".join(found[0] for found in _CONSTANT.finditer(text)), _count("m", instruction))
+        yield from _registers_in("" if first == _URZ else f"UR{first}", 2)
+    yield from _registers_in(" ".join(found[0] for found in _CONSTANT.finditer(text)), _count("m", instruction))
 
 
-def _predicates(operand: str, instruction: Instruction, kernel: Kernel) -> Iterator[str]:
+def _predicates(operand: str, instruction: SassInstruction, kernel: SassKernel) -> Iterator[str]:
     """Those of a set that the mask behind it names."""
     mask = instruction.operands[-1]
     if not mask.startswith("0x"):
-        raise unknown(instruction, kernel.file)
+        raise unknown_form_error(instruction, kernel.file)
     prefix = operand.partition("R")[0]
     yield from (f"{prefix}{number}" for number in range(_PREDICATES) if int(mask, 16) >> number & 1)

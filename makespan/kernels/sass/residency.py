@@ -3,7 +3,7 @@
 import re
 
 from makespan.host.errors import InputError, MissingInput, MissingInputsError
-from makespan.kernels.sass.module import Kernel
+from makespan.kernels.sass.module import SassKernel
 from makespan.model.machine.occupancy import Occupancy, SmLimits, occupancy
 
 _SHARING = re.compile(r"(LDS|LDSM|STS|STSM|ATOMS|LDGSTS|LD|ST|ATOM|SYNCS|UBLK.*|UT.*)")
@@ -12,7 +12,7 @@ _EXTERN = re.compile(r"\.extern\s+\.shared\b")
 
 
 def residency(
-    kernel: Kernel, threads: int, dynamic_shared: int | None = None, limits: SmLimits | None = None
+    kernel: SassKernel, threads: int, dynamic_shared: int | None = None, limits: SmLimits | None = None
 ) -> Occupancy:
     """Return the blocks of a launch that an SM can hold, if nothing else is on it.
 
@@ -24,8 +24,8 @@ def residency(
             None is not known, which counts as none where the kernel has no use for any.
         limits: of the SM, which may be of a later architecture than the code; None for those of the code.
 
-    >>> from makespan.kernels.sass.module import Resources
-    >>> saxpy = Kernel("saxpy", "saxpy.cubin", "saxpy.cubin", 86, (), Resources(registers=96))
+    >>> from makespan.kernels.sass.module import KernelResources
+    >>> saxpy = SassKernel("saxpy", "saxpy.cubin", "saxpy.cubin", 86, (), KernelResources(registers=96))
     >>> print(residency(saxpy, 256))
     2 blocks of 8 warps can be resident: registers limit
 
@@ -52,7 +52,7 @@ def residency(
         raise InputError(f"{where}: {error}") from None
 
 
-def missing_shared(kernel: Kernel, dynamic_shared: int | None) -> tuple[MissingInput, ...]:
+def missing_shared(kernel: SassKernel, dynamic_shared: int | None) -> tuple[MissingInput, ...]:
     """The shared memory that a launch gives each block, where the kernel may use it and nobody says how much it is."""
     if dynamic_shared is not None or not _may_use_dynamic_shared(kernel):
         return ()
@@ -60,7 +60,7 @@ def missing_shared(kernel: Kernel, dynamic_shared: int | None) -> tuple[MissingI
     return (MissingInput("dynamic_shared", "N", what),)
 
 
-def _may_use_dynamic_shared(kernel: Kernel) -> bool:
+def _may_use_dynamic_shared(kernel: SassKernel) -> bool:
     """Whether it may have an array of a size that the launch says: only PTX tells, for machine code has no symbol."""
     if not any(_SHARING.fullmatch(instruction.name) for instruction in kernel.code):
         return False

@@ -4,27 +4,36 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from makespan.kernels.flow import Computation, InstructionSet, Launch, Mark, Parameter, Spread, Spreads, Surroundings
+from makespan.kernels.flow import (
+    Computation,
+    InstructionSet,
+    LaneSpread,
+    LaneSpreads,
+    Launch,
+    LoopMark,
+    ParameterValue,
+    Surroundings,
+)
 from makespan.kernels.flow.arithmetic import as_signed
-from makespan.kernels.sass.barriers import obstacle
-from makespan.kernels.sass.evaluate import computation, twin
+from makespan.kernels.sass.barriers import barrier_obstacle
+from makespan.kernels.sass.evaluate import computation, vector_opcode
 from makespan.kernels.sass.instruction_set import machine_code
-from makespan.kernels.sass.meaning import Bytes
-from makespan.kernels.sass.module import Instruction, Kernel
-from makespan.kernels.sass.operands import split
-from makespan.kernels.sass.parameters import called, fitted, known_bytes, known_parameters
-from makespan.kernels.sass.registers import Access
-from makespan.kernels.sass.spread import spread
+from makespan.kernels.sass.meaning import KnownBytes
+from makespan.kernels.sass.module import SassInstruction, SassKernel
+from makespan.kernels.sass.operands import split_operands
+from makespan.kernels.sass.parameters import fit_launch, known_bytes, known_parameters, numeric_parameter_names
+from makespan.kernels.sass.registers import SassAccess
+from makespan.kernels.sass.spread import sass_spread
 
 
 @dataclass(frozen=True)
 class SassSemantics:
     """What the instructions of one kernel mean, its subroutines inlined."""
 
-    kernel: Kernel
-    code: tuple[Instruction, ...]
-    accesses: Sequence[Access]
-    _memo: dict[tuple[tuple[str, Parameter], ...], Bytes] = field(
+    kernel: SassKernel
+    code: tuple[SassInstruction, ...]
+    accesses: Sequence[SassAccess]
+    _memo: dict[tuple[tuple[str, ParameterValue], ...], KnownBytes] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
 
@@ -33,19 +42,19 @@ class SassSemantics:
         """See `instruction_set.machine_code`."""
         return machine_code(self.kernel.sm)
 
-    def fitted(self, launch: Launch) -> Launch:
+    def fit_launch(self, launch: Launch) -> Launch:
         """See `parameters.fitted`."""
-        return fitted(launch, self.kernel)
+        return fit_launch(launch, self.kernel)
 
-    def parameters(self, launch: Launch) -> Mapping[str, Parameter]:
+    def parameters(self, launch: Launch) -> Mapping[str, ParameterValue]:
         """See `parameters.known_parameters`."""
         return known_parameters(self.kernel, launch)
 
     def parameter_names(self) -> Mapping[str, str]:
         """See `parameters.called`."""
-        return called(self.kernel)
+        return numeric_parameter_names(self.kernel)
 
-    def computation(self, number: int, parameters: Mapping[str, Parameter]) -> Computation | None:
+    def computation(self, number: int, parameters: Mapping[str, ParameterValue]) -> Computation | None:
         """See `evaluate.computation`."""
         found, access = computation(self.code[number], self._known(parameters)), self.accesses[number]
         if found is None or not {name for name in found.results if name} <= {*access.writes}:
@@ -53,15 +62,19 @@ class SassSemantics:
         read = {source.register for source in found.sources if source.register}
         return found if read <= {*access.reads} else None
 
-    def spread(self, number: int, spreads: Spreads, around: Surroundings) -> Spread | None:
-        """See `spread.spread`."""
+    def spread(self, number: int, spreads: LaneSpreads, around: Surroundings) -> LaneSpread | None:
+        """See `sass_spread.spread`."""
         known = self._known(around.parameters)
-        return spread(self.code[number], self.accesses[number], spreads, around, known)
+        return sass_spread(self.code[number], self.accesses[number], spreads, around, known)
 
     def step(self, number: int) -> tuple[str, int] | None:
         """Return a register to which a constant is added."""
         instruction = self.code[number]
-        operands = split(instruction.operands) if twin(instruction.name) in ("IADD3", "IADD", "VIADD") else None
+        operands = (
+            split_operands(instruction.operands)
+            if vector_opcode(instruction.name) in ("IADD3", "IADD", "VIADD")
+            else None
+        )
         if operands is None or operands.register is None or instruction.modifiers:
             return None
         texts = [value.sign + value.text for value in operands.values]
@@ -71,13 +84,13 @@ class SassSemantics:
     def refusal(self, number: int, threads: int | None) -> str | None:
         """Why no program can express a barrier."""
         instruction = self.code[number]
-        return obstacle(instruction, threads) if instruction.name == "BAR" else None
+        return barrier_obstacle(instruction, threads) if instruction.name == "BAR" else None
 
-    def marks(self) -> Iterator[Mark]:
+    def marks(self) -> Iterator[LoopMark]:
         """There are none in machine code."""
         return iter(())
 
-    def _known(self, parameters: Mapping[str, Parameter]) -> Bytes:
+    def _known(self, parameters: Mapping[str, ParameterValue]) -> KnownBytes:
         key = tuple(parameters.items())
         if key not in self._memo:
             self._memo[key] = known_bytes(self.kernel, parameters)

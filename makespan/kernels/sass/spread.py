@@ -2,15 +2,21 @@
 
 from collections.abc import Callable, Mapping
 
-from makespan.kernels.flow import UNIFORM, Spread, Spreads, Surroundings
-from makespan.kernels.flow.arithmetic import looked_up, ones
-from makespan.kernels.flow.spread import added, constant, multiplied, shifted_left, shifted_right
-from makespan.kernels.sass.evaluate import twin
-from makespan.kernels.sass.instruction_set import place, word
-from makespan.kernels.sass.meaning import Bytes, known_word
-from makespan.kernels.sass.module import Instruction
-from makespan.kernels.sass.operands import Operands, Value, predicate_name, split
-from makespan.kernels.sass.registers import Access
+from makespan.kernels.flow import UNIFORM, LaneSpread, LaneSpreads, Surroundings
+from makespan.kernels.flow.arithmetic import look_up, ones
+from makespan.kernels.flow.spread import (
+    spread_of_constant,
+    spread_of_left_shift,
+    spread_of_product,
+    spread_of_right_shift,
+    spread_of_sum,
+)
+from makespan.kernels.sass.evaluate import vector_opcode
+from makespan.kernels.sass.instruction_set import constant_name, constant_place
+from makespan.kernels.sass.meaning import KnownBytes, known_word
+from makespan.kernels.sass.module import SassInstruction
+from makespan.kernels.sass.operands import OperandValue, SassOperands, predicate_name, split_operands
+from makespan.kernels.sass.registers import SassAccess
 
 _PURE = frozenset(
     """
@@ -27,9 +33,9 @@ _M = ones(32)
 _MIRRORED = {"LT": "GT", "GE": "LE", "LE": "GE", "GT": "LT"}
 
 
-def spread(
-    instruction: Instruction, access: Access, spreads: Spreads, around: Surroundings, known: Bytes
-) -> Spread | None:
+def sass_spread(
+    instruction: SassInstruction, access: SassAccess, spreads: LaneSpreads, around: Surroundings, known: KnownBytes
+) -> LaneSpread | None:
     """Return the spread of what an instruction computes, apart from its guard; None if nothing is known.
 
     A warp has each uniform register once. A plain load from a uniform address gives every active lane the same value,
@@ -37,8 +43,8 @@ def spread(
     that may lead there, do not.
     """
     if access.writes and all(name.startswith("U") for name in access.writes):
-        return _ruled(instruction, access, spreads, around, known) or UNIFORM
-    name = twin(instruction.name)
+        return _rule_spread(instruction, access, spreads, around, known) or UNIFORM
+    name = vector_opcode(instruction.name)
     if name in ("S2R", "CS2R"):
         return _special(instruction, around)
     is_uniform = all(_is_uniform(read, spreads) for read in access.reads)
@@ -48,28 +54,28 @@ def spread(
         return UNIFORM
     if name not in _PURE:
         return None
-    ruled = _ruled(instruction, access, spreads, around, known)
+    ruled = _rule_spread(instruction, access, spreads, around, known)
     return UNIFORM if ruled is None and is_uniform else ruled
 
 
-def _special(instruction: Instruction, around: Surroundings) -> Spread | None:
+def _special(instruction: SassInstruction, around: Surroundings) -> LaneSpread | None:
     read = instruction.operands[-1]
     if read == "SRZ" or read.startswith("SR_CTAID."):
         return UNIFORM
     return around.specials.get(read) if instruction.name == "S2R" else None
 
 
-def _is_uniform(name: str, spreads: Spreads) -> bool:
+def _is_uniform(name: str, spreads: LaneSpreads) -> bool:
     return name.startswith(("U", "c[")) or (name in spreads and not spreads[name].varying)
 
 
-def _ruled(
-    instruction: Instruction, access: Access, spreads: Spreads, around: Surroundings, known: Bytes
-) -> Spread | None:
+def _rule_spread(
+    instruction: SassInstruction, access: SassAccess, spreads: LaneSpreads, around: Surroundings, known: KnownBytes
+) -> LaneSpread | None:
     """Return the spread of the one result of an instruction of which more is known than that of its sources."""
-    name = twin(instruction.name)
+    name = vector_opcode(instruction.name)
     has_register = name != "ISETP"
-    operands = split(instruction.operands, has_register=has_register)
+    operands = split_operands(instruction.operands, has_register=has_register)
     if operands is None or not (rule := _RULES.get(name)):
         return None
     found = [_value(value, spreads, around, known) for value in operands.values]
@@ -81,65 +87,65 @@ def _ruled(
     return rule(instruction.modifiers, operands, sources)
 
 
-def _value(value: Value, spreads: Spreads, around: Surroundings, known: Bytes) -> Spread | None:
+def _value(value: OperandValue, spreads: LaneSpreads, around: Surroundings, known: KnownBytes) -> LaneSpread | None:
     """Return the spread of a value of 32 bits that is read."""
     if value.number is not None:
-        found: Spread | None = constant(value.number)
-    elif (at := place(value.text)) is not None:
+        found: LaneSpread | None = spread_of_constant(value.number)
+    elif (at := constant_place(value.text)) is not None:
         number = known_word(*at, known)
-        found = around.specials.get(word(*at), UNIFORM) if number is None else constant(number)
+        found = around.specials.get(constant_name(*at), UNIFORM) if number is None else spread_of_constant(number)
     else:
         found = spreads.get(value.text, UNIFORM if value.text.startswith("UR") else None)
     if found is None or not value.sign:
         return found
     varying = found.varying
-    return Spread(varying, 0) if value.sign == "~" else Spread(-(varying & -varying) & _M, found.zeros)
+    return LaneSpread(varying, 0) if value.sign == "~" else LaneSpread(-(varying & -varying) & _M, found.zeros)
 
 
-def _sum(modifiers: tuple[str, ...], _: Operands, sources: list[Spread]) -> Spread | None:
+def _sum(modifiers: tuple[str, ...], _: SassOperands, sources: list[LaneSpread]) -> LaneSpread | None:
     if modifiers:
         return None
     found = sources[0]
     for other in sources[1:]:
-        found = added([found, other], None, 32)
+        found = spread_of_sum([found, other], None, 32)
     return found
 
 
-def _product(modifiers: tuple[str, ...], operands: Operands, sources: list[Spread]) -> Spread | None:
+def _product(modifiers: tuple[str, ...], operands: SassOperands, sources: list[LaneSpread]) -> LaneSpread | None:
     if {"WIDE", "HI", "X"} & set(modifiers) or len(sources) != 3:
         return None
     a, b, c = sources
     for value, other in ((operands.values[0], b), (operands.values[1], a)):
         number = value.number
         if number is not None and number.bit_count() == 1:
-            return added([_shifted(other, number.bit_length() - 1), c], None, 32)
-    return added([multiplied([a, b], None, 32), c], None, 32)
+            return spread_of_sum([_shift_spread(other, number.bit_length() - 1), c], None, 32)
+    return spread_of_sum([spread_of_product([a, b], None, 32), c], None, 32)
 
 
-def _shifted(source: Spread, by: int) -> Spread:
-    return Spread(source.varying << by & _M, min(source.zeros + by, 32))
+def _shift_spread(source: LaneSpread, by: int) -> LaneSpread:
+    return LaneSpread(source.varying << by & _M, min(source.zeros + by, 32))
 
 
-def _scaled_sum(modifiers: tuple[str, ...], operands: Operands, sources: list[Spread]) -> Spread | None:
+def _scaled_sum(modifiers: tuple[str, ...], operands: SassOperands, sources: list[LaneSpread]) -> LaneSpread | None:
     by = operands.values[-1].number
     if modifiers or len(sources) != 3 or by is None or operands.values[0].sign:
         return None
-    return added([_shifted(sources[0], by), sources[1]], None, 32)
+    return spread_of_sum([_shift_spread(sources[0], by), sources[1]], None, 32)
 
 
-def _shift(modifiers: tuple[str, ...], operands: Operands, sources: list[Spread]) -> Spread | None:
+def _shift(modifiers: tuple[str, ...], operands: SassOperands, sources: list[LaneSpread]) -> LaneSpread | None:
     """Return a shift of 32 bits by a constant."""
     low, by, high = (value.number for value in operands.values)
     if by is None or by > 31 or "W" in modifiers:
         return None
     if modifiers == ("L", "U32") and high == 0:
-        return shifted_left([sources[0]], [None, by], 32)
+        return spread_of_left_shift([sources[0]], [None, by], 32)
     if modifiers in (("R", "U32", "HI"), ("R", "S32", "HI")) and low == 0:
-        return shifted_right([sources[2]], [None, by], 32)
+        return spread_of_right_shift([sources[2]], [None, by], 32)
     return None
 
 
-def _logic(modifiers: tuple[str, ...], operands: Operands, sources: list[Spread]) -> Spread | None:
+def _logic(modifiers: tuple[str, ...], operands: SassOperands, sources: list[LaneSpread]) -> LaneSpread | None:
     """Bit by bit: a source has a say where the table tells its 0 from its 1 at some value of the others."""
     table = operands.values[3].number if len(operands.values) == 4 else None
     if modifiers != ("LUT",) or table is None or any(value.sign for value in operands.values):
@@ -153,7 +159,7 @@ def _logic(modifiers: tuple[str, ...], operands: Operands, sources: list[Spread]
             for b in others[1]:
                 for c in others[2]:
                     x, y, z = (value ^ (_M if k == at else 0) for k, value in enumerate((a, b, c)))
-                    varying |= sources[at].varying & (looked_up(a, b, c, table) ^ looked_up(x, y, z, table))
+                    varying |= sources[at].varying & (look_up(a, b, c, table) ^ look_up(x, y, z, table))
     ones_ = [
         ~ones(source.zeros) & _M if number is None else number for source, number in zip(sources, numbers, strict=False)
     ]
@@ -162,14 +168,14 @@ def _logic(modifiers: tuple[str, ...], operands: Operands, sources: list[Spread]
         if table >> entry & 1:
             bits = [ones_[k] if entry >> (2 - k) & 1 else zeros[k] for k in range(3)]
             found |= bits[0] & bits[1] & bits[2]
-    return Spread(varying, constant(found).zeros if found else 32)
+    return LaneSpread(varying, spread_of_constant(found).zeros if found else 32)
 
 
-def _move(modifiers: tuple[str, ...], _: Operands, sources: list[Spread]) -> Spread | None:
+def _move(modifiers: tuple[str, ...], _: SassOperands, sources: list[LaneSpread]) -> LaneSpread | None:
     return sources[0] if not modifiers and len(sources) == 1 else None
 
 
-def _comparison(modifiers: tuple[str, ...], operands: Operands, sources: list[Spread]) -> Spread | None:
+def _comparison(modifiers: tuple[str, ...], operands: SassOperands, sources: list[LaneSpread]) -> LaneSpread | None:
     """Uniform where a value is compared with a bound on the border of the range in which lanes may differ.
 
     With lanes that differ in their lowest n bits alone, all of them are below a multiple of 2^n, or none is.
@@ -187,8 +193,8 @@ def _comparison(modifiers: tuple[str, ...], operands: Operands, sources: list[Sp
     return UNIFORM if is_border else None
 
 
-_Rule = Callable[[tuple[str, ...], Operands, list[Spread]], Spread | None]
-_RULES: Mapping[str, _Rule] = {
+_OperandRule = Callable[[tuple[str, ...], SassOperands, list[LaneSpread]], LaneSpread | None]
+_RULES: Mapping[str, _OperandRule] = {
     "IADD3": _sum,
     "IADD": _sum,
     "VIADD": _sum,

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from makespan.host.errors import UnsupportedError
-from makespan.kernels.flow import SECTOR, Effect, TimedCode, access, missing_latencies, served
+from makespan.kernels.flow import SECTOR, Effect, TimedCode, dram_access, missing_latencies, serving_operations
 from makespan.kernels.sass.control import COUNTERS, Control
 from makespan.kernels.sass.graph import SassFlow
-from makespan.kernels.sass.module import Instruction
+from makespan.kernels.sass.module import SassInstruction
 from makespan.kernels.sass.opcodes import operation
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
@@ -55,7 +55,7 @@ _LONGEST_PLAIN = 11
 """Larger stalls are kept only where the scheduler is asked to take another warp: the same, section on control bits."""
 
 
-class _Tokens(NamedTuple):
+class _TokenUse(NamedTuple):
     """What an instruction sets and awaits.
 
     Args:
@@ -138,7 +138,7 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     is_fenced = "fence" in names
     found = [_tokens(flow, number, name, is_fenced=is_fenced and name in _FENCED) for number, name in enumerate(names)]
     awaited = {number for number, tokens in enumerate(found) if tokens.sets}
-    rows = [row for row in served(flow, machine, table, names) if row is not None]
+    rows = [row for row in serving_operations(flow, machine, table, names) if row is not None]
     units = tuple(
         f"{row.unit}{BARRIER}" if effect.barrier else row.unit for effect, row in zip(flow.effects, rows, strict=True)
     )
@@ -160,7 +160,7 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     return SassCode(flow, machine, given, units, names, table, tuple(timings), results, accesses, late, behind)
 
 
-def _access(instruction: Instruction, operation: str) -> Access | None:
+def _access(instruction: SassInstruction, operation: str) -> Access | None:
     """What an instruction asks of DRAM; one without a counter for its result is awaited by nobody."""
     if instruction.opcode == "CCTL.IVALL":  # L1 forgets all that it has, which is nowhere else newer
         return None
@@ -169,7 +169,7 @@ def _access(instruction: Instruction, operation: str) -> Access | None:
     per_lane = None if moved is None else max((moved, *hints))
     widths = [int(modifier) for modifier in instruction.modifiers if modifier in ("64", "128", "256")]
     words = max(widths, default=32) // 32 if instruction.name in _MAY_BE_LOCAL else 1
-    return access(operation, per_lane, is_awaited=instruction.control.write_counter is not None, words=words)
+    return dram_access(operation, per_lane, is_awaited=instruction.control.write_counter is not None, words=words)
 
 
 def _reading(table: Mapping[str, TimedOperation], row: TimedOperation) -> int:
@@ -178,7 +178,7 @@ def _reading(table: Mapping[str, TimedOperation], row: TimedOperation) -> int:
     return min((end for end in ends if end is not None), default=1)
 
 
-def _carriers(flow: SassFlow, found: Sequence[_Tokens]) -> dict[int, int]:
+def _carriers(flow: SassFlow, found: Sequence[_TokenUse]) -> dict[int, int]:
     """By instruction that sets a counter for its operands beside others, a later one that sets it in its place.
 
     A place has one latency for all that it sets. The later one is of the same block, sets nothing else, and nobody
@@ -205,7 +205,7 @@ def _carriers(flow: SassFlow, found: Sequence[_Tokens]) -> dict[int, int]:
     return carriers
 
 
-def _tokens(flow: SassFlow, number: int, operation: str, *, is_fenced: bool) -> _Tokens:
+def _tokens(flow: SassFlow, number: int, operation: str, *, is_fenced: bool) -> _TokenUse:
     """What an instruction sets and awaits, before any open stall."""
     instruction, effect = flow.code[number], flow.effects[number]
     bits = instruction.control
@@ -216,8 +216,8 @@ def _tokens(flow: SassFlow, number: int, operation: str, *, is_fenced: bool) -> 
     if operation == "fence":
         awaits.add(_ACCESSES)
     if instruction.name == "LDGDEPBAR":
-        raise _unsupported(flow, instruction, "its counter is up until the copies before it are done")
-    return _Tokens(
+        raise _unsupported_error(flow, instruction, "its counter is up until the copies before it are done")
+    return _TokenUse(
         frozenset({_WAY}) if _holds_up(effect, operation) else frozenset(),
         frozenset(results),
         frozenset(_counters(bits.read_counter) - results),
@@ -234,7 +234,7 @@ def _holds_up(effect: Effect, operation: str) -> bool:
     return effect.transfer is not None or effect.barrier is not None or effect.joins_lanes or operation == "fence"
 
 
-def _timing(flow: SassFlow, number: int, row: TimedOperation, reading: int, tokens: _Tokens) -> InstructionTiming:
+def _timing(flow: SassFlow, number: int, row: TimedOperation, reading: int, tokens: _TokenUse) -> InstructionTiming:
     """The timing of an instruction that a row of the machine serves, and whose operands are read in so many cycles."""
     instruction = flow.code[number]
     bits = instruction.control
@@ -244,7 +244,7 @@ def _timing(flow: SassFlow, number: int, row: TimedOperation, reading: int, toke
         most = row.most or 1
     if stall < longest:
         if tokens.results or tokens.reads:
-            raise _unsupported(flow, instruction, f"a stall of {bits.stall} beside a counter, of unknown length")
+            raise _unsupported_error(flow, instruction, f"a stall of {bits.stall} beside a counter, of unknown length")
         holds, most = frozenset({_WAY}), max(most, longest)
     is_sure = bits.write_counter is not None and instruction.guard is None and not holds
     sets = tuple(sorted(holds | tokens.sets))
@@ -278,7 +278,7 @@ def _reconvergences(registers: Sequence[str]) -> set[int]:
     return {_FIRST_RECONVERGENCE + int(found[1]) for name in registers if (found := _RECONVERGENCE.fullmatch(name))}
 
 
-def _depbar(flow: SassFlow, instruction: Instruction) -> set[int]:
+def _depbar(flow: SassFlow, instruction: SassInstruction) -> set[int]:
     """Return the counters that DEPBAR awaits.
 
     Source: CuAssembler, UserGuide.md, "Scoreboard Set": it waits until a counter has fallen to a number.
@@ -287,14 +287,16 @@ def _depbar(flow: SassFlow, instruction: Instruction) -> set[int]:
         return set()
     found = _DEPBAR.fullmatch(",".join(instruction.operands))
     if found is None:
-        raise _unsupported(flow, instruction, "waits for what nobody has written down")
+        raise _unsupported_error(flow, instruction, "waits for what nobody has written down")
     one, left, several = found.groups()
     if left is not None and int(left, 16) > 0:
-        raise _unsupported(flow, instruction, "waits for some of its counter, and nobody says which of them come first")
+        raise _unsupported_error(
+            flow, instruction, "waits for some of its counter, and nobody says which of them come first"
+        )
     return {int(counter) for counter in [*([one] if one else ()), *(several or "").split(",")] if counter}
 
 
-def _unsupported(flow: SassFlow, instruction: Instruction, why: str) -> UnsupportedError:
+def _unsupported_error(flow: SassFlow, instruction: SassInstruction, why: str) -> UnsupportedError:
     return UnsupportedError(
         f"{flow.kernel.file}:{instruction.line}: `{instruction}`: {why}; only a machine without operations takes it"
     )

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from makespan.kernels.flow import Barrier, GivenBound, Launch, Paths, Step, Warps
+from makespan.kernels.flow import Barrier, GivenBound, KernelWarps, Launch, PathMode, TraceStep
 from makespan.kernels.sass.graph import SassFlow, flow
-from makespan.kernels.sass.module import Kernel
+from makespan.kernels.sass.module import SassKernel
 from makespan.kernels.sass.timing import SassCode, timed_code
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
@@ -14,16 +14,16 @@ from makespan.model.program import Program
 
 
 def warps(
-    kernel: Kernel | SassFlow,
+    kernel: SassKernel | SassFlow,
     *,
     loop_bounds: Sequence[GivenBound] = (),
     take: Mapping[str, str] | None = None,
-    trace: Sequence[Step] | None = None,
-    paths: Paths | None = None,
+    trace: Sequence[TraceStep] | None = None,
+    paths: PathMode | None = None,
     machine: Machine = PAPER,
     latencies: Mapping[str, GivenRange] | None = None,
     launch: Launch | None = None,
-) -> Warps:
+) -> KernelWarps:
     """Return the warps of a launch, which tell what is missing before there can be programs; arguments as of `program`.
 
     Raises:
@@ -31,18 +31,18 @@ def warps(
         UnsupportedError: control flow, an opcode, or waiting that cannot be followed.
     """
     found = flow(kernel)
-    fitted = found.semantics.fitted(launch or Launch())  # what does not fit is told before unknown opcodes
+    fitted = found.semantics.fit_launch(launch or Launch())  # what does not fit is told before unknown opcodes
     code = timed_code(found, machine, latencies or {})
-    return Warps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths)
+    return KernelWarps(code, fitted, tuple(loop_bounds), partial(_remarks, code), take or {}, trace, paths)
 
 
 def program(
-    kernel: Kernel | SassFlow,
+    kernel: SassKernel | SassFlow,
     *,
     loop_bounds: Sequence[GivenBound] = (),
     take: Mapping[str, str] | None = None,
-    trace: Sequence[Step] | None = None,
-    paths: Paths | None = None,
+    trace: Sequence[TraceStep] | None = None,
+    paths: PathMode | None = None,
     machine: Machine = PAPER,
     latencies: Mapping[str, GivenRange] | None = None,
     launch: Launch | None = None,
@@ -79,13 +79,13 @@ def program(
 
 
 def programs(
-    kernel: Kernel | SassFlow,
+    kernel: SassKernel | SassFlow,
     *,
     launch: Launch,
     loop_bounds: Sequence[GivenBound] = (),
     take: Mapping[str, str] | None = None,
-    trace: Sequence[Step] | None = None,
-    paths: Paths | None = None,
+    trace: Sequence[TraceStep] | None = None,
+    paths: PathMode | None = None,
     machine: Machine = PAPER,
     latencies: Mapping[str, GivenRange] | None = None,
 ) -> tuple[tuple[Program, int], ...]:
@@ -113,7 +113,7 @@ def _remarks(timed: SassCode, numbers: Sequence[int], branches: bool) -> Iterato
     code = [found.code[number] for number in numbers]
     yield from timed.remarks(numbers)
     if found.kernel.compilation is not None:
-        yield assumptions.compiled(found.kernel.compilation)
+        yield assumptions.compiled_by(found.kernel.compilation)
     yield assumptions.as_compiled(found.kernel.sm, timed.machine.name)
     if branches:
         yield assumptions.lanes("no data race makes lanes that load one address see two values")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from makespan.host.errors import InputError
-from makespan.model.assumptions import Assumption, Kind, together
+from makespan.model.assumptions import Assumption, AssumptionKind, together
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.result import Bounds, Result, Status
@@ -16,7 +16,7 @@ from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.portfolio import fastest_known
 
 NOT_COMPUTED = "not computed"
-_LATENCIES = frozenset({Kind.ONE_CYCLE, Kind.UNIT_LATENCY, Kind.UNSTATED_LATENCY})
+_LATENCIES = frozenset({AssumptionKind.ONE_CYCLE, AssumptionKind.UNIT_LATENCY, AssumptionKind.UNSTATED_LATENCY})
 """What says that the machine of a point has no latencies, which an axis may vary."""
 
 
@@ -204,8 +204,8 @@ class Comparison:
         each = [replace(one, machine=replace(one.machine, name=self.machine.name)).assumptions for one in instances]
         has = [{note.kind for note in notes} & _LATENCIES for notes in each]
         common = has[0].intersection(*has)
-        if not common and all(kinds & {Kind.ONE_CYCLE, Kind.UNIT_LATENCY} for kinds in has):
-            common = {Kind.UNIT_LATENCY}  # where each instruction takes one cycle, each latency is one, too
+        if not common and all(kinds & {AssumptionKind.ONE_CYCLE, AssumptionKind.UNIT_LATENCY} for kinds in has):
+            common = {AssumptionKind.UNIT_LATENCY}  # where each instruction takes one cycle, each latency is one, too
         return together([note for note in notes if note.kind not in _LATENCIES - common] for notes in each)
 
 

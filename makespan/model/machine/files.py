@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from makespan.host.errors import InputError
 from makespan.host.text_file import named_file, parse_toml, read_text, shipped_files
 from makespan.model import assumptions
-from makespan.model.assumptions import Assumption, Kind
+from makespan.model.assumptions import Assumption, AssumptionKind
 from makespan.model.machine import tables
 from makespan.model.machine.tables import OF_FILE, MachineDatum
 from makespan.model.machine.values import (
@@ -101,7 +101,7 @@ class MachineFile:
     def caveats(self) -> tuple[Assumption, ...]:
         """Where the machine is known to be kinder than the GPU whose numbers it has."""
         untimed = self.machine.untimed
-        unknown = (assumptions.untimed(self.machine.name, untimed),) if untimed else ()
+        unknown = (assumptions.untimed_classes(self.machine.name, untimed),) if untimed else ()
         return (*map(assumptions.caveat, self.stated), *unknown, *self._simplified())
 
     def _simplified(self) -> Iterator[Assumption]:
@@ -111,7 +111,7 @@ class MachineFile:
             return
         schedulers = self.values("issue").get("schedulers", 1)
         if schedulers > 1:
-            yield assumptions.unpartitioned(schedulers)
+            yield assumptions.without_partitions(schedulers)
         rates = self.values("throughput")
         if rates:
             yield assumptions.lowest_terms()
@@ -235,7 +235,7 @@ def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
         stated=_texts(document, "caveats"),
         data=tuple(data),
     )
-    caveats = tuple(note for note in found.caveats if note.kind is not Kind.UNTIMED)  # an instance says these
+    caveats = tuple(note for note in found.caveats if note.kind is not AssumptionKind.UNTIMED)  # an instance says these
     return replace(found, machine=replace(machine, caveats=caveats))
 
 

@@ -80,7 +80,7 @@ class Context:
     inputs: tuple[Input, ...] = ()
     commands: tuple[Command, ...] = ()
     machine: MachineFile | None = None
-    kernel: "ptx.Kernel | sass.Kernel | None" = None
+    kernel: "ptx.PtxKernel | sass.SassKernel | None" = None
     loops: "tuple[LoopInfo, ...] | None" = None
     curve: tuple[Result, ...] | None = None
     missing: tuple[int, ...] = ()
@@ -210,7 +210,7 @@ def _instance(instance: Instance) -> dict[str, Any]:
 
 def machine_data(machine: Machine, file: MachineFile | None) -> dict[str, Any]:
     """Return a machine, and where its numbers come from if a file says so."""
-    untimed = [assumptions.untimed(machine.name, machine.untimed)] if machine.untimed else []
+    untimed = [assumptions.untimed_classes(machine.name, machine.untimed)] if machine.untimed else []
     return {
         "name": visible(machine.name),
         "issue_width": machine.issue_width,

@@ -63,7 +63,7 @@ def cost_table(
     instance: Instance,
     bars: Iterable[Bar],
     waits: Iterable[Wait],
-    kernel: "ptx.Kernel | sass.Kernel | None" = None,
+    kernel: "ptx.PtxKernel | sass.SassKernel | None" = None,
     texts: Texts | None = None,
 ) -> CostTable | None:
     """Return the cost of every instruction beside what it was compiled from; None where nothing has a line.
@@ -101,11 +101,11 @@ def _by_source(rows: Sequence[CostRow]) -> list[SourceRow]:
     return sorted(found, key=lambda row: -row.cost.cycles)
 
 
-def _beside(kernel: "ptx.Kernel | sass.Kernel | None") -> Mapping[int, tuple[str, Line]]:
+def _beside(kernel: "ptx.PtxKernel | sass.SassKernel | None") -> Mapping[int, tuple[str, Line]]:
     """Control bits and PTX of machine code, by address."""
     from makespan.kernels import sass
 
-    if not isinstance(kernel, sass.Kernel):
+    if not isinstance(kernel, sass.SassKernel):
         return {}
     lines = (kernel.ptx_text or "").split("\n")
     return {

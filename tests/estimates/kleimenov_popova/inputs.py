@@ -5,7 +5,7 @@ from collections.abc import Callable
 from makespan.estimates.kleimenov_popova import Device, HitRates, KernelModel, Levels, Thread, Warp
 from makespan.estimates.kleimenov_popova.recurrence import Sequence, Single
 from makespan.kernels import ptx
-from makespan.kernels.ptx import Kernel
+from makespan.kernels.ptx import PtxKernel
 from makespan.model.machine.gpu_keys import InstructionKind
 from makespan.model.machine.gpus import Gpu, gpu_datum
 from makespan.model.machine.occupancy import SmLimits
@@ -99,7 +99,7 @@ def gpu(**figures: float) -> Gpu:
     return Gpu("test", {key: gpu_datum(key, value, source="test") for key, value in {**FIGURES, **own}.items()})
 
 
-def kernel(body: str) -> Kernel:
+def kernel(body: str) -> PtxKernel:
     """A kernel with registers of every type, and parameters `data` and `n`."""
     text = f"""
 .version 7.0

@@ -262,7 +262,7 @@ LAUNCH = ["--block=64", "--grid=20"]
 def estimated(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
     monkeypatch.chdir(tmp_path)
     Path("gpu.toml").write_text(gpus.gpu_text(gpu(latency_f64=8, delay_f64=2)))
-    Path("k.ptx").write_text(ptx.render(ptx.Module("k.ptx", (kernel(FIGURE_3),))))
+    Path("k.ptx").write_text(ptx.render(ptx.PtxModule("k.ptx", (kernel(FIGURE_3),))))
     return Runner("estimate", capsys)
 
 
@@ -300,7 +300,7 @@ def test_every_quantity_is_explained_with_its_source(estimated: Runner) -> None:
 def test_a_fixed_point_that_is_not_reached_is_exit_3(estimated: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "Rules", partial(Rules, max_iterations=2))
     Path("k.ptx").write_text(
-        ptx.render(ptx.Module("k.ptx", (kernel("ld.global.f32 %f1, [%rd1];\nadd.f32 %f2, %f1, %f1;\nret;"),)))
+        ptx.render(ptx.PtxModule("k.ptx", (kernel("ld.global.f32 %f1, [%rd1];\nadd.f32 %f2, %f1, %f1;\nret;"),)))
     )
     done = run(estimated, *LAUNCH, *RATES, "--set=band_DRAM=0.1")
     assert done.code == 3

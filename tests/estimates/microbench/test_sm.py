@@ -333,7 +333,7 @@ def test_bad_use_is_one_line(
 # programs
 
 
-def opcode(listed: sass.ListedInstruction) -> tuple[str | None, str]:
+def opcode(listed: sass.SassListingRow) -> tuple[str | None, str]:
     """What an instruction is, and its opcode, without its guard."""
     words = listed.text.split()
     return listed.operation, words[words[0].startswith("@")]
@@ -342,7 +342,7 @@ def opcode(listed: sass.ListedInstruction) -> tuple[str | None, str]:
 STREAMED = {"FFMA", "LOP3.LUT", "MUFU.EX2", "LDS.U", "LDS", "DFMA", "IMAD", "POPC", "SHFL.IDX"}
 
 
-def rounds(code: Sequence[sass.ListedInstruction]) -> list[str]:
+def rounds(code: Sequence[sass.SassListingRow]) -> list[str]:
     """The texts of the smallest loop with instructions of a stream."""
     at = {int(one.address, 16): number for number, one in enumerate(code)}
     found = ((last, re.search(r"BRA.* 0x([0-9a-f]+)", one.text)) for last, one in enumerate(code))

@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 
 from makespan.kernels.flow import Launch
-from makespan.kernels.ptx import Module
+from makespan.kernels.ptx import PtxModule
 from tests.ptx_interpreter import Case, run
 from tests.ptx_interpreter.machine import Warp
 
@@ -36,7 +36,7 @@ class Truth:
 
 
 def executed(
-    source: Path | Module | str,
+    source: Path | PtxModule | str,
     kernel: str,
     block: tuple[int, int, int],
     grid: tuple[int, int, int],

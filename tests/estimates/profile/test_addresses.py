@@ -117,9 +117,9 @@ def test_transactions_are_those_counted_byte_by_byte(
 # ---- distances between lanes
 
 
-def offsets_of(module: ptx.Module, name: str, launch: Launch) -> dict[int, Spaced]:
+def offsets_of(module: ptx.PtxModule, name: str, launch: Launch) -> dict[int, Spaced]:
     found = ptx.flow(module.kernel(name))
-    launch = ptx.fitted(launch, found.kernel)
+    launch = ptx.fit_launch(launch, found.kernel)
     return lane_offsets(probed(found, launch), launch, uniform_branches(found, launch), 32)
 
 

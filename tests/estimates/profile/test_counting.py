@@ -15,7 +15,7 @@ from makespan.estimates.profile.opcodes import kind
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels import ptx
 from makespan.kernels.flow import GivenBound, Launch
-from makespan.kernels.ptx import Instruction
+from makespan.kernels.ptx import PtxInstruction
 from makespan.model.machine.gpu_keys import InstructionKind
 from tests.command import Runner
 from tests.estimates.kleimenov_popova.inputs import PASCAL
@@ -441,7 +441,7 @@ def test_no_method_estimates_what_it_cannot_count(
     ],
 )
 def test_the_class_of_an_opcode(opcode: str, expected: InstructionKind) -> None:
-    assert kind(Instruction(opcode), "k.ptx") is expected
+    assert kind(PtxInstruction(opcode), "k.ptx") is expected
 
 
 # ---- registers and shared memory

@@ -11,7 +11,7 @@ import pytest
 from matplotlib import image
 
 from makespan.deadlines.report.page import deadlines_page
-from makespan.kernels.flow import Bound, By, LoopInfo
+from makespan.kernels.flow import BoundBasis, LoopBound, LoopInfo
 from makespan.model.instance import Instance
 from makespan.model.result import Bounds, Result, Upper
 from makespan.model.simulate import run
@@ -293,7 +293,11 @@ def test_on_a_telephone_every_chart_and_table_fits_without_scrolling(
     try:
         loops = (
             LoopInfo(
-                "$L__BB0_12", 1234, "kernel_with_a_name.cu:1234", Bound(1000, False, "inferred: " * 9, By.CODE), 3
+                "$L__BB0_12",
+                1234,
+                "kernel_with_a_name.cu:1234",
+                LoopBound(1000, False, "inferred: " * 9, BoundBasis.CODE),
+                3,
             ),
         )
         opened(render(page_data(gap(), replace(CONTEXT, curve=(gap().result,), loops=loops), EVIDENCE)))

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from makespan import cli
 from makespan.cli.source import instances
 from makespan.kernels.flow import SourceLine
-from makespan.kernels.sass import Address, Instruction, Kernel, Resources
+from makespan.kernels.sass import Address, KernelResources, SassInstruction, SassKernel
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, SchedulerPromise
 from makespan.model.program import InstructionOrigin, Program, ProgramPlace
@@ -532,8 +532,8 @@ def test_every_cycle_of_a_warp_is_in_the_costs_of_one_line() -> None:
 
 def test_machine_code_stands_beside_its_ptx_and_control_bits() -> None:
     ptx = SourceLine("PTX of k.cubin", 2)
-    code = Instruction(Address(0), "MOV", word=5 << 105, ptx=ptx), Instruction(Address(16), "EXIT", ptx=ptx)
-    kernel = Kernel("k", "k.cubin", "k.cubin", 86, code, Resources(1), ptx_text="\n\tmov\t%r1;\n")
+    code = SassInstruction(Address(0), "MOV", word=5 << 105, ptx=ptx), SassInstruction(Address(16), "EXIT", ptx=ptx)
+    kernel = SassKernel("k", "k.cubin", "k.cubin", 86, code, KernelResources(1), ptx_text="\n\tmov\t%r1;\n")
     origins = [InstructionOrigin("k.cubin", each.address, str(each)) for each in code]
     told = data_of(Instance.of(Program.chain("CL", origins=origins), 2), replace(CONTEXT, kernel=kernel))
     rows = read(render(told)).one("costs").all("tr")[1:]
