@@ -12,7 +12,7 @@ from ortools.linear_solver.python import model_builder_helper as engine
 from makespan.model.certificate import Certificate, Potential, PotentialNode, PotentialTable
 from makespan.model.instance import Instance
 from makespan.verify import potential
-from makespan.verify.refusal import StepBudget
+from makespan.verify.refusal import ProofSteps
 from makespan.verify.states import BasicStates, front
 from tests.potentials import END, Looking, Shape
 
@@ -87,8 +87,8 @@ def _potential(shape: Shape, last_group: int, looking: Looking, steps: int) -> P
         )
 
     empty = shape.potential(last_group, {node: table(node, {}) for node in shape.nodes(looking)}, steps)
-    limits = potential.CertificateBudget(StepBudget(10**7), StepBudget(10**7), StepBudget(10**9))
-    check, walker = potential.PotentialCheck(shape.whole, empty, limits), BasicStates(shape.whole, StepBudget(10**7))
+    limits = potential.CertificateBudget(ProofSteps(10**7), ProofSteps(10**7), ProofSteps(10**9))
+    check, walker = potential.PotentialCheck(shape.whole, empty, limits), BasicStates(shape.whole, ProofSteps(10**7))
     states, _ = front(walker, steps, 10**5)
     begun = [beginning for state in states for beginning in check._beginnings(walker, state)]
     cycles = check._cycles({state.situation for state in begun})

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from makespan.model.instance import Group, Instance
 from makespan.model.machine import Latency
-from makespan.verify.refusal import ProofBudget, StepBudget
+from makespan.verify.refusal import ProofBudget, ProofSteps
 from makespan.verify.waiting import binding_width
 
 MOST_STEPS = 50_000_000
@@ -130,7 +130,7 @@ class _AlignmentPaths:
         return best
 
 
-def _follow(crews: Sequence[_EqualStrings], work: StepBudget) -> None:
+def _follow(crews: Sequence[_EqualStrings], work: ProofSteps) -> None:
     """How late warps can be, block by block in the order in which they end alone."""
     work.spend(len(crews) * sum(10 + 10 * len(crew.blocks) for crew in crews))  # memory
     paths = {

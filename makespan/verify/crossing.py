@@ -9,14 +9,14 @@ from makespan.model.instance import Instance
 from makespan.model.program import BARRIER, InstructionTiming, Program
 from makespan.verify.machine_form import class_holds, place_timings, pool_capacities, shared_pools
 from makespan.verify.paths import keep_latest
-from makespan.verify.refusal import StepBudget
+from makespan.verify.refusal import ProofSteps
 
 
 class UnevenCrossing(Exception):
     """A phase is no question of its own: what is pending or held at its barrier may matter behind it."""
 
 
-def timings(program: Program, work: StepBudget) -> tuple[InstructionTiming, ...]:
+def timings(program: Program, work: ProofSteps) -> tuple[InstructionTiming, ...]:
     """Return the timings without the results for which nobody can wait, which lemma R leaves out.
 
     From place to place goes what may still be pending, by setter and token, with the most cycles for which it is when

@@ -12,7 +12,7 @@ from itertools import combinations
 from makespan.model.instance import Instance
 from makespan.model.machine import SchedulerPromise, UnitClass
 from makespan.verify.paths import total
-from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, TooMuchWork
 
 MOST_STEPS = 20_000_000
 
@@ -26,7 +26,7 @@ def theorem_f(instance: Instance) -> int | None:
         return None
     if instance.warps == 1 or any(unit.interval != 1 for unit in units):
         return None
-    work = StepBudget(MOST_STEPS)
+    work = ProofSteps(MOST_STEPS)
     try:
         proven: list[list[int]] = []
         for cheap in _stretches(units):

@@ -18,7 +18,7 @@ from makespan.model.program import MAX_PLACES
 from makespan.model.result import Status
 from makespan.verify import conditions, fields, instances, proofs, reading
 from makespan.verify.outcome import BundleClaim
-from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 
 SCHEMA = "makespan.gpu-bundle/2"
 OLDER_SCHEMA = "makespan.gpu-bundle/1"
@@ -76,7 +76,7 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
     claim = _claim(parts["result"], is_older=is_older)
     said = None if is_older else conditions.assumptions(parts["result"]["assumptions"])
     witness, shortest = (schedule(parts[name], name, gpu) for name in ("witness", "shortest"))
-    room = StepBudget(reading.MOST_COEFFICIENTS)
+    room = ProofSteps(reading.MOST_COEFFICIENTS)
     try:
         weights = _weights(parts["weights"], gpu, room)
         sms = _sms(parts["sms"], gpu, room)
@@ -103,7 +103,7 @@ def instance(value: object) -> GpuInstance:
     """
     some = ["dram"] if "dram" in fields.entries(value) else []
     parts = fields.table(value, "instance", "machine", "grids", "sms", "room", "dispatch", *some)
-    places = StepBudget(instances.MOST_PLACES)
+    places = ProofSteps(instances.MOST_PLACES)
     with instances.refuse_invalid():
         written = fields.items(parts["grids"], "grids", most=MAX_GRIDS)
         machine = instances.machine(parts["machine"])
@@ -117,7 +117,7 @@ def instance(value: object) -> GpuInstance:
         )
 
 
-def _grid(value: object, places: StepBudget, machine: Machine) -> Grid:
+def _grid(value: object, places: ProofSteps, machine: Machine) -> Grid:
     some = ["order"] if "order" in fields.entries(value) else []
     parts = fields.table(value, "grid", "block", "blocks", "takes", *some)
     groups = instances.groups(fields.items(parts["block"], "block", most=MAX_WARPS), places, machine)
@@ -172,7 +172,7 @@ def schedule(value: object, name: str, gpu: GpuInstance) -> GpuSchedule | None:
     if value is None:
         return None
     parts = fields.table(value, name, "courses", "histories")
-    room, cycles = StepBudget(fields.MOST_INSTRUCTIONS), StepBudget(MAX_CYCLES)
+    room, cycles = ProofSteps(fields.MOST_INSTRUCTIONS), ProofSteps(MAX_CYCLES)
     try:
         courses = tuple(_course(course, gpu, room) for course in fields.items(parts["courses"], "courses"))
         written = fields.items(parts["histories"], "histories", most=gpu.sms)
@@ -182,7 +182,7 @@ def schedule(value: object, name: str, gpu: GpuInstance) -> GpuSchedule | None:
         raise Refused(f"the {name} is too large for this checker: {most}") from None
 
 
-def _course(value: object, gpu: GpuInstance, room: StepBudget) -> BlockTrace:
+def _course(value: object, gpu: GpuInstance, room: ProofSteps) -> BlockTrace:
     has_uses = not gpu.machine.fixed_uses
     parts = fields.table(value, "course", "grid", "paths", "latencies", *["uses"] * has_uses)
     number = fields.whole(parts["grid"], "grid", 0, len(gpu.grids) - 1)
@@ -206,7 +206,7 @@ def _paths(value: object, grid: Grid) -> tuple[tuple[int, ...], ...]:
     return tuple(chain.from_iterable(repeat(tuple(range(program.end)), warps) for program, warps in grid.block))
 
 
-def _history(value: object, gpu: GpuInstance, room: StepBudget, cycles: StepBudget) -> SmHistory:
+def _history(value: object, gpu: GpuInstance, room: ProofSteps, cycles: ProofSteps) -> SmHistory:
     machine = gpu.machine
     is_free = machine.partitions > 1 and (len(gpu.grids) > 1 or machine.assignment is WarpAssignment.ANY)
     parts = fields.table(value, "history", "sms", "stretches", *["partitions"] * is_free)
@@ -218,7 +218,7 @@ def _history(value: object, gpu: GpuInstance, room: StepBudget, cycles: StepBudg
     return SmHistory(sms, tuple(stretches), partitions)
 
 
-def _stretch(value: object, gpu: GpuInstance, room: StepBudget, cycles: StepBudget) -> RepeatedCycles:
+def _stretch(value: object, gpu: GpuInstance, room: ProofSteps, cycles: ProofSteps) -> RepeatedCycles:
     parts = fields.table(value, "stretch", "repeat", "begins", "cycles")
     runs: list[tuple[int, tuple[tuple[int, int], ...]]] = []
     for entry in fields.items(parts["cycles"], "cycles"):
@@ -250,7 +250,7 @@ def _begin(value: object, gpu: GpuInstance) -> BlockStart:
 # Evidence
 
 
-def _weights(value: object, gpu: GpuInstance, room: StepBudget) -> tuple[Weights, ...]:
+def _weights(value: object, gpu: GpuInstance, room: ProofSteps) -> tuple[Weights, ...]:
     """Of theorem E, for the warps that can be on an SM at one time."""
     if not fields.items(value, "weights", 0):
         return ()
@@ -259,7 +259,7 @@ def _weights(value: object, gpu: GpuInstance, room: StepBudget) -> tuple[Weights
     return proofs.weights(value, gpu.sm(gpu.resident), room)
 
 
-def _sms(value: object, gpu: GpuInstance, room: StepBudget) -> dict[int, OfSm]:
+def _sms(value: object, gpu: GpuInstance, room: ProofSteps) -> dict[int, OfSm]:
     """What is said of an SM with each number of blocks that there may be."""
     entries = fields.items(value, "sms", 0)
     if not entries:
@@ -276,7 +276,7 @@ def _sms(value: object, gpu: GpuInstance, room: StepBudget) -> dict[int, OfSm]:
     return found
 
 
-def _of_sm(value: object, gpu: GpuInstance, room: StepBudget) -> tuple[int, OfSm]:
+def _of_sm(value: object, gpu: GpuInstance, room: ProofSteps) -> tuple[int, OfSm]:
     some = ["partitions"] if "partitions" in fields.entries(value) else []
     keys = ("blocks", "upper", "evidence", "certificate", "weights", "phases", *some)
     parts = fields.table(value, "result of an SM", *keys)

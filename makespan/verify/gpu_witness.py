@@ -13,7 +13,7 @@ from makespan.model.instance import MAX_CYCLES
 from makespan.model.machine import WarpAssignment
 from makespan.verify import fields
 from makespan.verify.gpu_reading import fixed_latencies
-from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 from makespan.verify.sm_execution import Script, SmExecution
 from makespan.verify.witness import scripts
 
@@ -31,7 +31,7 @@ def replay(gpu: GpuInstance, witness: GpuSchedule) -> int:
         Refused: an SM breaks a rule of the machine, a block gets room that is taken, begins too late or never ends, all
             blocks that are left would fit somewhere, or they are not those of the grids, or it is too large.
     """
-    room, cycles = StepBudget(fields.MOST_INSTRUCTIONS), StepBudget(MAX_CYCLES)
+    room, cycles = ProofSteps(fields.MOST_INSTRUCTIONS), ProofSteps(MAX_CYCLES)
     try:
         courses = [_scripts(gpu, number, course) for number, course in enumerate(witness.courses)]
         sms = [
@@ -73,8 +73,8 @@ class _HistoryReplay:
         scripts: Sequence[Sequence[Script]],
         number: int,
         history: SmHistory,
-        room: StepBudget,
-        cycles: StepBudget,
+        room: ProofSteps,
+        cycles: ProofSteps,
     ) -> None:
         self._gpu, self._courses, self._scripts, self._history = gpu, courses, scripts, history
         self._room, self._cycles, self._where = room, cycles, f"witness: history {number}"
@@ -262,7 +262,7 @@ def _check_blocks(gpu: GpuInstance, witness: GpuSchedule) -> None:
             raise Refused(f"witness: {blocks} blocks of grid {number} are executed, not {grid.blocks}")
 
 
-def _check_dispatcher(gpu: GpuInstance, witness: GpuSchedule, sms: Sequence[_HistoryReplay], work: StepBudget) -> None:
+def _check_dispatcher(gpu: GpuInstance, witness: GpuSchedule, sms: Sequence[_HistoryReplay], work: ProofSteps) -> None:
     """In every cycle, if blocks are left, there is one among them that fits on no SM."""
     unused = sum(history.sms for history in witness.histories) < gpu.sms
     last = [max(sm.last.get(grid, 0) for sm in sms) for grid in range(len(gpu.grids))]

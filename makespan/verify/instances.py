@@ -21,7 +21,7 @@ from makespan.model.machine import (
 from makespan.model.machine.values import MAX_PARTITIONS, MAX_RESOURCES
 from makespan.model.program import BARRIER, MAX_PLACES, MAX_TOKENS_OF_PLACE, InstructionTiming, Program, ProgramPlace
 from makespan.verify import fields, machine_form
-from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 
 MOST_PLACES = 2_000_000
 _LARGEST_TOKEN = 10**9
@@ -37,7 +37,7 @@ def instance(value: object) -> Instance:
     some = ["order"] if "order" in fields.entries(value) else []
     parts = fields.table(value, "instance", "machine", "blocks", "groups", *some)
     written = fields.items(parts["groups"], "groups", most=MAX_WARPS)
-    room = StepBudget(MOST_PLACES)
+    room = ProofSteps(MOST_PLACES)
     blocks = fields.whole(parts["blocks"], "blocks", 1, MAX_WARPS)
     with refuse_invalid():
         served = machine(parts["machine"])
@@ -87,7 +87,7 @@ def refuse_invalid() -> Iterator[None]:
         raise Refused(f"the instance is too large for this checker: over {MOST_PLACES} places") from None
 
 
-def groups(written: Sequence[object], room: StepBudget, served: Machine) -> tuple[Group, ...]:
+def groups(written: Sequence[object], room: ProofSteps, served: Machine) -> tuple[Group, ...]:
     """Programs that the machine serves, each with its warps; `room` counts places."""
     room.spend(sum(map(_size, written)))
     return tuple(_group(one, {BARRIER, *served.capacities}) for one in written)

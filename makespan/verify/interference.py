@@ -26,8 +26,8 @@ from makespan.verify.machine_form import (
     shared_pools,
     warp_partitions,
 )
-from makespan.verify.paths import PhasePlaces, along, keep_latest
-from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.paths import PhaseRegion, along, keep_latest
+from makespan.verify.refusal import ProofSteps, TooMuchWork
 
 MOST_STEPS = 20_000_000
 PoolPrices = Mapping[PoolGate, Mapping[str, int]]
@@ -37,7 +37,7 @@ PoolPrices = Mapping[PoolGate, Mapping[str, int]]
 def bound(instance: Instance) -> int:
     """Return an upper bound on every schedule, in cycles: the sum of all instructions if theorem 1S takes too long."""
     try:
-        return HitBound(instance, StepBudget(MOST_STEPS)).bound()
+        return HitBound(instance, ProofSteps(MOST_STEPS)).bound()
     except TooMuchWork:
         return one_after_another(instance)
 
@@ -96,7 +96,7 @@ class HitBound:
         cut: of every program its phases between barriers.
     """
 
-    def __init__(self, instance: Instance, work: StepBudget) -> None:
+    def __init__(self, instance: Instance, work: ProofSteps) -> None:
         self._instance, self._work = instance, work
         machine = instance.machine
         self._capacity, self.shared = pool_capacities(machine), shared_pools(machine)
@@ -335,7 +335,7 @@ class HitBound:
         return entered
 
     def _of_phase(
-        self, group: int, phase: PhasePlaces, left: Mapping[int, dict[int, int]], still_held: Mapping[str, int]
+        self, group: int, phase: PhaseRegion, left: Mapping[int, dict[int, int]], still_held: Mapping[str, int]
     ) -> int:
         """Return the time alone in one phase.
 
@@ -396,7 +396,7 @@ def _both(gate: PoolGate, among: PoolGate | None) -> PoolGate:
     return gate if among is None else gate & among
 
 
-def _phases(program: Program, work: StepBudget) -> Iterator[PhasePlaces]:
+def _phases(program: Program, work: ProofSteps) -> Iterator[PhaseRegion]:
     """Yield the phases of a program; a warp that comes from a barrier to the end still waits there for its tokens."""
     begins = set(program.starts)
     while begins:
@@ -412,5 +412,5 @@ def _phases(program: Program, work: StepBudget) -> Iterator[PhasePlaces]:
             else:
                 inside.add(at)
                 stack += program.places[at].successors
-        yield PhasePlaces(tuple(sorted(begins)), tuple(sorted(inside)))
+        yield PhaseRegion(tuple(sorted(begins)), tuple(sorted(inside)))
         begins = {after for gate in gates for after in program.places[gate].successors}

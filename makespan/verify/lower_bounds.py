@@ -20,7 +20,7 @@ from makespan.verify.machine_form import (
     warp_partitions,
 )
 from makespan.verify.paths import total
-from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, TooMuchWork
 
 MOST_STEPS = 5_000_000
 _Clocks = dict[int | str, int]
@@ -33,7 +33,7 @@ def least_makespan(instance: Instance) -> int:
     blocking = (group.program for group in instance.groups if not group.program.timings)
     found = [1, *_busy(instance), *(total(program, latencies, min) for program in blocking)]
     try:
-        work = StepBudget(MOST_STEPS)
+        work = ProofSteps(MOST_STEPS)
         rows = [list(_phases(instance, group.program, work)) for group in instance.groups]
         found.append(sum(map(max, zip_longest(*rows, fillvalue=0))))  # a barrier waits for the slowest
     except TooMuchWork:
@@ -70,7 +70,7 @@ def _crew(block: Iterable[tuple[Program, int]], blocks: int) -> Counter[Program]
     return found
 
 
-def _phases(instance: Instance, program: Program, work: StepBudget) -> Iterator[int]:
+def _phases(instance: Instance, program: Program, work: ProofSteps) -> Iterator[int]:
     """Yield the least time of each phase of a warp alone, as long as no path has ended before.
 
     It is the max-plus system of theorem 1S with lower ends, and with minima where paths join: a lower bound of each.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from makespan.model.instance import Instance
 from makespan.model.program import BARRIER, Program
 from makespan.verify.machine_form import issue_holds, numbered_pools, warp_partitions
-from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, TooMuchWork
 
 MOST_BYTES = 1 << 29
 """Memory of all states that are kept at one time."""
@@ -70,7 +70,7 @@ def shortest_and_longest(instance: Instance, most_states: int) -> tuple[int, int
     """Return the makespans of the shortest and the longest schedule; None after `most_states` states."""
     if instance.warps > MOST_WARPS:
         return None
-    work = StepBudget(_STEPS_PER_STATE * most_states)
+    work = ProofSteps(_STEPS_PER_STATE * most_states)
     try:
         return _MultiprocessorStates(instance, work).extremes(most_states)
     except TooMuchWork:
@@ -80,7 +80,7 @@ def shortest_and_longest(instance: Instance, most_states: int) -> tuple[int, int
 class _MultiprocessorStates:
     """The states of one instance and the steps between them; every step takes from `work`."""
 
-    def __init__(self, instance: Instance, work: StepBudget) -> None:
+    def __init__(self, instance: Instance, work: ProofSteps) -> None:
         self._instance, self._work = instance, work
         self._programs = [group.program for group in instance.groups]
         self._ends = [program.end for program in self._programs]
@@ -306,7 +306,7 @@ def _fits(option: _IssueOption, free: Sequence[int]) -> bool:
     return all(free[pool] for pool, _ in option.ports)
 
 
-def _tokens_awaited_later(program: Program, work: StepBudget) -> list[frozenset[int]]:
+def _tokens_awaited_later(program: Program, work: ProofSteps) -> list[frozenset[int]]:
     """Return for every place, and the end, the tokens that are awaited there or later."""
     found = [frozenset[int]()] * (program.end + 1)
     for at in range(len(program.timings) - 1, -1, -1):

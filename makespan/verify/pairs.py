@@ -23,8 +23,8 @@ from makespan.model.machine import DELAY, Machine, UnitClass
 from makespan.model.program import BARRIER, Program
 from makespan.verify import paths, phases
 from makespan.verify.machine_form import issue_holds, place_timings, pool_capacities, shared_pools, used_units
-from makespan.verify.paths import PhasePlaces, along, total
-from makespan.verify.refusal import ProofBudget, Refused, StepBudget, TooMuchWork
+from makespan.verify.paths import PhaseRegion, along, total
+from makespan.verify.refusal import ProofBudget, ProofSteps, Refused, TooMuchWork
 from makespan.verify.waiting import ClassShare, binding_width, most_waiting, shares
 
 MOST_STEPS = 50_000_000
@@ -84,7 +84,7 @@ class PairCharges:
         everybody: the sum of `unpaired` over all warps.
     """
 
-    def __init__(self, instance: Instance, proof: Weights, work: StepBudget) -> None:
+    def __init__(self, instance: Instance, proof: Weights, work: ProofSteps) -> None:
         self.instance = instance
         units = {unit.name: unit for unit in instance.machine.units}
         if len(set(proof.classes)) != len(proof.classes) or not units.keys() >= set(proof.classes):
@@ -122,7 +122,7 @@ class PairCharges:
             for cost, own, share in zip(alone, self.unpaired, shares(self.instance), strict=True)
         ]
 
-    def along(self, cut: Sequence[Sequence[PhasePlaces]]) -> int:
+    def along(self, cut: Sequence[Sequence[PhaseRegion]]) -> int:
         """Return the bound with barriers, where a chain of warps stands for z: in each phase a warp of the worst group.
 
         The chain executes at most one segment in each phase, and pays for it instead of what everybody pays: c + p - f.
@@ -154,7 +154,7 @@ def _unready(unit: UnitClass) -> int:
     return (unit.latency.most - 1) // unit.interval
 
 
-def _bound_with_thresholds(instance: Instance, proof: Weights, work: StepBudget) -> int:
+def _bound_with_thresholds(instance: Instance, proof: Weights, work: ProofSteps) -> int:
     """Return the bound of theorem E' on a machine of one partition without resources.
 
     S has no choice here: all classes that bind. With a slot that can bind delta is 1, and the counts of all classes are
@@ -215,7 +215,7 @@ def _matured_paths(
     reserves: Sequence[Sequence[int]],
     threshold: Mapping[str, int],
     used: Mapping[str, UnitClass],
-    work: StepBudget,
+    work: ProofSteps,
 ) -> "_ReservePaths":
     """Return the paths on which no pair begins where the gap G may be above the threshold.
 
@@ -245,7 +245,7 @@ def _is_divided(instance: Instance) -> bool:
 class _GateCounts:
     """What instructions count at the gates that can be full; `scale` of it is all ports of a gate for a cycle."""
 
-    def __init__(self, machine: Machine, used: Mapping[str, UnitClass], work: StepBudget) -> None:
+    def __init__(self, machine: Machine, used: Mapping[str, UnitClass], work: ProofSteps) -> None:
         every = issue_holds(machine)
         self._holds = {name: every[name] for name in used}
         gates = {hold.gate for holds in self._holds.values() for hold in holds}
@@ -277,7 +277,7 @@ class _GateCounts:
         return total
 
 
-def _bound_with_partitions(instance: Instance, proof: Weights, work: StepBudget) -> int:
+def _bound_with_partitions(instance: Instance, proof: Weights, work: ProofSteps) -> int:
     """Return the bound of theorem E' with one slot in each partition, or with resources besides the ports of classes.
 
     Pairs are of classes with a port of their own in each partition. Whatever is full where z is left out costs `scale`
@@ -343,7 +343,7 @@ class _ReservePaths:
     mass: Mapping[str, int]
     caps: Mapping[str, int]
     reserves: Sequence[Sequence[int]]
-    work: StepBudget
+    work: ProofSteps
     apart: Set[int] = frozenset()
 
     def __post_init__(self) -> None:
@@ -360,7 +360,7 @@ class _ReservePaths:
         factor: int,
         price: Mapping[str, int] = _NOTHING,
         spared: Mapping[str, int] = _NOTHING,
-        phase: tuple[int, PhasePlaces] | None = None,
+        phase: tuple[int, PhaseRegion] | None = None,
         turns: Sequence[int] = (),
     ) -> tuple[int, int]:
         """Return two largest sums over paths, of paths that end and of paths that go on behind the phase.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from makespan.model.instance import Group, Instance
 from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
 from makespan.verify.machine_form import shared_pools, used_units, warp_partitions
-from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, TooMuchWork
 
 MOST_STEPS = 1_000_000
 
@@ -25,7 +25,7 @@ def questions(instance: Instance) -> list[Instance] | None:
     if shared_pools(alone):
         return None  # partitions meet at a port, so the schedule of one depends on that of another
     try:
-        crews = dict.fromkeys(_crews(instance, StepBudget(MOST_STEPS)))
+        crews = dict.fromkeys(_crews(instance, ProofSteps(MOST_STEPS)))
     except TooMuchWork:
         return None
     found = []
@@ -45,7 +45,7 @@ def _alone(machine: Machine, used: frozenset[str]) -> Machine:
     )
 
 
-def _crews(instance: Instance, work: StepBudget) -> Iterator[tuple[int, ...]]:
+def _crews(instance: Instance, work: ProofSteps) -> Iterator[tuple[int, ...]]:
     """Yield how many warps of each group a partition can have."""
     numbers, parts = [group.warps for group in instance.groups], instance.machine.partitions
     if (fixed := warp_partitions(instance)) is not None:
@@ -61,7 +61,7 @@ def _crews(instance: Instance, work: StepBudget) -> Iterator[tuple[int, ...]]:
             yield from _spread(numbers, size, work)
 
 
-def _spread(numbers: list[int], size: int, work: StepBudget) -> Iterator[tuple[int, ...]]:
+def _spread(numbers: list[int], size: int, work: ProofSteps) -> Iterator[tuple[int, ...]]:
     """Yield all ways to take `size` warps, most of the first groups first."""
     stack: list[tuple[tuple[int, ...], int]] = [((), size)]
     while stack:

@@ -6,20 +6,20 @@ from typing import NamedTuple, TypeVar
 from makespan.model.machine import Machine, UnitClass
 from makespan.model.program import Program
 from makespan.verify.machine_form import class_holds, place_timings, pool_capacities
-from makespan.verify.refusal import StepBudget
+from makespan.verify.refusal import ProofSteps
 
 Choose = Callable[[Iterable[int]], int]
-_Key = TypeVar("_Key")
+_PoolOrToken = TypeVar("_PoolOrToken")
 
 
-class PhasePlaces(NamedTuple):
+class PhaseRegion(NamedTuple):
     """Where a warp may stand when a phase begins, and the instructions that it may execute in it, both increasing."""
 
     begins: tuple[int, ...]
     inside: Sequence[int]
 
 
-def along(program: Program, weights: Sequence[int], choose: Choose = max, phase: PhasePlaces | None = None) -> int:
+def along(program: Program, weights: Sequence[int], choose: Choose = max, phase: PhaseRegion | None = None) -> int:
     """Return the largest (or smallest) sum of what places weigh on a path, or on its part in a phase."""
     begins, inside = phase or (program.starts, range(program.end))
     ahead = dict[int, int]()
@@ -33,7 +33,7 @@ def total(program: Program, weights: Mapping[str, int], choose: Choose = max) ->
     return along(program, [weights.get(place.unit, 0) for place in program.places], choose)
 
 
-def keep_latest(known: dict[_Key, int], others: Mapping[_Key, int]) -> None:
+def keep_latest(known: dict[_PoolOrToken, int], others: Mapping[_PoolOrToken, int]) -> None:
     """Raise what is known to the later of both cycles.
 
     Where paths join, the maximum of all that was seen suffices, since a max-plus map commutes with maxima.
@@ -43,7 +43,7 @@ def keep_latest(known: dict[_Key, int], others: Mapping[_Key, int]) -> None:
             known[key] = cycle
 
 
-def longest_gaps(program: Program, units: Mapping[str, UnitClass], work: StepBudget) -> list[int]:
+def longest_gaps(program: Program, units: Mapping[str, UnitClass], work: ProofSteps) -> list[int]:
     """Return the most cycles from the issue at each place until its warp is ready for whatever follows.
 
     A result that is `latency` cycles away when its instruction is issued comes nearer by each stall on the way. Whoever
@@ -79,7 +79,7 @@ def shortest_gaps(program: Program, units: Mapping[str, UnitClass]) -> list[int]
     return found
 
 
-def longest_alone(program: Program, machine: Machine, work: StepBudget) -> int:
+def longest_alone(program: Program, machine: Machine, work: ProofSteps) -> int:
     """Return T(z): the most cycles that a warp takes if nobody else is there, on any path and at any latencies.
 
     Each place is issued when the latest of some earlier times has come, a constant after an earlier issue; so the

@@ -7,8 +7,8 @@ from makespan.model.instance import Instance
 from makespan.model.machine import SchedulerPromise, WarpAssignment
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.verify import crossing
-from makespan.verify.paths import Choose, PhasePlaces, along, total
-from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.paths import Choose, PhaseRegion, along, total
+from makespan.verify.refusal import ProofSteps, TooMuchWork
 from makespan.verify.waiting import ClassShare, most_waiting
 
 MOST_VISITS = 8_000_000
@@ -41,7 +41,7 @@ def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
         return None
     try:
         own = phases(instance)
-        work = StepBudget(MOST_VISITS)
+        work = ProofSteps(MOST_VISITS)
         timings = [crossing.timings(group.program, work) for group in instance.groups]
         found, holds = [], crossing.Holds(instance)
         for number in range(max(map(len, own))):
@@ -60,7 +60,7 @@ def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
 
 
 def _crews(
-    instance: Instance, row: Sequence[Sequence[PhasePlaces]], timings: Sequence[Sequence[InstructionTiming]]
+    instance: Instance, row: Sequence[Sequence[PhaseRegion]], timings: Sequence[Sequence[InstructionTiming]]
 ) -> Iterator[tuple[Program, int]]:
     """What the warps of each group that takes part in a phase execute there.
 
@@ -93,7 +93,7 @@ def pessimistic(instance: Instance) -> int:
     return _along(instance, cut, longest, max) + most_waiting(machine, instance.warps - 1, shares(instance, cut))
 
 
-def shares(instance: Instance, cut: Sequence[Sequence[PhasePlaces]]) -> dict[str, ClassShare]:
+def shares(instance: Instance, cut: Sequence[Sequence[PhaseRegion]]) -> dict[str, ClassShare]:
     """By class, for such a chain as the warp that waits."""
     found = {}
     for unit in instance.machine.capacities:
@@ -105,7 +105,7 @@ def shares(instance: Instance, cut: Sequence[Sequence[PhasePlaces]]) -> dict[str
     return found
 
 
-def _along(instance: Instance, cut: Sequence[Sequence[PhasePlaces]], weights: Mapping[str, int], choose: Choose) -> int:
+def _along(instance: Instance, cut: Sequence[Sequence[PhaseRegion]], weights: Mapping[str, int], choose: Choose) -> int:
     """Return the sum over the phases of the largest or smallest share of a group."""
     rows = []
     for program, own in zip((group.program for group in instance.groups), cut, strict=True):
@@ -114,17 +114,17 @@ def _along(instance: Instance, cut: Sequence[Sequence[PhasePlaces]], weights: Ma
     return sum(map(choose, zip_longest(*rows, fillvalue=0)))
 
 
-def phases(instance: Instance) -> list[list[PhasePlaces]]:
+def phases(instance: Instance) -> list[list[PhaseRegion]]:
     """Return the phases of every group.
 
     Raises:
         TooMuchWork: there are too many.
     """
-    visits = StepBudget(MOST_VISITS)
+    visits = ProofSteps(MOST_VISITS)
     return [list(_phases(group.program, visits)) for group in instance.groups]
 
 
-def _phases(program: Program, work: StepBudget) -> Iterator[PhasePlaces]:
+def _phases(program: Program, work: ProofSteps) -> Iterator[PhaseRegion]:
     """Phase by phase; a path may end while others go on, so the end is carried along."""
     begins = set(program.starts)
     while begins != {program.end}:
@@ -143,7 +143,7 @@ def _phases(program: Program, work: StepBudget) -> Iterator[PhasePlaces]:
             inside.add(at)
             ended = ended or program.end in successors
             stack += [after for after in successors if after != program.end]
-        yield PhasePlaces(tuple(sorted(begins)), tuple(sorted(inside)))
+        yield PhaseRegion(tuple(sorted(begins)), tuple(sorted(inside)))
         begins = {after for gate in gates for after in program.places[gate].successors}
         if ended:
             begins.add(program.end)

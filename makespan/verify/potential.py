@@ -61,7 +61,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
 from makespan.verify.delays import sizes, with_delay_places
 from makespan.verify.potential_terms import DELAYED, FINISH, STAY, ClassMove, Terms
-from makespan.verify.refusal import ProofBudget, Refused, StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofBudget, ProofSteps, Refused, TooMuchWork
 from makespan.verify.states import BasicStates, WarpsAtPlace, front
 
 MOST_FRONT_STATES, MOST_FRONT_STEPS, MOST_DECREASES = 20_000, 5_000_000, 2_000_000
@@ -116,9 +116,9 @@ class Beginning(NamedTuple):
 class CertificateBudget(NamedTuple):
     """What one certificate may take: steps to states of the front, combinations of moves and nodes, differences."""
 
-    steps: StepBudget
-    work: StepBudget
-    differences: StepBudget
+    steps: ProofSteps
+    work: ProofSteps
+    differences: ProofSteps
 
 
 def bound(instance: Instance, certificate: Certificate, effort: ProofBudget | None = None) -> int:

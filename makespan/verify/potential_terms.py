@@ -6,7 +6,7 @@ from operator import sub
 from makespan.model.certificate import Potential, PotentialTable
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
-from makespan.verify.refusal import StepBudget
+from makespan.verify.refusal import ProofSteps
 
 MOST_REMEMBERED = 20_000_000
 FINISH, STAY, DELAYED = -1, -2, -3
@@ -24,7 +24,7 @@ class Terms:
     """
 
     def __init__(
-        self, instance: Instance, potential: Potential, tables: Sequence[PotentialTable], differences: StepBudget
+        self, instance: Instance, potential: Potential, tables: Sequence[PotentialTable], differences: ProofSteps
     ) -> None:
         self.number = number = {DELAY: DELAYED, **{name: x for x, name in enumerate(potential.classes)}}
         ends: tuple[_Ends, _Ends] = {}, {}  # indices into all rows of `others`, joined, and into `last`

@@ -8,7 +8,7 @@ from makespan.model.certificate import FINISHED_LABEL, Certificate, Potential, P
 from makespan.model.instance import Instance
 from makespan.model.result import Upper, UpperBound
 from makespan.verify import delays, fields, partitions, phases
-from makespan.verify.refusal import Refused, StepBudget
+from makespan.verify.refusal import ProofSteps, Refused
 
 LEAST_PROGRESSION = 4
 _MOST_COEFFICIENT = 10**fields.MOST_DIGITS
@@ -32,12 +32,12 @@ def name_of_proof(value: object) -> str:
     return name
 
 
-def phase_bounds(value: object, instance: Instance, room: StepBudget) -> Pieces:
+def phase_bounds(value: object, instance: Instance, room: ProofSteps) -> Pieces:
     """What is said of each different phase; `room` counts coefficients."""
     return _pieces(value, "phases", "barriers make", instance, phases.questions, room)
 
 
-def partition_bounds(value: object, instance: Instance, room: StepBudget) -> Pieces:
+def partition_bounds(value: object, instance: Instance, room: ProofSteps) -> Pieces:
     """What is said of each different partition; `room` counts coefficients."""
     return _pieces(value, "partitions", "the machine makes", instance, partitions.questions, room)
 
@@ -48,7 +48,7 @@ def _pieces(
     made: str,
     instance: Instance,
     cut: Callable[[Instance], list[Instance] | None],
-    room: StepBudget,
+    room: ProofSteps,
 ) -> Pieces:
     entries = fields.items(value, name, 0)
     if not entries:
@@ -63,7 +63,7 @@ def _pieces(
     return tuple((question, said[question]) for question in questions)
 
 
-def _piece(value: object, name: str, question: Instance, room: StepBudget) -> UpperBound:
+def _piece(value: object, name: str, question: Instance, room: ProofSteps) -> UpperBound:
     some = ["partitions"] if name == "phase" and "partitions" in fields.entries(value) else []
     parts = fields.table(value, name, "upper", "evidence", "certificate", *some, later="weights")
     proof = None if parts["certificate"] is None else certificate(parts["certificate"], question, room)
@@ -72,12 +72,12 @@ def _piece(value: object, name: str, question: Instance, room: StepBudget) -> Up
     return UpperBound(upper, evidence, proof, weights(parts["weights"], question, room), tuple(said))
 
 
-def weights(value: object, instance: Instance, room: StepBudget) -> tuple[Weights, ...]:
+def weights(value: object, instance: Instance, room: ProofSteps) -> tuple[Weights, ...]:
     """Weights of pairs, in their shape; whether they prove anything is for `pairs` to say."""
     return tuple(_set(item, instance, room) for item in fields.items(value, "weights", 0))
 
 
-def _set(value: object, instance: Instance, room: StepBudget) -> Weights:
+def _set(value: object, instance: Instance, room: ProofSteps) -> Weights:
     parts = fields.table(value, "weights", "classes", "caps", "groups", later="thresholds")
     classes = tuple(fields.text(name, "class") for name in fields.items(parts["classes"], "classes", 0))
     caps = fields.items(parts["caps"], "caps", len(classes), len(classes))
@@ -89,7 +89,7 @@ def _set(value: object, instance: Instance, room: StepBudget) -> Weights:
     return Weights(classes, tuple(caps), reserves, tuple(thresholds))
 
 
-def _row(value: object, places: int, room: StepBudget) -> tuple[tuple[int, ...], ...]:
+def _row(value: object, places: int, room: ProofSteps) -> tuple[tuple[int, ...], ...]:
     """For every place of a group a number, or a list of them."""
     found: list[tuple[int, ...]] = []
     for item in fields.items(value, "weights", places, places):
@@ -100,7 +100,7 @@ def _row(value: object, places: int, room: StepBudget) -> tuple[tuple[int, ...],
     return tuple(found)
 
 
-def certificate(value: object, instance: Instance, room: StepBudget) -> Certificate:
+def certificate(value: object, instance: Instance, room: ProofSteps) -> Certificate:
     """Potentials, in their shape; whether they prove anything is for `potential` to say."""
     parts = fields.table(value, "certificate", "upper", "potentials")
     potentials = fields.items(parts["potentials"], "potentials", most=len(instance.groups))
@@ -109,7 +109,7 @@ def certificate(value: object, instance: Instance, room: StepBudget) -> Certific
     return Certificate(upper, tuple(_potential(item, instance, sizes, room) for item in potentials))
 
 
-def _potential(value: object, instance: Instance, sizes: Sequence[int], room: StepBudget) -> Potential:
+def _potential(value: object, instance: Instance, sizes: Sequence[int], room: ProofSteps) -> Potential:
     parts = fields.table(value, "potential", "last_group", "classes", "thresholds", "front", "tables", "nodes")
     last = fields.whole(parts["last_group"], "last_group", 0, len(instance.groups) - 1)
     classes = tuple(fields.text(name, "class") for name in fields.items(parts["classes"], "classes"))

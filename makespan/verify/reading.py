@@ -22,7 +22,7 @@ from makespan.model.result import Status, Step
 from makespan.model.schedule import Schedule
 from makespan.verify import conditions, fields, instances, machine_form, proofs
 from makespan.verify.outcome import BundleClaim
-from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 
 SCHEMA, RESULT_SCHEMA = "makespan.bundle/3", "makespan.result/2"
 OLDER_SCHEMAS = ("makespan.bundle/1", "makespan.bundle/2")
@@ -115,7 +115,7 @@ def bundle(document: object) -> Bundle:
     claim = _claim(parts["result"], instance, is_older=is_older)
     said = None if is_older else conditions.assumptions(parts["result"]["assumptions"])
     schedule = witness(parts["witness"], instance, claim.lower)
-    room = StepBudget(MOST_COEFFICIENTS)
+    room = ProofSteps(MOST_COEFFICIENTS)
     try:
         certificate = None if parts["certificate"] is None else proofs.certificate(parts["certificate"], instance, room)
         weights = proofs.weights(parts["weights"], instance, room)

@@ -14,7 +14,7 @@ class TooMuchWork(MakespanError):
     """An enumeration reached its limit; nothing is known from it."""
 
 
-class StepBudget:
+class ProofSteps:
     """A number of steps that may still be done."""
 
     __slots__ = ("left",)
@@ -47,10 +47,10 @@ class ProofBudget:
         self._left = proofs * self._WHOLE
 
     @contextmanager
-    def part(self, most: int) -> Iterator[StepBudget]:
+    def part(self, most: int) -> Iterator[ProofSteps]:
         """The steps of one proof, at most `most`; what it does not spend remains for others."""
         steps = most * min(self._left, self._WHOLE) // self._WHOLE
-        work = StepBudget(steps)
+        work = ProofSteps(steps)
         try:
             yield work
         finally:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from makespan.model.machine import Machine, SchedulerPromise
 from makespan.model.program import BARRIER
 from makespan.verify.machine_form import SLOT, class_holds, numbered_pools
-from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 
 MOST_COMPARISONS = 50_000_000  # of a warp that goes first with one that waits
 
@@ -292,7 +292,7 @@ class _FairQueue:
     def __init__(self, warps: int, needs: Iterable[_IssueNeeds]) -> None:
         self._waiting: dict[_IssueNeeds, dict[int, int]] = {need: {} for need in needs}  # since when, in order
         self._last = [-1] * warps
-        self._work = StepBudget(MOST_COMPARISONS)
+        self._work = ProofSteps(MOST_COMPARISONS)
 
     def enter(self, warp: int) -> None:
         """Forget the issues of the warp that was in the place of a new one."""

@@ -17,7 +17,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
 from makespan.model.program import BARRIER
 from makespan.verify.delays import with_delay_places
-from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, TooMuchWork
 
 MOST_BYTES = 1 << 29
 """Of all states held at one time; those of long programs take kilobytes each."""
@@ -44,7 +44,7 @@ class BasicStates:
         TooMuchWork: a state has more than `MOST_BITS`.
     """
 
-    def __init__(self, instance: Instance, work: StepBudget) -> None:
+    def __init__(self, instance: Instance, work: ProofSteps) -> None:
         self._instance, self._work = instance, work
         self._ports = _PortBits(instance)
         self._bits = instance.warps.bit_length()
@@ -270,7 +270,7 @@ class _PortBits:
 def shortest_and_longest(instance: Instance, most_states: int) -> tuple[int, int] | None:
     """The makespans of the shortest and the longest work-conserving schedule; None after `most_states` states."""
     try:
-        walker = BasicStates(with_delay_places(instance), StepBudget(40 * most_states))
+        walker = BasicStates(with_delay_places(instance), ProofSteps(40 * most_states))
         reached = {-state: (0, 0) for state in walker.starts()}  # negative, for heapq takes the smallest
         heap = sorted(reached)
         left = min(most_states, walker.most_states) - len(heap)

@@ -28,7 +28,7 @@ from makespan.verify import bounds, interference, pairs
 from makespan.verify.gpu_reading import of_block
 from makespan.verify.interference import HitBound, PoolPrices
 from makespan.verify.machine_form import PoolGate, class_holds, used_units
-from makespan.verify.refusal import Refused, StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 from makespan.verify.waiting import binding_width
 
 MOST_STEPS = 20_000_000
@@ -75,19 +75,19 @@ def _bounds_by_prices(gpu: GpuInstance, sm: Instance) -> Iterator[int]:
     passing = gpu.dispatch + interference.one_after_another(of_block(gpu, gpu.grid))
     yield _upper(gpu, Fraction(passing * gpu.resident), tail)
     try:
-        work = StepBudget(MOST_STEPS)
+        work = ProofSteps(MOST_STEPS)
         question = HitBound(sm, work)
         crew = [group.warps // gpu.resident for group in sm.groups]
         gates = _gates(question)
         alone = [question.alone(group) for group in range(len(crew))]
         for prices in islice(question.prices(), MOST_PRICES):
-            everywhere = _BlockCharge.of(question, crew, alone, gates, prices, None)
+            everywhere = _ChainCharge.of(question, crew, alone, gates, prices, None)
             block = late + everywhere.chain + gpu.resident * everywhere.work
             spared = block - late - sum(map(max, zip_longest(*alone, fillvalue=0)))
             yield _upper(gpu, block, tail)
             yield _upper(gpu, block, block, spared)
             if gpu.machine.partitions > 1 and not sm.has_barriers:
-                elsewhere = _BlockCharge.of(question, crew, alone, gates, prices, question.shared)
+                elsewhere = _ChainCharge.of(question, crew, alone, gates, prices, question.shared)
                 beside = _beside(gpu, everywhere.heavy, elsewhere.heavy, crew)
                 yield _upper(gpu, late + elsewhere.chain + gpu.resident * elsewhere.work + beside, tail)
     except TooMuchWork:
@@ -107,7 +107,7 @@ def _gates(question: HitBound) -> list[PoolGate]:
     return [gate for gate in question.gates if gate in full or kept & gate]
 
 
-class _BlockCharge(NamedTuple):
+class _ChainCharge(NamedTuple):
     """What blocks of a grid count at some prices, in cycles.
 
     Args:
@@ -129,7 +129,7 @@ class _BlockCharge(NamedTuple):
         gates: Sequence[PoolGate],
         prices: PoolPrices,
         among: PoolGate | None,
-    ) -> "_BlockCharge":
+    ) -> "_ChainCharge":
         """Of `crew` warps of each group, which take so long `alone` in every phase; of pools `among` these."""
         scale, paid = question.scale, question.price(gates, prices, among)
         rows = []
@@ -208,7 +208,7 @@ def _bounds_by_pairs(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator
     if gpu.dram:
         raise Refused("theorem E does not apply to this GPU: latencies stand still while DRAM is busy")
     try:
-        judge = pairs.PairCharges(sm, proof, StepBudget(pairs.MOST_STEPS))
+        judge = pairs.PairCharges(sm, proof, ProofSteps(pairs.MOST_STEPS))
         users = {name: sum(g.warps for g in sm.groups if name in g.program.units) for name in units}
         full = [unit for name, unit in units.items() if name in judge.mass or users[name] > unit.capacity]
         factor = lcm(*(unit.capacity for unit in full))
@@ -249,7 +249,7 @@ def _several_grids(gpu: GpuInstance) -> Iterator[int]:
     costs = [gpu.dispatch + own for own in passing]
     yield _bound_by_shares(gpu, shares, costs, [late + own for own in passing], passing)
     try:
-        work = StepBudget(MOST_STEPS)
+        work = ProofSteps(MOST_STEPS)
         whole = HitBound(Instance.merged([own for grid in gpu.grids for own in grid.block], gpu.machine), work)
         number = {program: at for at, program in enumerate(whole.programs)}
         times, crews = [], []
@@ -264,7 +264,7 @@ def _several_grids(gpu: GpuInstance) -> Iterator[int]:
         together = _together(gpu, shares, gpu.room)
         for prices in islice(whole.prices(), MOST_PRICES):
             counts = [
-                _BlockCharge.of(whole, crew, rows, whole.gates, prices, None)
+                _ChainCharge.of(whole, crew, rows, whole.gates, prices, None)
                 for crew, rows in zip(crews, times, strict=True)
             ]
             ends = [late + count.chain + count.work for count in counts]

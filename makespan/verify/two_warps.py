@@ -4,14 +4,15 @@ A state is a moment in which one warp is ready at its place, the other one will 
 each class some ports are still held. Latencies are chosen at issue. docs/theory.md, section 8, has the proof.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 from makespan.model.instance import Instance
 from makespan.model.machine import UnitClass
 from makespan.model.program import BARRIER, Program
-from makespan.verify.refusal import ProofBudget, StepBudget, TooMuchWork
+from makespan.verify.paths import Choose
+from makespan.verify.refusal import ProofBudget, ProofSteps, TooMuchWork
 
 MOST_WORK = 60_000_000
 """Steps: about a minute."""
@@ -23,9 +24,8 @@ MOST_HELD = 1_000
 _SLICED = 50
 """So many values of a slice are compared in the time that a step takes."""
 
-Choose = Callable[[Iterable[int]], int]
-Row = list[int]
-HeldPorts = tuple[tuple[int, ...], ...]
+
+_PortHolds = tuple[tuple[int, ...], ...]
 
 
 def two_warps(instance: Instance, choose: Choose = max, effort: ProofBudget | None = None) -> int | None:
@@ -35,7 +35,7 @@ def two_warps(instance: Instance, choose: Choose = max, effort: ProofBudget | No
         with (effort or ProofBudget(1)).part(MOST_WORK) as work:
             if ports is None or _least_work(instance) > work.left:
                 return None
-            return _PlacePairs(instance, ports, choose, work).value()
+            return _PairRecursion(instance, ports, choose, work).value()
     except TooMuchWork:
         return None
 
@@ -91,15 +91,15 @@ def _can_block(unit: UnitClass) -> bool:
     return unit.capacity < 2 * -(-unit.interval // unit.latency.least)
 
 
-def _all_port_states(units: list[UnitClass]) -> list[HeldPorts] | None:
+def _all_port_states(units: list[UnitClass]) -> list[_PortHolds] | None:
     """Every way in which ports can be held, in a cycle in which up to two are taken; None if they are too many."""
-    found: dict[HeldPorts, None] = {((),) * len(units): None}
+    found: dict[_PortHolds, None] = {((),) * len(units): None}
     waiting = list(found)
     while waiting:
         before = _one_cycle_later(waiting.pop())
         for count in range(3):
             for chosen in combinations_with_replacement(range(len(units)), count):
-                held: HeldPorts | None = before
+                held: _PortHolds | None = before
                 for at in chosen:
                     held = None if held is None else _with(held, at, units[at])
                 if held is not None and held not in found:
@@ -110,17 +110,17 @@ def _all_port_states(units: list[UnitClass]) -> list[HeldPorts] | None:
     return list(found)
 
 
-def _one_cycle_later(held: HeldPorts) -> HeldPorts:
+def _one_cycle_later(held: _PortHolds) -> _PortHolds:
     return tuple(tuple(cycles - 1 for cycles in ports if cycles > 1) for ports in held)
 
 
-def _with(held: HeldPorts, at: int, unit: UnitClass) -> HeldPorts | None:
+def _with(held: _PortHolds, at: int, unit: UnitClass) -> _PortHolds | None:
     if len(held[at]) == unit.capacity:
         return None
     return tuple((*ports, unit.interval) if n == at else ports for n, ports in enumerate(held))
 
 
-def _longest_waits(instance: Instance, program: Program) -> Row:
+def _longest_waits(instance: Instance, program: Program) -> list[int]:
     """For every place and the end, the most cycles after which a warp can become ready there; at least 1."""
     longest = {unit.name: unit.latency.most for unit in instance.machine.units}
     waits = [1] * (program.end + 1)
@@ -156,14 +156,14 @@ class _PlacePair(NamedTuple):
     `falling` is the same less `wait`, with all ports free.
     """
 
-    rows: tuple[dict[int, Row], dict[int, Row]]
-    falling: tuple[Row, Row]
+    rows: tuple[dict[int, list[int]], dict[int, list[int]]]
+    falling: tuple[list[int], list[int]]
 
 
-class _PlacePairs:
+class _PairRecursion:
     """The recursion, from the ends of both programs back to their beginnings."""
 
-    def __init__(self, instance: Instance, ports: _PortStates, choose: Choose, work: StepBudget) -> None:
+    def __init__(self, instance: Instance, ports: _PortStates, choose: Choose, work: ProofSteps) -> None:
         self._ports, self._choose, self._work = ports, choose, work
         self._wide = instance.machine.issue_width != 1
         self._latency = {unit.name: unit.latency for unit in instance.machine.units}
@@ -172,7 +172,7 @@ class _PlacePairs:
         self._soonest = [_soonest(instance, program) for program in self._programs]
         self._alone = [self._left_alone(program) for program in self._programs]
         self._pairs: list[list[_PlacePair]] = []
-        self._room = StepBudget(MOST_CYCLES)
+        self._room = ProofSteps(MOST_CYCLES)
 
     def value(self) -> int:
         """Return the cycles that all take, with the best choice of where to start."""
@@ -215,7 +215,7 @@ class _PlacePairs:
         both: dict[int, int] = {}
         for held in self._ports.before:  # those that are free sooner come first
             both[held] = self._both_ready(places, held, both)
-        rows: tuple[dict[int, Row], dict[int, Row]] = ({}, {})
+        rows: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
         for ready, own in enumerate(rows):
             for held in self._ports.before:
                 own[held] = self._row(ready, places, held, both, own)
@@ -251,7 +251,9 @@ class _PlacePairs:
             for wait in range(latency.least, latency.most + 1):
                 yield from self._issue(0, (places[0], after), wait, held)
 
-    def _row(self, ready: int, places: tuple[int, int], held: int, both: dict[int, int], sooner: dict[int, Row]) -> Row:
+    def _row(
+        self, ready: int, places: tuple[int, int], held: int, both: dict[int, int], sooner: dict[int, list[int]]
+    ) -> list[int]:
         """By the cycles until the other warp is ready, too, the cycles left; `sooner` has rows of ports free before."""
         ports, own, other = self._ports, places[ready], places[1 - ready]
         waits = range(1, self._waits[1 - ready][other] + 1)

@@ -34,7 +34,7 @@ from makespan.proof.engines.limits import Limits
 from makespan.report.result.bundle import bundle
 from makespan.verify import Outcome, pairs, verify
 from makespan.verify import paths as checker
-from makespan.verify.refusal import Refused, StepBudget
+from makespan.verify.refusal import ProofSteps, Refused
 from tests.bounds.threshold_ledger import Ledger, longest_gaps, random_run
 from tests.forgery import forged
 from tests.oracle import brute_force
@@ -348,7 +348,7 @@ def test_gaps_of_strings_against_looking_back() -> None:
             assert (
                 [gap.most for gap in found[:-1]]
                 == longest_gaps(one.timings)
-                == checker.longest_gaps(one, units, StepBudget(10**6))[:-1]
+                == checker.longest_gaps(one, units, ProofSteps(10**6))[:-1]
             )
             assert [gap.least for gap in found[:-1]] == checker.shortest_gaps(one, units)[:-1]
 

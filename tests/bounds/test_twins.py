@@ -48,7 +48,7 @@ from makespan.verify import partitions as checked_partitions
 from makespan.verify import paths as checked_gaps
 from makespan.verify import phases as checked_phases
 from makespan.verify import theorem_g as checked_theorem_g
-from makespan.verify.refusal import ProofBudget, StepBudget
+from makespan.verify.refusal import ProofBudget, ProofSteps
 from tests import adversary
 from tests.bounds import test_thresholds
 from tests.potentials import Shape
@@ -350,7 +350,7 @@ def same_gaps(one: Instance) -> None:
     for program in (group.program for group in one.groups if not group.program.has_barriers):
         found = gaps(program, {name: unit.latency for name, unit in units.items()})
         assert found is not None
-        assert [gap.most for gap in found] == checked_gaps.longest_gaps(program, units, StepBudget(10**6))
+        assert [gap.most for gap in found] == checked_gaps.longest_gaps(program, units, ProofSteps(10**6))
         waits = [min(place.successors) < program.end for place in program.places]  # at the end nobody waits
         least = zip(found, checked_gaps.shortest_gaps(program, units), waits, strict=True)
         assert all(gap.least == other for gap, other, matters in least if matters)

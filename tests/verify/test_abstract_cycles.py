@@ -23,7 +23,7 @@ from makespan.model.simulate.semantics import (
 )
 from makespan.verify import potential
 from makespan.verify.potential import PotentialCheck
-from makespan.verify.refusal import StepBudget
+from makespan.verify.refusal import ProofSteps
 from tests.potentials import END, Shape, random_tables
 from tests.strategies import general_instances, instances
 
@@ -89,7 +89,7 @@ def check_all_cycles(instance: Instance, extra: int, seed: int) -> None:
         tables = random_tables(draw, shape, group, shape.situations())
         others = next(iter(tables.values())).others
         tables = {node: replace(table, others=others) for node, table in tables.items()}  # so nobody raises it
-        limits = potential.CertificateBudget(StepBudget(10**6), StepBudget(10**6), StepBudget(10**9))
+        limits = potential.CertificateBudget(ProofSteps(10**6), ProofSteps(10**6), ProofSteps(10**9))
         check = PotentialCheck(shape.whole, shape.potential(group, tables), limits)
         abstract = check._cycles({shape.situation(state, [*on], last) for state, on in begins(instance)})
         least: dict[tuple[PotentialNode, PotentialNode], int] = {}

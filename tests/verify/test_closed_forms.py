@@ -23,7 +23,7 @@ from makespan.proof.bounds.theorem_1s import one_after_another, paths_of, scale_
 from makespan.verify import bounds, interference, lower_bounds, waiting
 from makespan.verify import issue_slots as slots
 from makespan.verify import phases as checked
-from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, TooMuchWork
 from tests.oracle import brute_force
 from tests.verify.test_weights import KIND, WITH_BARRIERS, paths, several
 
@@ -66,7 +66,7 @@ def test_what_theorem_1s_is_made_of() -> None:
     draw = random.Random(10)
     for _ in range(300):
         one = multiprocessor(draw)
-        question, ports = interference.HitBound(one, StepBudget(10**7)), Ports.of(one.machine)
+        question, ports = interference.HitBound(one, ProofSteps(10**7)), Ports.of(one.machine)
         gates = {gate: frozenset(gate) for gate in ports.gates(set().union(*question.classes))}
         assert set(gates.values()) == set(question.gates)
         chosen = [gate for gate in gates if draw.random() < 0.7]
@@ -117,7 +117,7 @@ def test_an_automaton_takes_as_long_alone_as_the_longest_of_its_paths() -> None:
 
 
 def alone(program: Program, machine: Machine) -> int:
-    (cycles,) = interference.HitBound(Instance.of(program, 1, machine), StepBudget(10**6)).alone(0)
+    (cycles,) = interference.HitBound(Instance.of(program, 1, machine), ProofSteps(10**6)).alone(0)
     return cycles
 
 
@@ -126,7 +126,7 @@ def test_what_is_pending_behind_a_barrier_is_not_where_a_warp_begins_there() -> 
     load, use = InstructionTiming(1, (9, 9), (0,)), InstructionTiming(1, (1, 1), (), (0,))
     places = ProgramPlace("L", (1,)), ProgramPlace(BARRIER, (2,)), ProgramPlace("C", (3,))
     program = Program(places, (0, 2), timings=(load, InstructionTiming(0, (0, 0)), use))
-    question = interference.HitBound(Instance.of(program, 2), StepBudget(1000))
+    question = interference.HitBound(Instance.of(program, 2), ProofSteps(1000))
     assert question.alone(0) == [1, 8 + 1]
 
 
@@ -134,7 +134,7 @@ def test_behind_a_barrier_every_port_of_a_gate_is_waited_for() -> None:
     """X holds the second bus for 8 cycles more; hits come behind them, on whichever bus."""
     buses = PortResource("one", 1), PortResource("two", 1)
     units = UnitClass("M", 1, uses=(Use(("one", "two"), 1, 1),)), UnitClass("X", 1, uses=(Use(("two",), 9, 9),))
-    question = interference.HitBound(Instance.of("X|M", 1, Machine("m", units, resources=buses)), StepBudget(1000))
+    question = interference.HitBound(Instance.of("X|M", 1, Machine("m", units, resources=buses)), ProofSteps(1000))
     assert question.alone(0) == [1, 8 + 1]
 
 
@@ -147,7 +147,7 @@ def test_prices_are_tried_as_long_as_there_is_time() -> None:
     found = []
     for steps in range(0, 1000, 20):
         with suppress(TooMuchWork):
-            found.append(interference.HitBound(one, StepBudget(steps)).bound())
+            found.append(interference.HitBound(one, ProofSteps(steps)).bound())
     evenly, by_the_first_alone = 100 + (2 + 27) // 2, 100 + 2
     assert found == sorted(found, reverse=True)
     assert {*found} == {evenly, by_the_first_alone}
@@ -271,4 +271,4 @@ def test_paths_that_meet_again_are_followed_once(monkeypatch: pytest.MonkeyPatch
         places += [ProgramPlace("C", (at + 1, at + 2)), ProgramPlace("C", (at + 3,)), ProgramPlace("C", (at + 3,))]
     one = Instance.of(Program((*places, ProgramPlace(BARRIER, (123,)), ProgramPlace("C", (124,)))), 3)
     assert [len(inside) for _, inside in checked.phases(one)[0]] == [1, 120, 1]
-    assert [len(phase.inside) for phase in interference.HitBound(one, StepBudget(1000)).cut[0]] == [1, 120, 1]
+    assert [len(phase.inside) for phase in interference.HitBound(one, ProofSteps(1000)).cut[0]] == [1, 120, 1]

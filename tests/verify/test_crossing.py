@@ -11,7 +11,7 @@ from makespan.model.program import BARRIER, Program, ProgramPlace
 from makespan.proof.bounds.crossing import awaited_within, named
 from makespan.proof.bounds.phases import phases as engine_phases
 from makespan.verify import crossing, phases
-from makespan.verify.refusal import StepBudget
+from makespan.verify.refusal import ProofSteps
 
 
 def test_what_is_pending_at_a_barrier() -> None:
@@ -19,7 +19,7 @@ def test_what_is_pending_at_a_barrier() -> None:
     for _ in range(900):
         ahead = program(draw, "CL", 9, barriers=True, runs_ahead=True)
         try:
-            timings = crossing.timings(ahead, StepBudget(10_000))
+            timings = crossing.timings(ahead, ProofSteps(10_000))
         except crossing.UnevenCrossing:
             timings = None
         assert timings == awaited_within(ahead), ahead

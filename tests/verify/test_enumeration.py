@@ -14,7 +14,7 @@ from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramP
 from makespan.proof.engines import Limits
 from makespan.proof.engines.search import whole
 from makespan.verify import interference, lower_bounds, multiprocessor, partitions
-from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, TooMuchWork
 
 MOST_STATES = 400
 
@@ -102,7 +102,7 @@ ONE_UNIT = Machine("one unit", (UnitClass("C", 1),), 1)
 
 
 def walk(string: str, warps: int, most_states: int) -> tuple[int, int] | None:
-    walker = multiprocessor._MultiprocessorStates(Instance.of(string, warps, ONE_UNIT), StepBudget(10**6))
+    walker = multiprocessor._MultiprocessorStates(Instance.of(string, warps, ONE_UNIT), ProofSteps(10**6))
     try:
         return walker.extremes(most_states)
     except TooMuchWork:
@@ -138,7 +138,7 @@ def test_states_have_room_until_they_are_handled(monkeypatch: pytest.MonkeyPatch
 def test_what_may_follow_one_state_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Either of two warps takes the only slot."""
     asked = Instance.merged([(Program.chain("CC"), 1), (Program.chain("CCC"), 1)], ONE_UNIT)
-    walker = multiprocessor._MultiprocessorStates(asked, StepBudget(10**6))
+    walker = multiprocessor._MultiprocessorStates(asked, ProofSteps(10**6))
     (begin,) = walker._starts()
     monkeypatch.setattr(multiprocessor, "MOST_BYTES", 2 * begin.bytes())
     cycles, after = walker._after(begin)
@@ -171,7 +171,7 @@ def test_one_resource_of_several_is_enough() -> None:
 )
 def test_warps_are_spread_evenly(warps: int, parts: int, sizes: tuple[int, ...]) -> None:
     machine_ = replace(ONE_UNIT, partitions=parts)
-    walker = multiprocessor._MultiprocessorStates(Instance.of("C", warps, machine_), StepBudget(10**6))
+    walker = multiprocessor._MultiprocessorStates(Instance.of("C", warps, machine_), ProofSteps(10**6))
     (spread,) = walker._assignments([(0, 0)] * warps)
     assert tuple(sorted(map(len, spread))) == sizes
     each = {tuple(sorted(spread)) for spread in walker._assignments([(n, 0) for n in range(warps)])}

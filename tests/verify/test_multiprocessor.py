@@ -37,7 +37,7 @@ from makespan.verify import (
     reading,
     verify,
 )
-from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, TooMuchWork
 from makespan.verify.witness import replay
 from tests.forgery import Document, forged, set_bounds
 from tests.oracle import brute_force, brute_force_gpu, obeys
@@ -226,14 +226,14 @@ def test_a_result_is_there_when_the_last_that_sets_it_is_done(waiting: Instructi
         longest = 9 + bool(waiting.awaits)
         assert multiprocessor.shortest_and_longest(instance, 100) == (longest, longest)
         assert brute_force(instance) == Bounds(longest, longest)
-        assert paths.longest_alone(instance.groups[0].program, instance.machine, StepBudget(100)) == longest
+        assert paths.longest_alone(instance.groups[0].program, instance.machine, ProofSteps(100)) == longest
 
 
 def test_a_port_is_free_when_the_last_that_holds_it_is_done() -> None:
     """R waits for P, which holds its port for longer than X would."""
     instance = asked(AGAIN, ("PXR", 1))
     assert (
-        paths.longest_alone(instance.groups[0].program, AGAIN, StepBudget(100)) == 8 + 1 == brute_force(instance).upper
+        paths.longest_alone(instance.groups[0].program, AGAIN, ProofSteps(100)) == 8 + 1 == brute_force(instance).upper
     )
 
 
@@ -246,7 +246,7 @@ def test_what_would_take_too_long_is_bounded_by_the_sum_or_not_at_all(monkeypatc
     many = asked(ALONE, *(("C" * number, 1) for number in range(1, 40)))
     assert partitions.questions(many) is None
     with pytest.raises(TooMuchWork):
-        multiprocessor._MultiprocessorStates(instance, StepBudget(10)).extremes(10)
+        multiprocessor._MultiprocessorStates(instance, ProofSteps(10)).extremes(10)
 
 
 def test_prices_for_which_there_is_no_time_are_left_out() -> None:
@@ -254,7 +254,7 @@ def test_prices_for_which_there_is_no_time_are_left_out() -> None:
     proven = []
     for steps in range(1, 400):
         try:
-            proven.append(interference.HitBound(instance, StepBudget(steps)).bound())
+            proven.append(interference.HitBound(instance, ProofSteps(steps)).bound())
         except TooMuchWork:
             assert not proven
     assert proven == sorted(proven, reverse=True)

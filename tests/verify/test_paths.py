@@ -11,7 +11,7 @@ from makespan.proof.bounds import alone, gaps
 from makespan.proof.bounds.gates import Ports
 from makespan.proof.bounds.phases import segments_of
 from makespan.verify import paths as checked
-from makespan.verify.refusal import StepBudget
+from makespan.verify.refusal import ProofSteps
 from tests.oracle import brute_force
 
 
@@ -28,7 +28,7 @@ def questions(count: int, most: int) -> list[tuple[Machine, Program]]:
 
 def test_they_are_those_of_the_engines() -> None:
     for chosen, own in questions(1500, 8):
-        units, work = {unit.name: unit for unit in chosen.units}, StepBudget(10_000)
+        units, work = {unit.name: unit for unit in chosen.units}, ProofSteps(10_000)
         theirs = gaps.gaps(own, {name: unit.latency for name, unit in units.items()})
         assert theirs is not None
         assert checked.longest_gaps(own, units, work) == [gap.most for gap in theirs]
@@ -48,4 +48,4 @@ def test_a_warp_alone_that_has_one_port_of_everything_takes_as_long_as_the_defin
     ]
     assert len(single) > 200
     for chosen, own in single:
-        assert checked.longest_alone(own, chosen, StepBudget(1000)) == brute_force(Instance.of(own, 1, chosen)).upper
+        assert checked.longest_alone(own, chosen, ProofSteps(1000)) == brute_force(Instance.of(own, 1, chosen)).upper

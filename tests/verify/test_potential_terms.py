@@ -9,7 +9,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, Machine, UnitClass
 from makespan.model.program import Program, ProgramPlace
 from makespan.verify import potential_terms
-from makespan.verify.refusal import StepBudget
+from makespan.verify.refusal import ProofSteps
 
 CLASSES = ("C", "L", "S", "T")
 
@@ -65,7 +65,7 @@ def test_least_terms_are_those_of_all_moves(monkeypatch: pytest.MonkeyPatch, mos
     draw = random.Random(8)
     for _ in range(100):
         instance, potential, tables = drawn(draw)
-        asked = potential_terms.Terms(instance, potential, tables, StepBudget(10**6))
+        asked = potential_terms.Terms(instance, potential, tables, ProofSteps(10**6))
         numbers = {**asked.number, "stays": potential_terms.STAY, "ends": potential_terms.FINISH}
         for before, after in ((0, 1), (1, 1), (1, 2), (2, 0), (0, 1)):
             truth = least(instance, potential, tables[before], tables[after])

@@ -20,7 +20,7 @@ from makespan.model.program import Program
 from makespan.verify import Refused, potential
 from makespan.verify.potential import Beginning, Passing, PotentialCheck, SituationCycle
 from makespan.verify.potential_terms import DELAYED, FINISH, STAY, ClassMove
-from makespan.verify.refusal import ProofBudget, StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofBudget, ProofSteps, TooMuchWork
 from makespan.verify.states import BasicStates
 from tests import adversary
 from tests.mutation import mutated
@@ -63,7 +63,7 @@ def test_no_real_cycle_falls_by_less_than_the_computed_least_decrease(data: st.D
     check = PotentialCheck(
         shape.whole,
         shape.potential(groups[last_warp], tables),
-        potential.CertificateBudget(StepBudget(10**6), StepBudget(3 * 10**5), StepBudget(10**9)),
+        potential.CertificateBudget(ProofSteps(10**6), ProofSteps(3 * 10**5), ProofSteps(10**9)),
     )
     nodes = shape.passed(passed, last_warp, looking)
     situations = [replace(node, label=None) for node in nodes]

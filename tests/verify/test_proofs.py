@@ -10,7 +10,7 @@ from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Program
 from makespan.model.result import UpperBound
 from makespan.verify import Refused, partitions, phases, proofs
-from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, TooMuchWork
 
 MOST = 10**100
 TWO = Instance.merged(
@@ -37,7 +37,7 @@ def potential(**changes: Any) -> dict[str, Any]:
 
 
 def read(*potentials: dict[str, Any], room: int = 1000, **changes: Any) -> Certificate:
-    return proofs.certificate({"upper": 9, "potentials": list(potentials), **changes}, TWO, StepBudget(room))
+    return proofs.certificate({"upper": 9, "potentials": list(potentials), **changes}, TWO, ProofSteps(room))
 
 
 def test_a_certificate_is_read_as_it_is_written() -> None:
@@ -117,7 +117,7 @@ def test_only_a_class_with_an_interval_has_ports() -> None:
     held = Instance.of("C", 1, Machine("held", (UnitClass("C", 1, 2),)))
     numbers = {"others": [[1]], "last": [1], "constant": 0, "ports": [[7]]}
     written = {"upper": 1, "potentials": [potential(classes=["X", "C"], tables=[numbers])]}
-    (one,) = proofs.certificate(written, held, StepBudget(100)).potentials
+    (one,) = proofs.certificate(written, held, ProofSteps(100)).potentials
     assert one.tables == (PotentialTable(((1,),), (1,), 0, ((7,),)),)
 
 
@@ -140,16 +140,16 @@ def test_coefficients_are_counted_before_they_are_unfolded() -> None:
 
 def weights(room: int = 100, **changes: Any) -> tuple[Weights, ...]:
     one = {"classes": ["C", "L"], "caps": [1, 3], "groups": [[0, [0, 1]], [2]], "thresholds": [], **changes}
-    return proofs.weights([one], TWO, StepBudget(room))
+    return proofs.weights([one], TWO, ProofSteps(room))
 
 
 def test_weights_are_read_as_they_are_written() -> None:
     assert weights() == (Weights(("C", "L"), (1, 3), (((0,), (0, 1)), ((2,),))),)
     assert weights(thresholds=[MOST, -MOST])[0].thresholds == (MOST, -MOST)
     assert weights(classes=[], caps=[])[0].classes == ()
-    assert proofs.weights([], TWO, StepBudget(0)) == ()
+    assert proofs.weights([], TWO, ProofSteps(0)) == ()
     old = {"classes": ["C"], "caps": [1], "groups": [[0, 0], [0]]}
-    assert proofs.weights([old], TWO, StepBudget(100))[0].thresholds == ()
+    assert proofs.weights([old], TWO, ProofSteps(100))[0].thresholds == ()
 
 
 @pytest.mark.parametrize(
@@ -199,11 +199,11 @@ def piece(**changes: Any) -> dict[str, Any]:
 
 def test_equal_phases_share_what_is_said_of_them() -> None:
     questions = phases.questions(PHASES) or []
-    said = proofs.phase_bounds([piece(), piece(upper=2)], PHASES, StepBudget(100))
+    said = proofs.phase_bounds([piece(), piece(upper=2)], PHASES, ProofSteps(100))
     assert said == tuple(zip(questions, (UpperBound(u, "search") for u in (3, 3, 2)), strict=True))
-    assert proofs.phase_bounds([], PHASES, StepBudget(0)) == ()
+    assert proofs.phase_bounds([], PHASES, ProofSteps(0)) == ()
     old = {key: value for key, value in piece().items() if key != "weights"}
-    assert proofs.phase_bounds([old, piece()], PHASES, StepBudget(100))[0][1] == UpperBound(3, "search")
+    assert proofs.phase_bounds([old, piece()], PHASES, ProofSteps(100))[0][1] == UpperBound(3, "search")
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_equal_phases_share_what_is_said_of_them() -> None:
 )
 def test_what_may_not_be_said_of_phases_is_refused(entries: list[Any], why: str) -> None:
     with pytest.raises(Refused, match=why):
-        proofs.phase_bounds(entries, PHASES, StepBudget(100))
+        proofs.phase_bounds(entries, PHASES, ProofSteps(100))
 
 
 HALVES = Machine("halves", (UnitClass("C", 1), UnitClass("L", 1)), partitions=2)
@@ -232,13 +232,13 @@ def test_phases_may_have_partitions_and_partitions_none() -> None:
     cut = phases.questions(instance)
     assert cut is not None
     entries = [piece(upper=upper, partitions=[piece(upper=upper)]) for upper in (1, 2)]
-    said = proofs.phase_bounds(entries, instance, StepBudget(100))
+    said = proofs.phase_bounds(entries, instance, ProofSteps(100))
     assert [bound.partitions for _, bound in said] == [(UpperBound(1, "search"),), (UpperBound(2, "search"),)]
     assert all(len(set(partitions.questions(question) or ())) == 1 for question in cut)
     halves = Instance.of("CC", 2, HALVES)
-    said = proofs.partition_bounds([piece(upper=2)], halves, StepBudget(9))
+    said = proofs.partition_bounds([piece(upper=2)], halves, ProofSteps(9))
     assert {bound for _, bound in said} == {UpperBound(2, "search")}
     with pytest.raises(Refused, match="partition has the unknown key 'partitions'"):
-        proofs.partition_bounds([piece(partitions=[])], halves, StepBudget(9))
+        proofs.partition_bounds([piece(partitions=[])], halves, ProofSteps(9))
     with pytest.raises(Refused, match="2 partitions are given, but the machine makes 1 different ones"):
-        proofs.partition_bounds([piece(), piece()], halves, StepBudget(9))
+        proofs.partition_bounds([piece(), piece()], halves, ProofSteps(9))

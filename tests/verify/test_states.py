@@ -16,7 +16,7 @@ from makespan.proof.engines import Limits
 from makespan.proof.engines.search import plain
 from makespan.verify import states
 from makespan.verify.delays import with_delay_places
-from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, TooMuchWork
 from makespan.verify.states import BasicStates, WarpsAtPlace, front, shortest_and_longest
 
 KINDS = (
@@ -61,7 +61,7 @@ def test_every_cycle_leads_to_the_states_that_the_plain_search_finds(kind: close
             asked = replace(asked, blocks=2, order=())
         if not plain.is_small(asked):
             continue
-        walker = BasicStates(with_delay_places(asked), StepBudget(10**7))
+        walker = BasicStates(with_delay_places(asked), ProofSteps(10**7))
         for cycle, (some, ended) in enumerate(fronts(with_delay_places(asked))):
             reached, last = front(walker, cycle, 10**4)
             looks = ((tuple(sorted(walker.standing(s))), tuple(map(tuple, walker.held(s).values()))) for s in reached)
@@ -88,10 +88,10 @@ def test_states_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Instance.of("C|C", 2, Machine("held", (UnitClass("C", 2, 32),)), blocks=2)
     monkeypatch.setattr(states, "MOST_BYTES", 1000 * (9 + 100))
     monkeypatch.setattr(states, "MOST_BITS", 74)
-    assert BasicStates(asked, StepBudget(10**6)).most_states == 1000
+    assert BasicStates(asked, ProofSteps(10**6)).most_states == 1000
     monkeypatch.setattr(states, "MOST_BITS", 73)
     with pytest.raises(TooMuchWork):
-        BasicStates(asked, StepBudget(10**6))
+        BasicStates(asked, ProofSteps(10**6))
 
 
 CLASSES = Instance.merged([(Program.chain(f"{unit}{i}"), 1) for unit in "CL" for i in "CL"], PAPER)
@@ -104,7 +104,7 @@ BLOCKS = Instance.of(PARTING, 2, Machine.of({"C": 2}), blocks=2)
 @pytest.mark.parametrize("asked", [CLASSES, BLOCKS])
 def test_what_may_follow_one_state_has_room(asked: Instance) -> None:
     """There are two ways of each of two classes, and of each of two blocks behind their barriers."""
-    walker = BasicStates(asked, StepBudget(10**6))
+    walker = BasicStates(asked, ProofSteps(10**6))
     (begin,) = walker.starts()
     walker.most_states = 4
     assert len(walker.after(begin)) == 4
@@ -115,7 +115,7 @@ def test_what_may_follow_one_state_has_room(asked: Instance) -> None:
 
 def test_a_front_ends_with_the_last_warp_and_where_its_states_are_too_many() -> None:
     """After two of four cycles one of two warps of CC is done with both, or each with one."""
-    walker = BasicStates(Instance.of("CC", 2, Machine.of({"C": 1})), StepBudget(10**6))
+    walker = BasicStates(Instance.of("CC", 2, Machine.of({"C": 1})), ProofSteps(10**6))
     assert front(walker, 10**12, 2) == (set(), 4)
     assert len(front(walker, 2, 2)[0]) == 2
     with pytest.raises(TooMuchWork):

@@ -25,7 +25,7 @@ from makespan.verify import interference, lower_bounds
 from makespan.verify import partitions as checked_partitions
 from makespan.verify import phases as checked_phases
 from makespan.verify import theorem_g as checked_theorem_g
-from makespan.verify.refusal import StepBudget
+from makespan.verify.refusal import ProofSteps
 from tests.strategies import gpus, multiprocessor_instances, shared_gpus
 
 PARTS = Machine("parts", (UnitClass("C", 1, 1, Latency(1, 2)), UnitClass("L", 1, shared=True)), 1, partitions=2)
@@ -175,7 +175,7 @@ def test_in_one_wave_warps_have_the_numbers_of_their_slots() -> None:
 @pytest.mark.parametrize("block", ["CL", "C|L"])
 def test_partitions_are_counted_where_there_are_several_and_one_phase(machine: Machine, block: str) -> None:
     gpu = GpuInstance.of(programs(block), 9, machine, sms=1, resident=4)
-    question = interference.HitBound(gpu.sm(4), StepBudget(10**6))
+    question = interference.HitBound(gpu.sm(4), ProofSteps(10**6))
     each = 3 if machine.partitions > 1 and block == "CL" else 2
     assert len(list(checked_theorem_g._bounds_by_prices(gpu, gpu.sm(4)))) == 1 + each * len(list(question.prices()))
 

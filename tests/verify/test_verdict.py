@@ -31,7 +31,7 @@ from makespan.verify import (
     verdict,
     verify,
 )
-from makespan.verify.refusal import ProofBudget, StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofBudget, ProofSteps, TooMuchWork
 from tests.oracle import brute_force
 from tests.verify.test_gpu import of
 from tests.verify.test_multiprocessor import ALONE, SHARED, asked
@@ -149,12 +149,12 @@ def test_the_words_of_a_verdict() -> None:
 
 
 def test_steps_are_counted() -> None:
-    work = StepBudget(3)
+    work = ProofSteps(3)
     work.spend()
     work.spend(2)
     with pytest.raises(TooMuchWork):
         work.spend()
-    StepBudget(0).spend(0)
+    ProofSteps(0).spend(0)
 
 
 def test_what_a_proof_does_not_spend_remains_for_others() -> None:
@@ -180,14 +180,14 @@ def test_what_a_proof_does_not_spend_remains_for_others() -> None:
 
 
 def crews(numbers: list[int], size: int) -> set[tuple[int, ...]]:
-    return set(partitions._spread(numbers, size, StepBudget(1000)))
+    return set(partitions._spread(numbers, size, ProofSteps(1000)))
 
 
 def test_all_ways_to_take_so_many_warps() -> None:
     assert crews([2, 1], 2) == {(2, 0), (1, 1)}
     assert crews([1, 1, 1], 1) == {(1, 0, 0), (0, 1, 0), (0, 0, 1)}
     assert crews([3], 2) == {(2,)}
-    assert list(partitions._spread([2, 2], 2, StepBudget(1000))) == [(2, 0), (1, 1), (0, 2)]
+    assert list(partitions._spread([2, 2], 2, ProofSteps(1000))) == [(2, 0), (1, 1), (0, 2)]
 
 
 @pytest.mark.parametrize(

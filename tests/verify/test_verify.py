@@ -43,7 +43,7 @@ from makespan.verify import (
     verify,
 )
 from makespan.verify.reading import MOST_BYTES
-from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, TooMuchWork
 from makespan.verify.witness import replay
 from tests import forgery
 from tests.forgery import Document, bundles, by_potential, by_search, certificate, forged, results, set_bounds
@@ -546,7 +546,7 @@ def test_a_synthesised_certificate_proves_what_it_says(instance: Instance, extra
 
 
 def test_work_is_limited() -> None:
-    work = StepBudget(2)
+    work = ProofSteps(2)
     work.spend(2)
     with pytest.raises(TooMuchWork):
         work.spend()

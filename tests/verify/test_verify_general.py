@@ -40,7 +40,7 @@ from makespan.verify import (
     states,
     verify,
 )
-from makespan.verify.refusal import StepBudget, TooMuchWork
+from makespan.verify.refusal import ProofSteps, TooMuchWork
 from makespan.verify.witness import replay
 from tests.forgery import Document, forged, set_bounds
 from tests.oracle import brute_force, obeys
@@ -532,7 +532,7 @@ def test_a_certificate_with_too_many_coefficients_is_not_unfolded() -> None:
     table = {"others": [[[0, 0, 900_000]]], "last": [[0, 0, 900_000]], "constant": 0, "ports": []}
     item = {"last_group": 0, "classes": ["C"], "thresholds": [1], "front": 0, "tables": [table] * 12, "nodes": []}
     with pytest.raises(TooMuchWork):
-        proofs.certificate({"upper": 1, "potentials": [item]}, instance, StepBudget(reading.MOST_COEFFICIENTS))
+        proofs.certificate({"upper": 1, "potentials": [item]}, instance, ProofSteps(reading.MOST_COEFFICIENTS))
 
 
 def test_nodes_that_share_a_table_are_counted_too() -> None:
@@ -541,9 +541,9 @@ def test_nodes_that_share_a_table_are_counted_too() -> None:
     table = {"others": [[0]], "last": [0], "constant": 0, "ports": []}
     item = {"last_group": 0, "classes": ["C"], "thresholds": [1], "front": 0, "tables": [table], "nodes": nodes}
     value, instance = {"upper": 1, "potentials": [item]}, Instance.of("C", 2)
-    assert len(proofs.certificate(value, instance, StepBudget(16_002)).potentials[0].nodes) == 1000
+    assert len(proofs.certificate(value, instance, ProofSteps(16_002)).potentials[0].nodes) == 1000
     with pytest.raises(TooMuchWork):
-        proofs.certificate(value, instance, StepBudget(16_001))
+        proofs.certificate(value, instance, ProofSteps(16_001))
 
 
 @pytest.mark.parametrize(

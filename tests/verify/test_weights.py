@@ -21,7 +21,7 @@ from makespan.proof.bounds.pairing import Pairing
 from makespan.proof.bounds.pessimistic import Chain, Rivals, rivals_by_group, waiting
 from makespan.proof.bounds.thresholds import _Proof, _Question
 from makespan.verify import pairs
-from makespan.verify.refusal import ProofBudget, Refused, StepBudget
+from makespan.verify.refusal import ProofBudget, ProofSteps, Refused
 from tests.bounds import test_thresholds as thresholds
 from tests.oracle import brute_force
 
@@ -209,7 +209,7 @@ def test_no_pair_takes_more_than_the_largest() -> None:
         one = several(draw, KIND, countable(draw))
         proof = drawn(draw, one)
         with suppress(Refused):
-            judge = pairs.PairCharges(one, proof, StepBudget(10**5))
+            judge = pairs.PairCharges(one, proof, ProofSteps(10**5))
             caps = dict(zip(proof.classes, proof.caps, strict=True))
             for walk, row in zip(judge.walks, proof.reserves, strict=True):
                 taken = []
