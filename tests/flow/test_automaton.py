@@ -23,7 +23,7 @@ from makespan.kernels.flow.loop_info import LoopInfo
 from makespan.kernels.flow.loops import LoopNest, loop_nest
 from makespan.kernels.flow.walk import BoundedFlow
 from makespan.kernels.ptx import PtxKernel, flow, loops, program, programs, read, scalar_type
-from makespan.kernels.ptx.barriers import is_barrier
+from makespan.kernels.ptx.effects import is_barrier
 from makespan.kernels.ptx.isa import Classes, units_of
 from makespan.model.assumptions import AssumptionKind
 from makespan.model.instance import Instance

@@ -130,9 +130,9 @@ def nvdisasm(words: str) -> Reader:
 
 def cuobjdump(path: Path) -> object:
     """What cuobjdump lists of a fat binary."""
-    from makespan.kernels.sass import fatbin
+    from makespan.kernels.sass import cubin
 
-    return fatbin._choose_arch(fatbin._LISTED.findall(path.read_bytes().decode("utf-8", "replace")), "k.fatbin", None)
+    return cubin._choose_arch(cubin._LISTED.findall(path.read_bytes().decode("utf-8", "replace")), "k.fatbin", None)
 
 
 def string(path: Path) -> object:

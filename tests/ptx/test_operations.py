@@ -6,8 +6,7 @@ import pytest
 
 from makespan.host.errors import ParseError, UnsupportedError
 from makespan.kernels.ptx import parse, read
-from makespan.kernels.ptx.isa import opcodes
-from makespan.kernels.ptx.operations import expands, operations
+from makespan.kernels.ptx.isa import expands, opcodes, operations
 from makespan.model.machine import OPERATIONS
 from tests.ptx.texts import SAMPLES, kernel
 

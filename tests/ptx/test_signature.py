@@ -10,7 +10,7 @@ from makespan.host.errors import InputError
 from makespan.kernels.flow import launch
 from makespan.kernels.ptx import fit_launch, parse
 from makespan.kernels.ptx.module import Compilation, PtxKernel
-from makespan.kernels.ptx.signature import signatures, source_parameter_names
+from makespan.kernels.ptx.parameters import signatures, source_parameter_names
 
 SAMPLES = sorted((Path(__file__).parents[2] / "ptx").glob("*.cu"))
 

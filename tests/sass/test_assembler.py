@@ -6,7 +6,7 @@ import pytest
 
 from makespan.host import tool
 from makespan.host.errors import InputError
-from makespan.kernels.sass.assembler import assemble_ptx
+from makespan.kernels.sass.cubin import assemble_ptx
 
 PTX = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k() {\n%s\nret; }\n"
 

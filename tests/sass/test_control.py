@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.kernels.sass.control import Control, control, with_control
 from makespan.kernels.sass.elf import read_elf
+from makespan.kernels.sass.module import Control, control, with_control
 
 SAMPLES = sorted((Path(__file__).parents[2] / "ptx").glob("*.cubin"))
 LISTINGS = [

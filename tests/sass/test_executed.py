@@ -10,7 +10,7 @@ from makespan.host import tool
 from makespan.host.errors import UnsupportedError
 from makespan.kernels.flow import KernelWarps, Launch, TimedCode
 from makespan.kernels.sass import SassKernel
-from makespan.kernels.sass.assembler import assemble_ptx
+from makespan.kernels.sass.cubin import assemble_ptx
 from makespan.kernels.sass.disassembler import disassemble
 from makespan.kernels.sass.graph import flow
 from makespan.model.machine import PAPER

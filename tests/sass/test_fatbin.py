@@ -7,7 +7,7 @@ import pytest
 
 from makespan.host import tool
 from makespan.host.errors import InputError
-from makespan.kernels.sass import disassembler, fatbin
+from makespan.kernels.sass import cubin, disassembler
 from tests.sass.test_fuzz import nops
 
 SAMPLES = Path(__file__).parents[2] / "ptx"
@@ -30,12 +30,12 @@ def packed(folder: Path, *architectures: int) -> Path:
 @needs_tools
 def test_an_architecture_is_chosen(tmp_path: Path) -> None:
     data = packed(tmp_path, 75, 86).read_bytes()
-    assert fatbin.cubins(data, "k.fatbin", "sm_86") == (sample(86),)
-    assert fatbin.cubins(data, "k.fatbin", "sm_75") == (sample(75),)
+    assert cubin.cubins(data, "k.fatbin", "sm_86") == (sample(86),)
+    assert cubin.cubins(data, "k.fatbin", "sm_75") == (sample(75),)
     with pytest.raises(InputError, match=r"^k.fatbin: it has machine code for sm_75, sm_86; say which with --arch$"):
-        fatbin.cubins(data, "k.fatbin")
+        cubin.cubins(data, "k.fatbin")
     with pytest.raises(InputError, match=r"^k.fatbin: no machine code for sm_90, only for sm_75, sm_86$"):
-        fatbin.cubins(data, "k.fatbin", "sm_90")
+        cubin.cubins(data, "k.fatbin", "sm_90")
 
 
 @needs_tools
@@ -49,7 +49,7 @@ def test_the_only_one_need_not_be_chosen(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("data", [b"", b"no machine code", b"\x50\xed\x55\xba" + bytes(60), b"!<arch>\n", b"\x7fELF"])
 def test_a_file_without_machine_code_is_told(data: bytes) -> None:
     with pytest.raises(InputError, match=r"^k: (?:cuobjdump says: |there is no machine code in it)"):
-        fatbin.cubins(data, "k")
+        cubin.cubins(data, "k")
 
 
 def test_a_cubin_is_for_one_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,11 +85,11 @@ def test_what_cuobjdump_does_is_checked(
     fake.chmod(0o755)
     monkeypatch.setattr(tool, "find", lambda wanted: fake)
     with pytest.raises(InputError) as refusal:
-        fatbin.cubins(b"anything", "k")
+        cubin.cubins(b"anything", "k")
     assert str(refusal.value).startswith(f"k: {message}")
 
 
 def test_without_cuobjdump_there_is_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool, "find", lambda name: None)
     with pytest.raises(InputError, match=r"^k: no cuobjdump .* pip install 'makespan\[sass\]'"):
-        fatbin.cubins(b"", "k")
+        cubin.cubins(b"", "k")

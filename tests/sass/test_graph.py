@@ -8,8 +8,7 @@ import pytest
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels.flow import Barrier, ControlTransfer, KernelWarps, Launch, SourceLine, TimedCode, reconvergences
 from makespan.kernels.flow.barriers import refuse_parted_barriers
-from makespan.kernels.sass.analysis import loops
-from makespan.kernels.sass.graph import SassFlow, flow
+from makespan.kernels.sass.graph import SassFlow, flow, loops
 from makespan.kernels.sass.module import Address, KernelResources, SassInstruction, SassKernel
 from makespan.model.machine import PAPER
 from makespan.model.program import Program

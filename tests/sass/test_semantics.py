@@ -17,7 +17,7 @@ from makespan.kernels.flow.spread import special_spreads
 from makespan.kernels.sass import Address, KernelResources, SassKernel, SassParameter
 from makespan.kernels.sass.evaluate import computation
 from makespan.kernels.sass.graph import flow
-from makespan.kernels.sass.instruction_set import constant_place, machine_code
+from makespan.kernels.sass.operands import constant_place, machine_code
 from makespan.kernels.sass.registers import register_access, register_accesses
 from makespan.kernels.sass.semantics import SassSemantics
 from tests.sass.test_evaluate import instruction, programs

@@ -8,10 +8,9 @@ What a launch, loop bounds, traces and the like are is said in `makespan.kernels
 text is parsed.
 """
 
-from makespan.kernels.ptx.analysis import bounds_for, bounds_template, branches, loops
 from makespan.kernels.ptx.calls import is_inlined
 from makespan.kernels.ptx.evaluate import literal, width
-from makespan.kernels.ptx.graph import PtxFlow, flow
+from makespan.kernels.ptx.graph import PtxFlow, bounds_for, bounds_template, branches, flow, loops
 from makespan.kernels.ptx.isa import PROFILES, Classes, PtxListingRow, listing, read_classes
 from makespan.kernels.ptx.module import (
     KEEP_HINT,
@@ -22,10 +21,10 @@ from makespan.kernels.ptx.module import (
     PtxModule,
     Statement,
     names_in,
+    render,
 )
 from makespan.kernels.ptx.parameters import fit_launch, known_parameters, parameter_names, scalar_type
 from makespan.kernels.ptx.parser import decode, parse, read
-from makespan.kernels.ptx.printer import render
 from makespan.kernels.ptx.registers import PtxAccess, register_accesses
 from makespan.kernels.ptx.timing import Dependences
 from makespan.kernels.ptx.warps import program, programs, warps

@@ -22,8 +22,8 @@ from makespan.host.text_file import claim_output, read_bytes, refuse_utf16
 from makespan.host.tool import SECONDS, head, printable, wheel_roots
 from makespan.kernels.ptx import nvrtc
 from makespan.kernels.ptx.module import KEEP_HINT, Compilation, PtxKernel, PtxModule
+from makespan.kernels.ptx.parameters import signatures
 from makespan.kernels.ptx.parser import MAX_BYTES, decode, parse
-from makespan.kernels.ptx.signature import signatures
 
 DEFAULT_ARCH = "compute_75"
 """The oldest architecture that the compilers of CUDA 10 to 13 all know."""

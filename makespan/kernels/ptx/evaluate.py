@@ -38,9 +38,8 @@ from makespan.kernels.flow.arithmetic import (
     truth_bit,
     wide_product,
 )
-from makespan.kernels.ptx.instruction_set import PTX
 from makespan.kernels.ptx.module import PtxInstruction
-from makespan.kernels.ptx.registers import PtxAccess
+from makespan.kernels.ptx.registers import PTX, PtxAccess
 
 _SPECIAL = PTX.registers.names
 _REGISTER = re.compile(r"[A-Za-z_$%][A-Za-z0-9_$]*")

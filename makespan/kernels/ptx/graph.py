@@ -1,16 +1,15 @@
-"""The control flow of a PTX kernel: its calls inlined, its statements in basic blocks."""
+"""The control flow of a PTX kernel: its calls inlined, its statements in basic blocks; its loops and branches."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from makespan.host.errors import InputError
-from makespan.kernels.flow import BasicBlock, Flow, SourceLine
+from makespan.kernels.flow import BasicBlock, Flow, LanguageAnalysis, SourceLine
 from makespan.kernels.ptx.calls import inline_calls, is_inlined
 from makespan.kernels.ptx.effects import JUMPS, ptx_effect
 from makespan.kernels.ptx.module import Brace, Directive, Note, PtxInstruction, PtxKernel, PtxLabel, Statement
-from makespan.kernels.ptx.notes import source_lines
 from makespan.kernels.ptx.registers import register_accesses
-from makespan.kernels.ptx.semantics import PtxSemantics
+from makespan.kernels.ptx.semantics import PtxSemantics, source_lines
 
 _TARGETS = ".branchtargets "
 
@@ -154,3 +153,10 @@ def _target(
     if None in found:
         raise InputError(f"{where} may go to label {names[found.index(None)]}, which is not declared here")
     return tuple(at for at in found if at is not None)
+
+
+_OF_PTX = LanguageAnalysis[PtxKernel, PtxFlow](flow, "PTX")
+loops = _OF_PTX.loops
+branches = _OF_PTX.branches
+bounds_for = _OF_PTX.bounds_for
+bounds_template = _OF_PTX.bounds_template

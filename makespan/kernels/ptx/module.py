@@ -1,6 +1,7 @@
-"""What a PTX file says, as values: a module of kernels and functions, each a flat run of statements.
+"""The values that a PTX file is read into: a module of kernels and functions, each a flat run of statements.
 
-Positions (file, line, column) take no part in comparisons, so a kernel that was printed and read again is equal.
+Positions (file, line, column) take no part in comparisons, so a kernel that `render` printed and `parse` read again is
+equal to the first one. Blanks and ordinary comments are not kept.
 """
 
 import re
@@ -9,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from makespan.host.errors import InputError, did_you_mean
-from makespan.kernels.ptx.signature import Signatures
+
+Signatures: TypeAlias = tuple[tuple[str, tuple[str | None, ...]], ...]
+"""Kernels by their name in CUDA source, each with the names of its parameters in order."""
 
 _NAME = re.compile(r"(?<![A-Za-z0-9_$%.])[A-Za-z_$%][A-Za-z0-9_$]*")
 _NUMBERED = re.compile(r"(.*[^0-9])(0|[1-9][0-9]{0,8})")
@@ -257,3 +260,45 @@ def declares(declared: Mapping[str, int | None], name: str) -> bool:
 def _mangles(mangled: str, name: str) -> bool:
     """Return whether the Itanium C++ ABI mangles a function `name`, outside namespaces, to `mangled`."""
     return re.match(rf"_Z{len(name)}{re.escape(name)}", mangled) is not None
+
+
+def render(module: PtxModule) -> str:
+    """Return the text of a module: `parse(render(m), ...) == m`."""
+    return "".join(f"{line}\n" for item in module.items for line in _item(item))
+
+
+def _item(item: Item) -> Iterator[str]:
+    if isinstance(item, PtxKernel):
+        return _kernel(item)
+    return iter((f"{item.text};" if isinstance(item, Declaration) else item.text,))
+
+
+def _kernel(kernel: PtxKernel) -> Iterator[str]:
+    head = [*kernel.linkage, ".entry" if kernel.is_entry else ".func"]
+    head += [_parameters(kernel.returns), kernel.name, _parameters(kernel.parameters)]
+    yield " ".join(filter(None, head))
+    yield from kernel.attributes
+    if kernel.body is None:
+        yield ";"
+    else:
+        yield "{"
+        yield from map(_statement, kernel.body)
+        yield "}"
+
+
+def _parameters(parameters: tuple[Declaration, ...] | None) -> str:
+    return "" if parameters is None else f"({', '.join(p.text for p in parameters)})"
+
+
+def _statement(statement: Statement) -> str:
+    match statement:
+        case PtxInstruction():
+            return f"\t{statement}"
+        case PtxLabel(name):
+            return f"{name}:"
+        case Declaration():
+            return f"\t{statement.text};"
+        case Brace(opens):
+            return "\t{" if opens else "\t}"
+        case _:
+            return f"\t{statement.text}"

@@ -1,6 +1,6 @@
-"""Which registers an instruction reads and writes.
+"""The registers of PTX: those that every thread has, and those that an instruction reads and writes.
 
-What is not known to write only its first operand is taken to write every register that it mentions.
+An instruction that is not known to write only its first operand is taken to write every register that it mentions.
 """
 
 import re
@@ -8,8 +8,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from makespan.kernels.flow import SHARED_REGISTER
+from makespan.kernels.flow import SHARED_REGISTER, InstructionSet, ThreadRegisters
 from makespan.kernels.ptx.module import Brace, Declaration, PtxInstruction, PtxKernel, declares, names_in
+
+
+def _axes(name: str) -> tuple[str, str, str]:
+    return f"{name}.x", f"{name}.y", f"{name}.z"
+
+
+PTX = InstructionSet(
+    ThreadRegisters(
+        thread=_axes("%tid"),
+        block_size=_axes("%ntid"),
+        block=_axes("%ctaid"),
+        grid_size=_axes("%nctaid"),
+        lane="%laneid",
+        lane_masks={relation: f"%lanemask_{relation}" for relation in ("eq", "lt", "le", "gt", "ge")},
+    ),
+    ends="ret or exit",
+    aligned_barrier="bar.sync",
+)
+
 
 _SILENT = frozenset(
     """

@@ -7,20 +7,21 @@
 What a launch, loop bounds, traces and the like are is said in `makespan.kernels.flow`.
 """
 
-from makespan.kernels.sass.analysis import bounds_for, bounds_template, branches, loops
-from makespan.kernels.sass.assembler import assemble_ptx
-from makespan.kernels.sass.control import Control, control, with_control
+from makespan.kernels.sass.cubin import assemble_ptx
 from makespan.kernels.sass.disassembler import disassemble, read
-from makespan.kernels.sass.graph import SassFlow, flow
-from makespan.kernels.sass.listing import SassListingRow, listing
+from makespan.kernels.sass.graph import SassFlow, bounds_for, bounds_template, branches, flow, loops
 from makespan.kernels.sass.module import (
     Address,
+    Control,
     KernelResources,
     SassInstruction,
     SassKernel,
     SassModule,
     SassParameter,
+    control,
+    with_control,
 )
+from makespan.kernels.sass.opcodes import SassListingRow, listing
 from makespan.kernels.sass.parameters import fit_launch
 from makespan.kernels.sass.residency import missing_shared, residency
 from makespan.kernels.sass.warps import program, programs, warps

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 from makespan.host import tool
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.host.text_file import read_bytes
-from makespan.kernels.sass import elf, fatbin, lines
+from makespan.kernels.sass import elf, lines
+from makespan.kernels.sass.cubin import cubins
 from makespan.kernels.sass.elf import Attribute, Elf, Section, Symbol
 from makespan.kernels.sass.lines import SectionLines
 from makespan.kernels.sass.module import (
@@ -64,7 +65,7 @@ def read(path: Path, *, arch: str | None = None) -> SassModule:
     """
     data, file = read_bytes(path, "file of machine code", elf.MAX_BYTES), tool.printable(str(path))
     if not elf.is_cubin(data):
-        parts = [disassemble(cubin, file, file) for cubin in fatbin.cubins(data, file, arch)]
+        parts = [disassemble(image, file, file) for image in cubins(data, file, arch)]
         return SassModule(file, tuple(kernel for part in parts for kernel in part.kernels))
     sm = elf.read_elf(data, file).sm
     if arch is not None and arch.rstrip("af") != f"sm_{sm}":

@@ -5,7 +5,7 @@ twin (IADD3) does.
 
 Glossary: a, b, c values in the order of the operands; p, q predicates that are read; m mask of 32 ones.
 
-Source: that of `makespan.kernels.sass.integers`, which has ISETP, PLOP3 and IMNMX, too.
+Source: that of `makespan.kernels.sass.meaning`, which has ISETP, PLOP3 and IMNMX, too.
 """
 
 import struct
@@ -25,9 +25,8 @@ from makespan.kernels.flow.arithmetic import (
     sign_extend,
     truth_bit,
 )
-from makespan.kernels.sass.instruction_set import constant_place
-from makespan.kernels.sass.integers import INTEGERS
 from makespan.kernels.sass.meaning import (
+    INTEGERS,
     KnownBytes,
     MeaningRule,
     OpcodeMeaning,
@@ -40,6 +39,7 @@ from makespan.kernels.sass.module import SassInstruction
 from makespan.kernels.sass.operands import (
     OperandValue,
     SassOperands,
+    constant_place,
     predicate_name,
     predicate_source,
     register_names,

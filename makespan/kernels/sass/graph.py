@@ -1,4 +1,4 @@
-"""The control flow of machine code: its subroutines inlined, its instructions in basic blocks.
+"""The control flow of machine code: its subroutines inlined, its instructions in basic blocks; its loops and branches.
 
 Where lanes meet. `BSSY B0, A` puts the lanes that execute it into B0, and at A they go on together: each of them that
 has not ended must come to a `BSYNC B0`, where it waits for the others. So lanes that part meet at the address of the
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from makespan.kernels.flow import BasicBlock, Flow
+from makespan.kernels.flow import BasicBlock, Flow, LanguageAnalysis
 from makespan.kernels.sass.calls import CopyAddress, InlinedInstruction, inline_subroutines, steering_error
 from makespan.kernels.sass.effects import ENDS, ends_block, sass_effect
 from makespan.kernels.sass.module import Address, SassInstruction, SassKernel
@@ -143,3 +143,10 @@ def _address(kernel: SassKernel, instruction: SassInstruction) -> int:
         return int(instruction.operands[-1], 16)
     except ValueError:
         raise steering_error(kernel, instruction, "names no address") from None
+
+
+_OF_MACHINE_CODE = LanguageAnalysis[SassKernel, SassFlow](flow, "machine code")
+loops = _OF_MACHINE_CODE.loops
+branches = _OF_MACHINE_CODE.branches
+bounds_for = _OF_MACHINE_CODE.bounds_for
+bounds_template = _OF_MACHINE_CODE.bounds_template

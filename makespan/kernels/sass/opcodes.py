@@ -1,4 +1,4 @@
-"""What a machine instruction is and how its operands are to be read: one table of opcodes."""
+"""The table of machine opcodes: the operation of each, how to read its operands, and listings that show it."""
 
 import re
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from makespan.host.errors import UnsupportedError
 from makespan.kernels.sass.module import SassInstruction, SassKernel
+from makespan.model.machine import Machine
 
 UNBOUNDED = "-"
 """The operation of what nobody bounds."""
@@ -108,3 +109,45 @@ def _is_within(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
     """Return whether some stand among others in the same order."""
     waiting = iter(others)
     return all(word in waiting for word in some)
+
+
+class SassListingRow(NamedTuple):
+    """One instruction in words.
+
+    Args:
+        control: its control bits: wait mask, read and write counter, yield, stall.
+        unit: the class of the machine that serves it; None where its opcode is not known, or not timed.
+        operation: what it is on a machine that times operations; None where its opcode is not known.
+        ptx: where in the PTX it comes from.
+        source: where in the source.
+    """
+
+    address: str
+    control: str
+    unit: str | None
+    text: str
+    operation: str | None
+    ptx: str | None
+    source: str | None
+
+
+def listing(kernel: SassKernel, machine: Machine) -> tuple[SassListingRow, ...]:
+    """Return every instruction once, in text order, whatever the control flow."""
+    units = {operation.name: operation.unit for operation in machine.operations}
+    return tuple(_listing_row(instruction, kernel.file, units) for instruction in kernel.code)
+
+
+def _listing_row(instruction: SassInstruction, file: str, units: dict[str, str]) -> SassListingRow:
+    try:
+        operation = opcode_row(instruction, file).operation
+    except UnsupportedError:
+        operation = None
+    return SassListingRow(
+        str(instruction.address),
+        str(instruction.control),
+        units.get(operation or ""),
+        str(instruction),
+        operation,
+        None if instruction.ptx is None else str(instruction.ptx),
+        None if instruction.source is None else str(instruction.source),
+    )

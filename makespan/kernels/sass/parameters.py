@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from makespan.host.errors import InputError, Naming
 from makespan.kernels.flow import Dim3, Launch, ParameterValue, dim3_text
-from makespan.kernels.sass.instruction_set import constant_name
 from makespan.kernels.sass.module import SassKernel
 from makespan.kernels.sass.module import SassParameter as Declared
+from makespan.kernels.sass.operands import constant_name
 
 COMPILER_BANK = 2
 """The bank of the constants that a compiler puts into a kernel; others hold what the host may write before a launch."""

@@ -15,12 +15,11 @@ from makespan.kernels.flow import (
     Surroundings,
 )
 from makespan.kernels.flow.arithmetic import as_signed
-from makespan.kernels.sass.barriers import barrier_obstacle
+from makespan.kernels.sass.effects import barrier_obstacle
 from makespan.kernels.sass.evaluate import computation, vector_opcode
-from makespan.kernels.sass.instruction_set import machine_code
 from makespan.kernels.sass.meaning import KnownBytes
 from makespan.kernels.sass.module import SassInstruction, SassKernel
-from makespan.kernels.sass.operands import split_operands
+from makespan.kernels.sass.operands import machine_code, split_operands
 from makespan.kernels.sass.parameters import fit_launch, known_bytes, known_parameters, numeric_parameter_names
 from makespan.kernels.sass.registers import SassAccess
 from makespan.kernels.sass.spread import sass_spread

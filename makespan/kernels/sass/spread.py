@@ -12,10 +12,16 @@ from makespan.kernels.flow.spread import (
     spread_of_sum,
 )
 from makespan.kernels.sass.evaluate import vector_opcode
-from makespan.kernels.sass.instruction_set import constant_name, constant_place
 from makespan.kernels.sass.meaning import KnownBytes, known_word
 from makespan.kernels.sass.module import SassInstruction
-from makespan.kernels.sass.operands import OperandValue, SassOperands, predicate_name, split_operands
+from makespan.kernels.sass.operands import (
+    OperandValue,
+    SassOperands,
+    constant_name,
+    constant_place,
+    predicate_name,
+    split_operands,
+)
 from makespan.kernels.sass.registers import SassAccess
 
 _PURE = frozenset(

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from makespan.host.errors import UnsupportedError
 from makespan.kernels.flow import SECTOR, Effect, TimedCode, dram_access, missing_latencies, serving_operations
-from makespan.kernels.sass.control import COUNTERS, Control
 from makespan.kernels.sass.graph import SassFlow
-from makespan.kernels.sass.module import SassInstruction
+from makespan.kernels.sass.module import COUNTERS, Control, SassInstruction
 from makespan.kernels.sass.opcodes import operation
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
