@@ -10,10 +10,10 @@ import click
 import pytest
 
 from makespan import InputError, Instance, KernelQuestion, Launch, read_kernel
-from makespan.cli.asking import answered
-from makespan.cli.question_key import key
+from makespan.cli.options import source_options
+from makespan.cli.question import solve_question
+from makespan.cli.question_key import question_key
 from makespan.cli.source import instances as of_source
-from makespan.cli.source import source_options
 from makespan.deadlines import files
 from makespan.deadlines.description import KernelLaunch
 from makespan.deadlines.wcet import on_sms
@@ -139,7 +139,7 @@ def of_options(*options: str) -> tuple[str, ...]:
 
 def of_question(**options: object) -> tuple[str, ...]:
     """The same of a question of a sweep or a gate."""
-    return tuple(answered({"source": "k.cu", "block": 32, "latency": LATENCY, **options}).document["caveats"])
+    return tuple(solve_question({"source": "k.cu", "block": 32, "latency": LATENCY, **options}).document["caveats"])
 
 
 def of_task(top: str = "", keys: str = "") -> tuple[str, ...]:
@@ -155,7 +155,7 @@ def of_task(top: str = "", keys: str = "") -> tuple[str, ...]:
 def of_launches(**options: object) -> tuple[str, ...]:
     """The same of a file of launches."""
     Path("launches.toml").write_text(LAUNCHES)
-    return tuple(answered({"source": "launches.toml", "sms": 2, **options}).document["caveats"])
+    return tuple(solve_question({"source": "launches.toml", "sms": 2, **options}).document["caveats"])
 
 
 GPU, SM = {"gpu": "rtx-3070"}, {"machine": "ampere-ga10x"}
@@ -342,7 +342,7 @@ def test_a_task_file_names_its_own_key() -> None:
 )
 def test_what_is_no_architecture_is_told_what_was_meant(name: str, near: str, compiled: list[str | None]) -> None:
     message = f"--arch '{name[:40]}' is no architecture{near}"
-    for ask in (lambda: of_question(arch=name, **SM), lambda: key({"source": "k.cu", "arch": name})):
+    for ask in (lambda: of_question(arch=name, **SM), lambda: question_key({"source": "k.cu", "arch": name})):
         with pytest.raises(InputError) as caught:
             ask()
         assert str(caught.value).startswith(message)
@@ -358,11 +358,11 @@ def test_a_key_covers_the_program_that_is_asked_about(monkeypatch: pytest.Monkey
     asked = {"source": "k.cu", "block": 32, "latency": LATENCY}
     several: list[dict[str, Any]] = [asked, {**asked, **SM}, {**asked, **GPU, "grid": 2}, {**asked, "arch": "sm_86"}]
     several += [{**asked, "arch": "sm_80"}, {**asked, "arch": "compute_86"}]
-    keys = [key(one) for one in several]
-    assert keys == [key(one) for one in several]
+    keys = [question_key(one) for one in several]
+    assert keys == [question_key(one) for one in several]
     assert len(set(keys)) == len(keys)
     monkeypatch.setattr(tool, "find", lambda name: None if name == "nvdisasm" else Path(name))
-    without = [key(one) for one in several if "arch" not in one]
+    without = [question_key(one) for one in several if "arch" not in one]
     assert without[0] == keys[0]  # PTX anyway
     assert set(without[1:]).isdisjoint(keys)
 
@@ -373,12 +373,12 @@ def test_a_key_covers_the_programs_that_a_file_of_launches_names(compiled: list[
     keys = set()
     for arch in ("", 'arch = "sm_80"\n', 'arch = "compute_86"\n'):
         Path("launches.toml").write_text(LAUNCHES.replace("[room]", f"{arch}[room]"))
-        keys.add(key({"source": "launches.toml", **GPU}))
+        keys.add(question_key({"source": "launches.toml", **GPU}))
     assert (len(keys), compiled) == (3, ["compute_86", "compute_80", "compute_86"])
     Path("launches.toml").write_text(LAUNCHES)
     asked = {"source": "launches.toml", "sms": 2, **SM}
-    assert key(asked) == key(asked) not in keys
-    assert "document" in answer({"question": asked, "key": key(asked), "bundle": False})
+    assert question_key(asked) == question_key(asked) not in keys
+    assert "document" in answer({"question": asked, "key": question_key(asked), "bundle": False})
 
 
 @pytest.mark.parametrize("source", ["k.cu", "k.ptx"])
@@ -393,9 +393,9 @@ def test_another_assembler_makes_another_key(source: str, monkeypatch: pytest.Mo
             return words
 
         monkeypatch.setattr(sass, "assemble_ptx", assembled)
-        keys.add(key({"source": source, "arch": "sm_86"}))
+        keys.add(question_key({"source": source, "arch": "sm_86"}))
     assert len(keys) == 3
-    assert len({key({"source": "k.ptx"}), key({"source": "k.ptx", **SM})}) == 2
+    assert len({question_key({"source": "k.ptx"}), question_key({"source": "k.ptx", **SM})}) == 2
 
 
 def test_a_name_asks_for_machine_code_or_for_ptx() -> None:

@@ -10,8 +10,8 @@ import click
 import pytest
 
 from makespan import KernelQuestion, Launch, cli, gpu_instance
+from makespan.cli.options import source_options
 from makespan.cli.source import instances as of_options
-from makespan.cli.source import source_options
 from makespan.host import tool
 from makespan.host.errors import MissingInputsError
 from makespan.kernels import flow, ptx

@@ -13,8 +13,8 @@ import click
 import pytest
 
 from makespan import InputError, Instance, KernelQuestion, Launch, gpu_instance, read_kernel, solve, solve_gpu
+from makespan.cli.options import source_options
 from makespan.cli.source import instances as of_options
-from makespan.cli.source import source_options
 from makespan.deadlines import files
 from makespan.deadlines.description import KernelLaunch
 from makespan.deadlines.wcet import on_one_sm, on_sms

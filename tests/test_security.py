@@ -25,7 +25,7 @@ LIMITS = {
     "instruction string, letters": "model.program:MAX_PLACES",
     "machine file": "model.machine.files:MAX_FILE_BYTES",
     "GPU file": "model.machine.gpus:MAX_FILE_BYTES",
-    "task file, file of launches": "kernels.launch_file:MAX_FILE_BYTES",
+    "task file, file of launches": "kernels.toml_table:MAX_FILE_BYTES",
     "bundle": "verify.reading:MOST_BYTES",
     "spec of a sweep": "many.sweep.spec:MAX_BYTES",
     "questions of a spec": "many.sweep.spec:MAX_JOBS",

@@ -5,15 +5,16 @@ from typing import Any
 import click
 
 from makespan.cli.help_page import Command, examples
+from makespan.cli.options import cuda_options, launch_options, option
 from makespan.cli.parameters import OneOf
-from makespan.cli.source import chosen_kernels, cuda_options, kernel_question, launch_options
+from makespan.cli.source import chosen_kernels, kernel_question
 
 
 @click.command("bounds-template", cls=Command, epilog=examples("makespan bounds-template ptx/fir.ptx"))
 @click.argument("source")
 @click.option("--input-format", type=OneOf(["ptx"]), help="format of standard input (SOURCE '-')")
-@click.option("--kernel", metavar="NAME", help="only this kernel")
-@click.option("--loop-bound", "loop_bounds", multiple=True, metavar="LABEL=N|FILE", help="bounds already known")
+@option("kernel", help="only this kernel")
+@option("loop-bound", metavar="LABEL=N|FILE", help="bounds already known")
 @launch_options
 @cuda_options
 def command(source: str, input_format: str | None, kernel: str | None, **options: Any) -> None:

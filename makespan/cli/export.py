@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from makespan.cli.help_page import Command, examples, section
+from makespan.cli.options import source_options
 from makespan.cli.parameters import OneOf
-from makespan.cli.source import instances, source_options
+from makespan.cli.source import instances
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.host.output_file import check_writable, write_whole
 from makespan.host.tool import temporary_folder

@@ -9,25 +9,24 @@ from typing import Any
 
 import click
 
-from makespan.cli.help_page import option_name, section
+from makespan.cli.help_page import option_name
 from makespan.cli.output import QUIET, all_written, refuse_twice, remark, rendered
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, attended
 from makespan.cli.source import (
     check_no_instance,
-    check_source,
     check_string,
     given_machine,
-    given_options,
     kernel_question,
-    kind_of_source,
-    promised,
+    promised_machine,
+    source_kind,
 )
 from makespan.cli.window import check_window, window, written
 from makespan.host.errors import InputError, MissingInput, MissingInputsError
+from makespan.kernels.options import given_options
 from makespan.model import strings
 from makespan.model.deadline import Deadline, read_deadline
 from makespan.model.gpu import GpuInstance, GpuResult
-from makespan.model.machine import PAPER, GivenRange, Machine, given_intervals, gpus, narrow_intervals
+from makespan.model.machine import PAPER, Machine, given_intervals, gpus, narrow_intervals
 from makespan.model.machine.gpus import Gpu
 from makespan.model.machine.values import MAX_SMS, check_whole
 from makespan.model.result import Status
@@ -46,21 +45,18 @@ from makespan.report.result.text import deadline as in_time
 from makespan.report.result.text import shortest
 from makespan.report.schedule.file import ENDS
 
-gpu_options = section(
-    "Whole GPU",
-    click.option(
-        "--gpu", metavar="NAME|FILE.toml", help="all blocks of --grid on a whole GPU, a shipped one or that of a file"
-    ),
-    click.option("--sms", metavar="N|NAME", help="on so many SMs, or those of a MIG instance [default: all of --gpu]"),
-)
-
-
 _LAUNCHES = ".toml"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is launched on SMs; `card` is the GPU that they belong to, if that is known."""
+class GpuLaunch:
+    """A question about a GPU: all blocks that are launched on its SMs.
+
+    Args:
+        card: the GPU that the SMs belong to; None if that is not known.
+        clock: of the SM; None where nothing tells it.
+        gate: the deadline; None without one.
+    """
 
     instance: GpuInstance
     card: Gpu | None
@@ -69,11 +65,11 @@ class Asked:
 
     @property
     def name(self) -> str | None:
-        """Of the GPU."""
+        """Return the name of the GPU."""
         return None if self.card is None else self.card.name
 
 
-def asked(
+def gpu_launch(
     source: str | None,
     letters: str | None,
     warps: range | None,
@@ -88,19 +84,19 @@ def asked(
     assignment: str | None,
     deadline: str | None,
     clock: str | None,
-    **options: Any,
-) -> Asked:
-    """Return the launch that `source_options` and `gpu_options` ask for, or all of a file; all are checked first.
+    instance: str | None = None,
+    **about: Any,
+) -> GpuLaunch:
+    """Return the launch that `source_options` and `gpu_options` ask for, or all of a file; options are checked first.
+
+    Args:
+        about: the other options of a kernel, by keyword.
 
     Raises:
         InputError: options that contradict each other or lack something, or a source that is no launch.
     """
-    from makespan.kernels.dram import check_clock
-    from makespan.kernels.gpu_question import as_given
-
-    check_source(source, letters)
-    check_no_instance(options.pop("instance", None))
-    kind = "" if source is None else kind_of_source(source, input_format)
+    kind = source_kind(source, letters, input_format)
+    check_no_instance(instance)
     if kind in strings.SUFFIXES and (kind != _LAUNCHES or source == "-"):
         raise InputError(
             f"{source}: instances are about one SM: --gpu and --sms are for a kernel, --string, or a file of launches,"
@@ -110,52 +106,34 @@ def asked(
     count = _count(card, sms)
     named, intervals = given_machine(capacity, machine), given_intervals(holds)
     if kind == _LAUNCHES:
-        if warps is not None or assignment is not None or given_options(options):
+        from makespan.kernels.launch_file import shared_gpu
+
+        if warps is not None or assignment is not None or given_options(about):
             raise InputError(
                 f"{source}: a file of launches says itself what is launched: no options for kernels (--block, --grid,"
                 " --latency, ...) and no --assignment beside it"
             )
-        instance = _of_file(Path(str(source)), named, intervals, count, card)
+        found = shared_gpu(Path(str(source)), named, card, sms=count, holds=intervals)
     elif letters is None:
-        from makespan.kernels.gpu_question import of_kernel
-        from makespan.kernels.question import launched
+        from makespan.kernels.gpu_question import gpu_instance
 
-        kernel = launched(kernel_question(str(source), input_format, warps=warps, **options), named, card)
-        chosen = named or (kernel.default_machine if card is None else card.machine)
-        instance = of_kernel(kernel, narrow_intervals(chosen, intervals), sms=count, card=card)
+        question = kernel_question(str(source), input_format, warps=warps, **about)
+        found = gpu_instance(question, card, sms=count, machine=named, holds=intervals)
     else:
         chosen = narrow_intervals(named or (PAPER if card is None else card.machine), intervals)
-        instance = _of_string(letters, warps, chosen, count, card, options)
-    instance = as_given(instance, named, card)
-    instance = replace(instance, machine=promised(instance.machine, scheduler, assignment))
+        found = _of_string(letters, warps, chosen, named, count, card, about)
+    found = replace(found, machine=promised_machine(found.machine, scheduler, assignment))
     ticks = _clock(card, clock)
-    if instance.dram:
-        check_clock(card, ticks.hertz if ticks else None)
-    return Asked(
-        instance, card, ticks, None if deadline is None else read_deadline(deadline, ticks.hertz if ticks else None)
-    )
+    hertz = ticks.hertz if ticks else None
+    if found.dram:
+        from makespan.kernels.dram import check_clock
 
-
-def _of_file(
-    path: Path, named: Machine | None, intervals: Mapping[str, GivenRange], sms: int, card: Gpu | None
-) -> GpuInstance:
-    """Launches that share the GPU, on one machine."""
-    from makespan.kernels import launch_file as launches
-    from makespan.kernels.gpu_question import of_kernels
-
-    found = launches.read(path, named, card)
-    defaults = () if named or card else dict.fromkeys(launch.kernel.default_machine for launch in found.launches)
-    if len(defaults) > 1:
-        raise InputError(f"{path}: the launches are for different machines: say which one with --machine or --gpu")
-    chosen = named or (card.machine if card else next(iter(defaults)))
-    try:
-        return of_kernels(found.launches, narrow_intervals(chosen, intervals), sms=sms, card=card, room=found.room)
-    except InputError as error:
-        raise type(error)(f"{path}: {error}") from None
+        check_clock(card, hertz)
+    return GpuLaunch(found, card, ticks, None if deadline is None else read_deadline(deadline, hertz))
 
 
 def _count(card: Gpu | None, sms: str | None) -> int:
-    """Return how many SMs take part."""
+    """Return how many SMs take part; without a GPU, only their number says it."""
     if card is not None:
         return card.count_sms(sms)
     if sms is None or not (sms.isascii() and sms.isdecimal() and len(sms) <= 40):
@@ -165,7 +143,7 @@ def _count(card: Gpu | None, sms: str | None) -> int:
 
 
 def _clock(card: Gpu | None, clock: str | None) -> Clock | None:
-    """What is given, or what the vendor of the GPU promises."""
+    """Return the clock that is given, else the base clock that the vendor of the GPU promises, if any."""
     if clock is not None:
         return Clock(frequency(clock, "--clock"), "--clock")
     if card is None or card.missing("base_clock_ghz"):
@@ -175,14 +153,20 @@ def _clock(card: Gpu | None, clock: str | None) -> Clock | None:
 
 
 def _of_string(
-    letters: str, warps: range | None, machine: Machine, sms: int, card: Gpu | None, options: dict[str, Any]
+    letters: str,
+    warps: range | None,
+    machine: Machine,
+    named: Machine | None,
+    sms: int,
+    card: Gpu | None,
+    about: Mapping[str, Any],
 ) -> GpuInstance:
-    """Blocks of warps that all execute one string."""
+    """Return blocks of warps that all execute one string, on SMs of a machine; `named` is the one that is given."""
     from makespan.kernels import flow
-    from makespan.kernels.gpu_question import GRID, RESIDENT, dispatch_cycles, given_resident
+    from makespan.kernels.gpu_question import GRID, RESIDENT, as_given, dispatch_cycles, given_resident
 
-    check_string(options, {"blocks_per_sm", "grid"})
-    grid, resident = flow.launch(None, options["grid"], named=option_name).grid, options["blocks_per_sm"]
+    check_string(about, {"blocks_per_sm", "grid"})
+    grid, resident = flow.launch(None, about["grid"], named=option_name).grid, about["blocks_per_sm"]
     needed = ((MissingInput("warps", "N", "the warps of a block"), warps), (GRID, grid), (RESIDENT, resident))
     if missing := [each for each, value in needed if value is None]:
         raise MissingInputsError.of("--string", missing, option_name)
@@ -191,15 +175,16 @@ def _of_string(
     resident = given_resident(resident, warps[0], card, option_name)
     block = ((strings.parse_string(letters, machine), warps[0]),)
     dispatch = dispatch_cycles(card)
-    return GpuInstance.of(block, prod(grid), machine, sms=sms, resident=resident, dispatch=dispatch)
+    blocks = GpuInstance.of(block, prod(grid), machine, sms=sms, resident=resident, dispatch=dispatch)
+    return as_given(blocks, named, card)
 
 
-def is_asked(options: Mapping[str, Any]) -> bool:
+def is_about_gpu(options: Mapping[str, Any]) -> bool:
     """Return whether the options are about a whole GPU, and not about one SM."""
     return options["gpu"] is not None or options["sms"] is not None
 
 
-def refuse(output: str, backend: str, *, timeline: bool) -> None:
+def refuse_one_sm(output: str, backend: str, *, timeline: bool) -> None:
     """Refuse what is about one SM alone.
 
     Raises:
@@ -211,8 +196,8 @@ def refuse(output: str, backend: str, *, timeline: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
-    """What is left of a result: pictures of the witness, of some of its cycles or of all, and the evidence."""
+class GpuOutputs:
+    """Files that a result leaves: pictures of the witness, of some of its cycles or of all, and the evidence."""
 
     gantt: tuple[Path, ...] = ()
     bundle: Path | None = None
@@ -252,37 +237,37 @@ class Files:
         return [*written(drawn), *([f"bundle: {self.bundle}"] if self.bundle else [])]
 
 
-def answer(asked: Asked, limits: Limits, output: str, files: Files, *, best_case: bool) -> int:
-    """Solve, print, and leave files; the exit code."""
+def print_answer(launch: GpuLaunch, limits: Limits, output: str, files: GpuOutputs, *, best_case: bool) -> int:
+    """Solve a launch, print the answer and write the files; return the exit code."""
     from makespan.proof.engines.gpu import solve_gpu
 
-    if files.gantt and len(asked.instance.grids) > 1:
+    if files.gantt and len(launch.instance.grids) > 1:
         raise InputError("--gantt draws the blocks of one launch: leave it out, or ask for each launch alone")
     with attended(limits, quiet=output == QUIET):
-        result = solve_gpu(asked.instance, best_case=best_case, limits=limits)
-    click.echo(_printed(asked, result, output))  # first: a file that fails costs nobody the answer
+        result = solve_gpu(launch.instance, best_case=best_case, limits=limits)
+    click.echo(_answer_text(launch, result, output))  # first: a file that fails must not cost the answer
     for line in files.write(result):
         if output != QUIET:
             remark(line, output)
     if result.interrupted:
         return INTERRUPTED
-    if asked.gate is not None:
-        return GATE[asked.gate.outcome(result.bounds)]
+    if launch.gate is not None:
+        return GATE[launch.gate.outcome(result.bounds)]
     return DONE if result.status is Status.EXACT else UNDECIDED
 
 
-def _printed(asked: Asked, result: GpuResult, output: str) -> str:
-    gate, name = asked.gate, asked.name
+def _answer_text(launch: GpuLaunch, result: GpuResult, output: str) -> str:
+    gate, name = launch.gate, launch.name
     remarks = [] if gate is None else [in_time(gate, result.bounds, result.caveats)]
     return rendered(
         output,
-        text=lambda: text.report(result, remarks, name=name, clock=asked.clock, width=terminal_width()),
-        data=lambda: told(asked, result),
+        text=lambda: text.report(result, remarks, name=name, clock=launch.clock, width=terminal_width()),
+        data=lambda: gpu_document(launch, result),
         quiet=lambda: "\n".join([str(result), *shortest(result.best_case), *remarks]),
     )
 
 
-def told(asked: Asked, result: GpuResult) -> dict[str, Any]:
-    """Return the document of a launch."""
-    gated = {} if asked.gate is None else {"deadline": deadline_document(asked.gate, result.bounds)}
-    return {**document(result, name=asked.name, clock=asked.clock), **gated}
+def gpu_document(launch: GpuLaunch, result: GpuResult) -> dict[str, Any]:
+    """Return the answer as `--format json` prints it."""
+    gated = {} if launch.gate is None else {"deadline": deadline_document(launch.gate, result.bounds)}
+    return {**document(result, name=launch.name, clock=launch.clock), **gated}

@@ -7,12 +7,11 @@ from weakref import WeakKeyDictionary
 import click
 
 from makespan.host.errors import MissingInputsError
+from makespan.kernels.options import option_of_field
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _WORDS = f"{__name__}.words"
-_SINGULAR = {"loop_bounds": "loop-bound", "latencies": "latency", "parameters": "param"}
-"""The options that give one of several, by the field that has them all."""
 _TITLES = WeakKeyDictionary[click.Parameter, str]()
 _OTHERS = "Options"
 _FEW = 12
@@ -55,12 +54,12 @@ def section(title: str, *options: Decorator) -> Decorator:
 
 
 def option_name(name: str) -> str:
-    """What a field is called on the command line.
+    """Return what a field is called on the command line.
 
     >>> option_name("blocks_per_sm"), option_name("parameters")
     ('--blocks-per-sm', '--param')
     """
-    return f"--{_SINGULAR.get(name, name).replace('_', '-')}"
+    return f"--{option_of_field(name)}"
 
 
 class Command(click.Command):

@@ -1,22 +1,55 @@
 """Types of command-line parameters: text in, checked value out."""
 
-import math
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
+from makespan.cli.help_page import Decorator, section
 from makespan.host.errors import InputError, did_you_mean
-from makespan.model.instance import MAX_WARPS
-from makespan.model.machine import Machine
+from makespan.kernels import options
+from makespan.kernels.options import OptionForm, QuestionOption
 
-_BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 _DIGITS = 12  # longer numbers are refused before they are converted
 
 
+class OneOf(click.Choice[str]):
+    """A parameter that takes one of several words; a wrong word leads to a question where another one was meant."""
+
+    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:
+        """Say which words there are, and which is near."""
+        said = super().get_invalid_choice_message(value, ctx).rstrip(".")
+        return f"{said}{did_you_mean(str(value), map(str, self.choices))}"
+
+
+class FormType(click.ParamType[Any]):
+    """A parameter that is read as the form of an option says."""
+
+    def __init__(self, form: OptionForm) -> None:
+        self.name, self._read = form.name, form.read
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """Return the name of the form as it is: `XxYxZ` has small letters."""
+        del param, ctx
+        return self.name
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value of a text; anything else is a value already, such as a default."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._read(value)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
+WARPS, SECONDS, SIZE = (FormType(form) for form in (options.WARPS, options.SECONDS, options.SIZE))
+
+
 def choice(name: str, among: str | Sequence[str], help: str, *, default: bool = True) -> Callable[[Any], Any]:
-    """An option that takes one word, of a sequence or a text with spaces between; the first is the default, if any.
+    """Return an option that takes one word, of a sequence or a text with spaces; the first is the default, if any.
 
     >>> choice("--rep", "real ceil", "fillings of an SM")(click.command("x")(lambda rep: None)).params[0].default
     'real'
@@ -25,90 +58,40 @@ def choice(name: str, among: str | Sequence[str], help: str, *, default: bool = 
     return click.option(name, type=OneOf(words), default=words[0] if default else None, show_default=default, help=help)
 
 
-class OneOf(click.Choice[str]):
-    """One of several words, and a question where another one was meant."""
+def question_option(option: QuestionOption, title: str = "", **own: Any) -> Decorator:
+    """Return an option of a question as a click option, in its section of the help.
 
-    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:
-        """Which words there are, and which is near."""
-        said = super().get_invalid_choice_message(value, ctx).rstrip(".")
-        return f"{said}{did_you_mean(str(value), map(str, self.choices))}"
-
-
-class Capacity(click.ParamType[Machine]):
-    """`C=1,L=1`: a machine from capacities."""
-
-    name = "X=N,..."
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Machine:
-        """Return the machine, named "custom"."""
-        if isinstance(value, Machine):
-            return value
-        capacities: dict[str, int] = {}
-        for item in str(value).split(","):
-            match = re.fullmatch(rf"\s*([^=\s]+)\s*=\s*(-?\d{{1,{_DIGITS}}})\s*", item)
-            if match is None:
-                self.fail(f"{item!r} is not CLASS=NUMBER, such as C=1", param, ctx)
-            if match[1] in capacities:
-                self.fail(f"class {match[1]} is given twice", param, ctx)
-            capacities[match[1]] = int(match[2])
-        try:
-            return Machine.of(capacities)
-        except InputError as error:
-            self.fail(str(error), param, ctx)
+    Args:
+        title: of the section; empty for that of its group.
+        own: what this command says in another way, such as `help`.
+    """
+    form, words = option.form, [f"--{option.name}", option.keyword]
+    if form is options.FLAG:
+        taken: dict[str, Any] = {"is_flag": True}
+    else:
+        taken = {"type": _click_type(form), "metavar": option.metavar or None, "multiple": option.many}
+        if option.default is not None:
+            taken |= {"default": option.default, "show_default": True}
+    title = title or options.OPTION_GROUPS[option.group]
+    return section(title, click.option(*words, **{"help": option.help, **taken, **own}))
 
 
-class Warps(click.ParamType[range]):
-    """`8` or `1..48`: one count or a range of counts, both ends included."""
-
-    name = "N|A..B"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> range:
-        """Return the counts."""
-        if isinstance(value, range):
-            return value
-        match = re.fullmatch(rf"(\d{{1,{_DIGITS}}})(?:\.\.(\d{{1,{_DIGITS}}}))?", str(value))
-        if match is None:
-            self.fail(f"{value!r} is neither a number of warps nor a range such as 1..48", param, ctx)
-        first, last = int(match[1]), int(match[2] or match[1])
-        if not 1 <= first <= last <= MAX_WARPS:
-            self.fail(f"{value} must be a number or a rising range within 1..{MAX_WARPS}", param, ctx)
-        return range(first, last + 1)
-
-
-class Seconds(click.ParamType[float]):
-    """A positive, finite number of seconds."""
-
-    name = "SECONDS"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the seconds."""
-        try:
-            seconds = float(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is not a number of seconds", param, ctx)
-        if not (math.isfinite(seconds) and seconds > 0):
-            self.fail(f"{value} must be positive and finite", param, ctx)
-        return seconds
-
-
-class Memory(click.ParamType[int]):
-    """`8GiB`, `500MB` or a number of bytes."""
-
-    name = "SIZE"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the bytes."""
-        match = re.fullmatch(rf"(\d{{1,{_DIGITS}}})\s*([A-Za-z]*)", str(value))
-        if match is None or match[2] not in _BYTES or int(match[1]) == 0:
-            self.fail(f"{value!r} is not a size such as 8GiB; units: {', '.join(filter(None, _BYTES))}", param, ctx)
-        return int(match[1]) * _BYTES[match[2]]
+def _click_type(form: OptionForm) -> click.ParamType[Any]:
+    """Return what click has for a form, whose metavars and messages its users know; else the form itself."""
+    if form.words:
+        return OneOf(form.words)
+    if form.limits:
+        return click.IntRange(*form.limits)
+    if form is options.PATH:
+        return click.Path(path_type=Path)
+    return click.STRING if form is options.TEXT else FormType(form)
 
 
 def extents(text: str, what: str) -> tuple[int, ...]:
     """Return a shape such as `4096x4096`.
 
     Raises:
-        InputError: no such thing.
+        InputError: the text is no such thing.
     """
     if not re.fullmatch(rf"\d{{1,{_DIGITS}}}(x\d{{1,{_DIGITS}}})*", text, re.ASCII):
         raise InputError(f"{what} {text!r}: a shape is numbers with x between, such as 4096x4096")

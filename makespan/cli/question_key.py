@@ -5,12 +5,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from makespan.cli.asking import Question, checked
 from makespan.cli.help_page import option_name
+from makespan.cli.options import SOLVE_OPTIONS, SOURCE
+from makespan.cli.question import QuestionData, read_question
 from makespan.cli.source import given_machine, kernel_question
 from makespan.host.errors import InputError
 from makespan.host.text_file import decode_text, is_file, named_file, parse_toml, read_bytes
 from makespan.kernels import kernel_file
+from makespan.kernels.options import QuestionOption
 from makespan.model import architecture
 from makespan.model.machine import Machine, gpus
 from makespan.report.result.bundle import canonical, of_named_machine
@@ -23,8 +25,8 @@ _PROGRAM = "arch", "machine", "gpu"
 """The options that decide for which architecture a kernel is compiled."""
 
 
-def key(question: Question, *, known: dict[str, str] | None = None) -> str:
-    """Return a SHA-256 that equal questions share, whatever their files are called, and with another `THEORY` nobody.
+def question_key(question: QuestionData, *, known: dict[str, str] | None = None) -> str:
+    """Return a SHA-256 that equal questions share, whatever their files are called; another `THEORY` gives another.
 
     It covers the content of every file that is read; of a file of launches also what it names. Of a kernel that is
     compiled or assembled first it covers the PTX and, where that is asked about, the machine code: so included files
@@ -34,44 +36,45 @@ def key(question: Question, *, known: dict[str, str] | None = None) -> str:
         known: digests of files by name, of keys that were made at the same time, to be read and extended.
 
     Raises:
-        InputError: see `checked`, or a file that cannot be read.
+        InputError: see `read_question`, or a file that cannot be read.
 
-    >>> key({"string": "CL", "warps": 2}) == key({"warps": "2", "string": "CL", "seed": 0})
+    >>> question_key({"string": "CL", "warps": 2}) == question_key({"warps": "2", "string": "CL", "seed": 0})
     True
     """
-    given = checked(question)
+    given = read_question(question)
     digests = {} if known is None else known
-    unsaid = (None, False, ())
     said = {
-        name: _plain(name, value, given, digests)
-        for name, value in given.items()
-        if not any(value is nothing for nothing in unsaid)
+        option.keyword: _plain(option, value, given, digests)
+        for option in SOLVE_OPTIONS.values()
+        # A value counts where something is said, even if that is 0: None, False and an empty list of values are not.
+        if (value := given[option.keyword]) is not None and value is not False and value != ()
     }
     return hashlib.sha256(canonical({"theory": THEORY, **said})).hexdigest()
 
 
-def _plain(name: str, value: Any, given: Mapping[str, Any], known: dict[str, str]) -> Any:
+def _plain(option: QuestionOption, value: Any, given: Mapping[str, Any], known: dict[str, str]) -> Any:
     """Return a value of an option as plain data; for a file what it holds."""
-    match name, value:
-        case "source", _:
-            return _digest(Path(value), known, **{about: given[about] for about in _PROGRAM})
-        case (("machine" | "gpu"), _) if value.endswith(".toml"):
-            return _digest(Path(value), known)
-        case (("machine" | "gpu"), _):
-            return _sha256(named_file(value, f"{name}s", ".toml", name)[0].read_bytes())
-        case "loop_bounds", _:
-            return [each if "=" in each else _digest(Path(each), known) for each in value]
-        case _, Machine():
-            return of_named_machine(value)
-        case _, Path():
-            return _digest(value, known)
-        case _, range():
-            return [value.start, value.stop]
+    if isinstance(value, tuple):
+        return [_plain(option, each, given, known) for each in value]
+    if isinstance(value, range):
+        return [value.start, value.stop]
+    if isinstance(value, Machine):
+        return of_named_machine(value)
+    if option is SOURCE:
+        return _digest(Path(value), known, **{about: given[about] for about in _PROGRAM})
+    if option.is_file(str(value)):
+        return _digest(Path(value), known)
+    if option.name in ("machine", "gpu"):  # one that comes with the package, whose file may change with it
+        return _sha256(named_file(value, f"{option.name}s", ".toml", option.name)[0].read_bytes())
     return value
 
 
 def _digest(path: Path, known: dict[str, str], **about: Any) -> str:
-    """Of what a file holds and leads to; `about` are the options that decide what a kernel is compiled for."""
+    """Return the digest of what a file holds and leads to.
+
+    Args:
+        about: the options that decide what a kernel is compiled for; none for a file that is no source.
+    """
     kept = f"{path} {about}"
     if kept not in known:
         found = (path.suffix, *(_program(path, **about) if about else ()), *_contents(path, about))
@@ -80,7 +83,7 @@ def _digest(path: Path, known: dict[str, str], **about: Any) -> str:
 
 
 def _program(path: Path, arch: str | None, machine: str | None, gpu: str | None) -> Iterator[str]:
-    """Digests of what a compiler and an assembler make of a kernel."""
+    """Yield digests of what a compiler and an assembler make of a kernel."""
     if arch is not None:
         architecture.check_architecture(arch, option_name("arch"))
     if kernel_file.is_source(path):
@@ -111,7 +114,7 @@ def _machine_code(ptx: str, file: str, arch: str) -> str:
 
 
 def _contents(path: Path, about: Mapping[str, Any]) -> Iterator[str]:
-    """Digests of what is read as it is, and of what a file of launches leads to."""
+    """Yield digests of what is read as it is, and of what a file of launches leads to."""
     if kernel_file.is_source(path):
         return
     content = read_bytes(path, "input", MAX_INPUT_BYTES)

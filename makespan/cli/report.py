@@ -10,19 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli import help_page
-from makespan.cli.asking import deadline_options
 from makespan.cli.colours import painted
-from makespan.cli.gpu import Asked, asked, gpu_options
+from makespan.cli.gpu import GpuLaunch, gpu_launch
+from makespan.cli.options import deadline_options, engine_options, gpu_options, source_options
 from makespan.cli.output import DATA
-from makespan.cli.parameters import Warps
+from makespan.cli.parameters import WARPS
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, attended, exit_code
-from makespan.cli.source import (
-    engine_options,
-    given_machine,
-    instances,
-    kernel_question,
-    source_options,
-)
+from makespan.cli.source import given_machine, instances, kernel_question
 from makespan.host.errors import BrokenPromiseError, InputError
 from makespan.host.output_file import check_writable, write_whole
 from makespan.host.stopwatch import within
@@ -66,7 +60,7 @@ _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed", "deadline", "clock")
     click.option(
         "--output", "-o", type=click.Path(path_type=Path), required=True, metavar="FILE.html", help="the page"
     ),
-    click.option("--curve", type=Warps(), metavar="A..B", help="also the worst case for these numbers of warps"),
+    click.option("--curve", type=WARPS, metavar="A..B", help="also the worst case for these numbers of warps"),
     click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, whose digest the page states"),
 )
 @help_page.section(
@@ -115,7 +109,9 @@ def command(
         if curve is not None or backend != "auto":
             raise InputError("--curve and --backend are for one SM: leave them out, or --gpu and --sms")
         with within(time_limit) as reading:
-            launch = asked(**source, gpu=gpu, sms=sms, scheduler=None, assignment=None, deadline=deadline, clock=clock)
+            launch = gpu_launch(
+                **source, gpu=gpu, sms=sms, scheduler=None, assignment=None, deadline=deadline, clock=clock
+            )
         if len(launch.instance.grids) > 1:
             raise InputError("a page draws the blocks of one launch: ask for each alone, or solve the file of launches")
         known = Context(
@@ -173,7 +169,14 @@ def _improved(steps: bool, /) -> Callable[[Step], None]:
 
 
 def _whole_gpu(
-    launch: Asked, known: Context, limits: Limits, output: Path, bundle: Path | None, *, check: bool, best_case: bool
+    launch: GpuLaunch,
+    known: Context,
+    limits: Limits,
+    output: Path,
+    bundle: Path | None,
+    *,
+    check: bool,
+    best_case: bool,
 ) -> int:
     """Solve and write the page of a launch on a whole GPU; the exit code."""
     with attended(limits):
@@ -268,7 +271,7 @@ def _machine_file(source: dict[str, Any], instance: Instance) -> MachineFile | N
     return None if source["warps"] is None and source["block"] is None else find_machine(instance.machine.name)
 
 
-def _machine_of_gpu(source: dict[str, Any], launch: Asked) -> MachineFile | None:
+def _machine_of_gpu(source: dict[str, Any], launch: GpuLaunch) -> MachineFile | None:
     """As `_machine_file`; where the GPU says which machine its SMs are, that one."""
     if source["capacity"] is not None:
         return None

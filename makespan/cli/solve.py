@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from makespan.cli import gpu as whole_gpu
-from makespan.cli.asking import Effort, on_one_sm, question_options, told
 from makespan.cli.help_page import Command, examples, section
+from makespan.cli.options import question_options
 from makespan.cli.output import (
     QUIET,
     TEXT,
@@ -23,6 +23,7 @@ from makespan.cli.output import (
     rendered,
     text_form,
 )
+from makespan.cli.question import SolveEffort, instance_document, instances_on_sm
 from makespan.cli.running import INTERRUPTED, attended, exit_code, worst
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
 from makespan.host.errors import InputError
@@ -78,18 +79,18 @@ def command(
     --sms it is about all blocks of a --grid on all SMs, or of several launches in a file (.toml). With --deadline the
     exit code is that of a gate: 0 in time, 1 a schedule is too late, 3 not decided.
     """
-    effort, options = Effort.parted(options)
-    if whole_gpu.is_asked(options):
-        whole_gpu.refuse(output, effort.backend, timeline=timeline)
-        files = whole_gpu.Files(gantt, bundle, first, end)
+    effort, options = SolveEffort.split(options)
+    if whole_gpu.is_about_gpu(options):
+        whole_gpu.refuse_one_sm(output, effort.backend, timeline=timeline)
+        files = whole_gpu.GpuOutputs(gantt, bundle, first, end)
         files.check()
         printed = text_form(output, quiet=quiet)
         with within(effort.time_limit) as reading:
-            launch = whole_gpu.asked(**options)
+            launch = whole_gpu.gpu_launch(**options)
         limits = effort.limits(reading.left)
-        return whole_gpu.answer(launch, limits, printed, files, best_case=effort.best_case)
+        return whole_gpu.print_answer(launch, limits, printed, files, best_case=effort.best_case)
     with within(effort.time_limit) as reading:
-        gate, asked = on_one_sm(**options)
+        gate, asked = instances_on_sm(**options)
     _check_outputs(gantt, bundle, len(asked))
     check_window(gantt, first, end)
     _check_timeline(timeline, output, len(asked))
@@ -143,7 +144,7 @@ class _Form:
             self.output,
             text=lambda: self._text(question, result),
             quiet=lambda: "" if self.rows else self._quiet(question, result),
-            data=lambda: told(question, result, self.gate),
+            data=lambda: instance_document(question, result, self.gate),
             csv=lambda: _csv(result, self.gate),
         )
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.help_page import Command, examples, section
+from makespan.cli.options import kernel_options, machine_option, timing_options
 from makespan.cli.output import TEXT, format_option, rendered
 from makespan.cli.parameters import OneOf
-from makespan.cli.source import chosen_kernels, kernel_options, kernel_question, machine_option, timing_options
+from makespan.cli.source import chosen_kernels, kernel_question
 from makespan.host.errors import InputError
 from makespan.model.machine import Machine, find_machine
 from makespan.model.program import BARRIER, Program, merge_groups

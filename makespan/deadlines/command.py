@@ -10,7 +10,7 @@ import click
 
 from makespan.cli.help_page import Command, examples, section
 from makespan.cli.output import QUIET, TEXT, format_option, remark, rendered
-from makespan.cli.parameters import Memory, OneOf, Seconds
+from makespan.cli.parameters import SECONDS, SIZE, OneOf
 from makespan.cli.progress import notice, progress
 from makespan.cli.running import DONE, INTERRUPTED, NO, UNDECIDED
 from makespan.deadlines.analysis import DEFAULT_LIMITS
@@ -30,7 +30,7 @@ from makespan.deadlines.wcet import Solver, Wcet, each_execution_time
 from makespan.host.errors import InputError, did_you_mean
 from makespan.host.output_file import check_writable, make_folder, write_whole
 from makespan.host.text_file import read_bytes
-from makespan.kernels.launch_file import MAX_FILE_BYTES
+from makespan.kernels.toml_table import MAX_FILE_BYTES
 from makespan.model.machine.values import shown
 from makespan.model.units import duration
 from makespan.proof.engines import Limits as SolverLimits
@@ -108,9 +108,9 @@ class WindowRange(click.ParamType[tuple[Fraction, Fraction]]):
 @section(
     "Effort",
     click.option(
-        "--time-limit", type=Seconds(), default=60.0, show_default=True, help="for each kernel, and for --assign exact"
+        "--time-limit", type=SECONDS, default=60.0, show_default=True, help="for each kernel, and for --assign exact"
     ),
-    click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search"),
+    click.option("--memory-limit", type=SIZE, default="8GiB", show_default=True, help="for the tables of a search"),
     click.option(
         "--attempts",
         type=click.IntRange(0, 10_000),

@@ -43,20 +43,9 @@ from makespan.deadlines.task import (
 )
 from makespan.host.errors import InputError
 from makespan.host.text_file import parse_toml
-from makespan.kernels.launch_file import (
-    LAUNCH_KEYS,
-    checked_text,
-    choice,
-    count,
-    entry_name,
-    launch_machine,
-    launch_question,
-    only,
-    tables,
-    text,
-    texts,
-)
-from makespan.model.machine import given_intervals, gpus
+from makespan.kernels.options import LAUNCH_OPTIONS, kernel_question, key_of_field, launch_values
+from makespan.kernels.toml_table import checked_text, choice, count, entry_name, only, tables, text, texts
+from makespan.model.machine import find_machine, given_intervals, gpus
 from makespan.model.machine.gpus import Gpu
 from makespan.model.machine.values import MAX_SMS, shown
 from makespan.model.units import PICOSECOND, duration, frequency
@@ -64,9 +53,9 @@ from makespan.model.units import PICOSECOND, duration, frequency
 MAX_PRIORITY = 10**9
 MAX_GIVEN_CYCLES = 10**15
 
-NUMBERS = frozenset({"cycles", "priority", "warps", "blocks_per_sm", "dynamic_shared", "sms"})
+NUMBERS = frozenset({"cycles", "priority", "sms"}) | {key for key, option in LAUNCH_OPTIONS.items() if option.is_number}
 """Keys whose values are whole numbers."""
-LISTS = frozenset({"param", "loop_bound", "take", "latency", "hold"})
+LISTS = frozenset(key for key, option in LAUNCH_OPTIONS.items() if option.many)
 """Keys whose values are lists of texts."""
 
 _TIMES = ("period", "deadline", "jitter", "offset")
@@ -96,7 +85,7 @@ def task_entry(
     name = entry_name(table, "a task")
     where = f"task {name}"
     shared = ("name", *_TIMES, *_HOST, "partition", *_DELAY)
-    only(table, (*shared, *_SOURCES, *_CPU, "evidence", *LAUNCH_KEYS, "cpu", "segments"), where)
+    only(table, (*shared, *_SOURCES, *_CPU, "evidence", *LAUNCH_OPTIONS, "cpu", "segments"), where)
     times = {key: duration(table[key], f"{where}: {key}") for key in _TIMES if key in table}
     for key in ("period", "deadline"):
         if key not in times:
@@ -266,7 +255,7 @@ def _segments(value: object, folder: Path, where: str) -> SegmentEntries:
 
 def _segment(table: Mapping[str, object], folder: Path, where: str) -> CpuEntry | ServedEntry:
     kinds = ("cpu", "copy", *_SOURCES)
-    only(table, (*kinds, "engine", "partition", "evidence", *_DELAY, *LAUNCH_KEYS), where)
+    only(table, (*kinds, "engine", "partition", "evidence", *_DELAY, *LAUNCH_OPTIONS), where)
     given = [key for key in kinds if key in table]
     if len(given) != 1:
         problem = f"{' and '.join(given)} exclude each other" if given else "it says nothing that a job runs"
@@ -277,7 +266,7 @@ def _segment(table: Mapping[str, object], folder: Path, where: str) -> CpuEntry 
     if given == ["copy"]:
         only(table, ("copy", "engine", "evidence", *_DELAY), where)
         return _copy(table, where)
-    only(table, (*_SOURCES, "partition", "evidence", *_DELAY, *LAUNCH_KEYS), where)
+    only(table, (*_SOURCES, "partition", "evidence", *_DELAY, *LAUNCH_OPTIONS), where)
     source = _source(table, folder, where, 'evidence = "..."')
     return ServedEntry(
         SegmentKind.KERNEL, source, _optional_text(table, "partition", where), launch_delay(table, where)
@@ -305,7 +294,7 @@ def _source(table: Mapping[str, object], folder: Path, where: str, vouched: str)
         rest = "" if given else ' (or cpu = "1ms" alone, or segments)'
         raise InputError(f"{where}{': ' if given else ' '}{problem}: give exactly one of {known}{rest}")
     kind = given[0]
-    if kind != "kernel" and (launch := [key for key in LAUNCH_KEYS if key in table]):
+    if kind != "kernel" and (launch := [key for key in LAUNCH_OPTIONS if key in table]):
         raise InputError(f"{where}: {launch[0]} belongs to a kernel, and the execution time comes from {kind}")
     evidence = _evidence(table, "evidence", where)
     if kind in ("wcet", "cycles") and evidence is None:
@@ -320,8 +309,12 @@ def _source(table: Mapping[str, object], folder: Path, where: str, vouched: str)
 
 def _launch(table: Mapping[str, object], path: Path, folder: Path, evidence: str | None, where: str) -> KernelLaunch:
     try:
-        holds = given_intervals(texts(table.get("hold", []), "hold"))
-        return KernelLaunch(launch_question(table, path, folder), launch_machine(table, folder), evidence, holds)
+        if "machine" in table and "capacity" in table:
+            raise InputError("machine and capacity exclude each other")
+        values = launch_values(table, folder)
+        machine = find_machine(values["machine"]).machine if "machine" in values else values.get("capacity")
+        question = kernel_question(path, values, key_of_field)
+        return KernelLaunch(question, machine, evidence, given_intervals(values.get("holds", ())))
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from makespan.cli.help_page import Command, examples, section
+from makespan.cli.options import kernel_options, machine_option, option
 from makespan.cli.output import format_option, quiet_option, refuse_twice, remark, rendered, text_form
-from makespan.cli.parameters import Seconds
+from makespan.cli.parameters import SECONDS
 from makespan.cli.progress import counting
 from makespan.cli.running import DONE, NO, attended
-from makespan.cli.source import given_machine, kernel_options, kernel_question, machine_option
+from makespan.cli.source import given_machine, kernel_question
 from makespan.host.errors import InputError, MakespanError
 from makespan.host.text_file import claim_output, is_file
-from makespan.model.instance import MAX_WARPS
 
 if TYPE_CHECKING:
     from makespan.hardware.campaign import Campaign, Run
@@ -51,20 +51,13 @@ def _words(context: click.Context, parameter: click.Parameter, given: str) -> tu
     click.option("--gpu", metavar="NAME|FILE.toml", help="the GPU: its machine, and the architecture to compile for"),
 )
 @machine_option
-@section(
-    "Machine",
-    click.option("--hold", "holds", multiple=True, metavar="RESOURCE=[N..|..]N", help="as of 'makespan solve'"),
-    click.option("--latency", "latencies", multiple=True, metavar="OPERATION=[N..|..]N", help="as of 'makespan solve'"),
-)
+@option("hold", help="as of 'makespan solve'")
+@option("latency", help="as of 'makespan solve'")
 @kernel_options
 @section(
     "Launch",
-    click.option(
-        "--blocks-per-sm",
-        type=click.IntRange(1, MAX_WARPS),
-        help="resident on an SM [default: as the machine code tells]",
-    ),
-    click.option("--dynamic-shared", type=click.IntRange(0, 1 << 20), default=0, metavar="BYTES", help="of each block"),
+    option("blocks-per-sm", metavar=None, help="resident on an SM [default: as the machine code tells]"),
+    option("dynamic-shared", default=0, help="of each block"),
     click.option(
         "--buffer",
         "buffers",
@@ -119,7 +112,7 @@ def _words(context: click.Context, parameter: click.Parameter, given: str) -> tu
 @section(
     "Effort",
     click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule"),
-    click.option("--time-limit", type=Seconds(), default=30.0, show_default=True, help="for each bound"),
+    click.option("--time-limit", type=SECONDS, default=30.0, show_default=True, help="for each bound"),
 )
 @section("Output", click.option("--plot", type=click.Path(path_type=Path), help="a histogram: .png, .svg or .pdf"))
 @format_option()

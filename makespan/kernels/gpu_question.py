@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
+from types import MappingProxyType
 
 from makespan.host.errors import InputError, MissingInput, MissingInputsError, Naming
 from makespan.kernels import dram, ptx, sass
@@ -11,7 +12,7 @@ from makespan.kernels.question import Kernel, KernelQuestion, LaunchedKernel, ch
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.gpu import BlockPrograms, GpuInstance, Grid, assuming
-from makespan.model.machine import Machine, gpus, is_compatible, machines_for
+from makespan.model.machine import GivenRange, Machine, gpus, is_compatible, machines_for, narrow_intervals
 from makespan.model.machine.gpus import Gpu
 from makespan.model.machine.occupancy import Occupancy, ResourceShare, SmLimits, occupancy
 
@@ -25,6 +26,7 @@ def gpu_instance(
     *,
     sms: int | None = None,
     machine: Machine | None = None,
+    holds: Mapping[str, GivenRange] = MappingProxyType({}),
 ) -> GpuInstance:
     """Return all blocks of the grid of a launch on a GPU, as `solve_gpu` takes them.
 
@@ -32,6 +34,7 @@ def gpu_instance(
         gpu: a shipped one by its name, a GPU file, or what was read; None where only the number of SMs is known.
         sms: how many take part; None for all of them.
         machine: see `of_kernel`.
+        holds: for how many cycles ports of resources are held, where the machine has a wider range.
 
     Raises:
         InputError: no such GPU, nobody says how many SMs there are, or see `of_kernel`.
@@ -45,11 +48,12 @@ def gpu_instance(
     """
     card = gpus.find_gpu(gpu) if isinstance(gpu, str) else gpu
     if card is not None:
-        count = card.count_sms(None if sms is None else str(sms))
-        return as_given(of_kernel(launched(question, machine, card), machine, sms=count, card=card), machine, card)
-    if sms is None:
+        sms = card.count_sms(None if sms is None else str(sms))
+    elif sms is None:
         raise InputError("a whole GPU has how many SMs? give gpu, such as 'rtx-3070', or sms")
-    return of_kernel(launched(question, machine), machine, sms=sms)
+    kernel = launched(question, machine, card)
+    chosen = machine or (kernel.default_machine if card is None else card.machine)
+    return as_given(of_kernel(kernel, narrow_intervals(chosen, holds), sms=sms, card=card), machine, card)
 
 
 def of_kernel(

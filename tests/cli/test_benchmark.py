@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from makespan.cli import asking
+from makespan.cli.question import from_folder, question_instance, solve_question
 from makespan.many.commands.answering import answer
 from makespan.many.commands.benchmark import run
 from makespan.many.library import claims, collection
@@ -68,7 +68,7 @@ class Library:
     def submit(self, **fields: object) -> Path:
         """A file with what another solver claims of the first instance."""
         (entry,) = collection.read(self.folder).chosen([], ["one"])
-        line = {"instance": "one", "digest": digest(asking.posed(entry.ask)), "solver": "theirs", "version": "7"}
+        line = {"instance": "one", "digest": digest(question_instance(entry.ask)), "solver": "theirs", "version": "7"}
         path = self.kept / "theirs.jsonl"
         path.write_text(json.dumps(line | {"seconds": 1.0} | fields) + "\n")
         return path
@@ -309,7 +309,7 @@ def test_the_page_has_the_table_of_what_is_known(capsys: pytest.CaptureFixture[s
 def test_tiny_instances_of_the_library_are_what_they_are_known_to_be(family: str) -> None:
     known = {claim.instance: claim for claim in claims.read(SHIPPED / claims.KNOWN)}
     for entry in collection.read(SHIPPED).chosen([family], []):
-        found = asking.answered(asking.located(entry.ask, SHIPPED))
+        found = solve_question(from_folder(entry.ask, SHIPPED))
         assert (found.lower, found.upper) == (known[entry.name].lower, known[entry.name].upper), entry.name
         assert found.document.get("expected") == found.upper
 

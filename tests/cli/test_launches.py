@@ -168,7 +168,7 @@ def test_registers_that_are_allotted_differently_are_refused() -> None:
 
 
 def test_the_example_has_the_bound_that_the_documentation_shows() -> None:
-    card, found = gpus.find_gpu("rtx-3070"), launches.read(ROOT / "examples" / "launches.toml")
+    card, found = gpus.find_gpu("rtx-3070"), launches.read_launches(ROOT / "examples" / "launches.toml")
     gpu = of_kernels(found.launches, card.machine, sms=46, card=card, room=found.room)
     told = f"at most {theorem_g(gpu).upper:>11}  proven by theorem-g"
     assert told in (ROOT / "docs" / "cli.md").read_text()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from makespan.cli.question_key import key
+from makespan.cli.question_key import question_key
 from makespan.host import tool
 from makespan.kernels import kernel_file
 from makespan.kernels.ptx import cuda
@@ -185,9 +185,9 @@ def test_a_sweep_knows_kernels_with_functions_of_their_own_and_of_headers_again(
     assert (first.code, first.out) == (0, "3 of 3 questions have an answer in sweep.sqlite\n")
     again = sweep("sweep.toml", "-q", "-o", "sweep.sqlite", "--workers", 1)
     assert (again.code, again.out) == (0, "3 of 3 questions have an answer in sweep.sqlite, 3 known before\n")
-    before = key({"source": "local.cu"})
+    before = question_key({"source": "local.cu"})
     (folder / "beside.cuh").write_text(BESIDE.replace("3 * x", "3 + x"))
-    assert key({"source": "local.cu"}) != before
+    assert question_key({"source": "local.cu"}) != before
 
 
 def test_runs_of_a_kernel_with_functions_of_headers_are_known_again(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from makespan.cli.question_key import key
+from makespan.cli.question_key import question_key
 from makespan.many.commands import answering
 from makespan.many.commands.answering import answer
 from makespan.many.sweep.running import Tally
@@ -42,7 +42,7 @@ def test_a_latency_may_depend_on_what_a_launch_asks_of_dram() -> None:
     found = []
     for more in ("", "+dram"):
         question = {**launch, "latency": [f"global=..450{more}"], "time-limit": "0.1"}
-        found.append(answer({"question": question, "key": key(question), "bundle": False})["document"])
+        found.append(answer({"question": question, "key": question_key(question), "bundle": False})["document"])
     plain, busy = found
     assert busy["upper"] >= plain["lower"] + busy["dram_cycles"] > plain["lower"]
 
@@ -119,7 +119,7 @@ def test_bad_usage_is_one_line(words: list[str], message: str, sweep: Runner, tm
 
 def test_what_comes_of_a_job_is_told_in_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
     question = {"string": "CL", "warps": 2}
-    job = {"question": question, "key": key(question), "bundle": False}
+    job = {"question": question, "key": question_key(question), "bundle": False}
     found = answer(job)
     assert (found["document"]["upper"], found["bundle"], len(found["digest"])) == (3, None, 64)
     assert json.loads(json.dumps(found)) == found
@@ -130,7 +130,7 @@ def test_what_comes_of_a_job_is_told_in_plain_data(monkeypatch: pytest.MonkeyPat
         def fail(*_: object, error: Exception = error) -> None:
             raise error
 
-        monkeypatch.setattr("makespan.many.commands.answering.answered", fail)
+        monkeypatch.setattr("makespan.many.commands.answering.solve_question", fail)
         assert answer(job)["cause"] == cause
 
 

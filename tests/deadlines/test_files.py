@@ -32,7 +32,7 @@ from makespan.deadlines.description import (
 from makespan.deadlines.task import ChainStart, HostWait, SegmentKind, ServerPolicy, TaskSet
 from makespan.deadlines.wcet import Solver, execution_times, wcet_key
 from makespan.host.errors import InputError
-from makespan.kernels import launch_file
+from makespan.kernels import toml_table
 from makespan.kernels.flow import GivenBound, TraceStep
 from makespan.kernels.ptx import Classes, Dependences
 from makespan.model.machine import GivenRange
@@ -303,7 +303,7 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path / "tasks.xlsx") == ": unknown kind of task file; the name ends in .toml or .csv"
     (tmp_path / "bytes.toml").write_bytes(b"\xff\x80")
     assert refusal(tmp_path / "bytes.toml") == ": cannot read the task file: it is not UTF-8 text"
-    (tmp_path / "large.toml").write_bytes(b"\n" * (launch_file.MAX_FILE_BYTES + 1))
+    (tmp_path / "large.toml").write_bytes(b"\n" * (toml_table.MAX_FILE_BYTES + 1))
     assert refusal(tmp_path / "large.toml") == ": larger than 1 MiB, too large for a task file"
 
 

@@ -146,7 +146,7 @@ FORMATS: dict[str, Format] = {
         ".json",
         BUNDLES[:1],
     ),
-    "launches": Format(by("kernels.launch_file:read"), ".toml", ("examples/launches.toml",)),
+    "launches": Format(by("kernels.launch_file:read_launches"), ".toml", ("examples/launches.toml",)),
     "launches-solve": Format(Command(f"solve {{path}} --gpu rtx-3070 {SHORT}"), ".toml", ("examples/launches.toml",)),
     "bundle": Format(readers.bundle, ".json", BUNDLES, (NO,)),
     "gpu-bundle": Format(

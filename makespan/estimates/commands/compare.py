@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.help_page import Command, examples, section
+from makespan.cli.options import source_options
 from makespan.cli.output import format_option, rendered
-from makespan.cli.parameters import Seconds
+from makespan.cli.parameters import SECONDS
 from makespan.cli.running import attended, exit_code
-from makespan.cli.source import instances, source_options
+from makespan.cli.source import instances
 from makespan.estimates.commands import METHODS
 from makespan.estimates.commands.hong_kim import active_blocks_option
 from makespan.estimates.commands.kleimenov_popova import cache_options, hit_rates
@@ -46,7 +47,7 @@ _RESOURCES = ("regs", "ptxas", "smem")
 )
 @section(
     "Effort",
-    click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="to prove worst and best case"),
+    click.option("--time-limit", type=SECONDS, default=60.0, show_default=True, help="to prove worst and best case"),
 )
 @format_option()
 def command(

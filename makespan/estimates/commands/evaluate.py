@@ -8,7 +8,7 @@ import click
 
 from makespan.cli.help_page import Command, examples
 from makespan.cli.output import format_option, remark, rendered
-from makespan.cli.parameters import OneOf, Seconds, extents
+from makespan.cli.parameters import SECONDS, OneOf, extents
 from makespan.cli.progress import counting
 from makespan.cli.running import DONE, NOT_MEASURED
 from makespan.estimates.commands.opencl_device import device_options, opened
@@ -47,7 +47,7 @@ def command() -> None:
 @click.option("--shape", metavar="RxC", default="1024x1024", show_default=True, help="of the array")
 @click.option("--wg", type=click.IntRange(1), help="work-group size [default: that of the table, or 256]")
 @click.option("--rel-tol", type=float, default=0.01, show_default=True, help="standard error of a time, relative")
-@click.option("--time-limit", type=Seconds(), help="shared out among the samples; each has 5 runs [default: none]")
+@click.option("--time-limit", type=SECONDS, help="shared out among the samples; each has 5 runs [default: none]")
 @click.option("-o", "--output", "target", type=click.Path(path_type=Path), metavar="FILE.csv", help="histogram of q")
 @click.option("--plot", type=click.Path(path_type=Path), help="draw the histogram: .png, .svg or .pdf")
 @format_option()

@@ -7,7 +7,7 @@ import click
 
 from makespan.cli.help_page import Command, examples
 from makespan.cli.output import rendered
-from makespan.cli.parameters import Seconds, extents
+from makespan.cli.parameters import SECONDS, extents
 from makespan.estimates.commands.question import Asked, kernel_options, report_options
 from makespan.host.errors import InputError
 
@@ -44,7 +44,7 @@ _ITERATION = ("arrays", "constants", "functions", "wg", "dedupe_reads", "alike")
     help="transfers: the arrays that are read and the result (--expr), none, or so many bytes",
 )
 @click.option("--override", "overrides", multiple=True, metavar="ROW=MICROSECONDS", help="in place of a row's time")
-@click.option("--cpu-time", type=Seconds(), help="what the CPU takes: exit code 1 if the device takes no less")
+@click.option("--cpu-time", type=SECONDS, help="what the CPU takes: exit code 1 if the device takes no less")
 @click.option("--dedupe-reads", is_flag=True, help="count equal reads once (--expr)")
 @click.option("--alike", is_flag=True, help="price all global reads alike, without classes (--expr)")
 @click.option("--emit-opencl", is_flag=True, help="print the OpenCL kernel of --expr, and nothing else")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.help_page import option_name, section
+from makespan.cli.options import cuda_options, launch_options, option
 from makespan.cli.output import format_option, rendered
-from makespan.cli.source import cuda_options, kernel_question, launch_options
+from makespan.cli.source import kernel_question
 from makespan.host.errors import InputError
 from makespan.host.text_file import claim_input
 from makespan.kernels import kernel_file
@@ -21,15 +22,9 @@ if TYPE_CHECKING:
 
 kernel_options = section(
     "Kernel",
-    click.option("--kernel", metavar="NAME", help="which kernel of a module"),
+    option("kernel"),
     launch_options,
-    click.option(
-        "--loop-bound",
-        "loop_bounds",
-        multiple=True,
-        metavar="LABEL=N|LABEL==N|FILE",
-        help="iterations of a loop that are not inferred",
-    ),
+    option("loop-bound", "Kernel", help="iterations of a loop that are not inferred"),
     cuda_options,
 )
 """A kernel and its launch; how its opcodes map to units does not matter to an estimate."""

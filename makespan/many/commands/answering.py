@@ -13,9 +13,9 @@ import traceback
 from collections.abc import Mapping
 from typing import IO, Any
 
-from makespan.cli.asking import answered
 from makespan.cli.output import DATA
-from makespan.cli.question_key import key
+from makespan.cli.question import solve_question
+from makespan.cli.question_key import question_key
 from makespan.host.errors import BrokenPromiseError, MakespanError
 from makespan.host.text_file import inputs_kept
 from makespan.many.sweep.job import Cause
@@ -45,8 +45,8 @@ def answer(job: Mapping[str, Any]) -> dict[str, Any]:
     question = job["question"]
     try:
         with inputs_kept():
-            found = answered(question)
-            if key(question) != job["key"]:
+            found = solve_question(question)
+            if question_key(question) != job["key"]:
                 reason = "a file that it names is not what it was when the sweep began, or not the same here"
                 return {"cause": Cause.CHANGED, "reason": reason}
     except BrokenPromiseError as error:

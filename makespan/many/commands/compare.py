@@ -10,10 +10,11 @@ import click
 
 from makespan.cli.colours import painted
 from makespan.cli.help_page import Command, examples, section
+from makespan.cli.options import source_options
 from makespan.cli.output import all_written, quiet_option, refuse_twice
-from makespan.cli.parameters import Memory, Seconds
+from makespan.cli.parameters import SECONDS, SIZE
 from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, attended
-from makespan.cli.source import instances, source_options
+from makespan.cli.source import instances
 from makespan.host.errors import InputError
 from makespan.host.stopwatch import within
 from makespan.many.report.comparison import counts, subject, summary, table
@@ -88,11 +89,9 @@ def _range(item: str) -> range | None:
 @section(
     "Effort",
     click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedules"),
-    click.option("--time-limit", type=Seconds(), default=10.0, show_default=True, help="per point"),
-    click.option(
-        "--total-time-limit", type=Seconds(), default=600.0, show_default=True, help="for all points together"
-    ),
-    click.option("--memory-limit", type=Memory(), default="8GiB", show_default=True, help="for the tables of a search"),
+    click.option("--time-limit", type=SECONDS, default=10.0, show_default=True, help="per point"),
+    click.option("--total-time-limit", type=SECONDS, default=600.0, show_default=True, help="for all points together"),
+    click.option("--memory-limit", type=SIZE, default="8GiB", show_default=True, help="for the tables of a search"),
 )
 @quiet_option
 def command(

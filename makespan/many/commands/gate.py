@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from makespan.cli.asking import Question, answered, checked, located
 from makespan.cli.help_page import Command, examples
 from makespan.cli.output import quiet_option
 from makespan.cli.progress import progress
+from makespan.cli.question import QuestionData, from_folder, read_question, solve_question
 from makespan.cli.running import BAD_INPUT, GATE, worst
 from makespan.host.errors import BrokenPromiseError, InputError, MakespanError
 from makespan.host.output_file import check_writable, write_whole
@@ -49,23 +49,23 @@ def command(spec_path: Path, report: Path | None, quiet: bool) -> int:
     return worst({GATE[check.outcome] for check in checks if check.outcome is not None})
 
 
-def _asked(path: Path) -> tuple[Question, ...]:
+def _asked(path: Path) -> tuple[QuestionData, ...]:
     """Return the questions, each of which has a deadline; what the options alone tell is told before the work."""
     questions = spec.read(path)
     for question in questions:
         try:
-            if checked(located(question, path.parent))["deadline"] is None:
+            if read_question(from_folder(question, path.parent))["deadline"] is None:
                 raise InputError("no deadline, such as deadline = '280cycles'")
         except InputError as error:
             raise InputError(f"{path}: {_name(question)}: {error}") from None
     return questions
 
 
-def _check(question: Question, folder: Path, *, quiet: bool) -> Check:
+def _check(question: QuestionData, folder: Path, *, quiet: bool) -> Check:
     name = _name(question)
     try:
         with progress(quiet=quiet) as show:
-            found = answered(located(question, folder), show)
+            found = solve_question(from_folder(question, folder), show)
     except BrokenPromiseError:
         raise
     except MakespanError as error:

@@ -6,7 +6,7 @@ import webbrowser
 import click
 
 from makespan.cli.help_page import Command, examples
-from makespan.cli.parameters import Memory, Seconds
+from makespan.cli.parameters import SECONDS, SIZE
 from makespan.cli.running import DONE
 from makespan.host.errors import InputError
 from makespan.host.tool import temporary_folder
@@ -24,8 +24,8 @@ _LEAST_MEMORY_BYTES = 1 << 30
 @click.option("--open", "opens", is_flag=True, help="open the page in the browser")
 @click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="questions that run at once")
 @click.option("--waiting", type=click.IntRange(0, 10_000), default=20, show_default=True, help="and that wait")
-@click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="the longest of a question")
-@click.option("--memory", type=Memory(), default="4GiB", show_default=True, help="of the process of a question")
+@click.option("--time-limit", type=SECONDS, default=60.0, show_default=True, help="the longest of a question")
+@click.option("--memory", type=SIZE, default="4GiB", show_default=True, help="of the process of a question")
 def command(
     host: str, port: int, shared: bool, opens: bool, jobs: int, waiting: int, time_limit: float, memory: int
 ) -> int:

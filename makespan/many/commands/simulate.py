@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.help_page import Command, examples, section
+from makespan.cli.options import source_options
 from makespan.cli.output import (
     QUIET,
     TEXT,
@@ -19,9 +20,9 @@ from makespan.cli.output import (
     rendered,
     text_form,
 )
-from makespan.cli.parameters import OneOf, Seconds, choice
+from makespan.cli.parameters import SECONDS, OneOf, choice
 from makespan.cli.running import DONE, attended, exit_code, worst
-from makespan.cli.source import instances, source_options
+from makespan.cli.source import instances
 from makespan.cli.window import check_window, gantt_option, window, window_options, written
 from makespan.host.errors import InputError
 from makespan.host.stopwatch import within
@@ -72,7 +73,7 @@ ALL = "all"
 )
 @section(
     "Effort",
-    click.option("--time-limit", type=Seconds(), default=60.0, show_default=True, help="to prove worst and best case"),
+    click.option("--time-limit", type=SECONDS, default=60.0, show_default=True, help="to prove worst and best case"),
 )
 @format_option("csv")
 @gantt_option("one run")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.help_page import Command, examples
-from makespan.cli.parameters import Seconds, choice
+from makespan.cli.parameters import SECONDS, choice
 from makespan.cli.progress import counting
 from makespan.cli.running import DONE, INTERRUPTED
 from makespan.estimates.commands.opencl_device import device_options, opened
@@ -39,7 +39,7 @@ _SHOWN = 10
     "chains of integers mixed with exclusive or, or as they are, which compilers fold into one operation",
 )
 @click.option("--double", is_flag=True, help="measure floats of 64 bits, too")
-@click.option("--time-limit", type=Seconds(), help="for all points; each has 5 runs [default: 480, with --quick 60]")
+@click.option("--time-limit", type=SECONDS, help="for all points; each has 5 runs [default: 480, with --quick 60]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE.json", help="the table")
 def command(
     device: int | None,

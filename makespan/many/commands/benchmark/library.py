@@ -8,8 +8,8 @@ from typing import Any
 import click
 import msgspec
 
-from makespan.cli import asking
 from makespan.cli.help_page import section
+from makespan.cli.question import QuestionData, from_folder, question_instance
 from makespan.host.errors import InputError
 from makespan.host.output_file import make_folder, write_whole
 from makespan.many.library import claims, collection
@@ -70,7 +70,7 @@ class Asked:
         found: dict[str, dict[str, Any]] = {}
         for entry in self.entries:
             try:
-                found[entry.name] = asking.posed(question(entry, self.library))
+                found[entry.name] = question_instance(question(entry, self.library))
             except InputError as error:
                 place = f"{self.library.folder / entry.family}.toml: instance {entry.name!r}"
                 click.echo(f"makespan: {place}: {error}", err=True)
@@ -97,9 +97,9 @@ class Asked:
         return tuple(claim for claim in claimed if claim.instance in mine)
 
 
-def question(entry: Entry, library: Library) -> asking.Question:
+def question(entry: Entry, library: Library) -> QuestionData:
     """What `solve` is asked; names of files in it are those that the file of the family means."""
-    return asking.located(entry.ask, library.folder)
+    return from_folder(entry.ask, library.folder)
 
 
 def told(

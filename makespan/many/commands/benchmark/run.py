@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from makespan.cli import question_key
 from makespan.cli.help_page import Command, examples, section
+from makespan.cli.options import engine_options
 from makespan.cli.progress import Rest
+from makespan.cli.question_key import question_key
 from makespan.cli.running import BAD_INPUT, BUG, DONE, NO
-from makespan.cli.source import engine_options
 from makespan.host.errors import InputError
 from makespan.host.output_file import check_writable, make_folder, write_whole
 from makespan.host.text_file import claim_output
@@ -133,7 +133,7 @@ def _answers(
     for entry in asked.entries:
         if entry.name in wanted:
             full = {**question(entry, asked.library), **said}
-            key = question_key.key(full, known=read)
+            key = question_key(full, known=read)
             jobs.setdefault(key, Job(full, key))
             names.setdefault(key, []).append(entry.name)
     workshop = Workshop(answering.__name__, Path.cwd(), effort["time_limit"] + _SECONDS_BESIDE, wants_bundle=True)

@@ -11,9 +11,9 @@ import click
 
 from makespan.cli.help_page import Command, examples
 from makespan.cli.output import quiet_option
-from makespan.cli.parameters import Seconds
+from makespan.cli.parameters import SECONDS
 from makespan.cli.progress import progress
-from makespan.cli.question_key import key
+from makespan.cli.question_key import question_key
 from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED
 from makespan.host.errors import BrokenPromiseError, InputError
 from makespan.host.output_file import check_writable, make_folder, write_whole
@@ -38,7 +38,7 @@ _MOST_WORKERS = 1024
 @click.option("-o", "--output", "table", type=click.Path(path_type=Path), required=True, help="the table, SQLite")
 @click.option("--workers", type=click.IntRange(1, _MOST_WORKERS), help="processes here [default: one for each core]")
 @click.option("--scheduler", metavar="ADDRESS", help="of a dask.distributed cluster, such as tcp://10.0.0.1:8786")
-@click.option("--wall-limit", type=Seconds(), default=3600.0, show_default=True, help="of a job, before it is killed")
+@click.option("--wall-limit", type=SECONDS, default=3600.0, show_default=True, help="of a job, before it is killed")
 @click.option("--retry-failed", is_flag=True, help="ask again what has failed before")
 @click.option("--bundles", type=click.Path(path_type=Path), metavar="DIR", help="leave the evidence of new answers")
 @quiet_option
@@ -89,7 +89,7 @@ def _jobs(path: Path, show: Callable[[str], None]) -> list[Job]:
     with contextlib.chdir(path.resolve().parent):
         for question in questions:
             try:
-                jobs.append(Job(question, key(question, known=known)))
+                jobs.append(Job(question, question_key(question, known=known)))
                 show(f"{len(jobs)} of {len(questions)} questions looked at")
             except InputError as error:
                 said = ", ".join(f"{name} = {value}" for name, value in question.items())

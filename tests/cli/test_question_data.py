@@ -7,8 +7,9 @@ from typing import Any
 import click
 import pytest
 
-from makespan.cli.asking import OPTIONS, answered
-from makespan.cli.question_key import key
+from makespan.cli.options import QUESTION_OPTIONS
+from makespan.cli.question import solve_question
+from makespan.cli.question_key import question_key
 from makespan.cli.solve import command as solve_command
 from makespan.host.errors import InputError
 from makespan.verify import Outcome as Verdict
@@ -60,7 +61,7 @@ def solve(capsys: pytest.CaptureFixture[str]) -> Runner:
 def test_an_answer_is_what_solve_prints_and_leaves(
     question: dict[str, Any], words: list[str], solve: Runner, tmp_path: Path
 ) -> None:
-    answer = answered(question)
+    answer = solve_question(question)
     printed = json.loads(solve(*words, "--format", "json", "--bundle", tmp_path / "b.json").out)
     timed = dict.fromkeys(DIFFERS)
     assert answer.document | timed == printed | timed
@@ -75,8 +76,8 @@ def test_a_question_can_say_every_option_that_solve_has_but_for_files_it_writes_
     context = click.Context(solve_command)
     every = {max(option.opts, key=len).removeprefix("--") for option in solve_command.get_params(context)}
     files, printed = {"bundle", "gantt", "keep-ptx", "from", "to"}, {"format", "quiet", "timeline", "help"}
-    assert every - OPTIONS.keys() == files | printed | {"input-format"}
-    assert OPTIONS.keys() <= every
+    assert every - QUESTION_OPTIONS.keys() == files | printed | {"input-format"}
+    assert QUESTION_OPTIONS.keys() <= every
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_a_question_can_say_every_option_that_solve_has_but_for_files_it_writes_
 )
 def test_what_is_no_question_is_refused_by_name(question: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as refusal:
-        answered(question)
+        solve_question(question)
     assert message in str(refusal.value)
 
 
@@ -105,13 +106,15 @@ def test_a_file_of_several_instances_is_no_question(tmp_path: Path) -> None:
     line = json.dumps({"string": "CL", "warps": 2, "capacity": {"C": 1, "L": 1}})
     (tmp_path / "two.jsonl").write_text(f"{line}\n{line}\n")
     with pytest.raises(InputError, match=r"two\.jsonl: a question is about one instance, and here are 2"):
-        answered({"source": str(tmp_path / "two.jsonl")})
+        solve_question({"source": str(tmp_path / "two.jsonl")})
 
 
 def test_a_key_forgets_how_a_question_is_written_and_nothing_else() -> None:
-    assert len(key(STRING)) == 64
-    assert key(STRING) == key({"warps": "3", "string": "CLLC", "seed": 0, "best-case": False, "param": []})
-    assert key({**STRING, "memory-limit": "1GiB"}) == key({**STRING, "memory-limit": 2**30})
+    assert len(question_key(STRING)) == 64
+    assert question_key(STRING) == question_key(
+        {"warps": "3", "string": "CLLC", "seed": 0, "best-case": False, "param": []}
+    )
+    assert question_key({**STRING, "memory-limit": "1GiB"}) == question_key({**STRING, "memory-limit": 2**30})
     others: dict[str, Any] = {
         "string": "CLLL", "warps": 4, "capacity": "C=1,L=1", "machine": "paper", "gpu": "rtx-3070", "sms": 2, "grid": 3,
         "blocks-per-sm": 2, "scheduler": "fair", "assignment": "modulo", "backend": "search", "seed": 1,
@@ -120,8 +123,8 @@ def test_a_key_forgets_how_a_question_is_written_and_nothing_else() -> None:
         "hold": "memory=2", "clock": "1GHz", "dependences": "blocking", "kernel": "k", "latency": "global=..9",
         "instance": "2", "paths": "single", "profile": "fermi", "take": "L=fall", "unknown": "C", "block": 32,
     }  # fmt: skip
-    assert others.keys() | {"source", "classes", "trace"} == set(OPTIONS)
-    keys = [key(STRING), *(key({**STRING, name: value}) for name, value in others.items())]
+    assert others.keys() | {"source", "classes", "trace"} == set(QUESTION_OPTIONS)
+    keys = [question_key(STRING), *(question_key({**STRING, name: value}) for name, value in others.items())]
     assert len(set(keys)) == len(keys)
 
 
@@ -130,47 +133,47 @@ def test_a_key_is_made_of_what_files_hold(tmp_path: Path) -> None:
     one.write_text(KERNEL)
     two.write_text(KERNEL)
     bounds.write_text("L,3\n")
-    assert key({"source": str(one)}) == key({"source": str(two)})
-    before = key({"source": str(one), "loop-bound": [str(bounds)]})
+    assert question_key({"source": str(one)}) == question_key({"source": str(two)})
+    before = question_key({"source": str(one), "loop-bound": [str(bounds)]})
     bounds.write_text("L,4\n")
-    assert before != key({"source": str(one), "loop-bound": [str(bounds)]})
+    assert before != question_key({"source": str(one), "loop-bound": [str(bounds)]})
     two.write_text(KERNEL + "\n")
-    assert key({"source": str(one)}) != key({"source": str(two)})
+    assert question_key({"source": str(one)}) != question_key({"source": str(two)})
     with pytest.raises(InputError, match=r"none\.ptx: cannot read the input"):
-        key({"source": str(tmp_path / "none.ptx")})
+        question_key({"source": str(tmp_path / "none.ptx")})
 
 
 def test_a_key_is_made_of_every_file_that_can_be_read(tmp_path: Path) -> None:
     text = '[[instance]]\nstring = "CL"\nwarps = 2\ncapacity = { C = 1, L = 1 }\n'
     marked, wide = tmp_path / "marked.toml", tmp_path / "wide.toml"
     marked.write_text(text, "utf-8-sig")
-    assert answered({"source": str(marked)}).upper == 3
-    assert len(key({"source": str(marked)})) == 64
+    assert solve_question({"source": str(marked)}).upper == 3
+    assert len(question_key({"source": str(marked)})) == 64
     wide.write_text(text, "utf-16")
     with pytest.raises(InputError, match="it is UTF-16 text; save it as UTF-8"):
-        key({"source": str(wide)})
+        question_key({"source": str(wide)})
 
 
 def test_a_key_of_a_machine_or_gpu_that_nobody_knows_is_refused() -> None:
     for name in ("machine", "gpu"):
         with pytest.raises(InputError, match=r"unknown (machine|gpu) 'tesla'.* shipped: "):
-            key({**STRING, name: "tesla"})
+            question_key({**STRING, name: "tesla"})
 
 
 def test_a_key_is_made_of_what_a_file_of_launches_leads_to(tmp_path: Path) -> None:
     (tmp_path / "a.ptx").write_text(KERNEL)
     (tmp_path / "both.toml").write_text('[[launch]]\nname = "a"\nkernel = "a.ptx"\ngrid = "both.toml"\n')
     question = {"source": str(tmp_path / "both.toml"), "sms": 2}
-    before = key(question)
+    before = question_key(question)
     (tmp_path / "a.ptx").write_text(KERNEL + "\n")
-    assert key(question) != before
+    assert question_key(question) != before
     for odd in ("launch = 3", 'launch = ["a.ptx"]', "[[launch]]\nkernel = 3", '[[launch]]\nkernel = "a.ptx"\narch = 3'):
         (tmp_path / "both.toml").write_text(odd)
-        assert len(key(question)) == 64  # whoever reads it says what is wrong
+        assert len(question_key(question)) == 64  # whoever reads it says what is wrong
 
 
 def test_a_new_theory_gives_new_keys_and_stands_in_the_changelog(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"Numbers that changed (`THEORY` is {THEORY}):" in Path("CHANGELOG.md").read_text()
-    before = key(STRING)
+    before = question_key(STRING)
     monkeypatch.setattr("makespan.cli.question_key.THEORY", THEORY + 1)
-    assert key(STRING) != before
+    assert question_key(STRING) != before
