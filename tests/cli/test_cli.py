@@ -953,7 +953,7 @@ def test_a_command_that_knows_nothing_yet_is_stopped_in_one_line(
     def stopped(*_: object, **__: object) -> None:
         signal.raise_signal(number)
 
-    monkeypatch.setattr("makespan.cli.machines.shipped", stopped)
+    monkeypatch.setattr("makespan.cli.machines.shipped_machines", stopped)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored, in the background
     try:
         assert cli.run(["machines", "--format", "json"]) == code
