@@ -188,8 +188,8 @@ def demands(tasks: list[GpuTask]) -> dict[str, Fraction]:
     for task in tasks:
         for segment in task.segments:
             share = Fraction(segment.wcet, task.period)
-            if segment.place is not None:
-                found[segment.place] += share
+            if segment.resource is not None:
+                found[segment.resource] += share
             if task.core is not None and (segment.kind is SegmentKind.CPU or task.spins):
                 found[task.core] += share
     return found

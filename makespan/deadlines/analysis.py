@@ -102,10 +102,10 @@ def _task_verdict(task_set: TaskSet, task: GpuTask, found: Responses, demanded: 
     response = found.of[task.name]
     if response is None:
         return TaskVerdict(task.name, None, DeadlineAnswer.UNKNOWN, (), False, _reason(task_set, task, found, demanded))
-    place = task.segments[-1].place
-    rivals = task_set.on(place) if place is not None else ()
+    resource = task.segments[-1].resource
+    rivals = task_set.on(resource) if resource is not None else ()
     is_exact = response.way is None and bool(rivals) and all(_is_regular(other, found) for other in rivals)
-    method = response.way or METHODS[next(s.policy for s in task_set.servers if s.name == place)]
+    method = response.way or METHODS[next(s.policy for s in task_set.servers if s.name == resource)]
     return TaskVerdict(
         task.name,
         response.total,
@@ -132,8 +132,8 @@ def _reason(task_set: TaskSet, task: GpuTask, found: Responses, demanded: Sequen
     if task.name in found.stopped:
         return "no bound: the analysis stopped at its limit"
     full = {load.name for load in demanded if load.is_overload}
-    places = [server.place for server in task_set.servers if task.on(server.name)]
-    if over := [place for place in (*places, core_label(task.core)) if place in full]:
+    places = [server.resource for server in task_set.servers if task.on(server.name)]
+    if over := [resource for resource in (*places, core_label(task.core)) if resource in full]:
         return f"no bound: {over[0]} is overloaded"
     first = found.lost[task.name]
     if first != task.name:
@@ -172,12 +172,12 @@ def _notes(task_set: TaskSet, found: Responses, limits: AnalysisLimits) -> Itera
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         listed = ", ".join(names[:_SHOWN]) + more
         yield f"stopped at the limit of {limits.one} additions for a bound, {limits.total} in all: {listed}"
-    for place, served in found.served.items():
-        if _is_confirmed(place, served):
-            yield f"{place}: response-time-analysis computes the same bounds"
+    for resource, served in found.served.items():
+        if _is_confirmed(resource, served):
+            yield f"{resource}: response-time-analysis computes the same bounds"
 
 
-def _is_confirmed(place: str, served: ServerBounds) -> bool:
+def _is_confirmed(resource: str, served: ServerBounds) -> bool:
     """Return whether the second implementation was asked and agrees.
 
     Raises:
@@ -194,7 +194,7 @@ def _is_confirmed(place: str, served: ServerBounds) -> bool:
         known = [max(known)] * len(known)
     if list(theirs) != known:
         raise BrokenPromiseError(
-            f"{place}: bounds of {known} ticks, but response-time-analysis has {list(theirs)}: do not trust"
+            f"{resource}: bounds of {known} ticks, but response-time-analysis has {list(theirs)}: do not trust"
             " either, and report it"
         )
     return True

@@ -258,7 +258,7 @@ def _slower(description: Description, wcets: Mapping[str, Wcet], system: TaskSet
 
 def _with_partitions(task: GpuTask, known: GpuTask) -> GpuTask:
     places = zip(task.segments, known.segments, strict=True)
-    segments = tuple(replace(segment, place=there.place) for segment, there in places)
+    segments = tuple(replace(segment, resource=there.resource) for segment, there in places)
     return replace(task, segments=segments, priority=known.priority)
 
 

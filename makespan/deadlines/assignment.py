@@ -109,11 +109,11 @@ def _pack(task_set: TaskSet, oracle: _FitOracle, heuristic: Heuristic) -> dict[s
     held: dict[str, list[str]] = {partition.name: [] for partition in task_set.partitions}
     load = {name: utilisation(task_set.tasks, name) for name in held}
     for task in sorted(task_set.unassigned, key=_free_utilisation, reverse=True):
-        place = next((p for p in _partition_order(load, heuristic) if oracle.holds(p, [*held[p], task.name])), None)
-        if place is None:
+        partition = next((p for p in _partition_order(load, heuristic) if oracle.holds(p, [*held[p], task.name])), None)
+        if partition is None:
             return None
-        held[place].append(task.name)
-        load[place] += _free_utilisation(task)
+        held[partition].append(task.name)
+        load[partition] += _free_utilisation(task)
     return _partition_of(held) if oracle.agrees(_partition_of(held)) else None
 
 
@@ -293,7 +293,7 @@ def _partition_of(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 def _free_utilisation(task: GpuTask) -> Fraction:
     """Of its kernels that have no partition."""
-    return Fraction(sum(s.wcet for s in task.of(SegmentKind.KERNEL) if s.place is None), task.period)
+    return Fraction(sum(s.wcet for s in task.of(SegmentKind.KERNEL) if s.resource is None), task.period)
 
 
 def _in_grains(demand: Fraction) -> int:

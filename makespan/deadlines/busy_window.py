@@ -112,18 +112,18 @@ def busy_window_length(
 
 def _is_covered(known: KnownBounds, stages: PathStages) -> bool:
     """Not where others than urgency decide, and not where a thread has been spinning when the path begins."""
-    graph, place, first = known.graph, stages.place, stages.first
-    if not graph.is_ranked(place) or place in graph.slices:
+    graph, resource, first = known.graph, stages.resource, stages.first
+    if not graph.is_ranked(resource) or resource in graph.slices:
         return False
-    return graph.is_server(place) or not first.task.spins or not first.index
+    return graph.is_server(resource) or not first.task.spins or not first.index
 
 
 def _window_demand(known: KnownBounds, stages: PathStages) -> _WindowDemand | None:
     """None where nothing bounds it."""
-    place, rank, head = stages.place, stages.rank, known.graph.family[stages.first.task.name]
-    own, blockers = split_by_urgency(known, head, place, rank)
+    resource, rank, head = stages.resource, stages.rank, known.graph.family[stages.first.task.name]
+    own, blockers = split_by_urgency(known, head, resource, rank)
     asked, whole, family = (
-        rival_demand(known, head, place, rank, None),
+        rival_demand(known, head, resource, rank, None),
         work_since_idle(known, own),
         _family_demand(known, own, stages),
     )
@@ -183,10 +183,10 @@ class PathWindows:
         """Return the families, by their heads, whose bounds matter."""
         graph, found = self.graph, {self.graph.family[stages[0].first.task.name]}
         for there in stages:
-            place = there.place
+            resource = there.resource
             # what is less urgent may come so often that it blocks each of several operations, but one only once
-            is_ranked = graph.is_ranked(place) and (not graph.is_server(place) or len(there.operations) == 1)
-            for task in graph.residents[place]:
+            is_ranked = graph.is_ranked(resource) and (not graph.is_server(resource) or len(there.operations) == 1)
+            for task in graph.residents[resource]:
                 if not is_ranked or urgency(task) >= there.rank:
                     found.add(graph.family[task.name])
         return tuple(found)
@@ -229,10 +229,10 @@ def _by_resource(path: Sequence[TaskOperation]) -> tuple[PathStages, ...]:
     """Return the operations on each resource, first those on that of the first."""
     places: dict[str, list[TaskOperation]] = {}
     for operation in path:
-        places.setdefault(operation.place, []).append(operation)
+        places.setdefault(operation.resource, []).append(operation)
     return tuple(
-        PathStages(place, there, path[0], min(urgency(operation.task) for operation in there))
-        for place, there in places.items()
+        PathStages(resource, there, path[0], min(urgency(operation.task) for operation in there))
+        for resource, there in places.items()
     )
 
 

@@ -114,13 +114,13 @@ class ServedEntry:
 
     Args:
         kind: which of the two.
-        place: its copy engine or partition; None for a kernel that is still to be assigned.
+        resource: its copy engine or partition; None for a kernel that is still to be assigned.
         launch: from the end of what comes before it until it is ready there; None where nobody says.
     """
 
     kind: SegmentKind
     source: TimeSource
-    place: str | None = None
+    resource: str | None = None
     launch: GivenTime | None = None
 
 
@@ -247,7 +247,7 @@ class Description:
 
     def sms_of(self, kernel: ServedEntry) -> tuple[int, ...]:
         """Return the numbers of SMs that may run a kernel: those of every partition while it has none."""
-        sizes = (entry.sms for entry in self.partitions if kernel.place in (None, entry.partition.name))
+        sizes = (entry.sms for entry in self.partitions if kernel.resource in (None, entry.partition.name))
         return tuple(sorted(set(sizes)))
 
     @property
@@ -348,7 +348,7 @@ def _task(entry: TaskEntry, times: Mapping[str, ExecutionTime], tick: Fraction, 
     def served(part: ServedEntry, time: ExecutionTime) -> JobSegment:
         delay = 0 if part.launch is None else _in_whole_ticks(part.launch.seconds, tick)
         attained = None if time.at_least is None else _in_whole_ticks(time.at_least, tick)
-        return JobSegment(part.kind, _in_whole_ticks(time.at_most, tick), part.place, delay, attained, time.is_shown)
+        return JobSegment(part.kind, _in_whole_ticks(time.at_most, tick), part.resource, delay, attained, time.is_shown)
 
     keys = entry.keys
     segments = tuple(
@@ -414,7 +414,7 @@ def _check_priorities(description: Description) -> None:
                 ' give priorities = "larger-first" or "smaller-first" at the top (--priorities for CSV)'
             )
         places = [] if entry.core is None else [f"core {entry.core}"]
-        places += [_place(part) for part in entry.executions.values() if part.place in ranked]
+        places += [_resource_label(part) for part in entry.executions.values() if part.resource in ranked]
         if places and entry.priority is None:
             raise InputError(
                 f"task {entry.name} has no priority, and {places[0]} schedules by priorities: give every task a"
@@ -422,8 +422,8 @@ def _check_priorities(description: Description) -> None:
             )
 
 
-def _place(part: ServedEntry) -> str:
-    return f"{'partition' if part.kind is SegmentKind.KERNEL else 'copy engine'} {part.place}"
+def _resource_label(part: ServedEntry) -> str:
+    return f"{'partition' if part.kind is SegmentKind.KERNEL else 'copy engine'} {part.resource}"
 
 
 def _refuse_ambiguous(description: Description) -> None:

@@ -121,7 +121,7 @@ def _attempts(task_set: TaskSet, name: str, seed: int, most_jobs: int) -> Iterat
 def _tasks_with_given_times(task_set: TaskSet) -> list[GpuTask]:
     """Return the tasks with times that nobody has shown, switches of contexts among them."""
     switched = {p.name for p in task_set.partitions if p.slices is not None and p.slices.switch}
-    return [t for t in task_set.tasks if t.is_vouched_for or any(s.place in switched for s in t.segments)]
+    return [t for t in task_set.tasks if t.is_vouched_for or any(s.resource in switched for s in t.segments)]
 
 
 def _first_late(run: SimulatedRun, name: str) -> CompletedJob | None:
@@ -180,7 +180,7 @@ def _with_attained_times(task: GpuTask) -> GpuTask:
 def _subset(task_set: TaskSet, some: Iterable[GpuTask]) -> TaskSet:
     """Return these tasks, with the servers and the chains by data that they need."""
     tasks = tuple(some)
-    names, hosts = {task.name for task in tasks}, {segment.place for task in tasks for segment in task.segments}
+    names, hosts = {task.name for task in tasks}, {segment.resource for task in tasks for segment in task.segments}
     return TaskSet(
         tasks,
         tuple(partition for partition in task_set.partitions if partition.name in hosts),
@@ -198,7 +198,11 @@ def _families(task_set: TaskSet) -> dict[str, str]:
 def _neighbours(task_set: TaskSet, name: str, family: Mapping[str, str]) -> list[GpuTask]:
     """Return the task and all that it meets on servers, on cores and in its family, and that those meet."""
     places = {
-        task.name: {("by", family[task.name]), ("on", task.core), *(("at", segment.place) for segment in task.segments)}
+        task.name: {
+            ("by", family[task.name]),
+            ("on", task.core),
+            *(("at", segment.resource) for segment in task.segments),
+        }
         - {("on", None), ("at", None)}
         for task in task_set.tasks
     }

@@ -304,9 +304,9 @@ def _is_overfull(tasks: Sequence[GpuTask], grid: int) -> bool:
     demanded: dict[object, Fraction] = {}
     for task in tasks:
         for segment in task.segments:
-            place = task.core if segment.kind is SegmentKind.CPU else (segment.kind, segment.place)
+            resource = task.core if segment.kind is SegmentKind.CPU else (segment.kind, segment.resource)
             share = Fraction(-(-segment.wcet // grid), task.period // grid)
-            demanded[place] = demanded.get(place, Fraction(0)) + share
+            demanded[resource] = demanded.get(resource, Fraction(0)) + share
     return max(demanded.values()) > 1
 
 

@@ -172,7 +172,7 @@ def independent_parts(task_set: TaskSet) -> list[tuple[GpuTask, ...]]:
     groups: list[tuple[set[object], list[str]]] = []
     for task in task_set.tasks:
         shared: set[object] = {("family", heads(starts).get(task.name, task.name)), ("core", task.core)}
-        shared = (shared | {(s.kind, s.place) for s in task.of(SegmentKind.COPY, SegmentKind.KERNEL)}) - {
+        shared = (shared | {(s.kind, s.resource) for s in task.of(SegmentKind.COPY, SegmentKind.KERNEL)}) - {
             ("core", None)
         }
         names = [task.name]
@@ -302,11 +302,11 @@ class StateWalk:
         views = [family.view(local) for family, local in zip(self.families, state, strict=True)]
         offers: dict[ResourceKey, list[tuple[int, int, int, Position]]] = {}
         for number, view in enumerate(views):
-            for place, key, doubt, position in view.waiting:
-                offers.setdefault(place, []).append((key, doubt, number, position))
+            for resource, key, doubt, position in view.waiting:
+                offers.setdefault(resource, []).append((key, doubt, number, position))
         for view in views:
-            for place in view.busy:
-                offers.pop(place, None)
+            for resource in view.busy:
+                offers.pop(resource, None)
         if not offers:
             yield state
             return
@@ -430,11 +430,11 @@ def _course(
     def part(segment: JobSegment) -> GridSegment:
         if segment.kind is SegmentKind.CPU:
             return GridSegment((SegmentKind.CPU, task.core or ""), None, -(-segment.wcet // grid), 0, is_short(segment))
-        if segment.place is None:
+        if segment.resource is None:
             raise InputError(f"task {task.name} has no partition: assign it, then explore")
-        place = (segment.kind, segment.place)
+        resource = (segment.kind, segment.resource)
         return GridSegment(
-            place, policies[place], -(-segment.wcet // grid), -(-segment.delay // grid), is_short(segment)
+            resource, policies[resource], -(-segment.wcet // grid), -(-segment.delay // grid), is_short(segment)
         )
 
     return GridTask(

@@ -68,7 +68,7 @@ class FamilyState(NamedTuple):
 class GridSegment:
     """A segment; `policy` is None on a core, and `is_short` says whether it may take less than `wcet`."""
 
-    place: ResourceKey
+    resource: ResourceKey
     policy: ServerPolicy | None
     wcet: int
     delay: int
@@ -249,18 +249,18 @@ class TaskFamily:
                     continue
                 course = self.courses[slot]
                 part = course.parts[job.segment]
-                core = part.place if part.policy is None else course.core
+                core = part.resource if part.policy is None else course.core
                 if core is not None:
                     computing.setdefault(slot, (core, course.rank, (row, slot)))
                 if part.policy is None:
                     continue
                 if job.stage is Stage.SERVED:
-                    busy.append(part.place)
+                    busy.append(part.resource)
                 elif job.stage is Stage.READY:
                     key, doubt = self._key(course, part.policy, job)
-                    known = waiting.get((slot, part.place))
+                    known = waiting.get((slot, part.resource))
                     if known is None or key < known[1]:
-                        waiting[slot, part.place] = (part.place, key, doubt, (row, slot))
+                        waiting[slot, part.resource] = (part.resource, key, doubt, (row, slot))
         return FamilyView(tuple(busy), tuple(waiting.values()), tuple(computing.values()))
 
     def _key(self, course: GridTask, policy: ServerPolicy, job: GridJob) -> tuple[int, int]:
@@ -344,7 +344,7 @@ class TaskFamily:
             job, course = rows[row][slot], self.courses[slot]
             part = course.parts[job.segment]
             if part.policy is None and job.time < part.wcet:
-                short.append((part.place, course.rank))
+                short.append((part.resource, course.rank))
             elif part.policy is not None and course.core is not None:
                 short.append((course.core, course.rank))
             if job.segment + 1 < len(course.parts):
@@ -377,7 +377,7 @@ class TaskFamily:
             for slot, job in enumerate(jobs):
                 course = self.courses[slot]
                 is_begun = job.stage is Stage.READY and job.time > 0 and course.rank <= rank
-                if is_begun and course.parts[job.segment].place == core:
+                if is_begun and course.parts[job.segment].resource == core:
                     rows = _replace_job(rows, (row, slot), job._replace(is_late=True))
         return self._number(FamilyState(timer, rows))
 
@@ -390,7 +390,7 @@ class TaskFamily:
             for slot, job in enumerate(jobs):
                 course = self.courses[slot]
                 if job.turn:
-                    found.append((course.parts[job.segment].place, job.turn))
+                    found.append((course.parts[job.segment].resource, job.turn))
                 if course.asks(ServerPolicy.EDF, job):
                     found.append((ServerPolicy.EDF, job.due))
                 if job.stage is not Stage.ARRIVED and course.asks(ServerPolicy.EDF_RELEASE, job):
@@ -406,10 +406,10 @@ class TaskFamily:
                 course = self.courses[slot]
                 if job.stage <= Stage.ENDED:
                     continue
-                place = course.parts[job.segment].place
+                resource = course.parts[job.segment].resource
                 due = changed.get((ServerPolicy.EDF, job.due), job.due)
                 released = changed.get((ServerPolicy.EDF_RELEASE, job.released), job.released)
-                turn = changed.get((place, job.turn), job.turn) if job.turn else 0
+                turn = changed.get((resource, job.turn), job.turn) if job.turn else 0
                 moved = self._tidy(slot, job._replace(turn=turn, due=due, released=released))
                 rows = _replace_job(rows, (row, slot), moved)
         return self._number(FamilyState(timer, rows))

@@ -101,11 +101,11 @@ def task_entry(
         segments = (CpuEntry(_positive(table, "cpu", where)),)
     else:
         segments = _one_kernel(table, folder, where, vouched)
-    place = _optional_text(table, "partition", where)
+    resource = _optional_text(table, "partition", where)
     _refuse_ineffective(table, segments, where)
     return TaskEntry(
         name=name,
-        segments=tuple(_with_defaults(segment, place, own or launch) for segment in segments),
+        segments=tuple(_with_defaults(segment, resource, own or launch) for segment in segments),
         period=times["period"],
         deadline=times["deadline"],
         jitter=times.get("jitter", Fraction(0)),
@@ -220,7 +220,7 @@ def _refuse_ineffective(table: Mapping[str, object], segments: SegmentEntries, w
         "context": ("it has no kernel", any(s.kind is SegmentKind.KERNEL for s in served)),
         "partition": (
             "it has no kernel that says none",
-            any(s.kind is SegmentKind.KERNEL and s.place is None for s in served),
+            any(s.kind is SegmentKind.KERNEL and s.resource is None for s in served),
         ),
     }
     for key, (lack, is_met) in needs.items():
@@ -234,7 +234,7 @@ def _with_defaults(
     """With what its task says for all."""
     if isinstance(segment, CpuEntry):
         return segment
-    return replace(segment, place=segment.place or partition, launch=segment.launch or launch)
+    return replace(segment, resource=segment.resource or partition, launch=segment.launch or launch)
 
 
 def _one_kernel(table: Mapping[str, object], folder: Path, where: str, vouched: str) -> SegmentEntries:
@@ -538,18 +538,18 @@ def _add_row(
         if (policy, given_sms) != (None, None):
             raise InputError(f"task {entry.name} has no kernel: leave policy and sms empty, they are of a partition")
         return
-    (place,) = (part.place for part in entry.executions.values())
-    if place is None or policy is None:
-        missing = "partition" if place is None else "policy"
+    (resource,) = (part.resource for part in entry.executions.values())
+    if resource is None or policy is None:
+        missing = "partition" if resource is None else "policy"
         raise InputError(f"task {entry.name} needs a {missing}: a CSV file has columns partition and policy")
     if policy == TIME_SLICED:
-        raise InputError(f"partition {place} is {TIME_SLICED}: of how long a slice only a TOML file can say")
-    where = f"partition {place}: sms"
+        raise InputError(f"partition {resource} is {TIME_SLICED}: of how long a slice only a TOML file can say")
+    where = f"partition {resource}: sms"
     served = PartitionEntry(
-        GpuPartition(place, choice(policy, ServerPolicy, "policy")), sms_count(given_sms, card, where)
+        GpuPartition(resource, choice(policy, ServerPolicy, "policy")), sms_count(given_sms, card, where)
     )
-    if partitions.setdefault(place, served) != served:
-        raise InputError(f"partition {place} has another policy or number of SMs in an earlier row")
+    if partitions.setdefault(resource, served) != served:
+        raise InputError(f"partition {resource} has another policy or number of SMs in an earlier row")
 
 
 def _cell(column: str, cell: str) -> Any:

@@ -145,7 +145,7 @@ class _HolisticAnalysis:
         self.known = KnownBounds(self.graph)
         self.horizon = HORIZON * max(max(t.period, t.deadline, t.jitter) for t in task_set.tasks)
         self.windows = PathWindows(self.known, self.horizon)
-        self.served = [place for place in self.graph.policies if place not in self.graph.slices]
+        self.served = [resource for resource in self.graph.policies if resource not in self.graph.slices]
         self.total = {task.name: self.known.since[self.graph.of[task.name][-1]] for task in task_set.tasks}
         self.ways: dict[str, str | None] = {}
         self.bounds: dict[int, tuple[KernelBound, ...] | None] = {}
@@ -160,37 +160,37 @@ class _HolisticAnalysis:
         while before != (now := (self.total.copy(), *map(tuple, (self.known.end, self.known.since, self.known.span)))):
             before, number = now, number + 1
             yield self.total
-            for place in self.served:
-                self._serve(place)
+            for resource in self.served:
+                self._serve(resource)
             for operation in self.graph.operations:
                 self._raise(operation, is_late=number > MOST_ROUNDS)
 
     @property
     def found(self) -> Responses:
         """What holds after the last round."""
-        served = {place: self._what_is_served(place) for place in self.served}
+        served = {resource: self._what_is_served(resource) for resource in self.served}
         of = {task.name: self._response(task) for task in self.tasks.tasks}
         return Responses(of, frozenset(self.stopped), served, self.graph.starts, self._first_lost())
 
-    def _what_is_served(self, place: str) -> ServerBounds:
-        operations = [self.graph.operations[number] for number in self.graph.at[place]]
+    def _what_is_served(self, resource: str) -> ServerBounds:
+        operations = [self.graph.operations[number] for number in self.graph.at[resource]]
         bounds = [self.bounds[operation.number] for operation in operations]
         owns = [self.asked[operation.number][0] for operation in operations]
         return ServerBounds(
-            self.graph.policies[place],
-            self.streams[place],
+            self.graph.policies[resource],
+            self.streams[resource],
             tuple(None if bound is None else bound[0].response for bound in bounds),
             all(own is not None and own.is_alone for own in owns) and not any(o.index for o in operations),
         )
 
     # One server, by the theorems of its policy
 
-    def _serve(self, place: str) -> None:
+    def _serve(self, resource: str) -> None:
         """Bounds for what a server serves, unless they are known from the last round."""
-        operations = [self.graph.operations[number] for number in self.graph.at[place]]
+        operations = [self.graph.operations[number] for number in self.graph.at[resource]]
         streams = tuple(operation_stream(self.known, operation, self._lag(operation)) for operation in operations)
         families = [self.graph.family[operation.task.name] for operation in operations]
-        self.streams[place] = streams
+        self.streams[resource] = streams
         for operation, mine, head in zip(operations, streams, families, strict=True):
             rivals = tuple(s for s, other in zip(streams, families, strict=True) if other != head)
             family = [o for o, other in zip(operations, families, strict=True) if other == head]
@@ -205,7 +205,7 @@ class _HolisticAnalysis:
         Then its jitter counts in full: what takes long for a job that came early does so for one that came late.
         """
         task = operation.task
-        if not operation.index or self.graph.policies[operation.place] is not ServerPolicy.EDF_RELEASE:
+        if not operation.index or self.graph.policies[operation.resource] is not ServerPolicy.EDF_RELEASE:
             return self.known.lag(operation)
         before = self.graph.of[task.name][: operation.index]
         since_release = _sum_of_bounds(task.segments[0].delay, self._window(task, before))
@@ -216,7 +216,7 @@ class _HolisticAnalysis:
     ) -> tuple[KernelBound, ...] | None:
         if own is None:
             return None
-        policy = self.graph.policies[operation.place]
+        policy = self.graph.policies[operation.resource]
         arrival = own.stream.lag + (0 if policy is ServerPolicy.EDF else operation.task.jitter)
         since = (0, arrival, own.stream.delay)
         return self._limited(operation.task, lambda steps: kernel_bounds(own, rivals, policy, since, steps))
@@ -303,7 +303,7 @@ class _HolisticAnalysis:
         as_cpu_time = self._limited(task, lambda steps: oblivious_response(self.known, task, self.horizon, steps))
         total = self._within(_least_bound((since, as_cpu_time)))
         takes_turns = any(
-            self.graph.operations[number].place in self.graph.slices for number in self.graph.of[task.name]
+            self.graph.operations[number].resource in self.graph.slices for number in self.graph.of[task.name]
         )
         window = TURNS if takes_turns else WINDOW
         self.ways[task.name] = None if total == served else window if total == since else OBLIVIOUS
@@ -362,10 +362,10 @@ class _HolisticAnalysis:
     def _needs(self, task: GpuTask) -> set[str]:
         """Return the tasks whose bounds go into that of this one."""
         found = {other.name for other in self.graph.families[self.graph.family[task.name]]}
-        for place in {self.graph.operations[number].place for number in self.graph.of[task.name]}:
-            for number in self.graph.at[place]:
+        for resource in {self.graph.operations[number].resource for number in self.graph.of[task.name]}:
+            for number in self.graph.at[resource]:
                 other = self.graph.operations[number].task
-                if not self.graph.is_ranked(place) or urgency(other) >= urgency(task):
+                if not self.graph.is_ranked(resource) or urgency(other) >= urgency(task):
                     found.add(other.name)
         return found
 

@@ -185,7 +185,7 @@ class PathStages(NamedTuple):
         rank: the urgency of the least urgent of them.
     """
 
-    place: str
+    resource: str
     operations: Sequence[TaskOperation]
     first: TaskOperation
     rank: int
@@ -202,7 +202,7 @@ class PathStages(NamedTuple):
             done: from the event until the end of the last of them, at most.
         """
         times = int(any(graph.is_concurrent(demand.task, operation.task) for operation in self.operations))
-        if demand.task is self.last.task and not graph.is_server(self.place):
+        if demand.task is self.last.task and not graph.is_server(self.resource):
             return times  # on a core the earlier job of a task goes first
         if demand.first is not self.last and not graph.is_before(self.last, demand.first):
             times += overlapping_activations(done - demand.first.earliest, demand.task.period)
@@ -211,20 +211,20 @@ class PathStages(NamedTuple):
 
 def stage_waits(known: KnownBounds, stages: PathStages) -> Iterator[StageWait | ContextTurns]:
     """Bounds on what the operations wait for, each of them valid; none if nothing bounds it."""
-    graph, place = known.graph, stages.place
-    if place in graph.slices:
+    graph, resource = known.graph, stages.resource
+    if resource in graph.slices:
         yield from _context_turns(known, stages)
         return
     head = graph.family[stages.first.task.name]
-    own = _own_family(known, stages, demands(known, place, head))
+    own = _own_family(known, stages, demands(known, resource, head))
     if own is None:
         return
-    rank = stages.rank if graph.is_ranked(place) else None
-    if (asked := rival_demand(known, head, place, rank, len(stages.operations))) is not None:
+    rank = stages.rank if graph.is_ranked(resource) else None
+    if (asked := rival_demand(known, head, resource, rank, len(stages.operations))) is not None:
         yield StageWait(own + asked.fixed, asked.workloads, asked.blockers, count_blockable(stages.operations))
-    if graph.policies.get(place) in (ServerPolicy.EDF, ServerPolicy.EDF_RELEASE):
-        others = graph.rivals[place][head]
-        yield from _by_deadlines(known, stages, own, [demands(known, place, other) for other in others])
+    if graph.policies.get(resource) in (ServerPolicy.EDF, ServerPolicy.EDF_RELEASE):
+        others = graph.rivals[resource][head]
+        yield from _by_deadlines(known, stages, own, [demands(known, resource, other) for other in others])
 
 
 class RivalDemand(NamedTuple):
@@ -235,28 +235,30 @@ class RivalDemand(NamedTuple):
     blockers: tuple[Blocker, ...]
 
 
-def rival_demand(known: KnownBounds, head: str, place: str, rank: int | None, stages: int | None) -> RivalDemand | None:
+def rival_demand(
+    known: KnownBounds, head: str, resource: str, rank: int | None, stages: int | None
+) -> RivalDemand | None:
     """What all families but that of `head` ask of a resource; None where nothing bounds it.
 
     Args:
         rank: what is less urgent goes before only if it has begun; None where that does not count.
         stages: operations that become ready in the window, anywhere; None for one before which all was done.
     """
-    others = known.graph.rivals[place][head]
+    others = known.graph.rivals[resource][head]
     return known.kept(
-        (rival_demand, head, place, rank, stages), others, lambda: _sum_rivals(known, others, place, rank, stages)
+        (rival_demand, head, resource, rank, stages), others, lambda: _sum_rivals(known, others, resource, rank, stages)
     )
 
 
 def _sum_rivals(
-    known: KnownBounds, heads: Iterable[str], place: str, rank: int | None, stages: int | None
+    known: KnownBounds, heads: Iterable[str], resource: str, rank: int | None, stages: int | None
 ) -> RivalDemand | None:
     fixed, workloads, blockers = 0, list[Workload](), list[Blocker]()
     for head in heads:
         rival = known.kept(
-            (_rival_family, head, place, rank, stages),
+            (_rival_family, head, resource, rank, stages),
             (head,),
-            partial(_rival_family, known, head, place, rank, stages),
+            partial(_rival_family, known, head, resource, rank, stages),
         )
         if rival is None:
             return None
@@ -267,12 +269,12 @@ def _sum_rivals(
 
 
 def _rival_family(
-    known: KnownBounds, head: str, place: str, rank: int | None, stages: int | None
+    known: KnownBounds, head: str, resource: str, rank: int | None, stages: int | None
 ) -> RivalDemand | None:
-    ahead, blockers = split_by_urgency(known, head, place, rank)
+    ahead, blockers = split_by_urgency(known, head, resource, rank)
     if not ahead:  # of a thread that blocks its core may have none at all
         return RivalDemand(0, (), blockers)
-    workload = work_since_idle(known, ahead) if stages is None else work_in_any_window(known, ahead, place, stages)
+    workload = work_since_idle(known, ahead) if stages is None else work_in_any_window(known, ahead, resource, stages)
     if workload is None:
         return None
     if workload.stairs is None and workload.most is not None:
@@ -281,12 +283,12 @@ def _rival_family(
 
 
 def split_by_urgency(
-    known: KnownBounds, head: str, place: str, rank: int | None
+    known: KnownBounds, head: str, resource: str, rank: int | None
 ) -> tuple[list[Demand], tuple[Blocker, ...]]:
     """What a family asks for that is as urgent as `rank`, and what may have begun of the rest."""
-    asked = demands(known, place, head)
+    asked = demands(known, resource, head)
     ahead = [demand for demand in asked if rank is None or urgency(demand.task) >= rank]
-    later = [demand for demand in asked if demand not in ahead] if known.graph.is_server(place) else []
+    later = [demand for demand in asked if demand not in ahead] if known.graph.is_server(resource) else []
     return ahead, tuple(map(Blocker.of, later))
 
 
@@ -298,7 +300,7 @@ def _by_deadlines(
         return
     groups = []
     for family in asked:
-        group = work_in_any_window(known, family, stages.place, len(stages.operations))
+        group = work_in_any_window(known, family, stages.resource, len(stages.operations))
         due = [_due_first(known, stages, demand) for demand in family]
         if group is None or None in due:
             return
@@ -316,7 +318,7 @@ def _due_first(known: KnownBounds, stages: PathStages, demand: Demand) -> int | 
         return None
     arrival -= known.graph.earliest(other)
     ahead = task.deadline - other.deadline + since
-    if known.graph.policies[stages.place] is ServerPolicy.EDF_RELEASE:
+    if known.graph.policies[stages.resource] is ServerPolicy.EDF_RELEASE:
         ahead, arrival = ahead - task.jitter + other.jitter, arrival + other.jitter
     return -((ahead + arrival) // -other.period) if ahead > 0 else 0
 
@@ -327,7 +329,7 @@ def _own_family(known: KnownBounds, stages: PathStages, asked: Sequence[Demand])
     done, found = known.end[stages.last.number], 0
     for demand in asked:
         task = demand.task
-        if not graph.is_server(stages.place) and urgency(task) < stages.rank:
+        if not graph.is_server(stages.resource) and urgency(task) < stages.rank:
             continue
         if demand.end is None or done is None:
             return None
@@ -343,11 +345,11 @@ def _own_family(known: KnownBounds, stages: PathStages, asked: Sequence[Demand])
 
 def _context_turns(known: KnownBounds, stages: PathStages) -> Iterator[ContextTurns]:
     """What one operation waits for where contexts take turns; several have no more than each by itself."""
-    graph, place = known.graph, stages.place
-    slices, mine = graph.slices[place], stages.last.task.context
+    graph, resource = known.graph, stages.resource
+    slices, mine = graph.slices[resource], stages.last.task.context
     if len(stages.operations) > 1 or (own := _context_share(known, stages, mine, None)) is None:
         return
-    contexts = dict.fromkeys(task.context for task in graph.residents[place] if task.context != mine)
+    contexts = dict.fromkeys(task.context for task in graph.residents[resource] if task.context != mine)
     others = (_context_share(known, stages, context, slices) for context in contexts)
     yield ContextTurns(stages.last.wcet, slices, own, tuple(others))
 
@@ -356,14 +358,14 @@ def _context_share(
     known: KnownBounds, stages: PathStages, context: str | None, slices: Slices | None
 ) -> ContextShare | None:
     """What a context asks for: that of the operation, or with `slices` another one."""
-    graph, place, head = known.graph, stages.place, known.graph.family[stages.first.task.name]
+    graph, resource, head = known.graph, stages.resource, known.graph.family[stages.first.task.name]
     asked = {
-        other: [demand for demand in demands(known, place, other, slices) if demand.task.context == context]
-        for other in graph.families_at[place]
+        other: [demand for demand in demands(known, resource, other, slices) if demand.task.context == context]
+        for other in graph.families_at[resource]
     }
     fixed, groups = _own_family(known, stages, asked.pop(head)), []
     for demanded in filter(None, asked.values()):
-        group = work_in_any_window(known, demanded, place, 0 if slices is not None else len(stages.operations))
+        group = work_in_any_window(known, demanded, resource, 0 if slices is not None else len(stages.operations))
         if group is None:
             return None
         groups.append(group)

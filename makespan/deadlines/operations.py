@@ -22,7 +22,7 @@ class TaskOperation:
         number: its own in `Graph.operations`.
         index: of the segment in its task.
         gap: from the ends of its sources, or the arrival, until it is ready, at most.
-        place: the name of its resource, with what that is.
+        resource: the name of its resource, with what that is.
         sources: the operations whose ends it waits for; none at the head of its family.
         earliest: from the event until it is ready, at least: everything takes a tick.
         is_handed_over: whether it is ready at the instant at which its only source leaves the same server.
@@ -33,7 +33,7 @@ class TaskOperation:
     index: int
     wcet: int
     gap: int
-    place: str
+    resource: str
     sources: tuple[int, ...]
     earliest: int
     is_handed_over: bool
@@ -61,10 +61,10 @@ class Graph:
         self.of: dict[str, tuple[int, ...]] = {}
         self.before: dict[str, frozenset[str]] = {}
         self._between: dict[tuple[int, int], int] = {}
-        self._places = {server.name: server.place for server in task_set.servers}
-        self.policies: Mapping[str, ServerPolicy] = {server.place: server.policy for server in task_set.servers}
-        sliced = {partition.place: partition.slices for partition in task_set.partitions}
-        self.slices: Mapping[str, Slices] = {place: how for place, how in sliced.items() if how is not None}
+        self._places = {server.name: server.resource for server in task_set.servers}
+        self.policies: Mapping[str, ServerPolicy] = {server.resource: server.policy for server in task_set.servers}
+        sliced = {partition.resource: partition.slices for partition in task_set.partitions}
+        self.slices: Mapping[str, Slices] = {resource: how for resource, how in sliced.items() if how is not None}
         for name in (*(name for name in task_set.by_name if name not in self.starts), *self.starts):
             self._add(task_set.by_name[name])
 
@@ -74,13 +74,15 @@ class Graph:
         waits = tuple(self.of[name][-1] for name in starts)
         numbers = []
         for index, segment in enumerate(task.segments):
-            place = core_label(task.core) if segment.place is None else self._places[segment.place]
+            resource = core_label(task.core) if segment.resource is None else self._places[segment.resource]
             gap = segment.delay + (0 if index else task.jitter)
             number, sources = len(self.operations), [self.operations[wait] for wait in waits]
             earliest = max((source.earliest + 1 for source in sources), default=0)
-            is_handed_over = place in self.policies and not gap and [source.place for source in sources] == [place]
+            is_handed_over = (
+                resource in self.policies and not gap and [source.resource for source in sources] == [resource]
+            )
             self.operations.append(
-                TaskOperation(number, task, index, segment.wcet, gap, place, waits, earliest, is_handed_over)
+                TaskOperation(number, task, index, segment.wcet, gap, resource, waits, earliest, is_handed_over)
             )
             numbers.append(number)
             waits = (number,)
@@ -89,10 +91,10 @@ class Graph:
     @cached_property
     def at(self) -> Mapping[str, tuple[int, ...]]:
         """Return the operations on each resource."""
-        found: dict[str, list[int]] = {place: [] for place in self.policies}
+        found: dict[str, list[int]] = {resource: [] for resource in self.policies}
         for operation in self.operations:
-            found.setdefault(operation.place, []).append(operation.number)
-        return {place: tuple(numbers) for place, numbers in found.items()}
+            found.setdefault(operation.resource, []).append(operation.number)
+        return {resource: tuple(numbers) for resource, numbers in found.items()}
 
     @cached_property
     def families(self) -> Mapping[str, tuple[GpuTask, ...]]:
@@ -107,18 +109,18 @@ class Graph:
         """Return the tasks that may use each resource; a thread that spins uses its core even without CPU time."""
         found: dict[str, list[GpuTask]] = {}
         for task in self.tasks.tasks:
-            places = {self.operations[number].place for number in self.of[task.name]}
-            for place in places if task.core is None else places | {core_label(task.core)}:
-                found.setdefault(place, []).append(task)
-        return {place: tuple(tasks) for place, tasks in found.items()}
+            places = {self.operations[number].resource for number in self.of[task.name]}
+            for resource in places if task.core is None else places | {core_label(task.core)}:
+                found.setdefault(resource, []).append(task)
+        return {resource: tuple(tasks) for resource, tasks in found.items()}
 
     @cached_property
     def families_at(self) -> Mapping[str, Mapping[str, tuple[GpuTask, ...]]]:
         """Return the residents of each resource, by the head of their family, each after those that start it."""
         found: dict[str, dict[str, tuple[GpuTask, ...]]] = {}
-        for place, residents in self.residents.items():
+        for resource, residents in self.residents.items():
             names = {task.name for task in residents}
-            found[place] = {
+            found[resource] = {
                 head: tuple(task for task in self.families[head] if task.name in names)
                 for head in dict.fromkeys(self.family[task.name] for task in residents)
             }
@@ -128,21 +130,21 @@ class Graph:
     def rivals(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
         """For each resource and family there the heads of all others."""
         return {
-            place: {head: tuple(other for other in heads if other != head) for head in heads}
-            for place, heads in self.families_at.items()
+            resource: {head: tuple(other for other in heads if other != head) for head in heads}
+            for resource, heads in self.families_at.items()
         }
 
     def earliest(self, task: GpuTask) -> int:
         """From the event until a job of the task arrives, at least."""
         return self.operations[self.of[task.name][0]].earliest
 
-    def is_ranked(self, place: str) -> bool:
+    def is_ranked(self, resource: str) -> bool:
         """Return whether fixed priorities decide there."""
-        return self.policies.get(place, ServerPolicy.FIXED_PRIORITY) is ServerPolicy.FIXED_PRIORITY
+        return self.policies.get(resource, ServerPolicy.FIXED_PRIORITY) is ServerPolicy.FIXED_PRIORITY
 
-    def is_server(self, place: str) -> bool:
+    def is_server(self, resource: str) -> bool:
         """Return whether it serves one segment at a time, to its end; a core does not."""
-        return place in self.policies
+        return resource in self.policies
 
     def is_concurrent(self, one: GpuTask, other: GpuTask) -> bool:
         """Return whether jobs of the same activation can be there at the same time: neither waits for the other."""

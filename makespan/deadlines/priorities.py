@@ -79,14 +79,14 @@ class _PriorityGroup:
         self.task_set = replace(task_set, tasks=tuple(tasks), chains=chains)
         places = {server.name for server in task_set.servers if server.policy is ServerPolicy.FIXED_PRIORITY}
         self.ranked = sorted(
-            (t for t in tasks if t.core is not None or any(s.place in places for s in t.segments)),
+            (t for t in tasks if t.core is not None or any(s.resource in places for s in t.segments)),
             key=lambda task: task.deadline - task.jitter - sum(segment.delay for segment in task.segments),
         )
         of_chains = {name for chain in task_set.chains if _binds(chain) for name in chain.tasks}
         self.is_plain = (
             all(len(task.segments) == 1 for task in tasks)
-            and {task.segments[0].place for task in tasks} <= places
-            and len({task.segments[0].place for task in tasks}) == 1
+            and {task.segments[0].resource for task in tasks} <= places
+            and len({task.segments[0].resource for task in tasks}) == 1
             and not names & of_chains
         )
 

@@ -341,7 +341,7 @@ def operation_stream(known: KnownBounds, operation: TaskOperation, lag: int | No
     if arrival is None or lag is None:
         return Stream(operation.wcet, task.period, priority=urgency(task), is_wild=True)
     arrival, deadline = arrival - known.graph.earliest(task), task.deadline
-    if known.graph.policies[operation.place] is not ServerPolicy.EDF:
+    if known.graph.policies[operation.resource] is not ServerPolicy.EDF:
         arrival, lag, deadline = arrival + task.jitter, lag - task.jitter, deadline - task.jitter
     return Stream(operation.wcet, task.period, arrival, lag, deadline, urgency(task))
 
@@ -355,7 +355,7 @@ def analysed_operation(
     latest = [instant for other in family if (instant := known.ready(other)) is not None]
     if own.is_wild or end is None or len(latest) < len(family):
         return None
-    policy, event = graph.policies[operation.place], graph.earliest(task)
+    policy, event = graph.policies[operation.resource], graph.earliest(task)
     is_ranked = policy is ServerPolicy.FIXED_PRIORITY
     until = end if policy is not ServerPolicy.FIFO else own.delay + event + 1  # what is ready later does not go before
     ready: list[tuple[int, int]] = []

@@ -311,9 +311,9 @@ class _SegmentVisit(NamedTuple):
         return self.segment.kind is SegmentKind.CPU
 
     @property
-    def place(self) -> tuple[bool, str | None]:
+    def resource(self) -> tuple[bool, str | None]:
         """Return its core, or its server."""
-        return self.is_on_core, self.task.core if self.is_on_core else self.segment.place
+        return self.is_on_core, self.task.core if self.is_on_core else self.segment.resource
 
 
 def _visits(task_set: TaskSet) -> list[_SegmentVisit]:
@@ -355,11 +355,11 @@ class _Meeting:
     ) -> None:
         self.task_set, self.mine, self.is_aimed = task_set, mine, is_aimed
         self.started = {visit.task.name for visit in visits if visit.before}
-        self.there = [visit for visit in visits if visit.place == mine.place]
+        self.there = [visit for visit in visits if visit.resource == mine.resource]
         longest = sorted(self.there, key=lambda visit: visit.segment.wcet)
         self.met = {visit.head.name: visit for visit in longest} | {mine.head.name: mine}
         policies = {server.name: server.policy for server in task_set.servers}
-        self.policy = policies.get(mine.segment.place or "", ServerPolicy.FIXED_PRIORITY)
+        self.policy = policies.get(mine.segment.resource or "", ServerPolicy.FIXED_PRIORITY)
         self.start = 1 + max(task.jitter for task in task_set.tasks) + max(visit.ready for visit in visits)
         self.until = arrival_limit(task_set, self.start + busy_time(task_set), most_jobs)
 

@@ -283,14 +283,14 @@ def _prover(solver: Solver) -> _SizeProver:
         if description.priorities is Priorities.AUDSLEY:
             system = find_priorities(system).task_set
         verdict = analyse(system, evidence=False)
-        mine = {task.name for place in asked for task in system.on(place)}
+        mine = {task.name for resource in asked for task in system.on(resource)}
         touched = {chain.name for chain in system.chains if mine.intersection(chain.tasks)}
         named = [(task.task, task.answer) for task in verdict.tasks if task.task in mine]
         named += [(chain.chain, chain.answer) for chain in verdict.chains if chain.chain in touched]
         return TriedSizes(
             {name: sms for name, sms in description.sms.items() if name in asked},
             tuple(name for name, answer in named if answer is not DeadlineAnswer.YES),
-            {name: wcets[name].seconds for name, part in description.executions.items() if part.place in asked},
+            {name: wcets[name].seconds for name, part in description.executions.items() if part.resource in asked},
         )
 
     return prove
@@ -304,10 +304,10 @@ def _solved_partitions(description: Description) -> tuple[str, ...]:
             ' say on which GPU, with gpu = "NAME" at the top (--gpu for CSV)'
         )
     kernels = {name: part for name, part in description.executions.items() if part.kind is SegmentKind.KERNEL}
-    if homeless := [name for name, kernel in kernels.items() if kernel.place is None]:
+    if homeless := [name for name, kernel in kernels.items() if kernel.resource is None]:
         raise InputError(f"{description.where}: --fewest-sms: task {homeless[0]} has no partition: give it one")
-    used = {kernel.place for kernel in kernels.values()}
-    fixed = {kernel.place for kernel in kernels.values() if not isinstance(kernel.source, KernelLaunch)}
+    used = {kernel.resource for kernel in kernels.values()}
+    fixed = {kernel.resource for kernel in kernels.values() if not isinstance(kernel.source, KernelLaunch)}
     if not used - fixed:
         raise InputError(
             f"{description.where}: --fewest-sms: every partition has an execution time that is given, or from a bundle,"

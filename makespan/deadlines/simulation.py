@@ -93,8 +93,8 @@ def turns_per_job(task_set: TaskSet) -> dict[str, int]:
     lengths = {p.name: p.slices.length for p in task_set.partitions if p.slices is not None}
     found = {}
     for task in task_set.tasks:
-        sliced = (segment for segment in task.segments if segment.place in lengths)
-        found[task.name] = max(1, sum(-(-segment.wcet // lengths[segment.place or ""]) for segment in sliced))
+        sliced = (segment for segment in task.segments if segment.resource in lengths)
+        found[task.name] = max(1, sum(-(-segment.wcet // lengths[segment.resource or ""]) for segment in sliced))
     return found
 
 
@@ -327,12 +327,12 @@ class _Simulation:
         fixed, task_set = ServerPolicy.FIXED_PRIORITY, scenario.task_set
         self.cores = {name: _SimulatedResource(core_label(name), fixed, preemptive=True) for name in task_set.cores}
         self.servers: dict[str, _SimulatedResource] = {
-            server.name: _SimulatedResource(server.place, server.policy, preemptive=False)
+            server.name: _SimulatedResource(server.resource, server.policy, preemptive=False)
             for server in task_set.servers
         }
         for partition in task_set.partitions:
             if partition.slices is not None:
-                self.servers[partition.name] = _SlicedPartition(partition.place, partition.policy, partition.slices)
+                self.servers[partition.name] = _SlicedPartition(partition.resource, partition.policy, partition.slices)
         self.resources = (*self.cores.values(), *self.servers.values())
         self.coming: list[tuple[int, int, str, Callable[[int], None]]] = []  # of a task the earlier job first
         self.sources = scenario.starts
@@ -397,7 +397,7 @@ class _Simulation:
 
     def _queue(self, walk: _JobProgress, now: int) -> None:
         segment, core = walk.task.segments[walk.index], walk.task.core or ""
-        resource = self.cores[core] if segment.kind is SegmentKind.CPU else self.servers[segment.place or ""]
+        resource = self.cores[core] if segment.kind is SegmentKind.CPU else self.servers[segment.resource or ""]
         self._ask(resource, walk, walk.job.times[walk.index], now)
 
     def _ask(self, resource: _SimulatedResource, walk: _JobProgress, left: int | None, now: int) -> _ServiceRequest:

@@ -51,7 +51,7 @@ class SegmentServer:
             )
 
     @property
-    def place(self) -> str:
+    def resource(self) -> str:
         """Return its name with what it is: so analyses, simulations, reports and pictures call it."""
         return f"{self.what} {self.name}"
 
@@ -132,18 +132,19 @@ class JobSegment:
 
     Args:
         wcet: proven upper bound on its execution time.
-        place: the copy engine, or the partition of the kernel, None where that is not assigned yet; of CPU time always
-            None, which is on the core of its task.
-        delay: from the end of what comes before it until it is ready, at most: what a launch takes, on no resource.
-        attained: how long a run of it is shown to take, at most `wcet`; 0: nobody knows; None: `wcet`,
-            because the user says that a job may take so long.
+        resource: the name of the copy engine, or of the partition of the kernel; None means that the kernel is not yet
+            assigned. It is always None for CPU time, which runs on the core of the task.
+        delay: the longest time from the end of what comes before the segment until it is ready: what a launch takes. It
+            occupies no resource.
+        attained: how long a run of the segment is shown to take, at most `wcet`. 0 means that no such time is known,
+            None that the user says that a job may take `wcet`.
         is_shown: whether the kernel itself is shown to run for `attained`, and not only some path of its control flow,
-            which no input need lead to.
+            which perhaps no input takes.
     """
 
     kind: SegmentKind
     wcet: int
-    place: str | None = None
+    resource: str | None = None
     delay: int = 0
     attained: int | None = None
     is_shown: bool = True
@@ -213,9 +214,9 @@ class GpuTask:
             self._check("attained time", segment.attained, 0)
             if segment.attained > segment.wcet:
                 raise InputError(f"task {self.name} cannot take {segment.attained} ticks, and {segment.wcet} at most")
-        if segment.kind is SegmentKind.CPU and (segment.place is not None or segment.delay):
+        if segment.kind is SegmentKind.CPU and (segment.resource is not None or segment.delay):
             raise InputError(f"CPU time of task {self.name} is on its core, and nobody launches it")
-        if segment.kind is SegmentKind.COPY and segment.place is None:
+        if segment.kind is SegmentKind.COPY and segment.resource is None:
             raise InputError(f"a copy of task {self.name} has no engine: say which copy engine serves it")
 
     def _check(self, what: str, value: object, least: int) -> None:
@@ -230,9 +231,9 @@ class GpuTask:
         """Return its segments of these kinds."""
         return tuple(segment for segment in self.segments if segment.kind in kinds)
 
-    def on(self, place: str) -> tuple[JobSegment, ...]:
+    def on(self, resource: str) -> tuple[JobSegment, ...]:
         """Return its segments on a copy engine or partition."""
-        return tuple(segment for segment in self.segments if segment.place == place)
+        return tuple(segment for segment in self.segments if segment.resource == resource)
 
     @property
     def cpu(self) -> int:
@@ -247,7 +248,7 @@ class GpuTask:
     @property
     def is_unassigned(self) -> bool:
         """Return whether some kernel has no partition yet."""
-        return any(segment.place is None for segment in self.of(SegmentKind.KERNEL))
+        return any(segment.resource is None for segment in self.of(SegmentKind.KERNEL))
 
     @property
     def is_vouched_for(self) -> bool:
@@ -258,8 +259,8 @@ class GpuTask:
         """Return the same task; its kernels that have no partition run on this one."""
 
         def placed(segment: JobSegment) -> JobSegment:
-            is_free = segment.kind is SegmentKind.KERNEL and segment.place is None
-            return replace(segment, place=partition) if is_free else segment
+            is_free = segment.kind is SegmentKind.KERNEL and segment.resource is None
+            return replace(segment, resource=partition) if is_free else segment
 
         return replace(self, segments=tuple(map(placed, self.segments)))
 
@@ -371,10 +372,10 @@ class TaskSet:
         known = {SegmentKind.KERNEL: self.partitions, SegmentKind.COPY: self.engines}
         for segment in task.segments:
             names = [server.name for server in known.get(segment.kind, ())]
-            if segment.place is not None and segment.place not in names:
+            if segment.resource is not None and segment.resource not in names:
                 what = "partition" if segment.kind is SegmentKind.KERNEL else "copy engine"
                 there = f"there are {', '.join(names)}" if names else "there is none"
-                raise InputError(f"task {task.name} runs on an unknown {what} {segment.place}; {there}")
+                raise InputError(f"task {task.name} runs on an unknown {what} {segment.resource}; {there}")
         sliced = [p.name for p in self.partitions if p.slices is not None and task.on(p.name)]
         if sliced and task.context is None:
             raise InputError(

@@ -43,30 +43,32 @@ def excess(parts: Sequence[tuple[int, int]]) -> int:
     return (exact > 1) - (exact < 1)
 
 
-def utilisation(tasks: Iterable[GpuTask], place: str | None = None) -> Fraction:
+def utilisation(tasks: Iterable[GpuTask], resource: str | None = None) -> Fraction:
     """Of the kernels of these tasks, or of what they have at one place; above 1, no scheduler meets all deadlines.
 
     Source: Liu and Layland, Journal of the ACM 20(1), 1973.
     """
-    return exact_sum((segment.wcet, task.period) for task in tasks for segment in segments_on(task, place))
+    return exact_sum((segment.wcet, task.period) for task in tasks for segment in segments_on(task, resource))
 
 
-def segments_on(task: GpuTask, place: str | None = None) -> tuple[JobSegment, ...]:
+def segments_on(task: GpuTask, resource: str | None = None) -> tuple[JobSegment, ...]:
     """Return its kernels, or what it has on one partition or copy engine."""
-    return task.of(SegmentKind.KERNEL) if place is None else task.on(place)
+    return task.of(SegmentKind.KERNEL) if resource is None else task.on(resource)
 
 
 def resource_loads(task_set: TaskSet) -> tuple[ResourceLoad, ...]:
     """Of every partition, every copy engine, then of every CPU core, in the order of the task set."""
-    found = [server_load(server.place, task_set.on(server.name), server.name) for server in task_set.servers]
+    found = [server_load(server.resource, task_set.on(server.name), server.name) for server in task_set.servers]
     return (*found, *(_core_load(core_label(name), tasks) for name, tasks in task_set.cores.items()))
 
 
-def server_load(name: str, tasks: Sequence[GpuTask], place: str | None = None, places: int = 1) -> ResourceLoad:
+def server_load(name: str, tasks: Sequence[GpuTask], resource: str | None = None, places: int = 1) -> ResourceLoad:
     """What tasks demand of a partition or copy engine, or their kernels of so many partitions together."""
-    demand = utilisation(tasks, place) / places
-    shown = ((segment.known, task.period) for task in tasks for segment in segments_on(task, place))
-    supposes = tuple(task.name for task in tasks if any(segment.is_vouched_for for segment in segments_on(task, place)))
+    demand = utilisation(tasks, resource) / places
+    shown = ((segment.known, task.period) for task in tasks for segment in segments_on(task, resource))
+    supposes = tuple(
+        task.name for task in tasks if any(segment.is_vouched_for for segment in segments_on(task, resource))
+    )
     return ResourceLoad(name, demand.numerator, demand.denominator, exact_sum(shown) / places, supposes)
 
 

@@ -44,7 +44,7 @@ class Demand(NamedTuple):
         return None if self.late is None else max(1, -(self.late // -self.task.period))
 
 
-def demands(known: KnownBounds, place: str, head: str, slices: Slices | None = None) -> tuple[Demand, ...]:
+def demands(known: KnownBounds, resource: str, head: str, slices: Slices | None = None) -> tuple[Demand, ...]:
     """What a family asks of a resource; a thread that spins asks for its core without a break.
 
     With `slices` the switches to its contexts are included.
@@ -52,20 +52,22 @@ def demands(known: KnownBounds, place: str, head: str, slices: Slices | None = N
 
     def found() -> tuple[Demand, ...]:
         return tuple(
-            demand for task in known.graph.families_at[place][head] for demand in _task_work(known, place, task, slices)
+            demand
+            for task in known.graph.families_at[resource][head]
+            for demand in _task_work(known, resource, task, slices)
         )
 
-    return known.kept((demands, place, head, slices), (head,), found)
+    return known.kept((demands, resource, head, slices), (head,), found)
 
 
-def _task_work(known: KnownBounds, place: str, task: GpuTask, slices: Slices | None) -> Iterator[Demand]:
+def _task_work(known: KnownBounds, resource: str, task: GpuTask, slices: Slices | None) -> Iterator[Demand]:
     graph = known.graph
-    if task.spins and place == core_label(task.core):
+    if task.spins and resource == core_label(task.core):
         yield _spinning_work(known, task)
         return
     for number in graph.of[task.name]:
         operation = graph.operations[number]
-        if operation.place == place:
+        if operation.resource == resource:
             work = operation.wcet if slices is None else with_switches(operation.wcet, slices)
             yield Demand(task, work, known.end[number], operation, operation)
 
@@ -183,15 +185,15 @@ def _begun_work(case: Sequence[WindowWork], period: int, length: int) -> int:
     return found
 
 
-def work_in_any_window(known: KnownBounds, demands: Sequence[Demand], place: str, stages: int) -> Workload | None:
+def work_in_any_window(known: KnownBounds, demands: Sequence[Demand], resource: str, stages: int) -> Workload | None:
     """In any window: each begins so late at most that it is done in time; None where nothing bounds it.
 
     Args:
         stages: how many operations become ready in the window: on a FIFO server only what is there then goes before.
     """
     graph, head = known.graph, known.graph.family[demands[0].task.name]
-    stages = stages if graph.policies.get(place) is ServerPolicy.FIFO else 0
-    key = work_in_any_window, place, stages, *((demand.first.number, demand.work) for demand in demands)
+    stages = stages if graph.policies.get(resource) is ServerPolicy.FIFO else 0
+    key = work_in_any_window, resource, stages, *((demand.first.number, demand.work) for demand in demands)
     return known.kept(key, (head,), lambda: _work_in_any_window(graph, demands, stages))
 
 

@@ -134,7 +134,7 @@ class Brute:
         return job._replace(segment=segment, stage=stage, clock=0, waits=0)
 
     def counts(self, task: GpuTask, policy: ServerPolicy) -> bool:
-        return any(s.place is not None and self.policy[s.place] is policy for s in task.segments)
+        return any(s.resource is not None and self.policy[s.resource] is policy for s in task.segments)
 
     def part(self, job: Job) -> JobSegment:
         return self.tasks[job.task].segments[job.segment]
@@ -142,10 +142,10 @@ class Brute:
     def served(self, jobs: Jobs, turns: Turns) -> Iterator[tuple[Jobs, Turns]]:
         """Servers choose: one that is free takes one of the most urgent that wait."""
         ways = []
-        for place, policy in self.policy.items():
-            if place in self.sliced:
+        for resource, policy in self.policy.items():
+            if resource in self.sliced:
                 continue
-            here = [at for at, job in enumerate(jobs) if job.stage >= READY and self.part(job).place == place]
+            here = [at for at, job in enumerate(jobs) if job.stage >= READY and self.part(job).resource == resource]
             if here and not any(jobs[at].stage == RUNNING for at in here):
                 keys = {at: self.key(jobs[at], policy) for at in self.firsts(jobs, here)}
                 ways.append([at for at, key in keys.items() if key == min(keys.values())])
@@ -167,9 +167,9 @@ class Brute:
             return task.deadline - task.jitter - job.since
         return -job.waits if policy is ServerPolicy.FIFO else -(task.priority or 0)
 
-    def turned(self, jobs: Jobs, place: str, slices: Slices, turn: Turn) -> Iterator[Turn]:
+    def turned(self, jobs: Jobs, resource: str, slices: Slices, turn: Turn) -> Iterator[Turn]:
         """Whose turn it is: contexts that come at one instant join the queue in any order."""
-        here = [job for job in jobs if job.stage == READY and self.part(job).place == place]
+        here = [job for job in jobs if job.stage == READY and self.part(job).resource == resource]
         wants = sorted({self.tasks[job.task].context or "" for job in here})
         going = turn.context in wants and (turn.left > 0 or turn.switch > 0)
         new = [name for name in wants if name not in turn.queue and not (going and name == turn.context)]
@@ -200,8 +200,8 @@ class Brute:
             rank = {at: self.tasks[jobs[at].task].priority or 0 for at in self.firsts(jobs, here)}
             ways.append([at for at, r in rank.items() if r == max(rank.values())])
         slots = {at for at, job in enumerate(jobs) if job.stage == RUNNING}
-        for place, turn in zip(self.sliced, turns, strict=True):
-            asking = [at for at, job in enumerate(jobs) if job.stage == READY and self.part(job).place == place]
+        for resource, turn in zip(self.sliced, turns, strict=True):
+            asking = [at for at, job in enumerate(jobs) if job.stage == READY and self.part(job).resource == resource]
             here = [at for at in asking if self.tasks[jobs[at].task].context == turn.context]
             if here and not turn.switch:
                 most = max(jobs[at].waits for at in here)
@@ -223,7 +223,7 @@ class Brute:
     def older(self, job: Job, is_run: bool) -> Job:
         task, part = self.tasks[job.task], self.part(job)
         counts = is_run or job.stage in (ARRIVED, LAUNCHED)
-        waits = job.stage == READY and part.place is not None and self.policy[part.place] is ServerPolicy.FIFO
+        waits = job.stage == READY and part.resource is not None and self.policy[part.resource] is ServerPolicy.FIFO
         asks = self.counts(task, ServerPolicy.EDF) or self.counts(task, ServerPolicy.EDF_RELEASE)
         return job._replace(
             clock=job.clock + counts,

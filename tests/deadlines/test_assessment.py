@@ -135,4 +135,4 @@ def test_a_slower_clock_is_tried_with_the_places_that_were_found(tmp_path: Path)
 def test_a_task_that_nothing_places_is_refused_or_placed(tmp_path: Path, missing: str) -> None:
     found = assessed(tmp_path, PIPELINE.replace(missing, "") if missing else PIPELINE, "first-fit" if missing else None)
     assert (found.assignment is None) == (not missing)
-    assert found.task_set.by_name["isp"].segments[0].place == "GPU"
+    assert found.task_set.by_name["isp"].segments[0].resource == "GPU"

@@ -51,7 +51,7 @@ def searched(found: Description, times: Mapping[str, Sequence[int]]) -> list[Few
     def known(description: Description, *_: object) -> Iterator[tuple[str, Wcet]]:
         for entry in description.tasks:
             for name, kernel in entry.executions.items():
-                sms = description.sms[kernel.place or ""]
+                sms = description.sms[kernel.resource or ""]
                 seconds = Fraction(times[name][sms - 1], 10**6)
                 yield name, Wcet(seconds, None, WcetGround.PROVEN, "", Fraction(0))
 

@@ -557,14 +557,16 @@ def test_a_job_runs_through_its_segments(tmp_path: Path) -> None:
     ms = Fraction(1, 1000)
     system, tick = ticks(found, {"camera[1]": ms / 5, "camera[2]": 3 * ms, "camera[3]": ms / 7, "isp": 4 * ms})
     camera, isp, log = system.tasks
-    assert [(str(s.kind), s.place, s.wcet * tick / ms, s.delay * tick / ms) for s in camera.segments] == [
+    assert [(str(s.kind), s.resource, s.wcet * tick / ms, s.delay * tick / ms) for s in camera.segments] == [
         ("cpu", None, 1, 0),
         ("copy", "h2d", Fraction(1, 5), 0),
         ("kernel", "sm0", 3, Fraction(1, 50)),
         ("kernel", "gpu", Fraction(1, 7), Fraction(1, 50)),
         ("cpu", None, 2, 0),
     ]
-    assert [(str(s.kind), s.place, s.delay * tick / ms) for s in isp.segments] == [("kernel", "gpu", Fraction(1, 100))]
+    assert [(str(s.kind), s.resource, s.delay * tick / ms) for s in isp.segments] == [
+        ("kernel", "gpu", Fraction(1, 100))
+    ]
     assert log.cpu * tick == 5 * ms
     assert (camera.wait, camera.core, log.wait) == (HostWait.SPIN, "cpu0", None)
     assert [(engine.name, engine.policy) for engine in system.engines] == [("h2d", ServerPolicy.FIXED_PRIORITY)]

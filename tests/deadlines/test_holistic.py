@@ -90,7 +90,7 @@ def on_core(name: str, times: tuple[int, int, int], period: int, priority: int, 
 
 def own_partitions(*tasks: GpuTask) -> TaskSet:
     """Every task has its partition, so that only the core is shared."""
-    names = dict.fromkeys(segment.place or "" for task in tasks for segment in task.of(SegmentKind.KERNEL))
+    names = dict.fromkeys(segment.resource or "" for task in tasks for segment in task.of(SegmentKind.KERNEL))
     return TaskSet(tasks, tuple(GpuPartition(name, ServerPolicy.FIFO) for name in names))
 
 
@@ -181,7 +181,7 @@ def test_a_core_at_its_limit_has_no_bound_for_the_least_urgent() -> None:
 def test_what_needs_a_bound_that_does_not_exist_has_none() -> None:
     """`b` may run late without end, and `c` waits for its kernels; `a` does not."""
     a, b = on_core("a", (3, 1, 2), 6, 2, "a"), on_core("b", (1, 1, 3), 20, 1, "b")
-    c, d = (one_kernel(name, 1, 100, 100, partition=place) for name, place in (("c", "b"), ("d", "a")))
+    c, d = (one_kernel(name, 1, 100, 100, partition=resource) for name, resource in (("c", "b"), ("d", "a")))
     found = proven(own_partitions(a, b, c, d))
     assert [name for name, response in found.of.items() if response is None] == ["b", "c"]
     assert found.lost == {"b": "b", "c": "b"}
@@ -258,9 +258,9 @@ def test_what_follows_a_thread_that_spins_may_begin_at_its_end() -> None:
 
 
 def test_what_waits_for_several_may_begin_at_the_end_of_any_of_them() -> None:
-    def of(name: str, wcet: int, place: str, count: int = 1, priority: int = 2) -> GpuTask:
-        kind = SegmentKind.KERNEL if place == "SM0" else SegmentKind.COPY
-        return GpuTask(name, (JobSegment(kind, wcet, place),) * count, 100, 100, priority=priority)
+    def of(name: str, wcet: int, resource: str, count: int = 1, priority: int = 2) -> GpuTask:
+        kind = SegmentKind.KERNEL if resource == "SM0" else SegmentKind.COPY
+        return GpuTask(name, (JobSegment(kind, wcet, resource),) * count, 100, 100, priority=priority)
 
     ways = (("head", "short", "join"), ("head", "long", "join"))
     family = (of("head", 1, "in"), of("short", 3, "SM0"), of("long", 1, "out", 3), of("join", 2, "SM0"))

@@ -361,10 +361,10 @@ class Walker:
     def segment(self) -> JobSegment:
         return self.task.segments[self.index]
 
-    def is_at(self, kind: SegmentKind, place: str | None, now: int) -> bool:
+    def is_at(self, kind: SegmentKind, resource: str | None, now: int) -> bool:
         """Whether its segment is ready there."""
         is_there = self.index >= 0 and self.end is None and self.segment.kind is kind and self.since <= now
-        return is_there and (self.segment.place if kind is not SegmentKind.CPU else self.task.core) == place
+        return is_there and (self.segment.resource if kind is not SegmentKind.CPU else self.task.core) == resource
 
 
 def tick_by_tick(scenario: Scenario) -> dict[tuple[str, int], int]:

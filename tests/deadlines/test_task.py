@@ -162,14 +162,14 @@ def test_a_name_is_either_a_partition_or_a_copy_engine() -> None:
 
 def test_a_task_says_what_its_jobs_do() -> None:
     several = GpuTask(
-        "a", (CPU, COPY, KERNEL, replace(KERNEL, place=None), COPY, CPU), 90, 90, core="c", wait=HostWait.SPIN
+        "a", (CPU, COPY, KERNEL, replace(KERNEL, resource=None), COPY, CPU), 90, 90, core="c", wait=HostWait.SPIN
     )
     assert [len(several.of(kind)) for kind in SegmentKind] == [2, 2, 2]
     assert several.of(SegmentKind.CPU, SegmentKind.COPY) == (CPU, COPY, COPY, CPU)
     assert several.on("gpu") == (KERNEL,)
     assert (several.cpu, several.spins, several.is_unassigned) == (2, True, True)
     placed = several.assigned("other")
-    assert [segment.place for segment in placed.segments] == [None, "h2d", "gpu", "other", "h2d", None]
+    assert [segment.resource for segment in placed.segments] == [None, "h2d", "gpu", "other", "h2d", None]
     assert not placed.is_unassigned
 
 

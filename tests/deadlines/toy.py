@@ -41,4 +41,4 @@ def _apart(task_set: TaskSet, names: tuple[str, ...]) -> bool:
 
 def _place(task: GpuTask) -> str:
     """The partition of its kernels."""
-    return next((segment.place for segment in task.of(SegmentKind.KERNEL)), None) or ""
+    return next((segment.resource for segment in task.of(SegmentKind.KERNEL)), None) or ""

@@ -89,7 +89,7 @@ def _notes(graph: Graph) -> Iterator[str]:
     tasks = graph.tasks.tasks
     if any(task.offset is not None for task in tasks):
         yield "offsets are left out: the bounds hold for every phase"
-    if any(graph.at[place] and policy is ServerPolicy.FIFO for place, policy in graph.policies.items()):
+    if any(graph.at[resource] and policy is ServerPolicy.FIFO for resource, policy in graph.policies.items()):
         yield "fifo became equal priorities, which all go before each other: bounds can be larger than for fifo"
     if any(operation.gap and operation.sources for operation in graph.operations):
         yield "launch delays, and jitter where data starts a task, pass one by one in each task: bounds can be larger"
@@ -104,14 +104,15 @@ def _notes(graph: Graph) -> Iterator[str]:
 
 
 def _body(graph: Graph, unit: int) -> Iterator[str]:
-    resource = {place: f"resource_{number}" for number, (place, here) in enumerate(graph.at.items()) if here}
-    for place, name in resource.items():
-        kind, cycle = ("SPNP", ", cycle_time=1") if graph.is_server(place) else ("SPP", "")
-        yield f"{name} = {_resource(place, f'schedulers.{kind}Scheduler(priority_cmp=first{cycle})')}"
+    resource_of = {resource: f"resource_{number}" for number, (resource, here) in enumerate(graph.at.items()) if here}
+    for resource, name in resource_of.items():
+        kind, cycle = ("SPNP", ", cycle_time=1") if graph.is_server(resource) else ("SPP", "")
+        yield f"{name} = {_resource(resource, f'schedulers.{kind}Scheduler(priority_cmp=first{cycle})')}"
     for operation in graph.operations:
-        rank = 0 if graph.policies.get(operation.place) is ServerPolicy.FIFO else urgency(operation.task)
+        rank = 0 if graph.policies.get(operation.resource) is ServerPolicy.FIFO else urgency(operation.task)
         kind = operation.task.segments[operation.index].kind
-        yield f"{_name(operation)} = {_part(resource[operation.place], operation, kind, operation.wcet // unit, rank)}"
+        part = _part(resource_of[operation.resource], operation, kind, operation.wcet // unit, rank)
+        yield f"{_name(operation)} = {part}"
         yield from _entry(graph, operation, unit)
     yield "jobs = ["
     yield from (_job(graph, task, unit) for task in map(graph.tasks.by_name.__getitem__, graph.of))
@@ -142,8 +143,8 @@ def _name(operation: TaskOperation) -> str:
     return f"task_{operation.number}"
 
 
-def _resource(place: str, scheduler: str) -> str:
-    return f"system.bind_resource(model.Resource({place!r}, {scheduler}))"
+def _resource(resource: str, scheduler: str) -> str:
+    return f"system.bind_resource(model.Resource({resource!r}, {scheduler}))"
 
 
 def _part(resource: str, operation: TaskOperation, kind: str, time: int, rank: int) -> str:

@@ -95,6 +95,6 @@ def _events(part: JobSegment, number: int, tick: Fraction) -> Iterator[tuple[str
         return
     if part.delay:
         yield f"sleep{number}_launch", ticks_up(part.delay * tick, SECONDS["us"])
-    yield f"lock{number}", part.place
+    yield f"lock{number}", part.resource
     yield f"sleep{number}", time
-    yield f"unlock{number}", part.place
+    yield f"unlock{number}", part.resource

@@ -43,13 +43,13 @@ def job_sets(task_set: TaskSet, tick: Fraction, stem: str) -> ExportedTexts:
 
 
 def _refuse(graph: Graph, operation: TaskOperation) -> None:
-    name, place = operation.task.name, operation.place
-    policy = graph.policies[place]
+    name, resource = operation.task.name, operation.resource
+    policy = graph.policies[resource]
     for source in (graph.operations[number] for number in operation.sources):
-        if source.place != place:
+        if source.resource != resource:
             raise UnsupportedError(
-                f"{_TOOL} takes each server by itself, and task {name} waits on {place} for {source.task.name} on"
-                f" {source.place}: choose pycpa"
+                f"{_TOOL} takes each server by itself, and task {name} waits on {resource} for {source.task.name} on"
+                f" {source.resource}: choose pycpa"
             )
     if operation.sources and operation.gap:
         raise UnsupportedError(
@@ -65,7 +65,7 @@ def _refuse(graph: Graph, operation: TaskOperation) -> None:
     if moves[policy]:
         cause = "after data or another segment" if operation.sources else "with jitter or a launch delay"
         raise UnsupportedError(
-            f"{_TOOL} gives each job a fixed priority, which task {name} has not {cause} by {policy} on {place}:"
+            f"{_TOOL} gives each job a fixed priority, which task {name} has not {cause} by {policy} on {resource}:"
             " choose another tool"
         )
 
@@ -108,7 +108,7 @@ def _tables(graph: Graph, here: Sequence[TaskOperation]) -> tuple[list[tuple[int
 
 
 def _job(graph: Graph, operation: TaskOperation, arrival: int) -> tuple[int, ...]:
-    task, policy = operation.task, graph.policies[operation.place]
+    task, policy = operation.task, graph.policies[operation.resource]
     deadline = arrival + task.deadline
     if task.name in graph.starts:
         deadline = min((arrival + time for time in _chain_deadlines(graph, task.name)), default=_LARGEST)

@@ -164,5 +164,5 @@ def _tasks(root: ElementTree.Element, task_set: TaskSet, followers: Mapping[str,
             mix="0.5",
             base_cpi="1.0",
             priority=str(task.priority or 0),
-            partition=str(places.index(kernel.place or "")),
+            partition=str(places.index(kernel.resource or "")),
         )

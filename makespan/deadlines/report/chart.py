@@ -238,18 +238,18 @@ def _spans(
         lanes = _lanes(own)
         for job, lane in zip(own, lanes, strict=True):
             times = (job.arrival - zero, job.deadline - zero, job.completion - zero)
-            place = (lane, max(lanes) + 1, tuple(sorted(parts[name, job.number])))
-            yield JobSpan(row, tasks.index(name), job.number, *times, job.is_late, *place)
+            in_row = (lane, max(lanes) + 1, tuple(sorted(parts[name, job.number])))
+            yield JobSpan(row, tasks.index(name), job.number, *times, job.is_late, *in_row)
 
 
 def _handovers(
     spans: Sequence[JobSpan], tasks: Sequence[str], starts: Mapping[str, Sequence[str]]
 ) -> Iterator[Handover]:
-    places = {(tasks[span.task], span.number): place for place, span in enumerate(spans)}
-    for (name, number), place in places.items():
+    indices = {(tasks[span.task], span.number): index for index, span in enumerate(spans)}
+    for (name, number), index in indices.items():
         for source in starts.get(name, ()):
-            if (source, number) in places:
-                yield Handover(places[source, number], place)
+            if (source, number) in indices:
+                yield Handover(indices[source, number], index)
 
 
 def _lanes(jobs: Sequence[CompletedJob]) -> list[int]:
@@ -267,4 +267,4 @@ def _resources(window: ScheduleWindow) -> Iterator[str]:
     """Cores, copy engines and partitions in the order of the task set: so data go down and come back."""
     task_set = window.run.scenario.task_set
     yield from (core_label(name) for name in task_set.cores)
-    yield from (server.place for server in (*task_set.engines, *task_set.partitions))
+    yield from (server.resource for server in (*task_set.engines, *task_set.partitions))

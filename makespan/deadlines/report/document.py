@@ -86,7 +86,7 @@ def _segment(segment: JobSegment, wcet: Wcet | None) -> dict[str, Any]:
     """Return a segment; CPU time is given with the task, and no execution time stands beside it."""
     return {
         "kind": str(segment.kind),
-        "place": segment.place,
+        "place": segment.resource,
         "delay": segment.delay,
         "wcet": segment.wcet,
         "wcet_cycles": None if wcet is None else wcet.cycles,

@@ -150,10 +150,10 @@ def _facts(task: GpuTask, tick: Fraction) -> Iterator[tuple[str, str]]:
 
 
 def _segment(segment: JobSegment, wcet: Wcet | None, task: GpuTask, tick: Fraction) -> dict[str, Any]:
-    place = task.core if segment.kind is SegmentKind.CPU else segment.place
+    resource = task.core if segment.kind is SegmentKind.CPU else segment.resource
     return {
         "kind": str(segment.kind),
-        "place": visible(place or "-"),
+        "place": visible(resource or "-"),
         "time": time_at_most(segment.wcet * tick),
         "delay": time_at_most(segment.delay * tick) if segment.delay else "",
         "by": "given" if wcet is None else str(wcet.kind),

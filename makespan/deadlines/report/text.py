@@ -221,7 +221,7 @@ def row(task: GpuTask, assessment: Assessment, about: TaskVerdict | None) -> tup
     tick, response = assessment.tick, None if about is None else about.response
     return (
         task.name,
-        places(task),
+        resources_text(task),
         time_at_most(_alone(task, assessment)),
         _voucher(task, assessment.wcets),
         shown_time(task.period * tick),
@@ -232,11 +232,11 @@ def row(task: GpuTask, assessment: Assessment, about: TaskVerdict | None) -> tup
     )
 
 
-def places(task: GpuTask) -> str:
+def resources_text(task: GpuTask) -> str:
     """Return all that its jobs run on, and whether its thread keeps the core busy meanwhile."""
     core = [] if task.core is None else [f"{task.core} (spin)" if task.spins else task.core]
     return ", ".join(
-        dict.fromkeys((*core, *(s.place or _UNKNOWN for s in task.of(SegmentKind.COPY, SegmentKind.KERNEL))))
+        dict.fromkeys((*core, *(s.resource or _UNKNOWN for s in task.of(SegmentKind.COPY, SegmentKind.KERNEL))))
     )
 
 
@@ -263,7 +263,7 @@ def _segments(assessment: Assessment) -> list[str]:
 def segments_line(task: GpuTask, tick: Fraction) -> str:
     """Return its segments with their places and times, such as `cpu0 1 ms, SM0 3 ms (launched within 10 us)`."""
     return ", ".join(
-        f"{(task.core if segment.kind is SegmentKind.CPU else segment.place) or _UNKNOWN}"
+        f"{(task.core if segment.kind is SegmentKind.CPU else segment.resource) or _UNKNOWN}"
         f" {time_at_most(segment.wcet * tick)}"
         + (f" (launched within {time_at_most(segment.delay * tick)})" if segment.delay else "")
         for segment in task.segments
@@ -317,7 +317,7 @@ def _wcets_by_name(assessment: Assessment) -> dict[str, Wcet]:
     found = {}
     for task in assessment.task_set.tasks:
         for key, segment in _timed_segments(task):
-            name = key if key == task.name else f"{task.name}, {segment.kind} on {segment.place or _UNKNOWN} ({key})"
+            name = key if key == task.name else f"{task.name}, {segment.kind} on {segment.resource or _UNKNOWN} ({key})"
             found[name] = assessment.wcets[key]
     return found
 
