@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from makespan.model.instance import Group, Instance
 from makespan.model.machine import Latency
+from makespan.verify.machine_form import used_units
 from makespan.verify.refusal import ProofBudget, ProofSteps
 from makespan.verify.waiting import binding_width
 
 MOST_STEPS = 50_000_000
-"""Looks at pairs of blocks, and at nodes of a tree."""
+"""Steps to pairs of blocks, and to nodes of a tree."""
 
 
 class _LetterRun(NamedTuple):
@@ -28,13 +29,12 @@ class _LetterRun(NamedTuple):
 
 
 def bound(instance: Instance, effort: ProofBudget) -> int | None:
-    """Return the upper bound, in cycles; None where a premise fails.
+    """Return the bound of theorem L, in cycles; None where a premise fails.
 
     Raises:
         TooMuchWork: too many pairs of blocks.
     """
-    used = frozenset[str]().union(*(group.program.units for group in instance.groups))
-    units = [unit for unit in instance.machine.units if unit.name in used]
+    units = used_units(instance).values()
     if binding_width(instance) is not None or instance.has_barriers:
         return None
     if any(unit.capacity != 1 or unit.interval != 1 or unit.latency.least != unit.latency.most for unit in units):
@@ -52,10 +52,15 @@ def bound(instance: Instance, effort: ProofBudget) -> int | None:
 
 @dataclass
 class _EqualStrings:
-    """Equal warps: their blocks, those of each class, the letters of the largest, and the latency of the whole string.
+    """Equal warps with a string, cut into blocks.
 
     Args:
-        late: for how many cycles at most a warp is late at the end of each block so far.
+        warps: how many there are.
+        blocks: runs of a class of latency 1, and single letters of every other class.
+        alone: c, the sum of the latencies.
+        same: by class the numbers of its blocks.
+        largest: a_X, by class the most letters in a block.
+        late: Delta, for how many cycles at most a warp is late at the end of each block, as far as that is known.
     """
 
     warps: int
@@ -69,6 +74,7 @@ class _EqualStrings:
     def of(cls, group: Group, latencies: Mapping[str, Latency]) -> "_EqualStrings":
         blocks, cycle = list[_LetterRun](), 0
         for unit, _ in group.program.places:
+            # letters of latency 1 follow one another in neighbouring cycles, so that they are one block
             if blocks and latencies[unit].most == 1 and unit == blocks[-1].unit:
                 blocks[-1] = blocks[-1]._replace(letters=blocks[-1].letters + 1, last=cycle)
             else:
@@ -82,7 +88,7 @@ class _EqualStrings:
 
 
 def _apart(crews: Sequence[_EqualStrings], name: str) -> bool:
-    """Return both premises for a class."""
+    """Return whether both premises on distances hold for a class, with I_X = `filled` + 1."""
     filled = max(_others(crews, own, name) for own in crews if own.same[name])
     onward = [
         own.blocks[at + 1].first - own.blocks[at].first
@@ -92,8 +98,10 @@ def _apart(crews: Sequence[_EqualStrings], name: str) -> bool:
     ]
     for own in crews:
         blocks, numbers = own.blocks, own.same[name]
+        # (L1): consecutive blocks of a warp are more than I_X apart, so before each there is a cycle without X
         if any(blocks[two].first - blocks[one].last <= filled + 1 for one, two in pairwise(numbers)):
             return False
+        # (L2): l + m_X >= I_X, l being the latency of the letter before the block
         if any(onward and blocks[at].first - blocks[at - 1].last + min(onward) <= filled for at in numbers if at):
             return False
     return True
@@ -105,15 +113,19 @@ def _others(crews: Sequence[_EqualStrings], own: _EqualStrings, name: str) -> in
 
 
 class _AlignmentPaths:
-    """The largest values of alignment paths by the block of their last job: up to two blocks ago, and one block ago."""
+    """The most that alignment paths are worth, by the block of their last job.
+
+    A far pair is worth one less if the pair before it is (beta - 1, gamma - 1). So `row` has the paths that end one
+    block of the chain ago, with their values, and the tree all that ended earlier. `best` is Phi.
+    """
 
     def __init__(self, size: int) -> None:
-        self._tree = [0] * (size + 1)  # of maxima (Fenwick)
+        self._tree = [0] * (size + 1)  # a Fenwick tree of prefix maxima
         self.row: list[tuple[int, int]] = []
         self.best = 0
 
     def turn(self, row: list[tuple[int, int]]) -> None:
-        """The next block of the chain."""
+        """Go on to the next block of the chain, whose pairs are `row`."""
         for job, value in self.row:
             at = job + 1
             while at < len(self._tree):
@@ -122,7 +134,7 @@ class _AlignmentPaths:
         self.row, self.best = row, max(self.best, *(value for _, value in row), 0)
 
     def before(self, job: int) -> int:
-        """Of those that end before this job, two blocks ago or earlier; 0 is the empty one."""
+        """Return the most of a path that ended before this job, two blocks ago or earlier; 0 is the empty path."""
         best, at = 0, job
         while at > 0:
             best = max(best, self._tree[at])
@@ -131,7 +143,7 @@ class _AlignmentPaths:
 
 
 def _follow(crews: Sequence[_EqualStrings], work: ProofSteps) -> None:
-    """How late warps can be, block by block in the order in which they end alone."""
+    """Find Delta of all blocks, in the order in which they end alone: reach at a block rests on earlier ones only."""
     work.spend(len(crews) * sum(10 + 10 * len(crew.blocks) for crew in crews))  # memory
     paths = {
         (own, other): _AlignmentPaths(len(crew.blocks)) for own in range(len(crews)) for other, crew in enumerate(crews)
@@ -148,17 +160,18 @@ def _follow(crews: Sequence[_EqualStrings], work: ProofSteps) -> None:
             jobs = crew.same[block.unit]
             work.spend(len(jobs) + len(known.row) + 1)
             near = step if own == other else None
-            if near is not None:
+            if near is not None:  # between equal strings a path begins with (0, 0), so job 0 pairs with block 0 only
                 jobs = [job for job in jobs if job == near or (job and near)]
             reached = [job for job in jobs if _in_reach(crew, job, block.last, *reach)]
             work.spend((len(known.row) + len(reached)) * len(crew.blocks).bit_length())
             known.turn(_extend_paths(known, crew, reached, near))
+            # each equal costs 1 + Phi, but for the chain itself, and each other warp Phi
             costs += (crew.warps - 1) * (1 + known.best) if own == other else crew.warps * known.best
         chain.late.append(costs)
 
 
 def _in_reach(crew: _EqualStrings, job: int, end: int, ahead: int, busy: int) -> bool:
-    """Return whether a job can delay a block of the chain that ends alone in this cycle."""
+    """Return whether a pair is in reach: whether a job can delay a block that ends alone in cycle `end`."""
     shift = crew.blocks[job].first - end
     if shift > 0:
         return shift <= ahead
@@ -168,7 +181,7 @@ def _in_reach(crew: _EqualStrings, job: int, end: int, ahead: int, busy: int) ->
 def _extend_paths(
     known: _AlignmentPaths, crew: _EqualStrings, jobs: Sequence[int], near: int | None
 ) -> list[tuple[int, int]]:
-    """Return the best path to each of these jobs, increasing, with its value."""
+    """Return these jobs, increasing, each with the most that a path to it is worth; `near` is a near pair's job."""
     found, passed, longest = list[tuple[int, int]](), 0, 0
     for job in jobs:
         while passed < len(known.row) and known.row[passed][0] < job - 1:

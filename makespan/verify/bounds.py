@@ -8,6 +8,7 @@ from makespan.model.program import Program
 from makespan.model.result import Upper
 from makespan.verify import alignment, interference, issue_slots, pairs, phases
 from makespan.verify.fair import theorem_f
+from makespan.verify.machine_form import used_units
 from makespan.verify.paths import Choose, total
 from makespan.verify.refusal import ProofBudget, TooMuchWork
 from makespan.verify.two_warps import two_warps as beyond_basic
@@ -17,15 +18,15 @@ MOST_PAIRS = 40_000_000
 
 
 def is_multiprocessor(instance: Instance) -> bool:
-    """Whether it has partitions, resources, or warps that run ahead: what the other theorems here do not speak of."""
+    """Return whether it has partitions, resources, or warps that run ahead, of which only theorem 1S and E' speak."""
     return instance.is_multiprocessor
 
 
 def pessimistic(instance: Instance) -> int:
-    """M^L + M^C: in every cycle a latency of the last finisher z passes, or z waits for ports or for an issue slot.
+    """Return the pessimistic bound, in cycles: theorem 1', or theorem 1S for a real multiprocessor.
 
-    Theorem 1' of docs/theory.md: `waiting` bounds the latter. With barriers, see `phases.pessimistic`. For real
-    multiprocessors it is theorem 1S.
+    In every cycle a latency of the last finisher z passes, or z waits for ports or for an issue slot, which `waiting`
+    bounds. With barriers a chain of warps stands for z: `phases.pessimistic`.
     """
     if is_multiprocessor(instance):
         return interference.bound(instance)
@@ -40,12 +41,13 @@ def pessimistic(instance: Instance) -> int:
 
 
 def theorem_a(instance: Instance) -> int | None:
-    """Theorem A: at most sum |s_w| - sum k_w + max k_w cycles; None unless at most two classes of capacity 1 are used.
+    """Return sum |s_w| - sum k_w + max k_w cycles; None unless at most two classes of capacity 1 are used.
 
-    Bundles from before theorem E name it. `k_w` counts disjoint adjacent unequal pairs on the path of warp w.
+    This is theorem E with weights 0 and 1, and bundles from before theorem E name it. `k_w` counts disjoint adjacent
+    unequal pairs on the path of warp w.
     """
-    used = set().union(*(group.program.units for group in instance.groups))
-    if not instance.machine.is_basic or len(used) > 2 or any(instance.machine.capacities[unit] > 1 for unit in used):
+    used = used_units(instance).values()
+    if not instance.machine.is_basic or len(used) > 2 or any(unit.capacity > 1 for unit in used):
         return None
     return pairs.bound(instance, [pairs.disjoint(instance)])
 
@@ -64,9 +66,10 @@ Those that may take long count their work, and raise `TooMuchWork`.
 
 
 def two_warps(instance: Instance, choose: Choose = max, effort: ProofBudget | None = None) -> int | None:
-    """The longest (or shortest) schedule of two warps, exactly, by their pairs of places; None if they are too many."""
+    """Return the longest (or shortest) schedule of two warps, exactly, in cycles; None if it takes too long."""
     if instance.warps != 2 or instance.has_barriers:
         return None
+    # a width that cannot bind, as of two slots, changes nothing: then the short recursion below is exact
     if not replace(instance.machine, issue_width=binding_width(instance)).is_basic:
         return beyond_basic(instance, choose, effort)
     first, second = instance.programs()
@@ -85,7 +88,7 @@ def _edges(program: Program) -> int:
 
 
 def _pairs(first: Program, second: Program, alone: set[str], choose: Choose) -> int:
-    """Cycles that remain from every pair of places, both from the end; row p holds those of the first warp at p."""
+    """Return R(starts): R(p, q) are the cycles that remain, found backwards from both ends (docs/theory.md, 8)."""
     rows: list[list[int]] = [[]] * (first.end + 1)
     rows[first.end] = _alone(second, choose)
     first_alone = _alone(first, choose)
@@ -97,7 +100,7 @@ def _pairs(first: Program, second: Program, alone: set[str], choose: Choose) -> 
         row = [0] * second.end + [first_alone[p]]
         for q in range(second.end - 1, -1, -1):
             other, others = second.places[q]
-            if unit == other and unit in alone:
+            if unit == other and unit in alone:  # only one of them executes, and the adversary chooses which
                 row[q] = 1 + choose((moved[q], choose(row[after] for after in others)))
             else:
                 row[q] = 1 + (moved[others[0]] if len(others) == 1 else choose(moved[after] for after in others))
@@ -109,7 +112,6 @@ def _pairs(first: Program, second: Program, alone: set[str], choose: Choose) -> 
 
 
 def _alone(program: Program, choose: Choose) -> list[int]:
-    """Cycles that remain from every place, with nobody else."""
     ahead = [0] * (program.end + 1)
     for number in range(program.end - 1, -1, -1):
         ahead[number] = 1 + choose(ahead[after] for after in program.places[number].successors)

@@ -1,8 +1,8 @@
-"""Under which conditions a number holds: what follows from the instance, and what a bundle says besides.
+"""The conditions under which a number holds: those that follow from the instance, and those that a bundle states.
 
 A bundle states the assumptions of its result as values. Those that the instance decides are checked here, by rules of
 this checker: what its scheduler promises, to which partition a warp belongs, and whether anybody states latencies. All
-others are the word of the bundle, which nobody can check; they can only be about what their kind can be about.
+others are the word of the bundle, which cannot be checked; each can only be about what its kind can be about.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ _DECIDED = frozenset(
 LATENCIES = frozenset(
     {AssumptionKind.MACHINE, AssumptionKind.ONE_CYCLE, AssumptionKind.UNIT_LATENCY, AssumptionKind.UNSTATED_LATENCY}
 )
-"""The kinds that say what a machine has; one of them stands in every result, by who states latencies."""
+"""The kinds that say who states latencies; one of them stands in every result."""
 
 
 def assumptions(value: object) -> tuple[Assumption, ...]:
@@ -55,9 +55,12 @@ def _assumption(value: object) -> Assumption:
 
 
 def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Instance], *, dram: int = 0) -> None:
-    """Hold the assumptions of a result against what its instances decide, one for each block of a whole GPU.
+    """Hold the assumptions of a result against what its instances decide.
 
     Args:
+        said: the assumptions.
+        machine: of all instances.
+        instances: a single one, or one for the block of each grid of a whole GPU.
         dram: cycles in which DRAM may be busy, which suppose how much it moves.
 
     Raises:
@@ -108,7 +111,7 @@ def _promises(machine: Machine) -> set[tuple[AssumptionKind, tuple[str, ...]]]:
 
 
 def _latencies(instance: Instance) -> AssumptionKind:
-    """Which latencies somebody states, of the machine or of the instructions."""
+    """Return whether the machine states latencies, the instructions do, or nobody does."""
     units = {unit.name: (unit.latency.least, unit.latency.most) for unit in instance.machine.units}
     if any(latency != (1, 1) for latency in units.values()):
         return AssumptionKind.MACHINE

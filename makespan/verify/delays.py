@@ -3,7 +3,8 @@
 A class of latencies least..most makes of each of its places p a row of `most` places: p itself, then `most - 1` places
 of the class `DELAY`, each followed by the next and the last one by whatever follows p. The warp goes from p to one
 of these so that it spends least - 1 .. most - 1 cycles on delays; with least = 1 it may also skip them all. Barriers
-stay single places. Nobody waits on a delay, so there is no need to count units for it: see `states`.
+stay single places. Nobody waits on a delay, so there is no need to count units for it: see `states`. Schedules of both
+instances correspond one to one, cycle by cycle (docs/theory.md, 1), so a bound of one is a bound of the other.
 """
 
 from collections.abc import Iterator
@@ -49,7 +50,7 @@ def with_delay_places(instance: Instance) -> Instance:
 
 def _program_with_delays(program: Program, latencies: dict[str, Latency]) -> Program:
     ranges = [latencies.get(place.unit, _ONE) for place in program.places]
-    number = [0]  # of every place and of the end, in the expansion
+    number = [0]  # the new numbers of all places and of the end
     for cycles in ranges:
         number.append(number[-1] + cycles.most)
     places: list[ProgramPlace] = []
@@ -59,8 +60,9 @@ def _program_with_delays(program: Program, latencies: dict[str, Latency]) -> Pro
 
 
 def _row(unit: str, first: int, cycles: Latency, then: tuple[int, ...]) -> Iterator[ProgramPlace]:
-    """Yield one place of the original program: `then` is what follows it."""
+    """Yield the places for one place of the program, which `then` follow."""
     after = first + cycles.most
+    # from the issue on, a latency of `cycles` is one cycle at the place itself and the others on delays
     entered = [after - delays for delays in range(max(1, cycles.least - 1), cycles.most)]
     yield ProgramPlace(unit, (*sorted(entered), *(then if cycles.least == 1 else ())))
     for delay in range(first + 1, after):

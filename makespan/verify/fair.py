@@ -11,6 +11,7 @@ from itertools import combinations
 
 from makespan.model.instance import Instance
 from makespan.model.machine import SchedulerPromise, UnitClass
+from makespan.verify.machine_form import used_units
 from makespan.verify.paths import total
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 
@@ -18,10 +19,9 @@ MOST_STEPS = 20_000_000
 
 
 def theorem_f(instance: Instance) -> int | None:
-    """Return the upper bound, in cycles; None where a premise fails, or where it would take too long."""
+    """Return the bound of theorem F, in cycles; None where a premise fails, or where it would take too long."""
     machine = instance.machine
-    used = {name for group in instance.groups for name in group.program.units}
-    units = [unit for unit in machine.units if unit.name in used]
+    units = list(used_units(instance).values())
     if machine.scheduler is not SchedulerPromise.FAIR or machine.issue_width != 1 or instance.has_barriers:
         return None
     if instance.warps == 1 or any(unit.interval != 1 for unit in units):
@@ -34,12 +34,13 @@ def theorem_f(instance: Instance) -> int | None:
             proven.append(_bounds(instance, units, cheap))
     except TooMuchWork:
         return None
+    # any set of cheap classes proves a bound, also another one for each group of z
     sharpest: map[int] = map(min, zip(*proven, strict=True))
     return max(sharpest)
 
 
 def _stretches(units: Sequence[UnitClass]) -> Iterator[list[UnitClass]]:
-    """Classes whose latencies are neighbours, in order of the largest and then of the smallest; and none."""
+    """Yield sets of classes to take as cheap: none, and those whose latencies are neighbours in their order."""
     spans = sorted({(unit.latency.most, unit.latency.least) for unit in units})
     yield []
     for first, last in combinations(range(len(spans) + 1), 2):
@@ -47,16 +48,21 @@ def _stretches(units: Sequence[UnitClass]) -> Iterator[list[UnitClass]]:
 
 
 def _bounds(instance: Instance, units: Sequence[UnitClass], cheap: Sequence[UnitClass]) -> list[int]:
-    """For every group as the one of z. The others' instructions have prices of which W - 1 are a cycle of z."""
+    """Return for every group, as that of z, the bound with these cheap classes.
+
+    Prices are whole: W - 1 of them are a cycle of z.
+    """
     warps = instance.warps
+    # g: what z may wait after an instruction of its own, the slot or the latency, whichever is longer
     gap = {unit.name: warps - 1 for unit in units}
     gap.update((unit.name, max(warps - unit.latency.most, 0)) for unit in cheap)
     price = {}
-    for unit in units:
+    for unit in units:  # p: a letter of another warp counts inside a gap of a cheap class, or astride of one
         inside = [warps - 1 for one in cheap if unit.latency.least < one.latency.most]
         astride = [one.latency.most - 1 for one in cheap if one.latency.most < unit.latency.most]
         price[unit.name] = min(warps - 1, max(inside + astride, default=0))
     last = [{unit for unit, after in group.program.places if group.program.end in after} for group in instance.groups]
+    # behind the last letter of a warp nothing is issued, so it pays nothing: the least of any last place is left out
     paid = [
         total(group.program, price) - min(price[name] for name in ends)
         for group, ends in zip(instance.groups, last, strict=True)

@@ -8,11 +8,18 @@ from makespan.model.machine import DELAY, Latency, Machine
 from makespan.model.program import BARRIER, Program
 
 MOST_GAPS = 1_000_000
-"""Of all warps together as one of each group sees them, for each group."""
+"""Gaps to compare: those of all groups as each of them sees them."""
 
 
 class _LetterTimes(NamedTuple):
-    """Of equal warps that never wait: when they are ready for each letter, and have finished; one more than letters."""
+    """Equal warps that never wait.
+
+    Args:
+        gaps: the latency of every letter.
+        first: s', the earliest cycles in which they are ready for each letter, and have finished.
+        last: s, the latest ones.
+        warps: how many there are.
+    """
 
     gaps: list[Latency]
     first: list[int]
@@ -21,7 +28,7 @@ class _LetterTimes(NamedTuple):
 
 
 def bound(instance: Instance) -> int | None:
-    """Return the sharper of both, in cycles; None where a premise fails, or there is too much to compare."""
+    """Return the sharper bound of both theorems, in cycles; None where a premise fails, or gaps are too many."""
     programs = [group.program for group in instance.groups]
     if len(programs) * sum(program.end for program in programs) > MOST_GAPS:
         return None
@@ -36,11 +43,11 @@ def bound(instance: Instance) -> int | None:
 
 
 def _width(machine: Machine, used: set[str]) -> int | None:
-    """Return how many warps issue whenever another one is ready and does not; and never more.
+    """Return omega of (S): in a cycle in which a ready warp does not issue, exactly so many others do; never more.
 
-    With an issue width, in the `interval - 1` cycles before and in this one, less than `interval` times the width are
-    issued while a slot is left; a class with so many ports has one left, too. The ports of a single class, held for
-    one cycle, limit issue as slots do.
+    Lemma S: in the `interval - 1` cycles before and in this one, less than `interval` times the width are issued while
+    a slot is left; a class with so many ports has one left, too. The ports of a single class, held for one cycle,
+    limit issue as slots do.
     """
     width, units = machine.issue_width, [unit for unit in machine.units if unit.name in used]
     if len(units) == 1 and units[0].interval == 1:
@@ -58,7 +65,10 @@ def _times(program: Program, machine: Machine, warps: int) -> _LetterTimes:
 
 
 def _apart(z: _LetterTimes, width: int) -> int:
-    """O1: `rest` for every letter, less those behind which all are apart, fill all slots of so many cycles."""
+    """Return the delay of O1: `rest` for each letter but those behind a cut, divided among the slots.
+
+    A cut is a letter behind which nobody is ready for the next one before all have left it.
+    """
     rest, cuts, letters = z.warps - 1, 0, len(z.gaps)
     for letter in range(1, letters):
         cuts += z.first[letter] - z.last[letter - 1] > rest * (letter - cuts) // width
@@ -66,14 +76,15 @@ def _apart(z: _LetterTimes, width: int) -> int:
 
 
 def _passing(z: _LetterTimes, times: list[_LetterTimes], width: int) -> int:
-    """O2: the largest D that is not above what remains of the others' letters.
+    """Return the largest D that satisfies (O2).
 
     A gap of z that begins at t alone begins at t + D at the latest, and counts those who cannot be through before. So
-    what remains changes at certain D, which are tried from the largest on.
+    the right side changes at certain D only, which are tried from the largest on.
     """
     others = sorted(((w.first[-2], w.warps - (w is z)) for w in times), reverse=True)
     longest = max((gap.most for w in times for gap in w.gaps[:-1]), default=1)
     seen = list[tuple[int, int]]()
+    # for every gap, and every group that may be through: from which D on it counts how many letters less
     for begin, gap in zip(z.last, z.gaps[:-1], strict=False):
         warps = issued = 0
         for through, more in others:
