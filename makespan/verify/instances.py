@@ -109,10 +109,7 @@ def machine(value: object) -> Machine:
     units = []
     for name in names:
         least, most = (fields.whole(side, "latency") for side in fields.items(latencies[name], "latency", 2, 2))
-        capacity, interval = (
-            fields.whole(capacities[name], "capacity"),
-            fields.whole(intervals[name], "interval"),
-        )
+        capacity, interval = (fields.whole(capacities[name], "capacity"), fields.whole(intervals[name], "interval"))
         used = uses.get(name, ())
         units.append(UnitClass(name, capacity, interval, Latency(least, most), name in shared, used))
     width = parts["issue_width"]
@@ -212,7 +209,5 @@ def _timing(value: object) -> InstructionTiming:
         for row in (sets, awaits)
     )
     return InstructionTiming(
-        fields.whole(stall, "stall"),
-        (fields.whole(least, "latency"), fields.whole(most, "latency")),
-        *tokens,
+        fields.whole(stall, "stall"), (fields.whole(least, "latency"), fields.whole(most, "latency")), *tokens
     )

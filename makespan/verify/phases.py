@@ -15,7 +15,7 @@ MOST_VISITS = 8_000_000
 
 
 def questions(instance: Instance) -> list[Instance] | None:
-    """Return one instance per phase that has instructions, in order; None if they are no questions of their own."""
+    """Return an instance for each phase with instructions, in order, or None: then they are not independent."""
     found = cut(instance)
     return None if found is None else [question for question, _ in found]
 
@@ -26,7 +26,7 @@ def lag(instance: Instance) -> int:
 
 
 def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
-    """Return the phases, each with the cycles in which nobody may find a port; all together bound the worst case.
+    """Return the phases, each with its lag in cycles; the sum of their worst cases and lags is a bound.
 
     It needs one block, and that in every phase each group's warps all have something to execute or all have not: then
     the warps that take part begin it together, anywhere that their programs allow. And all ports must be free again
@@ -35,8 +35,10 @@ def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
     part, spread as those of the whole. (docs/theory.md, 7, propositions P and P'.)
     """
     machine, is_real = instance.machine, instance.is_multiprocessor
+    # (i), and for a real multiprocessor a scheduler that promises nothing
     if instance.blocks != 1 or (is_real and machine.scheduler is not SchedulerPromise.ANY):
         return None
+    # (iii); on a real multiprocessor `crossing` takes its place
     if not is_real and any(unit.interval > unit.latency.least for unit in machine.units):
         return None
     try:
@@ -48,6 +50,7 @@ def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
             crews = list(_crews(instance, [row[number : number + 1] for row in own], timings))
             if not crews:
                 continue
+            # (iv): else the warps of a phase may be spread over partitions as those of no instance are
             if machine.partitions > 1 and len(crews) < len(instance.groups):
                 return None
             if machine.partitions > 1 and machine.assignment is not WarpAssignment.ANY and len(crews) > 1:
@@ -62,10 +65,10 @@ def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
 def _crews(
     instance: Instance, row: Sequence[Sequence[PhaseRegion]], timings: Sequence[Sequence[InstructionTiming]]
 ) -> Iterator[tuple[Program, int]]:
-    """What the warps of each group that takes part in a phase execute there.
+    """Yield for each group that takes part in a phase its program there, and its warps.
 
     Raises:
-        crossing.Mixed: not all of a group do.
+        crossing.UnevenCrossing: only some of a group may take part, against (ii).
     """
     for group, here, timed in zip(instance.groups, row, timings, strict=True):
         for begins, inside in here:
@@ -77,11 +80,11 @@ def _crews(
 
 
 def pessimistic(instance: Instance) -> int:
-    """M^L + M^C along a chain of warps, each the last to come to the barrier at which the next one takes over.
+    """Return the bound of theorem 1' with barriers, in cycles, for a chain of warps in the place of z.
 
-    The last of the chain is the warp that finishes last. In every cycle a latency of the chain passes or it waits for
-    a port or an issue slot; in phase k it executes no more than the longest, and of a class no less than the smallest,
-    share of any group in that phase.
+    Each of the chain is the last to come to the barrier at which the next one takes over, and the last of them is z. In
+    every cycle a latency of the chain passes, or it waits for a port or an issue slot. In phase k it executes no more
+    than the longest, and of a class no less than the smallest, share of any group in that phase.
     """
     machine = instance.machine
     longest = {unit.name: unit.latency.most for unit in machine.units}
@@ -94,13 +97,13 @@ def pessimistic(instance: Instance) -> int:
 
 
 def shares(instance: Instance, cut: Sequence[Sequence[PhaseRegion]]) -> dict[str, ClassShare]:
-    """By class, for such a chain as the warp that waits."""
+    """Return by class the use that such a chain, as the warp that waits, and all other warps make of it."""
     found = {}
     for unit in instance.machine.capacities:
         one = {unit: 1}
         users = sum(group.warps for group in instance.groups if unit in group.program.units)
         work = sum(group.warps * total(group.program, one) for group in instance.groups)
-        own = _along(instance, cut, one, min)
+        own = _along(instance, cut, one, min)  # what the chain executes beyond it counts with the others, at no less
         found[unit] = ClassShare(max(users - 1, 0), work - own, own, users > 0)
     return found
 
@@ -125,7 +128,7 @@ def phases(instance: Instance) -> list[list[PhaseRegion]]:
 
 
 def _phases(program: Program, work: ProofSteps) -> Iterator[PhaseRegion]:
-    """Phase by phase; a path may end while others go on, so the end is carried along."""
+    """Yield the phases of a program; a path may end while others go on, so the end is carried along."""
     begins = set(program.starts)
     while begins != {program.end}:
         inside, gates, ended = set[int](), set[int](), program.end in begins

@@ -1,45 +1,31 @@
-"""A potential certificate, checked exactly: how long any schedule can be, given tables that fall in every cycle.
+"""A potential certificate, checked exactly: theorem H (docs/theory.md, 4, which has all words that are used here).
 
-docs/theory.md, theorem H. Fix a schedule and let z be the warp that finishes last. The *situation* of a state is what z
-is ready for (None: it is delayed), and the *kind* of the others: how many of them are ready for each class, up to a
-threshold T that is at least the class's capacity; the count T is *open*: T or more. Some situations are *stops*, those
-to which the potential gives a table without a label. Any other has a table for each of its *labels*: what z may be
-ready for at the next stop, or that all finish before one. With a table t,
+Fix a schedule and let z be the warp that finishes last. A *situation* is what z is ready for (None: it is delayed) and
+the *kind* of the others: how many of them are ready for each class, up to a threshold T of at least its capacity; the
+count T is *open*: T or more. *Stops* are those to which the potential gives a table without a label; any other has a
+table for each *label*: what z may be ready for at the next stop, or that all finish before one. With a table t,
 
     R_t(S) = sum over unfinished w != z of others_t[place of w]  +  last_t[place of z]  +  constant_t,     R(end) = 0,
 
 and R(S) is the largest R_t(S) over the labels that the situation of S can have; each of these is a *node*. If every
-cycle lowers R by at least d > 0, then M <= R(S) / d cycles remain in S, and M is whole. So for every table of the
-situation after a cycle some table of the one before must be larger by d: its only one if that is a stop, else that of
-the same label, or, where the cycle leads to a stop, of the label that this is. The checker computes d as a minimum over
-*abstract* cycles, which are at least those that occur; too many of them only make d smaller:
+cycle lowers R by at least d > 0, then M <= R(S) / d cycles remain in S, and M is whole. The checker computes d as a
+minimum over *abstract* cycles, which are at least those that occur (lemma 2); too many of them only make d smaller:
 
-* If z is ready for X, one more warp is ready for X than the kind says. Exactly min(ready, capacity) warps of each class
-  move, a number that the situation knows, for T >= capacity. If z is among them, all but one are others; z may wait
-  if there are as many others. It finishes only where everybody has finished then.
-* Each mover goes along an edge of some program from a place of class X to one of class Y, or finishes. Its term is at
-  least the smallest others_u[p] - others_v[q] over all such edges, of whatever program that has warps other than z.
-* Exactly count - moved others of a class stay, or T - moved and more of an open class. Each term is at least the
-  smallest others_u[p] - others_v[p] over the places of the class. More of them, beyond the number from which on the
-  next count is open anyway, lead to the same next kind; if that smallest term is not negative, they do not lower the
-  decrease, and need no check of their own. If it is negative, and more warps exist, the certificate is refused.
-* A label is possible where a cycle leads to it, or to a situation in which it is. All real labels are, by induction
-  from the end; situations from which no cycles lead to the end have none, and occur in no such schedule.
+* Exactly min(ready, capacity) warps of each class move. If z is among them, all but one are others; z may wait if there
+  are as many others. It finishes only where everybody has finished then.
+* The term of each mover is at least the smallest others_u[p] - others_v[q] over all edges p -> q, of any program with
+  warps other than z, from a place of its class to one of the class to which it moves.
+* Exactly count - moved others of a class stay, or T - moved and more of an open class. More of them, beyond the number
+  from which on the next count is open anyway, lead to the same next kind; if their smallest term is not negative, they
+  do not lower the decrease (O). If it is negative, and more warps exist, the certificate is refused.
 
-Beyond capacities (docs/theory.md, 1), latencies are places (`delays`). Classes and kinds know nothing of those who
-stand on delays. Of a class with an interval longer than one cycle the kind also knows how many ports are free, exactly,
-and R adds ports_t[class][h-1] for each port that is held for h more cycles; at the end no port counts. Then also:
+Latencies are places here (`delays`), of which classes and kinds know nothing. Every warp on a delay moves: as many to
+places of a class as the next count can tell apart are enumerated, and no others may raise the potential (P). Of a class
+with an interval longer than one cycle the kind also knows the free ports, exactly, and R adds ports_t[class][h-1] for
+each port that is held for h more cycles; any of the held ports may be released, all if the interval is 2.
 
-* What moves is any choice within ready warps, free ports and issue width that is as large as it can be; z waits where
-  the choice is one of others only.
-* Every warp on a delay moves, to the next delay, to the end, or to a place of some class. As many of the latter as
-  the next count can tell apart are enumerated; all other moves from delays any number of others may make, so their
-  smallest terms must not be negative, or the certificate is refused.
-* Any of the held ports may be released, all if the interval is 2; the others go from h to h - 1, each with at least
-  the smallest such term. Who issues takes a port with h = interval - 1.
-
-Glossary: x, y classes (y may be `FINISH`, `STAY` or `DELAYED`, x may be `DELAYED`); u, v nodes before and after a
-cycle; a *move* is a pair (x, y).
+In the code x and y are classes (y may be `FINISH`, `STAY` or `DELAYED`, x may be `DELAYED`), u and v are nodes before
+and after a cycle, and a *move* is a pair (x, y).
 """
 
 from collections import Counter
@@ -79,7 +65,7 @@ class Slow(NamedTuple):
 
 
 class Passing(NamedTuple):
-    """What happens to the ports of a slow class in a cycle."""
+    """The ports of a slow class that are released in a cycle, stay held, and are taken."""
 
     released: int
     kept: int
@@ -87,12 +73,12 @@ class Passing(NamedTuple):
 
 
 class SituationCycle(NamedTuple):
-    """An abstract cycle.
+    """An abstract cycle that leads from one situation to another.
 
     Args:
-        role: what z does.
-        moves: how many others do what.
-        more: what further others may do, any number of them.
+        role: the move of z.
+        moves: the moves of others, each with how many make it.
+        more: the moves that any number of further others may make.
         ports: of every slow class.
         after: the next situation; situations are nodes without a label.
     """
@@ -114,7 +100,7 @@ class Beginning(NamedTuple):
 
 
 class CertificateBudget(NamedTuple):
-    """What one certificate may take: steps to states of the front, combinations of moves and nodes, differences."""
+    """The work that one certificate may take: steps to the front, combinations of moves and nodes, differences."""
 
     steps: ProofSteps
     work: ProofSteps
@@ -153,11 +139,7 @@ def bound(instance: Instance, certificate: Certificate, effort: ProofBudget | No
 
 
 class PotentialCheck:
-    """One potential: z belongs to `last_group`.
-
-    Args:
-        instance: with its latencies as places.
-    """
+    """The check of one potential, whose z belongs to `last_group`; `instance` has its latencies as places."""
 
     def __init__(self, instance: Instance, potential: Potential, limits: CertificateBudget) -> None:
         limits.work.spend(sum(len(place.successors) for group in instance.groups for place in group.program.places))
@@ -183,12 +165,13 @@ class PotentialCheck:
         self.terms = Terms(instance, potential, self.tables, limits.differences)
 
     def bound(self) -> int:
-        """Cycles that no schedule exceeds in which a warp of `last_group` finishes last."""
+        """Return cycles that no schedule exceeds in which a warp of `last_group` finishes last."""
         walker = BasicStates(self.instance, self.steps)
         states, ended = front(walker, self.potential.front, MOST_FRONT_STATES)
         begun = [beginning for state in states for beginning in self._beginnings(walker, state)]
         cycles = self._cycles({state.situation for state in begun})
         labels = self._labels(cycles)
+        # d is the least left-hand side of (D), found anew: the one that the engine found is not even in the certificate
         decreases = self._all_decreases(cycles, labels)
         least, u, v = min(decreases, key=itemgetter(0), default=(None, _END, _END))
         if least is None:
@@ -213,7 +196,7 @@ class PotentialCheck:
             others = (min(ready[y] - (y == x), most) for y, most in enumerate(self.thresholds))
             yield Beginning(PotentialNode(None if x == DELAYED else x, (*others, *free)), there, where, held)
 
-    # Abstract cycles
+    # Abstract cycles (docs/theory.md, 4.3)
 
     def _cycles(self, situations: set[PotentialNode]) -> dict[PotentialNode, list[SituationCycle]]:
         """Return the abstract cycles of every situation that can be reached from `situations`."""
@@ -234,7 +217,10 @@ class PotentialCheck:
                     yield from self._ended(situation, roles, moves, ready, ports)
 
     def _issues(self, situation: PotentialNode) -> Iterator[tuple[int, ...]]:
-        """How many warps of each class may move: the port counts are exact, and no threshold is below the capacity."""
+        """Yield how many warps of each class issue: all ways that are work-conserving.
+
+        As no threshold is below the capacity, cutting a count at the threshold does not change the least of both.
+        """
         free = dict(enumerate(self.capacities))
         free |= {slow.x: ports for slow, ports in zip(self.slow, situation.kind[len(free) :], strict=True)}
         most = tuple(min(situation.kind[x] + (x == situation.last), ports) for x, ports in free.items())
@@ -263,11 +249,11 @@ class PotentialCheck:
             yield issued, [(situation.last, STAY)]
 
     def _ports(self, kind: SituationKind, issued: tuple[int, ...]) -> list[tuple[tuple[Passing, ...], SituationKind]]:
-        """What may happen to the ports of all slow classes, and how many are free then."""
+        """Return all ways in which ports of slow classes can pass, each with the numbers that are free afterwards."""
         found: list[tuple[tuple[Passing, ...], SituationKind]] = [((), ())]
         for slow, free in zip(self.slow, kind[len(self.classes) :], strict=True):
             held = self.capacities[slow.x] - free
-            least = held if slow.held == 1 else 0
+            least = held if slow.held == 1 else 0  # with an interval of 2 a held port is always released
             self.work.spend(len(found) * (held + 1 - least))
             ways = [Passing(count, held - count, issued[slow.x]) for count in range(least, held + 1)]
             now = [(way, free + way.released - way.taken) for way in ways]
@@ -275,7 +261,7 @@ class PotentialCheck:
         return found
 
     def _moves(self, kind: SituationKind, issued: tuple[int, ...]) -> Iterator[tuple[dict[ClassMove, int], list[int]]]:
-        """Which others move, delayed ones included, and how many stay; and how many are ready afterwards."""
+        """Yield the moves of others, with how many make each, and how many others are ready for each class then."""
         classes = range(len(issued))
         ways = [combinations_with_replacement(self.terms.others[x], issued[x]) for x in classes]
         for chosen in product(*(self._limited(way) for way in ways)):
@@ -301,7 +287,7 @@ class PotentialCheck:
         """Yield the cycles in which z and the others move so, and so many others are ready afterwards."""
         spare = self.others - sum(moves.values())
         if spare < 0:
-            return  # needs more warps than there are
+            return  # it needs more warps than there are; this is all that depends on their number
         counts, after = tuple(moves.items()), tuple(map(min, ready, self.thresholds))
         # counts end where a next count is sure to be open: there, more may stay or come from delays
         full = [x for x, count in enumerate(ready) if count >= self.thresholds[x]]
@@ -314,7 +300,7 @@ class PotentialCheck:
             if role[1] != FINISH:
                 last = {STAY: situation.last, DELAYED: None}.get(role[1], role[1])
                 yield SituationCycle(role, counts, tuple(more), passing, PotentialNode(last, (*after, *free)))
-            elif gone:  # z finishes last, so nobody is left
+            elif gone:  # z finishes last, so nobody may be left behind
                 yield SituationCycle(role, counts, tuple(move for move in more if move == _OFF), passing, _END)
 
     def _arrivals(self, kind: SituationKind, x: int, moved: int, arrived: int) -> range:
@@ -343,6 +329,7 @@ class PotentialCheck:
 
     def _labels(self, cycles: Mapping[PotentialNode, list[SituationCycle]]) -> dict[PotentialNode, set[int | None]]:
         """Return the labels that every situation can have: {None} at a stop, none where no cycles lead to the end."""
+        # the least sets of lemma 3: they grow until no abstract cycle adds a label
         labels = {situation: set[int | None]() for situation in cycles}
         entered = {situation: {cycle.after for cycle in cycles[situation]} for situation in cycles}
         grown = True
@@ -365,7 +352,7 @@ class PotentialCheck:
             return labels[after]
         return {DELAYED_LABEL if after.last is None else after.last}
 
-    # Decreases
+    # Decreases (docs/theory.md, 4.4)
 
     def _all_decreases(
         self, cycles: Mapping[PotentialNode, list[SituationCycle]], labels: Mapping[PotentialNode, set[int | None]]
@@ -379,7 +366,10 @@ class PotentialCheck:
     def _nodes(
         self, situation: PotentialNode, after: PotentialNode, labels: Mapping[PotentialNode, set[int | None]]
     ) -> Iterator[tuple[PotentialNode, PotentialNode]]:
-        """For every table of the situation after a cycle, that of the situation before which is to be larger."""
+        """Yield pairs (u, v): for every table v of the situation after a cycle, the table u that is to be larger.
+
+        It is that of the same label; where the cycle leads to a stop, of the label that this is; or that of a stop.
+        """
         for label in self._seen(after, labels):
             u, v = (
                 PotentialNode(one.last, one.kind, label if one in self.looking else None) for one in (situation, after)
@@ -387,7 +377,11 @@ class PotentialCheck:
             yield u, v
 
     def _decrease(self, u: PotentialNode, v: PotentialNode, cycle: SituationCycle) -> int:
-        """Return a lower bound of the decrease from one table to another."""
+        """Return the left-hand side of (D): a lower bound of the decrease from one table to another.
+
+        Raises:
+            Refused: (O) or (P) does not hold, so that more warps would lower the decrease without end.
+        """
         self.work.spend()
         numbers = self._number(u), self._number(v)
         before, after = (self.tables[number] for number in numbers)
@@ -424,6 +418,7 @@ class PotentialCheck:
     def _value(self, label: int | None, state: Beginning) -> int:
         """Return the largest R over the places of z."""
         table = self.tables[self._number(PotentialNode(state.situation.last, state.situation.kind, label))]
+        # all warps count as others here, z too, which is then replaced: at the place where it makes most
         everybody = sum(count * table.others[group][place] for group, place, count in state.where)
         ports = sum(sum(map(mul, row, counts)) for row, counts in zip(table.ports, state.held, strict=True))
         own = table.others[self.potential.last_group]

@@ -15,11 +15,11 @@ _Ends = dict[ClassMove, list[tuple[int, int]]]
 
 
 class Terms:
-    """The smallest terms of movers and of warps that stay, by move and numbers of tables.
+    """The smallest terms of warps that move or stay: alpha and theta of docs/theory.md for others, beta for z.
 
     Attributes:
-        number: of every class.
-        others: the moves that warps other than z can make, without `STAY`, by the class in which they begin.
+        number: by name the number of every class.
+        others: by class the moves that others can make which begin in it, without `STAY`.
         last: the same for z.
     """
 
@@ -37,7 +37,7 @@ class Terms:
                 for move, q in (*steps, ((x, STAY), p)) if x != DELAYED else steps:
                     if holds_z:
                         ends[1].setdefault(move, []).append((p, q))
-                    if warps > holds_z:
+                    if warps > holds_z:  # the group of z has others if it has two warps
                         ends[0].setdefault(move, []).append((first + p, first + q))
             first += program.end + 1
         self.others, self.last = (
@@ -49,7 +49,7 @@ class Terms:
         self._found: dict[tuple[int, int], list[dict[ClassMove, int]]] = {}
 
     def least(self, before: int, after: int) -> list[dict[ClassMove, int]]:
-        """Smallest terms of any other warp and of z, from one table to another."""
+        """Return by move the smallest terms of others, and those of z, from one table to another."""
         if (before, after) not in self._found:
             self._work.spend(self._size)
             sides = zip(self._column(before, 0), self._column(after, 1), strict=True)
@@ -59,7 +59,7 @@ class Terms:
         return self._found[before, after]
 
     def _column(self, number: int, side: int) -> list[dict[ClassMove, list[int]]]:
-        """Return the coefficients at all beginnings (`side` 0) or ends (1) of every move; 0 for a finished warp."""
+        """Return by move the coefficients at all beginnings (`side` 0) or ends (1) of its edges, 0 at the end."""
         if (number, side) not in self._columns:
             if len(self._columns) * self._size > MOST_REMEMBERED:
                 self._columns.clear()

@@ -1,4 +1,4 @@
-"""Every state that a work-conserving schedule can reach, enumerated plainly.
+"""Every state that a work-conserving schedule can reach, enumerated plainly: the definition, read forwards.
 
 Latencies are places here (`delays`). A state is one integer: `bits` bits per place count the warps that stand there;
 finished warps are not counted. Below them stand the ports that are held: for every class with an interval of i > 1,
@@ -20,14 +20,14 @@ from makespan.verify.delays import with_delay_places
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 
 MOST_BYTES = 1 << 29
-"""Of all states held at one time; those of long programs take kilobytes each."""
+"""Memory of all states that are kept at one time; those of long programs take kilobytes each."""
 
 MOST_BITS = 1 << 22
-"""Of one state."""
+"""The size of one state."""
 
 
 class WarpsAtPlace(NamedTuple):
-    """So many `warps` of `group` at `place`."""
+    """A number of warps of a group that stand at the same place."""
 
     group: int
     place: int
@@ -75,14 +75,14 @@ class BasicStates:
         return self._settled(states)
 
     def standing(self, state: int) -> Iterator[WarpsAtPlace]:
-        """Where the unfinished warps of `state` are."""
+        """Yield where the unfinished warps of `state` are."""
         for number, count in self._counts(state):
             self._work.spend()
             _, group, place = self._homes[number]
             yield WarpsAtPlace(group, place, count)
 
     def held(self, state: int) -> dict[str, list[int]]:
-        """For every class with an interval, how many ports are held for 1, 2, ... more cycles."""
+        """Return for every class with an interval how many ports are held for 1, 2, ... more cycles."""
         return self._ports.held(state)
 
     def _counts(self, state: int) -> Iterator[tuple[int, int]]:
@@ -107,9 +107,10 @@ class BasicStates:
         free = self._ports.free(state)
         most = {unit: min(free[unit], sum(count for count, _ in ready[unit])) for unit in ready if unit != DELAY}
         states = {self._ports.passed(state)}
-        if DELAY in ready:  # nobody waits there
+        if DELAY in ready:  # a warp on a delay needs nothing, and always moves on
             states = self._sum(states, self._changes(ready[DELAY], sum(count for count, _ in ready[DELAY])))
         width = self._instance.machine.issue_width
+        # work conservation: of each class as many issue as can, or exactly as many as the width lets
         if width is None or width >= sum(most.values()):
             for unit, movers in most.items():
                 states = self._sum(states, self._issues(unit, ready[unit], movers))
@@ -134,7 +135,7 @@ class BasicStates:
         return ways[width]
 
     def _issues(self, unit: str, ready: list[tuple[int, list[int]]], movers: int) -> set[int]:
-        """What `movers` issues of a class, chosen in every way, add to the state, with the ports that they hold."""
+        """Return what `movers` issues of a class, in every way, add to the state, with the ports that they hold."""
         changes = self._changes(ready, movers)
         held = self._ports.taken.get(unit)
         return changes if held is None else {change + movers * held for change in changes}
@@ -158,7 +159,7 @@ class BasicStates:
         return unit, [-here if bit is None else (1 << bit) - here for bit in bits]
 
     def _settled(self, states: set[int]) -> set[int]:
-        """The states once everybody has passed who can: where all unfinished warps of a block stand at barriers."""
+        """Return the states once all blocks have passed whose unfinished warps all stand at barriers."""
         if not self._has_barriers:
             return self._ports.dropped(states)
         settled, waiting = set[int](), list(states)
@@ -180,7 +181,7 @@ class BasicStates:
         return self._ports.dropped(settled)
 
     def _changes(self, ready: list[tuple[int, list[int]]], movers: int) -> set[int]:
-        """What `movers` of the ready warps, chosen in every way, add to the state."""
+        """Return what `movers` of the ready warps, chosen in every way, add to the state."""
         behind = sum(count for count, _ in ready)
         ways: dict[int, set[int]] = {0: {0}}  # by the number of movers so far
         for count, jumps in ready:
@@ -214,15 +215,12 @@ class BasicStates:
 
 
 class _PortBits:
-    """The low bits of a state.
-
-    Args:
-        instance: the question.
+    """The low bits of a state, which count held ports.
 
     Attributes:
-        bits: how many there are.
-        fields: how many counts they hold.
-        taken: what an issue of a class with an interval adds.
+        bits: the number of these bits.
+        fields: the number of counts in them.
+        taken: by class with an interval, what an issue adds.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -242,7 +240,6 @@ class _PortBits:
             self.taken[unit.name] = 1 << self.bits - self._field
 
     def held(self, state: int) -> dict[str, list[int]]:
-        """For every class with an interval, how many ports are held for 1, 2, ... more cycles."""
         ones, low = (1 << self._field) - 1, state & (1 << self.bits) - 1
         return {
             unit: [low >> first + self._field * n & ones for n in range(fields)]
@@ -263,19 +260,19 @@ class _PortBits:
         return state - low + (low >> self._field & self._kept)
 
     def dropped(self, states: set[int]) -> set[int]:
-        """Without the ports that are held when all warps have finished."""
+        """Return the states, 0 for all in which every warp has finished, whatever ports are held then."""
         return {state if state >> self.bits else 0 for state in states} if self.bits else states
 
 
 def shortest_and_longest(instance: Instance, most_states: int) -> tuple[int, int] | None:
-    """The makespans of the shortest and the longest work-conserving schedule; None after `most_states` states."""
+    """Return the makespans of the shortest and the longest schedule, in cycles; None after `most_states` states."""
     try:
         walker = BasicStates(with_delay_places(instance), ProofSteps(40 * most_states))
         reached = {-state: (0, 0) for state in walker.starts()}  # negative, for heapq takes the smallest
         heap = sorted(reached)
         left = min(most_states, walker.most_states) - len(heap)
         while left >= 0:
-            state = heappop(heap)
+            state = heappop(heap)  # every cycle makes the number smaller, so all that lead to the largest are done
             shortest, longest = reached.pop(state)
             if not state:
                 return shortest, longest
@@ -293,7 +290,7 @@ def shortest_and_longest(instance: Instance, most_states: int) -> tuple[int, int
 
 
 def front(walker: BasicStates, cycles: int, most_states: int) -> tuple[set[int], int]:
-    """All states with unfinished warps after so many cycles, and the longest schedule that ended by then (0: none).
+    """Return all states with unfinished warps after so many cycles, and the longest schedule that ended by then, or 0.
 
     Raises:
         TooMuchWork: more than `most_states` states after some cycle, or more than fit into memory.

@@ -5,11 +5,11 @@ follow one another; of each one a chain of warps is under way, or kept out by in
 paid for once by each of the R chains there. If a block adds A to the sum over all slots, t1 <= (B - 1) A / (S R). What
 an instruction pays is what it pays in theorem 1S, or in theorem E, which is proven for weights that are given.
 
-Ports may be held by a warp that has finished, for one cycle less than the longest hold; in so many cycles from the
-begin of each block on, and from t1 on, nothing is counted, but all of them are added. (docs/theory.md, 15.)
+Ports may be held by a warp that has finished, for one cycle less than the longest hold (h - 1). These first cycles of
+each block, and those from t1 on, are paid for whether or not they are hits. (docs/theory.md, 15.)
 
 In a cycle in which DRAM is busy latencies stand still, and nothing else: at most that one cycle is lost to every chain,
-so all of these cycles are added at the end. Of pairs nobody has proven it. (docs/theory.md, 16.)
+so all of these cycles are added at the end (theorem V). Of pairs it is not proven. (docs/theory.md, 16.)
 """
 
 from collections import Counter
@@ -53,11 +53,14 @@ def bound(gpu: GpuInstance, weights: Sequence[Weights]) -> int:
 
 
 def _upper(gpu: GpuInstance, block: Fraction, tail: Fraction, spared: Fraction = Fraction(0)) -> int:
-    """From what a block adds to the sum over all slots, and the end.
+    """Return the bound, in cycles, from A and from the tail.
 
-    What the others on the SM of the last block execute before t1 need not be executed after it. All but one of them, or
-    blocks that got their room in t1 and are not charged, are spared that, with which the end and t1 are rounded only
-    together.
+    Args:
+        gpu: the question.
+        block: A, what a block adds to the sum over all slots.
+        tail: the cycles after t1.
+        spared: Q, what is charged less for each of R - 2 blocks: what is executed before t1 is not executed after it.
+            Parts of a cycle may move from t1 to the tail then, so that only the sum of both is rounded.
     """
     if gpu.is_one_wave:
         return int(tail)
@@ -68,7 +71,7 @@ def _upper(gpu: GpuInstance, block: Fraction, tail: Fraction, spared: Fraction =
 
 
 def _bounds_by_prices(gpu: GpuInstance, sm: Instance) -> Iterator[int]:
-    """By prices of ports."""
+    """Yield bounds that count hits by prices of pools: one by one, all, and partitions."""
     late = gpu.dispatch + _longest_hold(sm) - 1
     tail = late + Fraction(interference.bound(sm))
     # in each cycle something of each SM passes: a stall, a latency, a hold, or the cycles of dispatch
@@ -81,12 +84,13 @@ def _bounds_by_prices(gpu: GpuInstance, sm: Instance) -> Iterator[int]:
         gates = _gates(question)
         alone = [question.alone(group) for group in range(len(crew))]
         for prices in islice(question.prices(), MOST_PRICES):
+            # all: an instruction counts for each of the R chains of its SM, whatever partition they are in
             everywhere = _ChainCharge.of(question, crew, alone, gates, prices, None)
             block = late + everywhere.chain + gpu.resident * everywhere.work
             spared = block - late - sum(map(max, zip_longest(*alone, fillvalue=0)))
             yield _upper(gpu, block, tail)
             yield _upper(gpu, block, block, spared)
-            if gpu.machine.partitions > 1 and not sm.has_barriers:
+            if gpu.machine.partitions > 1 and not sm.has_barriers:  # a chain stays in one partition for a whole link
                 elsewhere = _ChainCharge.of(question, crew, alone, gates, prices, question.shared)
                 beside = _beside(gpu, everywhere.heavy, elsewhere.heavy, crew)
                 yield _upper(gpu, late + elsewhere.chain + gpu.resident * elsewhere.work + beside, tail)
@@ -100,7 +104,7 @@ def _longest_hold(instance: Instance) -> int:
 
 
 def _gates(question: HitBound) -> list[PoolGate]:
-    """Those that the warps on an SM can fill, or that can still be held by warps that have finished."""
+    """Return the gates that count: those that the warps of an SM can fill, or that finished warps may still hold."""
     full = {gate for group, everybody, _ in question.companies() for gate in question.full(group, everybody)}
     units = sorted(set().union(*question.classes))
     kept = {name for unit in units for hold in question.holds[unit] if hold.most > 1 for name in hold.gate}
@@ -108,11 +112,11 @@ def _gates(question: HitBound) -> list[PoolGate]:
 
 
 class _ChainCharge(NamedTuple):
-    """What blocks of a grid count at some prices, in cycles.
+    """The cycles that a block counts at some prices.
 
     Args:
-        chain: the time of the warps that are waited for, and what they count for their own chain less what for any.
-        work: what all warps of a block count for any chain.
+        chain: the sum over phases of the largest T_k + o_k - U_k: a chain's own instructions count o for it, not U.
+        work: I, what all warps of a block count for any chain.
         heavy: what a warp of each group counts at most, over all phases.
     """
 
@@ -130,7 +134,16 @@ class _ChainCharge(NamedTuple):
         prices: PoolPrices,
         among: PoolGate | None,
     ) -> "_ChainCharge":
-        """Of `crew` warps of each group, which take so long `alone` in every phase; of pools `among` these."""
+        """Return the counts of a block.
+
+        Args:
+            question: theorem 1S of the SM.
+            crew: the warps of each group in a block.
+            alone: for every group T_k of each phase.
+            gates: those that count.
+            prices: of the pools of each gate.
+            among: the pools that take part; None means that all do.
+        """
         scale, paid = question.scale, question.price(gates, prices, among)
         rows = []
         for group, (program, cycles) in enumerate(zip(question.programs, alone, strict=True)):
@@ -148,9 +161,10 @@ class _ChainCharge(NamedTuple):
 
 
 def _beside(gpu: GpuInstance, here: Sequence[Fraction], there: Sequence[Fraction], crew: Sequence[int]) -> Fraction:
-    """What those in the partition of a chain count more: who is there when its block begins, and who comes later.
+    """Return there + coming: what warps in the partition of a chain count more than elsewhere.
 
-    Each block comes during one link of each of the other slots, and counts for those in whose partition it has warps.
+    They are there when its block begins, or come later. Each block comes during one link of each of the other slots,
+    and counts for those in whose partition it has warps.
     """
     more = [one - other for one, other in zip(here, there, strict=True)]
     if gpu.machine.assignment is WarpAssignment.MODULO:
@@ -168,7 +182,10 @@ def _beside(gpu: GpuInstance, here: Sequence[Fraction], there: Sequence[Fraction
 
 
 def _beside_by_number(gpu: GpuInstance, more: Sequence[Fraction]) -> Fraction:
-    """The same where the partition of every warp of a slot is known; `more` is by program, in order of appearance."""
+    """Return there + coming where each slot has the same warps in a partition all the time.
+
+    `more` is by program, in order of appearance.
+    """
     parts, programs = gpu.machine.partitions, dict.fromkeys(program for program, _ in gpu.grid.block)
     value = dict(zip(programs, more, strict=True))
     launched = [value[program] for program, warps in gpu.grid.block for _ in range(warps)] * gpu.resident
@@ -180,7 +197,7 @@ def _beside_by_number(gpu: GpuInstance, more: Sequence[Fraction]) -> Fraction:
     kinds = Counter(tuple(sum(own, Fraction(0)) if own else None for own in rows) for rows in slots)
 
     def met(comes: Sequence[Fraction | None], chain: Sequence[Fraction | None]) -> Fraction:
-        """At the most, of a block that comes, in a partition where the chain may be."""
+        # a chain may be in any partition in which its slot has a warp
         return max(own or Fraction(0) for own, may_be in zip(comes, chain, strict=True) if may_be is not None)
 
     coming = (sum((times - (a == b)) * met(a, b) for b, times in kinds.items()) for a in kinds)
@@ -188,7 +205,7 @@ def _beside_by_number(gpu: GpuInstance, more: Sequence[Fraction]) -> Fraction:
 
 
 def _most(values: Sequence[tuple[Fraction, int]], count: int) -> Fraction:
-    """Return the largest sum of so many, each of which there is so often."""
+    """Return the largest sum of `count` of these values, each of which may be taken as often as it says."""
     total = Fraction(0)
     for value, times in sorted(values, reverse=True):
         total += value * min(times, count)
@@ -197,7 +214,7 @@ def _most(values: Sequence[tuple[Fraction, int]], count: int) -> Fraction:
 
 
 def _bounds_by_pairs(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator[int]:
-    """By weights of pairs: theorem E for each block from its begin on, when others have pairs open already."""
+    """Yield bounds by weights of pairs: theorem E from the begin of each block on, when others have open pairs."""
     units = used_units(sm)
     if bounds.is_multiprocessor(sm) or sm.has_barriers or binding_width(sm) is not None or proof.thresholds:
         raise Refused(
@@ -222,6 +239,7 @@ def _bounds_by_pairs(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator
         chain = Fraction(max(walk.most(instead, factor, price)[0] for walk in judge.walks), scale)
     except TooMuchWork:
         return
+    # beta: the largest weight of a letter of each other warp, as its pair may be open when a block begins
     opened = [Fraction(walk.largest() * factor, scale) for walk in judge.walks]
     work = Fraction(sum(group.warps * own for group, own in zip(sm.groups, left, strict=True)), scale)
     every = sum((group.warps * own for group, own in zip(sm.groups, opened, strict=True)), Fraction(0))
@@ -236,9 +254,10 @@ def _bounds_by_pairs(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator
 
 
 def _several_grids(gpu: GpuInstance) -> Iterator[int]:
-    """Yield each block weighs, by what it takes of an SM; those on an SM on which one does not fit weigh 1 at least.
+    """Yield bounds for several grids, with a weight omega for each block by what it takes of an SM.
 
-    All that is taken of a resource is a multiple of what divides whatever blocks take of it.
+    The blocks on an SM on which one does not fit weigh 1 at least: more than C - max v is taken of some resource, and
+    all that is taken of it is a multiple of what divides whatever blocks take of it.
     """
     room = list(zip(gpu.room, *(grid.takes for grid in gpu.grids), strict=True))
     full = [there - there % (step := gcd(*takes) or 1) + step - max(takes) for there, *takes in room]
@@ -284,22 +303,31 @@ def _bound_by_shares(
     ends: Sequence[Fraction],
     works: Sequence[Fraction],
 ) -> int:
-    """From what a block of each grid adds to the sum over all SMs, what it takes at the end, and adds for another."""
+    """Return the bound, in cycles.
+
+    Args:
+        gpu: the question.
+        shares: omega of a block of each grid.
+        costs: what it adds to the sum over all SMs.
+        ends: what it takes if it is the last one.
+        works: what it adds to the end of another one.
+    """
 
     def but_one(values: Sequence[Fraction]) -> Fraction:
-        """Of all blocks but the last one, which may be of any grid."""
+        # all blocks are charged but the last one, which may be of any grid
         return sum((grid.blocks * value for grid, value in zip(gpu.grids, values, strict=True)), -min(values))
 
     first = int(but_one(costs) / gpu.sms) if but_one(shares) >= gpu.sms else 0  # else all have room in cycle 0
     tails = []
     for grid, end in zip(gpu.grids, ends, strict=True):
+        # J: all that can be on an SM together with the last block
         left = [room - takes for room, takes in zip(gpu.room, grid.takes, strict=True)]
         tails.append(end + _together(gpu, works, left))
     return first + int(max(tails))
 
 
 def _together(gpu: GpuInstance, values: Sequence[Fraction], room: Sequence[int]) -> Fraction:
-    """What values of blocks add up to at most that fit in so much room together."""
+    """Return a bound of the sum of `values` over all blocks that fit in so much room together."""
     rows = list(zip(gpu.grids, values, strict=True))
     found = [sum((_fit(grid, room) * value for grid, value in rows), Fraction(0))]
     for number, left in enumerate(room):
@@ -309,5 +337,4 @@ def _together(gpu: GpuInstance, values: Sequence[Fraction], room: Sequence[int])
 
 
 def _fit(grid: Grid, room: Sequence[int]) -> int:
-    """Return how many blocks of a grid fit in so much room."""
     return min(grid.blocks, *(left // one for left, one in zip(room, grid.takes, strict=True) if one))

@@ -1,7 +1,8 @@
 """Two warps on any machine: the exact longest or shortest schedule, from the cycles in which a warp becomes ready.
 
 A state is a moment in which one warp is ready at its place, the other one will be at its own in `wait` cycles, and of
-each class some ports are still held. Latencies are chosen at issue. docs/theory.md, section 8, has the proof.
+each class some ports are still held. Latencies are chosen at issue: this is the definition, read backwards, where the
+engine goes from event to event (docs/theory.md, 8).
 """
 
 from collections.abc import Iterator
@@ -15,21 +16,24 @@ from makespan.verify.paths import Choose
 from makespan.verify.refusal import ProofBudget, ProofSteps, TooMuchWork
 
 MOST_WORK = 60_000_000
-"""Steps: about a minute."""
+"""Steps, which take about a minute."""
 
 MOST_CYCLES = 20_000_000
 """Numbers kept at one time."""
 
 MOST_HELD = 1_000
 _SLICED = 50
-"""So many values of a slice are compared in the time that a step takes."""
+"""The number of values of a slice that are compared in the time of one step."""
 
 
 _PortHolds = tuple[tuple[int, ...], ...]
 
 
 def two_warps(instance: Instance, choose: Choose = max, effort: ProofBudget | None = None) -> int | None:
-    """The longest (`max`) or shortest (`min`) schedule in cycles of two warps without barriers; None: too much work."""
+    """Return the longest (`max`) or shortest (`min`) schedule of two warps without barriers, in cycles.
+
+    None means that it takes too much work.
+    """
     ports = _PortStates.of(instance)
     try:
         with (effort or ProofBudget(1)).part(MOST_WORK) as work:
@@ -41,11 +45,15 @@ def two_warps(instance: Instance, choose: Choose = max, effort: ProofBudget | No
 
 
 class _PortStates(NamedTuple):
-    """Every way in which ports can be held, by number; 0 if all are free.
+    """All ways in which ports can be held, each with a number; it is 0 if all ports are free.
 
-    `later[cycles][held]` is the number after so many cycles, at most `span`, after which all are free. By class,
-    `taken` is the number once a port is taken, or -1, `free` the cycles until one can be, and `lasting` those until all
-    are free. `before` are those that a cycle can begin with, the ones that are over first in front.
+    Args:
+        span: the cycles after which all ports are free in any case.
+        later: `later[cycles][held]` is the number after so many cycles, at most `span`.
+        taken: by class the number once a port is taken, or -1.
+        free: by class the cycles until a port can be taken.
+        lasting: by class the cycles until all ports are free.
+        before: the numbers with which a cycle can begin, ordered by all cycles that are left of holds.
     """
 
     span: int
@@ -86,13 +94,14 @@ class _PortStates(NamedTuple):
 def _can_block(unit: UnitClass) -> bool:
     """Return whether two warps, of which one is ready, can hold all ports, or both need the last one.
 
-    Of one warp's instructions, issued at least the least latency apart, ceil(interval / latency) overlap.
+    Of one warp's instructions, issued at least the least latency apart, ceil(interval / latency) overlap. Ports of all
+    other classes need not be kept.
     """
     return unit.capacity < 2 * -(-unit.interval // unit.latency.least)
 
 
 def _all_port_states(units: list[UnitClass]) -> list[_PortHolds] | None:
-    """Every way in which ports can be held, in a cycle in which up to two are taken; None if they are too many."""
+    """Return all ways to hold ports in a cycle in which up to two are taken; None if they are too many."""
     found: dict[_PortHolds, None] = {((),) * len(units): None}
     waiting = list(found)
     while waiting:
@@ -121,7 +130,7 @@ def _with(held: _PortHolds, at: int, unit: UnitClass) -> _PortHolds | None:
 
 
 def _longest_waits(instance: Instance, program: Program) -> list[int]:
-    """For every place and the end, the most cycles after which a warp can become ready there; at least 1."""
+    """Return for every place and the end the most cycles after which a warp can become ready there, at least 1."""
     longest = {unit.name: unit.latency.most for unit in instance.machine.units}
     waits = [1] * (program.end + 1)
     for unit, successors in program.places:
@@ -131,7 +140,7 @@ def _longest_waits(instance: Instance, program: Program) -> list[int]:
 
 
 def _soonest(instance: Instance, program: Program) -> list[dict[str, int]]:
-    """For every place, the fewest cycles after which a warp that is ready there can be ready for each class."""
+    """Return for every place the fewest cycles after which a warp that is ready there can be ready for each class."""
     soonest: list[dict[str, int]] = [{} for _ in range(program.end + 1)]
     least = {unit.name: unit.latency.least for unit in instance.machine.units}
     for number in range(program.end - 1, -1, -1):
@@ -145,7 +154,6 @@ def _soonest(instance: Instance, program: Program) -> list[dict[str, int]]:
 
 
 def _least_work(instance: Instance) -> int:
-    """Steps that are certain: all waits for every pair of places."""
     first, second = instance.programs()
     return sum(_longest_waits(instance, first)) * second.end + sum(_longest_waits(instance, second)) * first.end
 
@@ -195,7 +203,7 @@ class _PairRecursion:
         return self._choose(found)
 
     def _left_alone(self, program: Program) -> list[dict[int, int]]:
-        """By place and ports held, the cycles that a warp that is ready there takes without the other."""
+        """Return by place and ports held the cycles that a warp that is ready there takes without the other."""
         ports = self._ports
         left: list[dict[int, int]] = [{} for _ in range(program.end)] + [dict.fromkeys(ports.before, 0)]
         for place in range(program.end - 1, -1, -1):
@@ -254,7 +262,10 @@ class _PairRecursion:
     def _row(
         self, ready: int, places: tuple[int, int], held: int, both: dict[int, int], sooner: dict[int, list[int]]
     ) -> list[int]:
-        """By the cycles until the other warp is ready, too, the cycles left; `sooner` has rows of ports free before."""
+        """Return the cycles left, by the cycles until the other warp is ready, too.
+
+        `sooner` has the rows for all ways in which ports are free sooner.
+        """
         ports, own, other = self._ports, places[ready], places[1 - ready]
         waits = range(1, self._waits[1 - ready][other] + 1)
         self._work.spend(len(waits))
@@ -266,7 +277,7 @@ class _PairRecursion:
             left = self._alone[ready][own][held]
             return [both[held], *(max(left, wait) for wait in waits)]
         unit = self._programs[ready].places[own].unit
-        if free := ports.free[unit][held]:
+        if free := ports.free[unit][held]:  # time passes until a port is free, or the other warp is ready
             rest = sooner[ports.after(held, free)]
             row = [both[held], *(wait + both[ports.after(held, wait)] for wait in waits[:free])]
             return row + [free + left for left in rest[1 : max(1, len(waits) - free + 1)]]
@@ -280,9 +291,9 @@ class _PairRecursion:
         return row if matters == len(waits) else row + sooner[0][len(row) :]
 
     def _issue(self, ready: int, places: tuple[int, int], wait: int, held: int) -> Iterator[int]:
-        """The cycles left, by choices, where one warp issues now and the other is ready in `wait` cycles, at least 1.
+        """Yield the cycles left for each choice, where one warp issues and the other is ready in `wait` >= 1 cycles.
 
-        `held` has the port of the instruction already.
+        `held` has the port of the instruction already. The shorter of the latency and `wait` passes.
         """
         ports, choose = self._ports, self._choose
         unit, successors = self._programs[ready].places[places[ready]]
@@ -295,6 +306,7 @@ class _PairRecursion:
                 yield wait + choose(pair.rows[1 - ready][then][max(least - wait, 0) : most - wait + 1])
             for latency in range(least, min(most + 1, wait, ports.span)):
                 yield latency + pair.rows[ready][ports.after(held, latency)][wait - latency]
+            # if all ports are free by then, the row depends on the latency through the rest of the wait alone
             soonest, latest = max(least, ports.span), min(most, wait - 1)
             if soonest <= latest:
                 yield wait + choose(pair.falling[ready][wait - latest : wait - soonest + 1])

@@ -48,11 +48,7 @@ def replay(instance: Instance, witness: Schedule) -> int:
 
 def _partitions(instance: Instance, witness: Schedule) -> tuple[int, ...]:
     """That of every warp."""
-    chosen, fixed, parts = (
-        witness.partitions,
-        warp_partitions(instance),
-        range(instance.machine.partitions),
-    )
+    chosen, fixed, parts = (witness.partitions, warp_partitions(instance), range(instance.machine.partitions))
     if fixed is not None:
         if chosen not in ((), tuple(fixed)):
             raise Refused("witness: the machine leaves no choice of a partition")
