@@ -67,12 +67,15 @@ class Reservation(NamedTuple):
     @property
     def longest(self) -> int:
         """Return the most cycles for which a port is held."""
-        return max(hold.most for hold in self.holds)
+        return max((hold.most for hold in self.holds), default=0)
 
     @property
     def choices(self) -> int:
         """Return the number of ways to choose pools and cycles."""
         return prod(len(hold.pools) * (hold.most - hold.least + 1) for hold in self.uses)
+
+
+_NOTHING = Reservation(BARRIER, (), ())
 
 
 class PortWay(NamedTuple):
@@ -99,6 +102,7 @@ class LoweredMachine(NamedTuple):
         pools: partition by partition what each has for itself, then what all share.
         numbers: for every partition the pools that its warps can use, by name: their numbers in `pools`.
         by_class: what instructions of each class hold, in the order of the machine.
+        latencies: the least and the largest latency of each class, and (0, 0) of a barrier.
     """
 
     capacities: Mapping[str, int]
@@ -106,6 +110,7 @@ class LoweredMachine(NamedTuple):
     pools: tuple[Pool, ...]
     numbers: tuple[Mapping[str, int], ...]
     by_class: Mapping[str, Reservation]
+    latencies: Mapping[str, tuple[int, int]]
 
     @classmethod
     def of(cls, machine: Machine) -> Self:
@@ -126,12 +131,20 @@ class LoweredMachine(NamedTuple):
                 for part in range(machine.partitions)
             ),
             {unit.name: Reservation.of(unit, machine) for unit in machine.units},
+            {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units} | {BARRIER: (0, 0)},
         )
 
-    def reservation(self, program: Program, at: int) -> Reservation | None:
-        """Return what the instruction at a place holds; None at a barrier."""
-        unit = program.places[at].unit
-        return None if unit == BARRIER else self.by_class[unit]
+    def reservation(self, program: Program, at: int) -> Reservation:
+        """Return what the instruction at a place holds; a barrier holds nothing."""
+        return self.by_class.get(program.places[at].unit, _NOTHING)
+
+    def latency(self, program: Program, at: int) -> tuple[int, int]:
+        """Return the least and the most cycles after which the result of a place is there."""
+        return program.timings[at].latency if program.timings else self.latencies[program.places[at].unit]
+
+    def stall(self, program: Program, at: int) -> tuple[int, int]:
+        """Return the least and the most cycles from an issue until its warp may come to the next place."""
+        return (program.timings[at].stall,) * 2 if program.timings else self.latencies[program.places[at].unit]
 
     def reservations(self, *programs: Program) -> tuple[Reservation, ...]:
         """Return all different ones of these programs, in the order of the machine."""

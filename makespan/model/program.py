@@ -80,6 +80,10 @@ class ProgramPlace(NamedTuple):
     successors: tuple[int, ...]
 
 
+PlaceWeights = Mapping[str, int] | Sequence[int]
+"""What the places of a program weigh: by class, 0 for one that is left out, or by place."""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """An acyclic automaton over unit classes; a string is the special case of a chain.
@@ -200,21 +204,22 @@ class Program:
         """For every place, and the end, the most (`max`) or fewest (`min`) instructions on a path from there on."""
         return self.sums(dict.fromkeys(self.units if unit is None else (unit,), 1), choose)
 
-    def sums(self, weights: Mapping[str, int], choose: Callable[[Iterable[int]], int]) -> list[int]:
-        """For every place, and the end, the largest (`max`) or smallest sum of the weights of classes from there on."""
+    def sums(self, weights: PlaceWeights, choose: Callable[[Iterable[int]], int]) -> list[int]:
+        """Return the largest (`max`) or smallest (`min`) sum of weights from every place on, and from the end on."""
         found = [0] * (self.end + 1)
+        if isinstance(weights, Mapping):
+            weights = [weights.get(place.unit, 0) for place in self.places]
         for number in range(self.end - 1, -1, -1):
-            place = self.places[number]
-            found[number] = weights.get(place.unit, 0) + choose(found[after] for after in place.successors)
+            found[number] = weights[number] + choose(found[after] for after in self.places[number].successors)
         return found
 
-    def heaviest(self, weights: Mapping[str, int]) -> int:
-        """Return the largest sum of the weights of classes on a path."""
+    def heaviest(self, weights: PlaceWeights) -> int:
+        """Return the largest sum of weights on a path."""
         sums = self.sums(weights, max)
         return max(sums[start] for start in self.starts)
 
-    def lightest(self, weights: Mapping[str, int]) -> int:
-        """Return the smallest sum of the weights of classes on a path."""
+    def lightest(self, weights: PlaceWeights) -> int:
+        """Return the smallest sum of weights on a path."""
         sums = self.sums(weights, min)
         return min(sums[start] for start in self.starts)
 

@@ -9,7 +9,7 @@ from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.proof.bounds import alone, best_case, least_possible
 from makespan.proof.bounds.alone import FURTHER, place_timings, residues
-from makespan.proof.bounds.gates import Ports
+from makespan.proof.bounds.gates import PortGates
 
 HELD = Machine("held", (UnitClass("C", 1, 5), UnitClass("L", 1, 1, Latency(4, 4)), UnitClass("S", 1, 9)))
 UNITS = {unit.name: unit for unit in HELD.units}
@@ -37,7 +37,7 @@ def test_results_are_on_their_way_whichever_path_comes_to_the_barrier() -> None:
             InstructionTiming(1, (1, 1), (), (0, 1, 2)),
         ),
     )
-    todo = place_timings(ahead, Ports.of(HELD), UNITS, longest=True)
+    todo = place_timings(ahead, PortGates.of(HELD), longest=True)
     assert residues(ahead, todo) == {4: {0: 9 - 2, 1: 9 - 4, 2: 4 - 1}}
 
 
@@ -58,7 +58,7 @@ def test_of_two_barriers_before_a_place_the_one_counts_that_leaves_more() -> Non
             InstructionTiming(awaits=(0,)),
         ),
     )
-    assert residues(ahead, place_timings(ahead, Ports.of(HELD), UNITS, longest=True)) == {4: {0: 9 - 1}}
+    assert residues(ahead, place_timings(ahead, PortGates.of(HELD), longest=True)) == {4: {0: 9 - 1}}
 
 
 def test_of_more_phases_than_can_be_told_apart_the_latencies_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_of_too_many_tokens_only_some_are_told_apart(
     ahead = replace(Program.chain("LLC"), timings=timings)
     monkeypatch.setattr(alone, "MOST_WORK", 1)
     assert alone._names(ahead, longest=longest) == {0: 0} | further
-    first, second, last = place_timings(ahead, Ports.of(HELD), UNITS, longest=longest)
+    first, second, last = place_timings(ahead, PortGates.of(HELD), longest=longest)
     assert first.done[0] == (0, 8 if longest else 2)
     assert [key for key, _ in second.done if isinstance(key, int)] == [*further.values()]
     assert [key for key in last.awaits if isinstance(key, int)] == [0, *further.values()]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from makespan.host.errors import UnsupportedError
 from makespan.model.instance import Instance
+from makespan.model.lowered import ISSUE_SLOT, Reservation
 from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use, WarpAssignment
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.model.result import Anomaly, robust_anomalies
@@ -29,8 +30,7 @@ from makespan.model.simulate.semantics import (
 )
 from makespan.model.strings import parse_string
 from makespan.proof.bounds import alone, closed_form, gates, least_possible, pessimistic, theorem_1s
-from makespan.proof.bounds.gates import SLOT as SLOTS
-from makespan.proof.bounds.gates import Gate, Ports
+from makespan.proof.bounds.gates import Gate, PortGates, gate_of
 from tests.oracle import brute_force
 from tests.strategies import instances, multiprocessor_instances, runs
 
@@ -100,12 +100,12 @@ def _first_path(program: Program) -> Program:
 @given(multiprocessor_instances(barriers=False).map(decided))
 @settings(max_examples=60)
 def test_it_adds_the_best_case_once_for_every_pool_at_most(instance: Instance) -> None:
-    ports, best = Ports.of(instance.machine), brute_force(instance).lower
+    ports, best = PortGates.of(instance.machine), brute_force(instance).lower
     users, longest = Counter[Gate](), Counter[Gate]()
     for group in instance.groups:
-        holds = [hold for unit in group.program.units for hold in ports.holds[unit]]
-        users.update(dict.fromkeys((hold.gate for hold in holds), group.warps))
-        longest |= Counter({hold.gate: hold.most for hold in sorted(holds, key=lambda hold: hold.most)})
+        holds = [hold for each in ports.reservations(group.program) for hold in each.holds]
+        users.update(dict.fromkeys((gate_of(hold) for hold in holds), group.warps))
+        longest |= Counter({gate_of(hold): hold.most for hold in sorted(holds, key=lambda hold: hold.most)})
     pools = [gate for gate in users if users[gate] > 1 or not ports.is_own(gate)]
     assert theorem.bound(instance) <= best + sum(best + longest[gate] - 1 for gate in pools)
 
@@ -250,15 +250,15 @@ def test_the_least_possible_counts_what_all_partitions_share_and_the_fullest_one
     assert least_possible(uneven) == brute_force(uneven).lower == 2 + 3
 
 
-def _nothing_later(self: Ports, unit: str, prices: object, *, since: int = 0) -> int:
-    return 0 if since else _CHARGE(self, unit, prices, since=since)  # type: ignore[arg-type]
+def _nothing_later(self: PortGates, reservation: Reservation, prices: object, *, since: int = 0) -> int:
+    return 0 if since else _CHARGE(self, reservation, prices, since=since)  # type: ignore[arg-type]
 
 
-def _without(wanted: Callable[[Gate], bool]) -> Callable[[Ports, Iterable[str]], tuple[Gate, ...]]:
-    return lambda self, units: tuple(gate for gate in _GATES(self, units) if not wanted(gate))
+def _without(wanted: Callable[[Gate], bool]) -> Callable[[PortGates, Iterable[Reservation]], tuple[Gate, ...]]:
+    return lambda self, held: tuple(gate for gate in _GATES(self, held) if not wanted(gate))
 
 
-_CHARGE, _GATES, _OTHERS, _OF = Ports.charge, Ports.gates, theorem._Crowd.others, Ports.of
+_CHARGE, _GATES, _OTHERS, _OF = PortGates.charge, PortGates.gates, theorem._Crowd.others, PortGates.of
 
 
 @pytest.mark.parametrize(
@@ -269,11 +269,11 @@ _CHARGE, _GATES, _OTHERS, _OF = Ports.charge, Ports.gates, theorem._Crowd.others
         (BESIDE, theorem._Crowd, "others", lambda self, *held: _OTHERS(self._replace(beside=0), *held)),
         (DIFFERENT, theorem._Crowd, "others", lambda self, here, elsewhere: [self.beside * min(here)] * len(here)),
         (JOINED, alone, "_latest", lambda one, other: other),
-        (SHARED, Ports, "of", lambda machine: _OF(machine)._replace(shared=frozenset())),
-        (SHARED, gates, "over_cycles", lambda ends, value, since: value(since)),
-        (SLOT, Ports, "gates", _without(lambda gate: gate == (SLOTS,))),
-        (ALTERNATIVES, Ports, "gates", _without(lambda gate: len(gate) > 1)),
-        (OWN, Ports, "charge", _nothing_later),
+        (SHARED, PortGates, "of", lambda machine: _OF(machine)._replace(shared=frozenset())),
+        (SHARED, gates, "sum_over_cycles", lambda ends, value, since: value(since)),
+        (SLOT, PortGates, "gates", _without(lambda gate: gate == (ISSUE_SLOT,))),
+        (ALTERNATIVES, PortGates, "gates", _without(lambda gate: len(gate) > 1)),
+        (OWN, PortGates, "charge", _nothing_later),
         (LAST, alone, "UNAWAITED", ("no number",)),
     ],
 )
@@ -377,7 +377,7 @@ def _issued(instance: Instance, schedule: Schedule) -> Iterator[_Issued]:
         unit = units[programs[op.warp].places[op.place].unit]
         chosen = schedule.uses[op.warp][done[op.warp]] if schedule.uses else [(0, use.least) for use in unit.uses]
         taken = {use.resources[which]: held for use, (which, held) in zip(unit.uses, chosen, strict=True)}
-        yield _Issued(op.cycle, op.warp, op.place, {unit.name: unit.interval, SLOTS: 1, **taken})
+        yield _Issued(op.cycle, op.warp, op.place, {unit.name: unit.interval, ISSUE_SLOT: 1, **taken})
         done[op.warp] += 1
 
 
@@ -388,7 +388,7 @@ def test_in_every_hit_a_gate_is_full_and_nothing_else_makes_a_warp_late(
 ) -> None:
     """Lemmas D and G, cycle by cycle; the time alone is that of the path taken, by the equations as they stand."""
     schedule = data.draw(runs(instance))
-    ports = Ports.of(instance.machine)
+    ports = PortGates.of(instance.machine)
     every = list(_issued(instance, schedule))
     parts = schedule.partitions or instance.partition_of_warp or (0,) * instance.warps
     units = {unit.name: unit for unit in instance.machine.units}
@@ -404,13 +404,13 @@ def test_in_every_hit_a_gate_is_full_and_nothing_else_makes_a_warp_late(
         alone_at: list[int] = []
         hits = 0
         for j, (one, name) in enumerate(zip(own, names, strict=True)):
-            waits = []  # (i, cycles that have to pass since i)
+            gates, waits = ports.gates([ports.by_class[name]]), []  # (i, cycles that have to pass since i)
             for i in range(j):
                 waits.append((i, sum(timing.stall for timing in times[i:j])))
                 if set(times[i].sets) & set(times[j].awaits):
                     waits.append((i, times[i].latency[1]))
-                for hold, gate in product(ports.holds[names[i]], (hold.gate for hold in ports.holds[name])):
-                    if ports.is_own(gate) and gate[0] in hold.gate:
+                for hold, gate in product(ports.by_class[names[i]].holds, gates):
+                    if ports.is_own(gate) and gate[0] in hold.pools:
                         waits.append((i, hold.most))
             alone_at.append(max((alone_at[i] + cycles for i, cycles in waits), default=0))
             begin = max((own[i].cycle + cycles for i, cycles in waits), default=0)
@@ -422,8 +422,7 @@ def test_in_every_hit_a_gate_is_full_and_nothing_else_makes_a_warp_late(
                     if other.cycle <= cycle < other.cycle + cycles
                     if parts[other.warp] == parts[z] or port in ports.shared
                 )
-                full = (hold.gate for hold in ports.holds[name])
-                assert any(all(held[port] >= ports.capacities[port] for port in gate) for gate in full)
+                assert any(all(held[port] >= ports.capacities[port] for port in gate) for gate in gates)
                 hits += 1
             assert one.cycle <= alone_at[-1] + hits
 

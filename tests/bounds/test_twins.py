@@ -35,7 +35,7 @@ from makespan.proof.bounds import (
 )
 from makespan.proof.bounds.front import front
 from makespan.proof.bounds.gaps import gaps
-from makespan.proof.bounds.gates import Ports
+from makespan.proof.bounds.gates import PortGates
 from makespan.proof.bounds.linear import Programme, SolutionValues
 from makespan.proof.bounds.partitions import partitions
 from makespan.proof.bounds.phases import phases
@@ -335,7 +335,7 @@ def is_long(shape: Shape, situation: PotentialNode) -> bool:
 
 
 def same_questions(one: Instance) -> None:
-    assert one_after_another(one, Ports.of(one.machine)) == interference.one_after_another(one)
+    assert one_after_another(one, PortGates.of(one.machine)) == interference.one_after_another(one)
     own, theirs = checked_phases.cut(one), phases(one)
     if one.has_barriers and theirs is not None:
         assert own == [(phase.instance, phase.lag) for phase in theirs]

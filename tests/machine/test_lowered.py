@@ -94,5 +94,6 @@ def test_pools_are_numbered_as_the_definition_takes_ports(lowered: list[tuple[Ma
 def test_an_instruction_holds_what_its_class_says_and_a_barrier_nothing() -> None:
     form = LoweredMachine.of(Machine.of({"C": 2, "L": 1, "S": 1}))
     program = Program((ProgramPlace("L", (1,)), ProgramPlace("|", (2,)), ProgramPlace("C", (3,))))
-    assert [form.reservation(program, at) for at in range(3)] == [form.by_class["L"], None, form.by_class["C"]]
+    of_load, of_barrier, of_compute = (form.reservation(program, at) for at in range(3))
+    assert (of_load, of_barrier.holds, of_compute) == (form.by_class["L"], (), form.by_class["C"])
     assert form.reservations(program, Program.chain("CC")) == (form.by_class["C"], form.by_class["L"])

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
-from itertools import product
+from itertools import chain, product
 
 import pytest
 
@@ -16,7 +16,7 @@ from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramP
 from makespan.model.strings import parse_string
 from makespan.proof.bounds import issue_slots, pessimistic, phases, theorem_1s
 from makespan.proof.bounds.best_case import least_possible
-from makespan.proof.bounds.gates import Ports
+from makespan.proof.bounds.gates import PortGates
 from makespan.proof.bounds.pessimistic import Rivals
 from makespan.proof.bounds.pessimistic import waiting as theirs_of
 from makespan.proof.bounds.theorem_1s import one_after_another, paths_of, scale_of, ways_to_price
@@ -66,8 +66,9 @@ def test_what_theorem_1s_is_made_of() -> None:
     draw = random.Random(10)
     for _ in range(300):
         one = multiprocessor(draw)
-        question, ports = interference.HitBound(one, ProofSteps(10**7)), Ports.of(one.machine)
-        gates = {gate: frozenset(gate) for gate in ports.gates(set().union(*question.classes))}
+        question, ports = interference.HitBound(one, ProofSteps(10**7)), PortGates.of(one.machine)
+        held = [[ports.by_class[unit] for unit in classes] for classes in question.classes]
+        gates = {gate: frozenset(gate) for gate in ports.gates(chain.from_iterable(held))}
         assert set(gates.values()) == set(question.gates)
         chosen = [gate for gate in gates if draw.random() < 0.7]
         scale = scale_of(ports, gates)
@@ -83,10 +84,11 @@ def test_what_theorem_1s_is_made_of() -> None:
         priced.append({gate: {r: p for r, p in some.items() if r in ports.shared} for gate, some in priced[0].items()})
         for among, some in zip((None, question.shared), priced, strict=True):
             paid = question.price([gates[gate] for gate in chosen], given, among)
-            assert paid == {unit: ports.charge(unit, some) * question.scale // scale for unit in paid}
-        for classes in question.classes:
+            assert paid == {unit: ports.charge(ports.by_class[unit], some) * question.scale // scale for unit in paid}
+        for classes, own in zip(question.classes, held, strict=True):
             for gate, since in product(gates, (0, 1)):
-                assert question._most_held(classes, gates[gate], since) == ports.most_held(classes, gate, since=since)
+                most = ports.most_held(own, gate, since=since)
+                assert question._most_held(classes, gates[gate], since) == most
         found = paths_of(one, ports, 1)
         assert found is not None
         for number, path in enumerate(found[0]):
@@ -111,7 +113,7 @@ def test_an_automaton_takes_as_long_alone_as_the_longest_of_its_paths() -> None:
             timings = tuple(program.timings[at] for at in path) if program.timings else ()
             of_paths.append(alone(Program(places, timings=timings), machine))
         assert alone(program, machine) == max(of_paths)
-        found = paths_of(Instance.of(program, 1, machine), Ports.of(machine), 1)
+        found = paths_of(Instance.of(program, 1, machine), PortGates.of(machine), 1)
         assert found is not None
         assert found[0][0].phases[0].alone >= max(of_paths)
 
@@ -159,7 +161,7 @@ def test_without_the_time_for_theorem_1s_all_instructions_are_summed_up(monkeypa
     draw = random.Random(9)
     for _ in range(100):
         one = multiprocessor(draw)
-        assert interference.bound(one) == one_after_another(one, Ports.of(one.machine)), one
+        assert interference.bound(one) == one_after_another(one, PortGates.of(one.machine)), one
 
 
 @pytest.mark.parametrize("kind", [KIND, WITH_BARRIERS], ids=["plain", "barriers"])

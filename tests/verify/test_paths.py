@@ -8,7 +8,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.model.program import Program
 from makespan.proof.bounds import alone, gaps
-from makespan.proof.bounds.gates import Ports
+from makespan.proof.bounds.gates import PortGates
 from makespan.proof.bounds.phases import segments_of
 from makespan.verify import paths as checked
 from makespan.verify.refusal import ProofSteps
@@ -35,7 +35,7 @@ def test_they_are_those_of_the_engines() -> None:
         for place, gap, least in zip(own.places, theirs, checked.shortest_gaps(own, units), strict=True):
             assert place.successors == (own.end,) or least == gap.least  # behind the last one there is none
         (whole,) = segments_of(own) or ()
-        todo = alone.place_timings(own, Ports.of(chosen), units, longest=True)
+        todo = alone.place_timings(own, PortGates.of(chosen), longest=True)
         assert checked.longest_alone(own, chosen, work) == alone.alone(own, todo, whole, lambda _: {})
 
 

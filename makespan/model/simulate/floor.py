@@ -262,7 +262,7 @@ def walks(
         key = id(program), id(path), part
         if key not in rows:
             executed = (lowered.reservation(program, place) for place in path)
-            kinds = [*(_AT_BARRIER if each is None else first[each] + part for each in executed), _AT_END]
+            kinds = [*(_AT_BARRIER if each.unit == BARRIER else first[each] + part for each in executed), _AT_END]
             rows[key] = Walk(kinds, [program.timings[place] for place in path] if program.timings else ())
         found.append(rows[key])
     return found

@@ -7,12 +7,12 @@ is enough to keep the latest time of everything, and the longest path comes out 
 everything give a lower bound of all paths in the same way. (docs/theory.md, 14.)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from makespan.model.machine import UnitClass
+from makespan.model.lowered import Reservation
 from makespan.model.program import BARRIER, Program
-from makespan.proof.bounds.gates import Gate, Ports
+from makespan.proof.bounds.gates import Gate, PortGates
 from makespan.proof.bounds.phases import PhaseSegment
 
 MOST_WORK = 2_000_000
@@ -46,20 +46,17 @@ class PlaceArrival(NamedTuple):
     due: Due
 
 
-def place_timings(
-    program: Program, ports: Ports, units: Mapping[str, UnitClass], *, longest: bool
-) -> list[PlaceTiming]:
-    """What the places do, at most (`longest`) or at least."""
+def place_timings(program: Program, ports: PortGates, *, longest: bool) -> list[PlaceTiming]:
+    """Return what the places do, at most (`longest`) or at least."""
     names = _names(program, longest=longest)
-    held = {unit: _ports_of(ports, unit, longest=longest) for unit in program.units}
+    held = {each: _ports_of(ports, each, longest=longest) for each in ports.reservations(program)}
     if program.has_barriers:
-        held = {unit: (occupied, tuple(h.gate for h in ports.holds[unit])) for unit, (occupied, _) in held.items()}
+        held = {each: (occupied, ports.gates((each,))) for each, (occupied, _) in held.items()}
     found = []
-    for at, place in enumerate(program.places):
-        occupied, needed = held.get(place.unit, ((), ()))
+    for at in range(program.end):
+        occupied, needed = held.get(ports.reservation(program, at), ((), ()))
         if not program.timings:
-            latency = units[place.unit].latency if place.unit != BARRIER else None
-            stall = 0 if latency is None else latency.most if longest else latency.least
+            stall = ports.stall(program, at)[longest]
             found.append(PlaceTiming(stall, tuple(one for one in occupied if one[1] > stall), needed))
             continue
         timing = program.timings[at]
@@ -86,13 +83,15 @@ def _names(program: Program, *, longest: bool) -> dict[int, int]:
     return names
 
 
-def _ports_of(ports: Ports, unit: str, *, longest: bool) -> tuple[tuple[tuple[Gate, int], ...], tuple[Gate, ...]]:
-    """The single ports that an instruction of this class holds, for how long, and those that it cannot do without."""
-    own = [hold for hold in ports.holds[unit] if ports.is_own(hold.gate)]
-    needed = tuple(hold.gate for hold in own)
+def _ports_of(
+    ports: PortGates, reservation: Reservation, *, longest: bool
+) -> tuple[tuple[tuple[Gate, int], ...], tuple[Gate, ...]]:
+    """The single ports that an instruction holds, for how long, and those that it cannot do without."""
+    own = [hold for hold in reservation.holds if ports.is_own(hold.pools)]
+    needed = tuple(hold.pools for hold in own)
     if not longest:
-        return tuple((hold.gate, hold.least) for hold in own), needed
-    holds = (((name,), hold.most) for hold in ports.holds[unit] for name in hold.gate if ports.capacities[name] == 1)
+        return tuple((hold.pools, hold.least) for hold in own), needed
+    holds = (((name,), hold.most) for hold in reservation.holds for name in hold.pools if ports.capacities[name] == 1)
     return tuple(holds), needed
 
 

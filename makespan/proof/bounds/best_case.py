@@ -1,16 +1,17 @@
 """A lower bound on the shortest schedule of one SM."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
 
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
 from makespan.model.instance import Instance
+from makespan.model.lowered import Reservation
 from makespan.model.machine import Machine
 from makespan.model.program import Program
 from makespan.proof.bounds.alone import alone, place_timings
-from makespan.proof.bounds.gates import Ports
+from makespan.proof.bounds.gates import PortGates
 from makespan.proof.bounds.phases import segments_of
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
@@ -32,10 +33,10 @@ def least_possible(instance: Instance) -> int:
 
 def _longest_warp(instance: Instance) -> int:
     """The least time of a warp alone, phase by phase: a barrier opens when the last warp of its block has come."""
-    ports, units = Ports.of(instance.machine), {unit.name: unit for unit in instance.machine.units}
+    ports = PortGates.of(instance.machine)
     rows = []
     for program in (group.program for group in instance.groups):
-        todo = place_timings(program, ports, units, longest=False)
+        todo = place_timings(program, ports, longest=False)
         segments = segments_of(program) or ()  # too many phases say nothing
         rows.append([alone(program, todo, segment, lambda _: {}, longest=False) for segment in segments])
     return sum(map(max, zip_longest(*rows, fillvalue=0)))
@@ -55,16 +56,18 @@ def busy(
         fullest: if a warp of each program has so much to do, what some partition has.
         sms: how many there are.
     """
-    ports = Ports.of(machine)
-    used = frozenset[str]().union(*(program.units for program, _ in warps))
-    tails = {
-        unit: min(_least_tail(machine, program, unit) for program, _ in warps if unit in program.units) for unit in used
-    }
+    ports = PortGates.of(machine)
+    used = ports.reservations(*(program for program, _ in warps))
+    tails = _least_tails(ports, [program for program, _ in warps])
     for gate in ports.gates(used):
-        holds = [(unit, hold) for unit in used for hold in ports.holds[unit] if set(hold.gate) <= set(gate)]
-        interval, tail = min(hold.least for _, hold in holds), min(tails[unit] for unit, _ in holds)
+        holds = [(each, hold) for each in used for hold in each.holds if set(hold.pools) <= set(gate)]
+        interval, tail = min(hold.least for _, hold in holds), min(tails[each] for each, _ in holds)
         # of several holds at the same gate, one is counted
-        work = [program.lightest(dict.fromkeys((unit for unit, _ in holds), 1)) for program, _ in warps]
+        counted = {each for each, _ in holds}
+        work = [
+            program.lightest([ports.reservation(program, at) in counted for at in range(program.end)])
+            for program, _ in warps
+        ]
         capacities = [ports.capacities[r] * (1 if r in ports.shared else machine.partitions) for r in gate]
         loads = [(sum(count * own for (_, count), own in zip(warps, work, strict=True)), sms * sum(capacities))]
         if not ports.shared & set(gate):
@@ -74,15 +77,16 @@ def busy(
                 yield (-(-count // capacity) - 1) * interval + tail
 
 
-def _least_tail(machine: Machine, program: Program, unit: str) -> int:
-    """Return how long a warp goes on at least after it has issued an instruction of a class."""
-    if not program.timings:
-        return next(one.latency.least for one in machine.units if one.name == unit)
-    return min(
-        max(timing.stall, timing.latency[0] if timing.sets else 0)
-        for place, timing in zip(program.places, program.timings, strict=True)
-        if place.unit == unit
-    )
+def _least_tails(ports: PortGates, programs: Iterable[Program]) -> dict[Reservation, int]:
+    """Return how long a warp goes on at least after it has issued an instruction that holds this."""
+    found: dict[Reservation, int] = {}
+    for program in programs:
+        for at in range(program.end):
+            tail, reservation = ports.stall(program, at)[0], ports.reservation(program, at)
+            if program.timings and program.timings[at].sets:
+                tail = max(tail, program.timings[at].latency[0])
+            found[reservation] = min(tail, found.get(reservation, tail))
+    return found
 
 
 def _most_of_a_partition(instance: Instance, work: list[int]) -> int:

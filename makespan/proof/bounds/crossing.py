@@ -7,9 +7,8 @@ proposition P'.)
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
-from makespan.model.instance import Instance
 from makespan.model.program import BARRIER, InstructionTiming, Program
-from makespan.proof.bounds.gates import Ports
+from makespan.proof.bounds.gates import PortGates
 
 MOST_STEPS = 2_000_000
 """Places that are looked at behind those that set a token."""
@@ -88,54 +87,48 @@ def named(places: Sequence[int], timings: Sequence[InstructionTiming]) -> tuple[
     )
 
 
-def left_behind(instance: Instance, ports: Ports, pieces: Iterable[Program], held: Mapping[str, int]) -> Held:
+def left_behind(ports: PortGates, pieces: Iterable[Program], held: Mapping[str, int]) -> Held:
     """For how long after the end of a phase ports may be held by what was issued in it, or before (`held`)."""
     found: Held = {}
     shortest = 0
     for program in pieces:
-        stalls, to_go = _stalls(instance, program), [0] * (program.end + 1)
-        for at in range(program.end - 1, -1, -1):
-            place = program.places[at]
-            to_go[at] = stalls[at] + min(to_go[after] for after in place.successors)
-            for hold in ports.holds[place.unit]:
+        to_go = program.sums(_least_stalls(ports, program), min)
+        for at in range(program.end):
+            for hold in ports.reservation(program, at).holds:
                 if hold.most > to_go[at]:
-                    found |= {name: max(hold.most - to_go[at], found.get(name, 0)) for name in hold.gate}
+                    found |= {name: max(hold.most - to_go[at], found.get(name, 0)) for name in hold.pools}
         shortest = max(shortest, min(to_go[start] for start in program.starts))
     older = {name: cycles - shortest for name, cycles in held.items() if cycles > shortest}
     return {name: max(found.get(name, 0), older.get(name, 0)) for name in found | older}
 
 
-def late(instance: Instance, ports: Ports, pieces: Sequence[Program], held: Mapping[str, int]) -> Held | None:
+def late(ports: PortGates, pieces: Sequence[Program], held: Mapping[str, int]) -> Held | None:
     """The held ports for which all warps of a phase have to wait before they issue anything; None if only some do.
 
     Only where nothing is shared by partitions: each of them begins late by itself.
     """
     nearest: dict[str, int] = {}
     for program in pieces:
-        stalls, since = _stalls(instance, program), dict.fromkeys(program.starts, 0)
+        stalls, since = _least_stalls(ports, program), dict.fromkeys(program.starts, 0)
         for at, place in enumerate(program.places):
             for after in place.successors:
                 since[after] = min(since[at] + stalls[at], since.get(after, since[at] + stalls[at]))
-            for name in {name for hold in ports.holds[place.unit] for name in hold.gate}:
+            for name in {name for hold in ports.reservation(program, at).holds for name in hold.pools}:
                 nearest[name] = min(since[at], nearest.get(name, since[at]))
     soon = {name: cycles for name, cycles in held.items() if nearest.get(name, cycles) < cycles}
     if not soon:
         return {}
-    units = frozenset().union(*(program.units for program in pieces))
-    if instance.machine.partitions > 1 and any(pool.shared for pool in instance.machine.serving(set(units)).ports):
+    used = {name for gate in ports.gates(ports.reservations(*pieces)) for name in gate}
+    if len(ports.numbers) > 1 and used & ports.shared:
         return None
-    first = [program.places[start].unit for program in pieces for start in program.starts]
+    first = [ports.reservation(program, start) for program in pieces for start in program.starts]
     needed = (
         name
         for name in soon
-        if ports.capacities[name] == 1 and all(any(h.gate == (name,) for h in ports.holds[unit]) for unit in first)
+        if ports.capacities[name] == 1 and all(any(hold.pools == (name,) for hold in each.holds) for each in first)
     )
     return soon if len(list(needed)) == len(soon) else None
 
 
-def _stalls(instance: Instance, program: Program) -> list[int]:
-    """Return the least cycles between two instructions of a warp, by place of the first."""
-    least = {unit.name: unit.latency.least for unit in instance.machine.units}
-    return [
-        program.timings[at].stall if program.timings else least[place.unit] for at, place in enumerate(program.places)
-    ]
+def _least_stalls(ports: PortGates, program: Program) -> list[int]:
+    return [ports.stall(program, at)[0] for at in range(program.end)]

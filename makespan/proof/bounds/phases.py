@@ -18,7 +18,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import SchedulerPromise, WarpAssignment
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.proof.bounds import crossing
-from makespan.proof.bounds.gates import Ports
+from makespan.proof.bounds.gates import PortGates
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
 
@@ -93,7 +93,7 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
             return None
         cut.append([_as_program(group.program, own, timings) if own.places else None for own in segments])
     found: list[Phase] = []
-    ports, held = Ports.of(instance.machine), dict[str, int]()
+    ports, held = PortGates.of(instance.machine), dict[str, int]()
     for row in zip_longest(*cut):
         parts = tuple(PhasePart(group, *part) for group, part in enumerate(row) if part is not None)
         if not parts:
@@ -104,10 +104,10 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
         question, late = Instance.merged(warps, instance.machine), dict[str, int]()
         if is_multiprocessor:
             pieces = [part.program for part in parts]
-            waited = crossing.late(instance, ports, pieces, held)
+            waited = crossing.late(ports, pieces, held)
             if waited is None:
                 return None
-            late, held = waited, crossing.left_behind(instance, ports, pieces, held)
+            late, held = waited, crossing.left_behind(ports, pieces, held)
         found.append(Phase(question, parts, tuple(late.items())))
     return tuple(found)
 

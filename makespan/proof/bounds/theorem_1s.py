@@ -16,14 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from math import lcm
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
 from makespan.model.instance import Group, Instance
+from makespan.model.lowered import Reservation
 from makespan.model.program import BARRIER, Program
 from makespan.model.result import Upper, UpperBound
 from makespan.proof.bounds.alone import Due, alone, place_timings, residues
-from makespan.proof.bounds.gates import Gate, Ports
+from makespan.proof.bounds.gates import Gate, PortGates
 from makespan.proof.bounds.phases import PhaseSegment, segments_of
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
@@ -38,7 +39,7 @@ MOST_WORK = 10_000_000
 """Phases times groups, and places of automata, for every way to place z and to price; if there is more, fewer prices
 are tried, or none."""
 
-Prices: TypeAlias = Mapping[Gate, Mapping[str, int]]
+PortPrices: TypeAlias = Mapping[Gate, Mapping[str, int]]
 """What a port of each name costs at each gate, in units of 1 / scale."""
 
 
@@ -65,7 +66,7 @@ def bound(instance: Instance) -> int:
         UnsupportedError: there are delays as places.
     """
     instance.require(KNOWS, "theorem 1S")
-    ports = Ports.of(instance.machine)
+    ports = PortGates.of(instance.machine)
     families = families_of(instance, ports)
     found = paths_of(instance, ports, sum(map(len, families.values())))
     if found is None:
@@ -79,7 +80,7 @@ def bound(instance: Instance) -> int:
     )
 
 
-def paths_of(instance: Instance, ports: Ports, views: int) -> "tuple[list[Paths], int] | None":
+def paths_of(instance: Instance, ports: PortGates, views: int) -> "tuple[list[ProgramPhases], int] | None":
     """Return the phases of every group, and how many prices may be tried if each has to be looked at in so many views.
 
     None if there are more phases than can be told apart.
@@ -94,35 +95,32 @@ def paths_of(instance: Instance, ports: Ports, views: int) -> "tuple[list[Paths]
     if not tries:
         return None
     held = _occupied(instance, ports, cut)
-    return [Paths.of(instance, ports, group, own, held) for group, own in zip(instance.groups, cut, strict=True)], tries
+    found = [ProgramPhases.of(ports, group, own, held) for group, own in zip(instance.groups, cut, strict=True)]
+    return found, tries
 
 
-def one_after_another(instance: Instance, ports: Ports) -> int:
+def one_after_another(instance: Instance, ports: PortGates) -> int:
     """For more phases than can be told apart: in each cycle a stall, a latency or a hold of some instruction passes."""
-    most = {unit.name: unit.latency.most for unit in instance.machine.units}
-    longest = {name: max(most[name], *(hold.most for hold in held)) for name, held in ports.holds.items()}
 
-    def of(program: Program) -> int:
-        ahead = [0] * (program.end + 1)
-        for at in range(program.end - 1, -1, -1):
-            place = program.places[at]
-            cycles = 0 if place.unit == BARRIER else longest[place.unit]
-            if program.timings:
-                cycles = max(cycles, program.timings[at].stall, program.timings[at].latency[1])
-            ahead[at] = cycles + max(ahead[after] for after in place.successors)
-        return max(ahead[start] for start in program.starts)
+    def passing(program: Program, at: int) -> int:
+        of_class = ports.latencies[program.places[at].unit]
+        cycles = ports.stall(program, at), ports.latency(program, at), of_class
+        return max(ports.reservation(program, at).longest, *(most for _, most in cycles))
 
-    return sum(group.warps * of(group.program) for group in instance.groups)
+    return sum(
+        group.warps * group.program.heaviest([passing(group.program, at) for at in range(group.program.end)])
+        for group in instance.groups
+    )
 
 
-class Kind(NamedTuple):
+class InstructionKind(NamedTuple):
     """Instructions that cost the same."""
 
-    unit: str
+    reservation: Reservation
     stall: int
 
 
-class _Phase(NamedTuple):
+class PhaseCost(NamedTuple):
     """What a warp may execute in a phase: in how many cycles alone at most, and which kinds along its paths.
 
     Args:
@@ -132,26 +130,30 @@ class _Phase(NamedTuple):
 
     alone: int
     segment: PhaseSegment
-    kinds: Mapping[int, Kind]
-    counts: Counter[Kind] | None
+    kinds: Mapping[int, InstructionKind]
+    counts: Counter[InstructionKind] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class ProgramPhases:
     """The phases of a program."""
 
     program: Program
-    phases: tuple[_Phase, ...]
-    kinds: frozenset[Kind]
+    phases: tuple[PhaseCost, ...]
+    kinds: frozenset[InstructionKind]
 
     @classmethod
     def of(
-        cls, instance: Instance, ports: Ports, group: Group, segments: tuple[PhaseSegment, ...], occupied: Sequence[Due]
-    ) -> "Paths":
+        cls, ports: PortGates, group: Group, segments: tuple[PhaseSegment, ...], occupied: Sequence[Due]
+    ) -> "ProgramPhases":
         """Of a group, cut into segments; `occupied` is what older instructions of the block hold in each phase."""
-        program, units = group.program, {unit.name: unit for unit in instance.machine.units}
-        todo = place_timings(program, ports, units, longest=True)
-        kinds = {at: Kind(place.unit, todo[at].stall) for at, place in enumerate(program.places)}
+        program = group.program
+        todo = place_timings(program, ports, longest=True)
+        kinds = {
+            at: InstructionKind(ports.reservation(program, at), todo[at].stall)
+            for at, place in enumerate(program.places)
+            if place.unit != BARRIER
+        }
         left = residues(program, todo) if program.has_barriers else {}
         found, is_chain = [], program.is_chain
         if program.end in left:  # what is on its way at the last barrier
@@ -163,11 +165,10 @@ class Paths:
 
             longest = alone(program, todo, segment, begin)
             counts = Counter(kinds[at] for at in segment.places) if is_chain else None
-            found.append(_Phase(longest, segment, kinds, counts))
-        executed = frozenset(kind for kind in kinds.values() if kind.unit != BARRIER)
-        return cls(program, tuple(found), executed)
+            found.append(PhaseCost(longest, segment, kinds, counts))
+        return cls(program, tuple(found), frozenset(kinds.values()))
 
-    def heaviest(self, number: int, weights: Mapping[Kind, int]) -> int:
+    def heaviest(self, number: int, weights: Mapping[InstructionKind, int]) -> int:
         """Return the largest sum of weights along a path through a phase; 0 if there is no such phase."""
         if number >= len(self.phases):
             return 0
@@ -181,23 +182,24 @@ class Paths:
         return max(ahead.get(entry, 0) for entry in phase.segment.entries)
 
 
-def _occupied(instance: Instance, ports: Ports, segments: Sequence[tuple[PhaseSegment, ...]]) -> list[Due]:
+def _occupied(instance: Instance, ports: PortGates, segments: Sequence[tuple[PhaseSegment, ...]]) -> list[Due]:
     """For every phase, for how many cycles from its beginning on older instructions of the block may hold each gate.
 
     Who issued one has come to the barrier, or ended: its stall has passed. (A latency may be shorter than its range.)
     """
-    gates = ports.gates(frozenset().union(*(group.program.units for group in instance.groups)))
+    gates = ports.gates(ports.reservations(*(group.program for group in instance.groups)))
     found: list[Due] = [{}]
     held: dict[str, int] = {}
     for row in zip_longest(*segments, fillvalue=PhaseSegment((), ())):
         for group, segment in zip(instance.groups, row, strict=True):
             program = group.program
             executed = {
-                (program.places[at].unit, program.timings[at].stall if program.timings else 1) for at in segment.places
+                (ports.reservation(program, at), program.timings[at].stall if program.timings else 1)
+                for at in segment.places
             }
-            for unit, stall in executed:
-                for hold in ports.holds[unit]:
-                    held |= {name: max(hold.most - stall, held.get(name, 0)) for name in hold.gate}
+            for reservation, stall in executed:
+                for hold in reservation.holds:
+                    held |= {name: max(hold.most - stall, held.get(name, 0)) for name in hold.pools}
         longest = {gate: max(held.get(name, 0) for name in gate) for gate in gates}
         found.append({gate: cycles for gate, cycles in longest.items() if cycles > 0})
     return found
@@ -255,26 +257,27 @@ Families: TypeAlias = dict[tuple[Gate, ...], list[tuple[_Crowd, list[int]]]]
 """By the gates that can keep z out: where z may be, and of which groups."""
 
 
-def families_of(instance: Instance, ports: Ports) -> Families:
+def families_of(instance: Instance, ports: PortGates) -> Families:
     """Gates count that others, and z itself, can fill."""
-    units = [group.program.units for group in instance.groups]
-    kinds, gates = list(dict.fromkeys(units)), ports.gates(frozenset().union(*units))
+    programs = [group.program for group in instance.groups]
+    executed, gates = [ports.reservations(program) for program in programs], ports.gates(ports.reservations(*programs))
+    different = list(dict.fromkeys(executed))
     families: Families = {}
     for everybody, block in _crowds(instance):
-        full: list[set[Gate]] = [set() for _ in units]
+        full: list[set[Gate]] = [set() for _ in programs]
         for gate in gates:
             shared = [name for name in gate if name in ports.shared]
-            here = {kind: ports.most_held(kind, gate) for kind in kinds}
-            elsewhere = {kind: ports.most_held(kind, shared) for kind in kinds}
-            own = {kind: 0 if ports.is_own(gate) else ports.most_held(kind, gate, since=1) for kind in kinds}
-            others = everybody.others([here[kind] for kind in units], [elsewhere[kind] for kind in units])
-            for number, (kind, held) in enumerate(zip(units, others, strict=True)):
-                if held + own[kind] >= ports.capacity(gate):
+            here = {each: ports.most_held(each, gate) for each in different}
+            elsewhere = {each: ports.most_held(each, shared) for each in different}
+            own = {each: 0 if ports.is_own(gate) else ports.most_held(each, gate, since=1) for each in different}
+            others = everybody.others([here[each] for each in executed], [elsewhere[each] for each in executed])
+            for number, (each, held) in enumerate(zip(executed, others, strict=True)):
+                if held + own[each] >= ports.capacity(gate):
                     full[number].add(gate)
         found: dict[tuple[Gate, ...], list[int]] = {}
-        for number, kind in enumerate(units):
+        for number, each in enumerate(executed):
             if block.here is None or block.here[number]:
-                found.setdefault(tuple(gate for gate in ports.gates(kind) if gate in full[number]), []).append(number)
+                found.setdefault(tuple(gate for gate in ports.gates(each) if gate in full[number]), []).append(number)
         if len(found) > MOST_FAMILIES:
             found = {tuple(dict.fromkeys(chain.from_iterable(found))): sorted(chain.from_iterable(found.values()))}
         for family, members in found.items():
@@ -282,12 +285,12 @@ def families_of(instance: Instance, ports: Ports) -> Families:
     return families
 
 
-def scale_of(ports: Ports, gates: Iterable[Gate]) -> int:
-    """Prices are in units of 1 / this."""
+def scale_of(ports: PortGates, gates: Iterable[Gate]) -> int:
+    """PortPrices are in units of 1 / this."""
     return lcm(*(count for gate in gates for count in (ports.capacity(gate), *(ports.capacities[r] for r in gate))))
 
 
-def ways_to_price(ports: Ports, gates: Iterable[Gate], scale: int) -> Iterator[Prices]:
+def ways_to_price(ports: PortGates, gates: Iterable[Gate], scale: int) -> Iterator[PortPrices]:
     """Yield all pools of each gate alike; then, for one gate after another, one pool alone."""
     alike = {gate: dict.fromkeys(gate, scale // ports.capacity(gate)) for gate in gates}
     yield alike
@@ -297,28 +300,49 @@ def ways_to_price(ports: Ports, gates: Iterable[Gate], scale: int) -> Iterator[P
                 yield {**alike, gate: {name: scale // ports.capacities[name]}}
 
 
+class KindCharges(NamedTuple):
+    """What an instruction of each kind costs at some prices.
+
+    Args:
+        here: one of another warp of the partition.
+        elsewhere: one of a warp of another partition, which holds only shared ports that matter.
+        later: one of the warp itself, in the cycles after its stall.
+    """
+
+    here: Mapping[InstructionKind, int]
+    elsewhere: Mapping[InstructionKind, int]
+    later: Mapping[InstructionKind, int]
+
+    @classmethod
+    def at(cls, ports: PortGates, kinds: Iterable[InstructionKind], prices: PortPrices) -> Self:
+        """Return what these kinds cost at these prices."""
+        kinds = tuple(kinds)
+        shared = {gate: {r: p for r, p in price.items() if r in ports.shared} for gate, price in prices.items()}
+        # a gate of one port is part of the time of a warp alone already
+        several = {gate: price for gate, price in prices.items() if not ports.is_own(gate)}
+        return cls(
+            {kind: ports.charge(kind.reservation, prices) for kind in kinds},
+            {kind: ports.charge(kind.reservation, shared) for kind in kinds},
+            {kind: ports.charge(kind.reservation, several, since=kind.stall) for kind in kinds},
+        )
+
+
 def _bound(
     instance: Instance,
-    ports: Ports,
-    paths: Sequence[Paths],
+    ports: PortGates,
+    paths: Sequence[ProgramPhases],
     families: Families,
-    prices: Prices,
+    prices: PortPrices,
     scale: int,
 ) -> int:
     """T and the floor, phase by phase; for several blocks with one floor, and all that other blocks execute."""
     worst = [0] * max(len(path.phases) for path in paths)
-    kinds = frozenset[Kind]().union(*(path.kinds for path in paths))
+    kinds = frozenset[InstructionKind]().union(*(path.kinds for path in paths))
     for family, places in families.items():
         counting = {gate: prices[gate] for gate in family}
-        shared = {gate: {r: p for r, p in price.items() if r in ports.shared} for gate, price in counting.items()}
-        many = {gate: price for gate, price in counting.items() if not ports.is_own(gate)}
-        charges = {kind: ports.charge(kind.unit, counting) for kind in kinds}
-        outside = {kind: ports.charge(kind.unit, shared) for kind in kinds}
-        later = {kind: ports.charge(kind.unit, many, since=kind.stall) for kind in kinds}
+        charges = KindCharges.at(ports, kinds, counting)
         for number in range(len(worst)):
-            here = [path.heaviest(number, charges) for path in paths]
-            elsewhere = [path.heaviest(number, outside) for path in paths]
-            own = [path.heaviest(number, later) for path in paths]
+            here, elsewhere, own = ([path.heaviest(number, each) for path in paths] for each in charges)
             for crowd, members in places:
                 others = crowd.others(here, elsewhere)
                 for z in members:
@@ -327,9 +351,9 @@ def _bound(
                         worst[number] = max(worst[number], cycles)
     if instance.blocks == 1:
         return sum(cycles // scale for cycles in worst)
-    charges = {kind: ports.charge(kind.unit, prices) for kind in kinds}
+    counted = KindCharges.at(ports, kinds, prices).here
     total = sum(worst)
     for group, path in zip(instance.groups, paths, strict=True):
-        heaviest = sum(path.heaviest(number, charges) for number in range(len(path.phases)))
+        heaviest = sum(path.heaviest(number, counted) for number in range(len(path.phases)))
         total += (group.warps - group.warps // instance.blocks) * heaviest
     return total // scale

@@ -23,13 +23,15 @@ from typing import NamedTuple
 from makespan.model.certificate import Weights
 from makespan.model.gpu import GpuInstance, Grid, LastDispatch
 from makespan.model.instance import Instance
+from makespan.model.lowered import Reservation
 from makespan.model.machine import WarpAssignment
-from makespan.proof.bounds.gates import Gate, Ports
+from makespan.proof.bounds.gates import Gate, PortGates
 from makespan.proof.bounds.pairing import Pairing
 from makespan.proof.bounds.theorem_1s import (
-    Kind,
-    Paths,
-    Prices,
+    InstructionKind,
+    KindCharges,
+    PortPrices,
+    ProgramPhases,
     bound,
     families_of,
     one_after_another,
@@ -114,16 +116,16 @@ class _GridBlock:
     """
 
     instance: Instance
-    ports: Ports
-    paths: Sequence[Paths] | None
+    ports: PortGates
+    paths: Sequence[ProgramPhases] | None
     tries: int
     held: int
 
     @classmethod
     def of(cls, gpu: GpuInstance, grid: Grid) -> "_GridBlock":
-        instance, ports = Instance.merged(grid.block, gpu.machine), Ports.of(gpu.machine)
+        instance, ports = Instance.merged(grid.block, gpu.machine), PortGates.of(gpu.machine)
         paths, tries = paths_of(instance, ports, 1) or (None, 0)
-        longest = max(hold.most for unit in _units(instance) for hold in ports.holds[unit])
+        longest = max(each.longest for each in _reservations(instance, ports))
         return cls(instance, ports, paths, tries, longest - 1)
 
     @property
@@ -132,8 +134,8 @@ class _GridBlock:
         return one_after_another(self.instance, self.ports)
 
 
-def _units(instance: Instance) -> frozenset[str]:
-    return frozenset[str]().union(*(group.program.units for group in instance.groups))
+def _reservations(instance: Instance, ports: PortGates) -> tuple[Reservation, ...]:
+    return ports.reservations(*(group.program for group in instance.groups))
 
 
 class _Rates(NamedTuple):
@@ -149,30 +151,25 @@ class _Rates(NamedTuple):
     """
 
     block: _GridBlock
-    paths: Sequence[Paths]
+    paths: Sequence[ProgramPhases]
     scale: int
-    charges: Mapping[Kind, int]
-    outside: Mapping[Kind, int]
-    later: Mapping[Kind, int]
+    charges: Mapping[InstructionKind, int]
+    outside: Mapping[InstructionKind, int]
+    later: Mapping[InstructionKind, int]
 
     @classmethod
-    def at(cls, block: _GridBlock, paths: Sequence[Paths], prices: Prices, scale: int) -> "_Rates":
-        ports, kinds = block.ports, frozenset[Kind]().union(*(path.kinds for path in paths))
-        shared = {gate: {r: p for r, p in price.items() if r in ports.shared} for gate, price in prices.items()}
-        many = {gate: price for gate, price in prices.items() if not ports.is_own(gate)}
-        charges = {kind: ports.charge(kind.unit, prices) for kind in kinds}
-        outside = {kind: ports.charge(kind.unit, shared) for kind in kinds}
-        later = {kind: ports.charge(kind.unit, many, since=kind.stall) for kind in kinds}
-        return cls(block, paths, scale, charges, outside, later)
+    def at(cls, block: _GridBlock, paths: Sequence[ProgramPhases], prices: PortPrices, scale: int) -> "_Rates":
+        kinds = frozenset[InstructionKind]().union(*(path.kinds for path in paths))
+        return cls(block, paths, scale, *KindCharges.at(block.ports, kinds, prices))
 
-    def work(self, weights: Mapping[Kind, int]) -> int:
+    def work(self, weights: Mapping[InstructionKind, int]) -> int:
         """Of all warps of the block."""
         return sum(
             group.warps * sum(path.heaviest(number, weights) for number in range(len(path.phases)))
             for group, path in zip(self.block.instance.groups, self.paths, strict=True)
         )
 
-    def chain(self, counted: Mapping[Kind, int] | None) -> int:
+    def chain(self, counted: Mapping[InstructionKind, int] | None) -> int:
         """The time of a chain alone, and what it counts for itself in the place of what it is `counted` otherwise."""
         weights = {kind: 0 if counted is None else self.later[kind] - counted[kind] for kind in self.charges}
         return sum(
@@ -202,12 +199,12 @@ def _by_prices(gpu: GpuInstance, sm: Instance, block: _GridBlock, late: int) -> 
             yield _BlockCharge(PARTITIONS, scale * late + beside, scale, 0, None, resident)
 
 
-def _gates(sm: Instance, ports: Ports) -> list[Gate]:
+def _gates(sm: Instance, ports: PortGates) -> list[Gate]:
     """Those that the warps of an SM can fill, or that may still be held by warps that have finished."""
     full = frozenset(chain.from_iterable(families_of(sm, ports)))
-    units = _units(sm)
-    kept = {name for unit in units for hold in ports.holds[unit] if hold.most > 1 for name in hold.gate}
-    return [gate for gate in ports.gates(units) if gate in full or kept.intersection(gate)]
+    executed = _reservations(sm, ports)
+    kept = {name for each in executed for hold in each.holds if hold.most > 1 for name in hold.pools}
+    return [gate for gate in ports.gates(executed) if gate in full or kept.intersection(gate)]
 
 
 def _crowding(gpu: GpuInstance, rates: _Rates) -> int:
@@ -268,7 +265,8 @@ def _largest(values: Sequence[tuple[int, int]], count: int) -> int:
 
 def _by_pairs(gpu: GpuInstance, sm: Instance) -> Iterator[_BlockCharge]:
     """Theorem E, for each link from when its block begins, with all that other warps have open then."""
-    units = {unit.name: unit for unit in gpu.machine.units if unit.name in _units(sm)}
+    used = frozenset[str]().union(*(group.program.units for group in sm.groups))
+    units = {unit.name: unit for unit in gpu.machine.units if unit.name in used}
     if sm.is_multiprocessor or sm.has_barriers or sm.issue_width is not None or gpu.dram:
         return
     if any(unit.interval > 1 for unit in units.values()):
@@ -318,7 +316,8 @@ def _of_several_grids(gpu: GpuInstance) -> Iterator[LastDispatch]:
     )
     if len(paths) < len(blocks):
         return
-    gates = ports.gates(frozenset[str]().union(*(_units(block.instance) for block in blocks)))
+    programs = (group.program for block in blocks for group in block.instance.groups)
+    gates = ports.gates(ports.reservations(*programs))
     scale = scale_of(ports, gates)
     shares = _shares(gpu)
     together = _most_together(gpu, shares, gpu.room)

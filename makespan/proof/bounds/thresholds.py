@@ -19,7 +19,7 @@ from makespan.model.program import Program
 from makespan.model.result import Upper, UpperBound
 from makespan.proof.bounds.alone import alone, place_timings
 from makespan.proof.bounds.gaps import Gap, gaps
-from makespan.proof.bounds.gates import Ports
+from makespan.proof.bounds.gates import PortGates
 from makespan.proof.bounds.pairing import Pairing
 from makespan.proof.bounds.phases import PhaseSegment
 
@@ -74,22 +74,24 @@ class _Question:
 
     def _divide(self) -> None:
         """Prices as those of theorem 1S, of all gates that may be full."""
-        ports, used = Ports.of(self.instance.machine), set().union(*(g.program.units for g in self.instance.groups))
-        gates = [gate for gate in ports.gates(used) if not self._is_free(gate)]
+        ports = PortGates.of(self.instance.machine)
+        executed = ports.reservations(*(group.program for group in self.instance.groups))
+        gates = [gate for gate in ports.gates(executed) if not self._is_free(gate)]
         self.scale = lcm(*map(ports.capacity, gates))
         prices = {gate: dict.fromkeys(gate, self.scale // ports.capacity(gate)) for gate in gates}
         shared = {gate: {r: one for r, one in price.items() if r in ports.shared} for gate, price in prices.items()}
         several = {gate: price for gate, price in prices.items() if not ports.is_own(gate)}
         self.masses = {name: (unit.interval - 1) * self.scale for name, unit in self.counted.items()}
-        self.costs = {name: ports.charge(name, prices) for name in used}
-        outside = {name: ports.charge(name, shared) for name in used}
+        self.costs = {each.unit: ports.charge(each, prices) for each in executed}
+        outside = {each: ports.charge(each, shared) for each in executed}
         self.beside = -(-self.instance.warps // self.instance.machine.partitions) - 1
         for number, (group, own) in enumerate(zip(self.instance.groups, self.gaps, strict=True)):
-            stalls = [timing.stall for timing in group.program.timings] or [gap.least for gap in own]
-            units = [place.unit for place in group.program.places]
-            self.elsewhere[number] = _heaviest(group.program, [outside[unit] for unit in units])
-            held = [ports.charge(unit, several, since=stall) for unit, stall in zip(units, stalls, strict=True)]
-            self.later[number] = _heaviest(group.program, held)
+            program = group.program
+            held = [ports.reservation(program, at) for at in range(program.end)]
+            stalls = [timing.stall for timing in program.timings] or [gap.least for gap in own]
+            later = [ports.charge(each, several, since=stall) for each, stall in zip(held, stalls, strict=True)]
+            self.elsewhere[number] = program.heaviest([outside[each] for each in held])
+            self.later[number] = program.heaviest(later)
 
     def _is_free(self, gate: tuple[str, ...]) -> bool:
         """Return whether the slot keeps its ports from being held all at once: those of a class in one partition."""
@@ -134,11 +136,11 @@ class _Question:
 
     @cached_property
     def alone(self) -> list[int]:
-        ports = Ports.of(self.instance.machine)
+        ports = PortGates.of(self.instance.machine)
 
         def of(program: Program) -> int:
             every = PhaseSegment(program.starts, tuple(range(program.end)))
-            return alone(program, place_timings(program, ports, self.units, longest=True), every, lambda _: {})
+            return alone(program, place_timings(program, ports, longest=True), every, lambda _: {})
 
         is_divided = self.instance.machine.is_divided
         return [of(g.program) if is_divided or g.program.runs_ahead else 0 for g in self.instance.groups]
@@ -216,10 +218,3 @@ class _Proof:
         short = [max(0, least[unit] - worth[unit]) for unit in units]
         last = {name: latency[name] - cycles for name, cycles in worth.items()}
         return pairing.heaviest(worth, 0, leaving=short, last=last)
-
-
-def _heaviest(program: Program, weights: Sequence[int]) -> int:
-    ahead = [0] * (program.end + 1)
-    for at in reversed(range(program.end)):
-        ahead[at] = weights[at] + max(ahead[after] for after in program.places[at].successors)
-    return max(ahead[start] for start in program.starts)
