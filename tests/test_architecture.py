@@ -24,7 +24,7 @@ from makespan.kernels.ptx.module import Compilation
 from makespan.many.commands.answering import answer
 from makespan.model import architecture
 from makespan.model.architecture import default_architecture
-from makespan.model.assumptions import conditions
+from makespan.model.conditions import conditions
 from makespan.model.gpu import GpuInstance
 from makespan.model.machine import PAPER, find_machine, given_latencies, gpus
 from makespan.proof.engines import Limits

@@ -13,26 +13,23 @@ from makespan import Instance, Machine, cli, solve
 from makespan.kernels import ptx
 from makespan.kernels.flow import Launch, loop_bounds
 from makespan.model.assumptions import (
-    CONDITIONS,
     Assumption,
     AssumptionKind,
     as_compiled,
     as_written,
     caveat,
     classes,
-    conditions,
     given_blocks,
     given_loop,
     interval,
-    is_well_formed,
     latency,
     launch,
     quote_name,
-    together,
     unknown_opcodes,
     untimed_classes,
     unverified_latencies,
 )
+from makespan.model.conditions import CONDITIONS, conditions, is_well_formed, together
 from makespan.model.machine import PAPER, Latency, PortResource, SchedulerPromise, UnitClass, Use
 from makespan.model.machine.files import read_machine
 from makespan.report.result.bundle import bundle

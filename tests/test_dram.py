@@ -14,7 +14,8 @@ from makespan import InputError, KernelQuestion, Launch, Program
 from makespan.kernels import dram, ptx
 from makespan.kernels.gpu_question import SharedLaunch, gpu_instance, of_kernels
 from makespan.kernels.question import launched
-from makespan.model.assumptions import AssumptionKind, conditions
+from makespan.model.assumptions import AssumptionKind
+from makespan.model.conditions import conditions
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
 from makespan.model.machine import given_intervals, given_latencies, gpus, narrow_intervals

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 
 from makespan.host.errors import InputError
 from makespan.model import instance as values
-from makespan.model.assumptions import conditions
+from makespan.model.conditions import conditions
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import MAX_WARPS, Group, Instance
 from makespan.model.machine import PAPER, Latency, Machine, PortResource, UnitClass, Use, find_machine

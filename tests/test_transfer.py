@@ -13,7 +13,7 @@ from makespan.host.errors import InputError
 from makespan.kernels import ptx, sass
 from makespan.kernels.flow import Flow, GivenBound, LoopInfo, loop_nest
 from makespan.kernels.question import KernelQuestion, LaunchedKernel
-from makespan.model.assumptions import conditions
+from makespan.model.conditions import conditions
 from makespan.model.machine import PAPER
 from tests import ptx_interpreter, sass_interpreter
 from tests.ptx_interpreter.values import Array

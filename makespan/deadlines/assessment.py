@@ -18,7 +18,7 @@ from makespan.deadlines.utilisation import server_load
 from makespan.deadlines.verdict import DeadlineAnswer, ResourceLoad, TaskSetVerdict
 from makespan.deadlines.wcet import Wcet, WcetGround
 from makespan.host.errors import InputError
-from makespan.model.assumptions import together
+from makespan.model.conditions import together
 from makespan.model.units import shown_frequency, shown_time
 
 QUICK = AnalysisLimits(one=100_000, total=500_000)

@@ -39,9 +39,10 @@ from makespan.host.text_file import read_bytes
 from makespan.kernels.gpu_question import as_given, dispatch_cycles, of_kernel
 from makespan.kernels.question import LaunchedKernel, launched
 from makespan.model import assumptions
-from makespan.model.assumptions import Assumption, conditions
+from makespan.model.assumptions import Assumption
 from makespan.model.assumptions import AssumptionKind as About
 from makespan.model.claim import WorstCaseClaim
+from makespan.model.conditions import conditions
 from makespan.model.gpu import GpuInstance, GpuResult
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, narrow_intervals

@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from makespan.host.errors import BrokenPromiseError
-from makespan.model.assumptions import Assumption, conditions
+from makespan.model.assumptions import Assumption
 from makespan.model.certificate import Certificate, Weights
+from makespan.model.conditions import conditions
 from makespan.model.instance import Instance
 from makespan.model.machine import WarpAssignment
 from makespan.model.schedule import Schedule

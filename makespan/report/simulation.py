@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from makespan.model.assumptions import conditions
+from makespan.model.conditions import conditions
 from makespan.model.instance import Instance
 from makespan.model.simulate import Choices
 from makespan.model.simulate.statistics import Statistics

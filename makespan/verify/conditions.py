@@ -7,7 +7,8 @@ others are the word of the bundle, which cannot be checked; each can only be abo
 
 from collections.abc import Iterable
 
-from makespan.model.assumptions import Assumption, AssumptionKind, conditions, is_well_formed
+from makespan.model.assumptions import Assumption, AssumptionKind
+from makespan.model.conditions import conditions, is_well_formed
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
 from makespan.verify import fields

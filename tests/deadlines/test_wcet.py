@@ -24,7 +24,6 @@ from makespan.model.assumptions import (
     Assumption,
     as_written,
     caveat,
-    conditions,
     dram_rate,
     one_path,
     trusted_loop,
@@ -32,6 +31,7 @@ from makespan.model.assumptions import (
 )
 from makespan.model.assumptions import AssumptionKind as About
 from makespan.model.claim import WorstCaseClaim
+from makespan.model.conditions import conditions
 from makespan.model.gpu import GpuInstance
 from makespan.model.machine import PAPER, SchedulerPromise, UnitClass
 from makespan.model.program import Program

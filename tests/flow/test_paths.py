@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels.flow import GivenBound, Launch, TraceStep, loop_bounds, parse_takes, read_trace
 from makespan.kernels.ptx import PtxKernel, parse, program, read
-from makespan.model.assumptions import conditions
+from makespan.model.conditions import conditions
 from makespan.model.program import InstructionOrigin, Program
 from tests.ptx.texts import SAMPLES, kernel
 

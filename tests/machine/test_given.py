@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from makespan import KernelQuestion, Launch, solve
 from makespan.host.errors import InputError
-from makespan.model.assumptions import conditions
+from makespan.model.conditions import conditions
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
 from makespan.model.machine import (

@@ -12,7 +12,7 @@ from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels import flow, ptx
 from makespan.kernels.ptx import Dependences
 from makespan.kernels.question import KernelQuestion
-from makespan.model.assumptions import conditions
+from makespan.model.conditions import conditions
 from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Latency, Machine, UnitClass, given_latencies
 from makespan.model.program import BARRIER, InstructionTiming, Program

@@ -10,7 +10,7 @@ import pytest
 
 from makespan.kernels.flow import Launch
 from makespan.kernels.sass import SassInstruction, SassKernel, programs
-from makespan.model.assumptions import conditions
+from makespan.model.conditions import conditions
 from makespan.model.instance import Instance
 from makespan.model.machine import OPERATIONS, Machine, TimedOperation, UnitClass
 from makespan.proof.bounds.theorem_1s import bound

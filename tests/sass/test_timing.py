@@ -14,7 +14,7 @@ from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels import kernel_file
 from makespan.kernels.flow import Launch
 from makespan.kernels.sass import Address, SassInstruction, SassKernel, SassModule, program, programs
-from makespan.model.assumptions import conditions
+from makespan.model.conditions import conditions
 from makespan.model.instance import Instance
 from makespan.model.machine import OPERATIONS, Machine, TimedOperation, UnitClass, given_latencies
 from makespan.model.program import BARRIER, InstructionTiming

@@ -60,7 +60,7 @@ from makespan.kernels.flow.loop_info import LoopInfo, bounds_that_fit, loop_info
 from makespan.kernels.flow.loops import Loop, LoopNest, goes_around, loop_nest
 from makespan.kernels.flow.operations import SECTOR, TimedCode, dram_access, missing_latencies, serving_operations
 from makespan.kernels.flow.paths import missing_inputs_error, refuse_unbounded
-from makespan.kernels.flow.programs import KernelWarps, PathMode
+from makespan.kernels.flow.programs import KernelWarps, PathMode, WarpOptions
 from makespan.kernels.flow.spread import UNIFORM, LaneSpread, LaneSpreads, Surroundings
 from makespan.kernels.flow.threads import ThreadDetail, ThreadGroup, thread_groups
 from makespan.kernels.flow.uniformity import decided_sides, declared_uniform, uniform_branches
@@ -118,6 +118,7 @@ __all__ = [
     "TooLongError",
     "TraceStep",
     "TransferredBound",
+    "WarpOptions",
     "bounds_that_fit",
     "branch_infos",
     "closure",

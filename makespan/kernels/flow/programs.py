@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypedDict
 
 from makespan.host.errors import InputError, MissingInput
 from makespan.kernels.flow.automaton import Automaton, AutomatonBuilder, Branching
@@ -29,9 +29,31 @@ from makespan.kernels.flow.uniformity import decided_sides, declared_uniform, un
 from makespan.kernels.flow.walk import BoundedFlow
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
+from makespan.model.machine import GivenRange, Machine
 from makespan.model.program import Access, InstructionOrigin, Program, ProgramPlace, merge_neighbours
 
 PathMode: TypeAlias = Literal["automaton", "single"]
+
+
+class WarpOptions(TypedDict, total=False):
+    """The keywords by which every language makes programs, besides the launch; one that is left out has its default.
+
+    Args:
+        loop_bounds: bounds that win over those in comments of the kernel and over inferred ones.
+        take: `taken` or `fall` by label, or by `:LINE` (`:ADDRESS` in machine code), of the branch.
+        trace: the outcome of every executed branch, in order.
+        paths: see `KernelWarps`.
+        machine: where it times operations, they decide class and latency of each instruction.
+        latencies: of operations, instead of those of the machine; see `machine.given_latencies`.
+    """
+
+    loop_bounds: Sequence[GivenBound]
+    take: Mapping[str, str] | None
+    trace: Sequence[TraceStep] | None
+    paths: PathMode | None
+    machine: Machine
+    latencies: Mapping[str, GivenRange] | None
+
 
 _MOST_LINES = 3
 

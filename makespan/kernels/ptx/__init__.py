@@ -12,6 +12,7 @@ from makespan.kernels.ptx.calls import is_inlined
 from makespan.kernels.ptx.evaluate import literal, width
 from makespan.kernels.ptx.graph import PtxFlow, bounds_for, bounds_template, branches, flow, loops
 from makespan.kernels.ptx.isa import PROFILES, Classes, PtxListingRow, listing, read_classes
+from makespan.kernels.ptx.kernel_warps import program, programs, warps
 from makespan.kernels.ptx.module import (
     KEEP_HINT,
     Declaration,
@@ -27,7 +28,6 @@ from makespan.kernels.ptx.parameters import fit_launch, known_parameters, parame
 from makespan.kernels.ptx.parser import decode, parse, read
 from makespan.kernels.ptx.registers import PtxAccess, register_accesses
 from makespan.kernels.ptx.timing import Dependences
-from makespan.kernels.ptx.warps import program, programs, warps
 
 __all__ = [
     "KEEP_HINT",

@@ -10,6 +10,7 @@ What a launch, loop bounds, traces and the like are is said in `makespan.kernels
 from makespan.kernels.sass.cubin import assemble_ptx
 from makespan.kernels.sass.disassembler import disassemble, read
 from makespan.kernels.sass.graph import SassFlow, bounds_for, bounds_template, branches, flow, loops
+from makespan.kernels.sass.kernel_warps import program, programs, warps
 from makespan.kernels.sass.module import (
     Address,
     Control,
@@ -24,7 +25,6 @@ from makespan.kernels.sass.module import (
 from makespan.kernels.sass.opcodes import SassListingRow, listing
 from makespan.kernels.sass.parameters import fit_launch
 from makespan.kernels.sass.residency import missing_shared, residency
-from makespan.kernels.sass.warps import program, programs, warps
 
 __all__ = [
     "Address",

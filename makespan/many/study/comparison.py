@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from makespan.host.errors import InputError
-from makespan.model.assumptions import Assumption, AssumptionKind, together
+from makespan.model.assumptions import Assumption, AssumptionKind
+from makespan.model.conditions import together
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.result import Bounds, Result, Status

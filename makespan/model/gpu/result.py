@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from makespan.host.errors import BrokenPromiseError
-from makespan.model.assumptions import Assumption, conditions
+from makespan.model.assumptions import Assumption
 from makespan.model.certificate import Weights
+from makespan.model.conditions import conditions
 from makespan.model.gpu.instance import GpuInstance
 from makespan.model.gpu.schedule import GpuSchedule
 from makespan.model.result import Bounds, Result, Status
