@@ -38,7 +38,7 @@ _SHOWN = 5
 
 
 def analyse(task_set: TaskSet, *, limits: AnalysisLimits = DEFAULT_LIMITS, evidence: bool = True) -> TaskSetVerdict:
-    """Bounds for every task and chain, and what follows for the deadlines.
+    """Return bounds for every task and chain, and what follows for the deadlines.
 
     Offsets are not used: a bound holds for all phases. Where they are cheap, the bounds of kernels are compared with
     those of `response-time-analysis`, a second implementation.
@@ -61,9 +61,9 @@ def analyse(task_set: TaskSet, *, limits: AnalysisLimits = DEFAULT_LIMITS, evide
 def verdicts(
     task_set: TaskSet, limits: AnalysisLimits = DEFAULT_LIMITS, progress: Callable[[str], None] = lambda _: None
 ) -> Iterator[TaskSetVerdict]:
-    """What `analyse` comes to, as it becomes known: what is proven, then that with each late job that is found.
+    """Yield the verdict as it becomes known: what is proven, then that with each late job that is found.
 
-    Where the answer is no already, nobody looks for more.
+    Where the answer is no already, nothing more is looked for.
     """
     verdict = _proven(task_set, limits)
     yield verdict
@@ -75,7 +75,7 @@ def verdicts(
 
 
 def is_proven(task_set: TaskSet, limits: AnalysisLimits = DEFAULT_LIMITS) -> bool:
-    """Return whether `analyse` says yes, for less: what is late need not be known exactly.
+    """Return whether `analyse` says yes; this costs less, as the search for a no is left out.
 
     Raises:
         InputError: as `analyse`.
@@ -123,7 +123,7 @@ def _is_shown(task: GpuTask) -> bool:
 
 
 def _is_regular(task: GpuTask, found: Responses) -> bool:
-    """Whether the worst pattern of the proof is a legal one: nothing restricts arrivals but periods and jitter."""
+    """Return whether the worst pattern of the proof is legal: only periods and jitter restrict arrivals."""
     only = task.segments[0]
     return len(task.segments) == 1 and not only.delay and task.offset is None and task.name not in found.starts
 
@@ -153,7 +153,7 @@ def _chain_verdict(task_set: TaskSet, chain: TaskChain, found: Responses) -> Cha
 def _latencies(
     chain: TaskChain, tasks: Sequence[GpuTask], proven: Sequence[Response | None]
 ) -> tuple[int | None, int | None]:
-    """Reaction and age; in a chain by data the reaction is from the arrival at the head to the end of the last."""
+    """Return reaction and age; by data the reaction is from the arrival at the head to the end of the last."""
     known = [response for response in proven if response is not None]
     if len(known) < len(proven):
         return None, None
@@ -201,7 +201,10 @@ def _is_confirmed(resource: str, served: ServerBounds) -> bool:
 
 
 def _is_cheap(streams: Sequence[Stream], policy: ServerPolicy, longest: int) -> bool:
-    """Whether the second implementation covers the streams and ends soon: about (kernels in sight) x streams^2."""
+    """Return whether the second implementation covers the streams and ends soon.
+
+    Its time is about (kernels in sight) x streams^2.
+    """
     if any(stream.is_wild for stream in streams) or (policy in _EDF and any(stream.lag for stream in streams)):
         return False
     parts = [(stream.wcet, stream.period) for stream in streams]

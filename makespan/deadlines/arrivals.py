@@ -63,12 +63,12 @@ class Stream:
 
     @property
     def delay(self) -> int:
-        """From the event until the kernel is ready, at most."""
+        """Return the longest time from the event until the kernel is ready."""
         return self.jitter + self.lag
 
 
 class OutOfStepsError(Exception):
-    """An analysis would take longer than its limit; caught where a bound is asked for."""
+    """An analysis would take longer than its limit; it is caught where a bound is asked for."""
 
 
 class StepBudget:
@@ -80,7 +80,7 @@ class StepBudget:
         self.left = left
 
     def spend(self, steps: int) -> None:
-        """Take some.
+        """Take this number of additions out of the budget.
 
         Raises:
             OutOfStepsError: there are not so many left.

@@ -29,7 +29,7 @@ ASSIGNMENTS = (*map(str, Heuristic), EXACT)
 
 @dataclass(frozen=True)
 class Assessment:
-    """What is known of a system.
+    """A system with all that is known of it.
 
     Args:
         task_set: in ticks, each task on its partition where one was found.
@@ -65,20 +65,20 @@ class Assessment:
 
     @property
     def demand(self) -> ResourceLoad:
-        """What all kernels together demand of all partitions."""
+        """Return what all kernels together demand of all partitions."""
         partitions = len(self.task_set.partitions)
         return server_load("all partitions", self.task_set.tasks, places=max(1, partitions))
 
     @property
     def answer(self) -> DeadlineAnswer:
-        """Without a place for every task: `NO` if no assignment can serve them all, else `UNKNOWN`."""
+        """Return the answer; without an assignment `NO` if none can serve all tasks, else `UNKNOWN`."""
         if self.verdict is not None:
             return self.verdict.answer
         return DeadlineAnswer.NO if self.demand.is_refuted else DeadlineAnswer.UNKNOWN
 
     @property
     def supposes(self) -> tuple[str, ...]:
-        """If the answer is `NO`: tasks whose given times must be attained for it to be true; none if it just is."""
+        """Return the tasks whose given times must be attained for the answer `NO` to be true."""
         if self.verdict is not None:
             return self.verdict.supposes
         return self.demand.supposes if self.demand.is_refuted else ()
@@ -100,7 +100,7 @@ def assess(
     limits: AnalysisLimits = DEFAULT_LIMITS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Assessment:
-    """Assign what has no place, analyse, and look for what breaks first.
+    """Assign the kernels that have no partition, analyse, and look for what breaks first.
 
     A search for late schedules is part of the verdict and of the margin of all kernels together; the other margins and
     assignments ask only what is proven.
@@ -138,7 +138,7 @@ def assessments(
     limits: AnalysisLimits,
     progress: Callable[[str], None],
 ) -> Iterator[Assessment]:
-    """What `assess` comes to, as it becomes known: bounds, then each late job that is found, then each margin."""
+    """Yield the assessment as it becomes known: bounds, then each late job that is found, then each margin."""
     system, tick = task_set(description, {name: wcet.time() for name, wcet in wcets.items()})
     try:
         is_searched = description.priorities is Priorities.AUDSLEY
@@ -207,7 +207,7 @@ def _quickly_proven(system: TaskSet, /) -> TaskSetVerdict:
 
 
 def _is_quickly_proven(system: TaskSet, /) -> bool:
-    """Return whether that says yes."""
+    """Return whether the answer within these limits is yes."""
     return is_proven(system, QUICK)
 
 
@@ -250,7 +250,7 @@ def _margins(
 
 
 def _slower(description: Description, wcets: Mapping[str, Wcet], system: TaskSet, slower: Fraction) -> TaskSet:
-    """Return the system with its places and priorities, and a clock that is so many times slower."""
+    """Return the system with its resources and priorities, at a clock that is slower by this factor."""
     times = {name: wcet.time(slower) for name, wcet in wcets.items()}
     changed, _ = task_set(description, times)
     return replace(changed, tasks=tuple(_with_partitions(task, system.by_name[task.name]) for task in changed.tasks))
@@ -327,7 +327,7 @@ def _notes_on_partitions(description: Description) -> Iterator[str]:
 
 
 def _notes_on_copies(description: Description) -> Iterator[str]:
-    """What is assumed of copy engines."""
+    """Yield the assumptions on copy engines."""
     if any(part.kind is SegmentKind.COPY for part in description.executions.values()):
         yield (
             "a copy engine serves one copy at a time, to its end, and only these: copies of other processes, which the"
@@ -337,7 +337,7 @@ def _notes_on_copies(description: Description) -> Iterator[str]:
 
 
 def _notes_on_waiting(description: Description) -> Iterator[str]:
-    """What threads do while their copies and kernels wait and run, and after them."""
+    """Yield what threads do while their copies and kernels wait and run, and after them."""
     threads = [entry for entry in description.tasks if entry.core is not None and entry.executions]
     if blocked := [entry.name for entry in threads if entry.wait is HostWait.BLOCK]:
         yield (
@@ -357,7 +357,7 @@ def _notes_on_waiting(description: Description) -> Iterator[str]:
 
 
 def _notes_on_launches(description: Description) -> Iterator[str]:
-    """What launches take, by who says so."""
+    """Yield what launches take, by who says so."""
     launches = {name: part.launch for name, part in description.executions.items()}
     for launch in dict.fromkeys(launches.values()):
         names = ", ".join(name for name, other in launches.items() if other == launch)
@@ -371,7 +371,7 @@ def _notes_on_launches(description: Description) -> Iterator[str]:
 
 
 def _note_on_gpu(description: Description) -> Iterator[str]:
-    """What is assumed of the GPU."""
+    """Yield the assumptions on the GPU."""
     card = description.card
     if card is None:
         return
@@ -386,7 +386,7 @@ def _note_on_gpu(description: Description) -> Iterator[str]:
 
 
 def _assumptions(wcets: Mapping[str, Wcet]) -> Iterator[str]:
-    """Those of all kernels once, the others with the names of their tasks."""
+    """Yield the assumptions of all kernels once, the others with the names of their tasks."""
     for note in dict.fromkeys(note for wcet in wcets.values() for note in wcet.assumptions):
         tasks = [name for name, wcet in wcets.items() if note in wcet.assumptions]
         yield str(note) if len(tasks) == len(wcets) else f"{', '.join(tasks)}: {note}"

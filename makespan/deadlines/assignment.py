@@ -35,10 +35,10 @@ _GRAIN = 10**6
 
 
 class TaskSetAnalysis(Protocol):
-    """Says what is proven of a task set; `analyse` is one."""
+    """An analysis that says what is proven of a task set; `analyse` is one."""
 
     def __call__(self, task_set: TaskSet, /) -> TaskSetVerdict:
-        """Return the verdict."""
+        """Return the verdict on a task set."""
         ...
 
 
@@ -55,7 +55,7 @@ class Heuristic(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KernelAssignment:
-    """Where the unassigned kernels go.
+    """An assignment of the unassigned kernels to partitions.
 
     Args:
         places: partition by task, for the tasks that had none; None where no assignment was found.
@@ -71,7 +71,7 @@ class KernelAssignment:
 
 
 class _FitOracle:
-    """Asks the analysis whether kernels fit together on a partition, each question once."""
+    """An oracle that asks the analysis whether kernels fit together on a partition, each question once."""
 
     def __init__(self, task_set: TaskSet, analysis: TaskSetAnalysis) -> None:
         self.task_set, self.analysis = task_set, analysis
@@ -93,7 +93,7 @@ class _FitOracle:
 
 
 def assign(task_set: TaskSet, analysis: TaskSetAnalysis, heuristic: Heuristic) -> KernelAssignment:
-    """Places for the unassigned kernels by a heuristic, largest utilisation first; it may miss one that exists.
+    """Return an assignment by a heuristic, largest utilisation first; it may miss one that exists.
 
     Raises:
         InputError: no kernel is unassigned.
@@ -120,7 +120,7 @@ def _pack(task_set: TaskSet, oracle: _FitOracle, heuristic: Heuristic) -> dict[s
 def assign_exactly(
     task_set: TaskSet, analysis: TaskSetAnalysis, *, seconds: float = 60.0, heuristics: Iterable[Heuristic] = Heuristic
 ) -> KernelAssignment:
-    """Places for the unassigned kernels, or a proof that the analysis refuses every assignment.
+    """Return an assignment, or a proof that the analysis refuses every one.
 
     Heuristics come first: they are quick, and whatever they find is as good. Then CP-SAT proposes assignments that
     respect utilisation and all that was learnt; the analysis checks each partition; a refused set of kernels is shrunk
@@ -160,7 +160,7 @@ def assign_exactly(
 
 
 class _AssignmentModel:
-    """The assignments that are left, as a CP-SAT model."""
+    """A CP-SAT model of the assignments that are left."""
 
     def __init__(self, task_set: TaskSet) -> None:
         from ortools.sat.python import cp_model
@@ -183,7 +183,7 @@ class _AssignmentModel:
         self._break_symmetry()
 
     def _break_symmetry(self) -> None:
-        """Of equal empty partitions, one is opened only after the one before it."""
+        """Open each of several equal empty partitions only after the one before it."""
         free = self.task_set.unassigned
         for kind in _equal_partitions(self.task_set):
             for before, p in pairwise(kind):
@@ -225,9 +225,9 @@ class _AssignmentModel:
 
 
 def _isolate(task_set: TaskSet, partition: str, names: frozenset[str]) -> TaskSet:
-    """Return the named tasks on the partition, and every other one that has no place alone on a partition of its own.
+    """Return the named tasks on the partition, and every other unassigned one alone on a partition of its own.
 
-    Who starts whom stays as it is; what chains of timers take does not matter for deadlines of tasks.
+    Chains by data stay as they are; the latency of chains of timers does not matter for deadlines of tasks.
     """
     rest = [task.name for task in task_set.unassigned if task.name not in names]
     taken = {p.name for p in task_set.partitions}
@@ -241,7 +241,7 @@ def _isolate(task_set: TaskSet, partition: str, names: frozenset[str]) -> TaskSe
 
 
 def _small_conflicts(oracle: _FitOracle, task_set: TaskSet) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Single kernels and pairs that do not fit on a partition: cheap to ask, and they exclude most assignments."""
+    """Yield single kernels and pairs that do not fit: cheap questions that exclude most assignments."""
     kinds = {kind[0] for kind in _equal_partitions(task_set)} | _used_partitions(task_set)
     names = [task.name for task in task_set.unassigned]
     for partition in (p.name for p in task_set.partitions if p.name in kinds):
@@ -269,7 +269,7 @@ def _families(task_set: TaskSet) -> dict[str, str]:
 
 
 def _equal_partitions(task_set: TaskSet) -> list[tuple[str, ...]]:
-    """Groups of partitions that no assignment can tell apart: same policy and slices, and empty so far."""
+    """Return groups of partitions that no assignment can tell apart: same policy and slices, and empty so far."""
     kinds: dict[tuple[ServerPolicy, Slices | None], list[str]] = {}
     for p in task_set.partitions:
         if not task_set.on(p.name):
@@ -292,12 +292,12 @@ def _partition_of(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def _free_utilisation(task: GpuTask) -> Fraction:
-    """Of its kernels that have no partition."""
+    """Return the utilisation of its kernels that have no partition."""
     return Fraction(sum(s.wcet for s in task.of(SegmentKind.KERNEL) if s.resource is None), task.period)
 
 
 def _in_grains(demand: Fraction) -> int:
-    """At most one more than there are: that is too many already, and CP-SAT has 64 bits."""
+    """Return a demand in grains, at most one more than a partition has: CP-SAT counts in 64 bits."""
     return min(int(demand * _GRAIN), _GRAIN + 1)
 
 

@@ -26,13 +26,13 @@ from makespan.deadlines.interference import (
     split_by_urgency,
     stage_waits,
 )
-from makespan.deadlines.operations import KnownBounds, TaskOperation, urgency
+from makespan.deadlines.operations import BoundTable, TaskOperation, urgency
 from makespan.deadlines.task import GpuTask
 from makespan.deadlines.workload import Demand, Workload, work_since_idle
 
 
 class _FamilyDemand(NamedTuple):
-    """What the family of a path asks of the resource on which it begins, in one busy window.
+    """The demand of the path's own family on the resource on which the path begins, in one busy window.
 
     Args:
         rows: for each operation in an activation when it is ready after the event, at most, and its work.
@@ -46,10 +46,10 @@ class _FamilyDemand(NamedTuple):
     beside: int
 
     def cases(self, busy: int, earliest: int) -> Iterator[tuple[int, int]] | None:
-        """What earlier activations ask for, and when the path begins at the earliest after the window does.
+        """Return the work of earlier activations, with the least time from the start of the window to the path.
 
-        A case for each number of them, one or more, and for each operation that may be the first one of the earliest;
-        None where there are too many.
+        There is a case for each number of them, one or more, and for each operation that may be the first of the
+        earliest; the result is None where there are too many.
         """
         if any((busy + ready - earliest) // self.period > MOST_ACTIVATIONS for ready, _ in self.rows):
             return None
@@ -64,7 +64,7 @@ class _FamilyDemand(NamedTuple):
 
 
 class _WindowDemand(NamedTuple):
-    """What is asked of a resource in a busy window: by `others`, by the family of the path, and what may have begun."""
+    """The demand on a resource in a busy window: of others, of the path's family, and of what may have begun."""
 
     others: tuple[Workload, ...]
     whole: Workload
@@ -73,9 +73,9 @@ class _WindowDemand(NamedTuple):
 
 
 def busy_window_length(
-    known: KnownBounds, stages: PathStages, fixed: int, others: Sequence[ResourceTime], horizon: int, steps: StepBudget
+    known: BoundTable, stages: PathStages, fixed: int, others: Sequence[ResourceTime], horizon: int, steps: StepBudget
 ) -> int | None:
-    """From when the first operation of a path is ready until the end of the last, at most; None without a bound.
+    """Return the longest time from when a path is ready until its end; None without a bound.
 
     Args:
         stages: its operations on the resource of the first.
@@ -110,16 +110,15 @@ def busy_window_length(
     return worst
 
 
-def _is_covered(known: KnownBounds, stages: PathStages) -> bool:
-    """Not where others than urgency decide, and not where a thread has been spinning when the path begins."""
+def _is_covered(known: BoundTable, stages: PathStages) -> bool:
+    """Return whether theorem 9 covers the stages: urgency decides, and no thread has spun before the path begins."""
     graph, resource, first = known.graph, stages.resource, stages.first
     if not graph.is_ranked(resource) or resource in graph.slices:
         return False
     return graph.is_server(resource) or not first.task.spins or not first.index
 
 
-def _window_demand(known: KnownBounds, stages: PathStages) -> _WindowDemand | None:
-    """None where nothing bounds it."""
+def _window_demand(known: BoundTable, stages: PathStages) -> _WindowDemand | None:
     resource, rank, head = stages.resource, stages.rank, known.graph.family[stages.first.task.name]
     own, blockers = split_by_urgency(known, head, resource, rank)
     asked, whole, family = (
@@ -132,7 +131,7 @@ def _window_demand(known: KnownBounds, stages: PathStages) -> _WindowDemand | No
     return _WindowDemand(asked.workloads, whole, family, longest_first((*asked.blockers, *blockers)))
 
 
-def _family_demand(known: KnownBounds, asked: Sequence[Demand], stages: PathStages) -> _FamilyDemand | None:
+def _family_demand(known: BoundTable, asked: Sequence[Demand], stages: PathStages) -> _FamilyDemand | None:
     graph, first, done = known.graph, stages.first, known.end[stages.last.number]
     rows, ahead, beside = list[tuple[int, int]](), 0, 0
     for demand in asked:
@@ -146,25 +145,25 @@ def _family_demand(known: KnownBounds, asked: Sequence[Demand], stages: PathStag
 
 
 class PathWindows:
-    """Lengths of windows, as far as bounds are `known` so far; each grows with them."""
+    """The lengths of windows, for the bounds that are `known` so far; each length grows with them."""
 
-    def __init__(self, known: KnownBounds, horizon: int) -> None:
+    def __init__(self, known: BoundTable, horizon: int) -> None:
         self.known, self.graph, self.horizon = known, known.graph, horizon
         self.needs: dict[tuple[int, ...], tuple[str, ...]] = {}
         self.busy: dict[tuple[int, ...], int] = {}
         self.lengths: dict[tuple[int, ...], tuple[tuple[int, ...], int | None]] = {}
 
     def at_least(self, path: tuple[int, ...]) -> int | None:
-        """Return a bound from below on `length`, as far as it is known; None where that has none."""
+        """Return a bound from below on `length`, as far as it is known; None where `length` has no bound."""
         if path in self.lengths:
             return self.lengths[path][1]
         operations = [self.graph.operations[number] for number in path]
         return sum(operation.wcet for operation in operations) + sum(operation.gap for operation in operations[1:])
 
     def length(self, path: tuple[int, ...], steps: StepBudget) -> int | None:
-        """From when the first operation of a path is ready until the end of the last, at most; None without a bound.
+        """Return the longest time from when a path is ready until its end; None without a bound.
 
-        It is computed anew only where the bounds of a family have changed that has to do with it.
+        It is computed anew only where a bound has changed that it depends on.
 
         Raises:
             OutOfStepsError: it takes longer than allowed.
@@ -180,7 +179,7 @@ class PathWindows:
         return before[1]
 
     def _needs(self, stages: Sequence[PathStages]) -> tuple[str, ...]:
-        """Return the families, by their heads, whose bounds matter."""
+        """Return the heads of the families whose bounds the length depends on."""
         graph, found = self.graph, {self.graph.family[stages[0].first.task.name]}
         for there in stages:
             resource = there.resource
@@ -207,7 +206,6 @@ class PathWindows:
         return min((length for length in (found, more) if length is not None), default=None)
 
     def _way(self, stages: PathStages, count: int) -> ResourceTime | None:
-        """On one resource; None where nothing bounds it."""
         spans = None if count == 1 else self._spans(stages.operations)
         found = tuple(stage_waits(self.known, stages))
         if spans is None and not found:
@@ -215,7 +213,6 @@ class PathWindows:
         return ResourceTime(sum(operation.wcet for operation in stages.operations), spans, found)
 
     def _spans(self, stages: Sequence[TaskOperation]) -> int | None:
-        """What the operations take one by one."""
         found = 0
         for operation in stages:
             span = self.known.span[operation.number]
@@ -226,7 +223,7 @@ class PathWindows:
 
 
 def _by_resource(path: Sequence[TaskOperation]) -> tuple[PathStages, ...]:
-    """Return the operations on each resource, first those on that of the first."""
+    """Return the operations on each resource, those on the resource of the first operation first."""
     places: dict[str, list[TaskOperation]] = {}
     for operation in path:
         places.setdefault(operation.resource, []).append(operation)
@@ -236,10 +233,11 @@ def _by_resource(path: Sequence[TaskOperation]) -> tuple[PathStages, ...]:
     )
 
 
-def oblivious_response(known: KnownBounds, task: GpuTask, horizon: int, steps: StepBudget) -> int | None:
-    """From the arrival on, if no job of the task is still there when the next one comes; else None.
+def oblivious_response(known: BoundTable, task: GpuTask, horizon: int, steps: StepBudget) -> int | None:
+    """Return a job's response if its launches, copies and kernels, with their waiting, count as CPU time.
 
-    That holds for all jobs if it follows from this bound: the first one has none before it.
+    The bound holds if no job of the task is unfinished when the next one comes; else the result is None. If the bound
+    itself says so, that holds for all jobs: the first one has none before it.
 
     Raises:
         OutOfStepsError: it takes longer than allowed.

@@ -14,7 +14,7 @@ from makespan.host.errors import InputError
 
 
 def predecessors(task_set: TaskSet) -> dict[str, tuple[str, ...]]:
-    """Return the tasks whose jobs start those of each task that is started by data, each after those that start it.
+    """Return the tasks that start each task that data starts, each such task after those that start it.
 
     Raises:
         InputError: a task is started in a circle, by tasks that go back to different heads, or by data and a timer; its
@@ -36,7 +36,7 @@ def predecessors(task_set: TaskSet) -> dict[str, tuple[str, ...]]:
 
 
 def heads(starts: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """The task whose arrivals set going each task that is started by data; `starts` is what `predecessors` gives."""
+    """Return the task whose arrivals start each task that data starts; `starts` is the result of `predecessors`."""
     found: dict[str, str] = {}
     for name, sources in starts.items():
         found[name] = found.get(sources[0], sources[0])
@@ -79,7 +79,7 @@ def _check_follower(task: GpuTask, source: GpuTask) -> None:
 
 
 def sampled_latency(tasks: Sequence[GpuTask], responses: Sequence[int]) -> int:
-    """Of a chain of timers: the longest time from a change of the input to the first output that shows it.
+    """Return the longest time from a change of the input of a chain of timers to the first output that shows it.
 
     It also bounds the age of data: from reading the input until an output that uses it is replaced. Phases, offsets
     and jitter do not matter, since responses count from the arrivals.

@@ -186,7 +186,7 @@ def command(
 
 
 def _names(description: Description, chosen: str | None) -> tuple[str, ...]:
-    """Return the tasks to draw; none where nobody chooses."""
+    """Return the tasks to draw; none where the user chooses none."""
     names = () if chosen is None else tuple(dict.fromkeys(name.strip() for name in chosen.split(",")))
     known = [entry.name for entry in description.tasks]
     if unknown := [name for name in names if name not in known]:
@@ -246,7 +246,7 @@ def _output_text(found: Assessment, output: str) -> str:
 
 
 def _check_outputs(gantt: Path | None, html: Path | None, export: tuple[str, Path] | None) -> None:
-    """Refuse before the work what would fail after it."""
+    """Refuse, before the work, outputs that would fail after it."""
     if html is not None:
         if html.suffix.lower() not in (".html", ".htm"):
             raise InputError(f"{html}: the name of a page must end in .html")

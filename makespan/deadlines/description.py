@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Priorities(StrEnum):
-    """How priorities are meant; there is no default, because systems differ and a wrong guess is unsafe."""
+    """A meaning of priorities; there is no default, because systems differ and a wrong guess is unsafe."""
 
     LARGER_FIRST = "larger-first"
     SMALLER_FIRST = "smaller-first"
@@ -158,7 +158,7 @@ class TaskEntry:
 
     @property
     def keys(self) -> dict[int, str]:
-        """As `execution_keys`."""
+        """Return the names of its execution times, see `execution_keys`."""
         return execution_keys(
             self.name, (SegmentKind.CPU if isinstance(s, CpuEntry) else s.kind for s in self.segments)
         )
@@ -171,12 +171,12 @@ class TaskEntry:
 
     @property
     def is_assumed_to_spin(self) -> bool:
-        """Return whether its thread waits on a core, and nobody says how."""
+        """Return whether its thread waits on a core, and nothing says how."""
         return self.core is not None and self.wait is None and bool(self.executions)
 
     @property
     def times(self) -> tuple[Fraction, ...]:
-        """Those that it says itself."""
+        """Return the times that it gives itself."""
         own = (self.period, self.deadline, self.jitter, Fraction(0) if self.offset is None else self.offset)
         cpu = (part.seconds for part in self.segments if isinstance(part, CpuEntry))
         launches = (part.launch.seconds for part in self.executions.values() if part.launch is not None)
@@ -185,7 +185,10 @@ class TaskEntry:
 
 @dataclass(frozen=True, slots=True)
 class SlicesEntry:
-    """How contexts take a partition in turn, as in `task.Slices`; times in seconds, and who vouches for the switch."""
+    """The rule by which contexts take a partition in turn, as in `task.Slices`; times in seconds.
+
+    The evidence says who vouches for the time of a switch.
+    """
 
     length: Fraction
     switch: Fraction
@@ -194,7 +197,7 @@ class SlicesEntry:
 
 @dataclass(frozen=True, slots=True)
 class PartitionEntry:
-    """A partition, how many SMs it has, and how contexts take it in turn if they do; `partition` is without that."""
+    """A partition with its number of SMs, and the slices of its contexts; `partition` is without them."""
 
     partition: GpuPartition
     sms: int = 1
@@ -202,7 +205,7 @@ class PartitionEntry:
 
     @property
     def times(self) -> tuple[Fraction, ...]:
-        """Those that it says itself."""
+        """Return the times that it gives itself."""
         return () if self.slices is None else (self.slices.length, self.slices.switch)
 
 
@@ -256,14 +259,14 @@ class Description:
         return {entry.partition.name: entry.sms for entry in self.partitions}
 
     def with_sms(self, sms: Mapping[str, int]) -> "Description":
-        """Return the same with so many SMs of each of these partitions."""
+        """Return the same with these numbers of SMs of the partitions."""
         changed = (replace(entry, sms=sms.get(entry.partition.name, entry.sms)) for entry in self.partitions)
         return replace(self, partitions=tuple(changed))
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionTime:
-    """How long a copy or a kernel takes, in seconds.
+    """The time that a copy or a kernel takes, in seconds.
 
     Args:
         at_most: in every run.
@@ -277,7 +280,7 @@ class ExecutionTime:
 
 
 def task_set(description: Description, execution_times: Mapping[str, ExecutionTime]) -> tuple[TaskSet, Fraction]:
-    """The task set in ticks, so short that all times are whole numbers of them and that bounds hold in continuous time.
+    """Return the task set in ticks that divide all times, and are short enough for continuous time.
 
     Args:
         execution_times: of `Description.executions`, by the same names.
@@ -328,7 +331,7 @@ def common_tick(times: Iterable[Fraction]) -> Fraction:
 
 
 def _tick(description: Description, execution_times: Mapping[str, ExecutionTime], unit: int) -> Fraction:
-    """Return one of which so many divide every time: theorem 4."""
+    """Return a tick that `unit` times divides every time: theorem 4."""
     times = [time for entry in description.tasks for time in entry.times]
     times += [chain.deadline for chain in description.chains if chain.deadline is not None]
     times += [time for entry in description.partitions for time in entry.times]
@@ -337,7 +340,7 @@ def _tick(description: Description, execution_times: Mapping[str, ExecutionTime]
 
 
 def _in_whole_ticks(time: Fraction, tick: Fraction) -> int:
-    """Return how many there are in a time of which `tick` is a measure."""
+    """Return the number of ticks in a time that is a multiple of `tick`."""
     ticks = time / tick
     if ticks.denominator != 1:
         raise ValueError(f"{time} s are no whole number of ticks of {tick} s")
@@ -384,7 +387,7 @@ def _chain(entry: ChainEntry, tick: Fraction) -> TaskChain:
 
 
 def _ranks(description: Description) -> dict[str, int | None]:
-    """Priorities where a larger number is more urgent."""
+    """Return the priorities such that a larger number is more urgent."""
     convention = description.priorities
     if convention is None or convention.is_given:
         _check_priorities(description)
@@ -404,7 +407,7 @@ def _ranks(description: Description) -> dict[str, int | None]:
 
 
 def _check_priorities(description: Description) -> None:
-    """Priorities come with their meaning, and are not missing where they matter."""
+    """Refuse priorities without their meaning, and missing ones where they matter."""
     servers: tuple[SegmentServer, ...] = (*(entry.partition for entry in description.partitions), *description.engines)
     ranked = {server.name for server in servers if server.policy is ServerPolicy.FIXED_PRIORITY}
     for entry in description.tasks:
@@ -427,7 +430,7 @@ def _resource_label(part: ServedEntry) -> str:
 
 
 def _refuse_ambiguous(description: Description) -> None:
-    """Two execution times of one name, as of a task a with two kernels, which has a[0], and of a task named a[0]."""
+    """Refuse two execution times of one name: a task a with two kernels has a[0], as a task a[0] would."""
     seen: set[str] = set()
     for entry in description.tasks:
         if twice := seen.intersection(entry.executions):

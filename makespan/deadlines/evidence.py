@@ -23,9 +23,9 @@ _FRESH = 0.3
 
 
 def worst_runs(task_set: TaskSet, name: str, *, seed: int = 0, most_jobs: int = MOST_JOBS) -> Iterator[SimulatedRun]:
-    """First the critical instants, then random scenarios and ever worse variations of the worst, without end.
+    """Yield the critical instants, then random scenarios and ever worse variations of the worst, without end.
 
-    Worse is the less slack a job of the task has.
+    A run is worse the less slack a job of the task has.
 
     Raises:
         InputError: a task without a partition.
@@ -48,7 +48,7 @@ def _attempt(task_set: TaskSet, name: str, worst: SimulatedRun | None, random: R
 def find_miss(
     task_set: TaskSet, name: str, *, tries: int = TRIES, seed: int = 0, most_jobs: int = MOST_JOBS
 ) -> Miss | None:
-    """Return a job of the task that ends after its deadline in a simulated legal schedule; None if the search saw none.
+    """Return a job that ends after its deadline in a simulated legal schedule; None if the search finds none.
 
     Every copy and kernel runs for a time that it is shown to take or, where the user gave one, for up to that. The same
     arguments give the same answer; `find_late_run` gives the whole schedule.
@@ -79,7 +79,7 @@ def misses(
     jobs: int,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Miss]:
-    """Evidence against the tasks `names`, as `find_miss` has it, up to the end of the round that finds the first.
+    """Yield evidence against the tasks `names`, as `find_miss` has it, until the round that finds the first is over.
 
     A round is one attempt for each task: one miss is enough for the answer, and the others of its round cost little.
 
@@ -106,7 +106,7 @@ def misses(
 
 
 def _attempts(task_set: TaskSet, name: str, seed: int, most_jobs: int) -> Iterator[tuple[SimulatedRun, Miss | None]]:
-    """Legal schedules, each with the job of the task that is late in it; none where no times are known."""
+    """Yield legal schedules, each with a late job of the task if one is late; none where no times are known."""
     system = attainable(task_set, name)
     if system is None:
         return
@@ -119,7 +119,7 @@ def _attempts(task_set: TaskSet, name: str, seed: int, most_jobs: int) -> Iterat
 
 
 def _tasks_with_given_times(task_set: TaskSet) -> list[GpuTask]:
-    """Return the tasks with times that nobody has shown, switches of contexts among them."""
+    """Return the tasks with times that are not shown, switches of contexts among them."""
     switched = {p.name for p in task_set.partitions if p.slices is not None and p.slices.switch}
     return [t for t in task_set.tasks if t.is_vouched_for or any(s.resource in switched for s in t.segments)]
 
@@ -129,7 +129,7 @@ def _first_late(run: SimulatedRun, name: str) -> CompletedJob | None:
 
 
 def _without_unshown(run: SimulatedRun, name: str) -> SimulatedRun:
-    """The run without tasks whose times nobody has shown, and what they start; as it is if `name` is not late then.
+    """Return the run without tasks whose times are not shown; the same run if `name` is not late then.
 
     A sporadic task may never arrive, so what is left is a legal schedule by itself; a strictly periodic one must.
     """
@@ -151,11 +151,11 @@ def _without_unshown(run: SimulatedRun, name: str) -> SimulatedRun:
 
 
 def attainable(task_set: TaskSet, name: str) -> TaskSet | None:
-    """What a task shares resources with, directly or not, with execution times that jobs can take.
+    """Return the tasks that share resources with a task, directly or not, with times that jobs can take.
 
     A copy or kernel takes what it is shown to take or, where the user gave a time, up to that. A sporadic task with one
-    of which no such time is known never arrives, and neither does its family; a strictly periodic one must: then there
-    is None, as there is if `name` never arrives, or where a job takes more than `MOST_TURNS` turns of its context.
+    of which no such time is known never arrives, and neither does its family; a strictly periodic one must. Then the
+    result is None, as it is if `name` never arrives, or where a job takes more than `MOST_TURNS` turns of its context.
 
     Raises:
         InputError: a task without a partition.
@@ -227,7 +227,7 @@ class ScheduleWindow:
 
     @property
     def stretches(self) -> tuple[ServiceStretch, ...]:
-        """What runs in the window, cut at its ends."""
+        """Return the stretches in the window, cut at its ends."""
         return tuple(
             replace(stretch, start=max(stretch.start, self.start), end=min(stretch.end, self.end))
             for stretch in self.run.stretches
@@ -243,7 +243,7 @@ class ScheduleWindow:
 def worst_window(
     task_set: TaskSet, *, names: tuple[str, ...] = (), tries: int = TRIES, seed: int = 0, most_jobs: int = MOST_JOBS
 ) -> ScheduleWindow:
-    """The simulated window around the job with the least slack that the search finds, of the tasks `names` or of all.
+    """Return the simulated window around the job with the least slack, of the tasks `names` or of all.
 
     Copies and kernels run for times that they can take, as for `find_miss`.
 
@@ -270,7 +270,7 @@ def worst_window(
 
 
 def _work_since(run: SimulatedRun, job: CompletedJob) -> int:
-    """Since when one of its resources works without a break until the release, or what started all if it is earlier."""
+    """Return since when one of its resources works without a break, or the event if it is earlier."""
     own = {s.resource for s in run.stretches if (s.task, s.job) == (job.task, job.number)}
     start = job.release
     for stretch in sorted(run.stretches, key=lambda stretch: -stretch.end):

@@ -35,7 +35,7 @@ _NEW = GridJob(Stage.ARRIVED)
 
 
 def late_job(task_set: TaskSet, name: str, most_states: int, *, grid: int = 1) -> Miss | None:
-    """Return a late job of the task in a simulated schedule, which a walk in steps of `grid` ticks has found.
+    """Return a late job of the task in a simulated schedule that a walk in steps of `grid` ticks has found.
 
     Execution times are those that jobs can take: what is shown is no shorter, either. None where no job is late with
     these, or where equals go in an order that no scenario has.
@@ -55,7 +55,7 @@ def late_job(task_set: TaskSet, name: str, most_states: int, *, grid: int = 1) -
 
 
 def in_steps(task_set: TaskSet, grid: int) -> TaskSet:
-    """The schedules of a task set in which all events are whole steps of `grid` ticks apart; a step is a tick of it.
+    """Return the schedules in which all events are whole steps of `grid` ticks apart; a step is a tick of the result.
 
     A segment that may take any time up to a limit takes whole steps, if it is not too short for one. What is shown to
     take a time takes that, so it must be whole steps. Of others no time is known that they take here.
@@ -79,7 +79,7 @@ def in_steps(task_set: TaskSet, grid: int) -> TaskSet:
 def longest_runs(
     task_set: TaskSet, name: str, most_states: int, *, stepped: TaskSet | None = None, grid: int = 1
 ) -> Iterator[SimulatedRun]:
-    """Schedules on the way of a job of the task that takes longest, with equals in one order after another.
+    """Yield schedules on the way of a job that takes longest, with equals in one order after another.
 
     What is shown of a segment is what it takes; of the others, jobs that have not ended by then run for as long as they
     may.
@@ -134,7 +134,7 @@ def _steps(walk: StateWalk, state: WalkState) -> Iterator[WalkStep]:
 
 
 class _ChosenActivation:
-    """What has been chosen for the jobs of an activation, by task; the rest is as long as it may be."""
+    """The choices for the jobs of an activation, by task; the rest is as long as it may be."""
 
     def __init__(self, tasks: Sequence[GpuTask], arrival: int) -> None:
         self.arrival = arrival
@@ -169,7 +169,7 @@ def _jobs(walk: StateWalk, tasks: Sequence[GpuTask], path: Sequence[tuple[WalkSt
 
 
 def _come(before: PendingJobs, after: PendingJobs, pending: Sequence[_ChosenActivation]) -> None:
-    """Read off releases and launches at an instant."""
+    """Copy the releases and launches of an instant to the pending activations."""
     for row, (one, jobs) in enumerate(zip(pending, after, strict=True)):
         for slot, job in enumerate(jobs):
             old = before[row][slot] if row < len(before) else _NEW
@@ -196,7 +196,7 @@ def sharpen_verdict(
     most_states: int = MOST_STATES,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[TaskSetVerdict]:
-    """The verdict with what walks find, as it becomes known: bounds on grids, then schedules in which tasks are late.
+    """Yield the verdict with the results of walks: bounds on grids, then schedules with late tasks.
 
     Tasks that share nothing are walked through by themselves. A walk on a grid bounds responses in continuous time; it
     is exact where a schedule with all its events on that grid takes as long. In a task set in which everything happens
@@ -254,7 +254,7 @@ def sharpen_verdict(
 
 
 def _attained_responses(task_set: TaskSet, tasks: Sequence[GpuTask], grid: int, most_states: int) -> Mapping[str, int]:
-    """The longest responses with all events on a grid, in ticks; none if some time is no whole number of its steps."""
+    """Return the longest responses with all events on a grid, in ticks; none if a time is no whole step."""
     if task_set.unit == 1 or _common_divisor(tasks) % grid or any(task.offset is not None for task in tasks):
         return {}
     stepped = in_steps(task_set, grid)
@@ -272,7 +272,6 @@ def _shortest_step(task_set: TaskSet, tasks: Sequence[GpuTask], asked: int | Non
 
 
 def _common_divisor(tasks: Sequence[GpuTask]) -> int:
-    """What divides all times."""
     times = [time for task in tasks for s in task.segments for time in (s.wcet, s.delay)]
     return gcd(*times, *(time for task in tasks for time in (task.period, task.deadline, task.jitter)))
 
@@ -298,7 +297,7 @@ def _step_text(grid: int, tick: Fraction) -> str:
 
 
 def _is_overfull(tasks: Sequence[GpuTask], grid: int) -> bool:
-    """Whether rounded times demand more of some resource than there is: then jobs pile up, and nothing is learned."""
+    """Return whether rounded times overload some resource: then jobs pile up, and nothing is learned."""
     if any(task.period < grid for task in tasks):
         return True
     demanded: dict[object, Fraction] = {}

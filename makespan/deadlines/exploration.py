@@ -45,7 +45,7 @@ JobAges = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class WalkResult:
-    """What a walk has found, in ticks; tasks are missing whose states were too many.
+    """The result of a walk in ticks; tasks are missing whose states were too many.
 
     Args:
         response: the longest time from the arrival of a job until its end.
@@ -89,7 +89,7 @@ Shortness = Callable[[JobSegment], bool]
 def explore(
     task_set: TaskSet, *, grid: int = 1, most_states: int = MOST_STATES, is_short: Shortness = lambda _: True
 ) -> WalkResult:
-    """The longest responses over all legal schedules; on a grid of several ticks, multiples of it that bound them.
+    """Return the longest responses over all legal schedules; on a grid of several ticks, multiples that bound them.
 
     Parts that share no core, server or data are walked through one by one.
 
@@ -129,7 +129,7 @@ def walk_part(
     most_states: int = MOST_STATES,
     is_short: Shortness = lambda _: True,
 ) -> WalkResult:
-    """Return the same of one of its parts; without a number if it has too many states.
+    """Return the same for one part, without a number if it has too many states.
 
     Raises:
         InputError: as `explore`.
@@ -149,7 +149,7 @@ def walk_part(
 
 
 def obstacle(task_set: TaskSet, tasks: Sequence[GpuTask], *, grid: int = 1) -> str | None:
-    """Why no walk covers these tasks; None if one does."""
+    """Return the reason why no walk covers these tasks; None if one does."""
     for partition in task_set.partitions:
         if partition.slices is not None and any(task.on(partition.name) for task in tasks):
             return f"partition {partition.name} is time-sliced: its schedules are not explored"
@@ -185,7 +185,7 @@ def independent_parts(task_set: TaskSet) -> list[tuple[GpuTask, ...]]:
 
 
 class StateWalk:
-    """A walk through all states of a part; of each job in each state the greatest age is kept.
+    """A walk through all states of a part, which keeps the greatest age of each job in each state.
 
     No choice looks at an age, so that the longest way to each state is all that counts. A state is looked at again when
     a job in it turns out to have a greater age.
@@ -268,7 +268,7 @@ class StateWalk:
                     todo.append(reached)
 
     def least_states(self) -> int:
-        """Return how many there are at least: a job that is alone has one after each step of each of its segments."""
+        """Return a least number of states: a job that is alone has one after each step of its segments."""
         courses = [course for family in self.families for course in family.courses]
         return max(sum(part.wcet - 1 for part in course.parts) for course in courses)
 
@@ -284,7 +284,7 @@ class StateWalk:
                     )
 
     def steps(self, state: WalkState, ages: JobAges) -> Iterator[WalkStep]:
-        """Yield all that can happen next."""
+        """Yield all steps that can happen next."""
         families = self.families
         for come in product(*(family.comings(local) for family, local in zip(families, state, strict=True))):
             old = [
@@ -298,7 +298,7 @@ class StateWalk:
                             yield WalkStep(self._plain(self._slowed(way)), aged, come, served, way)
 
     def _served(self, state: WalkState) -> Iterator[WalkState]:
-        """Every free server takes one of the most urgent that wait for it."""
+        """Yield the states after every free server has taken one of the most urgent that wait for it."""
         views = [family.view(local) for family, local in zip(self.families, state, strict=True)]
         offers: dict[ResourceKey, list[tuple[int, int, int, Position]]] = {}
         for number, view in enumerate(views):
@@ -317,7 +317,7 @@ class StateWalk:
             )
 
     def _computing(self, state: WalkState) -> Iterator[tuple[tuple[Position, ...], ...]]:
-        """For each family the jobs that cores have chosen."""
+        """Yield the jobs of each family that cores have chosen."""
         offers: dict[ResourceKey, list[tuple[int, int, Position]]] = {}
         for number, (family, local) in enumerate(zip(self.families, state, strict=True)):
             for core, rank, position in family.view(local).computing:
@@ -355,7 +355,7 @@ class StateWalk:
             yield way, ages
 
     def _slowed(self, way: Sequence[FamilyStep]) -> WalkState:
-        """Where something has used a core for less than it may, what it has preempted may seem to take longer."""
+        """Return the state with one step more for what was preempted by a segment that ended early."""
         reached = tuple(ticked.local for ticked in way)
         for core, rank in {short for ticked in way for short in ticked.short}:
             reached = tuple(
@@ -396,7 +396,7 @@ class StateWalk:
 
 
 def _most_urgent(offers: Sequence[tuple[int, int, int, Position]]) -> list[tuple[int, Position]]:
-    """Those that may be first, as far as the grid tells."""
+    """Return those that may be the first, as far as the grid tells."""
     least = min(key + doubt for key, doubt, _, _ in offers)
     return [(number, position) for key, _, number, position in offers if key <= least]
 

@@ -21,7 +21,7 @@ Position = tuple[int, int]
 
 
 class Stage(IntEnum):
-    """How far a job has come; the last four are those of its current segment."""
+    """A stage of a job on its way; the last four are those of its current segment."""
 
     AWAITED = 0
     ENDED = 1
@@ -99,7 +99,7 @@ class GridTask:
     core: ResourceKey | None
 
     def asks(self, policy: ServerPolicy, job: GridJob) -> bool:
-        """Return whether a server with this policy will choose or not choose the job from now on."""
+        """Return whether a server with this policy will still consider the job."""
         if job.stage <= Stage.ENDED:
             return False
         begin = job.segment + (job.stage is Stage.SERVED)
@@ -107,7 +107,7 @@ class GridTask:
 
 
 class FamilyView(NamedTuple):
-    """What others see of a family: servers that are busy, offers to servers (less is more urgent), and to cores."""
+    """The part of a family that others see: busy servers, offers to servers, the least first, and to cores."""
 
     busy: tuple[ResourceKey, ...]
     waiting: tuple[tuple[ResourceKey, int, int, Position], ...]
@@ -115,7 +115,7 @@ class FamilyView(NamedTuple):
 
 
 class EndedJob(NamedTuple):
-    """A job that has ended: its task, and which of the ages are those of the event and of the job."""
+    """A job that has ended: its task, and the indices of the ages of its event and of itself."""
 
     task: int
     since: int
@@ -173,14 +173,14 @@ class TaskFamily:
         return self._locals[number].rows
 
     def _split(self, number: int) -> tuple[int, int]:
-        """Return a number of all but the timer, and the timer."""
+        """Return the number of the state without its timer, and the timer."""
         timer, rows = self._locals[number]
         return self._number(FamilyState(0, rows)), timer
 
     # ---- what comes at an instant
 
     def _comings(self, number: int) -> tuple[tuple[int, bool], ...]:
-        """After arrivals, releases and launches; and whether a new activation is there."""
+        """Return the states after arrivals, releases and launches, and whether an activation is new there."""
         local = self._locals[number]
         ways = [(local, False)]
         if local.timer == self.period:
@@ -210,7 +210,7 @@ class TaskFamily:
             yield from self._launched(moved, slot, segment + 1)
 
     def _moved(self, rows: PendingJobs, slot: int, segment: int | None) -> Iterator[PendingJobs]:
-        """Yield the first so many jobs of a task that await their release, or the launch of a segment, get it."""
+        """Yield the rows in which the first jobs that await a release or launch get it, for each number of them."""
         course = self.courses[slot]
         stage, at = (Stage.ARRIVED, 0) if segment is None else (Stage.LAUNCHED, segment)
         limit = course.jitter if segment is None else course.parts[segment].delay
@@ -231,7 +231,7 @@ class TaskFamily:
         return self._tidy(slot, GridJob(stage, segment, 0, 0, job.due, job.released))
 
     def _tidy(self, slot: int, job: GridJob) -> GridJob:
-        """Without what nobody will ask for."""
+        """Return the job without the times that no server will ask for."""
         course = self.courses[slot]
         due = job.due if course.asks(ServerPolicy.EDF, job) else 0
         released = job.released if job.stage is not Stage.ARRIVED and course.asks(ServerPolicy.EDF_RELEASE, job) else 0
@@ -264,7 +264,7 @@ class TaskFamily:
         return FamilyView(tuple(busy), tuple(waiting.values()), tuple(computing.values()))
 
     def _key(self, course: GridTask, policy: ServerPolicy, job: GridJob) -> tuple[int, int]:
-        """Less is more urgent; and how much more it may be."""
+        """Return a key, the least first, and how much less it may be."""
         if policy is ServerPolicy.EDF:
             return job.due, course.doubt
         if policy is ServerPolicy.EDF_RELEASE:
@@ -272,7 +272,7 @@ class TaskFamily:
         return -job.turn if policy is ServerPolicy.FIFO else -course.rank, 0
 
     def _served(self, number: int, chosen: tuple[Position, ...]) -> int:
-        """Servers have begun with these."""
+        """Return the state after servers have begun to serve these jobs."""
         timer, rows = self._locals[number]
         for row, slot in chosen:
             job = rows[row][slot]._replace(stage=Stage.SERVED, time=0, turn=0)
@@ -282,7 +282,7 @@ class TaskFamily:
     # ---- a step
 
     def _ticked(self, number: int, on_core: tuple[Position, ...], length: int) -> tuple[FamilyStep, ...]:
-        """Return all that a step can lead to, `length` long: 0 or 1; nothing if some limit does not allow it."""
+        """Return all results of a step of this length, 0 or 1; none if some limit does not allow the step."""
         timer, rows = self._locals[number]
         running: list[Position] = []
         for row, jobs in enumerate(rows):
@@ -303,7 +303,7 @@ class TaskFamily:
         return tuple(self._after(local, ends) for ends in self._endings(rows, running))
 
     def _older(self, slot: int, job: GridJob, length: int, *, is_run: bool) -> GridJob | None:
-        """Return the job after the step; None if it must not last so long."""
+        """Return the job after the step; None if some limit does not allow it to last so long."""
         course = self.courses[slot]
         time, turn = job.time, job.turn
         if job.stage is Stage.ARRIVED:
@@ -371,7 +371,7 @@ class TaskFamily:
         return FamilyStep(number, ages, tuple(ended), ends, tuple(short) if not self._is_exact else ())
 
     def _slowed(self, number: int, core: ResourceKey, rank: int) -> int:
-        """Jobs that have begun on the core and were preempted by one of this rank."""
+        """Return the state in which jobs of the core that one of this rank has preempted may take a step longer."""
         timer, rows = self._locals[number]
         for row, jobs in enumerate(rows):
             for slot, job in enumerate(jobs):
@@ -384,7 +384,7 @@ class TaskFamily:
     # ---- numbers of which only the order counts
 
     def _marks(self, number: int) -> tuple[tuple[str | ResourceKey, int], ...]:
-        """Return its numbers that are compared with those of other families, each with what is compared."""
+        """Return the numbers that are compared with those of other families, each with what is compared."""
         found: list[tuple[str | ResourceKey, int]] = []
         for jobs in self._locals[number].rows:
             for slot, job in enumerate(jobs):

@@ -118,7 +118,7 @@ def task_entry(
 
 
 def partition_entry(table: Mapping[str, object], card: Gpu | None = None) -> PartitionEntry:
-    """Return a table `[[partition]]`, of SMs of a GPU if somebody says which.
+    """Return a table `[[partition]]`, of SMs of a GPU if one is named.
 
     Raises:
         InputError: an unknown key, no name or policy, no such policy, or not so many SMs.
@@ -144,9 +144,9 @@ def copy_engine(table: Mapping[str, object]) -> CopyEngine:
 
 
 def sms_count(value: object, card: Gpu | None, what: str) -> int:
-    """Return a number of SMs; of a GPU also the name of a MIG instance, which has so many.
+    """Return a number of SMs; for a GPU it may also be the name of a MIG instance.
 
-    Where nothing is said (None) it is one SM, but not of a GPU: there each partition says how many are its own.
+    A missing value (None) means one SM if no GPU is named; with a GPU each partition must say its number.
     """
     if value is None:
         if card is not None:
@@ -185,7 +185,7 @@ def chain_entry(table: Mapping[str, object]) -> ChainEntry:
 
 
 def launch_delay(table: Mapping[str, object], where: str) -> GivenTime | None:
-    """What `launch_delay` and `launch_evidence` say there, or that they say nothing.
+    """Return the `launch_delay` of a table with its evidence; None where both keys are missing.
 
     Raises:
         InputError: one without the other, or no time.
@@ -201,14 +201,14 @@ def launch_delay(table: Mapping[str, object], where: str) -> GivenTime | None:
 
 
 def _refuse_beside(key: str, table: Mapping[str, object], shared: Sequence[str], where: str) -> None:
-    """What `segments`, or `cpu` alone, leaves no room for."""
+    """Refuse other keys beside `segments`, or `cpu` alone."""
     if others := [other for other in table if other not in (*shared, key)]:
         remedy = "list what a job runs through in segments, each with its own keys, and nothing beside it"
         raise InputError(f"{where}: {key} and {others[0]} exclude each other: {remedy}")
 
 
 def _refuse_ineffective(table: Mapping[str, object], segments: SegmentEntries, where: str) -> None:
-    """What has no effect on these segments, and CPU time that no core runs."""
+    """Refuse keys without effect on these segments, and CPU time without a core."""
     served = [segment for segment in segments if isinstance(segment, ServedEntry)]
     if "core" not in table and len(served) < len(segments):
         raise InputError(f'{where} has CPU time and no core: say which one runs it, such as core = "cpu0"')
@@ -231,7 +231,7 @@ def _refuse_ineffective(table: Mapping[str, object], segments: SegmentEntries, w
 def _with_defaults(
     segment: CpuEntry | ServedEntry, partition: str | None, launch: GivenTime | None
 ) -> CpuEntry | ServedEntry:
-    """With what its task says for all."""
+    """Return the segment with what its task says for all segments."""
     if isinstance(segment, CpuEntry):
         return segment
     return replace(segment, resource=segment.resource or partition, launch=segment.launch or launch)
@@ -339,7 +339,7 @@ def _positive(table: Mapping[str, object], key: str, where: str) -> Fraction:
 
 
 def _policy(table: Mapping[str, object], where: str, *more: str) -> ServerPolicy:
-    """Return one of those that need nothing else, where `more` there are as well."""
+    """Return a policy that needs no other key; `more` names those that do, for the message."""
     known = ", ".join((*ServerPolicy, *more))
     if "policy" not in table:
         raise InputError(f"{where} has no policy: give one of {known}")
@@ -421,7 +421,7 @@ def read(path: Path, *, gpu: str | None = None, clock: str | None = None, priori
 
 
 def _on_card(found: Description) -> Description:
-    """With the clock that the GPU has at least, where no other is said; refuse more SMs than it has."""
+    """Return the description with the base clock of its GPU if no other is given; refuse too many SMs."""
     card = found.card
     if card is None:
         return found
@@ -488,7 +488,7 @@ def _step(document: Mapping[str, object]) -> Fraction | None:
 
 
 def _from_csv(content: str, path: Path, card: Gpu | None) -> Description:
-    """Rows with the keys of a task as columns, and `policy` and `sms` of its partition."""
+    """Return rows whose columns are the keys of a task, and `policy` and `sms` of its partition."""
     try:
         rows = list(csv.reader(io.StringIO(content, newline=""), strict=True))
     except csv.Error as error:

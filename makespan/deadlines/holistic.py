@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from makespan.deadlines.arrivals import OutOfStepsError, StepBudget, Stream
 from makespan.deadlines.busy_window import PathWindows, oblivious_response
-from makespan.deadlines.operations import Graph, KnownBounds, TaskOperation, urgency
+from makespan.deadlines.operations import BoundTable, Graph, TaskOperation, urgency
 from makespan.deadlines.response import (
     AnalysedOperation,
     KernelBound,
@@ -44,7 +44,7 @@ _BoundT = TypeVar("_BoundT")
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """Proven for every job of a task; in ticks.
+    """The proven response of every job of a task, in ticks.
 
     Args:
         total: from the arrival until the end of the job.
@@ -61,7 +61,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisLimits:
-    """Where an analysis stops undecided; nothing here counts seconds, so that an answer is the same on every machine.
+    """Limits at which an analysis stops undecided; none counts seconds, so that answers depend on no machine.
 
     Args:
         one: additions for one bound of one kernel.
@@ -78,7 +78,7 @@ class AnalysisLimits:
 
 @dataclass(frozen=True, slots=True)
 class ServerBounds:
-    """What comes to a server, an operation a stream, and from when each is ready to its end, None where nothing is.
+    """The streams of a server, one for each operation, and the bounds from ready to end, None where none holds.
 
     Args:
         is_plain: whether each is the first segment of its task and all that its family has there.
@@ -92,7 +92,7 @@ class ServerBounds:
 
 @dataclass(frozen=True, slots=True)
 class Responses:
-    """What is proven of each task, None where nothing is.
+    """The proven responses of all tasks, None where nothing is proven.
 
     Args:
         stopped: the tasks for which the limits did not suffice.
@@ -109,7 +109,7 @@ class Responses:
 
 
 def responses(task_set: TaskSet, limits: AnalysisLimits) -> Responses:
-    """Bounds for all tasks.
+    """Return bounds for all tasks.
 
     Raises:
         InputError: a task without a partition, chains by data that contradict themselves, or a unit of too few ticks.
@@ -121,7 +121,7 @@ def responses(task_set: TaskSet, limits: AnalysisLimits) -> Responses:
 
 
 def responses_in_time(task_set: TaskSet, limits: AnalysisLimits) -> Responses | None:
-    """Return the same if every bound is within its deadline, else None; known as soon as one has risen above it.
+    """Return the same if every bound is within its deadline, else None, as soon as one has risen above it.
 
     Raises:
         InputError: as `responses`.
@@ -142,7 +142,7 @@ class _HolisticAnalysis:
         least = least_unit(1 + max(operation.earliest for operation in self.graph.operations))
         if 1 < task_set.unit < least:
             raise InputError(f"a unit of {task_set.unit} ticks is too short for these tasks: take {least} at least")
-        self.known = KnownBounds(self.graph)
+        self.known = BoundTable(self.graph)
         self.horizon = HORIZON * max(max(t.period, t.deadline, t.jitter) for t in task_set.tasks)
         self.windows = PathWindows(self.known, self.horizon)
         self.served = [resource for resource in self.graph.policies if resource not in self.graph.slices]
@@ -167,7 +167,7 @@ class _HolisticAnalysis:
 
     @property
     def found(self) -> Responses:
-        """What holds after the last round."""
+        """Return the bounds after the last round."""
         served = {resource: self._what_is_served(resource) for resource in self.served}
         of = {task.name: self._response(task) for task in self.tasks.tasks}
         return Responses(of, frozenset(self.stopped), served, self.graph.starts, self._first_lost())
@@ -186,7 +186,7 @@ class _HolisticAnalysis:
     # One server, by the theorems of its policy
 
     def _serve(self, resource: str) -> None:
-        """Bounds for what a server serves, unless they are known from the last round."""
+        """Bound what a server serves by the theorem of its policy, unless the last round did for the same."""
         operations = [self.graph.operations[number] for number in self.graph.at[resource]]
         streams = tuple(operation_stream(self.known, operation, self._lag(operation)) for operation in operations)
         families = [self.graph.family[operation.task.name] for operation in operations]
@@ -200,9 +200,10 @@ class _HolisticAnalysis:
                 self.bounds[operation.number] = self._served(operation, own, rivals)
 
     def _lag(self, operation: TaskOperation) -> int | None:
-        """From the arrival of the task until the operation is ready, at most; with deadlines from releases from there.
+        """Return the longest time from the arrival of the task until the operation is ready.
 
-        Then its jitter counts in full: what takes long for a job that came early does so for one that came late.
+        By releases, deadlines count from the release. Then the jitter counts in full: what takes long for a job that
+        came early does so for one that came late.
         """
         task = operation.task
         if not operation.index or self.graph.policies[operation.resource] is not ServerPolicy.EDF_RELEASE:
@@ -227,7 +228,7 @@ class _HolisticAnalysis:
     # One operation, by windows
 
     def _raise(self, operation: TaskOperation, *, is_late: bool) -> None:
-        """The least of all bounds that hold, none if it rises where it `is_late` for that."""
+        """Set the least of all bounds that hold, or none if it still rises in a round that `is_late`."""
         known, number = self.known, operation.number
         if known.end[number] is None:
             return
@@ -277,7 +278,7 @@ class _HolisticAnalysis:
         return None if length is None else self._up(length)
 
     def _least_window(self, windows: Iterable[tuple[int | None, tuple[int, ...]]]) -> int | None:
-        """Return the least sum of when a path is ready and how long it takes, all of them for the same end."""
+        """Return the least sum of when a path is ready and its length, for paths to the same end."""
         hopes = [(_sum_of_bounds(ready, self.windows.at_least(path)), ready, path) for ready, path in windows]
         least: int | None = None
         for hope, ready, path in sorted((hope, ready, path) for hope, ready, path in hopes if hope is not None):
@@ -288,7 +289,7 @@ class _HolisticAnalysis:
         return least
 
     def _longest_way(self, operation: TaskOperation) -> int | None:
-        """From the event: some way through the graph was never free, so the worst of all is a bound."""
+        """Return a bound from the event, the worst of all ways: one of them was never free."""
         found = []
         for path in self.graph.paths(operation.number, MOST_PATHS):
             length = self._window(operation.task, path)
@@ -298,7 +299,7 @@ class _HolisticAnalysis:
         return max(found, default=None)
 
     def _close(self, task: GpuTask, last: int, served: int | None) -> None:
-        """The bound of a whole job, and what it says of the end of its last segment."""
+        """Set the bound of a whole job, and what it implies for the end of its last segment."""
         since = self.known.since[last]
         as_cpu_time = self._limited(task, lambda steps: oblivious_response(self.known, task, self.horizon, steps))
         total = self._within(_least_bound((since, as_cpu_time)))
@@ -348,7 +349,7 @@ class _HolisticAnalysis:
         return tuple(part for part in (*own, waiting) if part[1])
 
     def _first_lost(self) -> dict[str, str]:
-        """For each task without a bound, the first that lost it of those that it needs, directly or not, and itself."""
+        """Return the task that lost its bound first among those that a task without one needs."""
         needs = {name: self._needs(self.tasks.by_name[name]) for name in self.lost}
         found: dict[str, str] = {}
         for first in self.lost:
@@ -360,7 +361,7 @@ class _HolisticAnalysis:
         return found
 
     def _needs(self, task: GpuTask) -> set[str]:
-        """Return the tasks whose bounds go into that of this one."""
+        """Return the tasks whose bounds the bound of this task depends on."""
         found = {other.name for other in self.graph.families[self.graph.family[task.name]]}
         for resource in {self.graph.operations[number].resource for number in self.graph.of[task.name]}:
             for number in self.graph.at[resource]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from makespan.deadlines.arrivals import StepBudget
-from makespan.deadlines.operations import Graph, KnownBounds, TaskOperation, urgency
+from makespan.deadlines.operations import BoundTable, Graph, TaskOperation, urgency
 from makespan.deadlines.task import ServerPolicy, Slices
 from makespan.deadlines.workload import (
     Demand,
@@ -22,25 +22,25 @@ from makespan.deadlines.workload import (
 
 
 class BoundedWork(Protocol):
-    """What somebody can ask for in a window."""
+    """Work in a window that has a bound."""
 
     def within(self, length: int) -> int:
-        """Ticks of a window of `length` ticks that it can take."""
+        """Return the most ticks that it takes of a window of this length."""
 
 
 class ContextShare(NamedTuple):
-    """What one context asks for: `fixed` ticks at any time, and so much more in a window."""
+    """The work of one context: `fixed` ticks at any time, and `more` in a window."""
 
     fixed: int
     more: Sequence[BoundedWork]
 
     def within(self, length: int) -> int:
-        """Ticks of a window."""
+        """Return the most ticks that it takes of a window of this length."""
         return self.fixed + sum(work.within(length) for work in self.more)
 
 
 class ContextTurns(NamedTuple):
-    """What a kernel of `wcet` ticks waits for.
+    """The wait of a kernel of `wcet` ticks on a partition that contexts take in turn.
 
     Args:
         own: what else its own context does before it, without switches.
@@ -54,11 +54,11 @@ class ContextTurns(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """Additions for one length."""
+        """Return the additions that one length costs."""
         return 1 + sum(1 if share is None else 1 + len(share.more) for share in (self.own, *self.others))
 
     def within(self, length: int) -> int:
-        """Ticks of a window: before each turn of its context, every other one has a turn or less.
+        """Return the longest wait in a window: each other context has at most one turn before each own turn.
 
         Source: round robin as in Wang, Liu, Wong and Kim, ECRTS 2024, Lemma 1, with the switches back to the context.
         """
@@ -73,7 +73,7 @@ class ContextTurns(NamedTuple):
 
 
 class Blocker(NamedTuple):
-    """Operations that do not go before, but may have begun: what is left of one of them, and how many may come."""
+    """An operation that does not go before, but may have begun: what is left of it, and how often it may come."""
 
     rest: int
     period: int
@@ -81,12 +81,12 @@ class Blocker(NamedTuple):
 
     @classmethod
     def of(cls, demand: Demand) -> "Blocker":
-        """It has run for a tick at least when somebody finds it."""
+        """Return the blocker for a demand: when it blocks, it has run for at least one tick."""
         return cls(demand.work - 1, demand.task.period, demand.late)
 
 
 class StageWait(NamedTuple):
-    """What the operations of a path on one resource wait for there.
+    """The wait of the operations of a path on one resource.
 
     Args:
         own: of the same family, whenever it comes.
@@ -102,11 +102,11 @@ class StageWait(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """Additions for one length."""
+        """Return the additions that one length costs."""
         return 1 + len(self.others) + min(self.stages, len(self.blockers))
 
     def within(self, length: int) -> int:
-        """Ticks of a window."""
+        """Return the longest wait in a window of this length."""
         found = self.own + sum(other.within(length) for other in self.others)
         left = self.stages
         for rest, period, late in self.blockers:  # each job blocks once
@@ -118,7 +118,7 @@ class StageWait(NamedTuple):
 
 
 class ResourceTime(NamedTuple):
-    """What a path takes on one resource: its `work` and the least of `waits`, or `spans` if that is less.
+    """The time of a path on one resource: its `work` and the least of `waits`, or `spans` if that is less.
 
     Args:
         spans: what its operations take one by one, each from when it is ready.
@@ -130,11 +130,11 @@ class ResourceTime(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """Additions for one length."""
+        """Return the additions that one length costs."""
         return 1 + sum(wait.cost for wait in self.waits)
 
     def within(self, length: int) -> int:
-        """Ticks of a window."""
+        """Return the most ticks that the path spends there in a window of this length."""
         least = min((self.work + wait.within(length) for wait in self.waits), default=self.spans)
         if least is None:
             raise ValueError("nothing bounds what a path takes on a resource")
@@ -144,7 +144,7 @@ class ResourceTime(NamedTuple):
 def least_length(
     fixed: int, ways: Sequence[ResourceTime], horizon: int, steps: StepBudget, least: int = 1
 ) -> int | None:
-    """Return the least length that holds all that a path takes in so long a window; None beyond the horizon.
+    """Return the least length of a window that holds all that a path takes in it; None beyond the horizon.
 
     Args:
         fixed: ticks for which no resource is needed.
@@ -167,13 +167,13 @@ def least_length(
 def count_blockable(stages: Sequence[TaskOperation]) -> int:
     """Return how many of the operations may find that another one has begun.
 
-    Not one that is ready at the instant at which what comes before it leaves the same server: nothing has begun then.
+    An operation that is ready at the instant at which its source leaves the same server finds none.
     """
     return sum(not operation.is_handed_over for operation in stages)
 
 
 def longest_first(blockers: Iterable[Blocker]) -> tuple[Blocker, ...]:
-    """Those of which something is left once they have begun."""
+    """Return the blockers of which something is left once they have begun, the longest rest first."""
     return tuple(sorted((b for b in blockers if b.rest), key=lambda blocker: -blocker.rest))
 
 
@@ -192,11 +192,11 @@ class PathStages(NamedTuple):
 
     @property
     def last(self) -> TaskOperation:
-        """On the resource."""
+        """Return the last of them."""
         return self.operations[-1]
 
     def beside(self, graph: Graph, demand: Demand, done: int) -> int:
-        """Return how often work of the own family, of the same activation or a later one, may go before the operations.
+        """Return how often work of the own family may go before them, of the same activation or a later one.
 
         Args:
             done: from the event until the end of the last of them, at most.
@@ -209,8 +209,8 @@ class PathStages(NamedTuple):
         return times
 
 
-def stage_waits(known: KnownBounds, stages: PathStages) -> Iterator[StageWait | ContextTurns]:
-    """Bounds on what the operations wait for, each of them valid; none if nothing bounds it."""
+def stage_waits(known: BoundTable, stages: PathStages) -> Iterator[StageWait | ContextTurns]:
+    """Yield bounds on what the operations wait for, each of them valid; none if nothing bounds it."""
     graph, resource = known.graph, stages.resource
     if resource in graph.slices:
         yield from _context_turns(known, stages)
@@ -228,7 +228,7 @@ def stage_waits(known: KnownBounds, stages: PathStages) -> Iterator[StageWait | 
 
 
 class RivalDemand(NamedTuple):
-    """What other families ask for, part of it `fixed` for any window."""
+    """The demand of other families; `fixed` is the part that is the same for any window."""
 
     fixed: int
     workloads: tuple[Workload, ...]
@@ -236,9 +236,9 @@ class RivalDemand(NamedTuple):
 
 
 def rival_demand(
-    known: KnownBounds, head: str, resource: str, rank: int | None, stages: int | None
+    known: BoundTable, head: str, resource: str, rank: int | None, stages: int | None
 ) -> RivalDemand | None:
-    """What all families but that of `head` ask of a resource; None where nothing bounds it.
+    """Return what all families but that of `head` demand of a resource; None where nothing bounds it.
 
     Args:
         rank: what is less urgent goes before only if it has begun; None where that does not count.
@@ -251,7 +251,7 @@ def rival_demand(
 
 
 def _sum_rivals(
-    known: KnownBounds, heads: Iterable[str], resource: str, rank: int | None, stages: int | None
+    known: BoundTable, heads: Iterable[str], resource: str, rank: int | None, stages: int | None
 ) -> RivalDemand | None:
     fixed, workloads, blockers = 0, list[Workload](), list[Blocker]()
     for head in heads:
@@ -269,7 +269,7 @@ def _sum_rivals(
 
 
 def _rival_family(
-    known: KnownBounds, head: str, resource: str, rank: int | None, stages: int | None
+    known: BoundTable, head: str, resource: str, rank: int | None, stages: int | None
 ) -> RivalDemand | None:
     ahead, blockers = split_by_urgency(known, head, resource, rank)
     if not ahead:  # of a thread that blocks its core may have none at all
@@ -283,9 +283,9 @@ def _rival_family(
 
 
 def split_by_urgency(
-    known: KnownBounds, head: str, resource: str, rank: int | None
+    known: BoundTable, head: str, resource: str, rank: int | None
 ) -> tuple[list[Demand], tuple[Blocker, ...]]:
-    """What a family asks for that is as urgent as `rank`, and what may have begun of the rest."""
+    """Return the demands of a family that are at least as urgent as `rank`, and blockers for the others."""
     asked = demands(known, resource, head)
     ahead = [demand for demand in asked if rank is None or urgency(demand.task) >= rank]
     later = [demand for demand in asked if demand not in ahead] if known.graph.is_server(resource) else []
@@ -293,9 +293,9 @@ def split_by_urgency(
 
 
 def _by_deadlines(
-    known: KnownBounds, stages: PathStages, own: int, asked: Sequence[Sequence[Demand]]
+    known: BoundTable, stages: PathStages, own: int, asked: Sequence[Sequence[Demand]]
 ) -> Iterator[StageWait]:
-    """Yield only what has an earlier deadline goes before, and of the others one each time may have begun."""
+    """Yield a bound where only earlier deadlines go before, and one of the others each time may have begun."""
     if any(operation.task is not stages.first.task for operation in stages.operations):
         return
     groups = []
@@ -310,8 +310,8 @@ def _by_deadlines(
     yield StageWait(own, tuple(groups), blockers, count_blockable(stages.operations))
 
 
-def _due_first(known: KnownBounds, stages: PathStages, demand: Demand) -> int | None:
-    """Return how many jobs that are not done when the path begins can have a deadline up to that of its own job."""
+def _due_first(known: BoundTable, stages: PathStages, demand: Demand) -> int | None:
+    """Return how many unfinished jobs, when the path begins, can have a deadline up to that of its job."""
     task, other = stages.first.task, demand.task
     since, arrival = known.since[demand.first.number], known.arrival(other)
     if since is None or arrival is None:
@@ -323,8 +323,8 @@ def _due_first(known: KnownBounds, stages: PathStages, demand: Demand) -> int | 
     return -((ahead + arrival) // -other.period) if ahead > 0 else 0
 
 
-def _own_family(known: KnownBounds, stages: PathStages, asked: Sequence[Demand]) -> int | None:
-    """What its own family can have there: of the same activation, and of others where they can overlap."""
+def _own_family(known: BoundTable, stages: PathStages, asked: Sequence[Demand]) -> int | None:
+    """Return the work of the own family: of the same activation, and of others that can overlap with it."""
     graph, first = known.graph, stages.first
     done, found = known.end[stages.last.number], 0
     for demand in asked:
@@ -343,8 +343,8 @@ def _own_family(known: KnownBounds, stages: PathStages, asked: Sequence[Demand])
 # Contexts that take turns
 
 
-def _context_turns(known: KnownBounds, stages: PathStages) -> Iterator[ContextTurns]:
-    """What one operation waits for where contexts take turns; several have no more than each by itself."""
+def _context_turns(known: BoundTable, stages: PathStages) -> Iterator[ContextTurns]:
+    """Yield the wait of one operation where contexts take turns; several operations wait each by itself."""
     graph, resource = known.graph, stages.resource
     slices, mine = graph.slices[resource], stages.last.task.context
     if len(stages.operations) > 1 or (own := _context_share(known, stages, mine, None)) is None:
@@ -355,9 +355,9 @@ def _context_turns(known: KnownBounds, stages: PathStages) -> Iterator[ContextTu
 
 
 def _context_share(
-    known: KnownBounds, stages: PathStages, context: str | None, slices: Slices | None
+    known: BoundTable, stages: PathStages, context: str | None, slices: Slices | None
 ) -> ContextShare | None:
-    """What a context asks for: that of the operation, or with `slices` another one."""
+    """Return the work of a context: of the operation's own or, with `slices`, of another one."""
     graph, resource, head = known.graph, stages.resource, known.graph.family[stages.first.task.name]
     asked = {
         other: [demand for demand in demands(known, resource, other, slices) if demand.task.context == context]

@@ -128,37 +128,37 @@ class Graph:
 
     @cached_property
     def rivals(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-        """For each resource and family there the heads of all others."""
+        """Return the heads of all other families, for each resource and each family that uses it."""
         return {
             resource: {head: tuple(other for other in heads if other != head) for head in heads}
             for resource, heads in self.families_at.items()
         }
 
     def earliest(self, task: GpuTask) -> int:
-        """From the event until a job of the task arrives, at least."""
+        """Return the least time from the event until a job of the task arrives."""
         return self.operations[self.of[task.name][0]].earliest
 
     def is_ranked(self, resource: str) -> bool:
-        """Return whether fixed priorities decide there."""
+        """Return whether fixed priorities decide on this resource."""
         return self.policies.get(resource, ServerPolicy.FIXED_PRIORITY) is ServerPolicy.FIXED_PRIORITY
 
     def is_server(self, resource: str) -> bool:
-        """Return whether it serves one segment at a time, to its end; a core does not."""
+        """Return whether the resource serves one segment at a time, to its end; a core does not."""
         return resource in self.policies
 
     def is_concurrent(self, one: GpuTask, other: GpuTask) -> bool:
-        """Return whether jobs of the same activation can be there at the same time: neither waits for the other."""
+        """Return whether jobs of two tasks in one activation can overlap: neither waits for the other."""
         a, b = one.name, other.name
         return a != b and self.family[a] == self.family[b] and a not in self.before[b] and b not in self.before[a]
 
     def is_before(self, one: TaskOperation, other: TaskOperation) -> bool:
-        """Return whether it has ended in an activation before the other is ready."""
+        """Return whether, in every activation, `one` has ended when `other` is ready."""
         if one.task is other.task:
             return one.index < other.index
         return one.task.name in self.before[other.task.name]
 
     def between(self, one: int, other: int) -> int:
-        """How many operations must run from the end of one until another, which waits for it, is ready, at least."""
+        """Return how many operations run, at least, from the end of `one` until `other`, which needs it, is ready."""
         if (one, other) not in self._between:
             most = {one: 0}  # on the longest way from it to each
             for operation in self.operations[one + 1 : other + 1]:
@@ -168,7 +168,7 @@ class Graph:
         return self._between[one, other]
 
     def run(self, number: int) -> tuple[int, ...]:
-        """The operations that lead to this one and it, back to the head or to the first that waits for several."""
+        """Return the operations that lead to this one, from the head or the first that waits for several, and it."""
         found = [number]
         while len(sources := self.operations[found[-1]].sources) == 1:
             found.append(sources[0])
@@ -190,15 +190,15 @@ class Graph:
 
 
 def urgency(task: GpuTask) -> int:
-    """Larger goes first where fixed priorities decide."""
+    """Return a number that is larger for what goes first where fixed priorities decide."""
     return 0 if task.priority is None else task.priority
 
 
 _ValueT = TypeVar("_ValueT")
 
 
-class KnownBounds:
-    """Bounds on every operation, by its number, None where there is none; at first what everything takes alone.
+class BoundTable:
+    """Bounds on every operation by its number, None where there is none; at first what everything takes alone.
 
     Args:
         end: from the event, the arrival at the head of its family, until its end.
@@ -221,7 +221,7 @@ class KnownBounds:
             self.span.append(operation.wcet)
 
     def kept(self, key: Hashable, heads: Iterable[str], value: Callable[[], _ValueT]) -> _ValueT:
-        """Return a value that depends on what is known of some families only, computed anew when that changes."""
+        """Return a value that depends on bounds of these families only, computed anew when one of them changes."""
         state = tuple(map(self.version.__getitem__, heads))
         before = self._kept.get(key)
         if before is None or before[0] != state:
@@ -230,28 +230,28 @@ class KnownBounds:
         return found
 
     def of(self, operation: TaskOperation) -> tuple[int | None, int | None, int | None]:
-        """Return all that is known of an operation."""
+        """Return the bounds on `end`, `since` and `span` of an operation."""
         number = operation.number
         return self.end[number], self.since[number], self.span[number]
 
     def ready(self, operation: TaskOperation) -> int | None:
-        """From the event until an operation is ready, at most."""
+        """Return the longest time from the event until an operation is ready."""
         latest = self._latest(operation.sources)
         return None if latest is None else latest + operation.gap
 
     def arrival(self, task: GpuTask) -> int | None:
-        """From the event until the task's job arrives, at most."""
+        """Return the longest time from the event until the task's job arrives."""
         return self._latest(self.graph.operations[self.graph.of[task.name][0]].sources)
 
     def lag(self, operation: TaskOperation) -> int | None:
-        """From the arrival of its task until an operation is ready, at most."""
+        """Return the longest time from the arrival of its task until an operation is ready."""
         if not operation.index:
             return operation.gap
         before = self.since[operation.number - 1]
         return None if before is None else before + operation.gap
 
     def whole(self, task: GpuTask) -> int | None:
-        """CPU time of a job and all its launches, copies and kernels with their waiting."""
+        """Return the CPU time of a job and all its launches, copies and kernels with their waiting."""
         found = task.cpu
         for number, segment in zip(self.graph.of[task.name], task.segments, strict=True):
             if segment.kind is not SegmentKind.CPU:

@@ -28,7 +28,7 @@ _SHOWN = 20
 
 
 class PriorityOrder(NamedTuple):
-    """A task set with priorities for all tasks that compete by them, and notes on what was found, and by what.
+    """A task set with priorities for all tasks that compete by them, and notes on the search.
 
     Where no order was found, they go by deadlines less jitter and launches.
     """
@@ -40,7 +40,7 @@ class PriorityOrder(NamedTuple):
 def find_priorities(
     task_set: TaskSet, limits: AnalysisLimits = DEFAULT_LIMITS, progress: Callable[[str], None] = lambda _: None
 ) -> PriorityOrder:
-    """Priorities for the tasks on cores and on servers with fixed priorities; what they had is not looked at.
+    """Return priorities for the tasks on cores and on servers with fixed priorities; old ones do not count.
 
     Args:
         limits: of each question to the analysis.
@@ -67,7 +67,7 @@ def find_priorities(
 
 
 class _PriorityGroup:
-    """Tasks that share nothing with others.
+    """A group of tasks that share nothing with others.
 
     `ranked` are those that compete by priorities, in the order of deadlines less jitter and launches.
     """
@@ -91,7 +91,7 @@ class _PriorityGroup:
         )
 
     def order(self, progress: Callable[[str], None]) -> list[GpuTask] | None:
-        """Return the most urgent first; None where none was found."""
+        """Return the tasks, the most urgent first; None where no order was found."""
         holds = self._fits if self.is_plain else self._is_in_time
         above, below = list(self.ranked), list[GpuTask]()
         if not self.is_plain and self._is_proven(above):
@@ -110,7 +110,7 @@ class _PriorityGroup:
         return is_proven(_with_priorities(self.task_set, _ranks(order)), self.limits)
 
     def _is_in_time(self, task: GpuTask, above: Sequence[GpuTask], below: Sequence[GpuTask]) -> bool:
-        """By the whole analysis, with those above it in the order in which they are."""
+        """Return whether the whole analysis bounds the task in time, with those above as they stand."""
         if not self.left:
             return False
         self.left -= 1
@@ -119,7 +119,7 @@ class _PriorityGroup:
         return found is not None and found.total <= task.deadline
 
     def _fits(self, task: GpuTask, above: Sequence[GpuTask], below: Sequence[GpuTask]) -> bool:
-        """By theorem 1, which looks at who is above it and not in which order."""
+        """Return whether theorem 1 bounds the task in time; it counts who is above, not in which order."""
         own = AnalysedOperation.alone(_stream(task, 1))
         rivals = [_stream(other, 2) for other in above if other is not task] + [_stream(other, 0) for other in below]
         try:
@@ -132,7 +132,7 @@ class _PriorityGroup:
         return found is not None and found[0].response <= task.deadline
 
     def note(self, order: Sequence[GpuTask] | None) -> str:
-        """What the search came to."""
+        """Return a line on the result of the search."""
         names = _names_text([task.name for task in order or self.ranked])
         if order is not None:
             return f"priorities by Audsley's search, the most urgent first: {names}"

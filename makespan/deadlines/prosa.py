@@ -17,28 +17,28 @@ from makespan.deadlines.task import ServerPolicy
 
 @dataclass(frozen=True)
 class ArrivalCurve:
-    """How many kernels can become ready in an interval; `number` tells streams with equal times apart."""
+    """The most kernels that become ready in an interval; `number` tells streams with equal times apart."""
 
     period: int
     jitter: int
     number: int
 
     def max_arrivals(self, delta: int) -> int:
-        """Return the most in `delta` ticks, one of which counts as an interval that begins and ends with it."""
+        """Return the most in `delta` ticks, where an interval from an instant to itself has one tick."""
         return 0 if delta <= 0 else arrivals_within(delta - 1, self.period, self.jitter)
 
     __call__ = max_arrivals
 
     def steps(self) -> Iterator[int]:
-        """Return all lengths whose next one has room for more kernels."""
+        """Yield all lengths after which one more tick has room for more kernels."""
         return chain((0,), count(first_multiple(-self.jitter, self.period, 1), self.period))
 
 
 def prosa_bounds(streams: Sequence[Stream], policy: ServerPolicy) -> tuple[int | None, ...]:
-    """The longest time from the moment at which a kernel is ready until its end, for each stream; None without one.
+    """Return the longest time from ready to end for the kernels of each stream; None without a bound.
 
-    Under `fifo` it is the longest of all for every stream. No stream may be wild or, where deadlines rule, have a lag.
-    It may take very long near full utilisation.
+    By `fifo` it is the longest of all for every stream. No stream may be wild or, where deadlines rule, have a lag. The
+    computation may take very long near full utilisation.
     """
     from response_time_analysis import edf, fifo, fp
     from response_time_analysis.model import IdealProcessor, TaskSet, taskset
@@ -53,7 +53,7 @@ def prosa_bounds(streams: Sequence[Stream], policy: ServerPolicy) -> tuple[int |
 
 
 def _tasks(streams: Sequence[Stream]) -> list[Any]:
-    """The package allows no deadline below 1 and no priority below 0; only differences matter, so all are shifted."""
+    """Return the streams as tasks of the package, shifted: it allows no deadline below 1 and no priority below 0."""
     from response_time_analysis.model import WCET, Deadline, FullyNonPreemptive, Priority, Task
 
     first, least = min(s.deadline for s in streams), min(s.priority for s in streams)

@@ -15,7 +15,7 @@ from itertools import count
 from math import lcm
 
 from makespan.deadlines.arrivals import MOST_ACTIVATIONS, StepBudget, Stream, first_multiple, least_fixed_point
-from makespan.deadlines.operations import KnownBounds, TaskOperation, urgency
+from makespan.deadlines.operations import BoundTable, TaskOperation, urgency
 from makespan.deadlines.task import ServerPolicy
 from makespan.deadlines.utilisation import ONE, excess, scaled_sum
 from makespan.deadlines.workload import overlapping_activations
@@ -23,7 +23,7 @@ from makespan.deadlines.workload import overlapping_activations
 
 @dataclass(frozen=True, slots=True)
 class KernelBound:
-    """Ticks until a kernel ends, at most, and how many of them a less urgent one takes that has started before."""
+    """The longest time until a kernel ends, and the part that a less urgent one takes that had begun, in ticks."""
 
     response: int
     blocking: int
@@ -31,7 +31,7 @@ class KernelBound:
 
 @dataclass(frozen=True, slots=True)
 class AnalysedOperation:
-    """An operation, and what else its family asks of the server in the same busy window; times in ticks.
+    """An operation, and what else its family demands of the server in a busy window; times in ticks.
 
     Args:
         stream: the operation itself.
@@ -67,16 +67,16 @@ class AnalysedOperation:
         return self.each == self.stream.wcet and not (self.ahead or self.beside or self.blockers)
 
     def is_too_long(self, busy: int | None) -> bool:
-        """Return whether nobody looks through a busy window of this length; None: it need not end."""
+        """Return whether a busy window of this length is too long to look through; None is endless."""
         return not self.is_alone and (busy is None or busy > MOST_ACTIVATIONS * self.stream.period)
 
     @property
     def whole(self) -> Stream:
-        """Return all that the family asks for, as one stream."""
+        """Return the demand of the whole family as one stream."""
         return Stream(self.each, self.stream.period, self.late)
 
     def before(self, q: int) -> list[tuple[int, int | None]]:
-        """What goes before after `q` earlier activations, and the event at the earliest; None: it is not known."""
+        """Return the work before the operation after `q` earlier activations, and its earliest event or None."""
         rest = self.ahead + self.beside
         if not q:
             return [(rest, None)]
@@ -87,7 +87,7 @@ class AnalysedOperation:
 def kernel_bounds(
     own: AnalysedOperation, rivals: Sequence[Stream], policy: ServerPolicy, since: Sequence[int], steps: StepBudget
 ) -> tuple[KernelBound, ...] | None:
-    """For each entry of `since`, the longest time until an operation ends; None if nothing bounds it.
+    """Return the longest time until an operation ends, for each entry of `since`; None if nothing bounds it.
 
     Args:
         rivals: what other families ask of the server.
@@ -112,7 +112,7 @@ def _ordered_by_readiness(stream: Stream) -> Stream:
 
 
 def busy_period(streams: Sequence[Stream], blocking: int, steps: StepBudget) -> int | None:
-    """Return the least length L > 0 with `blocking` + the kernels that can come in L ticks <= L; None if there is none.
+    """Return the least L > 0 with `blocking` + the kernels that can come in L ticks <= L; None if there is none.
 
     Source: Davis, Burns, Bril and Lukkien, Real-Time Systems 35(3), 2007.
     """
@@ -138,7 +138,7 @@ def _load(streams: Sequence[Stream]) -> int:
 def _fixed_priority(
     own: AnalysedOperation, rivals: Sequence[Stream], since: Sequence[int], steps: StepBudget
 ) -> tuple[KernelBound, ...] | None:
-    """Equal priorities in any order: each may go before each other.
+    """Return the bounds of theorem 1; equal priorities go in any order, so each goes before each other.
 
     Source: George, Rivierre and Spuri, INRIA RR-2966, 1996; Davis, Burns, Bril and Lukkien, Real-Time
         Systems 35(3), 2007.
@@ -169,13 +169,13 @@ def _latest(instant: int, event: int | None) -> int:
 
 
 def _repeats(own: AnalysedOperation, rivals: Sequence[Stream], busy: int | None) -> int:
-    """From how many earlier activations on a busy window is no worse than it was."""
+    """Return a number of earlier activations from which on a busy window is no worse than it was."""
     period, late = own.stream.period, own.ahead + own.whole.delay
     return -(-late // period) + _hyperperiod((own.stream, *rivals), busy) // period + (not own.is_alone)
 
 
 def _hyperperiod(streams: Sequence[Stream], busy: int | None) -> int:
-    """The least common multiple of the periods, or of the first ones where that is as long as the busy window."""
+    """Return the least common multiple of the periods, or of as many as exceed the busy window."""
     found = 1
     for stream in streams:
         found = lcm(found, stream.period)
@@ -185,7 +185,7 @@ def _hyperperiod(streams: Sequence[Stream], busy: int | None) -> int:
 
 
 def _is_over(busy: int, event: int, ahead: int, best: Sequence[int], since: Sequence[int]) -> bool:
-    """Return whether nothing whose event is no earlier than `event` can be worse: all end with the busy window."""
+    """Return whether no event from `event` on can be worse, because all end with the busy window."""
     return event >= busy or all(busy - max(ahead - x, event) <= most for most, x in zip(best, since, strict=True))
 
 
@@ -211,7 +211,7 @@ _OF_A_RELEASE = 8
 
 
 class _EdfAnalysis:
-    """Kernels in the order of their absolute deadlines, equal ones in any order.
+    """The analysis of kernels in the order of their absolute deadlines, equal ones in any order: theorem 2.
 
     A release here is the instant that deadlines count from, after which the kernel may still not be ready for the lag.
     With deadlines of 0 after the moment at which a kernel is ready, this is first in, first out.
@@ -223,7 +223,7 @@ class _EdfAnalysis:
         self.family, self.own, self.rivals, self.steps = own, own.stream, rivals, steps
 
     def bounds(self, since: Sequence[int]) -> tuple[KernelBound, ...] | None:
-        """Return the worst over all releases, counted from the start of the window, that are worth a look."""
+        """Return the worst bounds over all releases that matter, counted from the start of the window."""
         streams = (self.family.whole, *self.rivals)
         if _excess(streams) > 0:
             return None
@@ -241,7 +241,7 @@ class _EdfAnalysis:
         return tuple(best)
 
     def _look_at(self, release: int, every: int, blocking: int, latest: Sequence[int], best: list[KernelBound]) -> None:
-        """Keep in `best` what is worse for a kernel with this release, whatever number of its family is before it.
+        """Keep in `best` what is worse for a kernel with this release, for any number of earlier activations.
 
         Args:
             every: of all rivals that are due before, however late they come.
@@ -264,7 +264,7 @@ class _EdfAnalysis:
                         best[index] = KernelBound(end - event_or_later, blocking)
 
     def _before(self, release: int) -> Iterator[tuple[int, int | None]]:
-        """What goes before, with the earliest event: for every number of earlier activations that may be worst."""
+        """Yield the work before with the earliest event, for each number of earlier activations that matters."""
         own, family = self.own, self.family
         yield from family.before(0)
         for at, (_, delay) in enumerate(family.firsts):
@@ -273,7 +273,7 @@ class _EdfAnalysis:
                 yield family.before(q)[at]
 
     def _start(self, before: int, release: int) -> int:
-        """The latest start of a kernel with this release, after `before` ticks and the rivals that are in time."""
+        """Return the latest start for this release, after `before` ticks and the rivals that are due earlier."""
         due = release + self.own.deadline
         rows = [(s.wcet, s.period, s.delay, due - s.deadline) for s in self.rivals if due - s.deadline >= -s.lag]
 
@@ -283,7 +283,7 @@ class _EdfAnalysis:
         return least_fixed_point(demand, max(before, release), len(rows) + 1, self.steps)
 
     def _horizon(self, busy: int | None) -> int:
-        """Where the releases start over that a busy window repeats, or where it ends if that comes first."""
+        """Return the release from which on releases only repeat, or the end of the busy window if it is less."""
         regular = max((s.deadline - self.own.deadline - s.lag for s in self.rivals), default=0)
         repeated = max(0, regular) + _hyperperiod((self.own, *self.rivals), busy)
         if busy is None:
@@ -291,7 +291,7 @@ class _EdfAnalysis:
         return busy if not self.family.is_alone else min(busy, repeated)
 
     def _releases(self, horizon: int) -> Iterator[tuple[int, int, int]]:
-        """Ascending: wherever one more kernel can go before, or one less, with `every` and `blocking`."""
+        """Yield, ascending, the releases at which the work before changes, with `every` and `blocking`."""
         own, least = self.own, -self.own.lag
         due = [s.deadline - own.deadline - s.lag for s in self.rivals]  # from which release on each goes before
         counted = [_jobs(s, first, least) for s, first in zip(self.rivals, due, strict=True)]
@@ -327,12 +327,12 @@ class _EdfAnalysis:
 
 
 def _jobs(stream: Stream, first: int, release: int) -> int:
-    """Return how many of a rival's go before a kernel with this release, the first of them one released at `first`."""
+    """Return how many kernels of a rival go before one with this release, if one released at `first` is the first."""
     return (release - first + stream.jitter) // stream.period + 1 if release >= first else 0
 
 
-def operation_stream(known: KnownBounds, operation: TaskOperation, lag: int | None) -> Stream:
-    """An operation of every activation; deadlines count from the task's arrival, or under `edf-release` its release.
+def operation_stream(known: BoundTable, operation: TaskOperation, lag: int | None) -> Stream:
+    """Return an operation as a stream; deadlines count from the arrival, or by `edf-release` the release.
 
     Args:
         lag: from the arrival until it is ready, at most; under `edf-release` its jitter and what follows the release.
@@ -347,9 +347,9 @@ def operation_stream(known: KnownBounds, operation: TaskOperation, lag: int | No
 
 
 def analysed_operation(
-    known: KnownBounds, operation: TaskOperation, own: Stream, family: Sequence[TaskOperation]
+    known: BoundTable, operation: TaskOperation, own: Stream, family: Sequence[TaskOperation]
 ) -> AnalysedOperation | None:
-    """An operation and its stream with what its family asks of the server; None as long as nothing bounds that."""
+    """Return an operation with what its family demands of the server; None as long as that has no bound."""
     graph, task = known.graph, operation.task
     end = known.end[operation.number]
     latest = [instant for other in family if (instant := known.ready(other)) is not None]

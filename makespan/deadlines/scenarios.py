@@ -20,7 +20,7 @@ _HIGH, _FALLING = 0.5, 0.75
 
 @dataclass(frozen=True, slots=True)
 class JobPattern:
-    """How the jobs of one task come and run; all in ticks.
+    """A pattern of how the jobs of one task come and run; all in ticks.
 
     Args:
         first: the first arrival.
@@ -48,7 +48,7 @@ class JobPattern:
 
 
 def random_scenario(task_set: TaskSet, random: Random, most_jobs: int, words: str) -> Scenario:
-    """Random phases, gaps, jitter and execution times, each extreme in some tasks."""
+    """Return random phases, gaps, jitter and execution times, each extreme in some tasks."""
     until = arrival_limit(task_set, busy_time(task_set), most_jobs)
     courses = {task.name: _random_pattern(task, random, until) for task in task_set.tasks}
     order = list(task_set.by_name)
@@ -75,12 +75,12 @@ def _random_wait(task: GpuTask, random: Random, habit: str, number: int) -> int:
 
 
 def least_time(segment: JobSegment) -> int:
-    """The shortest time of a segment in scenarios: where a time is shown, nobody has shown that it can be shorter."""
+    """Return the shortest time of a segment in scenarios; a time that is shown is not known to be ever shorter."""
     return 1 if segment.attained is None else segment.wcet
 
 
 def _column(random: Random, low: int, high: int, count: int) -> tuple[int, ...]:
-    """Something of each job in turn: always high or low, high until some job and low then, or now this, now that."""
+    """Return one value for each job: always one extreme, the high one and then the low one, or a mixture."""
     habit = random.random()
     if low == high or habit < _HIGH:
         return (high,) * count
@@ -114,7 +114,7 @@ def vary_scenario(run: SimulatedRun, job: CompletedJob, random: Random, words: s
 
 
 def _patterns(scenario: Scenario) -> dict[str, JobPattern]:
-    """What the jobs of a scenario are made from."""
+    """Return the patterns of a scenario, by task."""
     by_task: dict[str, list[JobPlan]] = {name: [] for name in scenario.task_set.by_name}
     for job in scenario.jobs:
         by_task[job.task].append(job)
@@ -148,7 +148,7 @@ def _change_gap(course: JobPattern, task: GpuTask, random: Random, at: int) -> J
 
 
 def _change_job(course: JobPattern, task: GpuTask, random: Random, at: int) -> JobPattern:
-    """Another release of one job, or another launch or execution time of one of its segments."""
+    """Return the pattern with another release, launch delay or execution time of one job."""
     if task.jitter and random.random() < 0.5:
         wait = random.choice((0, task.jitter, random.randint(0, task.jitter)))
         return replace(course, waits=(*course.waits[:at], wait, *course.waits[at + 1 :]))
@@ -162,7 +162,7 @@ def _change_job(course: JobPattern, task: GpuTask, random: Random, at: int) -> J
 def _change_rows(
     rows: tuple[tuple[int, ...], ...], at: int, index: int, random: Random, low: int, high: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Another value of one segment in one job, or in it and in all later ones."""
+    """Return the rows with another value of one segment in one job, or in it and in all later ones."""
     value = random.choice((low, high, random.randint(low, high)))
     until = random.choice((at + 1, len(rows)))
     return tuple(
@@ -171,7 +171,7 @@ def _change_rows(
 
 
 def full_pattern(task: GpuTask, first: int, release: int, until: int) -> JobPattern:
-    """Jobs that arrive from `first` and before `until` every period, wait for `release`, and take all that they may."""
+    """Return jobs from `first` on, one a period before `until`, that wait for `release` and take all that they may."""
     count = max(1, -(-(until - first) // task.period))
     waits = tuple(min(task.jitter, max(0, release - first - k * task.period)) for k in range(count))
     times = tuple(segment.wcet for segment in task.segments)
@@ -180,7 +180,7 @@ def full_pattern(task: GpuTask, first: int, release: int, until: int) -> JobPatt
 
 
 def quick_pattern(task: GpuTask, course: JobPattern, until: int) -> JobPattern:
-    """Return the same, but after the first job all up to the launch of segment `until` takes no longer than it must."""
+    """Return jobs that, after the first, take no longer than they must up to the launch of segment `until`."""
     times = tuple(least_time(segment) if at < until else segment.wcet for at, segment in enumerate(task.segments))
     delays = tuple(0 if at <= until else segment.delay for at, segment in enumerate(task.segments))
     later = len(course.times) - 1
@@ -193,14 +193,14 @@ def quick_pattern(task: GpuTask, course: JobPattern, until: int) -> JobPattern:
 
 
 def packed_pattern(task: GpuTask, release: int, until: int) -> JobPattern:
-    """The first job is released at `release`, as late as allowed, and the others as early as allowed."""
+    """Return jobs of which the first is released at `release`, as late as allowed, and the others as early."""
     if task.offset is not None:
         return full_pattern(task, task.offset, release, until)
     return full_pattern(task, max(0, release - task.jitter), release, until)
 
 
 def scenario_of(task_set: TaskSet, courses: Mapping[str, JobPattern], order: tuple[str, ...], words: str) -> Scenario:
-    """Return the jobs of all courses together; of tasks that are started by data, as many as start them."""
+    """Return a scenario of the jobs of all patterns; of tasks that are started by data, as many as start them."""
     jobs = {name: tuple(course.jobs(task_set.by_name[name])) for name, course in courses.items()}
     for follower, sources in predecessors(task_set).items():
         jobs[follower] = _jobs_started_by_data(follower, courses[follower], len(jobs[sources[0]]))
@@ -208,20 +208,20 @@ def scenario_of(task_set: TaskSet, courses: Mapping[str, JobPattern], order: tup
 
 
 def _jobs_started_by_data(name: str, course: JobPattern, count: int) -> tuple[JobPlan, ...]:
-    """What the jobs of a course take, over and over, for jobs whose arrivals are not known yet."""
+    """Return jobs of unknown arrival that repeat the rows of a pattern."""
     rows = islice(cycle(zip(course.waits, course.times, course.delays, strict=True)), count)
     return tuple(JobPlan(name, number, 0, *row) for number, row in enumerate(rows))
 
 
 def busy_time(task_set: TaskSet) -> int:
-    """About how long resources stay busy after a common release, in ticks: a hint how far to look."""
+    """Return about how many ticks resources stay busy after a common release, as a hint how far to look."""
     work = sum(segment.wcet + segment.delay for task in task_set.tasks for segment in task.segments)
     longest = max(task.period + task.deadline for task in task_set.tasks)
     return 2 * work + longest
 
 
 def arrival_limit(task_set: TaskSet, wanted: int, most_jobs: int) -> int:
-    """The time up to which jobs arrive: `wanted`, or less if that were more than `most_jobs` jobs, or turns of them."""
+    """Return the time up to which jobs arrive, `wanted` or less: `most_jobs` bounds the jobs, or turns of them."""
     costs = turns_per_job(task_set)
 
     def jobs(until: int) -> int:
@@ -248,10 +248,10 @@ def hyperperiod(task_set: TaskSet) -> int:
 
 
 def periodic_scenario(task_set: TaskSet, *, most_jobs: int = MOST_JOBS) -> Scenario:
-    """Every task strictly periodic from its offset or from 0, no jitter, full execution times, for one hyperperiod.
+    """Return one hyperperiod of strictly periodic tasks, no jitter, full execution times.
 
-    With different offsets for two hyperperiods after the last one. Longer ones are cut at `most_jobs` jobs, and the
-    words of the scenario say so.
+    Tasks arrive from their offsets or from 0. With different offsets the scenario lasts for two hyperperiods after the
+    last one. Longer ones are cut at `most_jobs` jobs, and the words of the scenario say so.
     """
     offsets = [task.offset or 0 for task in task_set.tasks]
     length = hyperperiod(task_set)
@@ -266,14 +266,14 @@ def periodic_scenario(task_set: TaskSet, *, most_jobs: int = MOST_JOBS) -> Scena
 
 
 def critical_scenarios(task_set: TaskSet, name: str, *, most_jobs: int = MOST_JOBS) -> Iterator[Scenario]:
-    """Yield the instants at which analyses expect the worst for a task; everybody takes for as long as allowed.
+    """Yield the instants at which analyses expect the worst for a task; all jobs take as long as allowed.
 
-    Everybody is released at once, as late as jitter allows, and from then on as soon as periods allow; then again, one
-    tick after what the task has to wait for on its first server has begun: the longest of what would have to wait for
-    it. Under EDF the task's own release may have to come later, such that its deadline meets that of another job. FIFO
-    needs no more than the common release. Then the same for each segment of the task: all that it meets there are
-    released such that they are ready with it if nobody hinders them; and with later jobs that come there as quickly
-    as they can, which is what jitter does to releases. Strictly periodic tasks arrive at their offsets all the same.
+    All are released at once, as late as jitter allows, and from then on as soon as periods allow; then again, one tick
+    after the longest of what would have to wait for the task on its first server has begun. Under EDF the task's own
+    release may have to come later, such that its deadline meets that of another job. FIFO needs no more than the common
+    release. Then the same for each segment of the task: all that it meets there are released such that they are ready
+    with it if nothing hinders them; and with later jobs that come there as quickly as they can, which is what jitter
+    does to releases. Strictly periodic tasks arrive at their offsets all the same.
 
     Source: George, Rivierre and Spuri, INRIA RR-2966, 1996, for both policies; Tindell and Clark, Microprocessing and
     Microprogramming 40, 1994, for jitter and for what comes before a segment.
@@ -293,7 +293,7 @@ def critical_scenarios(task_set: TaskSet, name: str, *, most_jobs: int = MOST_JO
 
 
 class _SegmentVisit(NamedTuple):
-    """A segment of a family, with ticks from the releases of its head and of its job until it is ready, unhindered."""
+    """A segment of a family, with the ticks from the releases of its head and its job until it is ready, unhindered."""
 
     task: GpuTask
     head: GpuTask
@@ -312,7 +312,7 @@ class _SegmentVisit(NamedTuple):
 
     @property
     def resource(self) -> tuple[bool, str | None]:
-        """Return its core, or its server."""
+        """Return whether it is on a core, and the name of its core or server."""
         return self.is_on_core, self.task.core if self.is_on_core else self.segment.resource
 
 
@@ -337,7 +337,7 @@ def _visits(task_set: TaskSet) -> list[_SegmentVisit]:
 
 
 class _Meeting:
-    """One segment of a task, `mine`, and what it meets there.
+    """A segment of a task, `mine`, and what it meets on its resource.
 
     Args:
         is_aimed: whether heads are released such that all would be ready at once there, not released at once.
@@ -364,7 +364,7 @@ class _Meeting:
         self.until = arrival_limit(task_set, self.start + busy_time(task_set), most_jobs)
 
     def scenarios(self, words: str, *, is_bunched: bool = False) -> Iterator[Scenario]:
-        """With each useful release of the task, without and with something that has just begun."""
+        """Yield a scenario for each useful release of the task, and one more after a blocker has begun."""
         name, head = self.mine.task.name, self.mine.head
         order = (*(other for other in self.task_set.by_name if other != name), name)
         courses = {task.name: self._course(task) for task in self.task_set.tasks}
@@ -379,7 +379,7 @@ class _Meeting:
                 yield scenario_of(self.task_set, self._bunched(changed) if is_bunched else changed, order, said)
 
     def _course(self, task: GpuTask) -> JobPattern:
-        """First as late as allowed, then as early; what data starts, always late."""
+        """Return jobs of which the first is as late as allowed; those that data starts are always late."""
         course = packed_pattern(task, self._release(task), self.until)
         return replace(course, waits=(task.jitter,) * len(course.waits)) if task.name in self.started else course
 
@@ -387,7 +387,7 @@ class _Meeting:
         return self.start - (self.met[task.name].ready if self.is_aimed and task.name in self.met else 0)
 
     def _bunched(self, courses: Mapping[str, JobPattern]) -> dict[str, JobPattern]:
-        """Return the first jobs take their time to come there, later ones do not."""
+        """Return patterns in which the first jobs take their time until there, and later ones do not."""
         found = dict(courses)
         for visit in self.met.values():
             for name in visit.before:
@@ -396,14 +396,14 @@ class _Meeting:
         return found
 
     def _due(self, visit: _SegmentVisit) -> int:
-        """From the meeting until the absolute deadline."""
+        """Return the ticks from the meeting until the absolute deadline."""
         return visit.task.deadline - visit.task.jitter - (visit.ready_in_job if self.is_aimed else 0)
 
     def _rivals(self) -> list[_SegmentVisit]:
         return [visit for visit in self.there if visit.head is not self.mine.head]
 
     def _shifts(self) -> list[int]:
-        """How much later than all others the task may be ready such that its deadline is that of another's job."""
+        """Return how much later than all others the task may be ready to meet the deadline of another's job."""
         if self.policy not in _EDF:
             return [0]
         due, length, found = self._due(self.mine), self.until - self.start, {0}
@@ -413,7 +413,7 @@ class _Meeting:
         return sorted(shift for shift in found if 0 <= shift <= length)[:_MOST_SHIFTS]
 
     def _blockers(self, shift: int) -> list[_SegmentVisit]:
-        """Of what would have to wait for the task, the longest; under FIFO nothing would, and a core preempts."""
+        """Return the longest of what would have to wait for the task; a FIFO server and a core have none."""
         others = [visit for visit in self._rivals() if visit.head.offset is None]
         if self.mine.is_on_core or self.policy is ServerPolicy.FIFO:
             return []
@@ -425,7 +425,7 @@ class _Meeting:
 
 
 def _latest_pattern(task: GpuTask, policy: ServerPolicy, release: int, until: int) -> JobPattern:
-    """Like `packed`; under EDF jitter does not move the deadline, so it still helps."""
+    """Return `packed_pattern`, but by EDF a full jitter, which does not move the deadline and so helps."""
     if policy is ServerPolicy.EDF and task.offset is None:
         return full_pattern(task, release - task.jitter, release, until)
     return packed_pattern(task, release, until)

@@ -56,10 +56,10 @@ class Margin:
 
 
 class DeadlineProof(Protocol):
-    """Whether an analysis proves every deadline, without saying more; `is_proven` is one."""
+    """A test whether an analysis proves every deadline, without saying more; `is_proven` is one."""
 
     def __call__(self, task_set: TaskSet, /) -> bool:
-        """Return whether its answer is yes."""
+        """Return whether the answer for a task set is yes."""
         ...
 
 
@@ -97,7 +97,7 @@ def execution_factor(
 
 
 def shortest_period(task_set: TaskSet, analysis: TaskSetAnalysis, proves: DeadlineProof, task: str) -> Margin:
-    """Return the shortest period of a task in ticks that leaves all deadlines proven; the deadlines stay as they are.
+    """Return the shortest period of a task in ticks that leaves all deadlines proven; deadlines stay the same.
 
     It is looked for in thousandths of the period, or in ticks if everything happens at whole ones and it has fewer.
 
@@ -192,7 +192,7 @@ def _unproven(verdict: TaskSetVerdict) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class TriedSizes:
-    """What is proven with some numbers of SMs.
+    """The result for some numbers of SMs.
 
     Args:
         sms: of each partition.
@@ -210,7 +210,7 @@ _SizeProver: TypeAlias = Callable[[Description, set[str]], TriedSizes]
 
 @dataclass(frozen=True, slots=True)
 class FewestSms:
-    """The search for one partition, while the others have what the file says; or for all of them together.
+    """A search for one partition, where the others have the SMs of the file, or for all of them together.
 
     Args:
         partition: None: all have the fewest of their own.
@@ -225,16 +225,16 @@ class FewestSms:
 
     @property
     def found(self) -> TriedSizes | None:
-        """What was looked for."""
+        """Return the result for the fewest SMs; None where none was found."""
         return self.tried[-1] if self.tried and not self.tried[-1].unproven else None
 
 
 def fewest_sms(
     description: Description, solver: Solver, progress: Callable[[str], None] = lambda _: None
 ) -> Iterator[FewestSms]:
-    """Return the fewest SMs of each partition in turn whose kernels are all solved; then, of several, of all at once.
+    """Yield the fewest SMs of each partition whose kernels are all solved; then, of several, of all at once.
 
-    Times that are given, or come from a bundle, are those on as many SMs as the file says: nobody vouches for another
+    Times that are given, or come from a bundle, hold on as many SMs as the file says: they are not known for another
     number, and such a partition keeps its own.
 
     Raises:
@@ -263,7 +263,7 @@ def _each(
 
 
 def _together(description: Description, found: Iterable[FewestSms], prove: _SizeProver) -> Iterator[FewestSms]:
-    """Whether each partition can have its fewest at the same time, which the proof for each alone does not say."""
+    """Yield whether each partition can have its fewest at the same time, which no proof for one alone says."""
     alone = [each.found for each in found]
     fewest = {name: sms for one in alone if one is not None for name, sms in one.sms.items()}
     if None in alone:
@@ -274,7 +274,7 @@ def _together(description: Description, found: Iterable[FewestSms], prove: _Size
 
 
 def _prover(solver: Solver) -> _SizeProver:
-    """What is proven of the tasks on some partitions; equal kernels on as many SMs are solved once."""
+    """Return a proof for the tasks on some partitions; equal kernels on as many SMs are solved once."""
     known: dict[tuple[str, tuple[int, ...]], Wcet] = {}
 
     def prove(description: Description, asked: set[str]) -> TriedSizes:
@@ -297,7 +297,7 @@ def _prover(solver: Solver) -> _SizeProver:
 
 
 def _solved_partitions(description: Description) -> tuple[str, ...]:
-    """Those on which every kernel is solved."""
+    """Return the partitions on which every kernel is solved."""
     if description.card is None:
         raise InputError(
             f"{description.where}: --fewest-sms needs to know how many SMs there are:"

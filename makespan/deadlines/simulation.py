@@ -44,7 +44,7 @@ class JobPlan(NamedTuple):
 
 @dataclass(frozen=True)
 class Scenario:
-    """Everything that the model leaves open, decided.
+    """A decision of everything that the model leaves open.
 
     Args:
         jobs: by task in any order, within a task in the order of arrival; of a task that data starts, all of them.
@@ -84,12 +84,12 @@ class Scenario:
 
     @cached_property
     def starts(self) -> dict[str, tuple[str, ...]]:
-        """For each task that is started by data, the tasks that start it."""
+        """Return the tasks that start each task that is started by data."""
         return predecessors(self.task_set)
 
 
 def turns_per_job(task_set: TaskSet) -> dict[str, int]:
-    """How many turns of contexts a job of each task takes, at most, 1 where it takes none: what it costs here."""
+    """Return how many turns of contexts a job takes, at most, or 1: that is what it costs to simulate."""
     lengths = {p.name: p.slices.length for p in task_set.partitions if p.slices is not None}
     found = {}
     for task in task_set.tasks:
@@ -101,7 +101,7 @@ def turns_per_job(task_set: TaskSet) -> dict[str, int]:
 def _broken_rule(
     task_set: TaskSet, starts: Mapping[str, tuple[str, ...]], previous: JobPlan | None, job: JobPlan
 ) -> str | None:
-    """Which rule of the model a job breaks, given the job of its task before."""
+    """Return the rule of the model that a job breaks, after the job of its task before it; None if it breaks none."""
     task = task_set.by_name.get(job.task)
     if task is None:
         return f"there is no task {job.task}"
@@ -172,12 +172,12 @@ class CompletedJob(NamedTuple):
 
     @property
     def response(self) -> int:
-        """Ticks from the arrival to the end."""
+        """Return the ticks from the arrival to the end."""
         return self.completion - self.arrival
 
     @property
     def slack(self) -> int:
-        """Ticks from the end to the deadline; negative if it is missed."""
+        """Return the ticks from the end to the deadline; they are negative if it is missed."""
         return self.deadline - self.completion
 
     @property
@@ -188,7 +188,7 @@ class CompletedJob(NamedTuple):
 
 @dataclass(frozen=True)
 class SimulatedRun:
-    """What happened: all jobs in the order of their ends, all stretches in the order of theirs."""
+    """The simulated schedule: all jobs in the order of their ends, all stretches in the order of theirs."""
 
     scenario: Scenario
     jobs: tuple[CompletedJob, ...]
@@ -223,7 +223,7 @@ class _JobProgress:
 
 
 class _ServiceRequest:
-    """What a job asks of a core or server: `left` ticks, or a core to spin on until it is withdrawn (None)."""
+    """A request for `left` ticks of a core or server; None means a core to spin on until it is withdrawn."""
 
     __slots__ = ("key", "left", "walk")
 
@@ -235,7 +235,7 @@ class _ServiceRequest:
 
 
 class _SimulatedResource:
-    """A core or a server: what waits, most urgent first, and what runs."""
+    """A core or a server with what waits, the most urgent first, and what runs."""
 
     def __init__(self, name: str, policy: ServerPolicy, *, preemptive: bool) -> None:
         self.name, self.policy, self.preemptive = name, policy, preemptive
@@ -245,7 +245,7 @@ class _SimulatedResource:
         self.end: int | None = None  # when what runs ends, unless it is preempted or spins
 
     def stop(self, now: int) -> tuple[_ServiceRequest, ServiceStretch]:
-        """Take what runs off."""
+        """Stop what runs, and return it with its stretch."""
         piece = self.running
         if piece is None:
             raise ValueError(f"nothing runs on {self.name}")
@@ -257,7 +257,7 @@ class _SimulatedResource:
         return piece, ServiceStretch(self.name, kind, job.task, job.number, index, self.since, now, piece.left is None)
 
     def withdraw(self, piece: _ServiceRequest, now: int) -> ServiceStretch | None:
-        """Let a thread spin no longer; what it has spun last, if it runs."""
+        """Let a thread spin no longer; return its last stretch if it runs."""
         if self.running is piece:
             return self.stop(now)[1]
         self.waiting.remove(piece)
@@ -265,7 +265,7 @@ class _SimulatedResource:
         return None
 
     def choose(self, now: int) -> ServiceStretch | None:
-        """Let the most urgent one run; the stretch that ends if it preempts another."""
+        """Let the most urgent request run; return the stretch that ends if it preempts another."""
         ended = None
         if self.preemptive and self.running is not None and self.waiting and self.waiting[0] < self.running:
             piece, ended = self.stop(now)
@@ -277,7 +277,7 @@ class _SimulatedResource:
 
 
 class _SlicedPartition(_SimulatedResource):
-    """A partition that contexts take in turn: one joins the queue behind all when its work comes or its turn is over.
+    """A partition that contexts take in turn; a context queues when its work comes or its turn is over.
 
     A switch always takes as long as it may; what runs after it is on the partition from the start of the switch on.
     """
@@ -291,7 +291,7 @@ class _SlicedPartition(_SimulatedResource):
         self.stopped = -1
 
     def stop(self, now: int) -> tuple[_ServiceRequest, ServiceStretch]:
-        """Take what runs off, or let it wait for the next turn of its context."""
+        """Stop what runs, and queue it for the next turn of its context if it is not done."""
         self.left -= now - self.since
         self.stopped = now
         piece, stretch = super().stop(now)
@@ -300,7 +300,7 @@ class _SlicedPartition(_SimulatedResource):
         return piece, stretch
 
     def choose(self, now: int) -> None:
-        """Let the context go on whose turn it is, or begin the turn of the next one."""
+        """Continue the turn that has begun, or begin the turn of the next context."""
         for piece in sorted(self.waiting):
             if (context := piece.walk.task.context) != self.context and context not in self.queue:
                 self.queue.append(context)
@@ -320,7 +320,7 @@ class _SlicedPartition(_SimulatedResource):
 
 
 class _Simulation:
-    """All cores and servers, and how jobs walk through them."""
+    """All cores and servers, and the jobs on their way through them."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.rank = {name: rank for rank, name in enumerate(scenario.order)}
@@ -374,7 +374,7 @@ class _Simulation:
             heappop(self.coming)[-1](now)
 
     def choose(self, now: int) -> None:
-        """Every core and server chooses what runs from now on."""
+        """Let every core and server choose what runs from now on."""
         for resource in self.resources:
             if resource.waiting and (ended := resource.choose(now)) is not None:
                 self.stretches.append(ended)
@@ -384,7 +384,7 @@ class _Simulation:
         heappush(self.coming, (instant, walk.job.number, walk.job.task, later))
 
     def _begin(self, walk: _JobProgress, now: int) -> None:
-        """What comes before the segment has ended: launch it, and spin meanwhile."""
+        """Launch the current segment now that what comes before it has ended, and spin meanwhile."""
         job, task, index = walk.job, walk.task, walk.index
         delay = job.delays[index] if job.delays else 0
         ready = self.ready[job.task, index] = max(now + delay, self.ready.get((job.task, index), 0))
@@ -423,7 +423,7 @@ class _Simulation:
             self._start_by_data(name, job.number, now)
 
     def _start_by_data(self, name: str, number: int, now: int) -> None:
-        """One more of those that start a job has ended."""
+        """Count one more job that has ended of those that start a job by data."""
         ended = self.data[name, number] = self.data.get((name, number), 0) + 1
         if ended == len(self.sources[name]):
             walk = self.started[name, number]
@@ -434,7 +434,7 @@ class _Simulation:
 
 
 def _urgency_key(policy: ServerPolicy, task: GpuTask, job: JobPlan, now: int) -> int:
-    """Less is more urgent; `now` is when the segment is ready."""
+    """Return a key, the least first; `now` is when the segment is ready."""
     if policy is ServerPolicy.EDF:
         return job.arrival + task.deadline
     if policy is ServerPolicy.EDF_RELEASE:

@@ -23,7 +23,7 @@ MAX_SEGMENTS = 100
 
 
 class ServerPolicy(StrEnum):
-    """How a partition or copy engine chooses among what waits for it; of one task the earlier job goes first."""
+    """A rule by which a partition or copy engine chooses among what waits; of one task the earlier job goes first."""
 
     FIXED_PRIORITY = "fixed-priority"
     """the most urgent task first; equal priorities in any order"""
@@ -37,7 +37,7 @@ class ServerPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentServer:
-    """What serves one segment at a time, to its end, and never idles while one waits."""
+    """A server of one segment at a time, to its end, which never idles while one waits."""
 
     what: ClassVar[str] = "server"
     name: str
@@ -52,7 +52,7 @@ class SegmentServer:
 
     @property
     def resource(self) -> str:
-        """Return its name with what it is: so analyses, simulations, reports and pictures call it."""
+        """Return the name with what it is, which analyses, simulations, reports and pictures use."""
         return f"{self.what} {self.name}"
 
 
@@ -62,7 +62,7 @@ TIME_SLICED = "time-sliced"
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Contexts, which are processes, take a partition in turn; times in ticks.
+    """The rule by which contexts, which are processes, take a partition in turn; times in ticks.
 
     A turn lasts for `length`, or until its context has no work left, and then the next context that has some is served.
 
@@ -99,18 +99,18 @@ class GpuPartition(SegmentServer):
 
 @dataclass(frozen=True, slots=True)
 class CopyEngine(SegmentServer):
-    """What moves data between host and device: a GPU has one for both directions, or one for each."""
+    """An engine that moves data between host and device: a GPU has one for both directions, or one for each."""
 
     what: ClassVar[str] = "copy engine"
 
 
 def core_label(name: str | None) -> str:
-    """What a CPU core is called where a server is called by its `place`."""
+    """Return the name of a CPU core with what it is, as `SegmentServer.resource` does for servers."""
     return f"core {name}"
 
 
 class HostWait(StrEnum):
-    """What the host thread of a job does while a copy or a kernel of the job waits and runs."""
+    """A way in which the host thread of a job waits while a copy or a kernel of the job waits and runs."""
 
     BLOCK = "block"
     """it leaves its core to others until the driver wakes it up"""
@@ -119,7 +119,7 @@ class HostWait(StrEnum):
 
 
 class SegmentKind(StrEnum):
-    """What a segment of a job is."""
+    """A kind of segment."""
 
     CPU = "cpu"
     COPY = "copy"
@@ -151,12 +151,12 @@ class JobSegment:
 
     @property
     def is_vouched_for(self) -> bool:
-        """Return whether its time is only given: nobody has shown that it takes so long."""
+        """Return whether its time is only given, so that it may be that no run takes it."""
         return self.attained is None or not self.is_shown or self.delay > 0
 
     @property
     def known(self) -> int:
-        """What it is shown to take or, where the user gave its time, that; 0 where nobody knows."""
+        """Return the time that it is shown to take or, where the user gave its time, that; 0 if none is known."""
         return self.wcet if self.attained is None else self.attained
 
 
@@ -237,7 +237,7 @@ class GpuTask:
 
     @property
     def cpu(self) -> int:
-        """CPU time of a job, at most, without what it spins."""
+        """Return the CPU time of a job, at most, without the time that it spins."""
         return sum(segment.wcet for segment in self.of(SegmentKind.CPU))
 
     @property
@@ -252,11 +252,11 @@ class GpuTask:
 
     @property
     def is_vouched_for(self) -> bool:
-        """Return whether some time that its jobs may take is only given: nobody has shown that one takes so long."""
+        """Return whether some time of its jobs is only given, so that it may be that no job takes it."""
         return any(segment.is_vouched_for for segment in self.segments)
 
     def assigned(self, partition: str | None) -> "GpuTask":
-        """Return the same task; its kernels that have no partition run on this one."""
+        """Return the same task with its kernels that have no partition on this one."""
 
         def placed(segment: JobSegment) -> JobSegment:
             is_free = segment.kind is SegmentKind.KERNEL and segment.resource is None
@@ -282,7 +282,7 @@ def one_kernel(
     attained: int | None = None,
     is_shown: bool = True,
 ) -> GpuTask:
-    """Return the commonest task: a kernel with CPU time before and after it, each left out where it is 0.
+    """Return the most common task: a kernel with CPU time before and after it, each left out where it is 0.
 
     >>> [str(segment.kind) for segment in one_kernel("filter", 4, 10, 10, partition="SM0").segments]
     ['kernel']
@@ -296,7 +296,7 @@ def one_kernel(
 
 
 class ChainStart(StrEnum):
-    """What starts the next task of a chain."""
+    """An event that starts the next task of a chain."""
 
     PERIODIC = "periodic"
     """its own timer; it reads what its predecessor wrote last"""
@@ -306,7 +306,7 @@ class ChainStart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskChain:
-    """Tasks that hand data on, first to last, and how long that may take in ticks; None: only to be computed."""
+    """Tasks that hand data on, first to last; `deadline` is for the whole way in ticks, None if there is none."""
 
     name: str
     tasks: tuple[str, ...]
@@ -325,7 +325,7 @@ class TaskChain:
 
 
 def least_unit(segments: int) -> int:
-    """Return how many ticks must divide all times for bounds to hold in continuous time.
+    """Return the least number of ticks that must divide all times for bounds to hold in continuous time.
 
     Args:
         segments: those that come one after the other on the longest way from an arrival through what its data starts.
@@ -389,12 +389,12 @@ class TaskSet:
 
     @cached_property
     def by_name(self) -> dict[str, GpuTask]:
-        """Return each task by its name."""
+        """Return the tasks by their names."""
         return {task.name: task for task in self.tasks}
 
     @property
     def servers(self) -> tuple[SegmentServer, ...]:
-        """Return all that serves one segment at a time."""
+        """Return all servers, which serve one segment at a time."""
         return (*self.partitions, *self.engines)
 
     def on(self, server: str) -> tuple[GpuTask, ...]:
@@ -414,7 +414,6 @@ class TaskSet:
 
     @property
     def _times(self) -> Iterator[int]:
-        """Yield all that are given; those that are not, are left out."""
         for task in self.tasks:
             yield from (task.period, task.deadline, task.jitter, task.offset or 0)
             for segment in task.segments:
@@ -432,7 +431,7 @@ class TaskSet:
         return -(-ticks // self.unit) * self.unit
 
     def finer(self, count: int) -> "TaskSet":
-        """Return the same system in ticks that are `count` times as short, of which `unit` has as many as before."""
+        """Return the same system in ticks that are `count` times as short; `unit` has as many of them as before."""
 
         def segment_of(segment: JobSegment) -> JobSegment:
             attained = None if segment.attained is None else count * segment.attained
@@ -460,7 +459,7 @@ class TaskSet:
         )
 
     def assigned(self, places: Mapping[str, str]) -> "TaskSet":
-        """The same tasks; kernels without a partition of each that `places` names run on the one that it gives."""
+        """Return the tasks with the kernels that have no partition on the one that `places` gives for their task."""
         return replace(self, tasks=tuple(task.assigned(places.get(task.name)) for task in self.tasks))
 
 

@@ -44,7 +44,9 @@ def excess(parts: Sequence[tuple[int, int]]) -> int:
 
 
 def utilisation(tasks: Iterable[GpuTask], resource: str | None = None) -> Fraction:
-    """Of the kernels of these tasks, or of what they have at one place; above 1, no scheduler meets all deadlines.
+    """Return the utilisation of the kernels of these tasks, or of what they have on one server.
+
+    Above 1 no scheduler meets all deadlines.
 
     Source: Liu and Layland, Journal of the ACM 20(1), 1973.
     """
@@ -52,18 +54,18 @@ def utilisation(tasks: Iterable[GpuTask], resource: str | None = None) -> Fracti
 
 
 def segments_on(task: GpuTask, resource: str | None = None) -> tuple[JobSegment, ...]:
-    """Return its kernels, or what it has on one partition or copy engine."""
+    """Return the kernels of a task, or its segments on one partition or copy engine."""
     return task.of(SegmentKind.KERNEL) if resource is None else task.on(resource)
 
 
 def resource_loads(task_set: TaskSet) -> tuple[ResourceLoad, ...]:
-    """Of every partition, every copy engine, then of every CPU core, in the order of the task set."""
+    """Return the load of every partition, copy engine and CPU core, in the order of the task set."""
     found = [server_load(server.resource, task_set.on(server.name), server.name) for server in task_set.servers]
     return (*found, *(_core_load(core_label(name), tasks) for name, tasks in task_set.cores.items()))
 
 
 def server_load(name: str, tasks: Sequence[GpuTask], resource: str | None = None, places: int = 1) -> ResourceLoad:
-    """What tasks demand of a partition or copy engine, or their kernels of so many partitions together."""
+    """Return what tasks demand of a server, or their kernels of a number of partitions together."""
     demand = utilisation(tasks, resource) / places
     shown = ((segment.known, task.period) for task in tasks for segment in segments_on(task, resource))
     supposes = tuple(
@@ -73,7 +75,6 @@ def server_load(name: str, tasks: Sequence[GpuTask], resource: str | None = None
 
 
 def _core_load(name: str, tasks: Sequence[GpuTask]) -> ResourceLoad:
-    """Without the time that threads spin: nobody knows how long that is at least."""
     demand = exact_sum((task.cpu, task.period) for task in tasks)
     supposes = tuple(task.name for task in tasks if task.cpu)
     return ResourceLoad(name, demand.numerator, demand.denominator, demand, supposes)

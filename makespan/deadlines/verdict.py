@@ -8,7 +8,7 @@ from makespan.deadlines.task import TaskSet
 
 
 class DeadlineAnswer(StrEnum):
-    """Whether deadlines hold."""
+    """An answer to the question whether deadlines hold."""
 
     YES = "schedulable"
     """proven by an analysis for every legal schedule"""
@@ -77,7 +77,7 @@ class ChainVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ResourceLoad:
-    """What fraction of the time a partition, copy engine or core is demanded, at most, as a ratio of whole numbers.
+    """The part of the time for which a server or core is demanded, at most, as a ratio of whole numbers.
 
     Args:
         attained: what of it is demanded with times that segments are shown to take, or that are given.
@@ -92,12 +92,12 @@ class ResourceLoad:
 
     @property
     def is_overload(self) -> bool:
-        """Return whether it may be more than there is: then nothing is proven."""
+        """Return whether it may exceed the capacity; then nothing is proven."""
         return self.numerator > self.denominator
 
     @property
     def is_refuted(self) -> bool:
-        """Return whether it is more than there is: then no scheduler helps."""
+        """Return whether it exceeds the capacity; then no scheduler helps."""
         return self.attained > 1
 
 
@@ -113,7 +113,7 @@ class TaskSetVerdict:
 
     @property
     def answer(self) -> DeadlineAnswer:
-        """`YES` only if every deadline is proven; `NO` as soon as one is refuted."""
+        """Return `YES` only if every deadline is proven, and `NO` as soon as one is refuted."""
         answers = {task.answer for task in self.tasks} | {chain.answer for chain in self.chains}
         if DeadlineAnswer.NO in answers or any(load.is_refuted for load in self.loads):
             return DeadlineAnswer.NO
@@ -121,7 +121,7 @@ class TaskSetVerdict:
 
     @property
     def supposes(self) -> tuple[str, ...]:
-        """If the answer is `NO`: tasks whose given times must be attained for it to be true; none if it just is."""
+        """Return the tasks whose given times must be attained for the answer `NO` to be true."""
         grounds = [task.miss.supposes for task in self.tasks if task.miss is not None]
         grounds += [load.supposes for load in self.loads if load.is_refuted]
         return min(grounds, key=len, default=())

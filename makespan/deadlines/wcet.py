@@ -61,7 +61,7 @@ MAX_QUESTIONS = 64
 
 
 def on_sms(launch: KernelLaunch, sms: int, card: Gpu | None = None) -> GpuInstance:
-    """Return all blocks of a launch on a partition of so many SMs.
+    """Return all blocks of a launch on a partition of `sms` SMs.
 
     Args:
         card: the GPU that they belong to. All its other SMs count as at work, whatever runs there, where a latency
@@ -90,7 +90,7 @@ def on_sms(launch: KernelLaunch, sms: int, card: Gpu | None = None) -> GpuInstan
 
 
 def _one_block(kernel: LaunchedKernel, machine: Machine, sms: int, card: Gpu | None) -> GpuInstance:
-    """Of a number of warps alone."""
+    """Return one block of a launch that names only its number of warps."""
     if kernel.launch.block is not None or kernel.question.warps is None:
         raise InputError("the number of blocks is not known: give grid, such as grid = 1 (or warps = N for one block)")
     (block,) = kernel.blocks(machine)
@@ -98,7 +98,7 @@ def _one_block(kernel: LaunchedKernel, machine: Machine, sms: int, card: Gpu | N
 
 
 def on_one_sm(gpu: GpuInstance) -> tuple[Instance, ...]:
-    """What may run on one of the SMs, if all blocks start together; the worst of these worst cases is that of the GPU.
+    """Return the questions about one SM, if all blocks start together; the worst answer is that of the GPU.
 
     Raises:
         InputError: there are too many questions.
@@ -123,7 +123,7 @@ ESTIMATE_SCHEMA = "makespan.estimate"
 
 
 class WcetGround(StrEnum):
-    """Who answers for an execution time."""
+    """The party that answers for an execution time."""
 
     GIVEN = "given"
     """the user"""
@@ -153,7 +153,7 @@ class Wcet:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What a verdict that rests on it must state."""
+        """Return the conditions that a verdict that rests on it must state."""
         return conditions(self.assumptions)
 
     @property
@@ -162,7 +162,7 @@ class Wcet:
         return self.at_least == self.seconds
 
     def time(self, slower: Fraction = Fraction(1)) -> ExecutionTime:
-        """Return the time; of what is counted in cycles, with a clock that is so many times slower."""
+        """Return the time; what is counted in cycles is scaled to a clock that is slower by this factor."""
         factor = Fraction(1) if self.cycles is None else slower
         at_least = None if self.at_least is None else self.at_least * factor
         return ExecutionTime(self.seconds * factor, at_least, is_shown=self.is_one_path)
@@ -177,18 +177,18 @@ class Wcet:
 
 
 class ClaimStore(Protocol):
-    """Where results are kept; what comes from there is verified."""
+    """A store of results; what comes from there is verified."""
 
     def load(self, asked: Instance | GpuInstance) -> WorstCaseClaim | None:
-        """Return the claim kept for what is asked, None where there is none that can be trusted."""
+        """Return the claim kept for what is asked; None where there is none that can be trusted."""
 
     def save(self, result: Result | GpuResult) -> None:
-        """Keep a result."""
+        """Keep a result in the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solver:
-    """How kernels are solved.
+    """A solver of kernels, with its limits and its store.
 
     Args:
         limits: makes the budget of one instance.
@@ -223,7 +223,9 @@ class Solver:
 
 
 def execution_times(description: Description, solver: Solver) -> dict[str, Wcet]:
-    """Those of all copies and kernels, by the names of `Description.executions`; equal kernels are solved once.
+    """Return the times of all copies and kernels, by the names of `Description.executions`.
+
+    Equal kernels are solved once.
 
     Raises:
         InputError: a source that cannot be read, is rejected, fixes a path without saying why it is the only one, or
@@ -258,7 +260,7 @@ def wcet_key(task: GpuTask, index: int) -> str:
 
 
 def claim_of_bundle(path: Path, sizes: Sequence[int]) -> WorstCaseClaim:
-    """What a bundle proves; of a claim that could be re-proved only in part, that part.
+    """Return the claim that a bundle proves; of one that could be re-proved only in part, that part.
 
     What is assumed of the machine follows from the verified instance; what else the file says is marked as said by it.
 
@@ -363,7 +365,7 @@ def _check_dram(claim: WorstCaseClaim, description: Description) -> None:
 
 
 def _path_evidence(claim: WorstCaseClaim, evidence: str | None) -> str:
-    """Why a path that was fixed is the only one, and a bound that the code contradicts holds, as somebody must say."""
+    """Return why a fixed path is the only one, and why a bound that the code contradicts holds."""
     missing = {
         About.PATH: "no other path can be taken, or leave out what fixes it",
         About.TRUSTED_LOOP: "they hold all the same, or solve it without --trust-bounds",

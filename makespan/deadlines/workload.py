@@ -8,12 +8,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from makespan.deadlines.arrivals import StepFunction
-from makespan.deadlines.operations import Graph, KnownBounds, TaskOperation
+from makespan.deadlines.operations import BoundTable, Graph, TaskOperation
 from makespan.deadlines.task import GpuTask, SegmentKind, ServerPolicy, Slices, core_label
 
 
 class Demand(NamedTuple):
-    """Work of at most `work` ticks in every activation, from `first` on.
+    """Work of at most `work` ticks in every activation, from the operation `first` on.
 
     Args:
         end: from the event until it is done, at most; None: nobody knows.
@@ -29,12 +29,12 @@ class Demand(NamedTuple):
 
     @property
     def late(self) -> int | None:
-        """From when it may begin until it is done, at most."""
+        """Return the longest time from when it may begin until it is done."""
         return None if self.end is None else self.end - self.first.earliest
 
     @property
     def at_once(self) -> int | None:
-        """Return how many jobs may wait for it or have it run at one instant, at most; None: nobody knows.
+        """Return how many jobs, at most, wait for it or run it at one instant; None if no bound is known.
 
         A job whose thread spins keeps the CPU time of the next one from its core, and so what comes after that.
         """
@@ -44,8 +44,8 @@ class Demand(NamedTuple):
         return None if self.late is None else max(1, -(self.late // -self.task.period))
 
 
-def demands(known: KnownBounds, resource: str, head: str, slices: Slices | None = None) -> tuple[Demand, ...]:
-    """What a family asks of a resource; a thread that spins asks for its core without a break.
+def demands(known: BoundTable, resource: str, head: str, slices: Slices | None = None) -> tuple[Demand, ...]:
+    """Return the demand of a family on a resource; a thread that spins demands its core without a break.
 
     With `slices` the switches to its contexts are included.
     """
@@ -60,7 +60,7 @@ def demands(known: KnownBounds, resource: str, head: str, slices: Slices | None 
     return known.kept((demands, resource, head, slices), (head,), found)
 
 
-def _task_work(known: KnownBounds, resource: str, task: GpuTask, slices: Slices | None) -> Iterator[Demand]:
+def _task_work(known: BoundTable, resource: str, task: GpuTask, slices: Slices | None) -> Iterator[Demand]:
     graph = known.graph
     if task.spins and resource == core_label(task.core):
         yield _spinning_work(known, task)
@@ -72,8 +72,8 @@ def _task_work(known: KnownBounds, resource: str, task: GpuTask, slices: Slices 
             yield Demand(task, work, known.end[number], operation, operation)
 
 
-def _spinning_work(known: KnownBounds, task: GpuTask) -> Demand:
-    """Return all segments of a job with their launches and their waiting for servers, no more than the job takes."""
+def _spinning_work(known: BoundTable, task: GpuTask) -> Demand:
+    """Return all segments of a job with launches and waiting for servers, no more than the job takes."""
     numbers = known.graph.of[task.name]
     first, last = known.graph.operations[numbers[0]], known.graph.operations[numbers[-1]]
     work, end, since = known.whole(task), known.end[last.number], known.since[last.number]
@@ -83,7 +83,7 @@ def _spinning_work(known: KnownBounds, task: GpuTask) -> Demand:
 
 
 def with_switches(work: int, slices: Slices) -> int:
-    """Ticks that a kernel takes with the switches to its context, at most, whoever comes between its slices.
+    """Return the time of a kernel with the switches to its context, at most, whatever comes between its slices.
 
     >>> with_switches(25, Slices(10, 2))
     31
@@ -92,7 +92,7 @@ def with_switches(work: int, slices: Slices) -> int:
 
 
 def overlapping_activations(length: int, period: int) -> int:
-    """Return how many others, earlier or later by whole periods at least, are less than `length` away.
+    """Return how many other activations, whole periods earlier or later, are less than `length` away.
 
     >>> overlapping_activations(10, 10), overlapping_activations(11, 10)
     (0, 1)
@@ -105,7 +105,7 @@ MOST_CASES = 12
 
 
 class WindowWork(NamedTuple):
-    """Work in a window that begins with it or with what comes before it in its activation.
+    """Work in a window that begins with this work or with what comes before it in its activation.
 
     Args:
         start: when it may begin after the start of the window, if it is of the first activation; None: it was before.
@@ -129,7 +129,7 @@ class Workload(NamedTuple):
     most: int | None
 
     def within(self, length: int) -> int:
-        """Ticks of a window that it can take."""
+        """Return the most ticks that the work takes of a window of this length."""
         if self.stairs is None:
             if self.most is None:
                 raise ValueError("nothing bounds what a family asks for")
@@ -155,14 +155,14 @@ class PeriodicWork(NamedTuple):
 
     @property
     def stairs(self) -> StepFunction:
-        """Return the least of them for each length."""
+        """Return `within` as a table."""
         once = [row.start + 1 for case in self.cases for row in case if row.start is not None]
         later = [row.first + 1 for case in self.cases for row in case]
         again = [1 - late for _, late in (self.joint, *self.rows)]
         return StepFunction.of(self.within, self.period, self.joint[0], once, again + later)
 
     def within(self, length: int) -> int:
-        """Ticks of a window.
+        """Return the most ticks that the work takes of a window of this length, the least of all bounds.
 
         Source: Chen, Nelissen, Huang and others, Real-Time Systems 55(1), 2019; Bletsas, Audsley, Huang, Chen
             and Nelissen, Leibniz Transactions on Embedded Systems 5(1), 2018.
@@ -177,7 +177,7 @@ class PeriodicWork(NamedTuple):
 
 
 def _begun_work(case: Sequence[WindowWork], period: int, length: int) -> int:
-    """What begins in a window, counted whole."""
+    """Return the work that begins in a window, counted whole."""
     found = 0
     for work, start, first in case:
         later = -((first - length) // period) - 1  # activations n >= 1 with n period + first < length
@@ -185,8 +185,10 @@ def _begun_work(case: Sequence[WindowWork], period: int, length: int) -> int:
     return found
 
 
-def work_in_any_window(known: KnownBounds, demands: Sequence[Demand], resource: str, stages: int) -> Workload | None:
-    """In any window: each begins so late at most that it is done in time; None where nothing bounds it.
+def work_in_any_window(known: BoundTable, demands: Sequence[Demand], resource: str, stages: int) -> Workload | None:
+    """Return the work in any window, where each operation begins so early that it is done by its bound.
+
+    The result is None where nothing bounds the work.
 
     Args:
         stages: how many operations become ready in the window: on a FIFO server only what is there then goes before.
@@ -198,7 +200,7 @@ def work_in_any_window(known: KnownBounds, demands: Sequence[Demand], resource: 
 
 
 def _work_in_any_window(graph: Graph, demands: Sequence[Demand], stages: int) -> Workload | None:
-    """As `anywhere`, with stages on a FIFO server only, else 0."""
+    """Return the same; `stages` is 0 unless the resource is a FIFO server."""
     period = demands[0].task.period
     most = _waiting_work(demands, stages) if stages else None
     ends = [demand.end for demand in demands if demand.end is not None]
@@ -216,7 +218,7 @@ def _work_in_any_window(graph: Graph, demands: Sequence[Demand], stages: int) ->
 
 
 def _waiting_work(demands: Sequence[Demand], stages: int) -> int | None:
-    """What is there already when operations become ready."""
+    """Return the work that is waiting or running already when operations become ready."""
     found = 0
     for demand in demands:
         times = demand.at_once
@@ -226,13 +228,13 @@ def _waiting_work(demands: Sequence[Demand], stages: int) -> int | None:
     return stages * found
 
 
-def work_since_idle(known: KnownBounds, demands: Sequence[Demand]) -> Workload | None:
-    """In a window before which everything that had been ready was done; None where nothing bounds it."""
+def work_since_idle(known: BoundTable, demands: Sequence[Demand]) -> Workload | None:
+    """Return the work in a window before which everything that had been ready was done; None without a bound."""
     key = work_since_idle, *((demand.first.number, demand.work) for demand in demands)
     return known.kept(key, (known.graph.family[demands[0].task.name],), lambda: _work_since_idle(known, demands))
 
 
-def _work_since_idle(known: KnownBounds, demands: Sequence[Demand]) -> Workload | None:
+def _work_since_idle(known: BoundTable, demands: Sequence[Demand]) -> Workload | None:
     rows, begins = [], []
     for demand in demands:
         ready = known.ready(demand.first)
@@ -249,7 +251,7 @@ def _work_since_idle(known: KnownBounds, demands: Sequence[Demand]) -> Workload 
 def _orders(
     graph: Graph, demands: Sequence[Demand], begins: Sequence[int], *, is_ready: bool
 ) -> tuple[tuple[WindowWork, ...], ...]:
-    """Which operation of a family is the first one in a window, where they follow each other: lemma 3.
+    """Return the cases of lemma 3, one for each operation that may be the first of its family in a window.
 
     Args:
         begins: when each begins or, with `is_ready`, is ready, at most.

@@ -14,7 +14,7 @@ from makespan.model.wording import count_words
 
 @dataclass(frozen=True, slots=True)
 class WorstCaseClaim:
-    """A proven interval of the worst case of some warps, or of all blocks of a launch, in cycles, however it got here.
+    """A proven interval, in cycles, of the worst case of some warps or of all blocks of a launch.
 
     Args:
         subject: whose worst case it is.
@@ -37,7 +37,7 @@ class WorstCaseClaim:
 
     @classmethod
     def of(cls, result: object) -> "WorstCaseClaim":
-        """What a `Result` or a `GpuResult` claims.
+        """Return the claim of a `Result` or a `GpuResult`.
 
         Raises:
             InputError: anything else, such as an `Estimate`, which bounds nothing.
@@ -57,7 +57,7 @@ class WorstCaseClaim:
         proof: str,
         notes: tuple[Assumption, ...],
     ) -> "WorstCaseClaim":
-        """Return a claim of these bounds; all that is not given follows from what is asked."""
+        """Return a claim of these bounds; everything else follows from the instance."""
         one_path = all(program.is_chain for program in _programs(asked))
         return cls(bounds.lower, bounds.upper, _subject_text(asked), proof, notes, one_path)
 

@@ -15,7 +15,7 @@ _BARE = re.compile(r"[0-9.]{1,18}")
 
 
 class DeadlineOutcome(StrEnum):
-    """Whether the worst case is in time."""
+    """The outcome of a comparison of the worst case with a deadline."""
 
     MET = "met"
     """the proven upper bound is no later"""
@@ -45,7 +45,7 @@ class Deadline:
         return f"{shown_time(self.seconds)}, {_cycles(self.cycles)} at {shown_frequency(self.clock)}"
 
     def outcome(self, bounds: Bounds) -> DeadlineOutcome:
-        """What a proven interval says.
+        """Return what a proven interval says.
 
         >>> [Deadline(10).outcome(bounds) for bounds in (Bounds(8, 10), Bounds(11, 12), Bounds(9, 11))]
         [<DeadlineOutcome.MET: 'met'>, <DeadlineOutcome.MISSED: 'missed'>, <DeadlineOutcome.UNDECIDED: 'undecided'>]
@@ -56,10 +56,10 @@ class Deadline:
 
 
 def read_deadline(deadline: str | None, clock: str | Fraction | None) -> Deadline | None:
-    """What follows `--deadline` (200ns, or 280cycles) and `--clock` (1.4GHz, or hertz); None where neither is given.
+    """Return the deadline of `--deadline` (200ns, or 280cycles) and `--clock` (1.4GHz, or hertz), None without.
 
-    Whole cycles that fit into the time: makespans are whole, so rounding down changes no answer. Cycles need no clock;
-    beside one they are shown as a time, too.
+    Whole cycles that fit into the time count: makespans are whole, so rounding down changes no answer. Cycles need no
+    clock; with one they are shown as a time, too.
 
     Raises:
         InputError: not such a text, a time without a clock, or a clock without a time.

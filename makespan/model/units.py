@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?(?P<unit>[A-Za-zµμ]*)"
 
 
 def duration(text: object, what: str) -> Fraction:
-    """Return the seconds that `200us` or `0.5 ms` means; zero is one.
+    """Return the seconds that `200us` or `0.5 ms` means; zero is allowed.
 
     Raises:
         InputError: no number, no unit, or more than 10^9 s; the message begins with `what`.
@@ -41,7 +41,7 @@ def duration(text: object, what: str) -> Fraction:
 
 
 def frequency(text: object, what: str) -> Fraction:
-    """Return the hertz that `1.4GHz` means; zero is none.
+    """Return the hertz that `1.4GHz` means; zero is not allowed.
 
     Raises:
         InputError: no number, no unit, zero, or more than 1000 GHz; the message begins with `what`.
@@ -53,7 +53,7 @@ def frequency(text: object, what: str) -> Fraction:
 
 
 def ticks_up(seconds: Fraction, tick: Fraction) -> int:
-    """Return the fewest ticks that are no shorter: for what takes at most so long.
+    """Return the fewest ticks that are no shorter, for times that are upper bounds.
 
     >>> ticks_up(Fraction(5, 2), Fraction(1)), ticks_down(Fraction(5, 2), Fraction(1))
     (3, 2)
@@ -67,7 +67,7 @@ def ticks_down(seconds: Fraction, tick: Fraction) -> int:
 
 
 def round_digits(value: Fraction, rounding: Callable[[Fraction], int]) -> Fraction:
-    """Return the value to as many significant digits as are printed, by `ceil`, `floor` or `round`."""
+    """Return the value with as many significant digits as are printed, rounded by `ceil`, `floor` or `round`."""
     if value == 0:
         return value
     size = abs(value)
@@ -79,7 +79,7 @@ def round_digits(value: Fraction, rounding: Callable[[Fraction], int]) -> Fracti
 
 
 def time_at_most(seconds: Fraction) -> str:
-    """Return a bound from above for people, to six digits.
+    """Return a bound from above as text, to six digits.
 
     >>> time_at_most(Fraction(1, 3)), time_at_least(Fraction(1, 3))
     ('333.334 ms', '333.333 ms')
@@ -88,15 +88,15 @@ def time_at_most(seconds: Fraction) -> str:
 
 
 def time_at_least(seconds: Fraction) -> str:
-    """Return a bound from below, or what is left at least, to six digits; negative if it is too little."""
+    """Return a bound from below, or slack, as text to six digits; it may be negative."""
     left = round_digits(seconds, floor)
     return f"-{shown_time(-left)}" if left < 0 else shown_time(left)
 
 
 def shown_time(seconds: Fraction) -> str:
-    """Return a time for people, in the largest unit that leaves a whole part, to six digits, to the nearest of them.
+    """Return a time as text, in the largest unit that leaves a whole part, to the nearest six digits.
 
-    It is for times that somebody has given. A bound is printed by `time_at_most` or `time_at_least`.
+    It is for times that a user has given. A bound is printed by `time_at_most` or `time_at_least`.
 
     >>> shown_time(Fraction(1, 5000)), shown_time(Fraction(0)), shown_time(Fraction(1, 3))
     ('200 us', '0 s', '333.333 ms')
@@ -107,9 +107,9 @@ def shown_time(seconds: Fraction) -> str:
 
 
 def shown_frequency(hertz: Fraction) -> str:
-    """Return a frequency for people, in the largest unit that leaves a whole part, to six digits, rounded up.
+    """Return a frequency as text, in the largest unit that leaves a whole part, to six digits, rounded up.
 
-    A clock is what bounds rest on, "at least so fast": one that is printed too low would promise too much.
+    Bounds need a clock of at least this frequency, so one that is printed too low would promise too much.
 
     >>> shown_frequency(Fraction(1_400_000_000)), shown_frequency(Fraction(1_400_000_001))
     ('1.4 GHz', '1.40001 GHz')

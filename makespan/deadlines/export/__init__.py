@@ -37,7 +37,7 @@ _WRITERS = {
 
 
 def export(task_set: TaskSet, kind: Format, *, tick: Fraction, stem: str) -> ExportedTexts:
-    """Texts by file name, each name beginning with `stem`, and in what they differ from the task set.
+    """Return texts by file name, each name beginning with `stem`, with notes on what differs from the task set.
 
     Args:
         tick: length of a tick in seconds.

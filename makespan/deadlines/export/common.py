@@ -12,7 +12,7 @@ MOST_ROWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class ExportedTexts:
-    """Texts by file name, and what a reader of them must know: where they are another system than the task set."""
+    """Texts by file name, and notes on where they are another system than the task set."""
 
     files: Mapping[str, str]
     notes: tuple[str, ...]
@@ -43,7 +43,7 @@ def refuse_slices(task_set: TaskSet) -> None:
 
 
 def periodic_note(task_set: TaskSet, length: str) -> Iterator[str]:
-    """What a single pattern of arrivals leaves out."""
+    """Yield what a single pattern of arrivals leaves out."""
     if any(task.offset is None for task in task_set.tasks):
         yield (
             f"every task is strictly periodic, from its offset or from 0, for {length}; here jobs of tasks without an"
@@ -52,7 +52,7 @@ def periodic_note(task_set: TaskSet, length: str) -> Iterator[str]:
 
 
 def timer_note(task_set: TaskSet) -> Iterator[str]:
-    """That latencies are nobody's business there."""
+    """Yield a note on chains of timers, whose latencies no other tool here computes."""
     if timed := [chain.name for chain in task_set.chains if chain.activation is ChainStart.PERIODIC]:
         yield f"chains of timers are left out, which change no schedule: {', '.join(timed)}"
 

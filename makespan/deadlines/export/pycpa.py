@@ -49,7 +49,7 @@ for name, deadline, delay, parts, sources in jobs:
 
 
 def pycpa_script(task_set: TaskSet, tick: Fraction, stem: str) -> ExportedTexts:
-    """Return the script."""
+    """Return the script for pyCPA."""
     refuse_policies(task_set, "pyCPA", ServerPolicy.FIXED_PRIORITY, ServerPolicy.FIFO)
     _refuse_spinning(task_set)
     graph = Graph(task_set)
@@ -120,7 +120,7 @@ def _body(graph: Graph, unit: int) -> Iterator[str]:
 
 
 def _entry(graph: Graph, operation: TaskOperation, unit: int) -> Iterator[str]:
-    """What starts it: events, or the ends of others."""
+    """Yield what starts an operation: events, or the ends of others."""
     name, gap = _name(operation), operation.gap // unit
     if not operation.sources:
         yield f"{name}.in_event_model = model.PJdEventModel(P={operation.task.period // unit}, J={gap})"
@@ -153,7 +153,7 @@ def _part(resource: str, operation: TaskOperation, kind: str, time: int, rank: i
 
 
 def _job(graph: Graph, task: GpuTask, unit: int) -> str:
-    """Its line in the list of jobs: name, deadline, delay before its parts, parts, and the tasks that it waits for."""
+    """Return its line in the list of jobs: name, deadline, delay before its parts, parts, and sources."""
     own = [graph.operations[number] for number in graph.of[task.name]]
     delay = 0 if own[0].sources else own[0].gap // unit
     delays = (f"delay_{part.number}" for part in own if part.gap and part.sources)

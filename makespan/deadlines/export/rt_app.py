@@ -26,7 +26,7 @@ _LARGEST_US = 2**31 - 1
 
 
 def rt_app_workload(task_set: TaskSet, tick: Fraction, stem: str) -> ExportedTexts:
-    """Return the JSON."""
+    """Return the workload as JSON."""
     refuse_policies(task_set, "rt-app", ServerPolicy.FIXED_PRIORITY)
     for follower, sources in predecessors(task_set).items():
         raise UnsupportedError(
@@ -88,7 +88,7 @@ def _thread(task: GpuTask, priority: int, core: int | None, tick: Fraction) -> d
 
 
 def _events(part: JobSegment, number: int, tick: Fraction) -> Iterator[tuple[str, object]]:
-    """What a thread does for a segment; rt-app knows an event by how its name begins."""
+    """Yield the events of a thread for a segment; rt-app knows an event by how its name begins."""
     time = ticks_up(part.wcet * tick, SECONDS["us"])
     if part.kind is SegmentKind.CPU:
         yield f"run{number}", time

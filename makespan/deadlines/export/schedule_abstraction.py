@@ -26,7 +26,7 @@ _LARGEST = 2**63 - 1
 
 
 def job_sets(task_set: TaskSet, tick: Fraction, stem: str) -> ExportedTexts:
-    """One CSV for each partition or copy engine that serves a task, and one for its precedence constraints, if any."""
+    """Return a CSV for each server in use, and one for its precedence constraints, if any."""
     del tick
     refuse_cpu(task_set, _TOOL)
     graph = Graph(task_set)
@@ -87,7 +87,7 @@ def _notes(graph: Graph) -> Iterator[str]:
 
 
 def _tables(graph: Graph, here: Sequence[TaskOperation]) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """The rows of the jobs at a place and of what waits for what there, in the order of tasks, jobs and segments."""
+    """Return the rows of the jobs at a server and of precedence there, by task, job and segment."""
     served = {operation.task.name for operation in here}
     tasks = [task for task in graph.tasks.tasks if task.name in served]
     heads = {task.name: graph.tasks.by_name[graph.family[task.name]] for task in tasks}
@@ -122,7 +122,6 @@ def _job(graph: Graph, operation: TaskOperation, arrival: int) -> tuple[int, ...
 
 
 def _chain_deadlines(graph: Graph, name: str) -> Iterator[int]:
-    """From the arrival at the head to the end of a task that data starts."""
     for chain in graph.tasks.chains:
         if chain.activation is ChainStart.DATA and (chain.tasks[0], chain.tasks[-1]) == (graph.family[name], name):
             yield from () if chain.deadline is None else (chain.deadline,)

@@ -54,7 +54,7 @@ class JobSpan(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """From where a segment ends to where the next one of its job begins: rows, and ticks from the start of the window.
+    """An arrow from the end of a segment to the start of the job's next one: rows, and ticks from the window's start.
 
     `is_of_job` is for the job that the picture is about.
     """
@@ -67,7 +67,7 @@ class Arrow(NamedTuple):
 
 
 class Handover(NamedTuple):
-    """From the span of a job to that of one that its data starts; both by their places in `DeadlineChart.spans`."""
+    """A link from a job to one that its data starts; both are indices of `DeadlineChart.spans`."""
 
     source: int
     follower: int
@@ -100,7 +100,7 @@ class DeadlineChart:
 
 
 class ChartView(NamedTuple):
-    """What of a window to show.
+    """The part of a window to show.
 
     Args:
         tasks: their rows, and all that their resources run; empty: all.
@@ -121,7 +121,9 @@ def ticks_of(part: tuple[Fraction, Fraction], tick: Fraction) -> tuple[int, int]
 
 
 def window_chart(window: ScheduleWindow, view: ChartView = ALL) -> DeadlineChart:
-    """The window; of a long one its end, which has the job that is the latest, of many tasks those that run in it.
+    """Return a window as a chart: of a long one its end, of many tasks those that run in it.
+
+    The end of a window has the job that is the latest.
 
     Raises:
         InputError: nothing happens in the part that is asked for.
@@ -207,7 +209,7 @@ def _bars(
 def _arrows(
     stretches: Sequence[ServiceStretch], rows: Sequence[str], window: ScheduleWindow, start: int
 ) -> Iterator[Arrow]:
-    """Between segments of a job of which both have something to show; none between what follows without a break."""
+    """Yield arrows between segments of a job that both are shown, except where one follows without a break."""
     jobs: dict[tuple[str, int], list[ServiceStretch]] = defaultdict(list)
     for stretch in stretches:
         if not stretch.is_spin and stretch.resource in rows:
@@ -253,7 +255,7 @@ def _handovers(
 
 
 def _lanes(jobs: Sequence[CompletedJob]) -> list[int]:
-    """Of each job, in the order of arrival, the first lane that is free then, or the last that there may be."""
+    """Return the first free lane of each job in the order of arrival, or the last lane that there may be."""
     ends: list[int] = []
     found = []
     for job in jobs:
@@ -264,7 +266,7 @@ def _lanes(jobs: Sequence[CompletedJob]) -> list[int]:
 
 
 def _resources(window: ScheduleWindow) -> Iterator[str]:
-    """Cores, copy engines and partitions in the order of the task set: so data go down and come back."""
+    """Yield cores, copy engines and partitions in the order of the task set: so data go down and come back."""
     task_set = window.run.scenario.task_set
     yield from (core_label(name) for name in task_set.cores)
     yield from (server.resource for server in (*task_set.engines, *task_set.partitions))

@@ -41,7 +41,7 @@ LAYOUTS = (GanttLayout("wide", 1000, 170, 12, 0, 26, 24, 8), GanttLayout("narrow
 
 
 class GanttText(NamedTuple):
-    """Words at a place."""
+    """A text at a point of the drawing."""
 
     x: float
     y: float
@@ -50,7 +50,7 @@ class GanttText(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A bar, what is written into it, and what is said where a pointer rests."""
+    """A bar with its text, and the title that a pointer shows."""
 
     x: float
     y: float
@@ -88,7 +88,7 @@ def gantt_drawing(chart: DeadlineChart, tick: Fraction, layout: GanttLayout) -> 
 
 
 class _GanttDraft:
-    """How times and rows become places."""
+    """A chart with the scales of its drawing."""
 
     def __init__(self, chart: DeadlineChart, tick: Fraction, layout: GanttLayout) -> None:
         self.chart, self.tick, self.layout = chart, tick, layout
@@ -99,7 +99,7 @@ class _GanttDraft:
         self.axis = self.middle + self.job * len(chart.tasks)
 
     def x(self, time: int) -> float:
-        """Of a time, within the chart."""
+        """Return the x of a time, within the chart."""
         chart, layout = self.chart, self.layout
         inside = min(max(time, chart.start), chart.end) - chart.start
         return round(layout.left + inside * (layout.width - layout.left - layout.right) / (chart.end - chart.start), 1)
@@ -120,7 +120,7 @@ class _GanttDraft:
         )
 
     def names(self, names: tuple[str, ...], top: float, high: float) -> Iterator[GanttText]:
-        """What stands beside or above rows."""
+        """Yield the names beside or above rows."""
         for number, name in enumerate(names):
             y = top + high * number
             short = cut_within(visible(name), self.layout.letters)
@@ -130,17 +130,17 @@ class _GanttDraft:
                 yield GanttText(self.layout.left - 8, round(y + high / 2 + 4, 1), short, "name")
 
     def centre(self, row: int) -> float:
-        """Of the row of a resource."""
+        """Return the y of the row of a resource."""
         return self.high * row + self.layout.above + self.layout.row / 2
 
     def lane(self, span: JobSpan) -> float:
-        """Of a job."""
+        """Return the y of a job."""
         room = self.job - self.layout.above
         top = self.middle + self.job * span.row + self.layout.above
         return round(top + room / 2 + (span.lane - (span.lanes - 1) / 2) * 0.7 * room / span.lanes, 1)
 
     def box(self, bar: TaskBar) -> Box:
-        """What runs; the text only where it fits."""
+        """Return a bar; its text is left out where it does not fit."""
         x, width = self.x(bar.start), max(self.x(bar.end) - self.x(bar.start), 0.4)
         height = self.layout.row * (_SPUN if bar.is_spin else _TALL)
         name, _, number = bar.label.rpartition("#")
@@ -156,7 +156,7 @@ class _GanttDraft:
         )  # fmt: skip
 
     def arrows(self) -> Iterator[Stroke]:
-        """From segment to segment."""
+        """Yield the arrows from segment to segment."""
         for arrow in self.chart.arrows:
             x, to_x, y, to_y = self.x(arrow.end), self.x(arrow.start), self.centre(arrow.row), self.centre(arrow.to_row)
             half = self.layout.row * _TALL / 2
@@ -169,7 +169,7 @@ class _GanttDraft:
                 yield Stroke(f"M{x} {y + side:.1f}L{to_x} {to_y - side:.1f}", looks)
 
     def handovers(self) -> Iterator[Stroke]:
-        """From job to job."""
+        """Yield the arrows from job to job."""
         for source, follower in self.chart.handovers:
             one, other = self.chart.spans[source], self.chart.spans[follower]
             if self.is_inside(one.completion) and self.is_inside(other.arrival):
@@ -177,7 +177,7 @@ class _GanttDraft:
                 yield Stroke(path, "arrow")
 
     def is_inside(self, time: int) -> bool:
-        """Return whether the chart shows it."""
+        """Return whether the chart shows the time."""
         return self.chart.start <= time <= self.chart.end
 
     def job_marks(self, span: JobSpan) -> Iterator[Stroke]:
@@ -197,7 +197,7 @@ class _GanttDraft:
             yield Stroke(f"M{self.x(span.completion) - 5} {y - 5}l10 10m0 -10l-10 10", "late", "end after the deadline")
 
     def ticks(self, size: Fraction) -> Iterator[Tick]:
-        """Round times of the axis, in its unit; fractions of it where it is short."""
+        """Yield round times of the axis, in its unit; fractions of it where it is short."""
         low, high = self.chart.start * self.tick / size, self.chart.end * self.tick / size
         fine = next(10**power for power in range(30) if (high - low) * 10**power >= 2 * self.layout.ticks)
         step = Fraction(next(step for step in round_numbers() if (high - low) * fine / step <= self.layout.ticks), fine)

@@ -34,7 +34,7 @@ _LOOKS = {DeadlineAnswer.YES: "yes", DeadlineAnswer.NO: "no", DeadlineAnswer.UNK
 
 @dataclass(frozen=True, slots=True)
 class PageContents:
-    """What a page shows besides an assessment.
+    """Everything that a page shows besides an assessment.
 
     Args:
         windows: the worst schedule that a search has found for a task, where one was made.
@@ -50,7 +50,7 @@ class PageContents:
 
 
 def check_size(task_set: TaskSet) -> None:
-    """Refuse what would make a page that no browser likes.
+    """Refuse a page that is too large for a browser.
 
     Raises:
         InputError: too many segments.
@@ -162,7 +162,7 @@ def _segment(segment: JobSegment, wcet: Wcet | None, task: GpuTask, tick: Fracti
 
 
 def _waits(task: GpuTask, assessment: Assessment, anchors: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Whose data start a job, and whom it meets where."""
+    """Yield the tasks whose data start a job, and the tasks that it meets on each resource."""
     task_set = assessment.task_set
 
     def listed(tasks: Sequence[str]) -> dict[str, Any]:

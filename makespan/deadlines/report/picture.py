@@ -91,14 +91,14 @@ def _head(figure: "Figure", height: float, verdict: Sequence[str], words: Sequen
 
 
 def latest_line(job: CompletedJob, tick: Fraction) -> str:
-    """Which job a picture is about, and how it ends."""
+    """Return a line on the job that a picture is about, and how it ends."""
     apart = shown_time(abs(job.slack) * tick)
     outcome = f"{apart} after its deadline" if job.is_late else f"{apart} before its deadline"
     return f"the latest job: {job.task}#{job.number} ends {outcome}; one schedule, no bound"
 
 
 def missing_words(shown: DeadlineChart, tick: Fraction) -> str:
-    """What a picture does not show; nothing if it shows all."""
+    """Return what a picture does not show; nothing if it shows all."""
     ends = {"before": shown.start, "after": shown.end}
     cut_off = [f"{side} {shown_time(ends[side] * tick)}" for side in shown.cut]
     before = f"; what is {' and '.join(cut_off)} is left out" if cut_off else ""
@@ -135,7 +135,7 @@ def _draw_bars(axes: "Axes", shown: DeadlineChart, scale: float) -> None:
 
 
 def _bar_label(bar: TaskBar, letters: float, tasks: int) -> str | None:
-    """What fits into a bar: task and number of the job, or `#` and the number where colours tell tasks apart."""
+    """Return the task and number of a job if they fit, or `#` and the number where colours tell tasks apart."""
     name, _, number = bar.label.rpartition("#")
     room = int(letters) - len(number) - 1
     choices = [bar.label, *([f"{cut_within(name, room)}#{number}"] if room >= _READABLE else [])]
@@ -185,7 +185,7 @@ def _draw_spans(axes: "Axes", shown: DeadlineChart, scale: float) -> None:
 
 
 def _height(span: JobSpan) -> float:
-    """Where its lane is."""
+    """Return the y of its lane."""
     return span.row + 0.5 + (span.lane - (span.lanes - 1) / 2) * _LANE / span.lanes
 
 
@@ -229,7 +229,7 @@ def _keys(shown: DeadlineChart) -> "list[Any]":
 
 
 def unit_of(seconds: Fraction) -> tuple[str, Fraction]:
-    """Return the unit of an axis that goes so far."""
+    """Return the unit of an axis of this length."""
     return next(
         ((name, size) for name, size in reversed(SECONDS.items()) if seconds >= 2 * size), ("ps", SECONDS["ps"])
     )

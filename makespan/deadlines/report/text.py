@@ -38,7 +38,7 @@ def list_names(names: Sequence[str]) -> str:
 
 
 def count_of(count: int, what: str) -> str:
-    """`1 task`, `2 tasks`."""
+    """Return `1 task` or `2 tasks`."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
@@ -69,7 +69,7 @@ def _together(fewest: FewestSms) -> str:
 
 
 def _alike(tried: Sequence[TriedSizes], partition: str) -> Iterator[tuple[range, tuple[str, ...]]]:
-    """Neighbouring numbers of SMs with which the same is not proven."""
+    """Yield neighbouring numbers of SMs with which the same is not proven."""
     for names, group in groupby(tried, key=lambda one: one.unproven):
         several = tuple(group)
         yield range(several[0].sms[partition], several[-1].sms[partition] + 1), names
@@ -96,7 +96,7 @@ def _if_attained(margin: Margin) -> str:
 
 
 def _value(quantity: str, value: Fraction, tick: Fraction) -> str:
-    """What is proven, rounded to the safe side."""
+    """Return what is proven, rounded to the safe side."""
     if quantity == "clock":
         return shown_frequency(value)
     if quantity.startswith("period"):
@@ -172,7 +172,7 @@ def report(assessment: Assessment, *, width: int = WIDTH) -> str:
 
 
 def further(assessment: Assessment) -> dict[str, list[str]]:
-    """What is said of the whole, each as lines under a title; none where there is nothing to say."""
+    """Return lines under titles on the whole system, none under a title where nothing is to be said."""
     return {
         "chains": _chains(assessment),
         "what breaks first": [margin_line(margin, assessment.tick) for margin in assessment.margins],
@@ -217,7 +217,7 @@ def _rows(assessment: Assessment) -> Iterator[tuple[str, ...]]:
 
 
 def row(task: GpuTask, assessment: Assessment, about: TaskVerdict | None) -> tuple[str, ...]:
-    """What stands in the table about a task, below `HEADER`."""
+    """Return the row of a task in the table, below `HEADER`."""
     tick, response = assessment.tick, None if about is None else about.response
     return (
         task.name,
@@ -241,18 +241,18 @@ def resources_text(task: GpuTask) -> str:
 
 
 def _alone(task: GpuTask, assessment: Assessment) -> Fraction:
-    """Seconds that a job works, at most."""
+    """Return the seconds that a job works, at most."""
     return task.cpu * assessment.tick + sum(assessment.wcets[key].seconds for key, _ in _timed_segments(task))
 
 
 def _voucher(task: GpuTask, wcets: Mapping[str, Wcet]) -> str:
-    """Who answers for that."""
+    """Return who answers for the times of a task."""
     kinds = {wcets[key].kind for key, _ in _timed_segments(task)} | ({WcetGround.GIVEN} if task.cpu else set())
     return str(*kinds) if len(kinds) == 1 else "partly proven"
 
 
 def _segments(assessment: Assessment) -> list[str]:
-    """What the jobs of a task run through, where it is not one thing alone."""
+    """Return what the jobs of each task run through, where it is more than one segment."""
     return [
         f"{task.name}: {segments_line(task, assessment.tick)}"
         for task in assessment.task_set.tasks
@@ -271,7 +271,7 @@ def segments_line(task: GpuTask, tick: Fraction) -> str:
 
 
 def _parts(assessment: Assessment) -> list[str]:
-    """What each bound consists of, and by which theorem."""
+    """Return what each bound consists of, and by which theorem."""
     tasks = () if assessment.verdict is None else assessment.verdict.tasks
     lines = [f"{task.task}: {_sum(task, assessment.tick)}" for task in tasks]
     methods = dict.fromkeys(task.method for task in tasks if task.response is not None)
@@ -288,7 +288,7 @@ def _sum(task: TaskVerdict, tick: Fraction) -> str:
 
 
 def quality(task: TaskVerdict) -> str:
-    """Return whether the bound is attained; nothing where nobody knows."""
+    """Return whether the bound is attained; nothing where it is not known."""
     if task.is_attained:
         return "attained"
     return "attained if execution times are" if task.is_exact else ""
@@ -313,7 +313,7 @@ def _supposing(tasks: Sequence[str]) -> str:
 
 
 def _wcets_by_name(assessment: Assessment) -> dict[str, Wcet]:
-    """Return the execution times by task, or by task, segment and place where a task has several."""
+    """Return the execution times by task, or by task, segment and resource where a task has several."""
     found = {}
     for task in assessment.task_set.tasks:
         for key, segment in _timed_segments(task):
@@ -328,7 +328,7 @@ def execution_times(wcets: Mapping[str, Wcet]) -> list[str]:
 
 
 def _cycles(wcet: Wcet) -> str:
-    """Cycles that were given; what is proven says its own."""
+    """Return the cycles that were given; the evidence of what is proven says its own."""
     return f"{wcet.cycles} cycles, " if wcet.kind is WcetGround.GIVEN and wcet.cycles is not None else ""
 
 
@@ -370,7 +370,7 @@ def _why(assessment: Assessment) -> str:
 
 
 def _quote_names(names: Sequence[str]) -> str:
-    """Names of a file as a verdict shows them: it must not take their words for its own."""
+    """Return names of a file quoted, so that a verdict does not take their words for its own."""
     kinds = [name.partition(" ") if name.startswith(_KINDS) else ("", "", name) for name in names]
     return list_names([f"{kind}{space}{quote_name(own)}" for kind, space, own in kinds])
 
@@ -383,7 +383,7 @@ def _tightest(assessment: Assessment) -> str:
 
 
 def _slacks(assessment: Assessment) -> Iterator[tuple[int, str]]:
-    """What is left of each deadline, in ticks, where something is proven."""
+    """Yield what is left of each deadline, in ticks, where something is proven."""
     if assessment.verdict is None:
         return
     for task in assessment.verdict.tasks:
