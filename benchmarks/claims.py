@@ -19,7 +19,7 @@ from makespan.proof.bounds.pessimistic import KNOWS as ANY_UNITS_KNOWS
 from makespan.proof.bounds.theorem_1s import bound as theorem_1s_of_any
 from makespan.proof.engines import solve
 from makespan.proof.engines.finding import Finding
-from makespan.report.result.bundle import bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, parse, verify
 
 MOST_DEFINED = 500
@@ -139,7 +139,7 @@ def _solved(question: Question, backend: str, seconds: float) -> Iterator[Verdic
 
 def _verified(question: Question, result: Result) -> Verdict:
     """The bundle, by the checker; what it proves again may be less than what is claimed, but no less than the truth."""
-    said = verify(parse(json.dumps(bundle(result)).encode()))
+    said = verify(parse(json.dumps(result_bundle(result)).encode()))
     fault = "" if said.outcome is not Outcome.REJECTED else f"the bundle is rejected: {said.reason}"
     if said.upper is not None and said.upper < question.worst:
         fault = f"verify proves {said.upper} cycles, and a schedule takes {question.worst}"

@@ -57,7 +57,7 @@ def main() -> None:
     print(f"claim: 6 warps LLCLCCCC on C=2, L=1 take at most {most} cycles, proven by {proof}")
     with TemporaryDirectory() as folder:
         file = Path(folder) / "evidence.json"
-        bundle.write(result, file)
+        bundle.write_bundle(result, file)
         document = parse(file.read_bytes())
     print(verify(document))
     if not isinstance(document, dict):

@@ -181,7 +181,7 @@ result
 # least*, and goes through all moves of all nodes, which proves *at most*.
 
 # %%
-document = bundle.bundle(result)
+document = bundle.result_bundle(result)
 verdict = verify(document)
 assert verdict.outcome is Outcome.ACCEPTED
 assert (verdict.lower, verdict.upper) == (14, 14)

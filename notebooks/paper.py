@@ -143,7 +143,7 @@ long_string = "".join(random.Random(2012).choices("CL", k=420))
 large = solve(Instance.of(long_string, warps=48))
 assert large.status is Status.EXACT
 assert replay(large.instance, large.witness) == large.bounds.upper < large.pessimistic == 48 * 420
-assert verify(bundle.bundle(large)).outcome is Outcome.ACCEPTED
+assert verify(bundle.result_bundle(large)).outcome is Outcome.ACCEPTED
 large
 
 # %% [markdown]

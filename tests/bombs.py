@@ -20,7 +20,7 @@ from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds, Result, Upper
 from makespan.model.simulate import run
 from makespan.proof.bounds import pessimistic
-from makespan.report.result.bundle import bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import digest, parse, verify
 from makespan.verify.refusal import ProofBudget
 from tests.mutation import copied_along
@@ -34,7 +34,7 @@ def document(instance: Instance, certificate: Document | None = None, phases: li
     """A bundle that claims the shorter schedule of two to be the longest."""
     witness = min((run(instance, policy) for policy in ("oldest", "lrr")), key=lambda made: made.makespan)
     bounds = Bounds(witness.makespan, witness.makespan)
-    made = bundle(
+    made = result_bundle(
         Result(instance, bounds, witness, Upper.SEARCH, pessimistic(instance), None, "auto", 0.0, instance.assumptions)
     )
     return signed({**made, "certificate": certificate, "phases": phases or []})

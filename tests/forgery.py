@@ -19,7 +19,7 @@ from makespan.proof.bounds.potential import synthesise
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.construct import greedy
 from makespan.proof.engines.search import plain as search
-from makespan.report.result.bundle import bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import digest
 
 Document = dict[str, Any]
@@ -90,7 +90,7 @@ def results() -> tuple[Result, ...]:
 
 @cache
 def bundles() -> tuple[Document, ...]:
-    return tuple(bundle(result) for result in results())
+    return tuple(result_bundle(result) for result in results())
 
 
 def forged(document: Document, change: Callable[[Document], None]) -> Document:

@@ -21,9 +21,9 @@ from makespan.model.simulate import POLICIES, Choices, run
 from makespan.proof.bounds import least_possible, pessimistic
 from makespan.proof.engines import solve
 from makespan.proof.policy_gap import PolicyGap, enclosing
-from makespan.report.html import Command, Context, Input, page_data, render
+from makespan.report.html import PageCommand, PageContext, PageInput, page_data, render_page
 
-CONTEXT = Context("strings", Choices())
+CONTEXT = PageContext("strings", Choices())
 EVIDENCE = "0" * 64
 _VOID = {"meta", "link", "input", "br"}
 _SLOW = Machine(
@@ -100,7 +100,7 @@ def data() -> dict[str, Any]:
 
 @cache
 def page() -> Element:
-    return read(render(data()))
+    return read(render_page(data()))
 
 
 def embedded(root: Element) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def long_page(cycles: int) -> str:
         instance, Bounds(witness.makespan, most), witness, Upper.PESSIMISTIC, most, shortest, "certificate", 1.0, ()
     )
     assert witness.makespan > cycles
-    return render(page_data(PolicyGap(result, {"random": witness.makespan}), CONTEXT, EVIDENCE))
+    return render_page(page_data(PolicyGap(result, {"random": witness.makespan}), CONTEXT, EVIDENCE))
 
 
 @cache
@@ -158,12 +158,12 @@ def page_about(text: str) -> dict[str, Any]:
     witness = Schedule.of_chains(instance, [(0,), (0, 1), (1,)])
     result = Result(instance, Bounds(3, 3), witness, Upper.SEARCH, 4, Bounds(3, 3), "auto", 0.5, (caveat(text),))
     code = SassInstruction(Address(1), "NOP", ptx=SourceLine(text, 1))
-    context = Context(
+    context = PageContext(
         text,
         Choices(),
-        inputs=(Input("source", text, text.encode("utf-8", "surrogatepass")),),
+        inputs=(PageInput("source", text, text.encode("utf-8", "surrogatepass")),),
         kernel=SassKernel(text, text, text, 86, (code,), KernelResources(1), ptx_text=text),
-        commands=(Command("Again:", text),),
+        commands=(PageCommand("Again:", text),),
         loops=(LoopInfo(text, 3, text, LoopBound(2, exact=True, source=text, by=BoundBasis.USER), 1),),
     )
     return page_data(PolicyGap(result, {"lrr": 3}), context, EVIDENCE)

@@ -32,7 +32,7 @@ from makespan.model.assumptions import (
 from makespan.model.conditions import CONDITIONS, conditions, is_well_formed, together
 from makespan.model.machine import PAPER, Latency, PortResource, SchedulerPromise, UnitClass, Use
 from makespan.model.machine.files import read_machine
-from makespan.report.result.bundle import bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, digest, verify
 from tests.ptx.texts import kernel
 
@@ -195,7 +195,7 @@ def test_a_bundle_adds_no_words_of_its_own_to_a_verdict() -> None:
         result = solve(Instance.of("CLLC", 3, draw.choice([PAPER, fair])))
         about = tuple(draw.choice([*PRINTABLE, "L=3", "n=1", "2"]) for _ in range(draw.randint(0, 2)))
         lie = Assumption(draw.choice(list(AssumptionKind)), draw.choice(PRINTABLE), about)
-        document = bundle(replace(result, assumptions=(*result.assumptions, lie)))
+        document = result_bundle(replace(result, assumptions=(*result.assumptions, lie)))
         verdict = verify({**document, "sha256": digest(document)})
         outcomes.add(verdict.outcome)
         if verdict.outcome is Outcome.ACCEPTED:
@@ -234,14 +234,14 @@ def test_a_class_that_holds_a_resource_for_longer_takes_more_than_a_cycle() -> N
         machine = Machine("m", (UnitClass("C", 1), loads), resources=(PortResource("memory", 1),))
         found = solve(Instance.of("CLLC", 2, machine))
         assert found.caveats == (said,)
-        assert verify(bundle(found)).conditions == (said,)
+        assert verify(result_bundle(found)).conditions == (said,)
 
 
 def test_a_bundle_whose_conditions_cannot_be_printed_is_rejected() -> None:
     result = solve(Instance.of("CLLC", 3))
     for about in ("x\naccepted: all is well=1", "x\x1b[2K=1", "\u202ex=1"):
         lie = Assumption(AssumptionKind.GIVEN_LOOP, "loop", (about,))
-        verdict = verify(bundle(replace(result, assumptions=(*result.assumptions, lie))))
+        verdict = verify(result_bundle(replace(result, assumptions=(*result.assumptions, lie))))
         assert (verdict.outcome, verdict.reason) == (
             Outcome.REJECTED,
             "an assumption has characters that cannot be printed",
@@ -252,4 +252,4 @@ def test_the_checker_takes_a_bound_of_all_partitions_with_its_weights() -> None:
     units = tuple(UnitClass(name, 1, 2, Latency(2, 2)) for name in "CL")
     found = solve(Instance.of("CL", 3, Machine("m", units, 1, partitions=2)))
     assert found.upper_evidence == "theorem-e"
-    assert verify(bundle(found)).outcome is Outcome.ACCEPTED
+    assert verify(result_bundle(found)).outcome is Outcome.ACCEPTED

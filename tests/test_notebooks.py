@@ -111,7 +111,7 @@ def test_a_result_shows_itself_once_the_extension_is_loaded(tmp_path: Path, monk
 
 def rows(result: Result) -> dict[str, tuple[str, str]]:
     """The table of a result, which is well-formed."""
-    table = ElementTree.fromstring(jupyter.html(result).replace("<br>", "<br/>")).find("table")
+    table = ElementTree.fromstring(jupyter.result_html(result).replace("<br>", "<br/>")).find("table")
     assert table is not None
     cells = (["".join(cell.itertext()) for cell in row] for row in table)
     return {name: (cycles, why) for name, cycles, why in cells}
@@ -128,7 +128,7 @@ def test_a_result_as_html_has_both_sides_and_their_evidence() -> None:
 
 
 def test_the_pessimistic_bound_has_superscripts() -> None:
-    assert "M<sup>L</sup> + M<sup>C</sup>" in jupyter.html(solve(Instance.of("CLLCLL", 2)))
+    assert "M<sup>L</sup> + M<sup>C</sup>" in jupyter.result_html(solve(Instance.of("CLLCLL", 2)))
 
 
 def test_what_is_not_exact_does_not_look_exact() -> None:
@@ -137,14 +137,14 @@ def test_what_is_not_exact_does_not_look_exact() -> None:
     assert rows(bounded)["at most"][0] == "13"
     assert (
         "bounded if every instruction takes one cycle: the worst case is at least 10 and at most 13 cycles"
-        in jupyter.html(bounded)
+        in jupyter.result_html(bounded)
     )
-    assert "exact" not in jupyter.html(bounded)
+    assert "exact" not in jupyter.result_html(bounded)
 
 
 def test_names_from_outside_stay_text() -> None:
     evil = Machine("<script>alert(1)</script>\u202e", PAPER.units)
-    shown = jupyter.html(solve(Instance.of("CL", 2, evil)))
+    shown = jupyter.result_html(solve(Instance.of("CL", 2, evil)))
     assert "<script" not in shown
     assert "\u202e" not in shown
     assert "&lt;script&gt;" in shown

@@ -25,7 +25,7 @@ from makespan.model.schedule import Schedule
 from makespan.model.simulate import Choices, replay
 from makespan.model.simulate.choices import assign_partitions
 from makespan.proof.engines import Limits
-from makespan.report.result.bundle import of_instance
+from makespan.report.result.bundle import instance_data
 from tests.command import Runner
 from tests.sass.listing import kernel_of
 
@@ -98,9 +98,9 @@ def test_orders_that_decide_to_which_partition_a_warp_belongs_tell_instances_apa
     other = Instance.merged([(LONG, 2), (BRIEF, 2)], HALVES)
     assert ALTERNATING.groups == other.groups
     assert other != ALTERNATING
-    assert of_instance(ALTERNATING) != of_instance(other)
-    assert of_instance(ALTERNATING)["order"] == [[0, 1], [1, 1], [0, 1], [1, 1]]
-    assert "order" not in of_instance(other)
+    assert instance_data(ALTERNATING) != instance_data(other)
+    assert instance_data(ALTERNATING)["order"] == [[0, 1], [1, 1], [0, 1], [1, 1]]
+    assert "order" not in instance_data(other)
     assert solve(ALTERNATING).bounds.upper == 6
     assert solve(other).bounds.upper == 4
 
@@ -110,7 +110,7 @@ def test_orders_without_effect_make_no_other_question_and_are_kept(machine: Mach
     one, other = (replace(instance, machine=machine) for instance in (ALTERNATING, Instance(ALTERNATING.groups)))
     assert one == other
     assert hash(one) == hash(other)
-    assert of_instance(one) == of_instance(other)
+    assert instance_data(one) == instance_data(other)
     assert replace(one, machine=HALVES) == ALTERNATING != replace(other, machine=HALVES)
 
 

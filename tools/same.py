@@ -80,9 +80,9 @@ from makespan.deadlines.analysis import analyse  # noqa: E402
 from makespan.model.simulate import POLICIES, run  # noqa: E402
 from makespan.model.strings import read_instances  # noqa: E402
 from makespan.report.gpu import text as gpu_text  # noqa: E402
-from makespan.report.gpu.bundle import bundle as gpu_bundle  # noqa: E402
+from makespan.report.gpu.bundle import gpu_bundle as gpu_bundle  # noqa: E402
 from makespan.report.result import text  # noqa: E402
-from makespan.report.result.bundle import bundle  # noqa: E402
+from makespan.report.result.bundle import result_bundle  # noqa: E402
 from makespan.verify import parse, verify  # noqa: E402
 
 SEED = 1
@@ -239,7 +239,7 @@ def of_bundle(found: Mapping[str, Any], told: str) -> Answer:
 def solved(instance: makespan.Instance, backend: str = "auto") -> Answer:
     """The worst and the best case of an instance."""
     found = makespan.solve(instance, backend=backend, best_case=True, limits=makespan.Limits(10.0, 1 << 28))
-    return of_bundle(bundle(found), text.report(found))
+    return of_bundle(result_bundle(found), text.result_report(found))
 
 
 def simulated(instance: makespan.Instance) -> Answer:
@@ -251,7 +251,7 @@ def simulated(instance: makespan.Instance) -> Answer:
 def launched(gpu: makespan.GpuInstance) -> Answer:
     """The worst and the best case of a whole GPU."""
     found = makespan.solve_gpu(gpu, best_case=True, limits=makespan.Limits(10.0, 1 << 28))
-    return of_bundle(gpu_bundle(found), gpu_text.report(found))
+    return of_bundle(gpu_bundle(found), gpu_text.gpu_report(found))
 
 
 def analysed(draw: random.Random, kind: str) -> Answer:

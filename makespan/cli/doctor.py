@@ -8,7 +8,7 @@ import click
 
 from makespan.cli.help_page import Command, examples
 from makespan.host.errors import InputError
-from makespan.report.lines import facts, terminal_width
+from makespan.report.lines import fact_lines, terminal_width
 from makespan.version import __version__
 
 _LIBRARIES = ("numpy", "ortools", "numba", "lark", "networkx", "matplotlib", "pulp")
@@ -21,7 +21,7 @@ def command() -> None:
     click.echo(f"makespan {__version__}, Python {platform.python_version()} on {platform.machine()}")
     known = {library: _version(library) for library in _LIBRARIES}
     known |= {".cu files": _compiler(), **{tool: _tool(tool) for tool in _TOOLS}}
-    click.echo("\n".join(facts(known, terminal_width())))
+    click.echo("\n".join(fact_lines(known, terminal_width())))
     began = time.process_time()
     _load_everything()
     click.echo(f"inner loops ready after {time.process_time() - began:.1f} s of processor time")

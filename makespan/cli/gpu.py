@@ -33,16 +33,16 @@ from makespan.model.result import Status
 from makespan.model.units import frequency
 from makespan.proof.engines import Limits
 from makespan.report.gpu import text
-from makespan.report.gpu.bundle import write as write_bundle
-from makespan.report.gpu.clock import Clock
-from makespan.report.gpu.document import document
+from makespan.report.gpu.bundle import write_gpu_bundle as write_bundle
+from makespan.report.gpu.clock import GpuClock
+from makespan.report.gpu.document import gpu_result_document
 from makespan.report.gpu.picture import draw_gpu
 from makespan.report.lines import terminal_width
 from makespan.report.pictures import PICTURES, check_picture_path
 from makespan.report.result.bundle import check_bundle_path
 from makespan.report.result.document import deadline_document
-from makespan.report.result.text import deadline as in_time
-from makespan.report.result.text import shortest
+from makespan.report.result.text import best_case_lines
+from makespan.report.result.text import deadline_verdict as in_time
 from makespan.report.schedule.file import ENDS
 
 _LAUNCHES = ".toml"
@@ -60,7 +60,7 @@ class GpuLaunch:
 
     instance: GpuInstance
     card: Gpu | None
-    clock: Clock | None
+    clock: GpuClock | None
     gate: Deadline | None
 
     @property
@@ -142,14 +142,14 @@ def _count(card: Gpu | None, sms: str | None) -> int:
     return count
 
 
-def _clock(card: Gpu | None, clock: str | None) -> Clock | None:
+def _clock(card: Gpu | None, clock: str | None) -> GpuClock | None:
     """Return the clock that is given, else the base clock that the vendor of the GPU promises, if any."""
     if clock is not None:
-        return Clock(frequency(clock, "--clock"), "--clock")
+        return GpuClock(frequency(clock, "--clock"), "--clock")
     if card is None or card.missing("base_clock_ghz"):
         return None
     status = card.datum("base_clock_ghz").status
-    return Clock(card.hertz("base_clock_ghz"), f"base clock of {card.name}: {status}")
+    return GpuClock(card.hertz("base_clock_ghz"), f"base clock of {card.name}: {status}")
 
 
 def _of_string(
@@ -261,13 +261,13 @@ def _answer_text(launch: GpuLaunch, result: GpuResult, output: str) -> str:
     remarks = [] if gate is None else [in_time(gate, result.bounds, result.caveats)]
     return rendered(
         output,
-        text=lambda: text.report(result, remarks, name=name, clock=launch.clock, width=terminal_width()),
+        text=lambda: text.gpu_report(result, remarks, name=name, clock=launch.clock, width=terminal_width()),
         data=lambda: gpu_document(launch, result),
-        quiet=lambda: "\n".join([str(result), *shortest(result.best_case), *remarks]),
+        quiet=lambda: "\n".join([str(result), *best_case_lines(result.best_case), *remarks]),
     )
 
 
 def gpu_document(launch: GpuLaunch, result: GpuResult) -> dict[str, Any]:
     """Return the answer as `--format json` prints it."""
     gated = {} if launch.gate is None else {"deadline": deadline_document(launch.gate, result.bounds)}
-    return {**document(result, name=launch.name, clock=launch.clock), **gated}
+    return {**gpu_result_document(result, name=launch.name, clock=launch.clock), **gated}

@@ -8,7 +8,7 @@ from makespan.cli.help_page import Command, examples
 from makespan.cli.output import format_option, rendered
 from makespan.host.errors import InputError
 from makespan.model.machine.gpus import Gpu, find_gpu, shipped_gpus
-from makespan.report.lines import bullets, columns, facts, terminal_width
+from makespan.report.lines import align_columns, bullet_lines, fact_lines, terminal_width
 
 _HEADER = (
     *("name", "architecture", "capability", "machine", "SMs", "base, GHz", "boost, GHz"),
@@ -33,7 +33,7 @@ def command(gpu: str | None, output: str) -> None:
 
 
 def _table(files: Sequence[Gpu]) -> Iterator[str]:
-    yield from columns([_HEADER, *map(_row, files)], right=(4, 5, 6, 7, 8, 9))
+    yield from align_columns([_HEADER, *map(_row, files)], right=(4, 5, 6, 7, 8, 9))
 
 
 def _row(gpu: Gpu) -> tuple[str, ...]:
@@ -59,14 +59,14 @@ def _page(gpu: Gpu) -> Iterator[str]:
     yield f"GPU {gpu.name}"
     about = {"architecture": gpu.architecture, "capability": gpu.compute_capability, "machine": _machine(gpu)}
     width = terminal_width()
-    yield from facts({name: text or "-" for name, text in about.items()}, width)
-    yield from bullets("notes", gpu.notes, width)
+    yield from fact_lines({name: text or "-" for name, text in about.items()}, width)
+    yield from bullet_lines("notes", gpu.notes, width)
     yield "numbers:"
     rows = [
         (f"  {key}", f"{datum.value} {datum.unit}".strip(), datum.status, datum.source)
         for key, datum in gpu.data.items()
     ]
-    yield from columns(rows, right=[1])
+    yield from align_columns(rows, right=[1])
 
 
 def _document(gpu: Gpu) -> dict[str, object]:

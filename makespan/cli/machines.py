@@ -23,7 +23,7 @@ from makespan.model.machine import (
 )
 from makespan.model.machine.tables import MachineDatum
 from makespan.proof.engines import ENGINES
-from makespan.report.lines import bullets, columns, facts, terminal_width
+from makespan.report.lines import align_columns, bullet_lines, fact_lines, terminal_width
 
 _HEADER = ("name", "architecture", "capability", "partitions", "issue", "unverified", "classes")
 _LEGEND = (
@@ -55,7 +55,7 @@ def command(machine: str | None, output: str) -> None:
 
 
 def _table(files: Sequence[MachineFile]) -> Iterator[str]:
-    yield from columns([_HEADER, *map(_row, files)], right=(3, 4, 5))
+    yield from align_columns([_HEADER, *map(_row, files)], right=(3, 4, 5))
     yield ""
     yield from _LEGEND
 
@@ -94,13 +94,13 @@ def _page(file: MachineFile) -> Iterator[str]:
         "unverified": _doubt(file),
     }
     width = terminal_width()
-    yield from facts({name: fact for name, fact in known.items() if fact}, width)
+    yield from fact_lines({name: fact for name, fact in known.items() if fact}, width)
     yield from _operations(machine)
-    yield from bullets("not what the GPU does", map(str, file.caveats), width)
-    yield from bullets("notes", file.notes, width)
+    yield from bullet_lines("not what the GPU does", map(str, file.caveats), width)
+    yield from bullet_lines("notes", file.notes, width)
     yield "numbers:"
     figures = [(f"  {datum.key}", str(datum.value), _source(datum)) for datum in file.data]
-    yield from columns(figures, right=[1])
+    yield from align_columns(figures, right=[1])
 
 
 def _source(datum: MachineDatum) -> str:
@@ -125,7 +125,7 @@ def _operations(machine: Machine) -> Iterator[str]:
             (f"  {each.name}", each.unit, str(CycleRange(each.least, each.most)), OPERATIONS[each.name])
             for each in machine.operations
         ]
-        yield from columns(rows)
+        yield from align_columns(rows)
 
 
 def _support(machine: Machine) -> str:

@@ -20,10 +20,9 @@ from makespan.model.deadline import Deadline, read_deadline
 from makespan.model.result import Result
 from makespan.model.strings import NamedInstance
 from makespan.proof.engines import Limits, solve
-from makespan.report.gpu.bundle import bundle as gpu_bundle
-from makespan.report.gpu.bundle import of_gpu
-from makespan.report.result.bundle import bundle, encoded, of_instance
-from makespan.report.result.document import deadline_document, document
+from makespan.report.gpu.bundle import gpu_bundle, gpu_question_data
+from makespan.report.result.bundle import bundle_bytes, instance_data, result_bundle
+from makespan.report.result.document import deadline_document, result_document
 from makespan.report.schedule.explanation import explain, explanation_document
 
 QuestionData: TypeAlias = Mapping[str, Any]
@@ -140,7 +139,7 @@ class SolveAnswer:
     @property
     def bundle(self) -> bytes:
         """Return the file that `--bundle` leaves."""
-        return encoded(self.evidence)
+        return bundle_bytes(self.evidence)
 
 
 def question_instance(question: QuestionData) -> dict[str, Any]:
@@ -155,8 +154,8 @@ def question_instance(question: QuestionData) -> dict[str, Any]:
     effort, options = SolveEffort.split(read_question(question))
     with within(effort.time_limit):
         if whole_gpu.is_about_gpu(options):
-            return of_gpu(whole_gpu.gpu_launch(**options).instance)
-        return of_instance(_one(options)[1].instance)
+            return gpu_question_data(whole_gpu.gpu_launch(**options).instance)
+        return instance_data(_one(options)[1].instance)
 
 
 def solve_question(question: QuestionData, progress: Callable[[str], None] = _silent) -> SolveAnswer:
@@ -182,7 +181,7 @@ def solve_question(question: QuestionData, progress: Callable[[str], None] = _si
         best_case=effort.best_case,
         limits=effort.limits(reading.left, progress),
     )
-    return SolveAnswer(instance_document(named, found, gate), bundle(found))
+    return SolveAnswer(instance_document(named, found, gate), result_bundle(found))
 
 
 def _one(options: dict[str, Any]) -> tuple[Deadline | None, NamedInstance]:
@@ -229,4 +228,4 @@ def instance_document(named: NamedInstance, result: Result, gate: Deadline | Non
     expected = {"expected": named.makespan} if named.makespan is not None else {}
     explained = {"explanation": explanation_document(explain(result.instance, result.witness))}
     gated = {} if gate is None else {"deadline": deadline_document(gate, result.bounds)}
-    return {**document(result), **explained, **gated, **name, **expected}
+    return {**result_document(result), **explained, **gated, **name, **expected}

@@ -15,7 +15,7 @@ from makespan.kernels import kernel_file
 from makespan.kernels.options import QuestionOption
 from makespan.model import architecture
 from makespan.model.machine import Machine, gpus
-from makespan.report.result.bundle import canonical, of_named_machine
+from makespan.report.result.bundle import canonical_json, named_machine_document
 from makespan.version import THEORY
 
 MAX_INPUT_BYTES = 256 * 2**20
@@ -49,7 +49,7 @@ def question_key(question: QuestionData, *, known: dict[str, str] | None = None)
         # A value counts where something is said, even if that is 0: None, False and an empty list of values are not.
         if (value := given[option.keyword]) is not None and value is not False and value != ()
     }
-    return hashlib.sha256(canonical({"theory": THEORY, **said})).hexdigest()
+    return hashlib.sha256(canonical_json({"theory": THEORY, **said})).hexdigest()
 
 
 def _plain(option: QuestionOption, value: Any, given: Mapping[str, Any], known: dict[str, str]) -> Any:
@@ -59,7 +59,7 @@ def _plain(option: QuestionOption, value: Any, given: Mapping[str, Any], known: 
     if isinstance(value, range):
         return [value.start, value.stop]
     if isinstance(value, Machine):
-        return of_named_machine(value)
+        return named_machine_document(value)
     if option is SOURCE:
         return _digest(Path(value), known, **{about: given[about] for about in _PROGRAM})
     if option.is_file(str(value)):

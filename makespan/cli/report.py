@@ -31,11 +31,11 @@ from makespan.model.strings import MAX_FILE_BYTES, NamedInstance
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.gpu import solve_gpu
 from makespan.proof.policy_gap import enclosing, runs
-from makespan.report.gpu.bundle import bundle as gpu_bundle
-from makespan.report.html import Command, Context, Input, gpu_page, page_data, render
+from makespan.report.gpu.bundle import gpu_bundle
+from makespan.report.html import PageCommand, PageContext, PageInput, gpu_page, page_data, render_page
 from makespan.report.result import text
-from makespan.report.result.bundle import bundle as made_bundle
-from makespan.report.result.bundle import check_bundle_path, encoded
+from makespan.report.result.bundle import bundle_bytes, check_bundle_path
+from makespan.report.result.bundle import result_bundle as made_bundle
 
 if TYPE_CHECKING:
     from makespan.kernels.question import LaunchedKernel
@@ -114,7 +114,7 @@ def command(
             )
         if len(launch.instance.grids) > 1:
             raise InputError("a page draws the blocks of one launch: ask for each alone, or solve the file of launches")
-        known = Context(
+        known = PageContext(
             name=str(source["source"] or "an instruction string"),
             choices=Choices(),
             inputs=inputs,
@@ -130,7 +130,7 @@ def command(
     with within(time_limit) as reading:
         question, others = _questions(source, curve)
         launched = _launched(source)
-        known = Context(
+        known = PageContext(
             name=str(source["source"] or "an instruction string"),
             choices=Choices(),
             inputs=inputs,
@@ -156,8 +156,8 @@ def command(
     done = {point.instance.warps for point in points}
     missing = tuple(other.instance.warps for other in others if other.instance.warps not in done)
     known = replace(known, curve=points or None, missing=missing, verdict=_checked(evidence) if check else None)
-    _write(render(page_data(gap, known, evidence["sha256"])), output, evidence, bundle)
-    _tell(text.verdict(gap.result), output, bundle)
+    _write(render_page(page_data(gap, known, evidence["sha256"])), output, evidence, bundle)
+    _tell(text.verdict_line(gap.result), output, bundle)
     if any(point.interrupted for point in points):
         return INTERRUPTED
     return exit_code(gap.result, question, gate)
@@ -170,7 +170,7 @@ def _improved(steps: bool, /) -> Callable[[Step], None]:
 
 def _whole_gpu(
     launch: GpuLaunch,
-    known: Context,
+    known: PageContext,
     limits: Limits,
     output: Path,
     bundle: Path | None,
@@ -195,7 +195,7 @@ def _whole_gpu(
 
 def _write(page: str, output: Path, evidence: dict[str, Any], bundle: Path | None) -> None:
     if bundle is not None:
-        write_whole(bundle, encoded(evidence), "the bundle")
+        write_whole(bundle, bundle_bytes(evidence), "the bundle")
     write_whole(output, page.encode("utf-8"), "the page")
 
 
@@ -229,10 +229,10 @@ def _questions(source: dict[str, Any], curve: range | None) -> tuple[NamedInstan
     return asked[0], instances(**{**source, "warps": curve})
 
 
-def _inputs(source: dict[str, Any]) -> Iterator[Input]:
+def _inputs(source: dict[str, Any]) -> Iterator[PageInput]:
     """Everything that the options name, with its content."""
     if source["letters"] is not None:
-        yield Input("instruction string", "--string", source["letters"].encode("utf-8", "surrogateescape"))
+        yield PageInput("instruction string", "--string", source["letters"].encode("utf-8", "surrogateescape"))
     elif source["source"] == "-":
         raise InputError("a page states the name and the digest of its source: give a file, not '-'")
     elif source["source"] is not None:
@@ -248,8 +248,8 @@ def _inputs(source: dict[str, Any]) -> Iterator[Input]:
     yield from (_read("loop bounds", Path(name)) for name in source["loop_bounds"] if "=" not in name)
 
 
-def _read(what: str, path: Path) -> Input:
-    return Input(what, str(path), read_bytes(path, what, MAX_FILE_BYTES))
+def _read(what: str, path: Path) -> PageInput:
+    return PageInput(what, str(path), read_bytes(path, what, MAX_FILE_BYTES))
 
 
 def _launched(source: dict[str, Any]) -> "LaunchedKernel | None":
@@ -295,28 +295,28 @@ def _checked(evidence: dict[str, Any]) -> "Verdict":
     """
     from makespan.verify import Outcome, parse, verify
 
-    verdict = verify(parse(encoded(evidence)))
+    verdict = verify(parse(bundle_bytes(evidence)))
     if verdict.outcome is Outcome.REJECTED:
         raise BrokenPromiseError(f"the independent checker rejects the result: {verdict.reason}")
     return verdict
 
 
-def _commands(context: click.Context, evidence: Path, *, runs_policies: bool = True) -> Iterator[Command]:
+def _commands(context: click.Context, evidence: Path, *, runs_policies: bool = True) -> Iterator[PageCommand]:
     given = [parameter for parameter in context.command.params if _is_given(context, parameter)]
 
     def line(name: str, leave_out: tuple[str, ...], *more: str) -> str:
         words = (word for p in given if p.name not in leave_out for word in _words(p, context.params[p.name or ""]))
         return shlex.join(["makespan", name, *words, *more])
 
-    yield Command("Solve it again, and leave the evidence:", line("solve", _FOR_PAGE, "--bundle", str(evidence)))
-    yield Command(
+    yield PageCommand("Solve it again, and leave the evidence:", line("solve", _FOR_PAGE, "--bundle", str(evidence)))
+    yield PageCommand(
         "Have the independent checker confirm the evidence:", shlex.join(["makespan", "verify", str(evidence)])
     )
     if runs_policies:
-        yield Command(
+        yield PageCommand(
             "Run the policies again, with the best case:", line("simulate", (*_FOR_PAGE, *_FOR_SOLVE, "best_case"))
         )
-    yield Command("Make this page again:", line("report", ("steps",)))
+    yield PageCommand("Make this page again:", line("report", ("steps",)))
 
 
 def _is_given(context: click.Context, parameter: click.Parameter) -> bool:

@@ -35,13 +35,12 @@ from makespan.model.wording import pessimistic_name, scope_words
 from makespan.proof.engines import solve
 from makespan.report.lines import terminal_width
 from makespan.report.result import text
-from makespan.report.result.bundle import check_bundle_path
-from makespan.report.result.bundle import write as write_bundle
-from makespan.report.result.rows import Rows, counts
+from makespan.report.result.bundle import check_bundle_path, write_bundle
+from makespan.report.result.rows import ResultTable, count_states
 from makespan.report.schedule.file import check_schedule_path, write_schedule
-from makespan.report.schedule.panels import Window
-from makespan.report.schedule.picture import View
-from makespan.report.schedule.timeline import timeline as draw_timeline
+from makespan.report.schedule.panels import CycleWindow
+from makespan.report.schedule.picture import ScheduleView
+from makespan.report.schedule.timeline import timeline_text as draw_timeline
 
 _WIDTH_OF_OUTCOME = 11
 
@@ -130,7 +129,7 @@ class _Form:
 
     output: str
     gate: Deadline | None
-    rows: Rows | None
+    rows: ResultTable | None
 
     def head(self) -> str:
         """What stands above the first result."""
@@ -149,20 +148,20 @@ class _Form:
         )
 
     def _quiet(self, question: NamedInstance, result: Result) -> str:
-        lines = [text.verdict(result), *text.shortest(result.best_case), *self._remarks(question, result)]
+        lines = [text.verdict_line(result), *text.best_case_lines(result.best_case), *self._remarks(question, result)]
         return "\n".join(lines)
 
     def _text(self, question: NamedInstance, result: Result) -> str:
         if self.rows is not None:
             return self._row(self.rows, question, result)
-        return text.report(result, self._remarks(question, result), width=terminal_width())
+        return text.result_report(result, self._remarks(question, result), width=terminal_width())
 
     def _remarks(self, question: NamedInstance, result: Result) -> list[str]:
         remarks = [] if question.agrees(result.bounds) else [f"EXPECTED {question.makespan}"]
-        gated = [] if self.gate is None else [text.deadline(self.gate, result.bounds, result.caveats)]
+        gated = [] if self.gate is None else [text.deadline_verdict(self.gate, result.bounds, result.caveats)]
         return [*remarks, *gated]
 
-    def _row(self, rows: Rows, question: NamedInstance, result: Result) -> str:
+    def _row(self, rows: ResultTable, question: NamedInstance, result: Result) -> str:
         outcome = "" if self.gate is None else f"{self.gate.outcome(result.bounds):<{_WIDTH_OF_OUTCOME}}"
         wrong = "" if question.agrees(result.bounds) else f"  EXPECTED {question.makespan}"
         remark = f"{outcome}{question.name or ''}{wrong}"
@@ -175,7 +174,9 @@ class _Form:
             return ""
         caveats = list(dict.fromkeys(caveat for result in results for caveat in result.caveats))
         stopped = " (interrupted)" * results[-1].interrupted
-        lines = [f"{counts('result', sorted((result.status for result in results), reverse=True), caveats)}{stopped}"]
+        lines = [
+            f"{count_states('result', sorted((result.status for result in results), reverse=True), caveats)}{stopped}"
+        ]
         if self.gate is not None:
             lines.append(f"deadline of {self.gate}{scope_words(caveats)}: {_outcomes(self.gate, results)}")
         if wrong := sum(not question.agrees(result.bounds) for question, result in zip(asked, results, strict=False)):
@@ -183,12 +184,12 @@ class _Form:
         return "\n".join(lines)
 
 
-def _rows(asked: Sequence[NamedInstance], gate: Deadline | None, *, best: bool) -> Rows:
+def _rows(asked: Sequence[NamedInstance], gate: Deadline | None, *, best: bool) -> ResultTable:
     each = (question.instance for question in asked)
     names = list(dict.fromkeys(pessimistic_name(one.machine, runs_ahead=one.runs_ahead) for one in each))
     remark = "" if gate is None else f"{'deadline':<{_WIDTH_OF_OUTCOME}}"
     remark += "name" if any(question.name for question in asked) else ""
-    return Rows(names[0] if len(names) == 1 else "pessimistic bound", best, remark)
+    return ResultTable(names[0] if len(names) == 1 else "pessimistic bound", best, remark)
 
 
 def _outcomes(gate: Deadline, results: Sequence[Result]) -> str:
@@ -202,7 +203,7 @@ def _say(lines: str) -> None:
 
 
 def _csv(result: Result, gate: Deadline | None) -> str:
-    best = "" if result.best_case is None else text.interval(result.best_case)
+    best = "" if result.best_case is None else text.interval_text(result.best_case)
     b = result.bounds
     fields = (result.instance.warps, result.status, b.lower, b.upper, result.pessimistic, best, result.backend)
     in_time = () if gate is None else (gate.cycles, gate.outcome(b))
@@ -225,7 +226,7 @@ def _check_timeline(asked: bool, output: str, instances: int) -> None:
         raise InputError("--timeline is text about one instance: leave out --format, a range and a file of several")
 
 
-def _leave(result: Result, gantt: Sequence[Path], bundle: Path | None, shown: Window | None) -> None:
+def _leave(result: Result, gantt: Sequence[Path], bundle: Path | None, shown: CycleWindow | None) -> None:
     drawn = [partial(_draw, result, path, shown) for path in gantt]
     all_written([*drawn, partial(write_bundle, result, bundle)] if bundle else drawn)
 
@@ -236,8 +237,8 @@ def _written(gantt: Sequence[Path], bundle: Path | None) -> Iterator[str]:
         yield f"bundle: {bundle}"
 
 
-def _draw(result: Result, path: Path, shown: Window | None) -> None:
-    view = View(text.verdict(result), text.pictured(result), shown)
+def _draw(result: Result, path: Path, shown: CycleWindow | None) -> None:
+    view = ScheduleView(text.verdict_line(result), text.picture_subtitle(result), shown)
     write_schedule(result.instance, result.witness, path, view)
 
 

@@ -9,7 +9,7 @@ from makespan.cli.help_page import Decorator, section
 from makespan.host.errors import InputError
 from makespan.report.pictures import PICTURES
 from makespan.report.schedule.file import ENDS
-from makespan.report.schedule.panels import Window
+from makespan.report.schedule.panels import CycleWindow
 
 
 def gantt_option(what: str) -> Decorator:
@@ -50,7 +50,7 @@ def check_window(gantt: Sequence[Path], first: int | None, end: int | None) -> N
         raise InputError(f"--from {first or 0} --to {end}: the picture would have no cycle")
 
 
-def window(makespan: int, first: int | None, end: int | None) -> Window | None:
+def window(makespan: int, first: int | None, end: int | None) -> CycleWindow | None:
     """Return the cycles to draw; what lies beyond the makespan is cut.
 
     None, with a line on stderr, where the schedule is over before the first of them: the answer is known by then, and
@@ -60,7 +60,7 @@ def window(makespan: int, first: int | None, end: int | None) -> Window | None:
         said = f"--from {first}: the schedule has only {makespan} cycles, numbered from 0; no picture"
         click.echo(f"makespan: {said}", err=True)
         return None
-    return Window(first or 0, makespan if end is None else min(end, makespan))
+    return CycleWindow(first or 0, makespan if end is None else min(end, makespan))
 
 
 def written(paths: Sequence[Path]) -> Iterator[str]:

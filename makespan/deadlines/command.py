@@ -289,7 +289,7 @@ def _page(found: Assessment, path: Path | None, view: ChartView, given: bytes | 
     if path is None or given is None:
         return
     from makespan.deadlines.report.page import MOST_PICTURES, PageContents, check_size, deadlines_page
-    from makespan.report.html import Input
+    from makespan.report.html import PageInput
 
     check_size(found.task_set)
     windows, without = {}, {}
@@ -301,7 +301,7 @@ def _page(found: Assessment, path: Path | None, view: ChartView, given: bytes | 
                 windows[name] = worst_window(found.task_set, names=(name,), tries=min(TRIES, _TRIES // len(names)))
             except InputError as error:
                 without[name] = str(error)
-    page = deadlines_page(found, PageContents(windows, without, view, (Input("tasks", found.where, given),)))
+    page = deadlines_page(found, PageContents(windows, without, view, (PageInput("tasks", found.where, given),)))
     write_whole(path, page.encode(), "the page")
     yield f"page: {path}"
 

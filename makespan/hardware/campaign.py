@@ -1,6 +1,7 @@
 """Many runs of a kernel with records on a device, under conditions that change, and the file that keeps them.
 
-The file is JSON lines: a `Campaign`, which says what was run where, and a `Run` a line with what every warp wrote down.
+The file has JSON lines: first a `Campaign`, which says what was run and where, and then one `CampaignRun` for every
+launch, with what every warp wrote down.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
-from makespan.hardware.device import Cache, Device, Extent, Identity, Neighbours
+from makespan.hardware.device import CacheState, DeviceIdentity, LaunchExtent, MeasuredDevice, NeighbourLoad
 from makespan.hardware.instrument import RECORD_BYTES
 from makespan.host.errors import InputError, MeasurementError
 from makespan.host.text_file import decode_text, read_bytes
@@ -34,10 +35,10 @@ _RECORD = struct.Struct("<QIIQQ")
 _SLACK = 256
 _UNSEEN, _MISSING = b"\xff", (1 << 64) - 1
 
-_T = TypeVar("_T")
+_LineT = TypeVar("_LineT")
 
 
-class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RunCondition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Under what a run was made.
 
     Args:
@@ -47,8 +48,8 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     inputs: str
     offset: int
-    cache: Cache
-    neighbours: Neighbours
+    cache: CacheState
+    neighbours: NeighbourLoad
 
     def __post_init__(self) -> None:
         if self.inputs not in INPUTS:
@@ -68,11 +69,11 @@ class WarpRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     end: int
 
 
-class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CampaignRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One launch; `others` are the SMs on which neighbours ran."""
 
     number: int
-    condition: Condition
+    condition: RunCondition
     warps: tuple[WarpRecord, ...]
     others: tuple[int, ...] = ()
 
@@ -90,13 +91,13 @@ class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     schema: str
-    device: Identity
+    device: DeviceIdentity
     file: str
     kernel: str
     code: str
     compiler: str
-    grid: Extent
-    block: Extent
+    grid: LaunchExtent
+    block: LaunchExtent
     shared: int
     parameters: dict[str, str]
     seed: int
@@ -139,7 +140,7 @@ class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
 
-class Buffer(msgspec.Struct, frozen=True):
+class KernelBuffer(msgspec.Struct, frozen=True):
     """Memory whose address a kernel takes; `content` is what it holds in every run, None where the inputs say."""
 
     size: int
@@ -150,36 +151,40 @@ class Buffer(msgspec.Struct, frozen=True):
             raise InputError(f"a buffer has 1..{MAX_BUFFER_BYTES} bytes, not {self.size}")
 
     def __str__(self) -> str:
-        return f"{self.size} bytes" + ("" if self.content is None else f", SHA-256 {hashed(self.content)}")
+        return f"{self.size} bytes" + ("" if self.content is None else f", SHA-256 {code_hash(self.content)}")
 
 
-def hashed(image: bytes) -> str:
+def code_hash(image: bytes) -> str:
     """By what machine code is known again."""
     return hashlib.sha256(image).hexdigest()
 
 
-def conditions(
+def run_conditions(
     inputs: Sequence[str], offsets: Sequence[str], caches: Sequence[str], neighbours: Sequence[str]
-) -> tuple[Condition, ...]:
+) -> tuple[RunCondition, ...]:
     """Return all combinations of what is said in words; runs go through them in turn.
 
     Raises:
         InputError: a word that is none of these.
     """
-    for name, given, known in (("caches", caches, Cache), ("neighbours", neighbours, Neighbours)):
+    for name, given, known in (("caches", caches, CacheState), ("neighbours", neighbours, NeighbourLoad)):
         for word in given:
             if word not in list(known):
                 raise InputError(f"--{name}: there are {', '.join(known)}, not {word!r:.40}")
     for word in offsets:
         if _OFFSET.fullmatch(word) is None:
             raise InputError(f"--offsets are numbers of bytes with commas between, not {word!r:.40}")
-    chosen = product(inputs, map(int, offsets), map(Cache, caches), map(Neighbours, neighbours))
-    return tuple(Condition(*each) for each in chosen)
+    chosen = product(inputs, map(int, offsets), map(CacheState, caches), map(NeighbourLoad, neighbours))
+    return tuple(RunCondition(*each) for each in chosen)
 
 
-def runs(
-    device: Device, campaign: Campaign, image: bytes, arguments: Sequence[bytes | Buffer], under: Sequence[Condition]
-) -> Iterator[Run]:
+def launch_runs(
+    device: MeasuredDevice,
+    campaign: Campaign,
+    image: bytes,
+    arguments: Sequence[bytes | KernelBuffer],
+    under: Sequence[RunCondition],
+) -> Iterator[CampaignRun]:
     """Launch once for each of these conditions.
 
     Args:
@@ -190,7 +195,7 @@ def runs(
     """
     threads = campaign.blocks * campaign.threads
     records, draws = device.allocate(threads * RECORD_BYTES), Random(campaign.seed)  # noqa: S311 - inputs, no secrets
-    places = [device.allocate(each.size + _SLACK) if isinstance(each, Buffer) else 0 for each in arguments]
+    places = [device.allocate(each.size + _SLACK) if isinstance(each, KernelBuffer) else 0 for each in arguments]
     device.load(image, campaign.kernel)
     for number, condition in enumerate(under):
         passed = [
@@ -201,30 +206,30 @@ def runs(
         contents = [
             (place + condition.offset, _content(each, condition.inputs, draws))
             for each, place in zip(arguments, places, strict=True)
-            if isinstance(each, Buffer)
+            if isinstance(each, KernelBuffer)
         ]
-        launches = 2 if condition.cache is Cache.WARM else 1
+        launches = 2 if condition.cache is CacheState.WARM else 1
         for last in range(launches - 1, -1, -1):
             for address, content in contents:
                 device.write(address, content)
             device.write(records, _UNSEEN * (threads * RECORD_BYTES))
-            if condition.cache is Cache.COLD:
+            if condition.cache is CacheState.COLD:
                 device.load(image, campaign.kernel)
-            if condition.cache is not Cache.WARM:
+            if condition.cache is not CacheState.WARM:
                 device.overwrite_cache()
-            neighbours = Neighbours.IDLE if last else condition.neighbours
+            neighbours = NeighbourLoad.IDLE if last else condition.neighbours
             others = device.launch(campaign.grid, campaign.block, campaign.shared, passed, neighbours)
         data = device.read(records, threads * RECORD_BYTES)
-        yield Run(number, condition, tuple(_warps(data, campaign)), others)
+        yield CampaignRun(number, condition, tuple(_warp_records(data, campaign)), others)
 
 
-def _content(buffer: Buffer, inputs: str, draws: Random) -> bytes:
+def _content(buffer: KernelBuffer, inputs: str, draws: Random) -> bytes:
     if buffer.content is not None:
         return buffer.content
     return bytes(buffer.size) if inputs == "zeros" else draws.randbytes(buffer.size)
 
 
-def _warps(data: bytes, campaign: Campaign) -> Iterator[WarpRecord]:
+def _warp_records(data: bytes, campaign: Campaign) -> Iterator[WarpRecord]:
     """What the threads of each warp have left, as one record: the first to begin and the last to end."""
     threads, each = list(_RECORD.iter_unpack(data)), campaign.threads
     for block in range(campaign.blocks):
@@ -236,12 +241,12 @@ def _warps(data: bytes, campaign: Campaign) -> Iterator[WarpRecord]:
             yield WarpRecord(block, warp, sms[0], slots[0], min(starts), max(ends))
 
 
-def line(one: Campaign | Run) -> bytes:
+def campaign_line(one: Campaign | CampaignRun) -> bytes:
     """Return a line of the file."""
     return msgspec.json.encode(one) + b"\n"
 
 
-def read(path: Path) -> tuple[Campaign, tuple[Run, ...]]:
+def read_campaign(path: Path) -> tuple[Campaign, tuple[CampaignRun, ...]]:
     """Return the campaign that a file keeps, with at least one run.
 
     Raises:
@@ -250,14 +255,14 @@ def read(path: Path) -> tuple[Campaign, tuple[Run, ...]]:
     first, *others = decode_text(read_bytes(path, "runs", MAX_FILE_BYTES), "runs", str(path)).splitlines() or [""]
     if not 1 <= len(others) <= MAX_RUNS:
         raise InputError(f"{path}: {len(others)} runs below the line of the campaign; expected 1..{MAX_RUNS}")
-    campaign = _decoded(first, Campaign, f"{path}:1")
+    campaign = _decode_line(first, Campaign, f"{path}:1")
     about = campaign.device
     texts = campaign.file, campaign.kernel, campaign.compiler, *campaign.parameters, *campaign.parameters.values()
     if not all(text.isprintable() for text in (*texts, about.name, about.driver, about.capability)):
         raise InputError(f"{path}:1: a text has letters that do not print")
     if campaign.shared < 0 or about.sms < 1:
         raise InputError(f"{path}:1: {campaign.shared} bytes of shared memory, {about.sms} SMs: no launch has these")
-    runs = tuple(_decoded(each, Run, f"{path}:{number}") for number, each in enumerate(others, 2))
+    runs = tuple(_decode_line(each, CampaignRun, f"{path}:{number}") for number, each in enumerate(others, 2))
     expected = {(block, warp) for block in range(campaign.blocks) for warp in range(campaign.warps_per_block)}
     for number, run in enumerate(runs, 2):
         if len(run.warps) != len(expected) or {(each.block, each.warp) for each in run.warps} != expected:
@@ -267,7 +272,7 @@ def read(path: Path) -> tuple[Campaign, tuple[Run, ...]]:
     return campaign, runs
 
 
-def _decoded(text: str, kind: type[_T], where: str) -> _T:
+def _decode_line(text: str, kind: type[_LineT], where: str) -> _LineT:
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:

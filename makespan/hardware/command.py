@@ -21,8 +21,8 @@ from makespan.host.errors import InputError, MakespanError
 from makespan.host.text_file import claim_output, is_file
 
 if TYPE_CHECKING:
-    from makespan.hardware.campaign import Campaign, Run
-    from makespan.hardware.subject import Subject
+    from makespan.hardware.campaign import Campaign, CampaignRun
+    from makespan.hardware.subject import MeasuredKernel
     from makespan.model.gpu import GpuInstance
     from makespan.model.instance import Instance
     from makespan.model.machine.gpus import Gpu
@@ -156,54 +156,56 @@ def command(
     from makespan.report.lines import terminal_width
 
     printed = text_form(output, quiet=quiet)
-    above = counterexample or _unless_read(_COUNTEREXAMPLE, kept)
+    above = counterexample or _default_counterexample(_COUNTEREXAMPLE, kept)
     _check_outputs(plot, target, above, kept)
     named = named_device(device)
-    under = campaign.conditions(inputs, offsets, caches, neighbours)
+    under = campaign.run_conditions(inputs, offsets, caches, neighbours)
     card, given = None if gpu is None else gpus.find_gpu(gpu), given_machine(None, machine)
     question = kernel_question(source, **options)
-    found = subjects.subject(question, subjects.architecture(arch, card, given), _named(buffers))
+    found = subjects.measured_kernel(
+        question, subjects.target_architecture(arch, card, given), _buffers_by_name(buffers)
+    )
     chosen = narrow_intervals(
         given or (found.recorded.default_machine if card is None else card.machine), given_intervals(holds)
     )
-    on = partial(subjects.Target, chosen, card=card, named=given)
+    on = partial(subjects.BoundTarget, chosen, card=card, named=given)
     if kept is None:
         sms = SMS if card is None else card.count_sms()
         opened = named.opened(found.capability, lambda: on(sms).launched(found.recorded))
         about = found.campaign(opened.identity, source, seed)
         about.check(count)
-        each: Iterable[Run] = campaign.runs(
+        each: Iterable[CampaignRun] = campaign.launch_runs(
             opened, about, found.image, list(found.arguments.values()), tuple(islice(cycle(under), count))
         )
     else:
-        about, each = campaign.read(kept)
+        about, each = campaign.read_campaign(kept)
         found.check_same(about, kept)
     on_gpu, pair = on(about.device.sms), (found.recorded, found.original)
     blocks = [on_gpu.alone(kernel) for kernel in pair]
     launches = [on_gpu.launched(kernel) for kernel in pair] if about.blocks > 1 else blocks
-    estimates = _estimates(found, card)
-    runs = _measured(about, each, target, count, quiet=quiet) if kept is None else tuple(each)
-    seen, kinds = judgement.windows(runs), []
+    estimates = _launch_estimates(found, card)
+    runs = _measure_runs(about, each, target, count, quiet=quiet) if kept is None else tuple(each)
+    seen, kinds = judgement.judged_windows(runs), []
     for windows, (recorded, original) in (seen.alone, blocks), (seen.shared, launches):
         if windows:
             results = (
-                _solved(recorded, time_limit, best_case=best_case, quiet=quiet),
-                _solved(original, time_limit, best_case=False, quiet=quiet),
+                _solve_question(recorded, time_limit, best_case=best_case, quiet=quiet),
+                _solve_question(original, time_limit, best_case=False, quiet=quiet),
             )
-            kinds.append(judgement.Held(windows, *results, _policies(recorded)))
-    judged = judgement.Judgement(about, runs, tuple(kinds), seen.set_aside, estimates)
+            kinds.append(judgement.WindowKind(windows, *results, _policy_makespans(recorded)))
+    judged = judgement.CampaignJudgement(about, runs, tuple(kinds), seen.set_aside, estimates)
     try:
         if judged.violations and above is not None:
             write_whole(above, judged.counterexample, "the counterexample")
         if plot is not None:
-            report.draw(judged, plot)
+            report.draw_campaign(judged, plot)
     finally:  # a file that fails costs nobody the answer
         click.echo(
             rendered(
                 printed,
-                text=lambda: report.report(judged, terminal_width()),
-                quiet=lambda: report.verdict(judged),
-                data=lambda: report.document(judged),
+                text=lambda: report.campaign_report(judged, terminal_width()),
+                quiet=lambda: report.campaign_verdict(judged),
+                data=lambda: report.campaign_document(judged),
             )
         )
     for name, path in (
@@ -216,7 +218,7 @@ def command(
     return NO if judged.violations else DONE
 
 
-def _unless_read(path: Path, kept: Path | None) -> Path | None:
+def _default_counterexample(path: Path, kept: Path | None) -> Path | None:
     """Return a file that nobody has named, but not where its own runs are judged again: it stays as it is."""
     is_read = kept is not None and is_file(path) and is_file(kept) and path.samefile(kept)
     return None if is_read else path
@@ -238,7 +240,7 @@ def _check_outputs(plot: Path | None, target: Path | None, counterexample: Path 
     refuse_twice([path for path in (plot, target, counterexample) if path is not None])
 
 
-def _named(buffers: Sequence[str]) -> dict[str, str]:
+def _buffers_by_name(buffers: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for given in buffers:
         name, equals, what = given.partition("=")
@@ -250,24 +252,26 @@ def _named(buffers: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _measured(about: "Campaign", each: Any, target: Path | None, count: int, *, quiet: bool) -> "tuple[Run, ...]":
+def _measure_runs(
+    about: "Campaign", each: Any, target: Path | None, count: int, *, quiet: bool
+) -> "tuple[CampaignRun, ...]":
     """Return all runs, which are written down as they come."""
-    from makespan.hardware.campaign import line
+    from makespan.hardware.campaign import campaign_line
 
     label = f"{'simulating' if about.device.virtual else 'measuring'} {about.device.name}"
-    runs: list[Run] = []
+    runs: list[CampaignRun] = []
     try:
         with ExitStack() as stack:
             kept = None
             if target is not None:
                 claim_output(target)
-                kept = stack.enter_context(_alone(target))
-                kept.write(line(about))
+                kept = stack.enter_context(_open_alone(target))
+                kept.write(campaign_line(about))
             one_more = stack.enter_context(counting(count, label, quiet=quiet))
             for run in each:
                 runs.append(run)
                 if kept is not None:
-                    kept.write(line(run))
+                    kept.write(campaign_line(run))
                 one_more()
     except OSError as error:
         raise InputError(f"{target}: cannot write the runs: {error.strerror or error}") from None
@@ -278,7 +282,7 @@ def _measured(about: "Campaign", each: Any, target: Path | None, count: int, *, 
     return tuple(runs)
 
 
-def _alone(target: Path) -> BinaryIO:
+def _open_alone(target: Path) -> BinaryIO:
     """Return the file, empty, which no other command writes while it is open."""
     file = target.open("ab")
     try:
@@ -293,7 +297,7 @@ def _alone(target: Path) -> BinaryIO:
     return file
 
 
-def _solved(question: Any, seconds: float, *, best_case: bool, quiet: bool) -> Any:
+def _solve_question(question: Any, seconds: float, *, best_case: bool, quiet: bool) -> Any:
     """Return the result of an instance or of a launch."""
     from makespan.model.instance import Instance
     from makespan.proof.engines import Limits, solve
@@ -304,7 +308,7 @@ def _solved(question: Any, seconds: float, *, best_case: bool, quiet: bool) -> A
         return (solve if isinstance(question, Instance) else solve_gpu)(question, best_case=best_case, limits=limits)
 
 
-def _policies(question: "Instance | GpuInstance") -> Mapping[str, int]:
+def _policy_makespans(question: "Instance | GpuInstance") -> Mapping[str, int]:
     """What scheduling policies take; nothing of a launch, of which the lower bound is the longest of their runs."""
     from makespan.model.instance import Instance
     from makespan.model.simulate import Choices
@@ -315,7 +319,7 @@ def _policies(question: "Instance | GpuInstance") -> Mapping[str, int]:
     return {policy: schedule.makespan for policy, schedule in runs(question, Choices()).items()}
 
 
-def _estimates(found: "Subject", card: "Gpu | None") -> Mapping[str, float | None]:
+def _launch_estimates(found: "MeasuredKernel", card: "Gpu | None") -> Mapping[str, float | None]:
     """What models expect of the launch with records; nothing where nobody says which GPU it is."""
     from makespan.estimates.question import Question, expected
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from makespan.hardware.device import Extent, Identity, Neighbours
+from makespan.hardware.device import DeviceIdentity, LaunchExtent, NeighbourLoad
 from makespan.host.errors import MeasurementError
 
 _HOG_BYTES = 1 << 28
@@ -88,11 +88,11 @@ class CudaDevice:
         self._scratch: tuple[int, int] | None = None
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> DeviceIdentity:
         """As the driver tells it."""
         name = self._do("cuDeviceGetName", _NAME_BYTES, self._device)
         driver = self._do("cuDriverGetVersion")
-        return Identity(
+        return DeviceIdentity(
             name.split(b"\0")[0].decode("utf-8", "replace"),
             f"{self._asked('COMPUTE_CAPABILITY_MAJOR')}.{self._asked('COMPUTE_CAPABILITY_MINOR')}",
             f"CUDA {driver // 1000}.{driver % 1000 // 10}",
@@ -102,28 +102,28 @@ class CudaDevice:
         )
 
     def load(self, image: bytes, kernel: str) -> None:
-        """See `Device`."""
+        """See `MeasuredDevice`."""
         if self._module is not None:
             self._do("cuModuleUnload", self._module)
         self._module = self._do("cuModuleLoadData", image)
         self._kernel = self._do("cuModuleGetFunction", self._module, kernel.encode())
 
     def allocate(self, size: int) -> int:
-        """See `Device`; it is freed with the process."""
+        """See `MeasuredDevice`; it is freed with the process."""
         return int(self._do("cuMemAlloc", max(size, 1)))
 
     def write(self, address: int, data: bytes) -> None:
-        """See `Device`."""
+        """See `MeasuredDevice`."""
         self._do("cuMemcpyHtoD", address, data, len(data))
 
     def read(self, address: int, size: int) -> bytes:
-        """See `Device`."""
+        """See `MeasuredDevice`."""
         data = bytearray(size)
         self._do("cuMemcpyDtoH", data, address, size)
         return bytes(data)
 
     def overwrite_cache(self) -> None:
-        """See `Device`."""
+        """See `MeasuredDevice`."""
         if self._scratch is None:
             size = 2 * self._asked("L2_CACHE_SIZE")
             self._scratch = self.allocate(size), size
@@ -131,13 +131,18 @@ class CudaDevice:
         self._do("cuCtxSynchronize")
 
     def launch(
-        self, grid: Extent, block: Extent, shared: int, arguments: Sequence[bytes], neighbours: Neighbours
+        self,
+        grid: LaunchExtent,
+        block: LaunchExtent,
+        shared: int,
+        arguments: Sequence[bytes],
+        neighbours: NeighbourLoad,
     ) -> tuple[int, ...]:
-        """See `Device`."""
+        """See `MeasuredDevice`."""
         if shared:  # beyond 48 KiB it has to be asked for
             attribute = self._cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self._do("cuFuncSetAttribute", self._kernel, attribute, shared)
-        others = self._start_hog() if neighbours is Neighbours.HOG else None
+        others = self._start_hog() if neighbours is NeighbourLoad.HOG else None
         self._started(self._kernel, grid, block, shared, arguments, 0)
         self._do("cuCtxSynchronize")
         if others is None:
@@ -161,7 +166,7 @@ class CudaDevice:
         return sms, 4 * blocks
 
     def _started(
-        self, kernel: Any, grid: Extent, block: Extent, shared: int, arguments: Sequence[bytes], stream: Any
+        self, kernel: Any, grid: LaunchExtent, block: LaunchExtent, shared: int, arguments: Sequence[bytes], stream: Any
     ) -> None:
         held = [ctypes.create_string_buffer(argument, len(argument)) for argument in arguments]
         pointers = (ctypes.c_void_p * len(held))(*map(ctypes.addressof, held))

@@ -6,10 +6,10 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-Extent: TypeAlias = tuple[int, int, int]
+LaunchExtent: TypeAlias = tuple[int, int, int]
 
 
-class Cache(StrEnum):
+class CacheState(StrEnum):
     """What caches hold when a kernel starts.
 
     Args:
@@ -23,14 +23,14 @@ class Cache(StrEnum):
     COLD = "cold"
 
 
-class Neighbours(StrEnum):
+class NeighbourLoad(StrEnum):
     """What the other SMs do: nothing that the campaign started, or reading memory all the time."""
 
     IDLE = "idle"
     HOG = "hog"
 
 
-class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DeviceIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who was measured.
 
     Args:
@@ -50,11 +50,11 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     virtual: bool
 
 
-class Device(Protocol):
+class MeasuredDevice(Protocol):
     """A GPU, or what stands for one; what fails raises `MeasurementError`."""
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> DeviceIdentity:
         """Who it is."""
 
     def load(self, image: bytes, kernel: str) -> None:
@@ -73,7 +73,12 @@ class Device(Protocol):
         """Write memory of twice the size of its L2 cache."""
 
     def launch(
-        self, grid: Extent, block: Extent, shared: int, arguments: Sequence[bytes], neighbours: Neighbours
+        self,
+        grid: LaunchExtent,
+        block: LaunchExtent,
+        shared: int,
+        arguments: Sequence[bytes],
+        neighbours: NeighbourLoad,
     ) -> tuple[int, ...]:
         """Run the kernel to its end, and say on which SMs the neighbours ran.
 

@@ -63,7 +63,7 @@ makespan_end:
 
 
 @dataclass(frozen=True, slots=True)
-class Harness:
+class RecordedModule:
     """A module whose kernel `name` takes one parameter more and keeps records; `ends` is how many places it ends at."""
 
     module: PtxModule
@@ -71,7 +71,7 @@ class Harness:
     ends: int
 
 
-def instrumented(module: PtxModule, name: str | None = None) -> Harness:
+def add_records(module: PtxModule, name: str | None = None) -> RecordedModule:
     """Return the module with records in this kernel, the only one by default; other kernels stay as they are.
 
     Raises:
@@ -79,18 +79,18 @@ def instrumented(module: PtxModule, name: str | None = None) -> Harness:
         UnsupportedError: a kernel whose threads cannot all keep records; says why.
 
     >>> from pathlib import Path
-    >>> harness = instrumented(ptx.read(Path("ptx/vecadd.ptx")))
+    >>> harness = add_records(ptx.read(Path("ptx/vecadd.ptx")))
     >>> harness.name, harness.ends
     ('vecadd', 1)
     """
     kernel = module.kernel(name)
     _check(module, kernel)
     body = tuple(_body(kernel))
-    copy = replace(kernel, parameters=(*(kernel.parameters or ()), *(_added().parameters or ())), body=body)
+    copy = replace(kernel, parameters=(*(kernel.parameters or ()), *(_added_kernel().parameters or ())), body=body)
     items = tuple(copy if item is kernel else item for item in module.items)
     made = replace(module, items=items)
     ends = sum(s.name in _ENDS for s in body if isinstance(s, PtxInstruction))
-    return Harness(replace(made, text=ptx.render(made)), kernel.name, ends)
+    return RecordedModule(replace(made, text=ptx.render(made)), kernel.name, ends)
 
 
 def _check(module: PtxModule, kernel: PtxKernel) -> None:
@@ -117,7 +117,7 @@ def _check(module: PtxModule, kernel: PtxKernel) -> None:
 
 def _body(kernel: PtxKernel) -> Iterator[Statement]:
     """Yield the statements with records: the declarations first, which stand before what is executed."""
-    added = _added()
+    added = _added_kernel()
     cut = next(n for n, s in enumerate(added.statements) if isinstance(s, PtxLabel))
     begin, end = added.statements[:cut], added.instructions[-2:]
     first = next((n for n, s in enumerate(kernel.statements) if not isinstance(s, Declaration)), 0)
@@ -132,5 +132,5 @@ def _body(kernel: PtxKernel) -> Iterator[Statement]:
 
 
 @cache
-def _added() -> PtxKernel:
+def _added_kernel() -> PtxKernel:
     return ptx.parse(_ADDED, "records").kernel()

@@ -4,15 +4,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from makespan.hardware.campaign import Campaign, Run, WarpRecord, line
-from makespan.hardware.device import Neighbours
+from makespan.hardware.campaign import Campaign, CampaignRun, WarpRecord, campaign_line
+from makespan.hardware.device import NeighbourLoad
 from makespan.host.errors import MeasurementError
 from makespan.model.gpu import GpuResult
 from makespan.model.result import Result
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class SmWindow:
     """The cycles from the first start of a warp on an SM to the last end of one, by the clock of this SM.
 
     Args:
@@ -31,7 +31,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class WindowsByKind:
     """Of all runs.
 
     Args:
@@ -40,13 +40,13 @@ class Windows:
         set_aside: blocks in no window: they shared an SM while there were neighbours, or shared it with those.
     """
 
-    alone: tuple[Window, ...]
-    shared: tuple[Window, ...]
+    alone: tuple[SmWindow, ...]
+    shared: tuple[SmWindow, ...]
     set_aside: int
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class WindowKind:
     """Windows of one kind beside what is proven of them.
 
     Args:
@@ -59,7 +59,7 @@ class Held:
         MeasurementError: more blocks were on an SM together than the bound of a launch supposes.
     """
 
-    windows: tuple[Window, ...]
+    windows: tuple[SmWindow, ...]
     result: Result | GpuResult
     original: Result | GpuResult
     policies: Mapping[str, int]
@@ -86,12 +86,12 @@ class Held:
         return self.result.bounds.upper
 
     @property
-    def violations(self) -> tuple[Window, ...]:
+    def violations(self) -> tuple[SmWindow, ...]:
         """The windows that are not below the bound: readings of a clock d cycles apart are issued in d + 1 cycles."""
         return tuple(window for window in self.windows if window.cycles >= self.bound)
 
     @property
-    def longest(self) -> Window:
+    def longest(self) -> SmWindow:
         """Return the longest window."""
         return max(self.windows, key=lambda window: window.cycles)
 
@@ -102,7 +102,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class CampaignJudgement:
     """A campaign, and its windows by kind: of blocks alone, of SMs that several shared, or both.
 
     Args:
@@ -111,13 +111,13 @@ class Judgement:
     """
 
     campaign: Campaign
-    runs: tuple[Run, ...]
-    kinds: tuple[Held, ...]
+    runs: tuple[CampaignRun, ...]
+    kinds: tuple[WindowKind, ...]
     set_aside: int
     estimates: Mapping[str, float | None]
 
     @property
-    def violations(self) -> tuple[Window, ...]:
+    def violations(self) -> tuple[SmWindow, ...]:
         """Of all kinds."""
         return tuple(window for held in self.kinds for window in held.violations)
 
@@ -125,7 +125,9 @@ class Judgement:
     def counterexample(self) -> bytes:
         """Return a file of the runs that are not below a bound."""
         above = {window.run for window in self.violations}
-        return b"".join([line(self.campaign), *(line(run) for run in self.runs if run.number in above)])
+        return b"".join(
+            [campaign_line(self.campaign), *(campaign_line(run) for run in self.runs if run.number in above)]
+        )
 
     @property
     def fixed(self) -> dict[str, str]:
@@ -136,18 +138,18 @@ class Judgement:
         return {name: value for name, value in each[0].items() if all(other[name] == value for other in each)}
 
 
-def windows(runs: Sequence[Run]) -> Windows:
+def judged_windows(runs: Sequence[CampaignRun]) -> WindowsByKind:
     """What can be judged of runs. Clocks of different SMs are never compared, and no block moves.
 
     Raises:
         MeasurementError: nothing can, or a clock went backward.
     """
-    alone, shared, aside = list[Window](), list[Window](), 0
+    alone, shared, aside = list[SmWindow](), list[SmWindow](), 0
     for run in runs:
-        for sm, blocks in _by_sm(run).items():
+        for sm, blocks in _blocks_by_sm(run).items():
             if len(blocks) == 1 and sm not in run.others:
                 alone.append(_window(run, sm, blocks))
-            elif len(blocks) > 1 and run.condition.neighbours is Neighbours.IDLE:
+            elif len(blocks) > 1 and run.condition.neighbours is NeighbourLoad.IDLE:
                 shared.append(_window(run, sm, blocks))
             else:
                 aside += len(blocks)
@@ -155,10 +157,10 @@ def windows(runs: Sequence[Run]) -> Windows:
         raise MeasurementError(
             "nothing can be judged: all blocks shared their SM while neighbours ran: launch fewer, or --neighbours idle"
         )
-    return Windows(tuple(alone), tuple(shared), aside)
+    return WindowsByKind(tuple(alone), tuple(shared), aside)
 
 
-def _by_sm(run: Run) -> dict[int, list[list[WarpRecord]]]:
+def _blocks_by_sm(run: CampaignRun) -> dict[int, list[list[WarpRecord]]]:
     """For every SM with blocks what the warps of each of these wrote down."""
     blocks, found = defaultdict[int, list[WarpRecord]](list), defaultdict[int, list[list[WarpRecord]]](list)
     for record in run.warps:
@@ -170,7 +172,7 @@ def _by_sm(run: Run) -> dict[int, list[list[WarpRecord]]]:
     return found
 
 
-def _window(run: Run, sm: int, blocks: Iterable[Sequence[WarpRecord]]) -> Window:
+def _window(run: CampaignRun, sm: int, blocks: Iterable[Sequence[WarpRecord]]) -> SmWindow:
     """What an SM did, as a whole."""
     spans = []
     for records in blocks:
@@ -180,13 +182,13 @@ def _window(run: Run, sm: int, blocks: Iterable[Sequence[WarpRecord]]) -> Window
         spans.append((min(starts), max(record.end for record in records), records[0].block, max(starts)))
     spans.sort()
     first, _, block, _ = spans[0]
-    most = max(_together((start, end) for start, end, _, _ in spans))
+    most = max(_blocks_together((start, end) for start, end, _, _ in spans))
     cycles = max(end for _, end, _, _ in spans) - first
     apart = max(last for _, _, _, last in spans[:most]) - first
-    return Window(run.number, sm, block, len(spans), cycles, most, apart)
+    return SmWindow(run.number, sm, block, len(spans), cycles, most, apart)
 
 
-def _together(spans: Iterable[tuple[int, int]]) -> Iterator[int]:
+def _blocks_together(spans: Iterable[tuple[int, int]]) -> Iterator[int]:
     """Yield how many blocks are there after each start, and after each cycle in which one has read the clock last."""
     steps = sorted(step for start, end in spans for step in ((start, 1), (end + 1, -1)))
     count = 0

@@ -15,7 +15,7 @@ from makespan.host.errors import InputError
 from makespan.model.machine.values import shown
 
 if TYPE_CHECKING:
-    from makespan.hardware.sm_fit import Fit, Issue
+    from makespan.hardware.sm_fit import IssueEvidence, MachineFit
     from makespan.model.machine import MachineFile
 
 _PATH = click.Path(path_type=Path)
@@ -79,10 +79,10 @@ def _fit(csv: Path, machine: str, target: Path | None, output: str) -> int:
     base, remarks = find_machine(machine), samples.remarks(csv)
     file, where = named_file(machine, "machines", ".toml", "machine")
     document = parse_toml(read_text(file, "machine file", MAX_FILE_BYTES, where=where), "machine file", where)
-    told = sm_fit.fit(samples.read(csv, TABLE), base.machine)
-    made = sm_file.measured(document, told, remarks, csv.name)
+    told = sm_fit.fit_machine(samples.read(csv, TABLE), base.machine)
+    made = sm_file.measured_machine(document, told, remarks, csv.name)
     if target is not None:
-        write_whole(target, sm_file.rendered(made).encode(), "the machine file")
+        write_whole(target, sm_file.machine_toml(made).encode(), "the machine file")
     click.echo(
         rendered(output, text=lambda: "\n".join(_lines(told, base, remarks)), data=lambda: _document(told, remarks))
     )
@@ -91,7 +91,7 @@ def _fit(csv: Path, machine: str, target: Path | None, output: str) -> int:
     return NO if told.issue and told.issue.left_out else DONE
 
 
-def _lines(told: "Fit", base: "MachineFile", remarks: dict[str, str]) -> Iterator[str]:
+def _lines(told: "MachineFit", base: "MachineFile", remarks: dict[str, str]) -> Iterator[str]:
     from makespan.hardware.sm_file import VIRTUAL, lower_than
 
     how = "VIRTUAL, of no GPU" if VIRTUAL in remarks else "measured on"
@@ -105,11 +105,11 @@ def _lines(told: "Fit", base: "MachineFile", remarks: dict[str, str]) -> Iterato
         yield "warps belong to partitions modulo their number, as far as one block shows: --assignment modulo says so"
     yield from (f"stays as it is: {why}" for why in told.stays)
     if told.issue:
-        yield _conserved(told.issue)
+        yield _conservation_words(told.issue)
     yield "a most that was seen is no bound"
 
 
-def _conserved(issue: "Issue") -> str:
+def _conservation_words(issue: "IssueEvidence") -> str:
     if not issue.waited:
         return f"work conservation: not observed: no ready warp waited in {issue.runs} runs"
     seen = f"{issue.waited} cycles in which a ready warp waited, in {issue.runs} runs"
@@ -122,7 +122,7 @@ def _conserved(issue: "Issue") -> str:
     )
 
 
-def _document(told: "Fit", remarks: dict[str, str]) -> dict[str, Any]:
+def _document(told: "MachineFit", remarks: dict[str, str]) -> dict[str, Any]:
     return {
         "schema": "makespan.microbench-sm/1",
         "remarks": remarks,

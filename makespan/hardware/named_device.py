@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from makespan.hardware.cuda_device import CudaDevice
-from makespan.hardware.device import Device
-from makespan.hardware.virtual_device import Fault, VirtualDevice
+from makespan.hardware.device import MeasuredDevice
+from makespan.hardware.virtual_device import DeviceFault, SimulatedDevice
 from makespan.host.errors import InputError
 from makespan.model.gpu import GpuInstance
 from makespan.model.machine import is_compatible
@@ -24,9 +24,9 @@ class NamedDevice:
 
     number: int | None
     seed: int | None
-    fault: Fault | None
+    fault: DeviceFault | None
 
-    def opened(self, capability: str, launch: Callable[[], GpuInstance]) -> Device:
+    def opened(self, capability: str, launch: Callable[[], GpuInstance]) -> MeasuredDevice:
         """Return the device, which executes machine code for this compute capability.
 
         Args:
@@ -37,7 +37,7 @@ class NamedDevice:
             InputError: it does not execute the code.
         """
         if self.number is None:
-            return VirtualDevice(launch(), capability, self.seed or 0, self.fault)
+            return SimulatedDevice(launch(), capability, self.seed or 0, self.fault)
         device = CudaDevice(self.number)
         has = int(device.identity.capability.replace(".", ""))
         if not is_compatible(int(capability.replace(".", "")), has):
@@ -58,8 +58,8 @@ def named_device(name: str) -> NamedDevice:
     NamedDevice(number=None, seed=7, fault=<Fault.LATE: 'late'>)
     """
     match = _NAME.fullmatch(name)
-    if match is None or (match["fault"] or "late") not in list(Fault):
-        known = ", ".join(Fault)
+    if match is None or (match["fault"] or "late") not in list(DeviceFault):
+        known = ", ".join(DeviceFault)
         raise InputError(f"--device {name:.40}: expected cuda:N or virtual:SEED, perhaps with {known} behind")
     number, seed = (None if match[key] is None else int(match[key]) for key in ("number", "seed"))
-    return NamedDevice(number, seed, None if match["fault"] is None else Fault(match["fault"]))
+    return NamedDevice(number, seed, None if match["fault"] is None else DeviceFault(match["fault"]))

@@ -5,14 +5,14 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from makespan.hardware.judgement import Held, Judgement, Window
+from makespan.hardware.judgement import CampaignJudgement, SmWindow, WindowKind
 from makespan.model.gpu import GpuResult
 from makespan.model.result import Bounds, Result
 from makespan.model.wording import count_words, cycle_words, pessimistic_name, scope_words
-from makespan.report.lines import WIDTH, assumptions, columns, wrapped
+from makespan.report.lines import WIDTH, align_columns, assumption_lines, wrap_line
 from makespan.report.pictures import FASTEST, GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, write_figure
 from makespan.report.provenance import versions
-from makespan.report.result.text import interval
+from makespan.report.result.text import interval_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
@@ -22,19 +22,19 @@ _NOTE_LETTERS, _MOST_SHOWN = 150, 10
 NO_MEASUREMENT = "VIRTUAL DEVICE, no measurement"
 
 
-def verdict(found: Judgement) -> str:
+def campaign_verdict(found: CampaignJudgement) -> str:
     """One line: below the bounds in all runs, or by how much not; of which machine, and on what the bounds rest."""
     worst_first = sorted(found.kinds, key=lambda held: not held.violations)
-    return _marked("; ".join(_said(held, len(found.runs)) for held in worst_first), found)
+    return _mark_virtual("; ".join(_describe_kind(held, len(found.runs)) for held in worst_first), found)
 
 
-def _marked(said: str, found: Judgement) -> str:
+def _mark_virtual(said: str, found: CampaignJudgement) -> str:
     return f"{NO_MEASUREMENT}: {said}" if found.campaign.device.virtual else said
 
 
-def _said(held: Held, runs: int) -> str:
+def _describe_kind(held: WindowKind, runs: int) -> str:
     conditions = scope_words(held.result.caveats).strip()
-    windows = f"{count_words(len(held.windows), _noun(held))} in {count_words(runs, 'run')}"
+    windows = f"{count_words(len(held.windows), _window_noun(held))} in {count_words(runs, 'run')}"
     of = "" if held.resident is None else " of the launch"
     bound, most = f"the bound{of}, {conditions}, is {cycle_words(held.bound)}", cycle_words(held.longest.cycles)
     if held.violations:
@@ -42,65 +42,80 @@ def _said(held: Held, runs: int) -> str:
     return f"below the bound in all of {windows}, up to {most}; {bound}"
 
 
-def _noun(held: Held) -> str:
+def _window_noun(held: WindowKind) -> str:
     return "block" if held.resident is None else "shared SM"
 
 
-def report(found: Judgement, width: int = WIDTH) -> str:
+def campaign_report(found: CampaignJudgement, width: int = WIDTH) -> str:
     """Return the verdict, the numbers, what explains the distance, and what was not varied."""
-    lines = wrapped(verdict(found), width, hang=0)
+    lines = wrap_line(campaign_verdict(found), width, hang=0)
     name = "simulated" if found.campaign.device.virtual else "measured"
     for held in found.kinds:
         if len(found.kinds) > 1:
-            lines.append(f"{count_words(len(held.windows), _noun(held))}:")
-        lines += columns([*_rows(held, name), *_expected(held, found)], right=(1, 2))
-        lines += [line for remark in _remarks(held) for line in wrapped(remark, width)]
-    lines += [line for remark in _circumstances(found) for line in wrapped(remark, width)]
+            lines.append(f"{count_words(len(held.windows), _window_noun(held))}:")
+        lines += align_columns([*_number_rows(held, name), *_estimate_rows(held, found)], right=(1, 2))
+        lines += [line for remark in _explain_distance(held) for line in wrap_line(remark, width)]
+    lines += [line for remark in _describe_campaign(found) for line in wrap_line(remark, width)]
     told = dict.fromkeys(note for held in found.kinds for note in held.result.assumptions)
-    return "\n".join([*lines, *assumptions(told, width)])
+    return "\n".join([*lines, *assumption_lines(told, width)])
 
 
-def _rows(held: Held, name: str) -> Iterator[tuple[str, str, str, str]]:
+def _number_rows(held: WindowKind, name: str) -> Iterator[tuple[str, str, str, str]]:
     """Name, cycles, percent of the bound, what it is."""
     measured, result, bounds = held.cycles, held.result, held.result.bounds
-    yield f"{name}, least", str(measured[0]), _share(measured[0], held), "from the first start to the last end"
-    yield f"{name}, median", f"{median(measured):g}", _share(median(measured), held), ""
-    yield f"{name}, most", str(measured[-1]), _share(measured[-1], held), f"run {held.longest.run}"
+    yield (
+        f"{name}, least",
+        str(measured[0]),
+        _percent_of_bound(measured[0], held),
+        "from the first start to the last end",
+    )
+    yield f"{name}, median", f"{median(measured):g}", _percent_of_bound(median(measured), held), ""
+    yield f"{name}, most", str(measured[-1]), _percent_of_bound(measured[-1], held), f"run {held.longest.run}"
     if result.best_case is not None:
         best = result.best_case
-        yield "best case", interval(best), _share(best.upper, held), "of the model, records included"
+        yield "best case", interval_text(best), _percent_of_bound(best.upper, held), "of the model, records included"
     for policy, makespan in sorted(held.policies.items(), key=lambda item: item[1]):
-        yield policy, str(makespan), _share(makespan, held), "one run of the model, largest latencies"
+        yield policy, str(makespan), _percent_of_bound(makespan, held), "one run of the model, largest latencies"
     shown = (
         "a schedule of the model that takes so long"
         if result.witness is not None
         else "no schedule is shorter; time was up"
     )
-    yield "at least", str(bounds.lower), _share(bounds.lower, held), shown
-    yield "at most", str(bounds.upper), _share(bounds.upper, held), f"the bound, by {result.upper_evidence}"
+    yield "at least", str(bounds.lower), _percent_of_bound(bounds.lower, held), shown
+    yield "at most", str(bounds.upper), _percent_of_bound(bounds.upper, held), f"the bound, by {result.upper_evidence}"
     if isinstance(result, Result):
-        yield _pessimistic(result), str(result.pessimistic), _share(result.pessimistic, held), ""
+        yield _pessimistic(result), str(result.pessimistic), _percent_of_bound(result.pessimistic, held), ""
     original = held.original.bounds
-    yield "without records", interval(original), _share(original.upper, held), "the kernel as it is given"
+    yield (
+        "without records",
+        interval_text(original),
+        _percent_of_bound(original.upper, held),
+        "the kernel as it is given",
+    )
 
 
-def _expected(held: Held, found: Judgement) -> Iterator[tuple[str, str, str, str]]:
+def _estimate_rows(held: WindowKind, found: CampaignJudgement) -> Iterator[tuple[str, str, str, str]]:
     """Yield the same of estimates, which are about whole launches."""
     if held.resident is not None or found.campaign.blocks == 1:
         for method, expected in found.estimates.items():
             if expected is not None:
-                yield method, f"{expected:.0f}", _share(expected, held), "an estimate of the launch, and no bound"
+                yield (
+                    method,
+                    f"{expected:.0f}",
+                    _percent_of_bound(expected, held),
+                    "an estimate of the launch, and no bound",
+                )
 
 
 def _pessimistic(result: Result) -> str:
     return pessimistic_name(result.instance.machine, runs_ahead=result.instance.runs_ahead)
 
 
-def _share(value: float, held: Held) -> str:
+def _percent_of_bound(value: float, held: WindowKind) -> str:
     return f"{100 * value / held.bound:.1f} %"
 
 
-def _remarks(held: Held) -> Iterator[str]:
+def _explain_distance(held: WindowKind) -> Iterator[str]:
     """What stands below the numbers of a kind."""
     bounds, longest = held.result.bounds, held.longest.cycles
     if held.violations:
@@ -132,7 +147,7 @@ def _remarks(held: Held) -> Iterator[str]:
         yield f"not below: run {window.run}, {ran} on SM {window.sm}: {cycle_words(window.cycles)}"
 
 
-def _circumstances(found: Judgement) -> Iterator[str]:
+def _describe_campaign(found: CampaignJudgement) -> Iterator[str]:
     """Who was measured, what ran, and what was not varied."""
     device, code = found.campaign.device, found.campaign.code
     clock = "" if device.clock_khz is None else f", up to {device.clock_khz / 1000:g} MHz"
@@ -150,16 +165,16 @@ def _circumstances(found: Judgement) -> Iterator[str]:
         yield f"not judged: {blocks} that shared an SM while neighbours ran, or with these"
 
 
-def document(found: Judgement) -> dict[str, Any]:
+def campaign_document(found: CampaignJudgement) -> dict[str, Any]:
     """Return the same as plain data, schema `makespan.validation/2`."""
     device = found.campaign.device
     return {
         "schema": "makespan.validation/2",
         "holds": not found.violations,
         "is_measurement": not device.virtual,
-        "verdict": verdict(found),
+        "verdict": campaign_verdict(found),
         "runs": len(found.runs),
-        "kinds": [_kind(held) for held in found.kinds],
+        "kinds": [_kind_document(held) for held in found.kinds],
         "set_aside": found.set_aside,
         "estimates": dict(found.estimates),
         "machine": found.kinds[0].result.instance.machine.name,
@@ -171,7 +186,7 @@ def document(found: Judgement) -> dict[str, Any]:
     }
 
 
-def _kind(held: Held) -> dict[str, Any]:
+def _kind_document(held: WindowKind) -> dict[str, Any]:
     measured, result = held.cycles, held.result
     return {
         "of": "block" if held.resident is None else "launch",
@@ -191,7 +206,7 @@ def _kind(held: Held) -> dict[str, Any]:
     }
 
 
-def _window(window: Window) -> dict[str, int]:
+def _window(window: SmWindow) -> dict[str, int]:
     return {name: getattr(window, name) for name in ("run", "sm", "block", "blocks", "cycles")}
 
 
@@ -199,31 +214,36 @@ def _interval(bounds: Bounds) -> list[int]:
     return [bounds.lower, bounds.upper]
 
 
-def draw(found: Judgement, path: Path) -> None:
+def draw_campaign(found: CampaignJudgement, path: Path) -> None:
     """Write histograms of the runs beside what is proven to `path` (.png, .svg or .pdf), whole or not at all.
 
     Raises:
         InputError: a file that cannot be written.
     """
-    about = (remark for held in found.kinds for remark in _remarks(held))
-    write_figure(lambda: _figure(found), path, title=verdict(found), about=" ".join((*about, *_circumstances(found))))
+    about = (remark for held in found.kinds for remark in _explain_distance(held))
+    write_figure(
+        lambda: _figure(found),
+        path,
+        title=campaign_verdict(found),
+        about=" ".join((*about, *_describe_campaign(found))),
+    )
 
 
-def _figure(found: Judgement) -> "Figure":
+def _figure(found: CampaignJudgement) -> "Figure":
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_WIDTH, _HEIGHT * len(found.kinds)), facecolor="white")
     bands = figure.subfigures(len(found.kinds), 1, squeeze=False)[:, 0]
     for band, held in zip(bands, found.kinds, strict=True):
-        title = wrapped(_marked(_said(held, len(found.runs)), found), _LETTERS, hang=0)
+        title = wrap_line(_mark_virtual(_describe_kind(held, len(found.runs)), found), _LETTERS, hang=0)
         band.text(0.02, 0.97, "\n".join(title), size=11, weight="bold", color=INK, va="top", parse_math=False)
         _histogram(band, held)
-        note = "\n".join(wrapped(next(_remarks(held)), _NOTE_LETTERS, hang=0))
+        note = "\n".join(wrap_line(next(_explain_distance(held)), _NOTE_LETTERS, hang=0))
         band.text(0.02, 0.02, note, size=8, color=GREY, va="bottom", parse_math=False)
     return figure
 
 
-def _histogram(band: "SubFigure", held: Held) -> None:
+def _histogram(band: "SubFigure", held: WindowKind) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes, measured, bounds, lines = band.add_axes((0.08, 0.19, 0.89, 0.49)), held.cycles, held.result.bounds, []
@@ -236,7 +256,7 @@ def _histogram(band: "SubFigure", held: Held) -> None:
     for name, value, colour, style in marks:
         lines.append(axes.axvline(value, color=colour, linestyle=style, linewidth=2, label=f"{name} {value}"))
     furthest = max(measured[-1], *(value for _, value, _, _ in marks))
-    axes.set(xlim=(0, 1.03 * furthest), xlabel="cycles", ylabel=f"{_noun(held)}s")
+    axes.set(xlim=(0, 1.03 * furthest), xlabel="cycles", ylabel=f"{_window_noun(held)}s")
     for locator in (axes.xaxis, axes.yaxis):
         locator.set_major_locator(MaxNLocator(nbins=8, integer=True))
     axes.grid(visible=True, axis="y", color=LINES, linewidth=0.5)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from makespan.hardware.sm_fit import Fit, Found
+from makespan.hardware.sm_fit import FittedNumber, MachineFit
 from makespan.host.errors import InputError
 from makespan.model.machine import CycleRange, MachineFile
 from makespan.model.machine.files import MAX_FILE_BYTES, machine_file
@@ -17,7 +17,7 @@ VIRTUAL = "virtual"
 _PLACES = 3
 
 
-def measured(base: Mapping[str, Any], fit: Fit, remarks: Mapping[str, str], file: str) -> dict[str, Any]:
+def measured_machine(base: Mapping[str, Any], fit: MachineFit, remarks: Mapping[str, str], file: str) -> dict[str, Any]:
     """Return the document of a machine file, from that of a base; its name says that it is another one.
 
     No range counts as verified, as the most that was seen is no bound; an operation that has no upper end in the base
@@ -47,13 +47,13 @@ def measured(base: Mapping[str, Any], fit: Fit, remarks: Mapping[str, str], file
     provenance = "; ".join(f"{key} {value}" for key, value in remarks.items())
     document.setdefault("notes", []).append(_cut(f"{file}, {how}: {provenance}"))
     document.setdefault("caveats", []).extend(map(_cut, _caveats(base, fit, file, is_virtual=is_virtual)))
-    if len(rendered(document).encode()) > MAX_FILE_BYTES:
+    if len(machine_toml(document).encode()) > MAX_FILE_BYTES:
         raise InputError(f"the machine file would exceed {MAX_FILE_BYTES} bytes; shorten the notes of the base")
     machine_file(document, "measured")
     return document
 
 
-def _put(document: dict[str, Any], found: Found, source: str, is_real: bool) -> None:
+def _put(document: dict[str, Any], found: FittedNumber, source: str, is_real: bool) -> None:
     *path, last = found.key
     table = document
     for name in path:
@@ -77,7 +77,7 @@ def is_open_ended(latency: object) -> bool:
     return isinstance(latency, dict) and "value" not in latency
 
 
-def _caveats(base: Mapping[str, Any], fit: Fit, file: str, *, is_virtual: bool) -> Iterator[str]:
+def _caveats(base: Mapping[str, Any], fit: MachineFit, file: str, *, is_virtual: bool) -> Iterator[str]:
     if is_virtual:
         yield f"{VIRTUAL}: numbers of {file} are those of a virtual multiprocessor, and of no GPU"
     names = [found.key[1] for found in fit.found if found.key[0] == "operations" and found.seen.most is not None]
@@ -92,7 +92,7 @@ def _caveats(base: Mapping[str, Any], fit: Fit, file: str, *, is_virtual: bool) 
         )
 
 
-def lower_than(base: MachineFile, found: Found) -> str | None:
+def lower_than(base: MachineFile, found: FittedNumber) -> str | None:
     """The range of the base, where its upper end is above what was seen, or there is none; None where it is not."""
     old = next((datum.value for datum in base.data if datum.key == ".".join(found.key)), None)
     span = old if isinstance(old, CycleRange) else None if old is None else CycleRange(old, old)
@@ -101,10 +101,10 @@ def lower_than(base: MachineFile, found: Found) -> str | None:
     return str(span)
 
 
-def rendered(document: Mapping[str, Any]) -> str:
+def machine_toml(document: Mapping[str, Any]) -> str:
     """Return the text of a TOML document of plain data; reading it gives an equal one.
 
-    >>> print(rendered({"name": "mine", "units": {"C": {"capacity": 1, "latency": [2, 4]}}}), end="")
+    >>> print(machine_toml({"name": "mine", "units": {"C": {"capacity": 1, "latency": [2, 4]}}}), end="")
     name = "mine"
     <BLANKLINE>
     [units.C]

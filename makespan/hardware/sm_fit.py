@@ -39,8 +39,8 @@ TOLERANCE = Fraction(1, 4)
 SLOWER = Fraction(3, 2)
 """Two warps of a partition take twice as long as two of different ones; more than this counts as such."""
 
-Times = Mapping[int, Sequence[Fraction]]
-Key = tuple[str, str, str, int]
+_TimesByCount = Mapping[int, Sequence[Fraction]]
+_RunKey = tuple[str, str, str, int]
 
 
 MAX_LOG_CYCLES = 10_000
@@ -56,7 +56,7 @@ _WITH: Mapping[str, str] = MappingProxyType(
 )
 
 
-class Groups(NamedTuple):
+class WarpGroups(NamedTuple):
     """Of warps that slow each other down.
 
     Args:
@@ -69,7 +69,7 @@ class Groups(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FittedNumber:
     """A number of a machine file.
 
     Args:
@@ -86,7 +86,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Issue:
+class IssueEvidence:
     """What logs of issue say about work conservation.
 
     Args:
@@ -101,7 +101,7 @@ class Issue:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class MachineFit:
     """What the samples tell.
 
     Args:
@@ -110,24 +110,24 @@ class Fit:
         stays: why numbers stay as they are.
     """
 
-    found: tuple[Found, ...]
+    found: tuple[FittedNumber, ...]
     shared: Mapping[str, bool]
     modulo: bool | None
-    issue: Issue | None
+    issue: IssueEvidence | None
     stays: tuple[str, ...]
 
 
-def fit(samples: Iterable[Sample], machine: Machine) -> Fit:
+def fit_machine(samples: Iterable[Sample], machine: Machine) -> MachineFit:
     """What samples tell of a multiprocessor whose operations are served by the classes of this machine.
 
     Raises:
         InputError: samples that make no sense together, such as of one length only.
         MeasurementError: a time that does not grow.
     """
-    runs, logs = _sorted(samples)
+    runs, logs = _sort_samples(samples)
     operations, stays = {operation.name: operation for operation in machine.operations}, list[str]()
     found = [each for each in _latencies(runs) if _is_served(each, operations, stays)]
-    groups = _groups(_same_partition(runs))
+    groups = _warp_groups(_same_partition(runs))
     shared: dict[str, bool] = {}
     issue = None
     if groups != (APART, True):
@@ -136,24 +136,26 @@ def fit(samples: Iterable[Sample], machine: Machine) -> Fit:
             f"partitions, units, work conservation: warp w is not known to be of partition w mod {APART}: {why}"
         )
     else:
-        issue = left_out(logs) if logs else None
+        issue = find_left_out(logs) if logs else None
         if machine.partitions == APART:
             found.append(
-                Found(("partitions",), CycleRange(APART, APART), _pairs(runs), "pairs that slow each other down")
+                FittedNumber(
+                    ("partitions",), CycleRange(APART, APART), _count_pairs(runs), "pairs that slow each other down"
+                )
             )
             for unit in machine.units:
                 found += _interval(unit, operations, runs, shared, stays)
         else:
             stays.append(f"partitions, units: the GPU has {APART}, and units of the base are for {machine.partitions}")
     found += _bank(runs, operations, machine, stays)
-    return Fit(tuple(found), shared, groups and groups.are_modulo, issue, tuple(stays))
+    return MachineFit(tuple(found), shared, groups and groups.are_modulo, issue, tuple(stays))
 
 
-def _sorted(
+def _sort_samples(
     samples: Iterable[Sample],
-) -> tuple[dict[Key, dict[int, list[Fraction]]], dict[tuple[str, int], list[Sample]]]:
+) -> tuple[dict[_RunKey, dict[int, list[Fraction]]], dict[tuple[str, int], list[Sample]]]:
     """Times by what was measured and by count; samples of logs by run and number of warps."""
-    runs: dict[Key, dict[int, list[Fraction]]] = defaultdict(lambda: defaultdict(list))
+    runs: dict[_RunKey, dict[int, list[Fraction]]] = defaultdict(lambda: defaultdict(list))
     logs: dict[tuple[str, int], list[Sample]] = defaultdict(list)
     for sample in samples:
         (measure, name, other), (warps, count) = sample.what, sample.counts
@@ -166,7 +168,7 @@ def _sorted(
     return runs, logs
 
 
-def _slopes(key: Key, times: Times) -> list[Fraction]:
+def _slopes(key: _RunKey, times: _TimesByCount) -> list[Fraction]:
     """Cycles for each of what was counted, of every repetition."""
     short, long = min(times), max(times)
     what = " of ".join(key[:3:2] if key[1] == key[2] else key[:3])
@@ -178,12 +180,12 @@ def _slopes(key: Key, times: Times) -> list[Fraction]:
     return found
 
 
-def _whole(values: Collection[Fraction]) -> CycleRange:
+def _whole_cycles(values: Collection[Fraction]) -> CycleRange:
     """Return the least and the most in whole cycles, outwards but for the tolerance."""
     return CycleRange(max(1, floor(min(values) + TOLERANCE)), max(1, ceil(max(values) - TOLERANCE)))
 
 
-def _latencies(runs: Mapping[Key, Times]) -> Iterable[Found]:
+def _latencies(runs: Mapping[_RunKey, _TimesByCount]) -> Iterable[FittedNumber]:
     """Of an operation its own chain, and what chains with other readers take more or less.
 
     A closed chain over A and B tells only the sum of A's latency with reader B and B's with reader A, and no chain can
@@ -208,28 +210,30 @@ def _latencies(runs: Mapping[Key, Times]) -> Iterable[Found]:
                 readers.append(other)
                 more = [total - median(own[pair[0]]) - median(own[pair[1]]) for total in sums]
                 seen += [min(values) + min(more), max(values) + max(more)]
-        span, count = _whole(seen), len(values) + sum(len(pairs[pair]) for pair in pairs if name in pair)
+        span, count = _whole_cycles(seen), len(values) + sum(len(pairs[pair]) for pair in pairs if name in pair)
         if name == "global":
-            yield Found(
+            yield FittedNumber(
                 ("operations", name, "latency"), CycleRange(span.least, None), count, "walk through the first cache"
             )
         else:
             said = "conflicts of 1 to 32 words" if name == "shared" else f"readers {', '.join(readers)}"
-            yield Found(("operations", name, "latency"), span, count, f"chains, {said}")
+            yield FittedNumber(("operations", name, "latency"), span, count, f"chains, {said}")
     for name in BETWEEN:
         if (sums := pairs.get((name, "int"), [])) and "int" in own:
-            span = _whole([min(sums) - max(own["int"]), max(sums) - min(own["int"])])
-            yield Found(("operations", name, "latency"), span, len(sums), "chains with int, less int's own latency")
+            span = _whole_cycles([min(sums) - max(own["int"]), max(sums) - min(own["int"])])
+            yield FittedNumber(
+                ("operations", name, "latency"), span, len(sums), "chains with int, less int's own latency"
+            )
 
 
-def _is_served(found: Found, operations: Mapping[str, TimedOperation], stays: list[str]) -> bool:
+def _is_served(found: FittedNumber, operations: Mapping[str, TimedOperation], stays: list[str]) -> bool:
     name = found.key[1]
     if name not in operations:
         stays.append(f"{name}: seen {found.seen} cycles, but no class of the machine serves it")
     return name in operations
 
 
-def _same_partition(runs: Mapping[Key, Times]) -> dict[tuple[int, int], bool]:
+def _same_partition(runs: Mapping[_RunKey, _TimesByCount]) -> dict[tuple[int, int], bool]:
     """For every two warps whether they slow each other down as those of one partition do."""
     times: dict[tuple[int, int], Fraction] = {}
     for (measure, _, pair, _), counts in runs.items():
@@ -240,11 +244,11 @@ def _same_partition(runs: Mapping[Key, Times]) -> dict[tuple[int, int], bool]:
     return {pair: time >= SLOWER * fastest for pair, time in times.items()}
 
 
-def _pairs(runs: Mapping[Key, Times]) -> int:
+def _count_pairs(runs: Mapping[_RunKey, _TimesByCount]) -> int:
     return sum(len(times) for key, counts in runs.items() if key[0] == PAIR for times in counts.values())
 
 
-def _groups(same: Mapping[tuple[int, int], bool]) -> Groups | None:
+def _warp_groups(same: Mapping[tuple[int, int], bool]) -> WarpGroups | None:
     """Return the groups of warps that slow each other down; None where no two do."""
     together = [pair for pair, is_same in same.items() if is_same]
     if not together:
@@ -252,16 +256,18 @@ def _groups(same: Mapping[tuple[int, int], bool]) -> Groups | None:
     warps = {warp for pair in same for warp in pair}
     first = {warp: min([warp, *(one for one, other in together if other == warp)]) for warp in warps}
     number = len(set(first.values()))
-    return Groups(number, all((one % number == other % number) == is_same for (one, other), is_same in same.items()))
+    return WarpGroups(
+        number, all((one % number == other % number) == is_same for (one, other), is_same in same.items())
+    )
 
 
 def _interval(
     unit: UnitClass,
     operations: Mapping[str, TimedOperation],
-    runs: Mapping[Key, Times],
+    runs: Mapping[_RunKey, _TimesByCount],
     shared: dict[str, bool],
     stays: list[str],
-) -> list[Found]:
+) -> list[FittedNumber]:
     """Cycles of a port, from streams of many warps of one partition; from those of all whether ports are shared."""
     names = sorted({key[1] for key in runs if key[0] == STREAM and key[1] in operations})
     names = [name for name in names if operations[name].unit == unit.name]
@@ -285,17 +291,17 @@ def _interval(
     if unit.capacity > 1 and min(rates[ONE]) < 1 + TOLERANCE:
         stays.append(f"units.{unit.name}.interval: {unit.capacity} ports take an instruction in every issue slot")
         return []
-    span = _whole([rate * unit.capacity for rate in rates[ONE]])
+    span = _whole_cycles([rate * unit.capacity for rate in rates[ONE]])
     whose = (
         "" if unit.name not in shared else ", ports of all partitions" if shared[unit.name] else ", ports of its own"
     )
     note = f"streams of {', '.join(names)}{whose}; {unit.capacity} port{'s' * (unit.capacity > 1)} supposed"
-    return [Found(("units", unit.name, "interval"), span, len(rates[ONE]), note)]
+    return [FittedNumber(("units", unit.name, "interval"), span, len(rates[ONE]), note)]
 
 
 def _bank(
-    runs: Mapping[Key, Times], operations: Mapping[str, TimedOperation], machine: Machine, stays: list[str]
-) -> list[Found]:
+    runs: Mapping[_RunKey, _TimesByCount], operations: Mapping[str, TimedOperation], machine: Machine, stays: list[str]
+) -> list[FittedNumber]:
     """Cycles for which a load holds what all partitions share, over the words of a bank that its lanes read."""
     values = [each / key[3] for key, times in runs.items() if key[0] == BANK for each in _slopes(key, times)]
     if not values or "shared" not in operations:
@@ -303,17 +309,17 @@ def _bank(
     (unit,) = (unit for unit in machine.units if unit.name == operations["shared"].unit)
     common = {resource.name for resource in machine.resources if resource.shared}
     used = [use.resources[0] for use in unit.uses if len(use.resources) == 1 and use.resources[0] in common]
-    span = _whole(values)
+    span = _whole_cycles(values)
     if len(used) != 1:
         stays.append(
             f"conflicts of banks: {span} cycles, but {unit.name} uses no one resource that all partitions share"
         )
         return []
     note = "loads whose lanes read 1 to 32 words of a bank"
-    return [Found(("units", unit.name, "uses", used[0]), span, len(values), note)]
+    return [FittedNumber(("units", unit.name, "uses", used[0]), span, len(values), note)]
 
 
-def left_out(logs: Mapping[tuple[str, int], Sequence[Sample]]) -> Issue:
+def find_left_out(logs: Mapping[tuple[str, int], Sequence[Sample]]) -> IssueEvidence:
     """Cycles in which a warp was ready to read the clock and did not, while nobody of its partition did either.
 
     A warp alone is delayed by nobody, so the least that it took from one reading to the next says when it is ready. A
@@ -350,4 +356,4 @@ def left_out(logs: Mapping[tuple[str, int], Sequence[Sample]]) -> Issue:
             for (early, late), gap in zip(pairwise(times), least, strict=False):
                 waited += max(0, late - early - gap)
                 lost += [(name, warps, number, cycle) for cycle in range(early + gap, late) if cycle not in held]
-    return Issue(waited, tuple(sorted(lost)), sum(warps > 1 for _, warps in read))
+    return IssueEvidence(waited, tuple(sorted(lost)), sum(warps > 1 for _, warps in read))

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from makespan.hardware.campaign import MAX_BUFFER_BYTES, SCHEMA, Buffer, Campaign, hashed
-from makespan.hardware.device import Identity
-from makespan.hardware.instrument import Harness, instrumented
+from makespan.hardware.campaign import MAX_BUFFER_BYTES, SCHEMA, Campaign, KernelBuffer, code_hash
+from makespan.hardware.device import DeviceIdentity
+from makespan.hardware.instrument import RecordedModule, add_records
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.host.text_file import read_bytes
 from makespan.kernels import kernel_file, ptx, sass
@@ -31,7 +31,7 @@ _SAME = {
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class MeasuredKernel:
     """A kernel with records and without, as machine code, launched alike.
 
     Args:
@@ -39,16 +39,16 @@ class Subject:
         arguments: of the kernel without records, by name in the PTX.
     """
 
-    harness: Harness
+    harness: RecordedModule
     image: bytes
     recorded: LaunchedKernel
     original: LaunchedKernel
-    arguments: Mapping[str, bytes | Buffer]
+    arguments: Mapping[str, bytes | KernelBuffer]
 
     @property
     def code(self) -> str:
         """By what the machine code is known again."""
-        return hashed(self.image)
+        return code_hash(self.image)
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -84,7 +84,7 @@ class Subject:
         number = str(getattr(self.recorded.kernel, "sm", 0))
         return f"{number[:-1]}.{number[-1]}"
 
-    def campaign(self, device: Identity, source: str, seed: int) -> Campaign:
+    def campaign(self, device: DeviceIdentity, source: str, seed: int) -> Campaign:
         """Return the launch on a device.
 
         Raises:
@@ -108,7 +108,7 @@ class Subject:
                 raise InputError(f"{path}: these runs are of another {what}: {has!s:.200}, not {asked!s:.200}")
 
 
-def subject(question: KernelQuestion, arch: str, buffers: Mapping[str, str]) -> Subject:
+def measured_kernel(question: KernelQuestion, arch: str, buffers: Mapping[str, str]) -> MeasuredKernel:
     """Return the kernel of a question, compiled for an architecture.
 
     Args:
@@ -118,7 +118,7 @@ def subject(question: KernelQuestion, arch: str, buffers: Mapping[str, str]) -> 
 
     Raises:
         InputError: a file that cannot be read, source that does not compile, a parameter that is not given.
-        UnsupportedError: machine code, which cannot take records, or see `instrument.instrumented`.
+        UnsupportedError: machine code, which cannot take records, or see `instrument.add_records`.
     """
     source = question.source
     if not isinstance(source, Path):
@@ -129,7 +129,7 @@ def subject(question: KernelQuestion, arch: str, buffers: Mapping[str, str]) -> 
     if not isinstance(module, ptx.PtxModule):
         raise UnsupportedError(f"{source}: records are added to PTX, not to machine code: give the .cu or the .ptx")
     kernel = module.kernel(question.entry)
-    harness, launch = instrumented(module, kernel.name), ptx.fit_launch(question.launch, kernel)
+    harness, launch = add_records(module, kernel.name), ptx.fit_launch(question.launch, kernel)
     arguments = dict(_arguments(kernel, launch, buffers))
     names = [name for declaration in kernel.parameters or () for name, _ in declaration.names]
     placed = {str(names.index(name)): value for name, value in launch.parameters.items()}  # as both copies have them
@@ -137,7 +137,7 @@ def subject(question: KernelQuestion, arch: str, buffers: Mapping[str, str]) -> 
     common = replace(question, entry=kernel.name, launch=launch, arch=arch, keep_ptx=None)
     image, code = kernel_file.assembled(harness.module, arch)
     recorded = LaunchedKernel(replace(common, source=code), code, code.kernel(kernel.name))
-    return Subject(harness, image, recorded, launched(replace(common, source=module)), arguments)
+    return MeasuredKernel(harness, image, recorded, launched(replace(common, source=module)), arguments)
 
 
 def _check_for_both(question: KernelQuestion) -> None:
@@ -153,7 +153,7 @@ def _check_for_both(question: KernelQuestion) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class BoundTarget:
     """The GPU of which bounds are.
 
     Args:
@@ -196,7 +196,7 @@ class Target:
         return as_given(found, self.named, self.card)
 
 
-def architecture(arch: str | None, card: Gpu | None, machine: Machine | None = None) -> str:
+def target_architecture(arch: str | None, card: Gpu | None, machine: Machine | None = None) -> str:
     """What to compile for: the GPU or the machine, unless an architecture is given that the GPU executes.
 
     Raises:
@@ -216,7 +216,9 @@ def architecture(arch: str | None, card: Gpu | None, machine: Machine | None = N
     return arch
 
 
-def _arguments(kernel: ptx.PtxKernel, launch: Launch, given: Mapping[str, str]) -> Iterator[tuple[str, bytes | Buffer]]:
+def _arguments(
+    kernel: ptx.PtxKernel, launch: Launch, given: Mapping[str, str]
+) -> Iterator[tuple[str, bytes | KernelBuffer]]:
     """Of every parameter its bytes, or the buffer whose address it is."""
     buffers = {}
     for key, text in given.items():
@@ -240,9 +242,9 @@ def _arguments(kernel: ptx.PtxKernel, launch: Launch, given: Mapping[str, str]) 
             yield name, buffers[name]
 
 
-def _buffer(name: str, text: str) -> Buffer:
+def _buffer(name: str, text: str) -> KernelBuffer:
     """So many bytes, or the content of a file."""
     if text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_BUFFER_BYTES)):
-        return Buffer(int(text))
+        return KernelBuffer(int(text))
     content = read_bytes(Path(text), f"content of buffer {name}", MAX_BUFFER_BYTES)
-    return Buffer(len(content), content)
+    return KernelBuffer(len(content), content)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
 
-from makespan.hardware.device import Extent, Identity, Neighbours
+from makespan.hardware.device import DeviceIdentity, LaunchExtent, NeighbourLoad
 from makespan.hardware.instrument import RECORD_BYTES
 from makespan.host.errors import InputError, MeasurementError
 from makespan.kernels.flow import WARP_LANES
@@ -25,7 +25,7 @@ _LATE = 4
 _LARGEST_BASE = 1 << 40
 
 
-class Fault(StrEnum):
+class DeviceFault(StrEnum):
     """How a device is not what the model says, in every eighth launch.
 
     Args:
@@ -39,7 +39,7 @@ class Fault(StrEnum):
     FULL = "full"
 
 
-class VirtualDevice:
+class SimulatedDevice:
     """Runs of the model of a GPU, with policies, dispatchers, latencies and paths that are drawn for every launch.
 
     Args:
@@ -48,43 +48,48 @@ class VirtualDevice:
         seed: of all that is drawn.
     """
 
-    def __init__(self, gpu: GpuInstance, capability: str, seed: int, fault: Fault | None = None) -> None:
+    def __init__(self, gpu: GpuInstance, capability: str, seed: int, fault: DeviceFault | None = None) -> None:
         self._gpu, self._fault = gpu, fault
         self._draws = SplitMix(seed)
         self._memory: dict[int, bytearray] = {}
         self._next, self._launches = _ALIGNED, 0
         name = f"virtual, seed {seed}" + (f", {fault}" if fault else "")
-        self.identity = Identity(name, capability, "none", gpu.sms, None, virtual=True)
+        self.identity = DeviceIdentity(name, capability, "none", gpu.sms, None, virtual=True)
         self._programs = tuple(program for program, warps in gpu.grid.block for _ in range(warps))
         self._clocks = tuple(map(_clock_reads, self._programs))
 
     def load(self, image: bytes, kernel: str) -> None:
-        """See `Device`: it executes the instance, whatever is loaded."""
+        """See `MeasuredDevice`: it executes the instance, whatever is loaded."""
 
     def allocate(self, size: int) -> int:
-        """See `Device`."""
+        """See `MeasuredDevice`."""
         address = self._next
         self._memory[address] = bytearray(size)
         self._next += -(-max(size, 1) // _ALIGNED) * _ALIGNED
         return address
 
     def write(self, address: int, data: bytes) -> None:
-        """See `Device`."""
+        """See `MeasuredDevice`."""
         memory, at = self._place(address, len(data))
         memory[at : at + len(data)] = data
 
     def read(self, address: int, size: int) -> bytes:
-        """See `Device`."""
+        """See `MeasuredDevice`."""
         memory, at = self._place(address, size)
         return bytes(memory[at : at + size])
 
     def overwrite_cache(self) -> None:
-        """See `Device`: caches are in the latencies, which are drawn anyway."""
+        """See `MeasuredDevice`: caches are in the latencies, which are drawn anyway."""
 
     def launch(
-        self, grid: Extent, block: Extent, shared: int, arguments: Sequence[bytes], neighbours: Neighbours
+        self,
+        grid: LaunchExtent,
+        block: LaunchExtent,
+        shared: int,
+        arguments: Sequence[bytes],
+        neighbours: NeighbourLoad,
     ) -> tuple[int, ...]:
-        """See `Device`: the last argument says where the records are."""
+        """See `MeasuredDevice`: the last argument says where the records are."""
         del shared, neighbours
         records, threads = int.from_bytes(arguments[-1], "little"), block[0] * block[1] * block[2]
         gpu = replace(self._gpu, grids=(replace(self._gpu.grid, blocks=grid[0] * grid[1] * grid[2]),))
@@ -97,7 +102,7 @@ class VirtualDevice:
                 self.write(records + (number * threads + warp * WARP_LANES) * RECORD_BYTES, one * lanes)
         return ()
 
-    def _run(self, gpu: GpuInstance, fault: Fault | None) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
+    def _run(self, gpu: GpuInstance, fault: DeviceFault | None) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
         """For every block its SM, its slot there, and when each of its warps reads the clock first and last."""
         below = self._draws.below
         choices = Choices(
@@ -108,22 +113,22 @@ class VirtualDevice:
             assignment=ASSIGNMENTS[below(len(ASSIGNMENTS))],
         )
         policy, dispatch = list(POLICIES)[below(len(POLICIES))], gpu_run.DISPATCH[below(len(gpu_run.DISPATCH))]
-        made = _slowed(gpu) if fault is Fault.LATE else gpu
+        made = _slow_latencies(gpu) if fault is DeviceFault.LATE else gpu
         schedule = gpu_run.run_gpu(made, policy, dispatch, choices, delay=below(gpu.dispatch + 1))
-        late = theorem_g(gpu).upper if fault in (Fault.IDLE, Fault.FULL) else 0
+        late = theorem_g(gpu).upper if fault in (DeviceFault.IDLE, DeviceFault.FULL) else 0
         sms = (history for history in schedule.histories for _ in range(history.sms))
         for sm, history in enumerate(sms):
             base, blocks = below(_LARGEST_BASE), list(self._spans(history, schedule.courses))
             first = min(start for _, spans in blocks for start, _ in spans)
             is_full = len({slot for slot, _ in blocks}) == gpu.fitting(gpu.grid)
-            idle = late if is_full or fault is Fault.IDLE else 0
+            idle = late if is_full or fault is DeviceFault.IDLE else 0
             for slot, spans in blocks:
                 read = [base + cycle + idle * (cycle > first) for cycle in chain(*spans)]
                 yield sm, slot, list(zip(read[::2], read[1::2], strict=True))
 
     def _spans(self, history: SmHistory, courses: Sequence[BlockTrace]) -> Iterator[tuple[int, list[tuple[int, int]]]]:
         """For every block of an SM its slot, and when each of its warps reads the clock first and last."""
-        for slot, course, issues in _blocks(history, len(self._programs)):
+        for slot, course, issues in _block_issues(history, len(self._programs)):
             spans = []
             for program, clocks, path, cycles in zip(
                 self._programs, self._clocks, courses[course].paths, issues, strict=True
@@ -148,7 +153,7 @@ def _clock_reads(program: Program) -> frozenset[int]:
     return found
 
 
-def _blocks(history: SmHistory, warps: int) -> list[tuple[int, int, list[list[int]]]]:
+def _block_issues(history: SmHistory, warps: int) -> list[tuple[int, int, list[list[int]]]]:
     """For every block of an SM its slot, its course, and the cycles in which each of its warps issues."""
     coming, there, found = defaultdict(list), dict[int, list[list[int]]](), []
     for cycle, begin in history.begins():
@@ -163,7 +168,7 @@ def _blocks(history: SmHistory, warps: int) -> list[tuple[int, int, list[list[in
     return found
 
 
-def _slowed(gpu: GpuInstance) -> GpuInstance:
+def _slow_latencies(gpu: GpuInstance) -> GpuInstance:
     """Return the same blocks with all latencies at four times their upper ends."""
 
     def slow(program: Program) -> Program:

@@ -13,9 +13,8 @@ from makespan.model.claim import WorstCaseClaim
 from makespan.model.gpu import GpuInstance, GpuResult
 from makespan.model.instance import Instance
 from makespan.model.result import Bounds, Result, Status
-from makespan.report.gpu.bundle import bundle as gpu_bundle
-from makespan.report.gpu.bundle import of_gpu
-from makespan.report.result.bundle import bundle, canonical, of_instance
+from makespan.report.gpu.bundle import gpu_bundle, gpu_question_data
+from makespan.report.result.bundle import canonical_json, instance_data, result_bundle
 from makespan.verify import Outcome, Refused, parse, verify
 from makespan.verify.reading import MOST_BYTES
 from makespan.version import __version__
@@ -74,7 +73,7 @@ class BundleCache:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, canonical(_bundle(result)) + b"\n", "the result")
+            write_whole(path, canonical_json(_bundle(result)) + b"\n", "the result")
         except OSError as error:
             self._tell(f"{self._folder}: {error.strerror or error}")
         except InputError as error:
@@ -89,15 +88,15 @@ class BundleCache:
 
     def _path(self, asked: Instance | GpuInstance, effort: str) -> Path:
         named = {"version": __version__, "effort": effort, "instance": _question(asked)}
-        return self._folder / f"{hashlib.sha256(canonical(named)).hexdigest()}.json"
+        return self._folder / f"{hashlib.sha256(canonical_json(named)).hexdigest()}.json"
 
 
 def _bundle(result: Result | GpuResult) -> dict[str, Any]:
-    return bundle(result) if isinstance(result, Result) else gpu_bundle(result)
+    return result_bundle(result) if isinstance(result, Result) else gpu_bundle(result)
 
 
 def _question(asked: Instance | GpuInstance) -> dict[str, Any]:
-    return of_instance(asked) if isinstance(asked, Instance) else of_gpu(asked)
+    return instance_data(asked) if isinstance(asked, Instance) else gpu_question_data(asked)
 
 
 def _claim(content: bytes, asked: Instance | GpuInstance) -> WorstCaseClaim:
@@ -106,7 +105,7 @@ def _claim(content: bytes, asked: Instance | GpuInstance) -> WorstCaseClaim:
     verdict = verify(document)
     if verdict.outcome is not Outcome.ACCEPTED or verdict.claim is None:
         raise Refused(verdict.reason)
-    if canonical(document["instance"]) != canonical(_question(asked)):
+    if canonical_json(document["instance"]) != canonical_json(_question(asked)):
         raise Refused("it answers another question")
     claim = verdict.claim
     return WorstCaseClaim.about(asked, Bounds(claim.lower, claim.upper), str(claim.evidence), asked.assumptions)

@@ -12,7 +12,7 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DeadlineCheck:
     """One deadline: of what, what came of it in a line, and how long that took; no outcome where it was refused."""
 
     name: str
@@ -21,22 +21,25 @@ class Check:
     seconds: float = 0.0
 
 
-def junit(suite: str, checks: Sequence[Check]) -> bytes:
+def junit_document(suite: str, checks: Sequence[DeadlineCheck]) -> bytes:
     """Return a document in which a missed or undecided deadline is a failure of that type, and a refusal an error.
 
     Source: the schema of the Jenkins xUnit plugin, junit-10.xsd, in the part that GitLab and GitHub's actions read.
 
-    >>> b'<testcase classname="g.toml" name="k.ptx" time="0.000">' in junit("g.toml", [Check("k.ptx", Outcome.MET, "")])
+    >>> checks = [DeadlineCheck("k.ptx", DeadlineOutcome.MET, "")]
+    >>> b'<testcase classname="g.toml" name="k.ptx" time="0.000">' in junit_document("g.toml", checks)
     True
     """
     refused = sum(check.outcome is None for check in checks)
     failed = len(checks) - refused - sum(check.outcome is DeadlineOutcome.MET for check in checks)
     counts = {"tests": len(checks), "failures": failed, "errors": refused}
     seconds = f"{sum(check.seconds for check in checks):.3f}"
-    root = Element("testsuite", {"name": _held(suite), **{key: str(n) for key, n in counts.items()}, "time": seconds})
+    root = Element(
+        "testsuite", {"name": _xml_text(suite), **{key: str(n) for key, n in counts.items()}, "time": seconds}
+    )
     for check in checks:
-        of = {"classname": _held(suite), "name": _held(check.name), "time": f"{check.seconds:.3f}"}
-        case, line = SubElement(root, "testcase", of), _held(check.line)
+        of = {"classname": _xml_text(suite), "name": _xml_text(check.name), "time": f"{check.seconds:.3f}"}
+        case, line = SubElement(root, "testcase", of), _xml_text(check.line)
         match check.outcome:
             case DeadlineOutcome.MET:
                 SubElement(case, "system-out").text = line
@@ -49,5 +52,5 @@ def junit(suite: str, checks: Sequence[Check]) -> bytes:
     return document + b"\n"
 
 
-def _held(text: str) -> str:
+def _xml_text(text: str) -> str:
     return _NO_XML.sub("\ufffd", text)

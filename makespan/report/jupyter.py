@@ -10,8 +10,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from makespan.model.result import Result
-from makespan.report.html.visible import visible
-from makespan.report.result.text import bound_rows, pictured, report, subject, verdict
+from makespan.report.html.visible import make_visible
+from makespan.report.result.text import bound_rows, picture_subtitle, result_report, subject_line, verdict_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +23,7 @@ _ROW = f"<tr><th {_LEFT}>{{}}</th><td {_RIGHT}>{{}}</td><td {_LEFT}>{{}}</td></t
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class NotebookPicture:
     """A drawing that notebooks show, never wider than their page."""
 
     svg: str
@@ -32,23 +32,25 @@ class Picture:
         return _SIZE.sub(r'<svg\1 width="100%" style="max-width: \2; height: auto"', self.svg, count=1)
 
 
-def gantt(result: Result) -> Picture:
+def gantt(result: Result) -> NotebookPicture:
     """Return the schedule that takes as long as the lower bound says; see docs/pictures.md for how to read it."""
-    from makespan.report.schedule.picture import View, rendered_gantt
+    from makespan.report.schedule.picture import ScheduleView, render_gantt
 
-    svg = rendered_gantt(result.instance, result.witness, ".svg", View(verdict(result), pictured(result)))
-    return Picture(svg.decode())
+    svg = render_gantt(
+        result.instance, result.witness, ".svg", ScheduleView(verdict_line(result), picture_subtitle(result))
+    )
+    return NotebookPicture(svg.decode())
 
 
-def html(result: Result) -> str:
+def result_html(result: Result) -> str:
     """Return the verdict, the interval with its evidence, and the assumptions, as a fragment of HTML.
 
     Text from outside (names of machines, assumptions) is escaped, and what prints nothing is written as numbers.
     """
-    rows = "".join(_ROW.format(*map(_text, row)) for row in bound_rows(result))
-    assumptions = "".join(f"<li>{_text(str(note))}</li>" for note in result.assumptions)
+    rows = "".join(_ROW.format(*map(_html_text, row)) for row in bound_rows(result))
+    assumptions = "".join(f"<li>{_html_text(str(note))}</li>" for note in result.assumptions)
     return (
-        f"<div><strong>{_text(verdict(result))}</strong><br>{_text(subject(result))}<table>{rows}</table>"
+        f"<div><strong>{_html_text(verdict_line(result))}</strong><br>{_html_text(subject_line(result))}<table>{rows}</table>"
         f"<details><summary>assumptions</summary><ul>{assumptions}</ul></details></div>"
     )
 
@@ -56,8 +58,8 @@ def html(result: Result) -> str:
 def load_ipython_extension(shell: Any) -> None:
     """What `%load_ext makespan` calls."""
     formatters = shell.display_formatter.formatters
-    formatters["text/html"].for_type(Result, html)
-    formatters["text/plain"].for_type(Result, lambda result, printer, _cycle: printer.text(report(result)))
+    formatters["text/html"].for_type(Result, result_html)
+    formatters["text/plain"].for_type(Result, lambda result, printer, _cycle: printer.text(result_report(result)))
     formatters["image/png"].for_type_by_name("matplotlib.figure", "Figure", _png)
 
 
@@ -67,5 +69,5 @@ def _png(figure: "Figure") -> bytes:
     return drawn.getvalue()
 
 
-def _text(text: str) -> str:
-    return escape(visible(text)).replace("M^L + M^C", "M<sup>L</sup> + M<sup>C</sup>")
+def _html_text(text: str) -> str:
+    return escape(make_visible(text)).replace("M^L + M^C", "M<sup>L</sup> + M<sup>C</sup>")

@@ -16,12 +16,12 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((WIDTH, 0)).columns
 
 
-def wrapped(line: str, width: int = WIDTH, *, hang: int = 2) -> list[str]:
+def wrap_line(line: str, width: int = WIDTH, *, hang: int = 2) -> list[str]:
     """Return a line as several, the later ones `hang` columns further to the right.
 
     A name and its number ("0: 12") stay together, and no word is broken.
 
-    >>> wrapped("  - the kernels were measured on another machine: a slower one", 40)
+    >>> wrap_line("  - the kernels were measured on another machine: a slower one", 40)
     ['  - the kernels were measured on another', '    machine: a slower one']
     """
     indent = " " * (len(line) - len(line.lstrip()) + hang)
@@ -35,7 +35,7 @@ def wrapped(line: str, width: int = WIDTH, *, hang: int = 2) -> list[str]:
     return [line.replace(_HELD, ": ") for line in lines]
 
 
-def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
+def align_columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
     """Rows as lines whose columns stand below each other, those in `right` to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
@@ -47,28 +47,28 @@ def columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> list
     ]
 
 
-def numbers(rows: Sequence[tuple[str, str, str]], width: int = WIDTH) -> list[str]:
+def number_lines(rows: Sequence[tuple[str, str, str]], width: int = WIDTH) -> list[str]:
     """Names, numbers and why they are so."""
     names, values = max(len(row[0]) for row in rows), max(_NUMBER, *(len(row[1]) + 2 for row in rows))
-    return [line for name, value, why in rows for line in wrapped(f"{name:<{names}}{value:>{values}}  {why}", width)]
+    return [line for name, value, why in rows for line in wrap_line(f"{name:<{names}}{value:>{values}}  {why}", width)]
 
 
-def facts(known: Mapping[str, str], width: int = WIDTH) -> list[str]:
+def fact_lines(known: Mapping[str, str], width: int = WIDTH) -> list[str]:
     """Names, and what is known of them.
 
-    >>> facts({"clock": "SM clock", "issue width": "1"})
+    >>> fact_lines({"clock": "SM clock", "issue width": "1"})
     ['clock        SM clock', 'issue width  1']
     """
     hang = max(map(len, known), default=0) + 2
-    return [line for name, fact in known.items() for line in wrapped(f"{name:<{hang}}{fact}", width, hang=hang)]
+    return [line for name, fact in known.items() for line in wrap_line(f"{name:<{hang}}{fact}", width, hang=hang)]
 
 
-def bullets(title: str, notes: Iterable[str], width: int = WIDTH) -> list[str]:
+def bullet_lines(title: str, notes: Iterable[str], width: int = WIDTH) -> list[str]:
     """Return a list under its title; nothing where there is none."""
-    lines = [line for note in notes for line in wrapped(f"  - {note}", width)]
+    lines = [line for note in notes for line in wrap_line(f"  - {note}", width)]
     return [f"{title}:", *lines] if lines else []
 
 
-def assumptions(notes: Iterable[object], width: int = WIDTH) -> list[str]:
+def assumption_lines(notes: Iterable[object], width: int = WIDTH) -> list[str]:
     """What must hold."""
-    return bullets("assumptions", map(str, notes), width)
+    return bullet_lines("assumptions", map(str, notes), width)

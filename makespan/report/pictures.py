@@ -52,7 +52,7 @@ def check_picture_path(path: Path) -> None:
     check_writable(path, "the picture")
 
 
-def rendered(drawn: Callable[[], "Figure"], suffix: str, *, title: str, about: str = "", **style: Any) -> bytes:
+def render_figure(drawn: Callable[[], "Figure"], suffix: str, *, title: str, about: str = "", **style: Any) -> bytes:
     """Return the bytes of the figure that `drawn` returns, in the format of `suffix`; equal figures give equal bytes.
 
     Args:
@@ -68,13 +68,15 @@ def rendered(drawn: Callable[[], "Figure"], suffix: str, *, title: str, about: s
     except OSError as error:
         raise InputError(f"cannot draw: {error}") from None
     content = io.BytesIO()
-    said = dict(zip(_WORDS[suffix], map(printable, (title, about)), strict=True))
+    said = dict(zip(_WORDS[suffix], map(replace_unprintable, (title, about)), strict=True))
     with styles.context(["default", {**_STYLE, **style}]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         drawn().savefig(content, format=suffix[1:], dpi=DPI, metadata={**_METADATA[suffix], **said})
     if suffix != ".svg":
         return content.getvalue()
-    return content.getvalue().replace(b"</title>", f"</title>\n <desc>{escape(printable(about))}</desc>".encode(), 1)
+    return content.getvalue().replace(
+        b"</title>", f"</title>\n <desc>{escape(replace_unprintable(about))}</desc>".encode(), 1
+    )
 
 
 def write_figure(drawn: Callable[[], "Figure"], path: Path, *, title: str, about: str = "") -> None:
@@ -83,40 +85,40 @@ def write_figure(drawn: Callable[[], "Figure"], path: Path, *, title: str, about
     Raises:
         InputError: a file that cannot be written.
     """
-    write_whole(path, rendered(drawn, path.suffix.lower(), title=title, about=about), "the picture")
+    write_whole(path, render_figure(drawn, path.suffix.lower(), title=title, about=about), "the picture")
 
 
-def padded() -> "ConstrainedLayoutEngine":
+def padded_layout() -> "ConstrainedLayoutEngine":
     """Return a layout that leaves a margin around everything."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     return ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
 
 
-def printable(text: str) -> str:
+def replace_unprintable(text: str) -> str:
     """Return a text with a replacement for everything that prints nothing."""
     return "".join(letter if letter.isprintable() or letter.isspace() else "\ufffd" for letter in text)
 
 
 def title_lines(text: str, letters: int) -> list[str]:
     """Return a title in at most three lines of so many letters, with dots for what does not fit."""
-    return wrap(printable(text), letters, max_lines=3, placeholder=" ...")
+    return wrap(replace_unprintable(text), letters, max_lines=3, placeholder=" ...")
 
 
-def formula(text: str) -> str:
+def formula_text(text: str) -> str:
     """Return a line of ours with M^L + M^C as the axes have it; dollars in it are dollars."""
     return text.replace("$", r"\$").replace("M^L + M^C", "M$^L$ + M$^C$")
 
 
-def cut(line: str, letters: int = 120) -> str:
+def shorten(line: str, letters: int = 120) -> str:
     """Return a line that fits, with dots for what does not."""
     return line if len(line) <= letters else f"{line[: letters - 4]} ..."
 
 
-def cut_within(name: str, letters: int) -> str:
+def shorten_middle(name: str, letters: int) -> str:
     """Return a name that fits, with dots for its middle: what tells names apart stands at their ends.
 
-    >>> cut_within("detector of lane 10", 12), cut_within("lane 10", 12)
+    >>> shorten_middle("detector of lane 10", 12), shorten_middle("lane 10", 12)
     ('detec ... 10', 'lane 10')
     """
     if len(name) <= letters:
@@ -125,7 +127,7 @@ def cut_within(name: str, letters: int) -> str:
     return f"{name[: letters - 5 - tail]} ... {name[-tail:].lstrip()}"
 
 
-class Page:
+class PicturePage:
     """A figure that is filled in pixels from its upper left corner."""
 
     def __init__(self, width: int, height: int) -> None:
@@ -177,12 +179,12 @@ def fitting_lines(text: str, width: int, *, size: int, **look: Any) -> list[str]
     """`text` in at most three lines that fit into `width`."""
     for letters in range(width // 8, 8, -4):
         lines = title_lines(text, letters)
-        if all(across(line, size=size, **look) <= width for line in lines):
+        if all(text_width(line, size=size, **look) <= width for line in lines):
             break
     return lines
 
 
-def across(line: str, *, size: int, weight: str = "normal", **_: Any) -> float:
+def text_width(line: str, *, size: int, weight: str = "normal", **_: Any) -> float:
     """Return how wide a line is, in pixels."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path

@@ -8,10 +8,21 @@ from makespan.model.result import Bounds
 from makespan.model.simulate import Choices
 from makespan.model.wording import promise_words
 from makespan.proof.policy_gap import ONE_RUN, PolicyGap, PolicyRow
-from makespan.report.lines import columns, wrapped
-from makespan.report.pictures import GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, SPAN, cut, formula, write_figure
+from makespan.report.lines import align_columns, wrap_line
+from makespan.report.pictures import (
+    GREY,
+    INK,
+    LINES,
+    PESSIMISTIC,
+    PROVEN,
+    RUN,
+    SPAN,
+    formula_text,
+    shorten,
+    write_figure,
+)
 from makespan.report.result import text
-from makespan.report.result.document import document as result_document
+from makespan.report.result.document import result_document
 from makespan.report.simulation import settings_document
 
 if TYPE_CHECKING:
@@ -24,17 +35,17 @@ _LETTERS = 82  # of the title that fit on a line
 _LEFT, _RIGHT = 0.12, 0.90
 
 
-def table(gap: PolicyGap) -> str:
+def gap_table(gap: PolicyGap) -> str:
     """Return the rows in columns; shares are of the safe number, the upper bound of the worst case."""
     safe = gap.result.bounds.upper
     cells = [("", "cycles", "of worst, %", "")]
     for row in gap.rows():
-        cycles = text.interval(Bounds(row.lower, row.upper))
+        cycles = text.interval_text(Bounds(row.lower, row.upper))
         cells.append((row.name, cycles, f"{100 * row.upper / safe:.1f}", row.remark))
-    return "\n".join(columns(cells, right=(1, 2)))
+    return "\n".join(align_columns(cells, right=(1, 2)))
 
 
-def summary(gap: PolicyGap) -> str:
+def gap_summary(gap: PolicyGap) -> str:
     """Return one line: how far the worst case is above what the policies did."""
     slowest, worst = max(gap.runs.values()), gap.result.bounds
     fastest = min(gap.runs.values())
@@ -46,7 +57,7 @@ def summary(gap: PolicyGap) -> str:
     return f"simulated: {spread} cycles; the worst case is {above} above the slowest of these runs"
 
 
-def document(gap: PolicyGap, choices: Choices, name: str | None) -> dict[str, Any]:
+def gap_document(gap: PolicyGap, choices: Choices, name: str | None) -> dict[str, Any]:
     """Runs and result as plain data, schema `makespan.policy-gap/1`; `name` is that of the instance."""
     return {
         "schema": "makespan.policy-gap/1",
@@ -78,15 +89,15 @@ def draw_policy_gap(gap: PolicyGap, path: Path) -> None:
     Raises:
         InputError: a file that cannot be written.
     """
-    about = f"{text.subject(gap.result)}; {summary(gap)}"
-    write_figure(lambda: _figure(gap), path, title=text.verdict(gap.result), about=about)
+    about = f"{text.subject_line(gap.result)}; {gap_summary(gap)}"
+    write_figure(lambda: _figure(gap), path, title=text.verdict_line(gap.result), about=about)
 
 
 def _figure(gap: PolicyGap) -> "Figure":
     from matplotlib.figure import Figure
 
     rows = list(gap.rows())
-    title = wrapped(text.verdict(gap.result), _LETTERS, hang=0)
+    title = wrap_line(text.verdict_line(gap.result), _LETTERS, hang=0)
     below = _TITLE * len(title)
     height = _AROUND + below + _ROW * len(rows)
     figure = Figure(figsize=(_WIDTH, height), facecolor="white")
@@ -94,17 +105,19 @@ def _figure(gap: PolicyGap) -> "Figure":
     figure.text(
         0.02, 1 - 0.18 / height, "\n".join(title), size=13, weight="bold", color=INK, va="top", parse_math=False
     )
-    lines = ((0.33 + below, text.subject(gap.result)), (0.56 + below, summary(gap)))
+    lines = ((0.33 + below, text.subject_line(gap.result)), (0.56 + below, gap_summary(gap)))
     for down, line in lines:
-        figure.text(0.02, 1 - down / height, cut(line), color=GREY, va="center", parse_math=False)
+        figure.text(0.02, 1 - down / height, shorten(line), color=GREY, va="center", parse_math=False)
     for number, row in enumerate(rows):
         _draw_row(axes, number, row)
-    _finish(axes, gap, rows)
-    figure.text(0.02, 0.2 / height, _note(rows, promise_words(gap.result.caveats)), size=8, color=GREY, va="center")
+    _draw_frame(axes, gap, rows)
+    figure.text(
+        0.02, 0.2 / height, _shape_note(rows, promise_words(gap.result.caveats)), size=8, color=GREY, va="center"
+    )
     return figure
 
 
-def _note(rows: Sequence[PolicyRow], promise: str) -> str:
+def _shape_note(rows: Sequence[PolicyRow], promise: str) -> str:
     """What the shapes that occur mean, where proofs need a scheduler that keeps a promise."""
     proven = [row for row in rows if row.kind != "run"]
     shapes = {"diamonds": any(r.lower == r.upper for r in proven), "bars": any(r.lower < r.upper for r in proven)}
@@ -130,13 +143,13 @@ def _draw_row(axes: "Axes", number: int, row: PolicyRow) -> None:
     axes.annotate(cycles, ends, xytext=(9, 0), textcoords="offset points", va="center_baseline", color=INK)
 
 
-def _finish(axes: "Axes", gap: PolicyGap, rows: list[PolicyRow]) -> None:
+def _draw_frame(axes: "Axes", gap: PolicyGap, rows: list[PolicyRow]) -> None:
     """The span between best and worst case, the names of the rows, and an axis of whole cycles from 0 on."""
     from matplotlib.ticker import MaxNLocator
 
     axes.axvspan(gap.best_case.lower, gap.result.bounds.upper, color=SPAN, zorder=0)
     axes.set(xlim=(0, 1.02 * max(row.upper for row in rows)), ylim=(len(rows) - 0.5, -0.5), xlabel="cycles")
-    axes.set_yticks(range(len(rows)), [formula(row.name).replace(" bound", "\nbound") for row in rows])
+    axes.set_yticks(range(len(rows)), [formula_text(row.name).replace(" bound", "\nbound") for row in rows])
     for label, row in zip(axes.get_yticklabels(), rows, strict=True):
         label.set_fontweight("normal" if row.kind == "run" else "bold")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))

@@ -21,28 +21,28 @@ _RULES = {
 }
 
 
-def verdict(instance: Instance, policy: str, makespan: int) -> str:
+def simulation_verdict(instance: Instance, policy: str, makespan: int) -> str:
     """Return one line: the number, and what it is worth."""
     said = scope_words(conditions(instance.assumptions))
     return f"simulated{said}: {cycle_words(makespan)} under {policy}, in one run; this is not a bound"
 
 
-def row_head() -> str:
+def run_head() -> str:
     """Return the head of a table of runs.
 
-    >>> print(row_head()); print(row(12, 345, "gto", "mix"))
+    >>> print(run_head()); print(run_row(12, 345, "gto", "mix"))
     warps         cycles  policy, one run each; this is not a bound
        12            345  gto        mix
     """
     return f"{'warps':>5}{'cycles':>15}  policy, one run each; this is not a bound"
 
 
-def row(warps: int, makespan: int, policy: str, name: str = "") -> str:
+def run_row(warps: int, makespan: int, policy: str, name: str = "") -> str:
     """Return a run in such a table, as soon as it is known."""
     return f"{warps:>5}{makespan:>15}  {policy:<11}{name}".rstrip()
 
 
-def settings(instance: Instance, choices: Choices) -> str:
+def describe_settings(instance: Instance, choices: Choices) -> str:
     """Return one line: what no policy decides, as far as the instance leaves it open."""
     said = []
     if not instance.fixed_latencies:
@@ -56,21 +56,23 @@ def settings(instance: Instance, choices: Choices) -> str:
     return f"runs with {', '.join([*said, f'seed {choices.seed}', f'fetch groups of {choices.group_size}'])}"
 
 
-def report(instance: Instance, policy: str, choices: Choices, counts: Statistics) -> str:
+def simulation_report(instance: Instance, policy: str, choices: Choices, counts: Statistics) -> str:
     """Return the whole report; the verdict comes first."""
     lines = [
-        verdict(instance, policy, counts.makespan),
+        simulation_verdict(instance, policy, counts.makespan),
         str(instance),
         f"policy {policy}: {_RULES[policy]}",
-        settings(instance, choices),
-        *_cycles(counts),
-        *_classes(counts),
-        *_ways(counts),
+        describe_settings(instance, choices),
+        *_cycle_lines(counts),
+        *_class_lines(counts),
+        *_way_lines(counts),
     ]
     return "\n".join(lines)
 
 
-def document(name: str | None, instance: Instance, policy: str, choices: Choices, counts: Statistics) -> dict[str, Any]:
+def simulation_document(
+    name: str | None, instance: Instance, policy: str, choices: Choices, counts: Statistics
+) -> dict[str, Any]:
     """Return one run of a policy as plain data, schema `makespan.simulation/1`; `name` is that of the instance."""
     ways = counts.warps
     return {
@@ -113,12 +115,12 @@ def settings_document(choices: Choices) -> dict[str, Any]:
     }
 
 
-def csv_row(instance: Instance, policy: str, makespan: int) -> str:
-    """Return the run as a row of the CSV that `report.study.policy_gap.csv_rows` makes of several."""
+def run_csv_row(instance: Instance, policy: str, makespan: int) -> str:
+    """Return the run as a row of the CSV that `simulation_report.study.policy_gap.csv_rows` makes of several."""
     return f"{instance.warps},{policy},run,{makespan},{makespan},one run"
 
 
-def _cycles(counts: Statistics) -> Iterator[str]:
+def _cycle_lines(counts: Statistics) -> Iterator[str]:
     yield f"{'cycles':<24}{counts.makespan:>12}"
     for issues, spent in counts.issues.items():
         yield _line(f"with {issues} issue{'s' * (issues != 1)}", spent, counts.makespan)
@@ -126,19 +128,19 @@ def _cycles(counts: Statistics) -> Iterator[str]:
         yield _line("issue slots used", counts.warps.issuing, counts.issue_slots)
 
 
-def _classes(counts: Statistics) -> Iterator[str]:
+def _class_lines(counts: Statistics) -> Iterator[str]:
     offered = sum(use.offered for use in counts.classes.values())
     yield f"{'port-cycles':<24}{offered:>12}"
     for name, use in counts.classes.items():
         yield f"{_line(f'{name} held', use.port_cycles, use.offered)}  {use.instructions} instructions"
 
 
-def _ways(counts: Statistics) -> Iterator[str]:
+def _way_lines(counts: Statistics) -> Iterator[str]:
     ways = counts.warps
     rows = {
         "issuing": ways.issuing,
         "latency passes": ways.latency,
-        **{f"waiting for {_ports(name)}": cycles for name, cycles in ways.ports.items()},
+        **{f"waiting for {_port_words(name)}": cycles for name, cycles in ways.ports.items()},
         "waiting for an issue slot": ways.issue_slot,
         "waiting at a barrier": ways.barrier,
         "finished": ways.finished,
@@ -149,7 +151,7 @@ def _ways(counts: Statistics) -> Iterator[str]:
             yield _line(name, spent, ways.total)
 
 
-def _ports(name: str) -> str:
+def _port_words(name: str) -> str:
     """Return a class or a resource, which has a longer name, in a line of the table."""
     return f"a port of {name}" if name.isupper() else name
 

@@ -16,7 +16,7 @@ from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Status, Upper
 from makespan.proof.bounds import issue_slots, pessimistic
 from makespan.proof.bounds.issue_slots import String, clusters, laps
-from makespan.report.result.bundle import bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, verify
 from makespan.verify import issue_slots as checker
 from tests.forgery import forged, set_bounds
@@ -269,7 +269,7 @@ def test_theorem_o2_needs_its_premises(without: str) -> None:
 
 def test_a_bundle_rests_on_the_letters_alone() -> None:
     instance = Instance.of("CLLCSLC" * 3, 8, machine(1, 40, 40))
-    document = bundle(solve(instance, limits=Limits(0), backend="certificate"))
+    document = result_bundle(solve(instance, limits=Limits(0), backend="certificate"))
     assert document["result"]["evidence"]["upper"] == "issue-slots"
     assert verify(document).outcome is Outcome.ACCEPTED
     assert document["result"]["upper"] < pessimistic(instance)
@@ -280,12 +280,12 @@ def test_a_bundle_rests_on_the_letters_alone() -> None:
 
 @pytest.mark.parametrize("change", [{"issue_width": None}, {"issue_width": 2}])
 def test_one_slot_is_a_premise(change: dict[str, int | None]) -> None:
-    document = bundle(solve(Instance.of("CLLC", 3, machine(9, 9)), limits=Limits(0)))
+    document = result_bundle(solve(Instance.of("CLLC", 3, machine(9, 9)), limits=Limits(0)))
     other = forged(document, lambda copied: copied["instance"]["machine"].update(change))
     assert verify(other).outcome is Outcome.REJECTED
 
 
 def test_phases_between_barriers_rest_on_it() -> None:
-    document = bundle(solve(Instance.of("CLLC|LCLCL", 4, machine(9, 30)), limits=Limits(0)))
+    document = result_bundle(solve(Instance.of("CLLC|LCLCL", 4, machine(9, 30)), limits=Limits(0)))
     assert [phase["evidence"] for phase in document["phases"]] == ["issue-slots"] * 2
     assert verify(document).outcome is Outcome.ACCEPTED

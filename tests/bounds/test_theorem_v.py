@@ -19,8 +19,8 @@ from makespan.proof.bounds.gpu_best_case import least_possible
 from makespan.proof.bounds.theorem_g import PAIRS, theorem_g
 from makespan.proof.engines import Limits
 from makespan.proof.engines.gpu import THEOREM_G, solve_gpu
-from makespan.report.gpu.document import document
-from makespan.report.gpu.text import report
+from makespan.report.gpu.document import gpu_result_document
+from makespan.report.gpu.text import gpu_report
 from makespan.verify import Refused
 from makespan.verify.theorem_g import bound
 from tests.oracle import brute_force_gpu
@@ -118,8 +118,8 @@ def test_one_wave_is_no_question_about_one_sm_where_dram_may_be_busy() -> None:
     assert (busy.bounds.upper, busy.upper_evidence) == (10, THEOREM_G)
     assert busy.bounds.lower == 7  # the longest schedule without a busy cycle
     assert busy.best_case == idle.best_case
-    assert "DRAM is busy in at most 1 cycle, which are added once" in report(busy)
-    told = document(busy)
+    assert "DRAM is busy in at most 1 cycle, which are added once" in gpu_report(busy)
+    told = gpu_result_document(busy)
     assert told["dram_cycles"] == 1
     published(told["schema"].removeprefix("makespan.").replace("/", "-")).validate(told)
     assert told["last_dispatch"]["dispatched"] + told["last_dispatch"]["tail"] + 1 == told["upper"]

@@ -31,7 +31,7 @@ from makespan.proof.bounds.theorem_1s import theorem_1s
 from makespan.proof.bounds.thresholds import _Question
 from makespan.proof.engines import solve
 from makespan.proof.engines.limits import Limits
-from makespan.report.result.bundle import bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, pairs, verify
 from makespan.verify import paths as checker
 from makespan.verify.refusal import ProofSteps, Refused
@@ -276,7 +276,7 @@ def test_a_partitioned_machine_by_hand() -> None:
     assert pairs.bound(one, found.weights) == found.upper
     result = solve(one, limits=Limits(0))
     assert (result.bounds.upper, result.upper_evidence) == (found.upper, Upper.THEOREM_E)
-    document = json.loads(json.dumps(bundle(result)))
+    document = json.loads(json.dumps(result_bundle(result)))
     assert verify(document).outcome is Outcome.ACCEPTED
     lower = forged(document, lambda copied: copied["result"].update(upper=found.upper - 1))
     assert verify(lower).outcome is not Outcome.ACCEPTED
@@ -411,7 +411,7 @@ def test_forged_thresholds_prove_nothing_that_is_not_true() -> None:
 def test_a_bundle_rests_on_thresholds() -> None:
     result = solve(Instance.of(FORTY, 12, SUBCORE), backend="certificate", limits=Limits(0))
     assert result.upper_evidence == Upper.THEOREM_E
-    document = json.loads(json.dumps(bundle(result)))
+    document = json.loads(json.dumps(result_bundle(result)))
     assert document["weights"][0]["thresholds"] == [4, 30]
     assert verify(document).outcome is Outcome.ACCEPTED
     lower = forged(document, lambda copied: copied["result"].update(upper=result.bounds.upper - 1))

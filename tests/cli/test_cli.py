@@ -23,7 +23,7 @@ from makespan.model.instance import Instance
 from makespan.model.result import Bounds
 from makespan.proof.engines import Limits
 from makespan.proof.engines import solve as solved
-from makespan.report.schedule.panels import Window
+from makespan.report.schedule.panels import CycleWindow
 from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]
@@ -933,7 +933,7 @@ def test_a_schedule_can_be_had_in_several_files_at_once(solve: Runner, tmp_path:
 def test_a_file_that_fails_costs_no_other(solve: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = solve_command._draw
 
-    def fail(result: Any, path: Path, shown: Window | None) -> None:
+    def fail(result: Any, path: Path, shown: CycleWindow | None) -> None:
         if path.suffix == ".png":
             raise InputError(f"{path}: cannot write the picture")
         draw(result, path, shown)

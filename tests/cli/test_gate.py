@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from makespan.model.deadline import DeadlineOutcome
-from makespan.report.junit import Check, junit
+from makespan.report.junit import DeadlineCheck, junit_document
 from tests.command import Runner
 
 ROOT = Path(__file__).parents[2]
@@ -92,8 +92,8 @@ def test_a_question_without_a_deadline_is_no_gate_and_nothing_is_solved(gate: Ru
 
 
 def test_a_report_holds_any_name() -> None:
-    checks = [Check('<a&"\0\x1b\ud800', DeadlineOutcome.MISSED, "]]>\x08", 0.5)]
-    root = ElementTree.fromstring(junit("\x00", checks))
+    checks = [DeadlineCheck('<a&"\0\x1b\ud800', DeadlineOutcome.MISSED, "]]>\x08", 0.5)]
+    root = ElementTree.fromstring(junit_document("\x00", checks))
     assert (root[0].attrib["name"], root[0][0].attrib["message"]) == ('<a&"\ufffd\ufffd\ufffd', "]]>\ufffd")
 
 

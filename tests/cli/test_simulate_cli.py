@@ -21,7 +21,7 @@ from makespan.model.simulate import POLICIES, run
 from makespan.proof.engines import Limits, solve
 from makespan.proof.policy_gap import PolicyGap, enclosing
 from makespan.report import policy_gap
-from makespan.report.policy_gap import draw_policy_gap, summary, table
+from makespan.report.policy_gap import draw_policy_gap, gap_summary, gap_table
 from tests.command import Runner
 
 ROOT = Path(__file__).parents[2]
@@ -231,8 +231,8 @@ def test_runs_narrow_what_is_open() -> None:
     assert gap.result.bounds == Bounds(10, 99)
     assert gap.result.witness == longest.witness
     assert gap.best_case == Bounds(1, 9)
-    assert "worst case" in table(gap)
-    assert "above the slowest of these runs" in summary(gap)
+    assert "worst case" in gap_table(gap)
+    assert "above the slowest of these runs" in gap_summary(gap)
 
 
 @pytest.mark.parametrize("claim", [{"best_case": Bounds(11, 11)}, {"best_case": Bounds(1, 1), "upper": 9}])

@@ -205,7 +205,7 @@ def test_the_gate_says_what_exact_times_say(lower: int, more: int, seconds: Frac
     elif Fraction(bounds.lower, clock) > due:
         expected = DeadlineOutcome.MISSED
     assert gate.outcome(bounds) is expected
-    assert str(outcome := gate.outcome(bounds)) in text.deadline(gate, bounds), outcome
+    assert str(outcome := gate.outcome(bounds)) in text.deadline_verdict(gate, bounds), outcome
 
 
 def test_a_deadline_below_one_cycle_is_missed() -> None:

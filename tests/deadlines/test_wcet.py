@@ -155,7 +155,7 @@ def test_kernels_that_differ_in_what_is_said_of_them_are_two(folder: Path, fast:
 
 
 def test_a_bundle_is_verified_and_shown(folder: Path) -> None:
-    bundle.write(solve(Instance.of("CLLCLL", 2)), folder / "k.json")
+    bundle.write_bundle(solve(Instance.of("CLLCLL", 2)), folder / "k.json")
     found = one(folder, 'bundle = "k.json"')
     assert (found.cycles, found.kind) == (10, WcetGround.PROVEN)
     assert found.evidence == "bundle k.json: 2 warps on machine paper: 10 cycles, exact, by theorem-e"
@@ -207,13 +207,13 @@ def test_a_file_with_an_estimate_is_refused_by_name(folder: Path, schema: str) -
 
 
 def test_a_bundle_that_claims_too_little_is_refused_even_with_a_fitting_digest(folder: Path) -> None:
-    content = bundle.bundle(solve(Instance.of("CLLCLL", 3)))
+    content = bundle.result_bundle(solve(Instance.of("CLLCLL", 3)))
     content["result"]["upper"] -= 1
     content["result"]["lower"] -= 1
     (folder / "k.json").write_text(json.dumps(content))
     assert refusal(folder, 'bundle = "k.json"').startswith(f"{folder / 'k.json'}: rejected: ")
     del content["sha256"]
-    content["sha256"] = hashlib.sha256(bundle.canonical(content)).hexdigest()
+    content["sha256"] = hashlib.sha256(bundle.canonical_json(content)).hexdigest()
     (folder / "k.json").write_text(json.dumps(content))
     assert refusal(folder, 'bundle = "k.json"').startswith(f"{folder / 'k.json'}: rejected: ")
 
@@ -248,7 +248,7 @@ def test_of_a_claim_that_cannot_be_re_proved_only_what_can_be_counts(
     result = solve(Instance.of("CCLLCC", 3, Machine.of({"C": 2, "L": 1})), backend="search")
     assert (result.bounds, result.pessimistic) == (Bounds(10, 10), 14)
     path = tmp_path / "k.json"
-    bundle.write(replace(result, certificate=None), path)
+    bundle.write_bundle(replace(result, certificate=None), path)
     monkeypatch.setattr(wcet_module, "verify", lambda document: verify(document, most_states=1))
     claim = claim_of_bundle(path, [1])
     assert (claim.lower, claim.upper, claim.proof) == (10, 14, "what could be re-proved of 10 by search")
@@ -266,7 +266,7 @@ def test_one_path_is_no_worst_case_unless_somebody_says_why(folder: Path) -> Non
 
 def test_a_bundle_of_one_path_is_no_worst_case_either(folder: Path) -> None:
     result = solve(Instance.of(Program.chain("CLCLC", assumptions=(PATH,)), 2))
-    bundle.write(result, folder / "k.json")
+    bundle.write_bundle(result, folder / "k.json")
     assert refusal(folder, 'bundle = "k.json"').startswith(f"k.json says: {PATH}: say in")
     assert one(folder, 'bundle = "k.json"\nevidence = "why"').cycles == 6
 
@@ -274,7 +274,7 @@ def test_a_bundle_of_one_path_is_no_worst_case_either(folder: Path) -> None:
 def test_a_bundle_with_bounds_that_the_code_contradicts_needs_a_reason(folder: Path) -> None:
     doubt = trusted_loop("L", "at most 3 iterations (command line)", "exactly 8 iterations (why)")
     result = solve(Instance.of(Program.chain("CLCLC", assumptions=(doubt,)), 2))
-    bundle.write(result, folder / "k.json")
+    bundle.write_bundle(result, folder / "k.json")
     assert refusal(folder, 'bundle = "k.json"').startswith(
         f'k.json says: {doubt}: say in evidence = "..." why they hold'
     )
@@ -292,7 +292,7 @@ def test_a_bundle_has_the_caveats_of_its_machine_and_its_assumptions(folder: Pat
     ):
         program = Program.chain("CLCLC", assumptions=(as_written(), PATH))
         result = solve(Instance.of(program, 2, machine))
-        bundle.write(result, folder / "k.json")
+        bundle.write_bundle(result, folder / "k.json")
         found = conditions(claim_of_bundle(folder / "k.json", [1]).assumptions)
         assert found == result.caveats == ("for the PTX as written", "for this path only", about)
         assert one(folder, 'bundle = "k.json"\nevidence = "why"').caveats == found
@@ -301,7 +301,7 @@ def test_a_bundle_has_the_caveats_of_its_machine_and_its_assumptions(folder: Pat
 def test_a_bundle_of_a_gpu_is_for_as_many_sms(folder: Path) -> None:
     gpu = GpuInstance.of(((Program.chain("CLCLC"), 2),), 9, PAPER, sms=2, resident=2)
     proven = solve_gpu(gpu)
-    gpu_bundle.write(proven, folder / "k.json")
+    gpu_bundle.write_gpu_bundle(proven, folder / "k.json")
     found = one(folder, 'bundle = "k.json"', sms=2)
     assert found.cycles == proven.bounds.upper
     assert found.evidence.startswith("bundle k.json: 9 blocks of 2 warps on 2 SMs with 2 each, paper: ")
@@ -325,7 +325,7 @@ def test_a_bundle_of_a_gpu_is_for_as_many_sms(folder: Path) -> None:
 )
 def test_a_bundle_cannot_state_conditions_that_its_instance_does_not_have(folder: Path, lie: Assumption) -> None:
     result = solve(Instance.of("CL", 2))
-    bundle.write(replace(result, assumptions=(*result.assumptions, lie)), folder / "k.json")
+    bundle.write_bundle(replace(result, assumptions=(*result.assumptions, lie)), folder / "k.json")
     assert "k.json: rejected: " in refusal(folder, 'bundle = "k.json"')
 
 
@@ -333,7 +333,7 @@ def test_a_bundle_cannot_leave_out_the_conditions_of_its_instance(folder: Path) 
     result = solve(Instance.of("CL", 2, replace(PAPER, scheduler=SchedulerPromise.FAIR)))
     for left_out in (About.FAIR, About.ONE_CYCLE):
         kept = tuple(note for note in result.assumptions if note.kind is not left_out)
-        bundle.write(replace(result, assumptions=kept), folder / "k.json")
+        bundle.write_bundle(replace(result, assumptions=kept), folder / "k.json")
         assert "does not follow from the instance" in refusal(folder, 'bundle = "k.json"')
 
 
@@ -354,7 +354,7 @@ def test_kept_results_have_the_caveats_of_solved_ones(folder: Path) -> None:
 def test_what_a_bundle_says_beyond_its_numbers_is_marked(folder: Path) -> None:
     result = solve(Instance.of("CLLCLL", 2, Machine.of({"C": 9, "L": 9})))
     lie = caveat("machine 'paper': units C=1, L=1")
-    bundle.write(replace(result, assumptions=(*result.assumptions, lie)), folder / "k.json")
+    bundle.write_bundle(replace(result, assumptions=(*result.assumptions, lie)), folder / "k.json")
     found = list(map(str, one(folder, 'bundle = "k.json"').assumptions))
     assert any("units C=9, L=9" in note for note in found)
     assert str(lie) not in found
@@ -365,12 +365,12 @@ def test_what_a_bundle_says_beyond_its_numbers_is_marked(folder: Path) -> None:
 def test_a_bundle_cannot_write_lines_of_the_report(folder: Path) -> None:
     result = solve(Instance.of("CLLCLL", 2))
     lie = caveat("x\n\nschedulable: \x1b[31m")
-    bundle.write(replace(result, assumptions=(*result.assumptions, lie)), folder / "k.json")
+    bundle.write_bundle(replace(result, assumptions=(*result.assumptions, lie)), folder / "k.json")
     assert "has characters that cannot be printed" in refusal(folder, 'bundle = "k.json"')
 
 
 def test_a_bundle_whose_assumptions_are_words_is_refused(folder: Path) -> None:
-    document = bundle.bundle(solve(Instance.of("CLLCLL", 2)))
+    document = bundle.result_bundle(solve(Instance.of("CLLCLL", 2)))
     document |= {"schema": "makespan.bundle/2", "result": document["result"] | {"schema": "makespan.result/1"}}
     document["result"]["assumptions"] = [note["text"] for note in document["result"]["assumptions"]]
     (folder / "k.json").write_text(json.dumps({**document, "sha256": digest(document)}))
@@ -627,7 +627,7 @@ def test_a_launch_of_several_waves_is_kept_and_verified(folder: Path, monkeypatc
 def changed(content: dict[str, Any], **fields: Any) -> bytes:
     content["result"] |= fields
     del content["sha256"]
-    content["sha256"] = hashlib.sha256(bundle.canonical(content)).hexdigest()
+    content["sha256"] = hashlib.sha256(bundle.canonical_json(content)).hexdigest()
     return json.dumps(content).encode()
 
 
@@ -641,7 +641,7 @@ def changed(content: dict[str, Any], **fields: Any) -> bytes:
         (lambda data: changed(json.loads(data), lower=139, upper=139), "the witness takes 140 cycles"),
         (lambda data: changed(json.loads(data), pessimistic=169), "pessimistic is 168, not 169"),
         (
-            lambda data: json.dumps(bundle.bundle(solve(Instance.of("CL", 2)))).encode(),
+            lambda data: json.dumps(bundle.result_bundle(solve(Instance.of("CL", 2)))).encode(),
             "it answers another question",
         ),
     ],
@@ -743,7 +743,7 @@ def test_a_bundle_that_counts_cycles_of_dram_is_refused_as_it_names_no_clock(fol
     gpu = GpuInstance.of(((Program.chain("CLCLC"), 2),), 9, PAPER, sms=2, resident=2, dram=7)
     result = solve_gpu(gpu)
     rate = dram_rate("448 GB/s, its peak", "nothing else uses it")
-    gpu_bundle.write(replace(result, assumptions=(*result.assumptions, rate)), folder / "k.json")
+    gpu_bundle.write_gpu_bundle(replace(result, assumptions=(*result.assumptions, rate)), folder / "k.json")
     assert "for the clock of a GPU that it does not name" in refusal(folder, 'bundle = "k.json"', sms=2)
-    gpu_bundle.write(result, folder / "k.json")
+    gpu_bundle.write_gpu_bundle(result, folder / "k.json")
     assert "what is said of DRAM does not follow" in refusal(folder, 'bundle = "k.json"', sms=2)

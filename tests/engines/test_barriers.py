@@ -25,7 +25,7 @@ from makespan.proof.bounds import pessimistic, phases, theorem_e
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.construct import greedy
 from makespan.proof.engines.search import plain as search
-from makespan.report.result.bundle import bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, digest, pairs, parse, verify
 from makespan.verify.bounds import pessimistic as verified_pessimistic
 from makespan.verify.bounds import theorem_a
@@ -233,7 +233,7 @@ def test_models_solve_the_phases_of_one_block_and_refuse_several(backend: str) -
 @given(barrier_instances(), st.booleans())
 def test_bundles_are_accepted(instance: Instance, best_case: bool) -> None:
     result = solve(instance, best_case=best_case)
-    verdict = verify(parse(json.dumps(bundle(result)).encode()))
+    verdict = verify(parse(json.dumps(result_bundle(result)).encode()))
     assert verdict.outcome is Outcome.ACCEPTED, verdict
     assert verdict.lower == result.bounds.lower
 
@@ -257,7 +257,7 @@ def by_phases() -> Document:
     second = UpperBound(own.upper, Upper.POTENTIAL, own)
     phased = (result.phases[0], second, *result.phases[2:])
     rise = own.upper - result.phases[1].upper
-    return bundle(
+    return result_bundle(
         replace(result, bounds=Bounds(result.bounds.lower, result.bounds.upper + rise), phases=phased, history=())
     )
 
@@ -290,7 +290,7 @@ def test_a_forged_phase_is_rejected(change: Callable[[Document], object], reason
 
 
 def test_a_witness_that_runs_through_a_barrier_is_rejected() -> None:
-    document = bundle(solve(Instance.of("C|L", 2)))
+    document = result_bundle(solve(Instance.of("C|L", 2)))
     document["witness"]["cycles"] = [[1, [0]], [1, [0, 1]], [1, [1]]]
     document["result"].update(lower=3, status="bounded")
     document["sha256"] = digest(document)
@@ -352,4 +352,4 @@ def test_when_time_is_up_the_phases_left_over_are_bounded() -> None:
     limits = Limits(seconds=1e-9)
     result = solve(instance, limits=limits)
     assert result.bounds.lower <= brute_force(instance).upper <= result.bounds.upper
-    assert verify(parse(json.dumps(bundle(result)).encode())).outcome is Outcome.ACCEPTED
+    assert verify(parse(json.dumps(result_bundle(result)).encode())).outcome is Outcome.ACCEPTED

@@ -16,9 +16,9 @@ from makespan.proof.engines.certificate.engine import Certificates
 from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.search import choose
 from makespan.proof.policy_gap import enclosing
-from makespan.report.result.bundle import bundle
-from makespan.report.result.document import document
-from makespan.report.result.text import report
+from makespan.report.result.bundle import result_bundle
+from makespan.report.result.document import result_document
+from makespan.report.result.text import result_report
 from tests.command import Runner
 
 CONVOY = Instance.of("LLLLCCCCCCCCCLLCCCCCCC", 8)
@@ -51,20 +51,20 @@ def slow_best_case(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_the_time_of_the_best_case_is_not_that_of_the_worst_case(slow_best_case: Clock) -> None:
     result = solve(CONVOY, best_case=True, limits=Limits(60, clock=slow_best_case))
     assert (result.seconds, result.best_case_seconds) == (0, 40)
-    assert "found by certificate in 0.00 s, the best case in 40.00 s" in report(result)
-    assert document(result)["best_case_seconds"] == 40
+    assert "found by certificate in 0.00 s, the best case in 40.00 s" in result_report(result)
+    assert result_document(result)["best_case_seconds"] == 40
 
 
 def test_nothing_is_said_of_the_time_of_a_best_case_that_nobody_asked_for() -> None:
     result = solve(CONVOY)
     assert result.best_case_seconds is None
-    assert "best" not in report(result)
-    assert "best_case_seconds" not in document(result)
+    assert "best" not in result_report(result)
+    assert "best_case_seconds" not in result_document(result)
 
 
 def test_evidence_has_no_time_of_the_best_case(slow_best_case: Clock) -> None:
     result = solve(CONVOY, best_case=True, limits=Limits(60, clock=slow_best_case))
-    assert "best_case_seconds" not in json.dumps(bundle(result))
+    assert "best_case_seconds" not in json.dumps(result_bundle(result))
 
 
 def test_a_hard_worst_case_leaves_the_best_case_its_share(

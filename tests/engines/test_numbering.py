@@ -27,8 +27,8 @@ from makespan.model.result import Bounds, Status
 from makespan.proof.bounds import best_case, closed_form, pessimistic, theorem_1s
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.gpu import solve_gpu
-from makespan.report.gpu.bundle import bundle as gpu_bundle
-from makespan.report.result.bundle import bundle
+from makespan.report.gpu.bundle import gpu_bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, verify
 from tests.oracle import Launch, brute_force_gpu, brute_force_launch, obeys, obeys_gpu
 
@@ -81,7 +81,7 @@ def check(asked: Launch, truth: Bounds, seen: Counter[str]) -> None:
     assert result.best_case.lower <= truth.lower <= result.best_case.upper
     assert result.witness.makespan == result.bounds.lower
     assert obeys(instance, result.witness)
-    verdict = verify(bundle(result))
+    verdict = verify(result_bundle(result))
     assert verdict.outcome in (Outcome.ACCEPTED, Outcome.UNPROVEN), str(verdict)
     assert verdict.lower is not None
     assert verdict.upper is not None

@@ -26,7 +26,7 @@ from makespan.model.strings import parse_string
 from makespan.proof.bounds import crossing, least_possible, pessimistic, phases
 from makespan.proof.engines import Limits, joining, phased, solve
 from makespan.proof.engines.search import whole
-from makespan.report.result.bundle import bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, verify
 from makespan.verify import phases as checked
 from tests.forgery import Document, forged
@@ -85,7 +85,7 @@ def test_the_phases_bound_the_whole_and_their_schedules_follow_each_other(instan
     result = solve(instance, best_case=True)
     assert result.bounds == Bounds(truth.upper, truth.upper)
     assert result.best_case == Bounds(truth.lower, truth.lower)
-    assert verify(bundle(result)).outcome is Outcome.ACCEPTED
+    assert verify(result_bundle(result)).outcome is Outcome.ACCEPTED
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def nested() -> Document:
     cut = phases(instance)
     assert cut is not None
     assert [phase.lag for phase in cut] == [0, 1]
-    return bundle(solve(instance))
+    return result_bundle(solve(instance))
 
 
 def test_a_bundle_proves_each_partition_of_each_phase() -> None:
@@ -282,7 +282,7 @@ def test_what_a_phase_waits_for_at_its_beginning_is_part_of_the_sum(monkeypatch:
         document["result"]["upper"] = document["result"]["history"][-1]["upper"] = upper
         document["result"]["status"] = "exact"
 
-    verdict = verify(forged(bundle(result), lower))
+    verdict = verify(forged(result_bundle(result), lower))
     assert verdict.outcome is Outcome.REJECTED
     assert "add up to" in verdict.reason
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from makespan.hardware.instrument import RECORD_BYTES, instrumented
+from makespan.hardware.instrument import RECORD_BYTES, add_records
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels import kernel_file, ptx, sass
 from tests.ptx.texts import SAMPLES, entry
@@ -17,7 +17,7 @@ CLOCK, SM, SLOT = 4096, 3, 5
 
 def executable(module: ptx.PtxModule) -> str:
     """The text with numbers for the registers that only a GPU has."""
-    text = instrumented(module).module.text
+    text = add_records(module).module.text
     for name, number in (("%clock64", CLOCK), ("%smid", SM), ("%warpid", SLOT)):
         text = text.replace(name, str(number))
     return text
@@ -63,7 +63,7 @@ def test_wherever_a_thread_ends_it_says_so_before(body: str) -> None:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_the_text_is_that_of_the_module(path: Path) -> None:
-    made = instrumented(ptx.read(path))
+    made = add_records(ptx.read(path))
     assert ptx.parse(made.module.text) == made.module
     original = ptx.read(path).kernel().instructions
     kept = [each for each in made.module.kernel().instructions if "makespan_" not in str(each)]
@@ -72,7 +72,7 @@ def test_the_text_is_that_of_the_module(path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "arch"), [("reduction", "sm_75"), ("histogram", "sm_120")])
 def test_assemblers_take_it_and_keep_the_reads_of_the_clock(name: str, arch: str) -> None:
-    made = instrumented(ptx.read(ROOT / "ptx" / f"{name}.ptx"))
+    made = add_records(ptx.read(ROOT / "ptx" / f"{name}.ptx"))
     code = kernel_file.of_module(made.module, arch).kernel(made.name)
     assert isinstance(code, sass.SassKernel)
     assert sum("SR_CLOCK" in str(each) for each in code.code) == 1 + made.ends
@@ -84,7 +84,7 @@ def test_assemblers_take_it_and_keep_the_reads_of_the_clock(name: str, arch: str
 def test_every_sample_is_assembled_with_records_for_every_architecture(path: Path, arch: int) -> None:
     module = kernel_file.read(path, arch=f"compute_{arch}")
     assert isinstance(module, ptx.PtxModule)
-    made = instrumented(module)
+    made = add_records(module)
     _, code = kernel_file.assembled(made.module, f"sm_{arch}")
     assert sum("CLOCK" in str(each) for each in code.kernel(made.name).code) == 1 + made.ends
 
@@ -95,14 +95,14 @@ def test_every_sample_is_assembled_with_records_for_every_architecture(path: Pat
         (entry("trap;"), "line 5: trap ends the launch"),
         (entry("ret;").replace("k()", "k() .reqnctapercluster 2"), "a cluster runs on several SMs"),
         (entry("ret;") + ".func f()\n{\nexit;\n}\n", "function f: exit ends a thread where it keeps no record"),
-        (instrumented(ptx.parse(entry("ret;"))).module.text, "names with makespan_ are those of the records"),
+        (add_records(ptx.parse(entry("ret;"))).module.text, "names with makespan_ are those of the records"),
     ],
 )
 def test_what_cannot_keep_records_is_refused_by_name(text: str, why: str) -> None:
     with pytest.raises(UnsupportedError, match=why):
-        instrumented(ptx.parse(text, "k.ptx"))
+        add_records(ptx.parse(text, "k.ptx"))
 
 
 def test_a_kernel_that_is_not_there_is_refused() -> None:
     with pytest.raises(InputError, match="no kernel 'g'"):
-        instrumented(ptx.parse(entry("ret;"), "k.ptx"), "g")
+        add_records(ptx.parse(entry("ret;"), "k.ptx"), "g")

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from makespan.hardware import campaign, judgement
 from makespan.hardware import report as validation
-from makespan.hardware.campaign import SCHEMA, Campaign, Condition, Run, WarpRecord
-from makespan.hardware.device import Cache, Neighbours
-from makespan.hardware.judgement import Held, Judgement, Windows
-from makespan.hardware.virtual_device import Fault, VirtualDevice
+from makespan.hardware.campaign import SCHEMA, Campaign, CampaignRun, RunCondition, WarpRecord
+from makespan.hardware.device import CacheState, NeighbourLoad
+from makespan.hardware.judgement import CampaignJudgement, WindowKind, WindowsByKind
+from makespan.hardware.virtual_device import DeviceFault, SimulatedDevice
 from makespan.host.errors import MeasurementError
 from makespan.model.gpu import GpuInstance
 from makespan.model.machine import PAPER
@@ -23,7 +23,7 @@ from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.gpu import solve_gpu
 from tests.strategies import chains, gpus
 
-IDLE = Condition("zeros", 0, Cache.THRASHED, Neighbours.IDLE)
+IDLE = RunCondition("zeros", 0, CacheState.THRASHED, NeighbourLoad.IDLE)
 
 
 def clocked(gpu: GpuInstance) -> GpuInstance:
@@ -35,16 +35,16 @@ def clocked(gpu: GpuInstance) -> GpuInstance:
     return replace(gpu, grids=(replace(gpu.grid, block=block),))
 
 
-def simulated(gpu: GpuInstance, seed: int, launches: int, fault: Fault | None = None) -> Windows:
-    device = VirtualDevice(clocked(gpu), "8.6", seed, fault)
+def simulated(gpu: GpuInstance, seed: int, launches: int, fault: DeviceFault | None = None) -> WindowsByKind:
+    device = SimulatedDevice(clocked(gpu), "8.6", seed, fault)
     grid, block = (gpu.blocks, 1, 1), (32 * gpu.grid.warps, 1, 1)
     about = Campaign(SCHEMA, device.identity, "k.ptx", "k", "", "", grid, block, 0, {}, 7)
-    return judgement.windows(list(campaign.runs(device, about, b"", [], [IDLE] * launches)))
+    return judgement.judged_windows(list(campaign.launch_runs(device, about, b"", [], [IDLE] * launches)))
 
 
-def held(gpu: GpuInstance, seen: Windows) -> Held:
+def held(gpu: GpuInstance, seen: WindowsByKind) -> WindowKind:
     result = solve_gpu(gpu, limits=Limits(0.05))
-    return Held((*seen.alone, *seen.shared), result, result, {})
+    return WindowKind((*seen.alone, *seen.shared), result, result, {})
 
 
 @given(gpu=gpus(), seed=st.integers(0, 2**64 - 1))
@@ -136,15 +136,15 @@ def test_windows_are_those_of_all_runs_that_there_can_be(
 SMALL = GpuInstance.of(((Program.chain("CLLC"), 2),), 7, PAPER, sms=2, resident=2)
 
 
-@pytest.mark.parametrize("fault", [Fault.IDLE, Fault.FULL])
-def test_a_fault_of_a_launch_is_found(fault: Fault) -> None:
+@pytest.mark.parametrize("fault", [DeviceFault.IDLE, DeviceFault.FULL])
+def test_a_fault_of_a_launch_is_found(fault: DeviceFault) -> None:
     found = held(SMALL, simulated(SMALL, 1, 16, fault))
     assert {window.run for window in found.violations} == {7, 15}
 
 
 def test_a_fault_of_full_sms_shows_on_full_sms_alone() -> None:
     lone = replace(SMALL, grids=(replace(SMALL.grid, blocks=1),))
-    seen = simulated(lone, 1, 16, Fault.FULL)
+    seen = simulated(lone, 1, 16, DeviceFault.FULL)
     assert len(seen.alone) == 16
     assert not held(lone, seen).violations
 
@@ -154,8 +154,8 @@ def warp(block: int, sm: int, start: int, end: int) -> WarpRecord:
 
 
 def test_a_window_of_an_sm_is_from_the_first_start_to_the_last_end_by_its_own_clock() -> None:
-    run = Run(5, IDLE, (warp(0, 1, 70, 90), warp(1, 0, 5, 9), warp(2, 1, 50, 69), warp(3, 1, 60, 95)))
-    seen = judgement.windows([run])
+    run = CampaignRun(5, IDLE, (warp(0, 1, 70, 90), warp(1, 0, 5, 9), warp(2, 1, 50, 69), warp(3, 1, 60, 95)))
+    seen = judgement.judged_windows([run])
     (shared,), (alone,) = seen.shared, seen.alone
     assert (shared.sm, shared.block, shared.blocks, shared.cycles) == (1, 2, 3, 45)
     assert (shared.together, shared.apart) == (2, 10)
@@ -164,39 +164,39 @@ def test_a_window_of_an_sm_is_from_the_first_start_to_the_last_end_by_its_own_cl
 
 @pytest.mark.parametrize(("last", "together"), [(20, 2), (19, 1)])
 def test_a_block_is_there_as_long_as_it_reads_the_clock(last: int, together: int) -> None:
-    (window,) = judgement.windows([Run(0, IDLE, (warp(0, 1, 10, last), warp(1, 1, 20, 30)))]).shared
+    (window,) = judgement.judged_windows([CampaignRun(0, IDLE, (warp(0, 1, 10, last), warp(1, 1, 20, 30)))]).shared
     assert window.together == together
 
 
 def test_more_blocks_than_there_is_room_for_are_no_launch_of_the_bound() -> None:
-    run = Run(3, IDLE, (warp(0, 1, 1, 4), warp(1, 1, 2, 5), warp(2, 1, 3, 6)))
+    run = CampaignRun(3, IDLE, (warp(0, 1, 1, 4), warp(1, 1, 2, 5), warp(2, 1, 3, 6)))
     with pytest.raises(MeasurementError, match="run 3: 3 blocks were on SM 1 at the same time, and the bound is of 2"):
-        held(SMALL, judgement.windows([run]))
+        held(SMALL, judgement.judged_windows([run]))
 
 
 def test_shared_sms_beside_neighbours_are_set_aside() -> None:
-    hog = Condition("zeros", 0, Cache.THRASHED, Neighbours.HOG)
-    run = Run(0, hog, (warp(0, 1, 1, 4), warp(1, 1, 2, 5), warp(2, 0, 3, 6)), (3,))
-    seen = judgement.windows([run])
+    hog = RunCondition("zeros", 0, CacheState.THRASHED, NeighbourLoad.HOG)
+    run = CampaignRun(0, hog, (warp(0, 1, 1, 4), warp(1, 1, 2, 5), warp(2, 0, 3, 6)), (3,))
+    seen = judgement.judged_windows([run])
     assert (len(seen.alone), seen.shared, seen.set_aside) == (1, (), 2)
 
 
 @pytest.mark.parametrize(("beyond", "violations"), [(-1, 0), (0, 1)])
 def test_a_launch_at_its_bound_is_not_below_it(beyond: int, violations: int) -> None:
     end = 100 + solve_gpu(SMALL, limits=Limits(0.05)).bounds.upper + beyond
-    run = Run(0, IDLE, (warp(0, 1, 100, 110), warp(1, 1, 111, end)))
-    assert len(held(SMALL, judgement.windows([run])).violations) == violations
+    run = CampaignRun(0, IDLE, (warp(0, 1, 100, 110), warp(1, 1, 111, end)))
+    assert len(held(SMALL, judgement.judged_windows([run])).violations) == violations
 
 
 def test_what_is_above_a_bound_is_said_first() -> None:
     lone = solve(SMALL.sm(1), limits=Limits(0.05))
-    seen = judgement.windows([Run(0, IDLE, (warp(0, 0, 1, 4), warp(1, 1, 1, 2), warp(2, 1, 3, 10**6)))])
-    kinds = Held(seen.alone, lone, lone, {}), replace(held(SMALL, seen), windows=seen.shared)
-    device = VirtualDevice(clocked(SMALL), "8.6", 1).identity
+    seen = judgement.judged_windows([CampaignRun(0, IDLE, (warp(0, 0, 1, 4), warp(1, 1, 1, 2), warp(2, 1, 3, 10**6)))])
+    kinds = WindowKind(seen.alone, lone, lone, {}), replace(held(SMALL, seen), windows=seen.shared)
+    device = SimulatedDevice(clocked(SMALL), "8.6", 1).identity
     about = Campaign(SCHEMA, device, "k.ptx", "k", "", "", (3, 1, 1), (32, 1, 1), 0, {}, 7)
-    judged = Judgement(about, (Run(0, IDLE, ()),), kinds, 0, {"hong-kim": 12.5})
-    said = validation.verdict(judged)
+    judged = CampaignJudgement(about, (CampaignRun(0, IDLE, ()),), kinds, 0, {"hong-kim": 12.5})
+    said = validation.campaign_verdict(judged)
     assert said.index("NOT BELOW THE BOUND in 1 of 1 shared SM") < said.index("; below the bound in all of 1 block")
-    document = validation.document(judged)
+    document = validation.campaign_document(judged)
     assert [kind["of"] for kind in document["kinds"]] == ["block", "launch"]
-    assert validation.report(judged).count("hong-kim") == 1  # beside the launch alone
+    assert validation.campaign_report(judged).count("hong-kim") == 1  # beside the launch alone

@@ -5,8 +5,16 @@ from dataclasses import replace
 import pytest
 
 from makespan.host.errors import InputError
-from makespan.many.report.comparison import counts
-from makespan.many.study.comparison import Axis, BestCase, Comparison, Point, Quantity, computed, planned
+from makespan.many.report.comparison import status_counts
+from makespan.many.study.comparison import (
+    BestCase,
+    Comparison,
+    ComparisonPoint,
+    MachineAxis,
+    MachineQuantity,
+    compute_points,
+    plan_points,
+)
 from makespan.model.assumptions import caveat
 from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, Latency, Machine, UnitClass
@@ -17,7 +25,7 @@ from tests.study.comparisons import LETTERS, PORTS, instances
 
 
 def test_few_warps_are_planned_first_with_every_value() -> None:
-    points = planned(reversed(instances("CLL", range(1, 3))), PORTS)
+    points = plan_points(reversed(instances("CLL", range(1, 3))), PORTS)
     assert [(point.warps, point.value) for point in points] == [(1, 1), (1, 2), (2, 1), (2, 2)]
     assert [point.instance.machine.capacities["L"] for point in points] == [1, 2, 1, 2]
     assert {point.status for point in points} == {"not computed"}
@@ -26,21 +34,25 @@ def test_few_warps_are_planned_first_with_every_value() -> None:
 @pytest.mark.parametrize(
     ("axis", "name", "machine"),
     [
-        (Axis(Quantity.CAPACITY, (3,), "L"), "L", {"units": (UnitClass("C", 2), UnitClass("L", 3, 4, Latency(5, 9)))}),
         (
-            Axis(Quantity.INTERVAL, (3,), "L"),
+            MachineAxis(MachineQuantity.CAPACITY, (3,), "L"),
+            "L",
+            {"units": (UnitClass("C", 2), UnitClass("L", 3, 4, Latency(5, 9)))},
+        ),
+        (
+            MachineAxis(MachineQuantity.INTERVAL, (3,), "L"),
             "L.interval",
             {"units": (UnitClass("C", 2), UnitClass("L", 1, 3, Latency(5, 9)))},
         ),
         (
-            Axis(Quantity.LATENCY, (3,), "L"),
+            MachineAxis(MachineQuantity.LATENCY, (3,), "L"),
             "L.latency",
             {"units": (UnitClass("C", 2), UnitClass("L", 1, 4, Latency(3, 3)))},
         ),
-        (Axis(Quantity.ISSUE_WIDTH, (3,)), "issue-width", {"issue_width": 3}),
+        (MachineAxis(MachineQuantity.ISSUE_WIDTH, (3,)), "issue-width", {"issue_width": 3}),
     ],
 )
-def test_an_axis_changes_one_thing_and_says_so(axis: Axis, name: str, machine: dict[str, object]) -> None:
+def test_an_axis_changes_one_thing_and_says_so(axis: MachineAxis, name: str, machine: dict[str, object]) -> None:
     base = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 4, Latency(5, 9))), caveats=(caveat("not quite"),))
     changed = axis.machine(base, 3)
     assert axis.name == name
@@ -50,25 +62,25 @@ def test_an_axis_changes_one_thing_and_says_so(axis: Axis, name: str, machine: d
 
 def test_an_axis_that_makes_no_sense_is_refused() -> None:
     with pytest.raises(InputError, match="the values of L must rise"):
-        Axis(Quantity.CAPACITY, (2, 2), "L")
+        MachineAxis(MachineQuantity.CAPACITY, (2, 2), "L")
     with pytest.raises(InputError, match="the values of L must rise"):
-        Axis(Quantity.CAPACITY, (), "L")
+        MachineAxis(MachineQuantity.CAPACITY, (), "L")
     with pytest.raises(InputError, match="the issue width is of no class"):
-        Axis(Quantity.ISSUE_WIDTH, (1,), "L")
+        MachineAxis(MachineQuantity.ISSUE_WIDTH, (1,), "L")
     with pytest.raises(InputError, match="X: machine 'paper' has no units of class X; it has C, L"):
-        planned(instances("CLL", range(1, 3)), Axis(Quantity.CAPACITY, (1,), "X"))
+        plan_points(instances("CLL", range(1, 3)), MachineAxis(MachineQuantity.CAPACITY, (1,), "X"))
     with pytest.raises(InputError, match=r"capacity of L must be 1\.\.1024, not 2000"):
-        planned(instances("CLL", range(1, 3)), Axis(Quantity.CAPACITY, (2000,), "L"))
+        plan_points(instances("CLL", range(1, 3)), MachineAxis(MachineQuantity.CAPACITY, (2000,), "L"))
 
 
 def test_no_latency_of_a_class_is_varied_that_no_instruction_has() -> None:
     instance = Instance.of(parse_string("L()C(1)", PAPER), 2)
     with pytest.raises(InputError, match=r"L.latency: these warps run ahead"):
-        planned([instance], Axis(Quantity.LATENCY, (1, 2), "L"))
+        plan_points([instance], MachineAxis(MachineQuantity.LATENCY, (1, 2), "L"))
 
 
 def test_after_the_whole_time_nothing_is_computed() -> None:
-    points = planned(instances("CLL", range(1, 4)), None)
+    points = plan_points(instances("CLL", range(1, 4)), None)
     whole = Limits(60)
 
     def stop_at_the_second(line: str) -> None:
@@ -76,12 +88,15 @@ def test_after_the_whole_time_nothing_is_computed() -> None:
             whole.interrupt()
 
     whole.progress = stop_at_the_second
-    found = list(computed(points, seconds=5, whole=whole, best_case=False))
+    found = list(compute_points(points, seconds=5, whole=whole, best_case=False))
     assert [point.status for point in found] == ["exact", "exact", "not computed"]
     assert found[2] == points[2]
     comparison = Comparison("k", PAPER, None, tuple(found), interrupted=True)
     assert not comparison.all_exact
-    assert counts(comparison) == "3 points if every instruction takes one cycle: 2 exact, 1 not computed (interrupted)"
+    assert (
+        status_counts(comparison)
+        == "3 points if every instruction takes one cycle: 2 exact, 1 not computed (interrupted)"
+    )
 
 
 def test_a_point_has_no_more_than_its_own_time_and_what_is_left_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,8 +108,8 @@ def test_a_point_has_no_more_than_its_own_time_and_what_is_left_of_the_whole(mon
 
     monkeypatch.setattr("makespan.many.study.comparison.solve", solved)
     for seconds, whole in ((2.0, Limits(60, 7 << 20)), (60.0, Limits(5, 7 << 20))):
-        points = planned(instances("CL", range(1, 2)), None)
-        (point,) = computed(points, seconds=seconds, whole=whole, best_case=True)
+        points = plan_points(instances("CL", range(1, 2)), None)
+        (point,) = compute_points(points, seconds=seconds, whole=whole, best_case=True)
         assert point.found is not None
         assert point.found.best_case == BestCase(Bounds(2, 2), "least-possible", "schedule")
         assert given[-1].whole is whole
@@ -119,4 +134,4 @@ def test_the_best_case_says_what_proves_its_sides() -> None:
 def test_only_points_make_a_comparison() -> None:
     with pytest.raises(InputError, match="at least one number of warps"):
         Comparison("k", PAPER, None, ())
-    assert Point(Instance.of("CLL", 3, blocks=3)).warps == 3
+    assert ComparisonPoint(Instance.of("CLL", 3, blocks=3)).warps == 3

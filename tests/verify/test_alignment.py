@@ -14,7 +14,7 @@ from makespan.model.result import Bounds, Result, Upper
 from makespan.proof.bounds import theorem_l
 from makespan.proof.engines import solve
 from makespan.proof.engines.limits import Limits
-from makespan.report.result.bundle import bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, alignment, verify
 from makespan.verify.refusal import ProofBudget
 from tests.oracle import brute_force
@@ -39,7 +39,7 @@ def test_a_bundle_that_rests_on_it_is_accepted() -> None:
     alone, spread, runs = 9 + 5 * 60, 6 - 1, (6 - 1) * (1 + 2 + 1 + 1)
     assert result.bounds == Bounds(alone + spread + runs, alone + spread + runs)
     assert result.upper_evidence is Upper.THEOREM_L
-    verdict = verify(json.loads(json.dumps(bundle(result))))
+    verdict = verify(json.loads(json.dumps(result_bundle(result))))
     assert verdict.outcome is Outcome.ACCEPTED, verdict
     assert verdict.reason.endswith("the upper bound proven by theorem L")
 
@@ -88,12 +88,12 @@ def test_phases_may_rest_on_it() -> None:
     result = solve(Instance.of(f"{STRING}|{STRING}|CL", 6, LOADS))
     assert result.bounds == Bounds(2 * 339 + 66, 2 * 339 + 66)
     assert Upper.THEOREM_L in {phase.evidence for phase in result.phases}
-    assert verify(json.loads(json.dumps(bundle(result)))).outcome is Outcome.ACCEPTED
+    assert verify(json.loads(json.dumps(result_bundle(result)))).outcome is Outcome.ACCEPTED
 
 
 def test_a_bound_that_is_too_low_is_rejected() -> None:
     loose = Instance.of("LCLLCCLCLLCC", 3, replace(LOADS, units=(LOADS.units[0], UnitClass("L", 1, 1, Latency(5, 5)))))
-    document = bundle(named(loose, less=1))
+    document = result_bundle(named(loose, less=1))
     found = theorem_l(loose)
     assert found is not None
     verdict = verify(json.loads(json.dumps(document)))
@@ -103,12 +103,12 @@ def test_a_bound_that_is_too_low_is_rejected() -> None:
 
 def test_what_it_does_not_apply_to_is_rejected() -> None:
     many = replace(solve(Instance.of("CLLC", 90, LOADS), limits=Limits(0)), upper_evidence=Upper.THEOREM_L, history=())
-    verdict = verify(json.loads(json.dumps(bundle(many))))
+    verdict = verify(json.loads(json.dumps(result_bundle(many))))
     assert verdict.reason == "theorem L does not apply to this instance"
 
 
 def test_what_takes_too_long_is_unproven(monkeypatch: pytest.MonkeyPatch) -> None:
-    document = json.loads(json.dumps(bundle(named(Instance.of(STRING, 6, LOADS)))))
+    document = json.loads(json.dumps(result_bundle(named(Instance.of(STRING, 6, LOADS)))))
     monkeypatch.setattr(alignment, "MOST_STEPS", 20)
     verdict = verify(document, most_states=10)
     assert verdict.outcome is Outcome.UNPROVEN

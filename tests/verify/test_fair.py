@@ -21,7 +21,7 @@ from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
 from makespan.proof.bounds import theorem_f
 from makespan.proof.engines import Limits, solve
-from makespan.report.result.bundle import bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, sm_execution, verify, witness
 from makespan.verify.fair import theorem_f as checked_theorem_f
 from makespan.verify.refusal import Refused
@@ -131,7 +131,7 @@ def test_a_result_says_its_promise_and_its_bundle_is_accepted() -> None:
     assert found.bounds.lower <= brute_force(FOUR).upper <= found.bounds.upper
     assert str(found).startswith("bounded for a fair scheduler: the worst case is at least")
     assert any("work-conserving and fair (no warp goes before" in str(note) for note in found.assumptions)
-    verdict = verify(json.loads(json.dumps(bundle(found))))
+    verdict = verify(json.loads(json.dumps(result_bundle(found))))
     assert verdict.outcome is Outcome.ACCEPTED, verdict
     assert verdict.reason.endswith("proven by theorem F")
     assert dict(verdict.uppers)[Upper.THEOREM_F] == found.bounds.upper
@@ -143,7 +143,7 @@ def test_engines_bound_any_scheduler_and_their_witnesses_count_only_if_they_are_
     assert found.bounds.lower <= truth.upper <= found.bounds.upper <= brute_force(wide.relaxed).upper
     assert found.best_case is not None
     assert found.best_case.lower <= truth.lower <= found.best_case.upper
-    verdict = verify(bundle(found))
+    verdict = verify(result_bundle(found))
     assert verdict.outcome is Outcome.ACCEPTED, verdict
 
 
@@ -154,7 +154,7 @@ def test_results_of_all_machines_enclose_the_truth(instance: Instance) -> None:
     assert found.bounds.lower <= truth.upper <= found.bounds.upper
     assert found.best_case is not None
     assert found.best_case.lower <= truth.lower <= found.best_case.upper
-    assert verify(bundle(found)).outcome is Outcome.ACCEPTED
+    assert verify(result_bundle(found)).outcome is Outcome.ACCEPTED
 
 
 def test_exact_where_both_meet() -> None:
@@ -167,7 +167,7 @@ def test_what_any_scheduler_can_do_does_not_refute_a_claim() -> None:
     """All states are enumerated for a best case that nothing else proves; a fair scheduler takes no longest one."""
     found = result(best_case=True)
     best = found.bounds.lower
-    checked = verify(forged(bundle(found), lambda document: document["result"].update(best_case=best)))
+    checked = verify(forged(result_bundle(found), lambda document: document["result"].update(best_case=best)))
     assert checked.outcome is Outcome.UNPROVEN
     assert checked.reason.startswith(f"best case {best} reported, re-proved only to")
     assert dict(checked.uppers)[Upper.SEARCH] > found.bounds.upper == checked.upper
@@ -189,7 +189,7 @@ def slots_added(document: Document) -> None:
 def unfair_witness(document: Document) -> None:
     found = solve(FOUR.relaxed, limits=Limits(20))
     assert found.bounds.lower > document["result"]["lower"]
-    document["witness"] = bundle(found)["witness"]
+    document["witness"] = result_bundle(found)["witness"]
     set_bounds(document, found.bounds.lower, max(found.bounds.lower, document["result"]["upper"]))
 
 
@@ -215,7 +215,7 @@ def upper_lowered(document: Document) -> None:
     ],
 )
 def test_a_forged_promise_is_rejected(change: Callable[[Document], None], why: str) -> None:
-    checked = verify(forged(bundle(result()), change))
+    checked = verify(forged(result_bundle(result()), change))
     assert checked.outcome is Outcome.REJECTED
     assert re.search(why, checked.reason), checked
 

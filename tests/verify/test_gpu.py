@@ -25,8 +25,8 @@ from makespan.model.simulate.policies import POLICIES
 from makespan.model.strings import parse_string
 from makespan.proof.bounds.theorem_g import theorem_g
 from makespan.proof.engines import solve
-from makespan.report.gpu.bundle import bundle, of_gpu
-from makespan.report.result.bundle import canonical
+from makespan.report.gpu.bundle import gpu_bundle, gpu_question_data
+from makespan.report.result.bundle import canonical_json
 from makespan.verify import Outcome, Verdict, digest, gpu_reading, pairs, verify
 from makespan.verify import theorem_g as theorem_g_again
 from makespan.verify.gpu_witness import replay
@@ -148,7 +148,7 @@ def honest() -> tuple[Document, ...]:
         results.append(of_theorem_g(rich, run_gpu(rich, "random", "random", ANYHOW), 1))
     busy = replace(of("L L", 3, 2, 1), dram=1)
     results.append(of_theorem_g(busy, chains(busy, draw), 1))
-    return tuple(json.loads(json.dumps(bundle(result))) for result in results)
+    return tuple(json.loads(json.dumps(gpu_bundle(result))) for result in results)
 
 
 def forged(document: Document, change: Callable[[Document], None]) -> Document:
@@ -183,13 +183,13 @@ def test_without_a_witness_no_schedule_is_shorter_than_the_lower_bound() -> None
     without = replace(
         shown, witness=None, bounds=Bounds(6, shown.bounds.upper), best_case=Bounds(6, shown.bounds.upper)
     )
-    document = bundle(without)
+    document = gpu_bundle(without)
     verdict = verify(document)
     assert (verdict.outcome, verdict.lower) == (Outcome.ACCEPTED, least_makespan_of_gpu(gpu))
     assert "no schedule is shorter, and none is shown" in verdict.reason
-    higher = bundle(replace(without, bounds=Bounds(least_makespan_of_gpu(gpu) + 1, shown.bounds.upper)))
+    higher = gpu_bundle(replace(without, bounds=Bounds(least_makespan_of_gpu(gpu) + 1, shown.bounds.upper)))
     assert verify(higher).outcome is Outcome.UNPROVEN
-    shorter = bundle(replace(without, best_case=Bounds(6, least_makespan_of_gpu(gpu) + 1)))
+    shorter = gpu_bundle(replace(without, best_case=Bounds(6, least_makespan_of_gpu(gpu) + 1)))
     assert verify(shorter).outcome is Outcome.UNPROVEN
 
 
@@ -199,17 +199,17 @@ def test_the_shortest_schedule_is_executed() -> None:
     assert quick.makespan < slow.makespan
     shown = of_theorem_g(gpu, slow, least_makespan_of_gpu(gpu))
     shown = replace(shown, best_case=Bounds(least_makespan_of_gpu(gpu), quick.makespan), shortest=quick)
-    assert verify(bundle(shown)).outcome is Outcome.ACCEPTED
-    assert verify(bundle(shown)).best_case == (least_makespan_of_gpu(gpu), quick.makespan)
-    assert verify(bundle(replace(shown, shortest=None))).outcome is Outcome.UNPROVEN
-    document = bundle(shown)
+    assert verify(gpu_bundle(shown)).outcome is Outcome.ACCEPTED
+    assert verify(gpu_bundle(shown)).best_case == (least_makespan_of_gpu(gpu), quick.makespan)
+    assert verify(gpu_bundle(replace(shown, shortest=None))).outcome is Outcome.UNPROVEN
+    document = gpu_bundle(shown)
     document["shortest"]["histories"][0]["stretches"][0]["cycles"][0][1].pop()
     document["sha256"] = digest(document)
     assert verify(document).outcome is Outcome.REJECTED
 
 
 def test_a_million_repeats_cost_as_much_as_one() -> None:
-    verdict = verify(bundle(alone(10**15, 80)))
+    verdict = verify(gpu_bundle(alone(10**15, 80)))
     assert (verdict.outcome, verdict.lower) == (Outcome.ACCEPTED, 7 * 10**15)
 
 
@@ -222,7 +222,7 @@ def test_a_stretch_that_settles_later_is_unfolded_until_then() -> None:
     end = RepeatedCycles((((1, 0),),), ())
     schedule = GpuSchedule((course,), (SmHistory(1, (first, settled, end)),))
     assert replay(gpu, schedule) == 23
-    assert verify(bundle(of_theorem_g(gpu, schedule))).outcome is Outcome.ACCEPTED
+    assert verify(gpu_bundle(of_theorem_g(gpu, schedule))).outcome is Outcome.ACCEPTED
 
 
 @given(gpus(most_slots=4, most_blocks=12), st.sampled_from(sorted(POLICIES)), st.sampled_from(DISPATCH), st.booleans())
@@ -230,9 +230,9 @@ def test_a_stretch_that_settles_later_is_unfolded_until_then() -> None:
 def test_runs_and_bounds_of_any_gpu_are_accepted(gpu: GpuInstance, policy: str, dispatch: str, is_random: bool) -> None:
     assume(gpu.machine.scheduler is SchedulerPromise.ANY)
     schedule = run_gpu(gpu, policy, dispatch, ANYHOW if is_random else None)
-    document = json.loads(canonical(bundle(of_theorem_g(gpu, schedule))))
+    document = json.loads(canonical_json(gpu_bundle(of_theorem_g(gpu, schedule))))
     read = gpu_reading.bundle(document)
-    assert (of_gpu(read.gpu), read.witness) == (of_gpu(gpu), schedule)
+    assert (gpu_question_data(read.gpu), read.witness) == (gpu_question_data(gpu), schedule)
     verdict = verify(document)
     assert verdict.outcome is Outcome.ACCEPTED, verdict
 

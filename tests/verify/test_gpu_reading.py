@@ -15,8 +15,8 @@ from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Us
 from makespan.model.program import Program, ProgramPlace
 from makespan.model.simulate.choices import Choices
 from makespan.model.simulate.gpu_run import run_gpu
-from makespan.report.gpu.bundle import _schedule as written
-from makespan.report.gpu.bundle import bundle, of_gpu
+from makespan.report.gpu.bundle import _schedule_data as written
+from makespan.report.gpu.bundle import gpu_bundle, gpu_question_data
 from makespan.verify import Outcome, Refused, digest, fields, gpu_reading, instances, reading, verify
 from tests.verify.test_gpu import of, of_one_wave, of_theorem_g
 
@@ -79,14 +79,14 @@ def two_grids() -> GpuInstance:
     ],
 )
 def test_a_question_is_refused(path: tuple[Any, ...], value: Any, why: str) -> None:
-    asked = json.loads(json.dumps(of_gpu(two_grids())))
-    assert of_gpu(gpu_reading.instance(asked)) == asked
+    asked = json.loads(json.dumps(gpu_question_data(two_grids())))
+    assert gpu_question_data(gpu_reading.instance(asked)) == asked
     with pytest.raises(Refused, match=rf"^not a bundle: .*({why})"):
         gpu_reading.instance(changed(asked, path, value))
 
 
 def test_places_of_all_grids_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = of_gpu(two_grids())
+    asked = gpu_question_data(two_grids())
     monkeypatch.setattr(instances, "MOST_PLACES", 3 + 1 + 2)
     gpu_reading.instance(asked)
     monkeypatch.setattr(instances, "MOST_PLACES", 3 + 1 + 2 - 1)
@@ -210,13 +210,13 @@ def test_what_a_schedule_unfolds_to_is_counted_before(monkeypatch: pytest.Monkey
 @cache
 def claimed() -> Any:
     gpu = of("CL", 5, 1, 2)
-    return json.loads(json.dumps(bundle(of_theorem_g(gpu, run_gpu(gpu, "lrr"), 1))))
+    return json.loads(json.dumps(gpu_bundle(of_theorem_g(gpu, run_gpu(gpu, "lrr"), 1))))
 
 
 @cache
 def of_a_wave() -> Any:
     """Of 3 blocks on 2 SMs an SM has 1 or 2."""
-    return json.loads(json.dumps(bundle(of_one_wave(of("CLL", 3, 2, 2)))))
+    return json.loads(json.dumps(gpu_bundle(of_one_wave(of("CLL", 3, 2, 2)))))
 
 
 @pytest.mark.parametrize(
@@ -267,10 +267,10 @@ def test_a_digest_is_that_of_the_content() -> None:
 
 def test_an_sm_has_at_least_the_blocks_that_fit_on_no_other() -> None:
     assert set(gpu_reading.bundle(of_a_wave()).sms) == {1, 2}
-    full = json.loads(json.dumps(bundle(of_one_wave(of("CLL", 4, 2, 2)))))
+    full = json.loads(json.dumps(gpu_bundle(of_one_wave(of("CLL", 4, 2, 2)))))
     assert set(gpu_reading.bundle(full).sms) == {2}
     for blocks in 2, 5:
-        few = json.loads(json.dumps(bundle(of_one_wave(of("CLL", blocks, 3, 2)))))
+        few = json.loads(json.dumps(gpu_bundle(of_one_wave(of("CLL", blocks, 3, 2)))))
         assert set(gpu_reading.bundle(few).sms) == {1, 2}
 
 
@@ -297,7 +297,7 @@ def test_evidence_of_all_sms_is_counted_together(monkeypatch: pytest.MonkeyPatch
 def test_weights_of_pairs_are_of_one_grid() -> None:
     grids = Grid(((Program.chain("CL"), 1),), 3, (1,)), Grid(((Program.chain("C"), 1),), 2, (1,))
     gpu = GpuInstance(grids, Machine.of({"C": 1, "L": 1}), 1, (2,))
-    document = json.loads(json.dumps(bundle(of_theorem_g(gpu, run_gpu(gpu, "lrr")))))
+    document = json.loads(json.dumps(gpu_bundle(of_theorem_g(gpu, run_gpu(gpu, "lrr")))))
     assert document["weights"] == []
     assert verify(document).outcome is Outcome.ACCEPTED
     weights = {"classes": ["C"], "caps": [1], "groups": [[1, 1]]}

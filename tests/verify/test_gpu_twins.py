@@ -17,8 +17,8 @@ from makespan.model.simulate import gpu_replay
 from makespan.model.simulate.choices import Choices
 from makespan.model.simulate.gpu_run import DISPATCH, run_gpu
 from makespan.model.strings import parse_string
-from makespan.report.gpu.bundle import _schedule as written
-from makespan.report.gpu.bundle import of_gpu
+from makespan.report.gpu.bundle import _schedule_data as written
+from makespan.report.gpu.bundle import gpu_question_data
 from makespan.verify import gpu_reading, gpu_witness
 from makespan.verify.gpu_witness import replay
 from makespan.verify.refusal import Refused
@@ -85,9 +85,9 @@ def test_damaged_schedules_are_accepted_by_both_or_by_none(seed: int) -> None:
             honest = schedule(draw, gpu)
         except UnsupportedError:
             continue
-        asked, document = of_gpu(gpu), written(gpu, honest)
+        asked, document = gpu_question_data(gpu), written(gpu, honest)
         read = gpu_reading.instance(asked)
-        assert of_gpu(read) == asked
+        assert gpu_question_data(read) == asked
         assert gpu_reading.schedule(document, "witness", read) == honest
         assert replay(read, honest) == gpu_replay.replay_gpu(gpu, honest) == honest.makespan
         for _ in range(12):

@@ -11,7 +11,7 @@ from makespan.host.errors import BrokenPromiseError
 from makespan.model.gpu import GpuResult
 from makespan.model.result import Bounds
 from makespan.model.simulate.gpu_run import run_gpu
-from makespan.report.gpu.bundle import bundle
+from makespan.report.gpu.bundle import gpu_bundle
 from makespan.verify import Outcome, Verdict, digest, theorem_g, verify
 from makespan.verify.lower_bounds import least_makespan_of_gpu
 from makespan.verify.outcome import UNCHECKED_OF_GPU
@@ -33,7 +33,7 @@ def later() -> GpuResult:
 
 
 def judged(result: GpuResult, change: Callable[[dict[str, Any]], None] = lambda _: None) -> Verdict:
-    document = bundle(result)
+    document = gpu_bundle(result)
     change(document)
     return verify({**document, "sha256": digest(document)})
 
@@ -121,7 +121,7 @@ def test_blocks_of_one_wave_begin_as_late_as_the_dispatcher_may() -> None:
     assert alone.bounds.upper == 2 + 2
     assert judged(alone).outcome is Outcome.ACCEPTED
     assert dict(judged(alone).uppers)["one-wave"] == 4
-    less = {**bundle(alone), "witness": None}
+    less = {**gpu_bundle(alone), "witness": None}
     less["result"] |= {"lower": 1, "upper": 3, "status": "bounded"}
     refused = verify({**less, "sha256": digest(less)})
     assert refused.reason == "upper 3 reported by one-wave, but an SM may take up to 4 cycles"

@@ -22,7 +22,7 @@ from makespan.proof.bounds import gpu_best_case, pessimistic, theorem_1s
 from makespan.proof.bounds.best_case import least_possible
 from makespan.proof.bounds.theorem_e import theorem_e
 from makespan.proof.engines import solve
-from makespan.report.result.bundle import bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import (
     Outcome,
     Refused,
@@ -522,7 +522,7 @@ def by_theorem_1s(instance: Instance) -> Result:
 
 @cache
 def bundles() -> tuple[Document, ...]:
-    return tuple(json.loads(json.dumps(bundle(result))) for result in results())
+    return tuple(json.loads(json.dumps(result_bundle(result))) for result in results())
 
 
 def test_bundles_of_multiprocessors_are_read_as_they_were_written_and_accepted() -> None:
@@ -541,7 +541,7 @@ def test_bundles_of_multiprocessors_are_read_as_they_were_written_and_accepted()
 def test_what_is_held_for_a_single_cycle_is_read() -> None:
     result = solve(asked(ONE_OF_BOTH, ("C", 3)))
     assert {cycles for row in result.witness.uses for held in row for _, cycles in held} == {1}
-    assert verify(json.loads(json.dumps(bundle(result)))).outcome is Outcome.ACCEPTED
+    assert verify(json.loads(json.dumps(result_bundle(result)))).outcome is Outcome.ACCEPTED
 
 
 def test_pairs_with_thresholds_are_proven_again_where_warps_run_ahead() -> None:
@@ -551,7 +551,7 @@ def test_pairs_with_thresholds_are_proven_again_where_warps_run_ahead() -> None:
     assert proof is not None
     result = replace(solve(instance), upper_evidence=Upper.THEOREM_E, weights=proof.weights, history=())
     claimed = replace(result, bounds=Bounds(result.bounds.lower, proof.upper))
-    checked = verify(json.loads(json.dumps(bundle(claimed))))
+    checked = verify(json.loads(json.dumps(result_bundle(claimed))))
     assert checked.outcome is Outcome.ACCEPTED, checked
     assert checked.claim is not None
     assert dict(checked.uppers)[Upper.THEOREM_E] <= proof.upper
@@ -560,7 +560,7 @@ def test_pairs_with_thresholds_are_proven_again_where_warps_run_ahead() -> None:
 @given(multiprocessor_instances(), st.booleans())
 @settings(max_examples=12, deadline=None)
 def test_what_is_solved_is_proven_again(instance: Instance, best_case: bool) -> None:
-    content = json.dumps(bundle(solve(instance, best_case=best_case))).encode()
+    content = json.dumps(result_bundle(solve(instance, best_case=best_case))).encode()
     checked = verify(parse(content))
     assert checked.outcome is Outcome.ACCEPTED, checked
 
@@ -714,7 +714,7 @@ def test_potentials_prove_nothing_of_a_multiprocessor() -> None:
 
 
 def test_bundles_of_other_machines_say_nothing_of_all_this() -> None:
-    document = bundle(solve(Instance.of("CLC", 2)))
+    document = result_bundle(solve(Instance.of("CLC", 2)))
     assert "partitions" not in document
     assert document["instance"]["machine"].keys() == {"name", "capacity", "interval", "latency", "issue_width"}
     assert document["witness"].keys() == {"paths", "latencies", "cycles"}

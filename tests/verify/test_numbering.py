@@ -19,8 +19,8 @@ from makespan.model.result import Bounds
 from makespan.proof.bounds import best_case
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.gpu import solve_gpu
-from makespan.report.gpu.bundle import bundle as gpu_bundle
-from makespan.report.result.bundle import bundle
+from makespan.report.gpu.bundle import gpu_bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, gpu_reading, instances, lower_bounds, machine_form, reading, verify
 from tests.engines.test_numbering import instance_of, launch
 from tests.forgery import Document, forged, set_bounds
@@ -53,7 +53,7 @@ ASKED = (
 
 @cache
 def documents() -> tuple[Document, ...]:
-    return tuple(json.loads(json.dumps(bundle(solve(one, best_case=True)))) for one in ASKED)
+    return tuple(json.loads(json.dumps(result_bundle(solve(one, best_case=True)))) for one in ASKED)
 
 
 @pytest.mark.parametrize("number", range(len(ASKED)))
@@ -176,7 +176,7 @@ def test_an_order_is_said_where_it_has_an_effect_and_nowhere_else() -> None:
 def test_bundles_without_an_order_are_of_groups_one_after_another() -> None:
     """Also of blocks without barriers, each of which launches the first group before the second one."""
     asked = instance("CCC C", 2)
-    document = json.loads(json.dumps(bundle(solve(asked))))
+    document = json.loads(json.dumps(result_bundle(solve(asked))))
 
     def in_blocks(document: Document) -> None:
         document["instance"]["blocks"] = 2

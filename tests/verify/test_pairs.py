@@ -19,7 +19,7 @@ from makespan.proof.bounds import theorem_e
 from makespan.proof.engines import solve
 from makespan.proof.engines.limits import Limits
 from makespan.proof.engines.search import plain
-from makespan.report.result.bundle import bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, digest, pairs, verify
 from tests.forgery import Document, forged
 from tests.oracle import brute_force
@@ -50,7 +50,7 @@ def by_weights(instance: Instance) -> Result:
     ids=str,
 )
 def test_a_bundle_that_rests_on_weights_is_accepted(instance: Instance) -> None:
-    verdict = verify(json.loads(json.dumps(bundle(by_weights(instance)))))
+    verdict = verify(json.loads(json.dumps(result_bundle(by_weights(instance)))))
     assert verdict.outcome is Outcome.ACCEPTED, verdict
     assert dict(verdict.uppers)[Upper.THEOREM_E] == by_weights(instance).bounds.upper
 
@@ -102,15 +102,15 @@ def test_forged_weights_are_rejected(change: Callable[[Document], object], why: 
     def apply(document: Document) -> None:
         change(document)
 
-    checked = verify(forged(bundle(by_weights(Instance.of("CLSC", 3, MIXED))), apply))
+    checked = verify(forged(result_bundle(by_weights(Instance.of("CLSC", 3, MIXED))), apply))
     assert checked.outcome is Outcome.REJECTED
     assert re.search(why, checked.reason), checked
 
 
 def test_an_issue_width_is_a_premise() -> None:
-    document = bundle(by_weights(Instance.of("CLLC", 5, Machine.of({"C": 1, "L": 1}))))
+    document = result_bundle(by_weights(Instance.of("CLLC", 5, Machine.of({"C": 1, "L": 1}))))
     narrow = Machine("paper", Machine.of({"C": 1, "L": 1}).units, 1)
-    other = bundle(solve(Instance.of("CLLC", 5, narrow)))
+    other = result_bundle(solve(Instance.of("CLLC", 5, narrow)))
     other["weights"] = document["weights"]
     other["sha256"] = digest(other)
     assert (verify(other).reason or "").startswith("theorem E needs thresholds for an issue width that could bind")
@@ -122,7 +122,7 @@ def test_an_issue_width_that_cannot_bind_is_as_good_as_none(warps: int, width: i
     units = UnitClass("C", 1, 1, Latency(latency, latency)), UnitClass("L", 1), UnitClass("S", 8)
     wide, free = (solve(Instance.of("CLLCL", warps, Machine("m", units, slots))) for slots in (width, None))
     assert (wide.bounds, wide.upper_evidence) == (free.bounds, free.upper_evidence)
-    assert verify(json.loads(json.dumps(bundle(wide)))).outcome is Outcome.ACCEPTED
+    assert verify(json.loads(json.dumps(result_bundle(wide)))).outcome is Outcome.ACCEPTED
 
 
 def test_a_class_that_is_not_counted_is_paid_for_two_cycles_where_a_slot_binds() -> None:
@@ -138,7 +138,7 @@ def test_more_paths_than_can_be_followed_prove_nothing(monkeypatch: pytest.Monke
     found = by_weights(Instance.of("CLLC" * 10, 9, Machine.of({"C": 2, "L": 3})))
     for most, outcome in ((80, Outcome.ACCEPTED), (79, Outcome.UNPROVEN)):
         monkeypatch.setattr(pairs, "MOST_STEPS", most)
-        assert verify(json.loads(json.dumps(bundle(found))), most_states=1).outcome is outcome
+        assert verify(json.loads(json.dumps(result_bundle(found))), most_states=1).outcome is outcome
 
 
 def forgeries(count: int, seed: int) -> dict[str, int]:
@@ -147,7 +147,7 @@ def forgeries(count: int, seed: int) -> dict[str, int]:
     kinds = [closed_form.KINDS[name] for name in closed_form.OF_THEOREM_E]
     for number in range(count):
         instance = closed_form.instance(draw, kinds[number % len(kinds)])
-        document = bundle(by_weights(instance))
+        document = result_bundle(by_weights(instance))
 
         def change(copied: dict[str, Any]) -> None:
             for item in copied["weights"]:
@@ -180,7 +180,7 @@ def test_hundreds_of_forgeries_are_rejected_unless_they_still_prove_the_claim() 
 def test_phases_between_barriers_rest_on_weights() -> None:
     slow = Machine("slow", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(9, 9))))
     result = solve(Instance.of("CLCL|LLCCLCL", 9, slow), backend="certificate", limits=Limits(0))
-    document = bundle(result)
+    document = result_bundle(result)
     assert [phase["evidence"] for phase in document["phases"]] == ["theorem-e"] * 2
     assert verify(document).outcome is Outcome.ACCEPTED
     emptied = forged(document, lambda copied: copied["phases"][0].update(weights=[]))

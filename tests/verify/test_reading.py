@@ -17,7 +17,7 @@ from makespan.model.simulate import replay, run
 from makespan.model.simulate.choices import Choices
 from makespan.proof.engines import solve
 from makespan.report.result.bundle import _witness as written
-from makespan.report.result.bundle import bundle, of_instance
+from makespan.report.result.bundle import instance_data, result_bundle
 from makespan.verify import Refused, digest, fields, instances, reading
 from makespan.verify.verdict import execute
 from tests.forgery import damaged
@@ -51,9 +51,9 @@ def test_questions_and_damaged_schedules_are_those_of_the_engines(seed: int) -> 
         schedule = run(
             replace(asked, machine=replace(asked.machine, scheduler=SchedulerPromise.ANY)), "random", choices
         )
-        question, document = plain(of_instance(asked)), plain(written(asked, schedule))
+        question, document = plain(instance_data(asked)), plain(written(asked, schedule))
         read = instances.instance(question)
-        assert of_instance(read) == question
+        assert instance_data(read) == question
         assert reading.witness(document, read, schedule.makespan) == schedule
         outcomes[judged(question, document, schedule.makespan)] += 1
         for _ in range(5):
@@ -90,13 +90,13 @@ def judged(question: Any, document: Any, makespan: int | None) -> str:
 def rich() -> Any:
     """With every choice that there is: paths, latencies, uses and partitions."""
     asked = Instance.merged([(FORK, 2), (Program.chain("C"), 1)], PARTS)
-    return plain(bundle(solve(asked, best_case=True)))
+    return plain(result_bundle(solve(asked, best_case=True)))
 
 
 @cache
 def fair() -> Any:
     machine = Machine("fair", (UnitClass("C", 1, 1, Latency(2, 2)),), 1, scheduler=SchedulerPromise.FAIR)
-    return plain(bundle(solve(Instance.of("CC", 2, machine))))
+    return plain(result_bundle(solve(Instance.of("CC", 2, machine))))
 
 
 @pytest.mark.parametrize(("document", "facts"), [(rich, 15), (fair, 11)])
@@ -247,6 +247,6 @@ def test_a_machine_has_up_to_64_resources() -> None:
 
 
 def test_a_long_string_is_said_as_it_is() -> None:
-    document = plain(bundle(solve(Instance.of("CL" * 40, 1))))
+    document = plain(result_bundle(solve(Instance.of("CL" * 40, 1))))
     assert document["result"]["groups"][0]["program"] == "CL" * 40
     assert reading.bundle(document)

@@ -16,9 +16,9 @@ from makespan.model.result import Bounds, Result, Upper
 from makespan.model.simulate.gpu_run import run_gpu
 from makespan.proof.bounds import pessimistic
 from makespan.proof.engines import solve
-from makespan.report.gpu.bundle import _schedule as written
-from makespan.report.gpu.bundle import of_gpu
-from makespan.report.result.bundle import bundle
+from makespan.report.gpu.bundle import _schedule_data as written
+from makespan.report.gpu.bundle import gpu_question_data
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import (
     Outcome,
     Refused,
@@ -47,7 +47,7 @@ def three() -> Result:
 
 
 def judged(result: Result, change: Callable[[dict[str, Any]], object] = lambda _: None) -> Verdict:
-    document = json.loads(json.dumps(bundle(result)))
+    document = json.loads(json.dumps(result_bundle(result)))
     change(document)
     return verify({**document, "sha256": digest(document)})
 
@@ -112,7 +112,7 @@ def test_a_reason_is_one_line_of_at_most_300_letters() -> None:
 def test_a_schedule_of_a_whole_gpu_is_executed() -> None:
     gpu = of("CL", 5, 1, 2)
     schedule = run_gpu(gpu, "lrr")
-    question, document = of_gpu(gpu), json.loads(json.dumps(written(gpu, schedule)))
+    question, document = gpu_question_data(gpu), json.loads(json.dumps(written(gpu, schedule)))
     verdict.execute(question, document, schedule.makespan)
     for by in (-1, 1):
         why = f"^the schedule takes {schedule.makespan} cycles, not {schedule.makespan + by}$"
@@ -223,7 +223,7 @@ def test_two_warps_are_proven_pair_by_pair_where_states_are_too_many() -> None:
     """Of two warps of CCL the shortest schedule takes 5 cycles, one more than the instructions of a class."""
     result = solve(Instance.of("CCL", 2), best_case=True)
     assert lower_bounds.least_makespan(result.instance) == 4
-    found = verify(bundle(result), most_states=1)
+    found = verify(result_bundle(result), most_states=1)
     assert (found.outcome, found.best_case) == (Outcome.ACCEPTED, (5, 5))
 
 

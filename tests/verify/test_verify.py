@@ -27,7 +27,7 @@ from makespan.model.simulate.semantics import WarpIssue, issuing_warps, next_sta
 from makespan.proof.bounds import pessimistic, theorem_e
 from makespan.proof.engines import solve
 from makespan.proof.engines.portfolio import CPSAT, ILP
-from makespan.report.result.bundle import bundle, write
+from makespan.report.result.bundle import result_bundle, write_bundle
 from makespan.verify import (
     Outcome,
     Refused,
@@ -85,12 +85,12 @@ def test_one_bundle_of_every_kind_of_evidence_is_accepted() -> None:
 
 
 def test_the_verdict_says_what_was_proven_and_how() -> None:
-    assert str(verify(bundle(solve(Instance.of("CLLCLL", 4))))) == (
+    assert str(verify(result_bundle(solve(Instance.of("CLLCLL", 4))))) == (
         "accepted if every instruction takes one cycle: the worst case is 18 cycles; the witness was executed, the"
         " upper bound proven by theorem E"
     )
     loose = by_potential(Instance.of("CLCCL", 4, Machine.of({"C": 2, "L": 1})))
-    assert verify(bundle(replace(loose, bounds=Bounds(loose.bounds.lower, loose.bounds.upper + 1)))).reason == (
+    assert verify(result_bundle(replace(loose, bounds=Bounds(loose.bounds.lower, loose.bounds.upper + 1)))).reason == (
         f"the worst case is at least {loose.bounds.lower} and at most {loose.bounds.upper + 1} cycles;"
         " the witness was executed, the upper bound proven by its potential"
     )
@@ -98,12 +98,12 @@ def test_the_verdict_says_what_was_proven_and_how() -> None:
 
 @pytest.mark.parametrize("string", ["C", "C|L"])
 def test_the_smallest_questions_are_accepted(string: str) -> None:
-    assert verify(bundle(solve(Instance.of(string, 1), best_case=True))).outcome is Outcome.ACCEPTED
+    assert verify(result_bundle(solve(Instance.of(string, 1), best_case=True))).outcome is Outcome.ACCEPTED
 
 
 @given(instances(), st.booleans())
 def test_what_solve_says_is_accepted(instance: Instance, best_case: bool) -> None:
-    checked = verify(bundle(solve(instance, best_case=best_case)))
+    checked = verify(result_bundle(solve(instance, best_case=best_case)))
     assert checked.outcome is Outcome.ACCEPTED, checked
 
 
@@ -111,7 +111,7 @@ def test_what_solve_says_is_accepted(instance: Instance, best_case: bool) -> Non
 @settings(max_examples=50)
 def test_a_search_is_proven_again_by_enumeration(instance: Instance) -> None:
     truth = brute_force(instance)
-    checked = verify(bundle(by_search(instance)))
+    checked = verify(result_bundle(by_search(instance)))
     assert checked.outcome is Outcome.ACCEPTED, checked
     assert checked.best_case is not None
     assert checked.best_case[0] == truth.lower
@@ -122,15 +122,15 @@ def test_a_search_is_proven_again_by_enumeration(instance: Instance) -> None:
 def test_what_cannot_be_proven_again_is_said(evidence: str) -> None:
     result = replace(by_search(Instance.of("CLLCL", 4, Machine.of({"C": 2, "L": 1}))), upper_evidence=evidence)
     bare = replace(result, best_case=None)
-    checked = verify(bundle(bare), most_states=10)
+    checked = verify(result_bundle(bare), most_states=10)
     assert checked.outcome is Outcome.UNPROVEN
     assert checked.reason == f"upper 14 reported by {evidence}, re-proved only to 17"
-    assert verify(bundle(bare)).outcome is Outcome.ACCEPTED
+    assert verify(result_bundle(bare)).outcome is Outcome.ACCEPTED
 
 
 def test_a_best_case_that_cannot_be_proven_again_is_said() -> None:
     result = replace(solve(Instance.of("CLLCLCLC", 5)), best_case=Bounds(21, 21))
-    checked = verify(bundle(result), most_states=10)
+    checked = verify(result_bundle(result), most_states=10)
     assert checked.outcome is Outcome.UNPROVEN
     assert checked.reason == "best case 21 reported, re-proved only to 20..24"
 
@@ -141,7 +141,7 @@ def test_a_wrong_best_case_is_rejected(best_case: Bounds) -> None:
     assert truth == Bounds(6, 7)
     result = replace(solve(Instance.of("CLC", 3)), best_case=best_case)
     expected = Outcome.ACCEPTED if best_case.lower <= 6 <= best_case.upper else Outcome.REJECTED
-    assert verify(bundle(result)).outcome is expected
+    assert verify(result_bundle(result)).outcome is expected
 
 
 # The bounds that it computes
@@ -463,7 +463,7 @@ def test_a_path_for_every_warp_is_needed() -> None:
 
 def test_theorem_a_where_it_does_not_hold_is_rejected() -> None:
     instance = Instance.of("CLLCL", 4, Machine.of({"C": 2, "L": 1}))
-    checked = verify(bundle(replace(by_search(instance), upper_evidence=Upper.THEOREM_A)))
+    checked = verify(result_bundle(replace(by_search(instance), upper_evidence=Upper.THEOREM_A)))
     assert checked.reason == "theorem A does not apply to this instance"
 
 
@@ -473,7 +473,7 @@ def test_an_upper_bound_that_a_schedule_exceeds_is_rejected_whoever_reports_it()
     instance = Instance.of("CLC", 3)
     witness = Schedule.of_chains(instance, [(0,), (0, 1), (1, 2), (0, 2), (1,), (2,)])
     low = replace(solve(instance), bounds=Bounds(6, 6), witness=witness, upper_evidence=CPSAT.name)
-    assert verify(bundle(low)).reason == "upper 6 is wrong: a schedule takes 7 cycles"
+    assert verify(result_bundle(low)).reason == "upper 6 is wrong: a schedule takes 7 cycles"
 
 
 def test_a_certificate_that_promises_too_much_is_rejected_even_if_nothing_rests_on_it() -> None:
@@ -481,7 +481,7 @@ def test_a_certificate_that_promises_too_much_is_rejected_even_if_nothing_rests_
     assert result.certificate is not None
     upper = result.certificate.upper
     result = replace(result, certificate=replace(result.certificate, upper=upper - 1), upper_evidence=CPSAT.name)
-    assert verify(bundle(result)).reason == f"the certificate says {upper - 1} cycles and proves {upper}"
+    assert verify(result_bundle(result)).reason == f"the certificate says {upper - 1} cycles and proves {upper}"
 
 
 STEPS = [("certificate", 17, 20, "pessimistic"), ("beam", 18, 20, "pessimistic"), ("certificate", 18, 18, "theorem-e")]
@@ -613,7 +613,7 @@ def test_version_1_is_read_where_nothing_rests_on_its_potentials() -> None:
 
 
 def test_nor_do_phases_rest_on_older_potentials() -> None:
-    document = forged(bundle(solve(Instance.of("CLL|LC", 3))), of_words)
+    document = forged(result_bundle(solve(Instance.of("CLL|LC", 3))), of_words)
     assert verify(document).outcome is Outcome.ACCEPTED
     assert verify(forged(document, lambda copied: copied["phases"][1].update(certificate={}))).reason == OLD
 
@@ -770,7 +770,7 @@ def run(*arguments: str) -> int:
 
 def written(tmp_path: Path, result: Result) -> str:
     path = tmp_path / "bundle.json"
-    write(result, path)
+    write_bundle(result, path)
     return str(path)
 
 

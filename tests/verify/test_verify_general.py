@@ -25,7 +25,7 @@ from makespan.proof.bounds import phases as engine_phases
 from makespan.proof.engines import Limits
 from makespan.proof.engines.certificate import improve
 from makespan.proof.engines.search import plain as search
-from makespan.report.result.bundle import bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import (
     Outcome,
     Refused,
@@ -288,12 +288,12 @@ def test_idle_cycles_after_a_full_one_are_checked_although_nothing_happens_betwe
 def test_the_certificate_of_another_machine_is_refused_in_a_bundle(units: tuple[UnitClass, ...]) -> None:
     instance = Instance.of("LC", 3, HELD)
     result = replace(by_search(instance), certificate=by_hand(instance))
-    assert verify(bundle(result)).outcome is Outcome.ACCEPTED
+    assert verify(result_bundle(result)).outcome is Outcome.ACCEPTED
 
     def change(document: Document) -> None:
         set_machine(document, Machine("held", units))
 
-    assert verify(forged(bundle(result), change)).outcome is Outcome.REJECTED
+    assert verify(forged(result_bundle(result), change)).outcome is Outcome.REJECTED
 
 
 @given(general_instances(most_warps=4), st.integers(1, 3))
@@ -355,7 +355,7 @@ def results() -> tuple[Result, ...]:
 
 @cache
 def bundles() -> tuple[Document, ...]:
-    return tuple(map(bundle, results()))
+    return tuple(map(result_bundle, results()))
 
 
 def set_machine(document: Document, machine: Machine) -> None:
@@ -382,7 +382,7 @@ def test_bundles_of_general_machines_are_accepted() -> None:
 @given(st.one_of(general_instances(), general_barrier_instances()), st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_a_search_on_a_general_machine_is_proven_again(instance: Instance, best_case: bool) -> None:
-    checked = verify(bundle(by_search(instance, best_case=best_case)))
+    checked = verify(result_bundle(by_search(instance, best_case=best_case)))
     assert checked.outcome is Outcome.ACCEPTED, checked
 
 
@@ -477,7 +477,7 @@ def test_a_forged_bundle_of_a_general_machine_is_rejected(change: Callable[[Docu
 
 
 def test_a_machine_without_choice_needs_no_latencies() -> None:
-    document = bundle(by_search(Instance.of("LCL", 2, HELD)))
+    document = result_bundle(by_search(Instance.of("LCL", 2, HELD)))
     assert document["witness"]["latencies"] is None
     changed = forged(document, lambda copied: copied["witness"].update(latencies=[[2, [2, 1, 2]]]))
     assert "leaves no choice of a latency: latencies must be null" in verify(changed).reason

@@ -11,7 +11,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Program
 from makespan.proof.engines import solve
-from makespan.report.result.bundle import bundle
+from makespan.report.result.bundle import result_bundle
 from makespan.verify import Refused, bounds, parse, reading, two_warps
 from makespan.verify.phases import questions
 from makespan.verify.refusal import ProofBudget, TooMuchWork
@@ -58,9 +58,9 @@ def test_small_bundles_that_ask_for_much_are_answered_in_little_memory(arguments
 def test_an_absurd_value_of_any_field_is_rejected_or_changes_nothing(kind: str, tmp_path: Path) -> None:
     """Coefficients of nodes that nothing needs may be anything, and so may remarks; claims may be weaker."""
     made = {
-        "phases": bundle(solve(Instance.of("CCL|CLLC|L", 3), best_case=True)),
+        "phases": result_bundle(solve(Instance.of("CCL|CLLC|L", 3), best_case=True)),
         "potential": test_verify_general.bundles()[6],
-        "automaton": bundle(test_verify_general.by_search(Instance.of(bombs.starting_anywhere(2), 2))),
+        "automaton": result_bundle(test_verify_general.by_search(Instance.of(bombs.starting_anywhere(2), 2))),
     }[kind]
     file = tmp_path / "bundle.json"
     file.write_text(json.dumps(made))
@@ -86,7 +86,7 @@ def test_lists_are_counted_before_they_are_read(monkeypatch: pytest.MonkeyPatch)
 
 def test_more_coefficients_than_may_be_kept_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights of six places count as twelve."""
-    made = bundle(solve(Instance.of("CLLCLL", 4)))
+    made = result_bundle(solve(Instance.of("CLLCLL", 4)))
     monkeypatch.setattr(reading, "MOST_COEFFICIENTS", 12 * len(made["weights"]))
     assert reading.bundle(made).weights
     monkeypatch.setattr(reading, "MOST_COEFFICIENTS", 12 * len(made["weights"]) - 1)
@@ -138,7 +138,7 @@ def test_phases_of_all_groups_are_counted_together(monkeypatch: pytest.MonkeyPat
 
 
 def test_letters_are_looked_up_before_places_are_made_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = bundle(solve(Instance.of("CL", 2)))
+    made = result_bundle(solve(Instance.of("CL", 2)))
     made["instance"]["groups"][0]["string"] = "x" * 10**6
     monkeypatch.setattr(Program, "chain", lambda _: pytest.fail("a place was made"))
     with pytest.raises(Refused, match="not a bundle: the machine has no units of class x"):

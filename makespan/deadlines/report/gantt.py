@@ -7,9 +7,9 @@ from typing import NamedTuple
 from makespan.deadlines.report.chart import DeadlineChart, JobSpan, TaskBar
 from makespan.deadlines.report.picture import unit_of
 from makespan.model.units import shown_time
-from makespan.report.html.marks import Tick
-from makespan.report.html.visible import visible
-from makespan.report.pictures import cut_within
+from makespan.report.html.marks import AxisTick
+from makespan.report.html.visible import make_visible
+from makespan.report.pictures import shorten_middle
 from makespan.report.schedule.panels import round_numbers
 
 COLOURS = 7
@@ -77,7 +77,7 @@ class Drawing(NamedTuple):
     names: tuple[GanttText, ...]
     boxes: tuple[Box, ...]
     strokes: tuple[Stroke, ...]
-    ticks: tuple[Tick, ...]
+    ticks: tuple[AxisTick, ...]
     axis: float
     unit: str
 
@@ -123,7 +123,7 @@ class _GanttDraft:
         """Yield the names beside or above rows."""
         for number, name in enumerate(names):
             y = top + high * number
-            short = cut_within(visible(name), self.layout.letters)
+            short = shorten_middle(make_visible(name), self.layout.letters)
             if self.layout.above:
                 yield GanttText(self.layout.left, round(y + 11, 1), short, "name")
             else:
@@ -151,8 +151,8 @@ class _GanttDraft:
         return Box(
             x, round(self.centre(bar.row) - height / 2, 1), round(width, 1), round(height, 1),
             f"{kind} spins" if bar.is_spin else kind,
-            f"{visible(bar.label)} on {visible(self.chart.resources[bar.row])}{does}: {times}",
-            "" if bar.is_spin else visible(text),
+            f"{make_visible(bar.label)} on {make_visible(self.chart.resources[bar.row])}{does}: {times}",
+            "" if bar.is_spin else make_visible(text),
         )  # fmt: skip
 
     def arrows(self) -> Iterator[Stroke]:
@@ -183,7 +183,7 @@ class _GanttDraft:
     def job_marks(self, span: JobSpan) -> Iterator[Stroke]:
         """Yield a job: its line, where something of it runs, when it came and when it must end."""
         y, colour = self.lane(span), f"t{span.task % COLOURS}"
-        name = f"{visible(self.chart.tasks[span.row])}#{span.number}"
+        name = f"{make_visible(self.chart.tasks[span.row])}#{span.number}"
         took, allowed = ((end - span.arrival) * self.tick for end in (span.completion, span.deadline))
         title = f"{name}: {shown_time(took)} from arrival to end, {shown_time(allowed)} until its deadline"
         yield Stroke(f"M{self.x(span.arrival)} {y}H{self.x(span.completion)}", f"job {colour}", title)
@@ -196,10 +196,10 @@ class _GanttDraft:
         if span.is_late and self.is_inside(span.completion):
             yield Stroke(f"M{self.x(span.completion) - 5} {y - 5}l10 10m0 -10l-10 10", "late", "end after the deadline")
 
-    def ticks(self, size: Fraction) -> Iterator[Tick]:
+    def ticks(self, size: Fraction) -> Iterator[AxisTick]:
         """Yield round times of the axis, in its unit; fractions of it where it is short."""
         low, high = self.chart.start * self.tick / size, self.chart.end * self.tick / size
         fine = next(10**power for power in range(30) if (high - low) * 10**power >= 2 * self.layout.ticks)
         step = Fraction(next(step for step in round_numbers() if (high - low) * fine / step <= self.layout.ticks), fine)
         for number in range(-(-low // step), high // step + 1):
-            yield Tick(self.x(round(number * step * size / self.tick)), f"{float(number * step):g}")
+            yield AxisTick(self.x(round(number * step * size / self.tick)), f"{float(number * step):g}")

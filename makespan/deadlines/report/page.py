@@ -19,9 +19,9 @@ from makespan.deadlines.verdict import DeadlineAnswer, TaskVerdict
 from makespan.deadlines.wcet import Wcet
 from makespan.host.errors import InputError
 from makespan.model.units import shown_time, time_at_most
-from makespan.report.html.data import Input, input_data
-from makespan.report.html.page import rendered
-from makespan.report.html.visible import visible
+from makespan.report.html.data import PageInput, input_data
+from makespan.report.html.page import render_template
+from makespan.report.html.visible import make_visible
 from makespan.verify import digest
 
 SCHEMA = "makespan.deadlines-page/1"
@@ -46,7 +46,7 @@ class PageContents:
     windows: Mapping[str, ScheduleWindow]
     without: Mapping[str, str] = field(default_factory=dict)
     view: ChartView = ALL
-    inputs: tuple[Input, ...] = ()
+    inputs: tuple[PageInput, ...] = ()
 
 
 def check_size(task_set: TaskSet) -> None:
@@ -65,7 +65,7 @@ def check_size(task_set: TaskSet) -> None:
 def deadlines_page(assessment: Assessment, found: PageContents) -> str:
     """Return the HTML of an assessment, with its pictures; equal arguments give equal text."""
     pictures = {name: _drawings(window, assessment.tick, found.view) for name, window in found.windows.items()}
-    return rendered("page.html.j2", deadlines_page_data(assessment, found), __package__, pictures=pictures)
+    return render_template("page.html.j2", deadlines_page_data(assessment, found), __package__, pictures=pictures)
 
 
 def _drawings(window: ScheduleWindow, tick: Fraction, view: ChartView) -> list[Drawing]:
@@ -74,7 +74,7 @@ def _drawings(window: ScheduleWindow, tick: Fraction, view: ChartView) -> list[D
 
 
 def deadlines_page_data(assessment: Assessment, found: PageContents) -> dict[str, Any]:
-    """Return all but the pictures, with the SHA-256 of its canonical JSON; text from outside has passed `visible`."""
+    """Return all but the pictures, with the SHA-256 of its canonical JSON; text from outside is made visible."""
     check_size(assessment.task_set)
     verdict, tick = assessment.verdict, assessment.tick
     about = {} if verdict is None else {task.task: task for task in verdict.tasks}
@@ -82,18 +82,20 @@ def deadlines_page_data(assessment: Assessment, found: PageContents) -> dict[str
     worst = min(found.windows, key=lambda name: found.windows[name].job.slack, default=None)
     content: dict[str, Any] = {
         "schema": SCHEMA,
-        "name": visible(assessment.where),
+        "name": make_visible(assessment.where),
         "answer": _LOOKS[assessment.answer],
-        "verdict": visible(text.verdict(assessment)),
-        "subject": visible(text.subject(assessment)),
+        "verdict": make_visible(text.verdict(assessment)),
+        "subject": make_visible(text.subject(assessment)),
         "tick": shown_time(tick),
         "worst": worst,
         "header": [f"{name[0].upper()}{name[1:]}" for name in text.HEADER],
         "numbers": text.NUMBERS,
         "tasks": [_task(assessment, task, about.get(task.name), anchors, found) for task in assessment.task_set.tasks],
         "loads": [_load(load) for load in ((assessment.demand,) if verdict is None else verdict.loads)],
-        "sections": {title: list(map(visible, lines)) for title, lines in text.further(assessment).items() if lines},
-        "assumptions": list(map(visible, assessment.notes)),
+        "sections": {
+            title: list(map(make_visible, lines)) for title, lines in text.further(assessment).items() if lines
+        },
+        "assumptions": list(map(make_visible, assessment.notes)),
         "pictures": len(found.windows),
         "result": document(assessment),
         "inputs": list(map(input_data, found.inputs)),
@@ -103,7 +105,7 @@ def deadlines_page_data(assessment: Assessment, found: PageContents) -> dict[str
 
 def _load(load: Any) -> dict[str, Any]:
     share = min(Fraction(1), Fraction(load.numerator, load.denominator))
-    return {"name": visible(load.name), "share": round(float(share), 4), "words": percent(load)}
+    return {"name": make_visible(load.name), "share": round(float(share), 4), "words": percent(load)}
 
 
 def _task(
@@ -113,10 +115,10 @@ def _task(
     window = found.windows.get(task.name)
     response = None if about is None else about.response
     return {
-        "name": visible(task.name),
+        "name": make_visible(task.name),
         "key": task.name,
         "anchor": anchors[task.name],
-        "cells": list(map(visible, text.row(task, assessment, about))),
+        "cells": list(map(make_visible, text.row(task, assessment, about))),
         "answer": "none" if about is None else _LOOKS[about.answer],
         "facts": list(_facts(task, tick)),
         "segments": [_segment(segment, wcet, task, tick) for segment, wcet in text.executions(task, assessment.wcets)],
@@ -125,9 +127,9 @@ def _task(
         "parts": [] if about is None else [(name, time_at_most(ticks * tick)) for name, ticks in about.parts],
         "method": None if about is None else about.method,
         "waits": list(_waits(task, assessment, anchors)),
-        "miss": [visible(line) for line in text.misses(assessment, task.name)],
+        "miss": [make_visible(line) for line in text.misses(assessment, task.name)],
         "found": None if window is None else _schedule_facts(window, assessment, response),
-        "without": visible(found.without.get(task.name, "")),
+        "without": make_visible(found.without.get(task.name, "")),
         "missing": None if window is None else missing_words(window_chart(window, found.view), tick).removeprefix("; "),
     }
 
@@ -142,9 +144,9 @@ def _facts(task: GpuTask, tick: Fraction) -> Iterator[tuple[str, str]]:
     if task.priority is not None:
         yield "priority (larger is more urgent)", str(task.priority)
     if task.context is not None:
-        yield "context", visible(task.context)
+        yield "context", make_visible(task.context)
     if task.core is not None:
-        yield "core", visible(task.core)
+        yield "core", make_visible(task.core)
     if task.wait is not None and len(task.of(SegmentKind.COPY, SegmentKind.KERNEL)):
         yield "while it waits its thread", "spins" if task.spins else "blocks"
 
@@ -153,11 +155,11 @@ def _segment(segment: JobSegment, wcet: Wcet | None, task: GpuTask, tick: Fracti
     resource = task.core if segment.kind is SegmentKind.CPU else segment.resource
     return {
         "kind": str(segment.kind),
-        "place": visible(resource or "-"),
+        "place": make_visible(resource or "-"),
         "time": time_at_most(segment.wcet * tick),
         "delay": time_at_most(segment.delay * tick) if segment.delay else "",
         "by": "given" if wcet is None else str(wcet.kind),
-        "evidence": "as the file says" if wcet is None else visible(wcet.evidence),
+        "evidence": "as the file says" if wcet is None else make_visible(wcet.evidence),
     }
 
 
@@ -166,7 +168,7 @@ def _waits(task: GpuTask, assessment: Assessment, anchors: Mapping[str, str]) ->
     task_set = assessment.task_set
 
     def listed(tasks: Sequence[str]) -> dict[str, Any]:
-        names = [(visible(name), anchors[name]) for name in tasks[:_MOST_NAMES]]
+        names = [(make_visible(name), anchors[name]) for name in tasks[:_MOST_NAMES]]
         return {"names": names, "more": max(0, len(tasks) - _MOST_NAMES)}
 
     if sources := predecessors(task_set).get(task.name):
@@ -174,13 +176,13 @@ def _waits(task: GpuTask, assessment: Assessment, anchors: Mapping[str, str]) ->
     for server in task_set.servers:
         if task.on(server.name):
             others = [other for other in task_set.on(server.name) if other is not task]
-            where = f"{visible(server.name)} ({text.order(server, assessment.tick)})"
+            where = f"{make_visible(server.name)} ({text.order(server, assessment.tick)})"
             for what, tasks in _by_rank(task, others, server.policy):
                 yield {"where": where, "what": what, **listed(tasks)}
     if task.core is not None:
         ahead = [o.name for o in task_set.cores[task.core] if o is not task and _rank(o) >= _rank(task)]
         if ahead:
-            yield {"where": visible(task.core), "what": "preempted by CPU time and spinning of", **listed(ahead)}
+            yield {"where": make_visible(task.core), "what": "preempted by CPU time and spinning of", **listed(ahead)}
 
 
 def _by_rank(task: GpuTask, others: Sequence[GpuTask], policy: ServerPolicy) -> Iterator[tuple[str, list[str]]]:
@@ -202,12 +204,12 @@ def _schedule_facts(window: ScheduleWindow, assessment: Assessment, response: in
     job, tick = window.job, assessment.tick
     gap = None if response is None else response - assessment.task_set.up(job.response)
     return {
-        "line": visible(latest_line(job, tick)),
+        "line": make_visible(latest_line(job, tick)),
         "response": shown_time(job.response * tick),
         "gap": None
         if gap is None
         else "attains the bound"
         if gap == 0
         else f"{shown_time(gap * tick)} below the bound",
-        "words": visible(window.run.scenario.words),
+        "words": make_visible(window.run.scenario.words),
     }

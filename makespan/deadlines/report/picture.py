@@ -9,8 +9,8 @@ from makespan.deadlines.evidence import ScheduleWindow
 from makespan.deadlines.report.chart import ALL, ChartView, DeadlineChart, JobSpan, TaskBar, window_chart
 from makespan.deadlines.simulation import CompletedJob
 from makespan.model.units import SECONDS, shown_time
-from makespan.report.pictures import GREY, INK, LINES, cut, cut_within, title_lines, write_figure
-from makespan.report.schedule.looks import Look
+from makespan.report.pictures import GREY, INK, LINES, shorten, shorten_middle, title_lines, write_figure
+from makespan.report.schedule.looks import SpanLook
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,7 +85,7 @@ def _head(figure: "Figure", height: float, verdict: Sequence[str], words: Sequen
     bold: dict[str, Any] = {"size": 13, "weight": "bold", "color": INK}
     lines = [(0.3 + _TITLE_ROW * row, line, bold) for row, line in enumerate(verdict)]
     last = lines[-1][0]
-    lines += [(last + 0.3 + 0.23 * row, cut(line, _LINE), {"color": GREY}) for row, line in enumerate(words)]
+    lines += [(last + 0.3 + 0.23 * row, shorten(line, _LINE), {"color": GREY}) for row, line in enumerate(words)]
     for down, line, look in lines:
         figure.text(0.02, 1 - down / height, line, va="center", parse_math=False, **look)
 
@@ -111,7 +111,7 @@ def _draw_bars(axes: "Axes", shown: DeadlineChart, scale: float) -> None:
 
     per_inch = (shown.end - shown.start) * scale / (_WIDTH - _LEFT - _RIGHT)
     for bar in shown.bars:
-        look = Look(bar.task or 0, None)
+        look = SpanLook(bar.task or 0, None)
         style = {"facecolor": _OTHER} if bar.task is None else look.style
         width, thick = (bar.end - bar.start) * scale, _SPUN if bar.is_spin else _BAR
         faint = 0.4 if bar.is_spin else 1
@@ -138,7 +138,7 @@ def _bar_label(bar: TaskBar, letters: float, tasks: int) -> str | None:
     """Return the task and number of a job if they fit, or `#` and the number where colours tell tasks apart."""
     name, _, number = bar.label.rpartition("#")
     room = int(letters) - len(number) - 1
-    choices = [bar.label, *([f"{cut_within(name, room)}#{number}"] if room >= _READABLE else [])]
+    choices = [bar.label, *([f"{shorten_middle(name, room)}#{number}"] if room >= _READABLE else [])]
     if tasks <= _LOOKS and bar.task is not None:
         choices.append(f"#{number}")
     return next((text for text in choices if len(text) <= letters), None)
@@ -165,7 +165,7 @@ def _stretch(shown: DeadlineChart) -> float:
 def _draw_spans(axes: "Axes", shown: DeadlineChart, scale: float) -> None:
     apart = _APART / _stretch(shown)
     for span in shown.spans:
-        y, colour = _height(span), Look(span.task, None).style["facecolor"]
+        y, colour = _height(span), SpanLook(span.task, None).style["facecolor"]
         ends = (max(span.arrival, shown.start) * scale, min(span.completion, shown.end) * scale)
         axes.plot(ends, (y, y), color=colour, linewidth=1.2, solid_capstyle="butt")
         for start, end in span.parts:
@@ -191,7 +191,7 @@ def _height(span: JobSpan) -> float:
 
 def _rows(axes: "Axes", names: Sequence[str], start: float, end: float) -> None:
     axes.set(xlim=(start, end), ylim=(len(names), 0))
-    axes.set_yticks([row + 0.5 for row in range(len(names))], [cut_within(name, 22) for name in names])
+    axes.set_yticks([row + 0.5 for row in range(len(names))], [shorten_middle(name, 22) for name in names])
     for text in axes.get_yticklabels():
         text.set_parse_math(False)
     axes.tick_params(axis="both", length=0, labelbottom=False)

@@ -12,7 +12,7 @@ from makespan.deadlines.wcet import Wcet, WcetGround, wcet_key
 from makespan.model.assumptions import quote_name
 from makespan.model.units import shown_frequency, shown_time, time_at_least, time_at_most
 from makespan.model.wording import scope_words
-from makespan.report.lines import WIDTH, columns, wrapped
+from makespan.report.lines import WIDTH, align_columns, wrap_line
 
 _NAMES = 5  # in one line
 
@@ -154,8 +154,8 @@ def report(assessment: Assessment, *, width: int = WIDTH) -> str:
     Args:
         width: columns of text; the table has the width that it needs.
     """
-    lines = [*wrapped(verdict(assessment), width), *wrapped(subject(assessment), width)]
-    lines += ["", *columns(list(_rows(assessment)), right=NUMBERS)]
+    lines = [*wrap_line(verdict(assessment), width), *wrap_line(subject(assessment), width)]
+    lines += ["", *align_columns(list(_rows(assessment)), right=NUMBERS)]
     sections = {
         "misses": misses(assessment),
         "responses": _parts(assessment),
@@ -167,7 +167,7 @@ def report(assessment: Assessment, *, width: int = WIDTH) -> str:
     }
     for title, content in sections.items():
         if content:
-            lines += ["", f"{title}:", *(text for line in content for text in wrapped(f"  {line}", width))]
+            lines += ["", f"{title}:", *(text for line in content for text in wrap_line(f"  {line}", width))]
     return "\n".join(lines)
 
 

@@ -161,4 +161,4 @@ def _proven(instance: "Instance", seconds: float) -> "tuple[PolicyGap, str]":
     limits = Limits(seconds)
     with attended(limits):
         result = solve(instance, best_case=True, limits=limits)
-    return enclosing(result, schedules), simulation.settings(instance, choices)
+    return enclosing(result, schedules), simulation.describe_settings(instance, choices)

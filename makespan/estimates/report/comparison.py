@@ -10,9 +10,9 @@ from makespan.estimates.report import estimate as single
 from makespan.model.wording import promise_words
 from makespan.proof.policy_gap import PolicyGap
 from makespan.report import policy_gap
-from makespan.report.lines import columns
+from makespan.report.lines import align_columns
 from makespan.report.result import text
-from makespan.report.result.document import document as result_document
+from makespan.report.result.document import result_document
 from makespan.version import __version__
 
 SCHEMA = "makespan.estimates/1"
@@ -59,7 +59,7 @@ def report(estimates: Estimates) -> str:
             "",
             *(f"warning ({name}): {said}" for name, one in estimates.found.items() for said in one.warnings),
             _APART,
-            text.verdict(estimates.gap.result),
+            text.verdict_line(estimates.gap.result),
         ]
     )
 
@@ -79,9 +79,9 @@ def document(estimates: Estimates) -> dict[str, Any]:
 
 
 def _proven(estimates: Estimates) -> Iterator[str]:
-    yield text.subject(estimates.gap.result)
+    yield text.subject_line(estimates.gap.result)
     yield estimates.settings
-    yield from policy_gap.table(estimates.gap).splitlines()
+    yield from policy_gap.gap_table(estimates.gap).splitlines()
 
 
 def _estimated(estimates: Estimates) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _estimated(estimates: Estimates) -> Iterator[str]:
     for name, one in estimates.found.items():
         rows.append((name, _number(one.cycles), _number(one.seconds), one.limiting))
     if estimates.found:
-        yield from columns(rows, right=(1, 2))
+        yield from align_columns(rows, right=(1, 2))
     yield from (f"{name:<{width}}  says nothing: {lacks}" for name, lacks in estimates.missing.items())
 
 

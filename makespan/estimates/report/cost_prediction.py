@@ -6,7 +6,7 @@ from typing import Any
 from makespan.estimates.opencl_cost_table.prediction import METHOD, TOTAL, Prediction, estimate
 from makespan.estimates.opencl_cost_table.table import CostTable
 from makespan.estimates.report import estimate as estimates
-from makespan.report.lines import columns
+from makespan.report.lines import align_columns
 
 _HEADINGS = ("cost type", "number in kernel", "time, us")
 
@@ -58,7 +58,7 @@ def measured(table: CostTable) -> str:
         doubt = "too cheap to be resolved" if cost.unresolved else ""
         se, r2 = (cost.se or 0.0) * 1e3, cost.r2 or 0.0
         rows.append((name, f"{cost.slope * 1e3:.6f}", f"{cost.icept:.3f}", f"{se:.6f}", f"{r2:.4f}", doubt))
-    lines += columns(rows, right=(1, 2, 3, 4))
+    lines += align_columns(rows, right=(1, 2, 3, 4))
     for name, operation in table.ops.items():
         law = operation.saturation
         begin = f" from {law.x_sat} on" if law.x_sat else ""
@@ -88,4 +88,4 @@ def _table(prediction: Prediction) -> Iterator[str]:
     known = [(name, f"{size} B", f"{time:.6f}") for name, size, time in moves if time is not None]
     if known:
         tail += [*known, ("total", "", f"{prediction.total:.6f}")]
-    yield from columns([_HEADINGS, *rows, *tail], right=(1, 2))
+    yield from align_columns([_HEADINGS, *rows, *tail], right=(1, 2))

@@ -13,8 +13,8 @@ from makespan.report.pictures import (
     PROVEN,
     RUN,
     check_picture_path,
-    cut,
-    padded,
+    padded_layout,
+    shorten,
     write_figure,
 )
 
@@ -93,7 +93,7 @@ def figure_of(qualities: Mapping[str, Quality]) -> "Figure":
     """Return the histograms as a matplotlib figure, for notebooks; 1 is a prediction that is right."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_WIDTH, _HEIGHT_EACH * len(qualities)), facecolor="white", layout=padded())
+    figure = Figure(figsize=(_WIDTH, _HEIGHT_EACH * len(qualities)), facecolor="white", layout=padded_layout())
     drawn = figure.subplots(len(qualities), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (name, quality) in zip(drawn, qualities.items(), strict=True):
         _draw(axes, name, quality)
@@ -112,7 +112,7 @@ def _draw(axes: "Axes", name: str, quality: Quality) -> None:
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda q, _: f"{q:g}")
     axes.set_ylabel(f"samples per 1/{BINS_PER_OCTAVE} octave")
-    title = cut(f"{name}: {len(quality.samples)} samples on {quality.device}", _LETTERS)
+    title = shorten(f"{name}: {len(quality.samples)} samples on {quality.device}", _LETTERS)
     axes.set_title(title, loc="left", color=GREY, fontsize=9, parse_math=False)
     axes.legend(frameon=False, labelcolor=PESSIMISTIC)
 

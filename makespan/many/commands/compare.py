@@ -17,26 +17,33 @@ from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, attended
 from makespan.cli.source import instances
 from makespan.host.errors import InputError
 from makespan.host.stopwatch import within
-from makespan.many.report.comparison import counts, subject, summary, table
+from makespan.many.report.comparison import comparison_subject, comparison_summary, comparison_table, status_counts
 from makespan.many.report.comparison_file import DATA, check_comparison_path, write_comparison
-from makespan.many.study.comparison import Axis, Comparison, Point, Quantity, computed, planned
+from makespan.many.study.comparison import (
+    Comparison,
+    ComparisonPoint,
+    MachineAxis,
+    MachineQuantity,
+    compute_points,
+    plan_points,
+)
 from makespan.model.instance import Instance
 from makespan.model.strings import SUFFIXES
 from makespan.proof.engines import Limits
-from makespan.report.lines import assumptions, terminal_width, wrapped
+from makespan.report.lines import assumption_lines, terminal_width, wrap_line
 
 MAX_POINTS = 10_000
 _DIGITS = 7  # longer numbers are refused before they are converted
 
 
-class Vary(click.ParamType[Axis]):
+class Vary(click.ParamType[MachineAxis]):
     """`L=1..4`, `L.latency=1..20`, `L.latency=20,100..103,400`, `L.interval=1..4` or `issue-width=1..4`."""
 
     name = "X=A..B|X.latency=A..B|X.interval=A..B|issue-width=A..B"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Axis:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> MachineAxis:
         """Return the axis; which classes there are is known later."""
-        if isinstance(value, Axis):
+        if isinstance(value, MachineAxis):
             return value
         match = re.fullmatch(r"(?:(issue-width)|([A-Z])(?:\.(capacity|interval|latency))?)=(.+)", str(value))
         if match is None:
@@ -53,7 +60,7 @@ class Vary(click.ParamType[Axis]):
                 self.fail(f"{item} makes more than {MAX_POINTS} values", param, ctx)
             values += numbers
         try:
-            return Axis(Quantity(width or quantity or "capacity"), tuple(values), unit)
+            return MachineAxis(MachineQuantity(width or quantity or "capacity"), tuple(values), unit)
         except InputError as error:
             self.fail(str(error), param, ctx)
 
@@ -95,7 +102,7 @@ def _range(item: str) -> range | None:
 )
 @quiet_option
 def command(
-    vary: Axis | None,
+    vary: MachineAxis | None,
     outputs: tuple[Path, ...],
     best_case: bool,
     time_limit: float,
@@ -111,11 +118,11 @@ def command(
     _check_outputs(outputs)
     with within(total_time_limit) as reading:
         asked = _instances(source, vary)
-    points = planned(asked, vary)
+    points = plan_points(asked, vary)
     whole = Limits(reading.left, memory_limit)
-    found: list[Point] = []
+    found: list[ComparisonPoint] = []
     with attended(whole, quiet=quiet):
-        found.extend(computed(points, seconds=time_limit, whole=whole, best_case=best_case))
+        found.extend(compute_points(points, seconds=time_limit, whole=whole, best_case=best_case))
     name = source["source"] or "--string"
     comparison = Comparison(str(name), asked[0].machine, vary, tuple(found), whole.interrupted)
     try:
@@ -136,7 +143,7 @@ def _check_outputs(outputs: Sequence[Path]) -> None:
     refuse_twice(outputs)
 
 
-def _instances(source: dict[str, Any], vary: Axis | None) -> tuple[Instance, ...]:
+def _instances(source: dict[str, Any], vary: MachineAxis | None) -> tuple[Instance, ...]:
     """The instances before anything is varied, one for each number of warps."""
     suffixes = (Path(source["source"] or "").suffix, f".{source['input_format']}")
     if any(suffix in SUFFIXES for suffix in suffixes):
@@ -151,9 +158,9 @@ def _instances(source: dict[str, Any], vary: Axis | None) -> tuple[Instance, ...
 
 def _report(comparison: Comparison) -> str:
     width = terminal_width()
-    said = [*wrapped(subject(comparison), width), *assumptions(comparison.assumptions, width)]
-    return "\n".join([_verdict(comparison), table(comparison), *said])
+    said = [*wrap_line(comparison_subject(comparison), width), *assumption_lines(comparison.assumptions, width)]
+    return "\n".join([_verdict(comparison), comparison_table(comparison), *said])
 
 
 def _verdict(comparison: Comparison) -> str:
-    return f"{counts(comparison)}\n{summary(comparison)}"
+    return f"{status_counts(comparison)}\n{comparison_summary(comparison)}"

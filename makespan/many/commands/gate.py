@@ -17,8 +17,8 @@ from makespan.host.output_file import check_writable, write_whole
 from makespan.many.sweep import spec
 from makespan.model.deadline import Deadline, DeadlineOutcome
 from makespan.model.result import Bounds
-from makespan.report.junit import Check, junit
-from makespan.report.result.text import deadline as verdict
+from makespan.report.junit import DeadlineCheck, junit_document
+from makespan.report.result.text import deadline_verdict as verdict
 
 _UNNAMED = {"source", "deadline", "clock", "time-limit", "memory-limit", "threads", "seed"}
 
@@ -42,7 +42,7 @@ def command(spec_path: Path, report: Path | None, quiet: bool) -> int:
         if not quiet or check.outcome is not DeadlineOutcome.MET:
             click.echo(f"{check.name}: {check.line}")
     if report is not None:
-        write_whole(report, junit(str(spec_path), checks), "the report")
+        write_whole(report, junit_document(str(spec_path), checks), "the report")
     click.echo(_counted(checks))
     if any(check.outcome is None for check in checks):
         return BAD_INPUT
@@ -61,7 +61,7 @@ def _asked(path: Path) -> tuple[QuestionData, ...]:
     return questions
 
 
-def _check(question: QuestionData, folder: Path, *, quiet: bool) -> Check:
+def _check(question: QuestionData, folder: Path, *, quiet: bool) -> DeadlineCheck:
     name = _name(question)
     try:
         with progress(quiet=quiet) as show:
@@ -69,9 +69,9 @@ def _check(question: QuestionData, folder: Path, *, quiet: bool) -> Check:
     except BrokenPromiseError:
         raise
     except MakespanError as error:
-        return Check(name, None, f"refused: {error}".split("\n", 1)[0])
+        return DeadlineCheck(name, None, f"refused: {error}".split("\n", 1)[0])
     gate, bounds = _deadline(found.document["deadline"]), Bounds(found.lower, found.upper)
-    return Check(name, gate.outcome(bounds), verdict(gate, bounds, found.document["caveats"]), found.seconds)
+    return DeadlineCheck(name, gate.outcome(bounds), verdict(gate, bounds, found.document["caveats"]), found.seconds)
 
 
 def _deadline(told: Mapping[str, Any]) -> Deadline:
@@ -90,7 +90,7 @@ def _text(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _counted(checks: Sequence[Check]) -> str:
+def _counted(checks: Sequence[DeadlineCheck]) -> str:
     words = [str(check.outcome or "refused") for check in checks]
     counts = [f"{words.count(word)} {word}" for word in (*map(str, DeadlineOutcome), "refused") if word in words]
     return f"{len(checks)} deadline{'s' * (len(checks) != 1)}: {', '.join(counts)}"

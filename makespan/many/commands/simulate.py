@@ -34,7 +34,7 @@ from makespan.model.strings import NamedInstance
 from makespan.proof.policy_gap import PolicyGap, enclosing, one_run, runs
 
 if TYPE_CHECKING:
-    from makespan.report.schedule.panels import Window
+    from makespan.report.schedule.panels import CycleWindow
 
 ALL = "all"
 
@@ -117,9 +117,9 @@ def command(
 
         click.echo(CSV_HEADER)
     if output in (TEXT, QUIET) and policy != ALL and len(asked) > 1:
-        from makespan.report.simulation import row_head
+        from makespan.report.simulation import run_head
 
-        click.echo(row_head())
+        click.echo(run_head())
     codes = [
         _all(question, choices, time_limit if number else reading.left, output, plot, many=len(asked) > 1)
         if policy == ALL
@@ -165,14 +165,18 @@ def _one(
 
     instance = question.instance
     schedule = one_run(instance, policy, choices)
-    verdict = simulation.verdict(instance, policy, schedule.makespan)
-    brief = simulation.row(instance.warps, schedule.makespan, policy, question.name or "")
+    verdict = simulation.simulation_verdict(instance, policy, schedule.makespan)
+    brief = simulation.run_row(instance.warps, schedule.makespan, policy, question.name or "")
     said = rendered(
         output,
-        text=lambda: brief if many else simulation.report(instance, policy, choices, statistics(instance, schedule)),
+        text=lambda: (
+            brief if many else simulation.simulation_report(instance, policy, choices, statistics(instance, schedule))
+        ),
         quiet=lambda: brief if many else verdict,
-        data=lambda: simulation.document(question.name, instance, policy, choices, statistics(instance, schedule)),
-        csv=lambda: simulation.csv_row(instance, policy, schedule.makespan),
+        data=lambda: simulation.simulation_document(
+            question.name, instance, policy, choices, statistics(instance, schedule)
+        ),
+        csv=lambda: simulation.run_csv_row(instance, policy, schedule.makespan),
     )
     click.echo(said)
     shown = window(schedule.makespan, first, end) if gantt else None
@@ -184,11 +188,11 @@ def _one(
     return DONE
 
 
-def _draw(instance: Instance, schedule: Schedule, paths: Sequence[Path], shown: "Window", title: str) -> None:
+def _draw(instance: Instance, schedule: Schedule, paths: Sequence[Path], shown: "CycleWindow", title: str) -> None:
     from makespan.report.schedule.file import write_schedule
-    from makespan.report.schedule.picture import View
+    from makespan.report.schedule.picture import ScheduleView
 
-    view = View(title, str(instance), shown)
+    view = ScheduleView(title, str(instance), shown)
     all_written(partial(write_schedule, instance, schedule, path, view) for path in paths)
 
 
@@ -213,23 +217,23 @@ def _all(
 
 def _rendered(question: NamedInstance, gap: PolicyGap, choices: Choices, output: str, *, many: bool) -> str:
     from makespan.report import policy_gap, simulation
-    from makespan.report.lines import assumptions, terminal_width
+    from makespan.report.lines import assumption_lines, terminal_width
     from makespan.report.result import text
 
     result = gap.result
 
     def report() -> str:
-        settings = simulation.settings(question.instance, choices)
-        lines = [*verdict(), text.subject(result), settings, policy_gap.table(gap)]
-        return "\n".join([*lines, ""] if many else [*lines, *assumptions(result.assumptions, terminal_width())])
+        settings = simulation.describe_settings(question.instance, choices)
+        lines = [*verdict(), text.subject_line(result), settings, policy_gap.gap_table(gap)]
+        return "\n".join([*lines, ""] if many else [*lines, *assumption_lines(result.assumptions, terminal_width())])
 
     def verdict() -> list[str]:
-        return [text.verdict(result), policy_gap.summary(gap)]
+        return [text.verdict_line(result), policy_gap.gap_summary(gap)]
 
     return rendered(
         output,
         text=report,
-        quiet=lambda: "\n".join([f"{text.subject(result)}:", *verdict()] if many else verdict()),
-        data=lambda: policy_gap.document(gap, choices, question.name),
+        quiet=lambda: "\n".join([f"{text.subject_line(result)}:", *verdict()] if many else verdict()),
+        data=lambda: policy_gap.gap_document(gap, choices, question.name),
         csv=lambda: policy_gap.csv_rows(gap),
     )

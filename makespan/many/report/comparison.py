@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from makespan.many.study.comparison import NOT_COMPUTED, Comparison, Found, Point
+from makespan.many.study.comparison import NOT_COMPUTED, Comparison, ComparisonPoint, PointResult
 from makespan.model.assumptions import Assumption
 from makespan.model.result import Bounds, Status, Upper
 from makespan.model.wording import pessimistic_name
 from makespan.report.provenance import versions
 from makespan.report.result import rows
-from makespan.report.result.document import of_machine
-from makespan.report.result.text import interval
+from makespan.report.result.document import machine_document
+from makespan.report.result.text import interval_text
 
 SCHEMA = "makespan.comparison/2"
 COLUMNS = (
@@ -24,23 +24,23 @@ COLUMNS = (
 """Of the CSV; what is not known, or was not asked for, is empty."""
 
 
-def subject(comparison: Comparison) -> str:
+def comparison_subject(comparison: Comparison) -> str:
     """Return one line: which warps on which machines."""
     first, machine, axis = comparison.points[0].instance, comparison.machine, comparison.axis
     blocks = f" in {first.blocks} blocks" if first.blocks > 1 else ""
-    varied = "" if axis is None else f" with {axis.name}={_span(axis.values)}"
-    warps = f"{_span(comparison.warps)} x {first.groups[0].program}{blocks}"
+    varied = "" if axis is None else f" with {axis.name}={_values_text(axis.values)}"
+    warps = f"{_values_text(comparison.warps)} x {first.groups[0].program}{blocks}"
     return f"{warps} on machine {machine}{varied}"
 
 
-def _span(values: Sequence[int]) -> str:
+def _values_text(values: Sequence[int]) -> str:
     """`8`, `1..48` where nothing between is left out, else `1,20,400`."""
     if len(values) > 1 and values[-1] - values[0] == len(values) - 1:
         return f"{values[0]}..{values[-1]}"
     return ",".join(map(str, values))
 
 
-def summary(comparison: Comparison) -> str:
+def comparison_summary(comparison: Comparison) -> str:
     """Return one line: how far M^L + M^C is above the worst case, over all points that were computed."""
     found = comparison.found
     if not found:
@@ -50,19 +50,19 @@ def summary(comparison: Comparison) -> str:
     return f"{pessimistic_name(comparison.machine)} is {above} above the worst case"
 
 
-def counts(comparison: Comparison) -> str:
+def status_counts(comparison: Comparison) -> str:
     """Return one line: how many points are exact, bounded and not computed."""
     states = [point.status for point in comparison.points]
     order = [*map(str, Status), NOT_COMPUTED]
-    said = rows.counts("point", sorted(states, key=order.index), comparison.caveats)
+    said = rows.count_states("point", sorted(states, key=order.index), comparison.caveats)
     return f"{said}{' (interrupted)' * comparison.interrupted}"
 
 
-def table(comparison: Comparison) -> str:
+def comparison_table(comparison: Comparison) -> str:
     """Return a row per number of warps; with an axis a column per value, first in cycles and then in percent."""
     if comparison.axis is None:
         return "\n".join(_curve_rows(comparison))
-    cycles = _matrix(comparison, lambda found: interval(found.worst))
+    cycles = _matrix(comparison, lambda found: interval_text(found.worst))
     percent = _matrix(comparison, _percent)
     return "\n".join(
         [
@@ -75,13 +75,13 @@ def table(comparison: Comparison) -> str:
     )
 
 
-def _percent(found: Found) -> str:
-    return rows.excess(found.worst, found.pessimistic)
+def _percent(found: PointResult) -> str:
+    return rows.excess_percent(found.worst, found.pessimistic)
 
 
 def _curve_rows(comparison: Comparison) -> Iterator[str]:
     best = any(found.best_case for found in comparison.found)
-    table = rows.Rows(pessimistic_name(comparison.machine), best)
+    table = rows.ResultTable(pessimistic_name(comparison.machine), best)
     yield table.head()
     for point in comparison.points:
         found = point.found
@@ -92,7 +92,7 @@ def _curve_rows(comparison: Comparison) -> Iterator[str]:
         yield table.row(point.warps, found.worst, found.pessimistic, found.upper_evidence, best=fastest)
 
 
-def _matrix(comparison: Comparison, told: Callable[[Found], str]) -> Iterator[str]:
+def _matrix(comparison: Comparison, told: Callable[[PointResult], str]) -> Iterator[str]:
     if comparison.axis is None:
         raise ValueError("a matrix needs an axis")
     cells = {
@@ -105,7 +105,7 @@ def _matrix(comparison: Comparison, told: Callable[[Found], str]) -> Iterator[st
         yield f"{warps:>5}" + "".join(f"{cells[warps, value]:>{width}}" for value in values)
 
 
-def as_json(comparison: Comparison) -> str:
+def comparison_json(comparison: Comparison) -> str:
     """Return one object, schema `makespan.comparison/2`; what is unknown is null."""
     axis, first = comparison.axis, comparison.points[0].instance
     document = {
@@ -113,7 +113,7 @@ def as_json(comparison: Comparison) -> str:
         "name": comparison.name,
         "program": first.groups[0].program.letters or str(first.groups[0].program),
         "blocks": first.blocks,
-        "machine": {"name": comparison.machine.name, **of_machine(comparison.machine)},
+        "machine": {"name": comparison.machine.name, **machine_document(comparison.machine)},
         "axis": None if axis is None else {"name": axis.name, "label": axis.label, "values": axis.values},
         "interrupted": comparison.interrupted,
         "caveats": comparison.caveats,
@@ -124,12 +124,12 @@ def as_json(comparison: Comparison) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def _point(point: Point, known: Sequence[Assumption]) -> dict[str, Any]:
+def _point(point: ComparisonPoint, known: Sequence[Assumption]) -> dict[str, Any]:
     machine, found = point.instance.machine, point.found
     asked = {
         "warps": point.warps,
         "value": point.value,
-        "machine": {"name": machine.name, **of_machine(machine)},
+        "machine": {"name": machine.name, **machine_document(machine)},
         "status": point.status,
     }
     if found is None:
@@ -152,7 +152,7 @@ def _interval(bounds: Bounds, lower: str, upper: str) -> dict[str, Any]:
     return {"lower": bounds.lower, "upper": bounds.upper, "status": str(bounds.status), "evidence": evidence}
 
 
-def as_csv(comparison: Comparison) -> str:
+def comparison_csv(comparison: Comparison) -> str:
     """Return a header and a row per point."""
     text = io.StringIO()
     rows = csv.DictWriter(text, COLUMNS, lineterminator="\n")
@@ -164,7 +164,7 @@ def as_csv(comparison: Comparison) -> str:
     return text.getvalue()
 
 
-def _columns(found: Found) -> dict[str, Any]:
+def _columns(found: PointResult) -> dict[str, Any]:
     least, most = found.excess
     columns: dict[str, Any] = {
         "lower": found.worst.lower,

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from makespan.host.errors import InputError
 from makespan.host.output_file import check_writable, write_whole
-from makespan.many.report.comparison import as_csv, as_json
+from makespan.many.report.comparison import comparison_csv, comparison_json
 from makespan.many.report.comparison_picture import draw_comparison
 from makespan.many.study.comparison import Comparison
 from makespan.report.pictures import PICTURES
 
-DATA: Mapping[str, Callable[[Comparison], str]] = {".csv": as_csv, ".json": as_json}
+DATA: Mapping[str, Callable[[Comparison], str]] = {".csv": comparison_csv, ".json": comparison_json}
 """What a file of data holds, by the end of its name."""
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from makespan.many.report import marks
-from makespan.many.report.comparison import counts, subject, summary
-from makespan.many.study.comparison import Comparison, Found, Point
+from makespan.many.report.comparison import comparison_subject, comparison_summary, status_counts
+from makespan.many.study.comparison import Comparison, ComparisonPoint, PointResult
 from makespan.model.result import Status
 from makespan.model.wording import PAPERS_NAME, pessimistic_name, promise_words
-from makespan.report.pictures import FASTEST, PESSIMISTIC, PROVEN, formula, write_figure
+from makespan.report.pictures import FASTEST, PESSIMISTIC, PROVEN, formula_text, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,15 +29,15 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
     Raises:
         InputError: a file that cannot be written.
     """
-    about = f"{subject(comparison)}; {counts(comparison)}"
-    write_figure(lambda: figure_of(comparison), path, title=summary(comparison), about=about)
+    about = f"{comparison_subject(comparison)}; {status_counts(comparison)}"
+    write_figure(lambda: figure_of(comparison), path, title=comparison_summary(comparison), about=about)
 
 
 def figure_of(comparison: Comparison) -> "Figure":
     """Return the picture as a matplotlib figure, for notebooks."""
     figure = _curves(comparison) if comparison.axis is None else _heat_map(comparison)
-    said = f"{counts(comparison)}; proven for every work-conserving scheduler{promise_words(comparison.caveats)}"
-    marks.head(figure, summary(comparison), subject(comparison), said)
+    said = f"{status_counts(comparison)}; proven for every work-conserving scheduler{promise_words(comparison.caveats)}"
+    marks.draw_head(figure, comparison_summary(comparison), comparison_subject(comparison), said)
     return figure
 
 
@@ -47,24 +47,24 @@ def _curves(comparison: Comparison) -> "Figure":
     figure = Figure(figsize=(marks.WIDTH, marks.HEIGHT), facecolor="white")
     cycles = figure.add_axes((0.09, 0.345, 0.885, 0.435))
     percent = figure.add_axes((0.09, 0.085, 0.885, 0.215), sharex=cycles)
-    size = marks.size_of(len(comparison.points))
+    size = marks.marker_size(len(comparison.points))
     _draw_cycles(cycles, comparison.points, size)
     _draw_percent(percent, comparison.points, size)
     for axes in (cycles, percent):
-        marks.plain(axes)
+        marks.style_axes(axes)
         axes.set_ylim(bottom=0)
         marks.draw_unknown(axes, [point.warps for point in comparison.points if point.found is None], size)
     cycles.set_ylabel("cycles")
     cycles.tick_params(labelbottom=False)
     first, last = comparison.warps[0], comparison.warps[-1]
     marks.set_room(cycles, first, last)
-    percent.set_ylabel(f"{formula(pessimistic_name(comparison.machine))} above\nthe worst case (%)")
+    percent.set_ylabel(f"{formula_text(pessimistic_name(comparison.machine))} above\nthe worst case (%)")
     percent.set_xlabel("warps")
     figure.legend(handles=_keys(comparison), loc="upper left", bbox_to_anchor=(0.08, 0.865), ncols=3, frameon=False)
     return figure
 
 
-def _draw_cycles(axes: "Axes", points: Sequence[Point], size: float) -> None:
+def _draw_cycles(axes: "Axes", points: Sequence[ComparisonPoint], size: float) -> None:
     """M^L + M^C, the worst case and, where it is known, the best case."""
     for point in points:
         if point.found is None:
@@ -75,7 +75,7 @@ def _draw_cycles(axes: "Axes", points: Sequence[Point], size: float) -> None:
         marks.draw_interval(axes, point.warps, point.found.worst, PROVEN, marks.EXACT, size)
 
 
-def _draw_percent(axes: "Axes", points: Sequence[Point], size: float) -> None:
+def _draw_percent(axes: "Axes", points: Sequence[ComparisonPoint], size: float) -> None:
     """How far M^L + M^C is above the worst case; a bar where the worst case is an interval."""
     highest = 0.0
     for point in points:
@@ -123,7 +123,7 @@ def _heat_map(comparison: Comparison) -> "Figure":
     from matplotlib.colors import Normalize
 
     columns, rows = len(comparison.warps), _rows(comparison)
-    figure, axes, cell = marks.cells(columns, rows)
+    figure, axes, cell = marks.cell_figure(columns, rows)
     highest = max((found.excess[0] for found in comparison.found), default=0.0)
     colours, scale = colormaps[marks.MAP], Normalize(0, highest or 1.0)
     for point in comparison.points:
@@ -132,7 +132,7 @@ def _heat_map(comparison: Comparison) -> "Figure":
     axes.set_xlabel("warps")
     _ticks(axes, comparison)
     marks.draw_scale(
-        figure, axes, colours, scale, f"{formula(pessimistic_name(comparison.machine))} above the worst case (%)"
+        figure, axes, colours, scale, f"{formula_text(pessimistic_name(comparison.machine))} above the worst case (%)"
     )
     keys = _cell_keys(comparison)
     if keys:
@@ -146,7 +146,7 @@ def _rows(comparison: Comparison) -> list[int | None]:
 
 def _draw_cell(
     axes: "Axes",
-    point: Point,
+    point: ComparisonPoint,
     at: tuple[int, int],
     inches: tuple[float, float],
     colours: "Colormap",
@@ -159,7 +159,7 @@ def _draw_cell(
         marks.draw_cell(axes, at, inches, colour, _number(point.found), point.found.worst.status)
 
 
-def _number(found: Found) -> str:
+def _number(found: PointResult) -> str:
     least, sign = found.excess[0], "" if found.worst.status is Status.EXACT else "\N{GREATER-THAN OR EQUAL TO}"
     return f"{sign}{least:.1f}" if least < 99.95 else f"{sign}{least:.0f}"
 

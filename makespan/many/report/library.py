@@ -8,7 +8,7 @@ from typing import Any
 from makespan.many.library.claims import Claim
 from makespan.many.library.collection import Entry
 from makespan.many.library.standing import Standing, standings
-from makespan.report.lines import columns
+from makespan.report.lines import align_columns
 
 SCHEMA = "makespan.benchmark/1"
 KNOWN = "best known"
@@ -50,10 +50,10 @@ class InstanceRow:
     difficulty: str
 
 
-Row = FamilyRow | InstanceRow
+LibraryRow = FamilyRow | InstanceRow
 
 
-def by_family(entries: Sequence[Entry], solvers: Mapping[str, Sequence[Claim]]) -> Iterator[FamilyRow]:
+def family_rows(entries: Sequence[Entry], solvers: Mapping[str, Sequence[Claim]]) -> Iterator[FamilyRow]:
     """Yield a row for each family and solver, and for all families together where there are several."""
     names: dict[str, list[str]] = {}
     for entry in entries:
@@ -75,7 +75,7 @@ def by_family(entries: Sequence[Entry], solvers: Mapping[str, Sequence[Claim]]) 
             )
 
 
-def by_instance(entries: Sequence[Entry], claims: Sequence[Claim]) -> Iterator[InstanceRow]:
+def instance_rows(entries: Sequence[Entry], claims: Sequence[Claim]) -> Iterator[InstanceRow]:
     """Yield a row for each instance, with the best bounds that are claimed."""
     for name, standing in standings([entry.name for entry in entries], claims).items():
         best, (lower, upper) = standing.best, standing.interval
@@ -87,11 +87,11 @@ def by_instance(entries: Sequence[Entry], claims: Sequence[Claim]) -> Iterator[I
             " and ".join(dict.fromkeys(claim.who for claim in best)),
             "" if standing.upper is None else standing.upper.evidence or "",
             max((claim.seconds for claim in best), default=None),
-            difficulty(standing),
+            instance_difficulty(standing),
         )
 
 
-def difficulty(standing: Standing) -> str:
+def instance_difficulty(standing: Standing) -> str:
     """In a word, what is known of it: unknown, open, or by the seconds of the slower proof trivial, easy or hard."""
     if not standing.claims:
         return "unknown"
@@ -101,34 +101,34 @@ def difficulty(standing: Standing) -> str:
     return "trivial" if seconds < _TRIVIAL_SECONDS else "easy" if seconds < _EASY_SECONDS else "hard"
 
 
-def text(rows: Sequence[Row]) -> str:
+def library_text(rows: Sequence[LibraryRow]) -> str:
     """Columns, numbers to the right."""
     cells = [_heads(rows), *(_cells(row) for row in rows)]
-    return "\n".join(columns(cells, right=_numbers(rows)))
+    return "\n".join(align_columns(cells, right=_numbers(rows)))
 
 
-def markdown(rows: Sequence[Row]) -> str:
+def library_markdown(rows: Sequence[LibraryRow]) -> str:
     """Return a table as Markdown has it."""
     heads, numbers = _heads(rows), _numbers(rows)
     line = ["---:" if number in numbers else "---" for number in range(len(heads))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, line, *map(_cells, rows)))
 
 
-def document(rows: Sequence[Row]) -> dict[str, Any]:
+def library_document(rows: Sequence[LibraryRow]) -> dict[str, Any]:
     """Plain data; gaps are percentages."""
     return {"schema": SCHEMA, "rows": [asdict(row) for row in rows]}
 
 
-def _heads(rows: Sequence[Row]) -> list[str]:
+def _heads(rows: Sequence[LibraryRow]) -> list[str]:
     return [name.replace("_", " ") for name in asdict(rows[0])]
 
 
-def _numbers(rows: Sequence[Row]) -> list[int]:
+def _numbers(rows: Sequence[LibraryRow]) -> list[int]:
     types = rows[0].__dataclass_fields__.values()
     return [number for number, field in enumerate(types) if field.type is not str]
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: LibraryRow) -> list[str]:
     return [_cell(name, value) for name, value in asdict(row).items()]
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from makespan.model.result import Bounds, Status
-from makespan.report.lines import wrapped
-from makespan.report.pictures import GREY, INK, LINES, cut, cut_within, formula
+from makespan.report.lines import wrap_line
+from makespan.report.pictures import GREY, INK, LINES, formula_text, shorten, shorten_middle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,22 +28,22 @@ MAP = "cividis"
 EXACT, BAR, UNKNOWN, HATCH = "D", "_", "x", "////"
 
 
-def size_of(points: int) -> float:
+def marker_size(points: int) -> float:
     """Of a marker, so that so many have room beside each other."""
     return max(_SMALL, _LARGE * min(1.0, _ROOMY / points))
 
 
-def head(figure: "Figure", title: str, subject: str, said: str) -> None:
+def draw_head(figure: "Figure", title: str, subject: str, said: str) -> None:
     """Lines of text on top of a figure that is drawn, which grows until all that is `said`, with its conditions, fits.
 
     Names from outside are no formulas.
     """
-    lines = wrapped(said, _LETTERS, hang=0)
+    lines = wrap_line(said, _LETTERS, hang=0)
     _grow(figure, _LINE * (len(lines) - 1))
     height = figure.get_figheight()
     look: dict[str, Any] = {"size": 13, "weight": "bold", "color": INK}
-    figure.text(0.02, 1 - 0.3 / height, formula(title), va="center", **look)
-    for number, line in enumerate((cut(subject, _LETTERS), *lines)):
+    figure.text(0.02, 1 - 0.3 / height, formula_text(title), va="center", **look)
+    for number, line in enumerate((shorten(subject, _LETTERS), *lines)):
         figure.text(0.02, 1 - (0.6 + _LINE * number) / height, line, va="center", color=GREY, parse_math=False)
 
 
@@ -75,7 +75,7 @@ def draw_unknown(axes: "Axes", at: Sequence[float], size: float) -> None:
     axes.plot(at, [0.03] * len(at), UNKNOWN, ms=size * 0.8, color=GREY, mew=1.3, transform=across, clip_on=False)
 
 
-def plain(axes: "Axes") -> None:
+def style_axes(axes: "Axes") -> None:
     """Whole numbers, faint lines for reading, and no frame."""
     from matplotlib.ticker import MaxNLocator
 
@@ -122,7 +122,7 @@ def hatch_key(label: str) -> "Patch":
     return Patch(facecolor="white", edgecolor=INK, hatch=HATCH, linewidth=0.4, label=label)
 
 
-def cells(columns: int, rows: Sequence[object]) -> "tuple[Figure, Axes, tuple[float, float]]":
+def cell_figure(columns: int, rows: Sequence[object]) -> "tuple[Figure, Axes, tuple[float, float]]":
     """Return a figure with so many columns of cells and these rows, and how large a cell is, in inches."""
     from matplotlib.figure import Figure
 
@@ -171,7 +171,7 @@ def set_ticks(axis: "Axis", values: Sequence[object], most: int) -> None:
     step = -(-len(values) // most)
     axis.set_ticks(
         range(0, len(values), step),
-        [cut_within(str(value), _MOST_LETTERS) for value in values[::step]],
+        [shorten_middle(str(value), _MOST_LETTERS) for value in values[::step]],
         parse_math=False,
     )
 

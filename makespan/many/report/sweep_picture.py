@@ -13,7 +13,7 @@ from makespan.many.sweep.rows import FAILED, MISSING, Row, options
 from makespan.many.sweep.series import Curves, Map, Times
 from makespan.model.result import Status
 from makespan.model.wording import promise_words
-from makespan.report.pictures import FASTEST, GREY, PROVEN, RUN, cut_within, write_figure
+from makespan.report.pictures import FASTEST, GREY, PROVEN, RUN, shorten_middle, write_figure
 from makespan.report.result import rows as result_rows
 
 if TYPE_CHECKING:
@@ -40,13 +40,15 @@ def draw_sweep(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...], pa
     Raises:
         InputError: a file that cannot be written.
     """
-    write_figure(lambda: figure_of(found, shown), path, title=_title(shown), about="; ".join(_below(found, shown)))
+    write_figure(
+        lambda: figure_of(found, shown), path, title=_title(shown), about="; ".join(_subtitle_lines(found, shown))
+    )
 
 
 def figure_of(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...]) -> "Figure":
     """Return the picture as a matplotlib figure; `found` are the rows that it is made of."""
     figure = _curves(shown) if isinstance(shown, Curves) else _map(shown) if isinstance(shown, Map) else _times(shown)
-    marks.head(figure, _title(shown), *_below(found, shown))
+    marks.draw_head(figure, _title(shown), *_subtitle_lines(found, shown))
     return figure
 
 
@@ -59,7 +61,7 @@ def _title(shown: Curves | Map | tuple[Times, ...]) -> str:
     return "Answers over the time that they took"
 
 
-def _below(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...]) -> tuple[str, str]:
+def _subtitle_lines(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...]) -> tuple[str, str]:
     """What all questions have in common, and how many answers there are on which conditions."""
     values = {name: {str(row.question.get(name, "")) for row in found} for name in options(found)}
     common = ", ".join(f"{name} {next(iter(each))}" for name, each in values.items() if len(each) == 1)
@@ -69,7 +71,7 @@ def _below(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...]) -> tup
     proven = f"; proven for every work-conserving scheduler{promise_words(caveats)}"
     if isinstance(shown, tuple) or all(row.worst is None for row in found):
         proven = ""
-    return common or "several options", f"{result_rows.counts('question', states, caveats)}{proven}"
+    return common or "several options", f"{result_rows.count_states('question', states, caveats)}{proven}"
 
 
 def _curves(shown: Curves) -> "Figure":
@@ -77,10 +79,10 @@ def _curves(shown: Curves) -> "Figure":
     from matplotlib.lines import Line2D
 
     figure = Figure(figsize=(marks.WIDTH, marks.HEIGHT), facecolor="white")
-    top = _top(len(shown.curves))
+    top = _top_of_axes(len(shown.curves))
     axes = figure.add_axes((0.09, 0.085, 0.885, top - 0.085))
     every = [x for curve in shown.curves for x, _ in curve.points]
-    size, keys, unknown = marks.size_of(len(every)), list[Line2D](), set[float]()
+    size, keys, unknown = marks.marker_size(len(every)), list[Line2D](), set[float]()
     for curve, (colour, marker) in zip(shown.curves, cycle(_LOOKS), strict=False):
         for x, worst in curve.points:
             if worst is not None:
@@ -89,7 +91,7 @@ def _curves(shown: Curves) -> "Figure":
         keys.append(Line2D([], [], ls="", marker=marker, color=colour, mew=0, label=_label(curve.name, "worst case")))
     if any(worst and worst.status is Status.BOUNDED for curve in shown.curves for _, worst in curve.points):
         keys.append(Line2D([], [], ls="", marker=marks.BAR, color=GREY, ms=10, mew=2, label="bounded: lower to upper"))
-    marks.plain(axes)
+    marks.style_axes(axes)
     axes.set_ylim(bottom=0)
     if unknown:
         marks.draw_unknown(axes, sorted(unknown), size)
@@ -102,10 +104,10 @@ def _curves(shown: Curves) -> "Figure":
 
 
 def _label(name: str, otherwise: str) -> str:
-    return cut_within(name, _MOST_LETTERS) or otherwise
+    return shorten_middle(name, _MOST_LETTERS) or otherwise
 
 
-def _top(groups: int) -> float:
+def _top_of_axes(groups: int) -> float:
     """Where axes end below a legend of so many groups and two entries more."""
     return _LEGEND - 0.012 - 0.032 * -(-(groups + 2) // _COLUMNS)
 
@@ -121,7 +123,7 @@ def _map(shown: Map) -> "Figure":
     from matplotlib import colormaps
     from matplotlib.colors import Normalize
 
-    figure, axes, cell = marks.cells(len(shown.columns), shown.rows)
+    figure, axes, cell = marks.cell_figure(len(shown.columns), shown.rows)
     uppers = [worst.upper for worst in shown.cells.values()]
     colours, scale = colormaps[marks.MAP], Normalize(0, max(uppers, default=1) or 1)
     for x, column in enumerate(shown.columns):
@@ -152,9 +154,9 @@ def _times(shown: Sequence[Times]) -> "Figure":
     from matplotlib.lines import Line2D
 
     figure = Figure(figsize=(marks.WIDTH, marks.HEIGHT), facecolor="white")
-    top = _top(len(shown))
+    top = _top_of_axes(len(shown))
     axes = figure.add_axes((0.09, 0.085, 0.885, top - 0.085))
-    marks.plain(axes)
+    marks.style_axes(axes)
     last = max((seconds for group in shown for seconds in group.answered), default=_LEAST_SECONDS)
     axes.set(
         xscale="log",

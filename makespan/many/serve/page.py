@@ -5,7 +5,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from makespan.many.serve.form import DEFAULT_SECONDS, KINDS, fields
-from makespan.report.html.page import part, policy
+from makespan.report.html.page import page_file, security_policy
 from makespan.version import __version__
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ def _own(name: str) -> str:
 
 
 def _style() -> str:
-    return part("page.css") + _own("page.css")
+    return page_file("page.css") + _own("page.css")
 
 
-POLICY = f"{policy(_style(), _own('page.js'))}; connect-src 'self'; frame-src 'self'; frame-ancestors 'none'"
+POLICY = f"{security_policy(_style(), _own('page.js'))}; connect-src 'self'; frame-src 'self'; frame-ancestors 'none'"
 
 
 def page(limits: "Limits", *, shared: bool) -> str:

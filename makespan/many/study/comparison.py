@@ -21,7 +21,7 @@ _LATENCIES = frozenset({AssumptionKind.ONE_CYCLE, AssumptionKind.UNIT_LATENCY, A
 """What says that the machine of a point has no latencies, which an axis may vary."""
 
 
-class Quantity(StrEnum):
+class MachineQuantity(StrEnum):
     """What of a machine can be varied; all but the issue width is of one class."""
 
     CAPACITY = "capacity"
@@ -31,17 +31,17 @@ class Quantity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class MachineAxis:
     """A quantity of the machine, and its rising values; `unit` is the class, None for the issue width."""
 
-    quantity: Quantity
+    quantity: MachineQuantity
     values: tuple[int, ...]
     unit: str | None = None
 
     def __post_init__(self) -> None:
         if not self.values or list(self.values) != sorted(set(self.values)):
             raise InputError(f"the values of {self.name} must rise")
-        if (self.unit is None) != (self.quantity is Quantity.ISSUE_WIDTH):
+        if (self.unit is None) != (self.quantity is MachineQuantity.ISSUE_WIDTH):
             raise InputError("the issue width is of no class, and everything else is of one")
 
     @property
@@ -49,16 +49,16 @@ class Axis:
         """`issue-width`, `L.latency`, or `L` for a capacity."""
         if self.unit is None:
             return str(self.quantity)
-        return self.unit if self.quantity is Quantity.CAPACITY else f"{self.unit}.{self.quantity}"
+        return self.unit if self.quantity is MachineQuantity.CAPACITY else f"{self.unit}.{self.quantity}"
 
     @property
     def label(self) -> str:
         """Return the name in words, with its measure."""
         return {
-            Quantity.CAPACITY: f"capacity of {self.unit} (ports)",
-            Quantity.INTERVAL: f"interval of {self.unit} (cycles)",
-            Quantity.LATENCY: f"latency of {self.unit} (cycles)",
-            Quantity.ISSUE_WIDTH: "issue width (instructions per cycle)",
+            MachineQuantity.CAPACITY: f"capacity of {self.unit} (ports)",
+            MachineQuantity.INTERVAL: f"interval of {self.unit} (cycles)",
+            MachineQuantity.LATENCY: f"latency of {self.unit} (cycles)",
+            MachineQuantity.ISSUE_WIDTH: "issue width (instructions per cycle)",
         }[self.quantity]
 
     def machine(self, base: Machine, value: int) -> Machine:
@@ -77,9 +77,9 @@ class Axis:
         return replace(base, name=name, units=units)
 
     def _changed(self, unit: UnitClass, value: int) -> UnitClass:
-        if self.quantity is Quantity.LATENCY:
+        if self.quantity is MachineQuantity.LATENCY:
             return replace(unit, latency=Latency(value, value))
-        if self.quantity is Quantity.INTERVAL:
+        if self.quantity is MachineQuantity.INTERVAL:
             return replace(unit, interval=value)
         return replace(unit, capacity=value)
 
@@ -108,7 +108,7 @@ class BestCase:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PointResult:
     """What a solve proved of one point; all numbers are cycles, as in `Result`, whose witness was replayed."""
 
     worst: Bounds
@@ -120,7 +120,7 @@ class Found:
     assumptions: tuple[Assumption, ...]
 
     @classmethod
-    def of(cls, result: Result) -> "Found":
+    def of(cls, result: Result) -> "PointResult":
         """Return the numbers of a result, without its schedule."""
         return cls(
             result.bounds,
@@ -139,12 +139,12 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ComparisonPoint:
     """One instance of a comparison; `value` is that of its axis, and `found` is None until it is computed."""
 
     instance: Instance
     value: int | None = None
-    found: Found | None = None
+    found: PointResult | None = None
 
     @property
     def warps(self) -> int:
@@ -169,8 +169,8 @@ class Comparison:
 
     name: str
     machine: Machine
-    axis: Axis | None
-    points: tuple[Point, ...]
+    axis: MachineAxis | None
+    points: tuple[ComparisonPoint, ...]
     interrupted: bool = False
 
     def __post_init__(self) -> None:
@@ -178,7 +178,7 @@ class Comparison:
             raise InputError("a comparison needs at least one number of warps")
 
     @property
-    def found(self) -> tuple[Found, ...]:
+    def found(self) -> tuple[PointResult, ...]:
         """What is known of the points that were computed."""
         return tuple(point.found for point in self.points if point.found is not None)
 
@@ -210,7 +210,7 @@ class Comparison:
         return together([note for note in notes if note.kind not in _LATENCIES - common] for notes in each)
 
 
-def planned(instances: Iterable[Instance], axis: Axis | None) -> tuple[Point, ...]:
+def plan_points(instances: Iterable[Instance], axis: MachineAxis | None) -> tuple[ComparisonPoint, ...]:
     """Return the points to compute, the fewest warps first, so that what a limit cuts off is what takes longest.
 
     Raises:
@@ -218,18 +218,24 @@ def planned(instances: Iterable[Instance], axis: Axis | None) -> tuple[Point, ..
             latencies of their own.
     """
     several = sorted(instances, key=lambda instance: instance.warps)
-    if axis is not None and axis.quantity is Quantity.LATENCY and any(instance.runs_ahead for instance in several):
+    if (
+        axis is not None
+        and axis.quantity is MachineQuantity.LATENCY
+        and any(instance.runs_ahead for instance in several)
+    ):
         raise InputError(f"{axis.name}: these warps run ahead, and their instructions have latencies of their own")
     if axis is None:
-        return tuple(Point(instance) for instance in several)
+        return tuple(ComparisonPoint(instance) for instance in several)
     return tuple(
-        Point(replace(instance, machine=axis.machine(instance.machine, value)), value)
+        ComparisonPoint(replace(instance, machine=axis.machine(instance.machine, value)), value)
         for instance in several
         for value in axis.values
     )
 
 
-def computed(points: Sequence[Point], *, seconds: float, whole: Limits, best_case: bool) -> Iterator[Point]:
+def compute_points(
+    points: Sequence[ComparisonPoint], *, seconds: float, whole: Limits, best_case: bool
+) -> Iterator[ComparisonPoint]:
     """Yield all points in order, each solved within `seconds` and all together within `whole`.
 
     The point in which `whole` ends has what was proven by then; those after it are not computed.
@@ -238,17 +244,19 @@ def computed(points: Sequence[Point], *, seconds: float, whole: Limits, best_cas
         if whole.expired:
             yield point
             continue
-        here = f"point {number} of {len(points)}: {_place(point)}"
+        here = f"point {number} of {len(points)}: {_point_words(point)}"
         whole.progress(here)
-        limits = Limits(min(seconds, whole.remaining), whole.memory_bytes, whole=whole, progress=_after(here, whole))
+        limits = Limits(
+            min(seconds, whole.remaining), whole.memory_bytes, whole=whole, progress=_progress_after(here, whole)
+        )
         result = solve(point.instance, best_case=best_case, limits=limits)
-        yield replace(point, found=Found.of(result))
+        yield replace(point, found=PointResult.of(result))
 
 
-def _after(here: str, whole: Limits) -> Callable[[str], None]:
+def _progress_after(here: str, whole: Limits) -> Callable[[str], None]:
     return lambda line: whole.progress(f"{here}: {line}")
 
 
-def _place(point: Point) -> str:
+def _point_words(point: ComparisonPoint) -> str:
     warps = f"{point.warps} warp{'s' * (point.warps != 1)}"
     return warps if point.value is None else f"{warps} on machine {point.instance.machine.name}"

@@ -3,15 +3,15 @@
 import math
 from typing import NamedTuple
 
-from makespan.report.schedule.panels import Window, round_numbers
+from makespan.report.schedule.panels import CycleWindow, round_numbers
 
 _LETTER, _BETWEEN = 12, 24  # pixels of a figure of a number, and between two numbers
 
 
-class Part(NamedTuple):
+class AxisPart(NamedTuple):
     """So many pixels from `left` on, for a window."""
 
-    window: Window
+    window: CycleWindow
     left: float
     pixels: float
     is_gap: bool = False
@@ -22,49 +22,49 @@ class Part(NamedTuple):
         return self.left + self.pixels
 
 
-class Axis(NamedTuple):
+class WindowAxis(NamedTuple):
     """Parts from left to right, without anything between them."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[AxisPart, ...]
 
     @classmethod
-    def of(cls, makespan: int, end: int, waves: int, *, width: int, wave: int, shown: int, gap: int) -> "Axis":
+    def of(cls, makespan: int, end: int, waves: int, *, width: int, wave: int, shown: int, gap: int) -> "WindowAxis":
         """Return the axis of a schedule of so many waves, which goes on until `end`.
 
         All of it, if a wave has at least `wave` pixels then; else the first and the last `shown` waves. What lies
         behind the schedule is drawn to scale, unless it is longer.
 
-        >>> [part.window[:] for part in Axis.of(10**6, 10**6, 1000, width=900, wave=5, shown=9, gap=100).parts]
+        >>> [part.window[:] for part in WindowAxis.of(10**6, 10**6, 1000, width=900, wave=5, shown=9, gap=100).parts]
         [(0, 9000), (9000, 991000), (991000, 1000000)]
         """
         each = min(makespan // 3, max(1, makespan * shown // waves))
         is_long = end > 2 * makespan
         room = width - gap * is_long
         scaled = makespan if is_long else end
-        windows = [(Window(0, scaled), False)]
+        windows = [(CycleWindow(0, scaled), False)]
         if waves * wave * scaled > room * makespan and each:
             room -= gap
             windows = [
-                (Window(0, each), False),
-                (Window(each, makespan - each), True),
-                (Window(makespan - each, scaled), False),
+                (CycleWindow(0, each), False),
+                (CycleWindow(each, makespan - each), True),
+                (CycleWindow(makespan - each, scaled), False),
             ]
             if (scaled - makespan) > each:
                 is_long, room = True, width - 2 * gap
-                windows[-1] = Window(makespan - each, makespan), False
+                windows[-1] = CycleWindow(makespan - each, makespan), False
         if is_long:
-            windows.append((Window(makespan, end), True))
+            windows.append((CycleWindow(makespan, end), True))
         cycles = sum(window.cycles for window, is_gap in windows if not is_gap)
-        parts, left = list[Part](), 0.0
+        parts, left = list[AxisPart](), 0.0
         for window, is_gap in windows:
-            parts.append(Part(window, left, gap if is_gap else room * window.cycles / cycles, is_gap))
+            parts.append(AxisPart(window, left, gap if is_gap else room * window.cycles / cycles, is_gap))
             left = parts[-1].right
         return cls(tuple(parts))
 
     @classmethod
-    def to_scale(cls, window: Window, width: int) -> "Axis":
+    def to_scale(cls, window: CycleWindow, width: int) -> "WindowAxis":
         """Return one part for a window."""
-        return cls((Part(window, 0, width),))
+        return cls((AxisPart(window, 0, width),))
 
     @property
     def width(self) -> float:

@@ -14,48 +14,48 @@ from makespan.model.program import merge_groups
 from makespan.model.result import Result
 from makespan.report.provenance import versions
 from makespan.report.result.bundle import (
-    canonical,
-    of_group,
-    of_named_machine,
-    piece,
-    runs,
-    uses,
-    weights_of,
+    canonical_json,
+    group_document,
+    named_machine_document,
+    piece_document,
+    run_lengths,
+    uses_document,
+    weights_document,
     write_json,
 )
 
 SCHEMA = "makespan.gpu-bundle/2"
 
 
-def bundle(result: GpuResult) -> dict[str, Any]:
+def gpu_bundle(result: GpuResult) -> dict[str, Any]:
     """Instance, claim and evidence as plain data, with the SHA-256 of the canonical JSON of all that."""
     gpu, last = result.instance, result.last_dispatch
     content: dict[str, Any] = {
         "schema": SCHEMA,
-        "instance": of_gpu(gpu),
-        "result": _claim(result),
-        "witness": None if result.witness is None else _schedule(gpu, result.witness),
-        "shortest": None if result.shortest is None else _schedule(gpu, result.shortest),
-        "weights": [weights_of(item) for item in last.weights] if last else [],
-        "sms": [_of_sm(gpu, each) for each in result.sms],
+        "instance": gpu_question_data(gpu),
+        "result": _claim_data(result),
+        "witness": None if result.witness is None else _schedule_data(gpu, result.witness),
+        "shortest": None if result.shortest is None else _schedule_data(gpu, result.shortest),
+        "weights": [weights_document(item) for item in last.weights] if last else [],
+        "sms": [_sm_piece(gpu, each) for each in result.sms],
     }
-    return {**content, "sha256": hashlib.sha256(canonical(content)).hexdigest()}
+    return {**content, "sha256": hashlib.sha256(canonical_json(content)).hexdigest()}
 
 
-def write(result: GpuResult, path: Path) -> None:
+def write_gpu_bundle(result: GpuResult, path: Path) -> None:
     """Write the bundle of `result` to `path`, whole or not at all.
 
     Raises:
         InputError: a file that cannot be written.
     """
-    write_json(bundle(result), path)
+    write_json(gpu_bundle(result), path)
 
 
-def of_gpu(gpu: GpuInstance) -> dict[str, Any]:
+def gpu_question_data(gpu: GpuInstance) -> dict[str, Any]:
     """Return the question alone: equal instances give equal data."""
     return {
-        "machine": of_named_machine(gpu.machine),
-        "grids": list(map(_grid, gpu.grids)),
+        "machine": named_machine_document(gpu.machine),
+        "grids": list(map(_grid_data, gpu.grids)),
         "sms": gpu.sms,
         "room": list(gpu.room),
         "dispatch": gpu.dispatch,
@@ -63,20 +63,20 @@ def of_gpu(gpu: GpuInstance) -> dict[str, Any]:
     }
 
 
-def _grid(grid: Grid) -> dict[str, Any]:
+def _grid_data(grid: Grid) -> dict[str, Any]:
     """The warps of a block by program and, where a program is there more than once, in the order of the launch."""
     programs = merge_groups(grid.block)
     number = {program: number for number, (program, _) in enumerate(programs)}
     order = [[number[program], warps] for program, warps in grid.block]
     return {
-        "block": [of_group(program, warps) for program, warps in programs],
+        "block": [group_document(program, warps) for program, warps in programs],
         **({"order": order} if len(order) > len(programs) else {}),
         "blocks": grid.blocks,
         "takes": list(grid.takes),
     }
 
 
-def _claim(result: GpuResult) -> dict[str, Any]:
+def _claim_data(result: GpuResult) -> dict[str, Any]:
     """What the bundle states; all else that is said of a result follows from the instance, or from a proof."""
     best = result.best_case
     return {
@@ -92,21 +92,21 @@ def _claim(result: GpuResult) -> dict[str, Any]:
     }
 
 
-def _schedule(gpu: GpuInstance, schedule: GpuSchedule) -> dict[str, Any]:
+def _schedule_data(gpu: GpuInstance, schedule: GpuSchedule) -> dict[str, Any]:
     return {
-        "courses": [_course(gpu, course) for course in schedule.courses],
-        "histories": [_history(gpu, history) for history in schedule.histories],
+        "courses": [_course_data(gpu, course) for course in schedule.courses],
+        "histories": [_history_data(gpu, history) for history in schedule.histories],
     }
 
 
-def _course(gpu: GpuInstance, course: BlockTrace) -> dict[str, Any]:
+def _course_data(gpu: GpuInstance, course: BlockTrace) -> dict[str, Any]:
     grid = gpu.grids[course.grid]
     chains = all(program.is_chain for program, _ in grid.block)
     return {
         "grid": course.grid,
-        "paths": None if chains else runs(course.paths),
-        "latencies": None if _fixed_latencies(gpu, grid) else runs(course.latencies),
-        **({} if gpu.machine.fixed_uses else {"uses": runs(list(map(uses, course.uses)))}),
+        "paths": None if chains else run_lengths(course.paths),
+        "latencies": None if _fixed_latencies(gpu, grid) else run_lengths(course.latencies),
+        **({} if gpu.machine.fixed_uses else {"uses": run_lengths(list(map(uses_document, course.uses)))}),
     }
 
 
@@ -114,25 +114,25 @@ def _fixed_latencies(gpu: GpuInstance, grid: Grid) -> bool:
     return Instance.merged(grid.block, gpu.machine).fixed_latencies
 
 
-def _history(gpu: GpuInstance, history: SmHistory) -> dict[str, Any]:
+def _history_data(gpu: GpuInstance, history: SmHistory) -> dict[str, Any]:
     machine = gpu.machine
     is_free = machine.partitions > 1 and (len(gpu.grids) > 1 or machine.assignment is WarpAssignment.ANY)
     return {
         "sms": history.sms,
         **({"partitions": [list(row) for row in history.partitions]} if is_free else {}),
-        "stretches": list(map(_stretch, history.stretches)),
+        "stretches": list(map(_stretch_data, history.stretches)),
     }
 
 
-def _stretch(stretch: RepeatedCycles) -> dict[str, Any]:
-    cycles = [[count, [list(warp) for warp in warps]] for count, warps in runs(stretch.cycles)]
+def _stretch_data(stretch: RepeatedCycles) -> dict[str, Any]:
+    cycles = [[count, [list(warp) for warp in warps]] for count, warps in run_lengths(stretch.cycles)]
     return {"repeat": stretch.repeat, "begins": [list(begin) for begin in stretch.begins], "cycles": cycles}
 
 
-def _of_sm(gpu: GpuInstance, result: Result) -> dict[str, Any]:
+def _sm_piece(gpu: GpuInstance, result: Result) -> dict[str, Any]:
     """What is said of an SM with so many blocks."""
     return {
         "blocks": result.instance.warps // gpu.grid.warps,
-        **piece(result.proven),
-        "phases": [piece(phase) for phase in result.phases],
+        **piece_document(result.proven),
+        "phases": [piece_document(phase) for phase in result.phases],
     }

@@ -10,7 +10,7 @@ from makespan.model.units import shown_frequency, time_at_least, time_at_most
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class GpuClock:
     """A frequency that an SM has at least; it is assumed, for nobody proves it.
 
     Args:
@@ -32,9 +32,9 @@ class Clock:
     def time(self, bounds: Bounds) -> str:
         """How long these cycles take: at least, which is rounded down, and at most, which is rounded up, to six digits.
 
-        >>> Clock(Fraction(10**9), "as given").time(Bounds(500, 1500))
+        >>> GpuClock(Fraction(10**9), "as given").time(Bounds(500, 1500))
         '500 ns .. 1.5 us'
-        >>> Clock(Fraction(3 * 10**9), "as given").time(Bounds(1000, 1000))
+        >>> GpuClock(Fraction(3 * 10**9), "as given").time(Bounds(1000, 1000))
         '333.333 ns .. 333.334 ns'
         """
         ends = time_at_least(bounds.lower / self.hertz), time_at_most(bounds.upper / self.hertz)

@@ -1,6 +1,7 @@
 """A schedule of a whole GPU as a picture: blocks on SMs, the last dispatch, the makespan and what is proven of them.
 
-`chart` is data, which the rest only draws. A bar is a block, a line of a row is a slot, and colours tell waves apart.
+`gpu_chart` returns data, which the rest only draws. A bar is a block, a line of a row is a slot, and colours tell waves
+apart.
 Of very many waves the first and the last ones are shown, so time and size do not grow with the number of blocks.
 """
 
@@ -16,9 +17,9 @@ from makespan.host.output_file import write_whole
 from makespan.model.gpu import GpuInstance, GpuResult, GpuSchedule, SmHistory
 from makespan.model.result import Status
 from makespan.model.wording import count_words
-from makespan.report.gpu.axis import Axis
-from makespan.report.gpu.stays import begun, last_dispatch, most_in_a_slot, slots, stays
-from makespan.report.gpu.text import pictured
+from makespan.report.gpu.axis import WindowAxis
+from makespan.report.gpu.stays import block_stays, count_begins, count_slots, last_dispatch, most_in_a_slot
+from makespan.report.gpu.text import picture_subtitle
 from makespan.report.pictures import (
     CAPTION_INK,
     INK,
@@ -26,15 +27,15 @@ from makespan.report.pictures import (
     LINES,
     MARGIN,
     PROVEN,
-    Page,
-    across,
+    PicturePage,
     check_picture_path,
     fitting_lines,
     head_lines,
-    rendered,
+    render_figure,
+    text_width,
 )
 from makespan.report.schedule.looks import IDLE
-from makespan.report.schedule.panels import Window
+from makespan.report.schedule.panels import CycleWindow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +63,7 @@ _EDGED, _EDGED_SLOT = 9, 4  # pixels of a bar and of its line that can have a wh
 _SMALL, _TOOTH = 8, 10
 
 
-class Bar(NamedTuple):
+class BlockBar(NamedTuple):
     """A block on a line, from the cycle in which it gets its room until its end; its warps begin in `begin`.
 
     Args:
@@ -78,7 +79,7 @@ class Bar(NamedTuple):
     number: int | None = None
 
 
-class Mark(NamedTuple):
+class CycleMark(NamedTuple):
     """A cycle that is worth a line: one of this schedule, or a bound that is proven."""
 
     cycle: int
@@ -88,7 +89,7 @@ class Mark(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class GpuChart:
     """The picture as data.
 
     Args:
@@ -99,30 +100,30 @@ class Chart:
         caption: what is not said by bars.
     """
 
-    axis: Axis
+    axis: WindowAxis
     rows: tuple[str, ...]
     lines: int
-    bars: tuple[Bar, ...]
+    bars: tuple[BlockBar, ...]
     waves: int
     makespan: int
-    marks: tuple[Mark, ...]
+    marks: tuple[CycleMark, ...]
     caption: str
 
 
-def marks(result: GpuResult) -> Iterator[Mark]:
+def cycle_marks(result: GpuResult) -> Iterator[CycleMark]:
     """Yield the last dispatch and the end, in the witness and as they are proven."""
     schedule = _witness(result)
     last, witness = max(map(last_dispatch, schedule.histories)), schedule.makespan
     if last:
-        yield Mark(last, "last dispatch in this schedule", is_proven=False, is_end=False)
+        yield CycleMark(last, "last dispatch in this schedule", is_proven=False, is_end=False)
     if (proof := result.last_dispatch) is not None and not result.instance.is_one_wave:
         latest = proof.block * proof.charged // proof.scale
-        yield Mark(latest, "last dispatch, proven bound", is_proven=True, is_end=False)
+        yield CycleMark(latest, "last dispatch, proven bound", is_proven=True, is_end=False)
     if result.status is Status.EXACT:
-        yield Mark(witness, "the worst case, exactly", is_proven=True, is_end=True)
+        yield CycleMark(witness, "the worst case, exactly", is_proven=True, is_end=True)
         return
-    yield Mark(witness, "end of this schedule", is_proven=False, is_end=True)
-    yield Mark(result.bounds.upper, "proven bound", is_proven=True, is_end=True)
+    yield CycleMark(witness, "end of this schedule", is_proven=False, is_end=True)
+    yield CycleMark(result.bounds.upper, "proven bound", is_proven=True, is_end=True)
 
 
 def _witness(result: GpuResult) -> GpuSchedule:
@@ -133,7 +134,7 @@ def _witness(result: GpuResult) -> GpuSchedule:
     return result.witness
 
 
-def chart(result: GpuResult, *, width: int, window: Window | None = None) -> Chart:
+def gpu_chart(result: GpuResult, *, width: int, window: CycleWindow | None = None) -> GpuChart:
     """What is drawn of the witness in so many pixels; None shows all of it, or the first and the last waves.
 
     Raises:
@@ -141,43 +142,43 @@ def chart(result: GpuResult, *, width: int, window: Window | None = None) -> Cha
         InputError: a window with too many blocks.
     """
     gpu, witness = result.instance, _witness(result)
-    most, lines = max(map(most_in_a_slot, witness.histories)), max(map(slots, witness.histories))
-    said = sorted(marks(result))
+    most, lines = max(map(most_in_a_slot, witness.histories)), max(map(count_slots, witness.histories))
+    said = sorted(cycle_marks(result))
     if window is None:
         width = min(width, _WIDEST_CYCLE * said[-1].cycle)
-        axis = Axis.of(
+        axis = WindowAxis.of(
             witness.makespan, said[-1].cycle, most, width=width,
             wave=_NARROWEST_WAVE, shown=_SHOWN_WAVES, gap=min(_GAP, width // 8),
         )  # fmt: skip
     else:
-        axis = Axis.to_scale(window, min(width, _WIDEST_CYCLE * window.cycles))
+        axis = WindowAxis.to_scale(window, min(width, _WIDEST_CYCLE * window.cycles))
         said = [mark for mark in said if window.first <= mark.cycle <= window.end]
-    rows, notes = _rows(witness, lines)
+    rows, notes = _chart_rows(witness, lines)
     _check_size([history for _, history in rows], axis)
-    bars = [bar for number, (_, history) in enumerate(rows) for bar in _bars(gpu, witness, history, number, axis)]
+    bars = [bar for number, (_, history) in enumerate(rows) for bar in _block_bars(gpu, witness, history, number, axis)]
     is_numbered = len(axis.parts) == 1 and window is None and gpu.blocks == len(bars) <= _MOST_NUMBERED
     if is_numbered:
         order = sorted(bars, key=lambda bar: (bar.room, bar.row, bar.line))
         bars = [bar._replace(number=number) for number, bar in enumerate(order)]
     if idle := gpu.sms - sum(history.sms for history in witness.histories):
         notes.append(f"{count_words(idle, 'SM')} without a block")
-    return Chart(
+    return GpuChart(
         axis=axis,
         rows=tuple(name for name, _ in rows),
         lines=lines,
         bars=tuple(bars),
-        waves=max(-(-history.blocks // slots(history)) for history in witness.histories),
+        waves=max(-(-history.blocks // count_slots(history)) for history in witness.histories),
         makespan=witness.makespan,
         marks=tuple(said),
-        caption="; ".join([*notes, f"a line for every slot, a bar for every block; a wave: {_wave(lines)}"]),
+        caption="; ".join([*notes, f"a line for every slot, a bar for every block; a wave: {_wave_words(lines)}"]),
     )
 
 
-def _wave(lines: int) -> str:
+def _wave_words(lines: int) -> str:
     return f"the next {count_words(lines, 'block')} of an SM"
 
 
-def _rows(schedule: GpuSchedule, lines: int) -> tuple[list[tuple[str, SmHistory]], list[str]]:
+def _chart_rows(schedule: GpuSchedule, lines: int) -> tuple[list[tuple[str, SmHistory]], list[str]]:
     """Return a row for every SM, or one for all that do the same, or some of these; and what is to be said of that."""
     most = max(1, _MOST_LINES // lines)
     named, first = list[tuple[str, SmHistory]](), 0
@@ -196,24 +197,26 @@ def _rows(schedule: GpuSchedule, lines: int) -> tuple[list[tuple[str, SmHistory]
     return shown, ["a row for SMs that do the same", f"{count_words(left, 'SM')} left out"]
 
 
-def _check_size(rows: Iterable[SmHistory], axis: Axis) -> None:
-    blocks = sum(begun(history, part.window) for history in rows for part in axis.parts if not part.is_gap)
+def _check_size(rows: Iterable[SmHistory], axis: WindowAxis) -> None:
+    blocks = sum(count_begins(history, part.window) for history in rows for part in axis.parts if not part.is_gap)
     if blocks > MOST_BARS:
         raise InputError(
             f"the part that the picture shows has {blocks} blocks, and it draws {MOST_BARS} at most: take a smaller one"
         )
 
 
-def _bars(gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory, row: int, axis: Axis) -> Iterator[Bar]:
+def _block_bars(
+    gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory, row: int, axis: WindowAxis
+) -> Iterator[BlockBar]:
     """Yield the blocks of a row in all parts of the axis, each once."""
     shown = (part.window for part in axis.parts if not part.is_gap)
-    found = dict.fromkeys(stay for window in shown for stay in stays(gpu, schedule, history, window))
-    each = slots(history)
+    found = dict.fromkeys(stay for window in shown for stay in block_stays(gpu, schedule, history, window))
+    each = count_slots(history)
     for stay in found:
-        yield Bar(row, stay.slot, stay.order // each, stay.room, stay.begin, stay.end)
+        yield BlockBar(row, stay.slot, stay.order // each, stay.room, stay.begin, stay.end)
 
 
-def draw_gpu(result: GpuResult, path: Path, *, window: Window | None = None) -> None:
+def draw_gpu(result: GpuResult, path: Path, *, window: CycleWindow | None = None) -> None:
     """Write the picture of the witness to `path`, whole or not at all; equal arguments give equal bytes.
 
     Raises:
@@ -222,48 +225,48 @@ def draw_gpu(result: GpuResult, path: Path, *, window: Window | None = None) -> 
         UnsupportedError: several grids, or no schedule was found.
     """
     check_picture_path(path)
-    write_whole(path, rendered_gpu(result, path.suffix.lower(), window=window), "the picture")
+    write_whole(path, render_gpu_picture(result, path.suffix.lower(), window=window), "the picture")
 
 
-def rendered_gpu(
-    result: GpuResult, suffix: str, *, width: int = WIDTH, window: Window | None = None, is_titled: bool = True
+def render_gpu_picture(
+    result: GpuResult, suffix: str, *, width: int = WIDTH, window: CycleWindow | None = None, is_titled: bool = True
 ) -> bytes:
     """Return the content of the file that `draw_gpu` writes; `suffix` is one of `PICTURES`.
 
     Args:
         is_titled: whether the verdict stands above it; a page that has it already needs no other.
     """
-    shown = chart(result, width=width - 4 * MARGIN - _NAMES, window=window)
-    title, subtitle = str(result), pictured(result)
+    shown = gpu_chart(result, width=width - 4 * MARGIN - _NAMES, window=window)
+    title, subtitle = str(result), picture_subtitle(result)
     if window is not None:
         subtitle += f"; cycles {window.first:,} to {window.end - 1:,} of {shown.makespan:,}"
     said = (title, subtitle) if is_titled else ("", "")
-    return rendered(lambda: _figure(shown, *said), suffix, title=title, about=in_words(shown))
+    return render_figure(lambda: _figure(shown, *said), suffix, title=title, about=describe_chart(shown))
 
 
-def in_words(shown: Chart) -> str:
+def describe_chart(shown: GpuChart) -> str:
     """What the picture shows, for who does not see it."""
     said = "; ".join(f"{mark.words}: cycle {mark.cycle:,}" for mark in shown.marks)
     shape = f"{count_words(shown.waves, 'wave')} on {count_words(len(shown.rows), 'row')} of SMs"
     return f"A Gantt chart of blocks: {shape}. {said}"
 
 
-def _figure(shown: Chart, title: str, subtitle: str) -> "Figure":
+def _figure(shown: GpuChart, title: str, subtitle: str) -> "Figure":
     slot = max(_LOWEST_SLOT, min(_HIGHEST_SLOT, _HEIGHT // (len(shown.rows) * shown.lines)))
     apart = max(1, slot // 4)
     row = slot * shown.lines + apart
-    left = MARGIN + 24 + round(max(across(name, size=9) for name in shown.rows))
+    left = MARGIN + 24 + round(max(text_width(name, size=9) for name in shown.rows))
     width = max(round(left + shown.axis.width) + 2 * MARGIN, NARROW)
     lines = head_lines(title, subtitle, width - 2 * MARGIN)
-    keys = _keys(shown)
+    keys = _legend_keys(shown)
     columns = max(1, min(len(keys), (width - 2 * MARGIN) // 150))
-    levels = _levels(shown, left, width)
-    words = fitting_lines(f"{shown.caption}{_of_numbers(shown, slot)}", width - 2 * MARGIN, size=_CAPTION_POINTS)
+    levels = _label_levels(shown, left, width)
+    words = fitting_lines(f"{shown.caption}{_number_note(shown, slot)}", width - 2 * MARGIN, size=_CAPTION_POINTS)
     above = MARGIN + sum(line.height for line in lines) + LINE * -(-len(keys) // columns) + 12
     header = above + LINE * len(words)
     labels = _LABEL * (1 + max(levels, default=-1)) + 10
     height = row * len(shown.rows)
-    page = Page(width, header + labels + height + _AXIS)
+    page = PicturePage(width, header + labels + height + _AXIS)
     page.legend(page.head(lines) + 6, keys, columns)
     page.write(MARGIN, above, "\n".join(words), color=CAPTION_INK, size=_CAPTION_POINTS, linespacing=1.4)
     axes = page.axes(left, header + labels, round(shown.axis.width), height)
@@ -271,13 +274,13 @@ def _figure(shown: Chart, title: str, subtitle: str) -> "Figure":
     _draw_ground(axes, shown, slot, row)
     _draw_bars(axes, shown, slot, row)
     _draw_gaps(axes, shown, height)
-    _name(axes, shown, row, row - apart)
+    _draw_names(axes, shown, row, row - apart)
     for mark, level in zip(shown.marks, levels, strict=True):
         _draw_mark(page, axes, mark, shown.axis.at(mark.cycle), (left, header + labels, level))
     return page.figure
 
 
-def _keys(shown: Chart) -> "list[Patch]":
+def _legend_keys(shown: GpuChart) -> "list[Patch]":
     """What the colours that occur mean."""
     from matplotlib.patches import Patch
 
@@ -286,8 +289,8 @@ def _keys(shown: Chart) -> "list[Patch]":
     if shown.waves > count:
         names = [f"{name}, {number + count + 1}, ..." for number, name in enumerate(names)]
     tones, occur = (
-        [_tone(number, shown.waves) for number in range(count)],
-        {_tone(bar.wave, shown.waves) for bar in shown.bars},
+        [_wave_tone(number, shown.waves) for number in range(count)],
+        {_wave_tone(bar.wave, shown.waves) for bar in shown.bars},
     )
     keys = [Patch(facecolor=tone, linewidth=0, label=n) for tone, n in zip(tones, names, strict=True) if tone in occur]
     if any(bar.begin > bar.room for bar in shown.bars):
@@ -295,22 +298,22 @@ def _keys(shown: Chart) -> "list[Patch]":
     return [*keys, Patch(facecolor=IDLE, linewidth=0, label="empty slot")]
 
 
-def _tone(wave: int, total: int) -> str:
+def _wave_tone(wave: int, total: int) -> str:
     """Few waves are as far apart as can be; many take turns."""
     if total >= len(TONES):
         return TONES[wave % len(TONES)]
     return TONES[round(wave * (len(TONES) - 1) / max(1, total - 1))]
 
 
-def _of_numbers(shown: Chart, slot: int) -> str:
+def _number_note(shown: GpuChart, slot: int) -> str:
     return "; numbers: the order in which blocks get their room" if _is_numbered(shown, slot) else ""
 
 
-def _is_numbered(shown: Chart, slot: int) -> bool:
+def _is_numbered(shown: GpuChart, slot: int) -> bool:
     return slot >= _LOWEST_NUMBER and any(bar.number is not None for bar in shown.bars)
 
 
-def _draw_ground(axes: "Axes", shown: Chart, slot: int, row: int) -> None:
+def _draw_ground(axes: "Axes", shown: GpuChart, slot: int, row: int) -> None:
     """Empty slots until the makespan, and lines at the ticks."""
     end = shown.axis.at(shown.makespan)
     boxes = [(0.0, end, number * row, number * row + slot * shown.lines) for number in range(len(shown.rows))]
@@ -319,13 +322,13 @@ def _draw_ground(axes: "Axes", shown: Chart, slot: int, row: int) -> None:
     axes.vlines(ticks, 0, row * len(shown.rows), color=LINES, linewidth=0.4, zorder=0.5)
 
 
-def _draw_bars(axes: "Axes", shown: Chart, slot: int, row: int) -> None:
+def _draw_bars(axes: "Axes", shown: GpuChart, slot: int, row: int) -> None:
     """Bars of a colour together, and numbers where there is room."""
     by_tone, waiting = defaultdict[str, list[tuple[float, float, float, float]]](list), []
-    is_numbered, wide = _is_numbered(shown, slot), across("0" * len(str(len(shown.bars))), size=_NUMBER_POINTS) + 4
+    is_numbered, wide = _is_numbered(shown, slot), text_width("0" * len(str(len(shown.bars))), size=_NUMBER_POINTS) + 4
     for bar in shown.bars:
         ends, top = (shown.axis.at(bar.room), shown.axis.at(bar.end)), bar.row * row + bar.line * slot
-        tone = _tone(bar.wave, shown.waves)
+        tone = _wave_tone(bar.wave, shown.waves)
         edge = 0.75 if slot >= _EDGED_SLOT and ends[1] - ends[0] >= _EDGED else 0.0
         inset = 1 if slot >= 2 * _EDGED_SLOT else 0
         begin = max(ends[0] + edge, shown.axis.at(bar.begin))
@@ -358,7 +361,7 @@ def _add_boxes(axes: "Axes", boxes: Iterable[tuple[float, float, float, float]],
     axes.add_collection(PolyCollection(corners, **{"linewidth": 0, **look}))
 
 
-def _draw_gaps(axes: "Axes", shown: Chart, height: int) -> None:
+def _draw_gaps(axes: "Axes", shown: GpuChart, height: int) -> None:
     """White, with what is left out in words, between two broken lines."""
     for part in shown.axis.parts:
         if not part.is_gap:
@@ -376,7 +379,7 @@ def _draw_gaps(axes: "Axes", shown: Chart, height: int) -> None:
         )  # fmt: skip
 
 
-def _name(axes: "Axes", shown: Chart, row: int, lines: int) -> None:
+def _draw_names(axes: "Axes", shown: GpuChart, row: int, lines: int) -> None:
     """As many rows as have room for their names, and the cycles."""
     step = -(-_ROW_NAME // row)
     numbers = range(0, len(shown.rows), step)
@@ -388,21 +391,21 @@ def _name(axes: "Axes", shown: Chart, row: int, lines: int) -> None:
     axes.set_xlabel("cycle")
 
 
-def _label(mark: Mark) -> str:
+def _mark_label(mark: CycleMark) -> str:
     return f"{mark.words}: {mark.cycle:,}"
 
 
-def _extent(mark: Mark, at: float, left: int, width: int) -> tuple[float, float]:
+def _label_extent(mark: CycleMark, at: float, left: int, width: int) -> tuple[float, float]:
     """From where to where the label of a mark goes: to the left of its line, if there is room."""
-    wide = across(_label(mark), size=_SMALL) + 6
+    wide = text_width(_mark_label(mark), size=_SMALL) + 6
     right = max(left + at, MARGIN + wide)
     return right - wide, min(right, width)
 
 
-def _levels(shown: Chart, left: int, width: int) -> tuple[int, ...]:
+def _label_levels(shown: GpuChart, left: int, width: int) -> tuple[int, ...]:
     """How high above the axes each label stands, so that neither labels nor their lines meet; as low as can be."""
     at = [left + shown.axis.at(mark.cycle) for mark in shown.marks]
-    extents = [_extent(mark, x - left, left, width) for mark, x in zip(shown.marks, at, strict=True)]
+    extents = [_label_extent(mark, x - left, left, width) for mark, x in zip(shown.marks, at, strict=True)]
 
     def meet(levels: Sequence[int], one: int, other: int) -> bool:
         (low, high), (first, last) = extents[one], extents[other]
@@ -418,7 +421,7 @@ def _levels(shown: Chart, left: int, width: int) -> tuple[int, ...]:
     return min(product(every, repeat=len(at)), key=faults)
 
 
-def _draw_mark(page: Page, axes: "Axes", mark: Mark, at: float, place: tuple[int, int, int]) -> None:
+def _draw_mark(page: PicturePage, axes: "Axes", mark: CycleMark, at: float, place: tuple[int, int, int]) -> None:
     """A line through all rows, up to its label."""
     from matplotlib.lines import Line2D
 
@@ -427,7 +430,7 @@ def _draw_mark(page: Page, axes: "Axes", mark: Mark, at: float, place: tuple[int
     style: dict[str, Any] = {"color": colour, "linewidth": 1.4, "linestyle": "-" if mark.is_end else (0, (4, 2))}
     axes.axvline(at, zorder=3, clip_on=False, **style)
     x, above = (left + at) / page.width, top - 6 - _LABEL * level
-    _, right = _extent(mark, at, left, page.width)
+    _, right = _label_extent(mark, at, left, page.width)
     high = above - 16 if right == left + at else above
     page.figure.add_artist(Line2D((x, x), (1 - top / page.height, 1 - high / page.height), **style))
-    page.write(right - 6, above, _label(mark), size=_SMALL, color=colour, ha="right", va="bottom")
+    page.write(right - 6, above, _mark_label(mark), size=_SMALL, color=colour, ha="right", va="bottom")

@@ -11,7 +11,7 @@ from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule,
 from makespan.model.machine import Machine
 from makespan.model.program import BARRIER, Program
 from makespan.model.simulate.floor import latencies
-from makespan.report.schedule.panels import Window
+from makespan.report.schedule.panels import CycleWindow
 
 
 class Stay(NamedTuple):
@@ -46,7 +46,7 @@ class _Series(NamedTuple):
         return self.first + (self.blocks - 1) * self.step
 
 
-def stays(gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory, window: Window) -> list[Stay]:
+def block_stays(gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory, window: CycleWindow) -> list[Stay]:
     """Return the blocks that are on an SM of this history in a window, as they come; they are not cut at its ends.
 
     Of one grid: as long as blocks are left a slot is never empty, so a block ends when the next one gets its slot. Time
@@ -75,7 +75,7 @@ def stays(gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory, window: W
     return found
 
 
-def _in_window(series: Sequence[_Series], last_end: int, window: Window) -> Iterator[tuple[int, int, int]]:
+def _in_window(series: Sequence[_Series], last_end: int, window: CycleWindow) -> Iterator[tuple[int, int, int]]:
     """Room, delay and end of the blocks of a slot that are there in a window."""
     near = sorted(
         (each.first + number * each.step, each.begin.delay)
@@ -88,7 +88,7 @@ def _in_window(series: Sequence[_Series], last_end: int, window: Window) -> Iter
             yield room, delay, end
 
 
-def begun(history: SmHistory, window: Window) -> int:
+def count_begins(history: SmHistory, window: CycleWindow) -> int:
     """Return how many blocks get their room on an SM in a window."""
     series = [each for of_slot in _by_slot(history).values() for each in of_slot]
     return sum(each.before(window.end) - each.before(window.first) for each in series)
@@ -99,7 +99,7 @@ def last_dispatch(history: SmHistory) -> int:
     return max(each.last for series in _by_slot(history).values() for each in series)
 
 
-def slots(history: SmHistory) -> int:
+def count_slots(history: SmHistory) -> int:
     """Return how many blocks are on an SM at the same time, at most: as many as come first."""
     return len(_by_slot(history))
 
@@ -121,10 +121,12 @@ def last_ends(gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory) -> di
         raise UnsupportedError(f"the picture of a whole GPU knows one grid, not {len(gpu.grids)}; draw each alone")
     last = {slot: max((each.last, each.begin) for each in series) for slot, series in sorted(_by_slot(history).items())}
     ends = {slot: room + begin.delay for slot, (room, begin) in last.items()}
-    takes = {course: _takes(gpu, schedule.courses[course]) for course in {begin.course for _, begin in last.values()}}
+    takes = {
+        course: _cycles_to_end(gpu, schedule.courses[course]) for course in {begin.course for _, begin in last.values()}
+    }
     longest = max((cycles for rows in takes.values() for row in rows for cycles in row), default=0)
     left = {slot: [reversed(row) for row in takes[begin.course]] for slot, (_, begin) in last.items()}
-    for cycle, issued in _backwards(history):
+    for cycle, issued in _cycles_backwards(history):
         if cycle + longest <= min(ends.values()):
             break
         for slot, warp in issued:
@@ -142,7 +144,7 @@ def _by_slot(history: SmHistory) -> dict[int, list[_Series]]:
     return found
 
 
-def _backwards(history: SmHistory) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
+def _cycles_backwards(history: SmHistory) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
     """Yield every cycle with who issues in it, the last one first."""
     cycle = history.cycles
     for stretch in reversed(history.stretches):
@@ -152,17 +154,19 @@ def _backwards(history: SmHistory) -> Iterator[tuple[int, tuple[tuple[int, int],
                 yield cycle, issued
 
 
-def _takes(gpu: GpuInstance, course: BlockTrace) -> list[list[int]]:
+def _cycles_to_end(gpu: GpuInstance, course: BlockTrace) -> list[list[int]]:
     """For every warp of a block and all that it executes, in order: how many cycles later the block may end."""
     programs = [program for program, warps in gpu.grid.block for _ in range(warps)]
     given = course.latencies or ((),) * len(programs)
     return [
-        list(_of_warp(gpu.machine, program, path, chosen))
+        list(_cycles_of_warp(gpu.machine, program, path, chosen))
         for program, path, chosen in zip(programs, course.paths, given, strict=True)
     ]
 
 
-def _of_warp(machine: Machine, program: Program, path: tuple[int, ...], chosen: tuple[int, ...]) -> Iterator[int]:
+def _cycles_of_warp(
+    machine: Machine, program: Program, path: tuple[int, ...], chosen: tuple[int, ...]
+) -> Iterator[int]:
     """By the latency, of a warp that runs ahead only if somebody could wait for the result."""
     places = [place for place in path if program.places[place].unit != BARRIER]
     fixed = (most for _, most in latencies(machine, program, places))

@@ -6,9 +6,9 @@ from makespan.model.gpu import GpuInstance, GpuResult, LastDispatch
 from makespan.model.machine import WarpAssignment
 from makespan.model.result import Status
 from makespan.model.wording import count_words, cycle_words
-from makespan.report.gpu.clock import Clock
-from makespan.report.lines import WIDTH, assumptions, numbers, wrapped
-from makespan.report.result.text import interval
+from makespan.report.gpu.clock import GpuClock
+from makespan.report.lines import WIDTH, assumption_lines, number_lines, wrap_line
+from makespan.report.result.text import interval_text
 
 _COUNTINGS = {
     "all": "whatever an SM executes counts as a wait of each of its blocks",
@@ -21,12 +21,12 @@ _COUNTINGS = {
 WITHOUT_WITNESS = "no schedule is shorter; none was found, as runs take too long before they repeat"
 
 
-def report(
+def gpu_report(
     result: GpuResult,
     remarks: Iterable[str] = (),
     *,
     name: str | None = None,
-    clock: Clock | None = None,
+    clock: GpuClock | None = None,
     width: int = WIDTH,
 ) -> str:
     """The whole report: the verdict, what else is to be known first (`remarks`), and behind it all that supports it.
@@ -35,32 +35,32 @@ def report(
         name: of the GPU.
     """
     subject = f"{name}: {result.instance}" if name else str(result.instance)
-    time = [] if clock is None else wrapped(f"in time: {clock.time(result.bounds)} at {clock}", width)
+    time = [] if clock is None else wrap_line(f"in time: {clock.time(result.bounds)} at {clock}", width)
     told = (*result.assumptions, *((clock.assumption,) if clock else ()))
     return "\n".join(
         [
             str(result),
             *remarks,
-            *wrapped(subject, width),
-            *numbers(list(_rows(result)), width),
+            *wrap_line(subject, width),
+            *number_lines(list(_bound_rows(result)), width),
             *time,
             f"found in {result.seconds:.2f} s",
-            *(line for sentence in explanation(result) for line in wrapped(sentence, width)),
-            *assumptions(told, width),
+            *(line for sentence in explain_bound(result) for line in wrap_line(sentence, width)),
+            *assumption_lines(told, width),
         ]
     )
 
 
-def _rows(result: GpuResult) -> Iterator[tuple[str, str, str]]:
+def _bound_rows(result: GpuResult) -> Iterator[tuple[str, str, str]]:
     """What bounds the worst case: its name, the cycles, and why."""
     shown = f"a replayed schedule of the whole GPU{f': {result.policy}' if result.policy else ''}"
     yield "at least", str(result.bounds.lower), shown if result.witness is not None else WITHOUT_WITNESS
-    yield "at most", str(result.bounds.upper), f"proven by {_evidence(result)}"
+    yield "at most", str(result.bounds.upper), f"proven by {_evidence_words(result)}"
     if result.best_case is not None:
-        yield "best case", interval(result.best_case), "the shortest schedule of the whole GPU"
+        yield "best case", interval_text(result.best_case), "the shortest schedule of the whole GPU"
 
 
-def pictured(result: GpuResult) -> str:
+def picture_subtitle(result: GpuResult) -> str:
     """Return one line below the title of a picture of the witness, which of a bounded result is no worst case."""
     if result.status is Status.EXACT:
         return str(result.instance)
@@ -68,12 +68,12 @@ def pictured(result: GpuResult) -> str:
     return f"{said}: {result.instance}"
 
 
-def waves(gpu: GpuInstance) -> str:
+def describe_waves(gpu: GpuInstance) -> str:
     """Return how often the blocks of the only grid fill the GPU.
 
     >>> from makespan import Machine, Program
     >>> block = ((Program.chain("CL"), 8),)
-    >>> waves(GpuInstance.of(block, 4096, Machine.of({"C": 1, "L": 1}), sms=46, resident=6))
+    >>> describe_waves(GpuInstance.of(block, 4096, Machine.of({"C": 1, "L": 1}), sms=46, resident=6))
     '46 SMs with 6 blocks each hold 276 at a time: 4096 blocks are 14.9 waves'
     """
     each = gpu.fitting(gpu.grid)
@@ -86,31 +86,33 @@ def waves(gpu: GpuInstance) -> str:
     return f"{hold}: {gpu.blocks} blocks are {count} waves"
 
 
-def explanation(result: GpuResult) -> Iterator[str]:
+def explain_bound(result: GpuResult) -> Iterator[str]:
     """What the bound adds up, a sentence at a time."""
     gpu, last = result.instance, result.last_dispatch
     if len(gpu.grids) == 1:
-        yield waves(gpu)
+        yield describe_waves(gpu)
     if last is not None:
-        yield from _of_theorem(gpu, last)
+        yield from _explain_theorem(gpu, last)
     elif len(result.sms) > 1:
-        yield f"an SM has {_blocks(result, -1)} to {_blocks(result, 0)} of them; the bound is the largest of all these"
+        fewest, most = _blocks_of_result(result, -1), _blocks_of_result(result, 0)
+        yield f"an SM has {fewest} to {most} of them; the bound is the largest of all these"
 
 
-def _evidence(result: GpuResult) -> str:
+def _evidence_words(result: GpuResult) -> str:
     """What proves the upper bound; in one wave that is what proves it of the worst SM."""
     worst = max(range(len(result.sms)), key=lambda number: result.sms[number].bounds.upper, default=None)
     if worst is None:
         return result.upper_evidence
-    return f"{result.sms[worst].upper_evidence}, as of one SM with {count_words(_blocks(result, worst), 'block')}"
+    blocks = count_words(_blocks_of_result(result, worst), "block")
+    return f"{result.sms[worst].upper_evidence}, as of one SM with {blocks}"
 
 
-def _blocks(result: GpuResult, number: int) -> int:
+def _blocks_of_result(result: GpuResult, number: int) -> int:
     """On which number of blocks a result of an SM is."""
     return result.sms[number].instance.warps // result.instance.grid.warps
 
 
-def _of_theorem(gpu: GpuInstance, last: LastDispatch) -> Iterator[str]:
+def _explain_theorem(gpu: GpuInstance, last: LastDispatch) -> Iterator[str]:
     latest = last.block * last.charged // last.scale
     if not last.charged:
         yield f"what a block waits for takes at most {cycle_words(last.tail)} with its own instructions"

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from makespan.model.instance import Instance
 from makespan.model.program import BARRIER
 from makespan.model.schedule import Schedule
-from makespan.report.html.columns import column, differences
-from makespan.report.html.visible import visible
+from makespan.report.html.columns import differences, encode_column
+from makespan.report.html.visible import make_visible
 from makespan.report.schedule.activity import Bar, Gap, Hold, Wait, Why, lanes, partitions
-from makespan.report.schedule.looks import IDLE, Look
+from makespan.report.schedule.looks import IDLE, SpanLook
 
 MOST_STRETCHES = 1_500_000
 """More make a page that no browser opens with pleasure."""
@@ -30,7 +30,7 @@ ISSUES = "issues"
 """What stands for the reason of a wait where a warp issues."""
 
 
-class Stretch(NamedTuple):
+class WarpStretch(NamedTuple):
     """What one warp does for some cycles; `place` and `port` are None where it issues nothing."""
 
     first_cycle: int
@@ -41,28 +41,28 @@ class Stretch(NamedTuple):
     port: int | None
 
 
-Rows = Sequence[Sequence[Stretch]]
+StretchRows = Sequence[Sequence[WarpStretch]]
 
 
-class Traced(NamedTuple):
+class TracedSchedule(NamedTuple):
     """A schedule as it is drawn: bars, waits cut by their reason, gaps, and all of a warp in order of time."""
 
     bars: Sequence[Bar]
     gaps: Sequence[Gap]
-    rows: Rows
+    rows: StretchRows
 
 
-def stretches(warps: int, bars: Iterable[Bar], waits: Iterable[Wait]) -> Rows:
+def stretches(warps: int, bars: Iterable[Bar], waits: Iterable[Wait]) -> StretchRows:
     """For every warp all that it does until it has finished: no stretch misses, none overlaps.
 
     Raises:
         ValueError: the bars and waits leave a hole.
     """
-    rows: list[list[Stretch]] = [[] for _ in range(warps)]
+    rows: list[list[WarpStretch]] = [[] for _ in range(warps)]
     for bar in bars:
-        rows[bar.warp].append(Stretch(bar.first_cycle, 1, None, bar.unit, bar.place, bar.port))
+        rows[bar.warp].append(WarpStretch(bar.first_cycle, 1, None, bar.unit, bar.place, bar.port))
     for wait in waits:
-        rows[wait.warp].append(Stretch(wait.first_cycle, wait.cycles, wait.why, wait.unit, None, None))
+        rows[wait.warp].append(WarpStretch(wait.first_cycle, wait.cycles, wait.why, wait.unit, None, None))
     for warp, row in enumerate(rows):
         row.sort(key=lambda stretch: stretch.first_cycle)
         reached = 0
@@ -73,7 +73,7 @@ def stretches(warps: int, bars: Iterable[Bar], waits: Iterable[Wait]) -> Rows:
     return rows
 
 
-def chart(instance: Instance, schedule: Schedule, traced: Traced) -> dict[str, Any]:
+def chart_data(instance: Instance, schedule: Schedule, traced: TracedSchedule) -> dict[str, Any]:
     """Return the chart as plain data; `omitted` says why there is none.
 
     `rows` holds columns (see `columns.column`) over all stretches of all warps, warp after warp: `stretches` per warp,
@@ -90,7 +90,7 @@ def chart(instance: Instance, schedule: Schedule, traced: Traced) -> dict[str, A
     homes: dict[str, list[int | None]] = {name: [] for name in (*units, *(r.name for r in instance.machine.resources))}
     for lane in lanes(instance.machine):
         homes[lane.name].append(lane.partition)
-    home = column(partitions(instance, schedule)) if instance.machine.partitions > 1 else None
+    home = encode_column(partitions(instance, schedule)) if instance.machine.partitions > 1 else None
     kinds = sorted(
         {(stretch.why, stretch.unit) for row in traced.rows for stretch in row} | {(None, unit) for unit in units},
         key=lambda kind: (kind[0] is not None, str(kind[0]), (*units, BARRIER).index(kind[1])),
@@ -103,17 +103,21 @@ def chart(instance: Instance, schedule: Schedule, traced: Traced) -> dict[str, A
             {"name": unit.name, "capacity": len(homes[unit.name]), "interval": unit.interval, "home": homes[unit.name]}
             for unit in instance.machine.units
         ],
-        "kinds": [_kind(why, unit) for why, unit in kinds],
-        "legend": list(_legend(kinds)),
-        "warps": {"group": column(instance.group_of_warp()), "block": column(instance.block_of_warp()), "home": home},
-        "rows": _rows(traced.rows, {kind: number for number, kind in enumerate(kinds)}),
-        "lacking": _lacking(traced.gaps, units),
-        **_origins(instance, traced.bars),
+        "kinds": [_kind_data(why, unit) for why, unit in kinds],
+        "legend": list(_legend_entries(kinds)),
+        "warps": {
+            "group": encode_column(instance.group_of_warp()),
+            "block": encode_column(instance.block_of_warp()),
+            "home": home,
+        },
+        "rows": _row_columns(traced.rows, {kind: number for number, kind in enumerate(kinds)}),
+        "lacking": _lacking_columns(traced.gaps, units),
+        **_origin_lines(instance, traced.bars),
     }
 
 
-def _kind(why: Why | None, unit: str) -> dict[str, Any]:
-    look = Look.of(why, unit)
+def _kind_data(why: Why | None, unit: str) -> dict[str, Any]:
+    look = SpanLook.of(why, unit)
     return {
         "why": ISSUES if why is None else str(why),
         "unit": unit,
@@ -121,21 +125,21 @@ def _kind(why: Why | None, unit: str) -> dict[str, Any]:
         "pattern": _PATTERNS[look.hatch[:1]],
         "line": look.line,
         "ink": look.ink,
-        "words": words(why, unit),
+        "words": describe_stretch(why, unit),
     }
 
 
-def _legend(kinds: Iterable[tuple[Why | None, str]]) -> Iterator[dict[str, Any]]:
+def _legend_entries(kinds: Iterable[tuple[Why | None, str]]) -> Iterator[dict[str, Any]]:
     """What each look means; one that stands for all classes is there once."""
     shown = set()
     for why, unit in kinds:
-        look = Look.of(why, unit)
+        look = SpanLook.of(why, unit)
         if look not in shown:
             shown.add(look)
-            yield {**_kind(why, unit), "words": _OF_ALL_CLASSES.get(why, words(why, unit))}
+            yield {**_kind_data(why, unit), "words": _OF_ALL_CLASSES.get(why, describe_stretch(why, unit))}
 
 
-def words(why: Why | None, unit: str) -> str:
+def describe_stretch(why: Why | None, unit: str) -> str:
     """What a warp does in such a stretch."""
     if why is None:
         return f"issues to {unit}"
@@ -149,33 +153,33 @@ def words(why: Why | None, unit: str) -> str:
     }[why]
 
 
-def _rows(rows: Rows, number: dict[tuple[Why | None, str], int]) -> dict[str, str]:
+def _row_columns(rows: StretchRows, number: dict[tuple[Why | None, str], int]) -> dict[str, str]:
     issued = [[stretch for stretch in row if stretch.place is not None] for row in rows]
     steps = [
         step for row in issued for step in differences((stretch.place or 0) + 1 for stretch in row)
     ]  # so that the first place, 0, is a step of 1 like most others
     return {
-        "stretches": column([len(row) for row in rows]),
-        "kind": column([number[stretch.why, stretch.unit] for row in rows for stretch in row]),
-        "cycles": column([stretch.cycles for row in rows for stretch in row if stretch.why is not None]),
-        "place": column(steps),
-        "port": column([stretch.port or 0 for row in issued for stretch in row]),
+        "stretches": encode_column([len(row) for row in rows]),
+        "kind": encode_column([number[stretch.why, stretch.unit] for row in rows for stretch in row]),
+        "cycles": encode_column([stretch.cycles for row in rows for stretch in row if stretch.why is not None]),
+        "place": encode_column(steps),
+        "port": encode_column([stretch.port or 0 for row in issued for stretch in row]),
     }
 
 
-def _lacking(gaps: Iterable[Gap], units: Sequence[str]) -> dict[str, str]:
+def _lacking_columns(gaps: Iterable[Gap], units: Sequence[str]) -> dict[str, str]:
     """Ports that are idle though a warp is ready for them: it lacks an issue slot, or else (1) a resource."""
     found = [gap for gap in gaps if gap.why is not Why.NOBODY]
     return {
-        "resource": column([int(gap.why is Why.RESOURCE) for gap in found]),
-        "unit": column([units.index(gap.unit) for gap in found]),
-        "port": column([gap.port for gap in found]),
-        "first_cycle": column(differences(gap.first_cycle for gap in found)),
-        "cycles": column([gap.cycles for gap in found]),
+        "resource": encode_column([int(gap.why is Why.RESOURCE) for gap in found]),
+        "unit": encode_column([units.index(gap.unit) for gap in found]),
+        "port": encode_column([gap.port for gap in found]),
+        "first_cycle": encode_column(differences(gap.first_cycle for gap in found)),
+        "cycles": encode_column([gap.cycles for gap in found]),
     }
 
 
-def _origins(instance: Instance, bars: Iterable[Bar]) -> dict[str, Any]:
+def _origin_lines(instance: Instance, bars: Iterable[Bar]) -> dict[str, Any]:
     """Where the executed places of every group come from: `lines` holds each text once, `places` refers to it."""
     groups = instance.group_of_warp()
     visited: list[set[int]] = [set() for _ in instance.groups]
@@ -190,14 +194,17 @@ def _origins(instance: Instance, bars: Iterable[Bar]) -> dict[str, Any]:
             lines.setdefault((f"{origin.file}:{origin.line}", origin.text, origin.source), len(lines))
             for origin in (known[place] for place in shown)
         ]
-        places.append({"place": column(differences(shown)), "line": column(index)})
+        places.append({"place": encode_column(differences(shown)), "line": encode_column(index)})
     return {
-        "lines": [{"at": visible(at), "text": visible(text), "source": visible(source)} for at, text, source in lines],
+        "lines": [
+            {"at": make_visible(at), "text": make_visible(text), "source": make_visible(source)}
+            for at, text, source in lines
+        ],
         "places": places,
     }
 
 
-def occupancy(
+def occupancy_data(
     instance: Instance,
     makespan: int,
     bars: Iterable[Bar],
@@ -227,14 +234,14 @@ def occupancy(
                 "capacity": ports[name],
                 "held": buckets_of,
                 "total": sum(buckets_of),
-                "colour": Look.of(None, name).face if name.isupper() else Look.of(Why.RESOURCE, "").line,
+                "colour": SpanLook.of(None, name).face if name.isupper() else SpanLook.of(Why.RESOURCE, "").line,
             }
             for name, buckets_of in held.items()
         ],
     }
 
 
-def per_warp(instance: Instance, rows: Rows) -> Iterator[dict[str, Any]]:
+def warp_rows(instance: Instance, rows: StretchRows) -> Iterator[dict[str, Any]]:
     """What every warp spends its cycles on, until it has finished."""
     blocks, groups = instance.block_of_warp(), instance.group_of_warp()
     for warp, row in enumerate(rows):

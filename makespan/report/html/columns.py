@@ -7,13 +7,13 @@ from itertools import groupby
 PLAIN, RUNS = "p", "r"
 
 
-def column(values: Sequence[int]) -> str:
+def encode_column(values: Sequence[int]) -> str:
     """Return the numbers as `p` or `r` and base64 of bytes: `r` has pairs of a number and how often it stands in a row.
 
     Bytes are of base 128, the lowest digit first, with the top bit set on all but the last; a number n is written as
     2n where it is not negative and as -2n-1 where it is. The shorter of the two forms is taken.
 
-    >>> column([5, 5, 5, 5]), column([1, -1, 64])
+    >>> encode_column([5, 5, 5, 5]), encode_column([1, -1, 64])
     ('rCgg=', 'pAgGAAQ==')
     """
     plain = bytes(_digits(values))

@@ -16,18 +16,18 @@ from makespan.model.simulate import Choices
 from makespan.model.wording import pessimistic_meaning, pessimistic_name
 from makespan.proof.policy_gap import PolicyGap, PolicyRow
 from makespan.report import simulation
-from makespan.report.html.chart import Rows, Traced, chart, occupancy, per_warp, stretches
-from makespan.report.html.visible import visible
-from makespan.report.policy_gap import summary
+from makespan.report.html.chart import StretchRows, TracedSchedule, chart_data, occupancy_data, stretches, warp_rows
+from makespan.report.html.visible import make_visible
+from makespan.report.policy_gap import gap_summary
 from makespan.report.result import text
-from makespan.report.result.document import deadline_document, document
+from makespan.report.result.document import deadline_document, result_document
 from makespan.report.schedule.activity import Wait, bars, full, gaps, holds, split, waits
-from makespan.report.schedule.by_number import by_number
-from makespan.report.schedule.cost_table import CostRow, CostTable, cost_table
+from makespan.report.schedule.by_number import order_by_number
+from makespan.report.schedule.cost_table import InstructionCost, KernelCosts, kernel_costs
 from makespan.report.schedule.costs import Cost
 from makespan.report.schedule.explanation import explain, explanation_document
-from makespan.report.schedule.explanation import words as sentence
-from makespan.report.schedule.timeline import timeline
+from makespan.report.schedule.explanation import explanation_words as sentence
+from makespan.report.schedule.timeline import timeline_text
 from makespan.verify import digest
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _MOST_OF_A_LINE = 200
 _COLUMNS_OF_LETTERS = 120
 
 
-class Input(NamedTuple):
+class PageInput(NamedTuple):
     """Something that was read: what it is, its name as it was given, and its content."""
 
     what: str
@@ -50,7 +50,7 @@ class Input(NamedTuple):
     content: bytes
 
 
-class Command(NamedTuple):
+class PageCommand(NamedTuple):
     """A command line that does a part of this page again."""
 
     what: str
@@ -58,7 +58,7 @@ class Command(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class PageContext:
     """What whoever asks for a page knows and no result says.
 
     Args:
@@ -77,8 +77,8 @@ class Context:
 
     name: str
     choices: Choices
-    inputs: tuple[Input, ...] = ()
-    commands: tuple[Command, ...] = ()
+    inputs: tuple[PageInput, ...] = ()
+    commands: tuple[PageCommand, ...] = ()
     machine: MachineFile | None = None
     kernel: "ptx.PtxKernel | sass.SassKernel | None" = None
     loops: "tuple[LoopInfo, ...] | None" = None
@@ -88,55 +88,55 @@ class Context:
     deadline: Deadline | None = None
 
 
-def page_data(gap: PolicyGap, context: Context, evidence: str) -> dict[str, Any]:
+def page_data(gap: PolicyGap, context: PageContext, evidence: str) -> dict[str, Any]:
     """Return the page as plain data, with the SHA-256 of its canonical JSON.
 
-    Text from outside has passed `visible`; what is not known is None. `result` is the JSON of `makespan solve`.
+    Text from outside has passed `make_visible`; what is not known is None. `result` is the JSON of `makespan solve`.
 
     Args:
         gap: the result and the runs of policies that it encloses.
         evidence: the SHA-256 in the bundle of the result.
     """
     result = gap.result
-    instance, witness = by_number(result.instance, result.witness)
-    traced, between = _traced(instance, witness)
+    instance, witness = order_by_number(result.instance, result.witness)
+    traced, between = _trace_schedule(instance, witness)
     explained, name = explain(instance, witness), pessimistic_name(instance.machine, runs_ahead=instance.runs_ahead)
-    costs = cost_table(instance, traced.bars, between, context.kernel, _texts(context.inputs))
+    costs = kernel_costs(instance, traced.bars, between, context.kernel, _texts(context.inputs))
     content: dict[str, Any] = {
         "schema": SCHEMA,
-        "name": visible(context.name),
-        "verdict": text.verdict(result),
-        "subject": visible(text.subject(result)),
+        "name": make_visible(context.name),
+        "verdict": text.verdict_line(result),
+        "subject": make_visible(text.subject_line(result)),
         "bound": {"name": name, "remark": pessimistic_meaning(name)},
-        "result": {**document(result), "explanation": explanation_document(explained)},
+        "result": {**result_document(result), "explanation": explanation_document(explained)},
         "explanation": sentence(explained),
         "verification": None if context.verdict is None else verification(context.verdict),
         "deadline": deadline_data(context.deadline, result),
         "ladder": list(_ladder(gap)),
-        "policies": {"settings": simulation.settings(instance, context.choices), "summary": summary(gap)},
-        "assumptions": [visible(str(note)) for note in result.assumptions],
+        "policies": {"settings": simulation.describe_settings(instance, context.choices), "summary": gap_summary(gap)},
+        "assumptions": [make_visible(str(note)) for note in result.assumptions],
         "loops": None if context.loops is None else list(map(_loop, context.loops)),
         "instance": _instance(instance),
         "machine": machine_data(instance.machine, context.machine),
-        "occupancy": occupancy(instance, witness.makespan, traced.bars, holds(instance, witness, traced.bars)),
+        "occupancy": occupancy_data(instance, witness.makespan, traced.bars, holds(instance, witness, traced.bars)),
         "warps": _warps(instance, traced.rows),
         "costs": None if costs is None else _costs(costs),
         "curve": None if context.curve is None else list(map(_point, context.curve)),
         "curve_missing": list(context.missing),
-        "letters": timeline(instance, witness, width=_COLUMNS_OF_LETTERS),
-        "chart": chart(instance, witness, traced),
+        "letters": timeline_text(instance, witness, width=_COLUMNS_OF_LETTERS),
+        "chart": chart_data(instance, witness, traced),
         "inputs": list(map(input_data, context.inputs)),
         "bundle_sha256": evidence,
-        "commands": [{"what": what, "line": visible(line)} for what, line in context.commands],
+        "commands": [{"what": what, "line": make_visible(line)} for what, line in context.commands],
     }
     return {**content, "sha256": digest(content)}
 
 
-def _traced(instance: Instance, schedule: Schedule) -> tuple[Traced, tuple[Wait, ...]]:
+def _trace_schedule(instance: Instance, schedule: Schedule) -> tuple[TracedSchedule, tuple[Wait, ...]]:
     issued = bars(instance, schedule)
     between = tuple(split(waits(instance, schedule, issued), full(instance, issued)))
     idle = gaps(instance, schedule, issued, between)
-    return Traced(issued, idle, stretches(instance.warps, issued, between)), between
+    return TracedSchedule(issued, idle, stretches(instance.warps, issued, between)), between
 
 
 def _ladder(gap: PolicyGap) -> Iterator[dict[str, Any]]:
@@ -148,7 +148,7 @@ def _ladder(gap: PolicyGap) -> Iterator[dict[str, Any]]:
         upper, remark = certificate.upper, "potentials alone, checked by themselves"
         yield PolicyRow("certificate", "bound", upper, upper, remark)._asdict()
     yield last._asdict()
-    for name, cycles, remark in text.outlasting(gap.result):
+    for name, cycles, remark in text.robust_rows(gap.result):
         yield PolicyRow(name, "bound", cycles, cycles, remark)._asdict()
 
 
@@ -156,7 +156,7 @@ def verification(verdict: "Verdict") -> dict[str, Any]:
     """What the independent checker says."""
     return {
         "outcome": str(verdict.outcome),
-        "reason": visible(verdict.reason),
+        "reason": make_visible(verdict.reason),
         "lower": verdict.lower,
         "upper": verdict.upper,
     }
@@ -166,7 +166,7 @@ def deadline_data(gate: Deadline | None, result: Result | GpuResult) -> dict[str
     """Return whether the worst case is in time, and the sentence that says so."""
     if gate is None:
         return None
-    said = visible(text.deadline(gate, result.bounds, result.caveats))
+    said = make_visible(text.deadline_verdict(gate, result.bounds, result.caveats))
     return {"words": said, **deadline_document(gate, result.bounds)}
 
 
@@ -174,16 +174,16 @@ def _loop(loop: "LoopInfo") -> dict[str, Any]:
     """Return a loop of machine code has no line: its label is its address."""
     bound = loop.bound
     return {
-        "label": visible(loop.label),
+        "label": make_visible(loop.label),
         "line": None if str(loop.line) == loop.label else loop.line,
-        "source_line": None if loop.source_line is None else visible(str(loop.source_line)),
+        "source_line": None if loop.source_line is None else make_visible(str(loop.source_line)),
         "depth": loop.depth,
         "bound": None if bound is None else bound.maximum,
         "exact": None if bound is None else bound.exact,
         "bound_source": None
         if bound is None
-        else visible("".join([bound.source, *(f", or {b}" for b in loop.others)])),
-        "origin": None if loop.origin is None else visible(loop.origin),
+        else make_visible("".join([bound.source, *(f", or {b}" for b in loop.others)])),
+        "origin": None if loop.origin is None else make_visible(loop.origin),
     }
 
 
@@ -194,7 +194,7 @@ def _instance(instance: Instance) -> dict[str, Any]:
         "groups": [
             {
                 "warps": group.warps,
-                "letters": None if group.program.letters is None else visible(group.program.letters),
+                "letters": None if group.program.letters is None else make_visible(group.program.letters),
                 "places": group.program.end,
                 "least": group.program.least(),
                 "most": group.program.most(),
@@ -212,19 +212,19 @@ def machine_data(machine: Machine, file: MachineFile | None) -> dict[str, Any]:
     """Return a machine, and where its numbers come from if a file says so."""
     untimed = [assumptions.untimed_classes(machine.name, machine.untimed)] if machine.untimed else []
     return {
-        "name": visible(machine.name),
+        "name": make_visible(machine.name),
         "issue_width": machine.issue_width,
         "units": [
             {"name": u.name, "capacity": u.capacity, "interval": u.interval, "latency": str(u.latency)}
             for u in machine.units
         ],
-        "caveats": [visible(str(note)) for note in (*machine.caveats, *untimed)],
-        "source": None if file is None or file.source is None else visible(file.source),
+        "caveats": [make_visible(str(note)) for note in (*machine.caveats, *untimed)],
+        "source": None if file is None or file.source is None else make_visible(file.source),
         "figures": None if file is None else [
             {
-                "key": visible(datum.key),
+                "key": make_visible(datum.key),
                 "value": str(datum.value),
-                "source": None if datum.source is None else visible(datum.source),
+                "source": None if datum.source is None else make_visible(datum.source),
                 "verified": datum.verified,
             }
             for datum in file.data
@@ -232,13 +232,13 @@ def machine_data(machine: Machine, file: MachineFile | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _warps(instance: Instance, rows: Rows) -> dict[str, Any]:
-    listed = list(per_warp(instance, rows[:MOST_TABLE_ROWS]))
+def _warps(instance: Instance, rows: StretchRows) -> dict[str, Any]:
+    listed = list(warp_rows(instance, rows[:MOST_TABLE_ROWS]))
     more = instance.is_multiprocessor
     return {"listed": listed, "left_out": instance.warps - len(listed), "more": more}
 
 
-def _costs(table: CostTable) -> dict[str, Any]:
+def _costs(table: KernelCosts) -> dict[str, Any]:
     """Of instructions that cost least, some may be left out; `file` is that of all lines of the source."""
     hot = sorted(range(len(table.instructions)), key=lambda at: -table.instructions[at].cost.cycles)
     listed = sorted(hot[:MOST_INSTRUCTIONS])
@@ -246,13 +246,13 @@ def _costs(table: CostTable) -> dict[str, Any]:
     files = {row.source.place.rpartition(":")[0] for row in table.sources if row.source.place}
     return {
         "total": _cost(table.total),
-        "file": visible(files.pop()) if len(files) == 1 else None,
+        "file": make_visible(files.pop()) if len(files) == 1 else None,
         "instructions": [_instruction(table.instructions[at]) for at in listed],
         "left_out": len(table.instructions) - len(listed),
         "sources": [
             {
-                "source": visible(row.source.place),
-                "text": visible(row.source.text, _MOST_OF_A_LINE),
+                "source": make_visible(row.source.place),
+                "text": make_visible(row.source.text, _MOST_OF_A_LINE),
                 "instructions": [numbered[at] for at in row.instructions if at in numbered],
                 **_cost(row.cost),
             }
@@ -261,15 +261,15 @@ def _costs(table: CostTable) -> dict[str, Any]:
     }
 
 
-def _instruction(row: CostRow) -> dict[str, Any]:
+def _instruction(row: InstructionCost) -> dict[str, Any]:
     return {
-        "line": visible(row.instruction.place),
-        "text": visible(row.instruction.text, _MOST_OF_A_LINE),
+        "line": make_visible(row.instruction.place),
+        "text": make_visible(row.instruction.text, _MOST_OF_A_LINE),
         "control": row.control,
         "ptx": row.ptx.place,
-        "ptx_text": visible(row.ptx.text, _MOST_OF_A_LINE),
-        "source": visible(row.source.place),
-        "source_text": visible(row.source.text, _MOST_OF_A_LINE),
+        "ptx_text": make_visible(row.ptx.text, _MOST_OF_A_LINE),
+        "source": make_visible(row.source.place),
+        "source_text": make_visible(row.source.text, _MOST_OF_A_LINE),
         **_cost(row.cost),
     }
 
@@ -278,7 +278,7 @@ def _cost(cost: Cost) -> dict[str, int]:
     return {**cost._asdict(), "cycles": cost.cycles}
 
 
-def _texts(inputs: Sequence[Input]) -> dict[str, list[str]]:
+def _texts(inputs: Sequence[PageInput]) -> dict[str, list[str]]:
     """Return the lines of what was read."""
     return {each.name: each.content.decode("utf-8", "replace").split("\n") for each in inputs}
 
@@ -294,11 +294,11 @@ def _point(result: Result) -> dict[str, Any]:
     }
 
 
-def input_data(given: Input) -> dict[str, Any]:
+def input_data(given: PageInput) -> dict[str, Any]:
     """What was read, with its digest."""
     return {
         "what": given.what,
-        "name": visible(given.name),
+        "name": make_visible(given.name),
         "bytes": len(given.content),
         "sha256": hashlib.sha256(given.content).hexdigest(),
     }

@@ -3,20 +3,22 @@
 from typing import Any
 
 from makespan.model.gpu import GpuResult
-from makespan.report.gpu.clock import Clock
-from makespan.report.gpu.document import document
-from makespan.report.gpu.picture import NARROW, WIDTH, chart, in_words, rendered_gpu
-from makespan.report.gpu.text import explanation
-from makespan.report.html.data import Context, deadline_data, input_data, machine_data, verification
-from makespan.report.html.page import render_gpu
-from makespan.report.html.visible import visible
+from makespan.report.gpu.clock import GpuClock
+from makespan.report.gpu.document import gpu_result_document
+from makespan.report.gpu.picture import NARROW, WIDTH, describe_chart, gpu_chart, render_gpu_picture
+from makespan.report.gpu.text import explain_bound
+from makespan.report.html.data import PageContext, deadline_data, input_data, machine_data, verification
+from makespan.report.html.page import render_gpu_page
+from makespan.report.html.visible import make_visible
 from makespan.report.result import text
 from makespan.verify import digest
 
 SCHEMA = "makespan.gpu-page/1"
 
 
-def gpu_page(result: GpuResult, context: Context, evidence: str, *, name: str | None, clock: Clock | None) -> str:
+def gpu_page(
+    result: GpuResult, context: PageContext, evidence: str, *, name: str | None, clock: GpuClock | None
+) -> str:
     """Return the HTML of a result, with its picture; equal arguments give equal text.
 
     Args:
@@ -24,35 +26,35 @@ def gpu_page(result: GpuResult, context: Context, evidence: str, *, name: str | 
         name: of the GPU.
     """
     widths = () if result.witness is None else (WIDTH, NARROW)
-    pictures = [rendered_gpu(result, ".png", width=width, is_titled=False) for width in widths]
-    return render_gpu(gpu_page_data(result, context, evidence, name=name, clock=clock), pictures)
+    pictures = [render_gpu_picture(result, ".png", width=width, is_titled=False) for width in widths]
+    return render_gpu_page(gpu_page_data(result, context, evidence, name=name, clock=clock), pictures)
 
 
 def gpu_page_data(
-    result: GpuResult, context: Context, evidence: str, *, name: str | None, clock: Clock | None
+    result: GpuResult, context: PageContext, evidence: str, *, name: str | None, clock: GpuClock | None
 ) -> dict[str, Any]:
-    """Return all but the picture, with the SHA-256 of its canonical JSON; text from outside has passed `visible`."""
+    """Return all but the picture, with the SHA-256 of its canonical JSON; text from outside is made visible."""
     gpu = result.instance
-    told = document(result, name=name, clock=clock)
+    told = gpu_result_document(result, name=name, clock=clock)
     content: dict[str, Any] = {
         "schema": SCHEMA,
-        "name": visible(context.name),
+        "name": make_visible(context.name),
         "verdict": str(result),
-        "subject": visible(f"{name}: {gpu}" if name else str(gpu)),
+        "subject": make_visible(f"{name}: {gpu}" if name else str(gpu)),
         "policy": result.policy,
         "time": None if clock is None else clock.time(result.bounds),
-        "clock": None if clock is None else visible(str(clock)),
-        "best_case": None if result.best_case is None else text.interval(result.best_case),
+        "clock": None if clock is None else make_visible(str(clock)),
+        "best_case": None if result.best_case is None else text.interval_text(result.best_case),
         "result": told,
-        "explanation": list(explanation(result)),
-        "picture": None if result.witness is None else in_words(chart(result, width=WIDTH)),
+        "explanation": list(explain_bound(result)),
+        "picture": None if result.witness is None else describe_chart(gpu_chart(result, width=WIDTH)),
         "verification": None if context.verdict is None else verification(context.verdict),
         "deadline": deadline_data(context.deadline, result),
-        "assumptions": [visible(note["text"]) for note in told["assumptions"]],
+        "assumptions": [make_visible(note["text"]) for note in told["assumptions"]],
         "machine": machine_data(gpu.machine, context.machine),
         "more": gpu.sm(1).is_multiprocessor,
         "inputs": list(map(input_data, context.inputs)),
         "bundle_sha256": evidence,
-        "commands": [{"what": what, "line": visible(line)} for what, line in context.commands],
+        "commands": [{"what": what, "line": make_visible(line)} for what, line in context.commands],
     }
     return {**content, "sha256": digest(content)}

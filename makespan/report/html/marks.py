@@ -8,7 +8,7 @@ from makespan.report.schedule.panels import round_numbers
 _CURVE_HEIGHT, _STRIP = 260, 54
 
 
-class Layout(NamedTuple):
+class PageLayout(NamedTuple):
     """The measures of all drawings for one width of a window.
 
     Args:
@@ -29,20 +29,20 @@ class Layout(NamedTuple):
 
 
 LAYOUTS = (
-    Layout("wide", 900, False, 26, (120, 150), (120, 120), 70, 8),
-    Layout("narrow", 350, True, 42, (8, 28), (24, 62), 52, 4),
+    PageLayout("wide", 900, False, 26, (120, 150), (120, 120), 70, 8),
+    PageLayout("narrow", 350, True, 42, (8, 28), (24, 62), 52, 4),
 )
 """For a window on a desk and on paper, and for a telephone."""
 
 
-class Tick(NamedTuple):
+class AxisTick(NamedTuple):
     """A mark on an axis."""
 
     at: float
     text: str
 
 
-class Rung(NamedTuple):
+class LadderRung(NamedTuple):
     """A row of the ladder: its mark from `x` to `to`, equal for one number, and where its name and value stand."""
 
     y: float
@@ -55,17 +55,17 @@ class Rung(NamedTuple):
     text_at: tuple[float, float]
 
 
-class Ladder(NamedTuple):
+class LadderDrawing(NamedTuple):
     """The bound ladder; `span` is the proven stretch from the best to the worst case."""
 
-    layout: Layout
+    layout: PageLayout
     height: float
-    rungs: Sequence[Rung]
+    rungs: Sequence[LadderRung]
     span: tuple[float, float]
-    ticks: Sequence[Tick]
+    ticks: Sequence[AxisTick]
 
 
-def ladder(rows: Sequence[Mapping[str, Any]], layout: Layout) -> Ladder:
+def ladder(rows: Sequence[Mapping[str, Any]], layout: PageLayout) -> LadderDrawing:
     """Return the drawing of the rows. Its axis begins at 0."""
     left, right = layout.sides
     high = max(int(row["upper"]) for row in rows)
@@ -73,21 +73,21 @@ def ladder(rows: Sequence[Mapping[str, Any]], layout: Layout) -> Ladder:
     def x(cycles: int) -> float:
         return round(left + cycles * (layout.width - left - right) / high, 1)
 
-    def rung(number: int, row: Mapping[str, Any]) -> Rung:
+    def rung(number: int, row: Mapping[str, Any]) -> LadderRung:
         y = layout.row * (number + (0.62 if layout.stacked else 0.5))
         name_at = (left + 4, y - 12) if layout.stacked else (left - 8, y + 4)
         text_at = (layout.width - 1, y - 12) if layout.stacked else (x(row["upper"]) + 11, y + 4)
-        text = interval(row["lower"], row["upper"])
-        return Rung(y, row["name"], row["kind"], x(row["lower"]), x(row["upper"]), text, name_at, text_at)
+        text = interval_words(row["lower"], row["upper"])
+        return LadderRung(y, row["name"], row["kind"], x(row["lower"]), x(row["upper"]), text, name_at, text_at)
 
     best = next(row for row in rows if row["name"] == "best case")
     worst = next(row for row in rows if row["name"] == "worst case")
-    ticks = [Tick(x(at), str(at)) for at in _ticks(0, high, layout.ticks)]
+    ticks = [AxisTick(x(at), str(at)) for at in _ticks(0, high, layout.ticks)]
     rungs = [rung(number, row) for number, row in enumerate(rows)]
-    return Ladder(layout, layout.row * len(rows), rungs, (x(best["lower"]), x(worst["upper"])), ticks)
+    return LadderDrawing(layout, layout.row * len(rows), rungs, (x(best["lower"]), x(worst["upper"])), ticks)
 
 
-def interval(lower: int, upper: int) -> str:
+def interval_words(lower: int, upper: int) -> str:
     """`1234` or `1234 to 1300`."""
     return str(lower) if lower == upper else f"{lower} to {upper}"
 
@@ -98,7 +98,7 @@ def _ticks(low: int, high: int, most: int) -> range:
     return range(-(-low // step) * step, high + 1, step)
 
 
-class Strip(NamedTuple):
+class OccupancyStrip(NamedTuple):
     """The occupancy of one class: the outline of a filled area, at full height where all ports are held."""
 
     y: float
@@ -108,17 +108,17 @@ class Strip(NamedTuple):
     colour: str
 
 
-class Occupancy(NamedTuple):
+class OccupancyDrawing(NamedTuple):
     """A strip for each class and resource above one another, over all cycles."""
 
-    layout: Layout
+    layout: PageLayout
     height: float
-    strips: Sequence[Strip]
+    strips: Sequence[OccupancyStrip]
     strip_height: float
-    ticks: Sequence[Tick]
+    ticks: Sequence[AxisTick]
 
 
-def occupancy(data: Mapping[str, Any], layout: Layout) -> Occupancy:
+def occupancy(data: Mapping[str, Any], layout: PageLayout) -> OccupancyDrawing:
     """Return the figure of the occupancy, in which an area is a number of port-cycles."""
     makespan, width = data["makespan"], data["bucket_cycles"]
     left, right = layout.strip_sides
@@ -135,12 +135,12 @@ def occupancy(data: Mapping[str, Any], layout: Layout) -> Occupancy:
             points += [f"{left + first * scale:.2f},{y:.2f}", f"{left + end * scale:.2f},{y:.2f}"]
         points.append(f"{left + makespan * scale:.2f},{base}")
         share = f"{100 * entry['total'] / (entry['capacity'] * makespan):.1f} %"
-        strips.append(Strip(base, entry["name"], " ".join(points), share, entry["colour"]))
-    ticks = [Tick(round(left + at * scale, 1), str(at)) for at in _ticks(0, makespan, layout.ticks)]
-    return Occupancy(layout, _STRIP * len(strips), strips, full, ticks)
+        strips.append(OccupancyStrip(base, entry["name"], " ".join(points), share, entry["colour"]))
+    ticks = [AxisTick(round(left + at * scale, 1), str(at)) for at in _ticks(0, makespan, layout.ticks)]
+    return OccupancyDrawing(layout, _STRIP * len(strips), strips, full, ticks)
 
 
-class Mark(NamedTuple):
+class CurveMark(NamedTuple):
     """What is proven of a number of warps, at `x`; `lower` and `upper` are equal where it is exact."""
 
     x: float
@@ -149,17 +149,17 @@ class Mark(NamedTuple):
     pessimistic: float
 
 
-class Curve(NamedTuple):
+class CurveDrawing(NamedTuple):
     """Bounds over the number of warps as marks, with nothing between them, and both axes."""
 
-    layout: Layout
+    layout: PageLayout
     height: float
-    marks: Sequence[Mark]
-    ticks: Sequence[Tick]
-    levels: Sequence[Tick]
+    marks: Sequence[CurveMark]
+    ticks: Sequence[AxisTick]
+    levels: Sequence[AxisTick]
 
 
-def curve(points: Sequence[Mapping[str, Any]], layout: Layout) -> Curve:
+def curve(points: Sequence[Mapping[str, Any]], layout: PageLayout) -> CurveDrawing:
     """Return the figure of the curve; both axes begin at 0."""
     most_warps = int(points[-1]["warps"])
     most = max(int(point["pessimistic"]) for point in points)
@@ -172,13 +172,13 @@ def curve(points: Sequence[Mapping[str, Any]], layout: Layout) -> Curve:
     def up(cycles: int) -> float:
         return round(16 + height * (1 - cycles / most), 1)
 
-    def mark(point: Mapping[str, Any]) -> Mark:
-        return Mark(across(point["warps"]), *(up(point[key]) for key in ("lower", "upper", "pessimistic")))
+    def mark(point: Mapping[str, Any]) -> CurveMark:
+        return CurveMark(across(point["warps"]), *(up(point[key]) for key in ("lower", "upper", "pessimistic")))
 
-    return Curve(
+    return CurveDrawing(
         layout,
         _CURVE_HEIGHT,
         list(map(mark, points)),
-        [Tick(across(warps), str(warps)) for warps in _ticks(0, most_warps, 3 * layout.ticks // 2)],
-        [Tick(up(level), str(level)) for level in _ticks(0, most, 6)],
+        [AxisTick(across(warps), str(warps)) for warps in _ticks(0, most_warps, 3 * layout.ticks // 2)],
+        [AxisTick(up(level), str(level)) for level in _ticks(0, most, 6)],
     )

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def render(data: Mapping[str, Any]) -> str:
+def render_page(data: Mapping[str, Any]) -> str:
     """Return the HTML of page data, see `data.page_data`; equal data give equal text."""
-    return rendered(
+    return render_template(
         "page.html.j2",
         data,
         ladder=[marks.ladder(data["ladder"], layout) for layout in marks.LAYOUTS],
@@ -32,12 +32,12 @@ def render(data: Mapping[str, Any]) -> str:
     )
 
 
-def render_gpu(data: Mapping[str, Any], pictures: Sequence[bytes]) -> str:
+def render_gpu_page(data: Mapping[str, Any], pictures: Sequence[bytes]) -> str:
     """The HTML of the data of a whole GPU, see `gpu.page_data`, with its picture for wide and narrow pages as PNG."""
-    return rendered("gpu.html.j2", data, pictures=[b64encode(picture).decode() for picture in pictures])
+    return render_template("gpu.html.j2", data, pictures=[b64encode(picture).decode() for picture in pictures])
 
 
-def rendered(template: str, data: Mapping[str, Any], package: str = __package__, **drawn: Any) -> str:
+def render_template(template: str, data: Mapping[str, Any], package: str = __package__, **drawn: Any) -> str:
     """Return the HTML of page data in a template.
 
     Args:
@@ -48,13 +48,13 @@ def rendered(template: str, data: Mapping[str, Any], package: str = __package__,
     """
     from markupsafe import Markup
 
-    style, script = part("page.css"), part("page.js")
+    style, script = page_file("page.css"), page_file("page.js")
     return _template(template, package).render(
         page=data,
-        policy=policy(style, script),
+        policy=security_policy(style, script),
         style=Markup(style),  # noqa: S704 - files of this package
         script=Markup(script),  # noqa: S704
-        embedded=Markup(embedded(data)),  # noqa: S704 - nothing in it can end the element
+        embedded=Markup(embed_json(data)),  # noqa: S704 - nothing in it can end the element
         **drawn,
     )
 
@@ -74,10 +74,10 @@ def _template(name: str, package: str) -> "Template":
     return environment.get_template(name)
 
 
-def embedded(data: Any) -> str:
+def embed_json(data: Any) -> str:
     r"""JSON that no HTML parser and no script takes for anything else.
 
-    >>> print(embedded("</script>"))
+    >>> print(embed_json("</script>"))
     "\u003c/script\u003e"
     """
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
@@ -86,7 +86,7 @@ def embedded(data: Any) -> str:
 
 def interval(row: Mapping[str, Any]) -> str:
     """`lower` and `upper` of a row as one number or two."""
-    return marks.interval(row["lower"], row["upper"])
+    return marks.interval_words(row["lower"], row["upper"])
 
 
 def percent(part: int, whole: int) -> str:
@@ -99,7 +99,7 @@ def share(row: Mapping[str, Any], whole: int) -> str:
     return " to ".join(dict.fromkeys(percent(part, whole) for part in (row["lower"], row["upper"])))
 
 
-def policy(style: str, script: str) -> str:
+def security_policy(style: str, script: str) -> str:
     """Return a Content Security Policy under which this style and this script are all there is."""
     return "; ".join(
         (
@@ -122,6 +122,6 @@ def _in_folder(package: str, name: str) -> str | None:
     return file.read_text("utf-8") if file.is_file() else None
 
 
-def part(name: str) -> str:
+def page_file(name: str) -> str:
     """Return the text of a file of the pages, such as `page.css`."""
     return resources.files(__package__).joinpath(name).read_text("utf-8")

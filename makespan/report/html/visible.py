@@ -7,10 +7,10 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Controls, formatting such as bidi overrides, surrogates, private and unassigned letters, separators of lines."""
 
 
-def visible(text: str, most: int = MOST_LETTERS) -> str:
+def make_visible(text: str, most: int = MOST_LETTERS) -> str:
     r"""Return the text with every letter that prints nothing written as its number, cut to `most` letters.
 
-    >>> visible("a\u202eb\n"), visible("abcdef", 3)
+    >>> make_visible("a\u202eb\n"), make_visible("abcdef", 3)
     ('a\\u{202e}b\\u{a}', 'abc... (6 letters)')
     """
     shown = "".join(

@@ -19,26 +19,26 @@ from makespan.model.machine import Machine
 from makespan.model.program import Program
 from makespan.model.result import Result, UpperBound
 from makespan.model.schedule import Schedule
-from makespan.report.result.document import claim, of_machine, of_order
+from makespan.report.result.document import claim_document, machine_document, order_document
 
 SCHEMA = "makespan.bundle/3"
 LEAST_PROGRESSION = 4
 """So many numbers in arithmetic progression are written as [first, step, count]; delays bring long ones."""
 
 
-def bundle(result: Result) -> dict[str, Any]:
+def result_bundle(result: Result) -> dict[str, Any]:
     """Instance, claim and evidence as plain data, with the SHA-256 of the canonical JSON of all that."""
     content: dict[str, Any] = {
         "schema": SCHEMA,
-        "instance": of_instance(result.instance),
-        "result": claim(replace(result, best_case_seconds=None)),  # nothing that anybody could check
+        "instance": instance_data(result.instance),
+        "result": claim_document(replace(result, best_case_seconds=None)),  # nothing that anybody could check
         "witness": _witness(result.instance, result.witness),
         "certificate": None if result.certificate is None else _certificate(result.certificate),
-        "weights": [weights_of(item) for item in result.weights],
-        "phases": [piece(phase) for phase in result.phases],
-        **({"partitions": [piece(partition) for partition in result.partitions]} if result.partitions else {}),
+        "weights": [weights_document(item) for item in result.weights],
+        "phases": [piece_document(phase) for phase in result.phases],
+        **({"partitions": [piece_document(partition) for partition in result.partitions]} if result.partitions else {}),
     }
-    return {**content, "sha256": hashlib.sha256(canonical(content)).hexdigest()}
+    return {**content, "sha256": hashlib.sha256(canonical_json(content)).hexdigest()}
 
 
 def check_bundle_path(path: Path) -> None:
@@ -52,13 +52,13 @@ def check_bundle_path(path: Path) -> None:
         raise InputError(f"{path}: the name of a bundle must end in .json, or have no end")
 
 
-def write(result: Result, path: Path) -> None:
+def write_bundle(result: Result, path: Path) -> None:
     """Write the bundle of `result` to `path`, whole or not at all.
 
     Raises:
         InputError: a file that cannot be written.
     """
-    write_json(bundle(result), path)
+    write_json(result_bundle(result), path)
 
 
 def write_json(content: dict[str, Any], path: Path) -> None:
@@ -67,37 +67,37 @@ def write_json(content: dict[str, Any], path: Path) -> None:
     Raises:
         InputError: a file that cannot be written.
     """
-    write_whole(path, encoded(content), "the bundle")
+    write_whole(path, bundle_bytes(content), "the bundle")
 
 
-def encoded(content: dict[str, Any]) -> bytes:
+def bundle_bytes(content: dict[str, Any]) -> bytes:
     """Return the file of a bundle, in the order in which one reads it."""
     text = json.dumps(content, separators=(",", ":"))
     return f"{text}\n".encode()
 
 
-def canonical(content: dict[str, Any]) -> bytes:
+def canonical_json(content: dict[str, Any]) -> bytes:
     """Return the one way to write JSON that digests are made of."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
-def of_instance(instance: Instance) -> dict[str, Any]:
+def instance_data(instance: Instance) -> dict[str, Any]:
     """Return the question alone as plain data: equal instances give equal data."""
-    groups = [of_group(group.program, group.warps) for group in instance.groups]
+    groups = [group_document(group.program, group.warps) for group in instance.groups]
     return {
-        "machine": of_named_machine(instance.machine),
+        "machine": named_machine_document(instance.machine),
         "blocks": instance.blocks,
         "groups": groups,
-        **of_order(instance.effective_order),
+        **order_document(instance.effective_order),
     }
 
 
-def of_named_machine(machine: Machine) -> dict[str, Any]:
+def named_machine_document(machine: Machine) -> dict[str, Any]:
     """What a machine is, and its name."""
-    return {"name": machine.name, **of_machine(machine)}
+    return {"name": machine.name, **machine_document(machine)}
 
 
-def of_group(program: Program, warps: int) -> dict[str, Any]:
+def group_document(program: Program, warps: int) -> dict[str, Any]:
     """So many warps of a program."""
     letters = program.letters
     if letters is not None:
@@ -111,20 +111,20 @@ def of_group(program: Program, warps: int) -> dict[str, Any]:
 def _witness(instance: Instance, witness: Schedule) -> dict[str, Any]:
     chains = all(group.program.is_chain for group in instance.groups)
     return {
-        "paths": None if chains else runs(witness.paths),
-        "latencies": None if instance.fixed_latencies else runs(witness.latencies),
+        "paths": None if chains else run_lengths(witness.paths),
+        "latencies": None if instance.fixed_latencies else run_lengths(witness.latencies),
         **({} if instance.partition_of_warp is not None else {"partitions": list(witness.partitions)}),
-        **({} if instance.machine.fixed_uses else {"uses": runs(list(map(uses, witness.uses)))}),
-        "cycles": runs(witness.cycles),
+        **({} if instance.machine.fixed_uses else {"uses": run_lengths(list(map(uses_document, witness.uses)))}),
+        "cycles": run_lengths(witness.cycles),
     }
 
 
-def uses(row: Sequence[Sequence[tuple[int, int]]]) -> tuple[list[list[int]], ...]:
+def uses_document(row: Sequence[Sequence[tuple[int, int]]]) -> tuple[list[list[int]], ...]:
     """For every instruction of a warp and every use of its class: which resource, and for how many cycles."""
     return tuple([list(held) for held in instruction] for instruction in row)
 
 
-def runs(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+def run_lengths(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
     """Rows with how often each occurs one after another."""
     return [[len(list(equal)), list(row)] for row, equal in groupby(rows)]
 
@@ -150,11 +150,13 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
     return {"upper": certificate.upper, "potentials": [_potential(item) for item in certificate.potentials]}
 
 
-def piece(bound: UpperBound) -> dict[str, Any]:
+def piece_document(bound: UpperBound) -> dict[str, Any]:
     """What is said of a phase, a partition or an SM."""
     certificate = None if bound.certificate is None else _certificate(bound.certificate)
-    weights = [weights_of(item) for item in bound.weights]
-    partitions = {"partitions": [piece(partition) for partition in bound.partitions]} if bound.partitions else {}
+    weights = [weights_document(item) for item in bound.weights]
+    partitions = (
+        {"partitions": [piece_document(partition) for partition in bound.partitions]} if bound.partitions else {}
+    )
     return {
         "upper": bound.upper,
         "evidence": str(bound.evidence),
@@ -164,7 +166,7 @@ def piece(bound: UpperBound) -> dict[str, Any]:
     }
 
 
-def weights_of(weights: Weights) -> dict[str, Any]:
+def weights_document(weights: Weights) -> dict[str, Any]:
     """Of pairs, with a number for a place that has only one."""
     rows = [[place[0] if len(place) == 1 else list(place) for place in row] for row in weights.reserves]
     written = {"classes": list(weights.classes), "caps": list(weights.caps), "groups": rows}

@@ -14,17 +14,17 @@ from makespan.report.provenance import versions
 SCHEMA = "makespan.result/2"
 
 
-def document(result: Result) -> dict[str, Any]:
+def result_document(result: Result) -> dict[str, Any]:
     """Return a result as plain data; the witness is in the bundle, not here."""
     return {
-        **claim(result),
+        **claim_document(result),
         "any_units": bound_of_any_units(result.instance),
         "caveats": list(result.caveats),
         "robust_against": list(map(str, result.robust_against)),
     }
 
 
-def claim(result: Result) -> dict[str, Any]:
+def claim_document(result: Result) -> dict[str, Any]:
     """What a bundle states of a result: all of it, but for what follows from the rest."""
     instance, shortest = result.instance, result.best_case_seconds
     return {
@@ -33,16 +33,16 @@ def claim(result: Result) -> dict[str, Any]:
         "lower": result.bounds.lower,
         "upper": result.bounds.upper,
         "pessimistic": result.pessimistic,
-        "best_case": _value(result.best_case),
+        "best_case": _bounds_value(result.best_case),
         "warps": instance.warps,
         "blocks": instance.blocks,
-        **of_machine(instance.machine),
+        **machine_document(instance.machine),
         "machine": instance.machine.name,
         "string": instance.groups[0].program.letters if instance.identical else None,
         "groups": [
             {"program": group.program.letters or str(group.program), "warps": group.warps} for group in instance.groups
         ],
-        **of_order(instance.effective_order),
+        **order_document(instance.effective_order),
         "backend": result.backend,
         "evidence": {"lower": "witness", "upper": str(result.upper_evidence)},
         "seconds": round(result.seconds, 6),
@@ -54,10 +54,10 @@ def claim(result: Result) -> dict[str, Any]:
     }
 
 
-def of_order(order: Iterable[int]) -> dict[str, Any]:
+def order_document(order: Iterable[int]) -> dict[str, Any]:
     """The order of a launch, if there is one to be told: each group with how many of its warps follow one another.
 
-    >>> of_order((0, 1, 1, 0))
+    >>> order_document((0, 1, 1, 0))
     {'order': [[0, 1], [1, 2], [0, 1]]}
     """
     runs = [[group, len(list(equal))] for group, equal in groupby(order)]
@@ -85,7 +85,7 @@ def deadline_document(gate: Deadline, bounds: Bounds) -> dict[str, Any]:
     }
 
 
-def of_machine(machine: Machine) -> dict[str, Any]:
+def machine_document(machine: Machine) -> dict[str, Any]:
     """What a machine is, but for its name: by class, its issue width or None, and whatever else there is."""
     return {
         "capacity": machine.capacities,
@@ -93,11 +93,11 @@ def of_machine(machine: Machine) -> dict[str, Any]:
         "latency": {unit.name: [unit.latency.least, unit.latency.most] for unit in machine.units},
         "issue_width": machine.issue_width,
         **({} if machine.scheduler is SchedulerPromise.ANY else {"scheduler": str(machine.scheduler)}),
-        **_of_multiprocessor(machine),
+        **_multiprocessor_document(machine),
     }
 
 
-def _of_multiprocessor(machine: Machine) -> dict[str, Any]:
+def _multiprocessor_document(machine: Machine) -> dict[str, Any]:
     """Partitions, and what they share; resources, and by class who uses them: only what there is."""
     parts = {"partitions": machine.partitions, "assignment": str(machine.assignment)} if machine.partitions > 1 else {}
     found: dict[str, dict[str, Any] | list[str]] = {
@@ -112,7 +112,7 @@ def _of_multiprocessor(machine: Machine) -> dict[str, Any]:
     return parts | {key: value for key, value in found.items() if value}
 
 
-def _value(bounds: Bounds | None) -> int | list[int] | None:
+def _bounds_value(bounds: Bounds | None) -> int | list[int] | None:
     if bounds is None:
         return None
     return bounds.lower if bounds.lower == bounds.upper else [bounds.lower, bounds.upper]

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 
 from makespan.model.result import Bounds, Status
 from makespan.model.wording import scope_words
-from makespan.report.result.text import interval
+from makespan.report.result.text import interval_text
 
 
-def excess(worst: Bounds, pessimistic: int) -> str:
+def excess_percent(worst: Bounds, pessimistic: int) -> str:
     """How far the pessimistic bound is above the worst case in percent; `>=`: at least, of what is only bounded."""
     least, _ = worst.exceeded_by(pessimistic)
     return f"{'>=' if worst.status is Status.BOUNDED else ''}{least:.1f}"
 
 
-def counts(what: str, states: Iterable[str], caveats: Iterable[str] = ()) -> str:
+def count_states(what: str, states: Iterable[str], caveats: Iterable[str] = ()) -> str:
     """Return one line: how many of them are exact and so on, under which conditions.
 
-    >>> counts("result", [Status.EXACT, Status.BOUNDED, Status.EXACT])
+    >>> count_states("result", [Status.EXACT, Status.BOUNDED, Status.EXACT])
     '3 results: 2 exact, 1 bounded'
     """
     each = list(map(str, states))
@@ -26,7 +26,7 @@ def counts(what: str, states: Iterable[str], caveats: Iterable[str] = ()) -> str
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ResultTable:
     """The columns of such a table.
 
     Args:
@@ -42,7 +42,7 @@ class Rows:
     def head(self) -> str:
         """Return the names of the columns.
 
-        >>> Rows("M^L + M^C").head()
+        >>> ResultTable("M^L + M^C").head()
         'warps     worst case  status        M^L + M^C  above, %  at most by'
         """
         return self._line(
@@ -60,14 +60,14 @@ class Rows:
         remark: str = "",
     ) -> str:
         """What is proven of so many warps, and by what."""
-        fastest = "" if best is None else interval(best)
+        fastest = "" if best is None else interval_text(best)
         return self._line(
             str(warps),
             fastest,
-            interval(worst),
+            interval_text(worst),
             worst.status,
             str(pessimistic),
-            excess(worst, pessimistic),
+            excess_percent(worst, pessimistic),
             evidence,
             remark,
         )

@@ -5,51 +5,51 @@ from collections.abc import Iterable, Iterator
 from makespan.model.deadline import Deadline, DeadlineOutcome
 from makespan.model.result import Anomaly, Bounds, Result, Status, robust_anomalies
 from makespan.model.wording import PAPERS_NAME, cycle_words, pessimistic_meaning, pessimistic_name, scope_words
-from makespan.report.lines import WIDTH, assumptions, numbers, wrapped
+from makespan.report.lines import WIDTH, assumption_lines, number_lines, wrap_line
 from makespan.report.result.document import bound_of_any_units
-from makespan.report.schedule.explanation import explain, words
+from makespan.report.schedule.explanation import explain, explanation_words
 
 
-def verdict(result: Result) -> str:
+def verdict_line(result: Result) -> str:
     """Return one line: the number, whether it is exact, and under which conditions.
 
     >>> from makespan import Instance, solve
-    >>> verdict(solve(Instance.of("CLLCLL", warps=2)))
+    >>> verdict_line(solve(Instance.of("CLLCLL", warps=2)))
     'exact if every instruction takes one cycle: the worst case is 10 cycles'
     """
     return str(result)
 
 
-def subject(result: Result) -> str:
+def subject_line(result: Result) -> str:
     """Return one line: which warps on which machine."""
     return str(result.instance)
 
 
-def pictured(result: Result) -> str:
+def picture_subtitle(result: Result) -> str:
     """Return one line below the title of a picture of the witness, which of a bounded result is no worst case.
 
     >>> from makespan import Instance, solve
-    >>> pictured(solve(Instance.of("CLLCLL", warps=2)))
+    >>> picture_subtitle(solve(Instance.of("CLLCLL", warps=2)))
     '2 x CLLCLL on machine paper (C=1, L=1)'
     """
     if result.status is Status.EXACT:
-        return subject(result)
+        return subject_line(result)
     lower, upper = cycle_words(result.bounds.lower), result.bounds.upper
-    return f"a schedule of {lower}; at most {upper} are proven: {subject(result)}"
+    return f"a schedule of {lower}; at most {upper} are proven: {subject_line(result)}"
 
 
-def report(result: Result, remarks: Iterable[str] = (), *, width: int = WIDTH) -> str:
+def result_report(result: Result, remarks: Iterable[str] = (), *, width: int = WIDTH) -> str:
     """The whole report: the verdict, what else is to be known first (`remarks`), and behind it all that supports it."""
     shortest = "" if result.best_case_seconds is None else f", the best case in {result.best_case_seconds:.2f} s"
     return "\n".join(
         [
-            verdict(result),
+            verdict_line(result),
             *remarks,
-            *wrapped(subject(result), width),
-            *numbers([(name, str(value), why) for name, value, why in bound_rows(result)], width),
+            *wrap_line(subject_line(result), width),
+            *number_lines([(name, str(value), why) for name, value, why in bound_rows(result)], width),
             f"found by {result.backend} in {result.seconds:.2f} s{shortest}",
-            *wrapped(words(explain(result.instance, result.witness)), width),
-            *assumptions(result.assumptions, width),
+            *wrap_line(explanation_words(explain(result.instance, result.witness)), width),
+            *assumption_lines(result.assumptions, width),
         ]
     )
 
@@ -60,14 +60,14 @@ def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
     what = "pessimistic: " if name == PAPERS_NAME else ""
     yield "at least", str(result.bounds.lower), "a schedule that takes so long, replayed"
     yield "at most", str(result.bounds.upper), f"proven by {result.upper_evidence}"
-    yield name, str(result.pessimistic), f"{what}{pessimistic_meaning(name)}; {excess(result)}"
-    for name, value, why in outlasting(result):
+    yield name, str(result.pessimistic), f"{what}{pessimistic_meaning(name)}; {excess_words(result)}"
+    for name, value, why in robust_rows(result):
         yield name, str(value), why
     if result.best_case is not None:
-        yield "best case", interval(result.best_case), "the shortest work-conserving schedule"
+        yield "best case", interval_text(result.best_case), "the shortest work-conserving schedule"
 
 
-def outlasting(result: Result) -> Iterator[tuple[str, int, str]]:
+def robust_rows(result: Result) -> Iterator[tuple[str, int, str]]:
     """Yield the bounds that hold even if the hardware departs from its machine: name, cycles, and from what in it."""
     outlasts = robust_anomalies(result.instance)
     ahead = "warps run ahead, anything is" if Anomaly.RUN_AHEAD in outlasts else "latencies or intervals are"
@@ -78,36 +78,36 @@ def outlasting(result: Result) -> Iterator[tuple[str, int, str]]:
         yield "any units", units, "holds however units of these throughputs are built"
 
 
-def deadline(gate: Deadline, bounds: Bounds, caveats: Iterable[str] = ()) -> str:
+def deadline_verdict(gate: Deadline, bounds: Bounds, caveats: Iterable[str] = ()) -> str:
     """Return one line: whether the worst case is in time, and by how much, under the same conditions as the worst case.
 
-    >>> deadline(Deadline(12), Bounds(10, 10), ["for this path only"])
+    >>> deadline_verdict(Deadline(12), Bounds(10, 10), ["for this path only"])
     'deadline met for this path only: 12 cycles, with 2 to spare'
     """
     outcome = gate.outcome(bounds)
     by = {
         DeadlineOutcome.MET: f"with {gate.cycles - bounds.upper} to spare",
         DeadlineOutcome.MISSED: f"a schedule is {cycle_words(bounds.lower - gate.cycles)} too late",
-        DeadlineOutcome.UNDECIDED: f"the worst case lies within {interval(bounds)}",
+        DeadlineOutcome.UNDECIDED: f"the worst case lies within {interval_text(bounds)}",
     }
     return f"deadline {outcome}{scope_words(caveats)}: {gate}, {by[outcome]}"
 
 
-def excess(result: Result) -> str:
+def excess_words(result: Result) -> str:
     """Return how far the pessimistic bound is above the proven one, in words."""
     least, _ = result.bounds.exceeded_by(result.pessimistic)
     return f"{least:.1f} % above" if least else "the same"
 
 
-def shortest(best_case: Bounds | None) -> list[str]:
+def best_case_lines(best_case: Bounds | None) -> list[str]:
     """Return the line about the best case that belongs to a verdict alone; none where it was not asked for.
 
-    >>> shortest(Bounds(7, 9))
+    >>> best_case_lines(Bounds(7, 9))
     ['best case: 7..9 cycles']
     """
-    return [] if best_case is None else [f"best case: {interval(best_case)} cycles"]
+    return [] if best_case is None else [f"best case: {interval_text(best_case)} cycles"]
 
 
-def interval(bounds: Bounds) -> str:
+def interval_text(bounds: Bounds) -> str:
     """`7` or `7..9`."""
     return str(bounds.lower) if bounds.lower == bounds.upper else f"{bounds.lower}..{bounds.upper}"

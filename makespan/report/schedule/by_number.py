@@ -11,7 +11,7 @@ from makespan.model.schedule import Schedule
 _T = TypeVar("_T")
 
 
-class _ByNumber(Instance):
+class _NumberedInstance(Instance):
     """The same question, whose warps are listed by their numbers; for reports alone, as engines count on groups."""
 
     __slots__ = ()
@@ -20,42 +20,42 @@ class _ByNumber(Instance):
         return tuple(range(self.warps))
 
     def block_of_warp(self) -> tuple[int, ...]:
-        return _sorted(self, Instance.block_of_warp(self))
+        return _rows_by_number(self, Instance.block_of_warp(self))
 
     def group_of_warp(self) -> tuple[int, ...]:
-        return _sorted(self, Instance.group_of_warp(self))
+        return _rows_by_number(self, Instance.group_of_warp(self))
 
     def programs(self) -> Iterator[Program]:
-        return iter(_sorted(self, tuple(Instance.programs(self))))
+        return iter(_rows_by_number(self, tuple(Instance.programs(self))))
 
 
-def by_number(instance: Instance, schedule: Schedule) -> tuple[Instance, Schedule]:
+def order_by_number(instance: Instance, schedule: Schedule) -> tuple[Instance, Schedule]:
     """Return both with the warps in the order of their numbers.
 
     >>> from makespan.model.simulate import run
     >>> long, short = Program.chain("CC"), Program.chain("C")
     >>> instance = Instance.merged([(long, 1), (short, 1), (long, 1)])
     >>> schedule = run(instance, "oldest")
-    >>> schedule.cycles, by_number(instance, schedule)[1].cycles
+    >>> schedule.cycles, order_by_number(instance, schedule)[1].cycles
     (((0,), (0,), (2,), (1,), (1,)), ((0,), (0,), (1,), (2,), (2,)))
     """
     number = instance.number_of_warp()
     if number == tuple(range(instance.warps)):
         return instance, schedule
     return (
-        _ByNumber(instance.groups, instance.machine, instance.blocks, instance.order),
+        _NumberedInstance(instance.groups, instance.machine, instance.blocks, instance.order),
         replace(
             schedule,
             cycles=tuple(tuple(sorted(number[warp] for warp in executing)) for executing in schedule.cycles),
-            paths=_sorted(instance, schedule.paths),
-            latencies=_sorted(instance, schedule.latencies),
-            partitions=_sorted(instance, schedule.partitions),
-            uses=_sorted(instance, schedule.uses),
+            paths=_rows_by_number(instance, schedule.paths),
+            latencies=_rows_by_number(instance, schedule.latencies),
+            partitions=_rows_by_number(instance, schedule.partitions),
+            uses=_rows_by_number(instance, schedule.uses),
         ),
     )
 
 
-def _sorted(instance: Instance, rows: Sequence[_T]) -> tuple[_T, ...]:
+def _rows_by_number(instance: Instance, rows: Sequence[_T]) -> tuple[_T, ...]:
     """What is said of every warp, or of none, in the order of their numbers."""
     numbered = sorted(zip(Instance.number_of_warp(instance), rows, strict=True), key=lambda row: row[0]) if rows else ()
     return tuple(row for _, row in numbered)

@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, NamedTuple
 from makespan.model.instance import Instance
 from makespan.model.program import InstructionOrigin
 from makespan.report.schedule.activity import Bar, Wait
-from makespan.report.schedule.costs import Cost, costs
+from makespan.report.schedule.costs import Cost, cost_by_key
 
 if TYPE_CHECKING:
     from makespan.kernels import ptx, sass
 
 _NUMBER = re.compile("[0-9]{1,9}")
 
-Texts = Mapping[str, Sequence[str]]
+SourceTexts = Mapping[str, Sequence[str]]
 """The lines of files of source by their names."""
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line of a text, such as `k.cu:7`, and what stands there; nothing where nobody tells."""
 
     place: str = ""
     text: str = ""
 
 
-class CostRow(NamedTuple):
+class InstructionCost(NamedTuple):
     """An instruction.
 
     Args:
@@ -36,72 +36,74 @@ class CostRow(NamedTuple):
         source: where in the source.
     """
 
-    instruction: Line
+    instruction: TextLine
     control: str
-    ptx: Line
-    source: Line
+    ptx: TextLine
+    source: TextLine
     cost: Cost
 
 
-class SourceRow(NamedTuple):
-    """A line of the source, `Line()` for all that comes from none, and which rows of instructions come from it."""
+class SourceCost(NamedTuple):
+    """A line of the source, `TextLine()` for all that comes from none, and which rows of instructions come from it."""
 
-    source: Line
+    source: TextLine
     cost: Cost
     instructions: tuple[int, ...]
 
 
-class CostTable(NamedTuple):
+class KernelCosts(NamedTuple):
     """Every instruction that warps may execute, in the order of the text, and every line, most cycles first."""
 
-    instructions: tuple[CostRow, ...]
-    sources: tuple[SourceRow, ...]
+    instructions: tuple[InstructionCost, ...]
+    sources: tuple[SourceCost, ...]
     total: Cost
 
 
-def cost_table(
+def kernel_costs(
     instance: Instance,
     bars: Iterable[Bar],
     waits: Iterable[Wait],
     kernel: "ptx.PtxKernel | sass.SassKernel | None" = None,
-    texts: Texts | None = None,
-) -> CostTable | None:
+    texts: SourceTexts | None = None,
+) -> KernelCosts | None:
     """Return the cost of every instruction beside what it was compiled from; None where nothing has a line.
 
     Args:
-        bars, waits: as of `costs`.
+        bars, waits: as of `cost_by_key`.
         kernel: of which the programs are; of machine code it tells control bits and PTX.
         texts: what is known of the source.
     """
     if not all(group.program.origins for group in instance.groups):
         return None
-    known, beside = texts or {}, _beside(kernel)
-    by_origin = costs(instance, bars, waits, lambda origin: origin)
+    known, beside = texts or {}, _machine_code_notes(kernel)
+    by_origin = cost_by_key(instance, bars, waits, lambda origin: origin)
     origins = sorted({origin for group in instance.groups for origin in group.program.origins})
     rows = tuple(
-        CostRow(
-            Line(str(origin.line), origin.text),
-            *beside.get(origin.line, ("", Line())),
+        InstructionCost(
+            TextLine(str(origin.line), origin.text),
+            *beside.get(origin.line, ("", TextLine())),
             _source(origin, known),
             by_origin.get(origin, Cost()),
         )
         for origin in origins
     )
-    return CostTable(rows, tuple(_by_source(rows)), _sum(row.cost for row in rows))
+    return KernelCosts(rows, tuple(_by_source(rows)), _sum_costs(row.cost for row in rows))
 
 
-def _by_source(rows: Sequence[CostRow]) -> list[SourceRow]:
+def _by_source(rows: Sequence[InstructionCost]) -> list[SourceCost]:
     """None where no instruction has a line of the source."""
-    of_source: defaultdict[Line, list[int]] = defaultdict(list)
+    of_source: defaultdict[TextLine, list[int]] = defaultdict(list)
     for number, row in enumerate(rows):
         of_source[row.source].append(number)
-    if of_source.keys() == {Line()}:
+    if of_source.keys() == {TextLine()}:
         return []
-    found = (SourceRow(line, _sum(rows[at].cost for at in those), tuple(those)) for line, those in of_source.items())
+    found = (
+        SourceCost(line, _sum_costs(rows[at].cost for at in those), tuple(those)) for line, those in of_source.items()
+    )
     return sorted(found, key=lambda row: -row.cost.cycles)
 
 
-def _beside(kernel: "ptx.PtxKernel | sass.SassKernel | None") -> Mapping[int, tuple[str, Line]]:
+def _machine_code_notes(kernel: "ptx.PtxKernel | sass.SassKernel | None") -> Mapping[int, tuple[str, TextLine]]:
     """Control bits and PTX of machine code, by address."""
     from makespan.kernels import sass
 
@@ -111,20 +113,20 @@ def _beside(kernel: "ptx.PtxKernel | sass.SassKernel | None") -> Mapping[int, tu
     return {
         each.address: (
             str(each.control),
-            Line() if each.ptx is None else Line(str(each.ptx.line), _at(lines, each.ptx.line)),
+            TextLine() if each.ptx is None else TextLine(str(each.ptx.line), _text_at(lines, each.ptx.line)),
         )
         for each in kernel.code
     }
 
 
-def _source(origin: InstructionOrigin, texts: Texts) -> Line:
+def _source(origin: InstructionOrigin, texts: SourceTexts) -> TextLine:
     file, _, line = origin.source.rpartition(":")
-    return Line(origin.source, _at(texts.get(file, ()), int(line)) if _NUMBER.fullmatch(line) else "")
+    return TextLine(origin.source, _text_at(texts.get(file, ()), int(line)) if _NUMBER.fullmatch(line) else "")
 
 
-def _at(lines: Sequence[str], number: int) -> str:
+def _text_at(lines: Sequence[str], number: int) -> str:
     return " ".join(lines[number - 1].split()) if 0 < number <= len(lines) else ""
 
 
-def _sum(of: Iterable[Cost]) -> Cost:
+def _sum_costs(of: Iterable[Cost]) -> Cost:
     return Cost(*map(sum, zip(*of, strict=True)))

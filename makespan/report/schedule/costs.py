@@ -8,7 +8,7 @@ from makespan.model.instance import Instance
 from makespan.model.program import InstructionOrigin
 from makespan.report.schedule.activity import Bar, Wait, Why
 
-_Key = TypeVar("_Key", bound=Hashable)
+_CostKey = TypeVar("_CostKey", bound=Hashable)
 
 
 class Cost(NamedTuple):
@@ -50,9 +50,9 @@ _OF = {
 }
 
 
-def costs(
-    instance: Instance, bars: Iterable[Bar], waits: Iterable[Wait], key: Callable[[InstructionOrigin], _Key]
-) -> dict[_Key, Cost]:
+def cost_by_key(
+    instance: Instance, bars: Iterable[Bar], waits: Iterable[Wait], key: Callable[[InstructionOrigin], _CostKey]
+) -> dict[_CostKey, Cost]:
     """Return the cost of every instruction that warps of a schedule execute, of those with the same key together.
 
     The cycles of all costs are those of all warps until each has finished. A place that several instructions share
@@ -69,13 +69,13 @@ def costs(
     >>> instance = Instance.merged([(program, 2)])
     >>> schedule = Schedule.of_chains(instance, [(0,), (0, 1), (1,)])
     >>> issued = bars(instance, schedule)
-    >>> found = costs(instance, issued, waits(instance, schedule, issued), lambda origin: origin.line)
+    >>> found = cost_by_key(instance, issued, waits(instance, schedule, issued), lambda origin: origin.line)
     >>> found[3]
     Cost(issued=2, stalled=0, result=0, port=1, resource=0, slot=0, barrier=0, awaited=0)
     """
     keys = [[key(origin) for origin in group.program.origins] for group in instance.groups]
-    of_warp: Sequence[Sequence[_Key]] = [keys[group] for group in instance.group_of_warp()]
-    found: defaultdict[_Key, dict[str, int]] = defaultdict(lambda: dict.fromkeys(Cost._fields, 0))
+    of_warp: Sequence[Sequence[_CostKey]] = [keys[group] for group in instance.group_of_warp()]
+    found: defaultdict[_CostKey, dict[str, int]] = defaultdict(lambda: dict.fromkeys(Cost._fields, 0))
     for bar in bars:
         found[of_warp[bar.warp][bar.place]]["issued"] += 1
     for wait in waits:

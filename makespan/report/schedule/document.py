@@ -7,7 +7,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import UnitClass
 from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import Bar, Wait, bars, full, gaps, holds, lanes, partitions, split, waits
-from makespan.report.schedule.by_number import by_number
+from makespan.report.schedule.by_number import order_by_number
 
 SCHEMA = "makespan.schedule/1"
 _MORE_NOTES = (
@@ -31,7 +31,7 @@ _NOTES = (
 
 def chart_document(instance: Instance, schedule: Schedule) -> dict[str, Any]:
     """Everything that a Gantt chart shows: bars, waits and lanes, by docs/schema/schedule-1.schema.json."""
-    instance, schedule = by_number(instance, schedule)
+    instance, schedule = order_by_number(instance, schedule)
     machine, issued = instance.machine, bars(instance, schedule)
     between = waits(instance, schedule, issued)
     idle: dict[tuple[str, int], list[dict[str, Any]]] = {}

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from makespan.model.instance import Instance
 from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import Bar, Hold, Wait, Why, bars, full, holds, partitions, split, waits
-from makespan.report.schedule.by_number import by_number
+from makespan.report.schedule.by_number import order_by_number
 
 _MOST_NAMED = 3
 
 
-class Share(NamedTuple):
+class RivalShare(NamedTuple):
     """In so many of the cycles `warp` had what the last warp waited for."""
 
     warp: int
@@ -33,7 +33,7 @@ class Starvation(NamedTuple):
 
     unit: str | None
     cycles: int
-    by: tuple[Share, ...]
+    by: tuple[RivalShare, ...]
 
 
 class Stall(NamedTuple):
@@ -80,9 +80,9 @@ def explain(instance: Instance, schedule: Schedule) -> Explanation:
     >>> instance = Instance.of("CL", 2)
     >>> explained = explain(instance, Schedule.of_chains(instance, [(0,), (0, 1), (1,)]))
     >>> explained.warp, explained.executing, explained.starved
-    (1, 2, (Starvation(unit='C', cycles=1, by=(Share(warp=0, cycles=1),)),))
+    (1, 2, (Starvation(unit='C', cycles=1, by=(RivalShare(warp=0, cycles=1),)),))
     """
-    instance, schedule = by_number(instance, schedule)
+    instance, schedule = order_by_number(instance, schedule)
     issued = bars(instance, schedule)
     between = waits(instance, schedule, issued)
     ends = [0] * instance.warps
@@ -98,7 +98,7 @@ def explain(instance: Instance, schedule: Schedule) -> Explanation:
         last,
         ends.count(max(ends)),
         sum(bar.warp == last for bar in issued),
-        tuple(sorted(_starved(spent, rivals), key=lambda each: -each.cycles)),
+        tuple(sorted(_starvations(spent, rivals), key=lambda each: -each.cycles)),
         _by_class(spent, Why.STALLED),
         sum(wait.cycles for wait in spent if wait.why is Why.BARRIER),
         _by_class(spent, Why.RESULT),
@@ -114,11 +114,11 @@ def _by_class(spent: Iterable[Wait], why: Why) -> tuple[Stall, ...]:
     return tuple(Stall(*item) for item in cycles.most_common())
 
 
-_Rivals = Callable[[str | None], Iterable[Bar | Hold]]
+_RivalsOf = Callable[[str | None], Iterable[Bar | Hold]]
 """Who holds a port of a class or of some resources, or issues (None), where the last warp does; in order of time."""
 
 
-def _rivals(instance: Instance, schedule: Schedule, issued: Sequence[Bar], last: int) -> _Rivals:
+def _rivals(instance: Instance, schedule: Schedule, issued: Sequence[Bar], last: int) -> _RivalsOf:
     parts, beside = partitions(instance, schedule), holds(instance, schedule, issued)
     shared = {ports.name for ports in instance.machine.ports if ports.shared}
 
@@ -136,16 +136,16 @@ def _rivals(instance: Instance, schedule: Schedule, issued: Sequence[Bar], last:
     return of
 
 
-def _starved(spent: Sequence[Wait], rivals: _Rivals) -> Iterator[Starvation]:
+def _starvations(spent: Sequence[Wait], rivals: _RivalsOf) -> Iterator[Starvation]:
     lacking: defaultdict[str | None, list[Wait]] = defaultdict(list)
     for wait in spent:
         if wait.why in (Why.PORT, Why.RESOURCE, Why.SLOT):
             lacking[{Why.PORT: wait.unit, Why.RESOURCE: str(wait.cause), Why.SLOT: None}[wait.why]].append(wait)
     for what, lack in sorted(lacking.items(), key=lambda item: (item[0] is None, item[0])):
-        yield Starvation(what, sum(wait.cycles for wait in lack), _shares(lack, rivals(what)))
+        yield Starvation(what, sum(wait.cycles for wait in lack), _rival_shares(lack, rivals(what)))
 
 
-def _shares(lack: Sequence[Wait], rivals: Iterable[Bar | Hold]) -> tuple[Share, ...]:
+def _rival_shares(lack: Sequence[Wait], rivals: Iterable[Bar | Hold]) -> tuple[RivalShare, ...]:
     """Whose ports are held in the waits, and in how many cycles; all in order of time."""
     held: defaultdict[int, list[Bar | Hold]] = defaultdict(list)
     for each in rivals:
@@ -163,13 +163,14 @@ def _shares(lack: Sequence[Wait], rivals: Iterable[Bar | Hold]) -> tuple[Share, 
                 since, cycles, *_ = lack[number]
                 shares[warp] += max(0, min(end, since + cycles) - max(first, since))
                 number += 1
-    return tuple(Share(*item) for item in sorted(shares.items(), key=lambda item: (-item[1], item[0])) if item[1])
+    return tuple(RivalShare(*item) for item in sorted(shares.items(), key=lambda item: (-item[1], item[0])) if item[1])
 
 
-def words(explained: Explanation) -> str:
+def explanation_words(explained: Explanation) -> str:
     """Return one sentence, with the warps that take most.
 
-    >>> words(Explanation(7, 1, 22, (Starvation("C", 71, (Share(0, 60), Share(3, 11))),), (Stall("L", 29),), 0))
+    >>> starved = Starvation("C", 71, (RivalShare(0, 60), RivalShare(3, 11)))
+    >>> explanation_words(Explanation(7, 1, 22, (starved,), (Stall("L", 29),), 0))
     'the last warp, number 7: 22 cycles executing, 71 starved on C (by warps 0: 60, 3: 11), 29 stalled on latency (L)'
     """
     others = explained.together - 1
@@ -177,7 +178,7 @@ def words(explained: Explanation) -> str:
     parts = [f"{explained.executing} {'cycle' if explained.executing == 1 else 'cycles'} executing"]
     for lack in explained.starved[:_MOST_NAMED]:
         what = "issue slots" if lack.unit is None else lack.unit
-        parts.append(f"{lack.cycles} starved on {what} ({_most(lack.by)})")
+        parts.append(f"{lack.cycles} starved on {what} ({_rival_words(lack.by)})")
     if rest := sum(each.cycles for each in explained.starved[_MOST_NAMED:]):
         parts.append(f"{rest} starved on the rest")
     for verb, each in (
@@ -185,20 +186,20 @@ def words(explained: Explanation) -> str:
         ("waiting for results", explained.awaited),
     ):
         if each:
-            parts.append(f"{sum(stall.cycles for stall in each)} {verb} ({_classes(each)})")
+            parts.append(f"{sum(stall.cycles for stall in each)} {verb} ({_class_words(each)})")
     if explained.barriers:
         parts.append(f"{explained.barriers} waiting at barriers")
     return f"the last warp, number {explained.warp}{also}: {', '.join(parts)}"
 
 
-def _most(by: Sequence[Share]) -> str:
+def _rival_words(by: Sequence[RivalShare]) -> str:
     named = ", ".join(f"{warp}: {cycles}" for warp, cycles in by[:_MOST_NAMED])
     if len(by) > _MOST_NAMED:
         return f"most by warps {named}"
     return f"by warps {named}" if len(by) > 1 else f"by warp {by[0].warp}"
 
 
-def _classes(stalls: Sequence[Stall]) -> str:
+def _class_words(stalls: Sequence[Stall]) -> str:
     if len(stalls) == 1:
         return stalls[0].unit
     named = [f"{unit}: {cycles}" for unit, cycles in stalls[:_MOST_NAMED]]

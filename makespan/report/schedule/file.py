@@ -11,15 +11,15 @@ from makespan.model.instance import Instance
 from makespan.model.schedule import Schedule
 from makespan.report.pictures import PICTURES
 from makespan.report.schedule.document import chart_document
-from makespan.report.schedule.picture import View, draw_gantt
-from makespan.report.schedule.table import table
-from makespan.report.schedule.trace import trace
+from makespan.report.schedule.picture import ScheduleView, draw_gantt
+from makespan.report.schedule.table import csv_table
+from makespan.report.schedule.trace import trace_document
 
 _TRACE = ".trace.json"
 _DATA: Mapping[str, Callable[[Instance, Schedule], str | dict[str, Any]]] = {
     ".json": chart_document,
-    ".csv": table,
-    _TRACE: trace,
+    ".csv": csv_table,
+    _TRACE: trace_document,
 }
 """What a file holds, a text or a document, by the end of its name; the longest that fits counts."""
 
@@ -41,7 +41,7 @@ def check_schedule_path(path: Path) -> None:
     check_writable(path, "the schedule")
 
 
-def write_schedule(instance: Instance, schedule: Schedule, path: Path, view: View) -> None:
+def write_schedule(instance: Instance, schedule: Schedule, path: Path, view: ScheduleView) -> None:
     """Write `schedule` to `path`, whole or not at all; the view is for pictures.
 
     Raises:

@@ -30,14 +30,14 @@ _OF_NO_CLASS: dict[Why, tuple[str, str, str]] = {
 """Face, hatch and its colour. A latency that passes is the rule on a GPU: nearly as quiet as a warp that is done."""
 
 
-class Look(NamedTuple):
+class SpanLook(NamedTuple):
     """How a span is drawn: by its reason and, where the reason has to do with it, by the number of its class."""
 
     number: int
     why: Why | None
 
     @classmethod
-    def of(cls, why: Why | None, unit: str) -> "Look":
+    def of(cls, why: Why | None, unit: str) -> "SpanLook":
         """Return the look of a span of the class `unit`."""
         return cls(-1 if why in _OF_NO_CLASS else _LETTERS.index(unit), why)
 
@@ -56,14 +56,14 @@ class Look(NamedTuple):
             return _OF_NO_CLASS[self.why][0]
         if self.why is None:
             return self._colour
-        return _tinted(self._colour, _TINT if self.number >= len(_TINTS) else _TINTS[self.number])
+        return _tint(self._colour, _TINT if self.number >= len(_TINTS) else _TINTS[self.number])
 
     @property
     def line(self) -> str:
         """Return the colour of its hatch."""
         if self.why in _OF_NO_CLASS:
             return _OF_NO_CLASS[self.why][2]
-        return _tinted(self._colour, _TINT_OF_HATCH)
+        return _tint(self._colour, _TINT_OF_HATCH)
 
     @property
     def style(self) -> dict[str, Any]:
@@ -80,13 +80,13 @@ class Look(NamedTuple):
         return _COLOURS[self.number % len(_COLOURS)]
 
 
-def _tinted(colour: str, part: float) -> str:
+def _tint(colour: str, part: float) -> str:
     """So much of a colour in white."""
     mixed = (round(255 - part * (255 - int(colour[at : at + 2], 16))) for at in (1, 3, 5))
     return "#{:02X}{:02X}{:02X}".format(*mixed)
 
 
-def legend(
+def legend_patches(
     shown: Collection[tuple[Why | None, str]], units: Sequence[str], *, idle: str | None, runs_ahead: bool = False
 ) -> "list[Patch]":
     """What the looks that occur mean, class by class.
@@ -100,7 +100,7 @@ def legend(
     from matplotlib.patches import Patch
 
     words = {None: "executes on {}", Why.PORT: "waits for {}"}
-    keys = [(Look.of(why, u), text.format(u)) for u in units for why, text in words.items() if (why, u) in shown]
+    keys = [(SpanLook.of(why, u), text.format(u)) for u in units for why, text in words.items() if (why, u) in shown]
     reasons = {why for why, _ in shown}
     others = {
         Why.STALLED: "stalled after its issue" if runs_ahead else "stalled on latency",
@@ -109,6 +109,6 @@ def legend(
         Why.SLOT: "no issue slot left",
         Why.BARRIER: "waits at a barrier",
     }
-    keys += [(Look(-1, why), label) for why, label in others.items() if why in reasons]
+    keys += [(SpanLook(-1, why), label) for why, label in others.items() if why in reasons]
     patches = [Patch(**look.style, linewidth=0, label=label) for look, label in keys]
     return patches if idle is None else [*patches, Patch(facecolor=IDLE, linewidth=0, label=idle)]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from makespan.report.pictures import POINT
 from makespan.report.schedule.activity import Why
-from makespan.report.schedule.looks import IDLE, Look
-from makespan.report.schedule.panels import Panel, Scale, Span, round_numbers
+from makespan.report.schedule.looks import IDLE, SpanLook
+from makespan.report.schedule.panels import ChartPanel, RowSpan, TimeScale, round_numbers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ _INSET = 0.06  # of the height of a row, above and below what it shows
 _BETWEEN = 0.3  # points on either side of a bar
 
 
-def draw_panel(axes: "Axes", panel: Panel, scale: Scale, pixels: int) -> None:
+def draw_panel(axes: "Axes", panel: ChartPanel, scale: TimeScale, pixels: int) -> None:
     """The spans of one panel, the names of its rows, and below the spans lines at the ticks.
 
     Args:
@@ -40,7 +40,7 @@ def draw_panel(axes: "Axes", panel: Panel, scale: Scale, pixels: int) -> None:
     if panel.headings:
         rules = [row + 0.5 for row in panel.headings]
         axes.hlines(rules, 0, scale.window.cycles, color=_RULES, linewidth=0.8, zorder=0.6)
-    if _bar_by_bar(panel, scale, pixels):
+    if _is_bar_by_bar(panel, scale, pixels):
         _draw_bars(axes, panel, scale)
         if points := label_points(panel, scale, pixels):
             _draw_numbers(axes, panel, scale, points)
@@ -50,21 +50,21 @@ def draw_panel(axes: "Axes", panel: Panel, scale: Scale, pixels: int) -> None:
     axes.set(xlim=(0, scale.columns * scale.cycles), ylim=(rows, 0), xticks=())
 
 
-def _bar_by_bar(panel: Panel, scale: Scale, pixels: int) -> bool:
+def _is_bar_by_bar(panel: ChartPanel, scale: TimeScale, pixels: int) -> bool:
     return scale.pixels >= _NARROWEST_BAR and pixels >= _LOWEST_BAR and max(panel.depths) == 1
 
 
-def _layers(spans: Iterable[Span]) -> list[tuple[Look, list[Span]]]:
+def _spans_by_look(spans: Iterable[RowSpan]) -> list[tuple[SpanLook, list[RowSpan]]]:
     """Spans by their look, in the order in which they are drawn."""
-    layers: defaultdict[Look, list[Span]] = defaultdict(list)
+    layers: defaultdict[SpanLook, list[RowSpan]] = defaultdict(list)
     for span in spans:
-        layers[Look.of(span.why, span.unit)].append(span)
+        layers[SpanLook.of(span.why, span.unit)].append(span)
     return sorted(layers.items(), key=lambda layer: (layer[0].number, layer[0].why or ""))
 
 
-def _draw_bars(axes: "Axes", panel: Panel, scale: Scale) -> None:
+def _draw_bars(axes: "Axes", panel: ChartPanel, scale: TimeScale) -> None:
     between = _BETWEEN * POINT / scale.pixels
-    for look, spans in _layers(panel.pieces()):
+    for look, spans in _spans_by_look(panel.pieces()):
         _add_boxes(axes, [span[:3] for span in spans], between, zorder=1, **look.style)
 
 
@@ -78,22 +78,22 @@ def _add_boxes(axes: "Axes", spans: Sequence[tuple[int, int, int]], between: flo
     axes.add_collection(PolyCollection(boxes, linewidth=0, rasterized=len(boxes) > _VECTORS, **look))
 
 
-def _draw_numbers(axes: "Axes", panel: Panel, scale: Scale, points: float) -> None:
+def _draw_numbers(axes: "Axes", panel: ChartPanel, scale: TimeScale, points: float) -> None:
     from matplotlib.patheffects import withStroke
 
     for row, first, cycles, unit, why, label in panel.spans:
         if why is not None or points > _widest_points(len(label) / cycles, scale):
             continue
-        look = Look.of(why, unit)
+        look = SpanLook.of(why, unit)
         text = axes.text(first + cycles / 2, row + 0.52, label, size=points, ha="center", va="center_baseline")
         text.set_color(look.ink)
         if look.hatch:  # runs through it
             text.set_path_effects([withStroke(linewidth=3.5, foreground=look.face)])
 
 
-def label_points(panel: Panel, scale: Scale, pixels: int) -> float | None:
+def label_points(panel: ChartPanel, scale: TimeScale, pixels: int) -> float | None:
     """The size of the numbers in the bars; None where the widest is not readable. Bars cut by the end do not count."""
-    if not _bar_by_bar(panel, scale, pixels):
+    if not _is_bar_by_bar(panel, scale, pixels):
         return None
     labelled = [span for span in panel.spans if span.why is None]
     whole = [span for span in labelled if span.first_cycle + span.cycles < scale.window.cycles]
@@ -102,44 +102,44 @@ def label_points(panel: Panel, scale: Scale, pixels: int) -> float | None:
     return points if points >= _SMALLESTPOINTS else None
 
 
-def _widest_points(digits: float, scale: Scale) -> float:
+def _widest_points(digits: float, scale: TimeScale) -> float:
     """Return the largest size at which so many digits fit into the width of a cycle."""
     return 0.85 * scale.pixels / POINT / (0.64 * digits)
 
 
-def _draw_image(axes: "Axes", panel: Panel, scale: Scale, pixels: int) -> None:
+def _draw_image(axes: "Axes", panel: ChartPanel, scale: TimeScale, pixels: int) -> None:
     """One image of all rows, pixel by pixel: every look with its share of the column's time, clear where nothing is."""
     import numpy as np
     from matplotlib.colors import to_rgb
 
     shape = len(panel.names), scale.columns
     time = np.minimum(scale.cycles, scale.window.cycles - scale.cycles * np.arange(scale.columns))
-    shares = [(look, busy / np.outer(panel.depths, time)) for look, busy in _shares(panel, scale)]
+    shares = [(look, busy / np.outer(panel.depths, time)) for look, busy in _look_shares(panel, scale)]
     ground = np.array(to_rgb(IDLE if panel.kind == "units" else "white"))
     flat, filled = np.tile(ground, (*shape, 1)), np.zeros(shape, bool)
     for look, part in shares:
         flat += part[..., None] * (to_rgb(look.face) - ground)
         filled |= part > 0
-    image = _enlarged(flat, pixels, scale.pixels)
+    image = _enlarge(flat, pixels, scale.pixels)
     for look, part in shares:
         if look.hatch:
-            drawn = _enlarged(part, pixels, scale.pixels) * _hatched(look.hatch, image.shape[:2])
+            drawn = _enlarge(part, pixels, scale.pixels) * _hatch_pixels(look.hatch, image.shape[:2])
             image += drawn[..., None] * np.subtract(to_rgb(look.line), to_rgb(look.face))
     inset, line = int(_INSET * pixels + 0.3), np.arange(pixels)
     inside = np.tile((line >= inset) & (line < pixels - inset), shape[0])[:, None]
-    opaque = _enlarged(filled, pixels, scale.pixels) & inside
+    opaque = _enlarge(filled, pixels, scale.pixels) & inside
     axes.imshow(
         np.rint(255 * np.dstack((image.clip(0, 1), opaque))).astype(np.uint8), interpolation="nearest", aspect="auto",
         extent=(0, scale.columns * scale.cycles, shape[0], 0), zorder=1,
     )  # fmt: skip
 
 
-def _enlarged(cells: "NDArray[Any]", height: int, width: int) -> "NDArray[Any]":
+def _enlarge(cells: "NDArray[Any]", height: int, width: int) -> "NDArray[Any]":
     """Return every cell as so many pixels."""
     return cells.repeat(height, axis=0).repeat(width, axis=1)
 
 
-def _hatched(hatch: str, shape: tuple[int, int]) -> "NDArray[np.bool_]":
+def _hatch_pixels(hatch: str, shape: tuple[int, int]) -> "NDArray[np.bool_]":
     """Return the pixels on which the lines of a hatch lie; about as dense as matplotlib draws it."""
     import numpy as np
 
@@ -156,22 +156,22 @@ def _hatched(hatch: str, shape: tuple[int, int]) -> "NDArray[np.bool_]":
     return lines[hatch[0]]
 
 
-def _shares(panel: Panel, scale: Scale) -> "Iterator[tuple[Look, NDArray[np.float64]]]":
+def _look_shares(panel: ChartPanel, scale: TimeScale) -> "Iterator[tuple[SpanLook, NDArray[np.float64]]]":
     """For every look how many cycles of each row and column have it; waits of ready warps are told apart here."""
     shape = len(panel.names), scale.columns
-    for look, spans in _layers(panel.spans):
+    for look, spans in _spans_by_look(panel.spans):
         edges = panel.full.get(spans[0].unit) if look.why is Why.PORT else None
-        everything = _busy(spans, shape, scale.cycles)
+        everything = _busy_cycles(spans, shape, scale.cycles)
         if edges is None:
             yield look, everything
             continue
-        for_port = _busy(spans, shape, scale.cycles, edges)
+        for_port = _busy_cycles(spans, shape, scale.cycles, edges)
         yield look, for_port
-        yield Look(-1, Why.SLOT), everything - for_port
+        yield SpanLook(-1, Why.SLOT), everything - for_port
 
 
-def _busy(
-    spans: Sequence[Span], shape: tuple[int, int], cycles: int, edges: Sequence[int] | None = None
+def _busy_cycles(
+    spans: Sequence[RowSpan], shape: tuple[int, int], cycles: int, edges: Sequence[int] | None = None
 ) -> "NDArray[np.float64]":
     """Cycles that the spans cover in every row and column; with edges, only from an odd one to the next.
 
@@ -194,14 +194,14 @@ def _busy(
     return (covered.cumsum(axis=1) * np.diff(before, append=before[-1]) + ends)[:, : shape[1]]
 
 
-def _name_rows(axes: "Axes", panel: Panel, pixels: int) -> None:
+def _name_rows(axes: "Axes", panel: ChartPanel, pixels: int) -> None:
     rows = _named_rows(panel, pixels)
     axes.set_yticks([row + 0.5 for row in rows], [panel.names[row] for row in rows])
     axes.tick_params(axis="y", length=0)
     axes.spines[:].set_visible(False)
 
 
-def _named_rows(panel: Panel, pixels: int) -> list[int]:
+def _named_rows(panel: ChartPanel, pixels: int) -> list[int]:
     """As many rows as have room for their names, at a regular distance; the last to end before its neighbours."""
     apart = -(-ROW_NAME // pixels)
     step = next(step for step in round_numbers() if step >= apart)

@@ -13,7 +13,7 @@ from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import Bar, Edges, Gap, Wait, Why, holds, lanes, partitions, parts
 
 
-class Span(NamedTuple):
+class RowSpan(NamedTuple):
     """A stretch of one row.
 
     Args:
@@ -30,7 +30,7 @@ class Span(NamedTuple):
     label: str
 
 
-class Window(NamedTuple):
+class CycleWindow(NamedTuple):
     """Cycles from `first` on, without `end`."""
 
     first: int
@@ -42,21 +42,21 @@ class Window(NamedTuple):
         return self.end - self.first
 
 
-class Scale(NamedTuple):
+class TimeScale(NamedTuple):
     """A time axis over a window, of `columns` with `cycles` each (the last may have fewer), all `pixels` wide."""
 
-    window: Window
+    window: CycleWindow
     cycles: int
     columns: int
     pixels: int
 
     @classmethod
-    def of(cls, window: Window, *, width: int, widest_cycle: int) -> "Scale":
+    def of(cls, window: CycleWindow, *, width: int, widest_cycle: int) -> "TimeScale":
         """Return the scale that fits a window into `width` pixels, all columns equally wide.
 
-        >>> Scale.of(Window(0, 915), width=2000, widest_cycle=90)
-        Scale(window=Window(first=0, end=915), cycles=1, columns=915, pixels=2)
-        >>> Scale.of(Window(0, 100_000), width=2000, widest_cycle=90).cycles
+        >>> TimeScale.of(CycleWindow(0, 915), width=2000, widest_cycle=90)
+        TimeScale(window=CycleWindow(first=0, end=915), cycles=1, columns=915, pixels=2)
+        >>> TimeScale.of(CycleWindow(0, 100_000), width=2000, widest_cycle=90).cycles
         50
         """
         cycles = -(-window.cycles // width)
@@ -71,7 +71,7 @@ class Scale(NamedTuple):
     def ticks(self) -> list[int]:
         """Round numbers of cycles as far apart as their figures need, between both ends of the window.
 
-        >>> Scale.of(Window(0, 915), width=2000, widest_cycle=90).ticks()[-3:]
+        >>> TimeScale.of(CycleWindow(0, 915), width=2000, widest_cycle=90).ticks()[-3:]
         [800, 850, 915]
         """
         first, end = self.window
@@ -87,7 +87,7 @@ def round_numbers() -> Iterator[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class ChartPanel:
     """Rows of a chart from top to bottom; where a row has no span, the port is idle or the warp has finished.
 
     Args:
@@ -103,12 +103,12 @@ class Panel:
     kind: str
     names: tuple[str, ...]
     depths: tuple[int, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[RowSpan, ...]
     full: Edges
     last: int | None = None
     headings: tuple[int, ...] = ()
 
-    def within(self, window: Window) -> "Panel":
+    def within(self, window: CycleWindow) -> "ChartPanel":
         """What lies in a window, cut at its ends and counted from its first cycle on."""
         first, end = window
         cut = ((span, max(span.first_cycle, first), min(span.first_cycle + span.cycles, end)) for span in self.spans)
@@ -116,7 +116,7 @@ class Panel:
         full = {unit: tuple(edge - first for edge in edges) for unit, edges in self.full.items()}
         return replace(self, spans=spans, full=full)
 
-    def pieces(self) -> Iterator[Span]:
+    def pieces(self) -> Iterator[RowSpan]:
         """The spans with waits of ready warps cut into those for a port and those for an issue slot."""
         for span in self.spans:
             if span.why is not Why.PORT or span.unit not in self.full:
@@ -126,7 +126,7 @@ class Panel:
                 yield span._replace(first_cycle=first, cycles=cycles, why=Why.PORT if port else Why.SLOT)
 
 
-class _Rows:
+class _PanelRows:
     """Rows in blocks: those of a partition below its name."""
 
     def __init__(self, machine: Machine) -> None:
@@ -147,13 +147,13 @@ class _Rows:
         self.depths.append(depth)
         return len(self.names) - 1
 
-    def panel(self, kind: str, spans: Iterable[Span], full: Edges, last: int | None = None) -> Panel:
-        return Panel(kind, tuple(self.names), tuple(self.depths), tuple(spans), full, last, tuple(self.headings))
+    def panel(self, kind: str, spans: Iterable[RowSpan], full: Edges, last: int | None = None) -> ChartPanel:
+        return ChartPanel(kind, tuple(self.names), tuple(self.depths), tuple(spans), full, last, tuple(self.headings))
 
 
 def units_panel(
     instance: Instance, schedule: Schedule, bars: Sequence[Bar], gaps: Iterable[Gap], *, most_rows: int
-) -> Panel:
+) -> ChartPanel:
     """One lane per port, labelled with the warps that hold it; beyond `most_rows` ports those of a pool share one.
 
     A class or resource that nobody uses has no lane.
@@ -162,7 +162,7 @@ def units_panel(
     used = {bar.unit for bar in bars} | {hold.resource for hold in beside}
     shown = [lane for lane in lanes(instance.machine) if lane.name in used]
     depths = Counter((lane.name, lane.partition) for lane in shown)
-    rows, row = _Rows(instance.machine), dict[tuple[str, int], int]()
+    rows, row = _PanelRows(instance.machine), dict[tuple[str, int], int]()
     for name, port, partition in shown:
         if len(shown) <= most_rows:
             row[name, port] = rows.add(f"{name}{port}" if name.isupper() else f"{name} {port}", 1, partition)
@@ -171,27 +171,27 @@ def units_panel(
         new = rows.add(f"{name} x{depth}" if depth > 1 else name, depth, partition) if depth else len(rows.names) - 1
         row[name, port] = new
     spans = [
-        Span(row[unit, port], first, min(cycles, makespan - first), unit, None, str(warp))
+        RowSpan(row[unit, port], first, min(cycles, makespan - first), unit, None, str(warp))
         for first, cycles, warp, _, unit, port, _ in bars
     ]
     spans += [
-        Span(row[resource, port], first, min(cycles, makespan - first), unit, None, str(warp))
+        RowSpan(row[resource, port], first, min(cycles, makespan - first), unit, None, str(warp))
         for first, cycles, warp, unit, resource, port in beside
     ]
     lacking = (gap for gap in gaps if gap.why is not Why.NOBODY)
-    spans += [Span(row[gap.unit, gap.port], gap.first_cycle, gap.cycles, gap.unit, gap.why, "") for gap in lacking]
+    spans += [RowSpan(row[gap.unit, gap.port], gap.first_cycle, gap.cycles, gap.unit, gap.why, "") for gap in lacking]
     return rows.panel("units", spans, {})
 
 
 def warps_panel(
     instance: Instance, schedule: Schedule, bars: Iterable[Bar], waits: Iterable[Wait], full: Edges, *, most_rows: int
-) -> Panel:
+) -> ChartPanel:
     """Return one row per warp, labelled with the executed places, partition by partition.
 
     Neighbours share a row beyond `most_rows` warps.
     """
     depth = -(-instance.warps // most_rows)
-    rows, row = _Rows(instance.machine), dict[int, int]()
+    rows, row = _PanelRows(instance.machine), dict[int, int]()
     together: dict[int, list[int]] = {}
     for warp, partition in enumerate(partitions(instance, schedule)):
         together.setdefault(partition, []).append(warp)
@@ -199,13 +199,13 @@ def warps_panel(
         for first in range(0, len(warps), depth):
             mixed = warps[first : first + depth]
             row |= dict.fromkeys(mixed, rows.add(_warp_name(mixed), len(mixed), partition))
-    spans = [Span(row[wait.warp], wait.first_cycle, wait.cycles, wait.unit, wait.why, "") for wait in waits]
-    spans += [Span(row[bar.warp], bar.first_cycle, 1, bar.unit, None, str(bar.place)) for bar in bars]
+    spans = [RowSpan(row[wait.warp], wait.first_cycle, wait.cycles, wait.unit, wait.why, "") for wait in waits]
+    spans += [RowSpan(row[bar.warp], bar.first_cycle, 1, bar.unit, None, str(bar.place)) for bar in bars]
     last = max(spans, key=lambda span: (span.first_cycle + span.cycles, -span.row)).row
     return rows.panel("warps", spans, full, last)
 
 
-def busiest(waits: Iterable[Wait], window: Window, cycles: int) -> Window:
+def busiest_window(waits: Iterable[Wait], window: CycleWindow, cycles: int) -> CycleWindow:
     """So many cycles in a window in which warps wait most, in sum; of equal ones the one nearest to its middle.
 
     Warps that are stalled, or without a result, do not count.
@@ -219,10 +219,10 @@ def busiest(waits: Iterable[Wait], window: Window, cycles: int) -> Window:
     before = list(accumulate(accumulate(changes[:-1]), initial=0))
     last = window.cycles - cycles
     at = max(range(last + 1), key=lambda at: (before[at + cycles] - before[at], -abs(2 * at - last)))
-    return Window(first + at, first + at + cycles)
+    return CycleWindow(first + at, first + at + cycles)
 
 
-def shows(panels: Sequence[Panel]) -> frozenset[tuple[Why | None, str]]:
+def shown_kinds(panels: Sequence[ChartPanel]) -> frozenset[tuple[Why | None, str]]:
     """What occurs in the panels and needs an explanation; of classes, too, but for those who lack an issue slot."""
     whole = {(span.why, span.unit) for panel in panels for span in panel.spans}
     found = {key for key in whole if key[0] is not Why.PORT}
@@ -232,7 +232,7 @@ def shows(panels: Sequence[Panel]) -> frozenset[tuple[Why | None, str]]:
     return frozenset(found)
 
 
-def _kinds_of_waits(panel: Panel, unit: str) -> set[tuple[Why | None, str]]:
+def _kinds_of_waits(panel: ChartPanel, unit: str) -> set[tuple[Why | None, str]]:
     """Whether ready warps wait for a port of `unit`, or for an issue slot, or some for this and some for that."""
     found: set[tuple[Why | None, str]] = set()
     edges = panel.full.get(unit)

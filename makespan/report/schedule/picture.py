@@ -13,12 +13,28 @@ from makespan.host.output_file import write_whole
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.model.schedule import Schedule
-from makespan.report.pictures import CAPTION_INK, LINE, MARGIN, Page, check_picture_path, head_lines, rendered
+from makespan.report.pictures import (
+    CAPTION_INK,
+    LINE,
+    MARGIN,
+    PicturePage,
+    check_picture_path,
+    head_lines,
+    render_figure,
+)
 from makespan.report.schedule.activity import Gap, Wait, Why, bars, full, gaps, waits
-from makespan.report.schedule.by_number import by_number
-from makespan.report.schedule.looks import legend
+from makespan.report.schedule.by_number import order_by_number
+from makespan.report.schedule.looks import legend_patches
 from makespan.report.schedule.panel_drawing import ROW_NAME, draw_panel, label_points
-from makespan.report.schedule.panels import Panel, Scale, Window, busiest, shows, units_panel, warps_panel
+from makespan.report.schedule.panels import (
+    ChartPanel,
+    CycleWindow,
+    TimeScale,
+    busiest_window,
+    shown_kinds,
+    units_panel,
+    warps_panel,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +50,7 @@ _CAPTION, _AXIS, _KEY = 52, 90, 205
 _STYLE = {"hatch.linewidth": 0.8}
 
 
-class View(NamedTuple):
+class ScheduleView(NamedTuple):
     """What a picture of a schedule says on top, and which of its cycles it shows.
 
     Args:
@@ -44,57 +60,57 @@ class View(NamedTuple):
 
     title: str
     subtitle: str = ""
-    window: Window | None = None
+    window: CycleWindow | None = None
 
 
-def draw_gantt(instance: Instance, schedule: Schedule, path: Path, view: View) -> None:
+def draw_gantt(instance: Instance, schedule: Schedule, path: Path, view: ScheduleView) -> None:
     """Write the picture of `schedule` to `path`, whole or not at all; equal arguments give equal bytes.
 
     Raises:
         InputError: a suffix other than .png, .svg and .pdf, or a file that cannot be written.
     """
     check_picture_path(path)
-    write_whole(path, rendered_gantt(instance, schedule, path.suffix.lower(), view), "the picture")
+    write_whole(path, render_gantt(instance, schedule, path.suffix.lower(), view), "the picture")
 
 
-def rendered_gantt(instance: Instance, schedule: Schedule, suffix: str, view: View) -> bytes:
+def render_gantt(instance: Instance, schedule: Schedule, suffix: str, view: ScheduleView) -> bytes:
     """Return the content of the file that `draw_gantt` writes; `suffix` is one of `PICTURES`."""
     title, subtitle, window = view
-    shown = Window(0, schedule.makespan) if window is None else window
+    shown = CycleWindow(0, schedule.makespan) if window is None else window
     cycles = f"cycles {shown.first:,} to {shown.end - 1:,} of {schedule.makespan:,}"
     if shown.cycles < schedule.makespan:
         subtitle = f"{subtitle}; {cycles}" if subtitle else cycles
 
     def drawn() -> "Figure":
-        return _figure(_chart(instance, schedule, shown)._replace(title=title, subtitle=subtitle))
+        return _figure(_gantt_chart(instance, schedule, shown)._replace(title=title, subtitle=subtitle))
 
     about = f"A Gantt chart of ports and warps, {cycles}: {subtitle}"
-    return rendered(drawn, suffix, title=title, about=about, **_STYLE)
+    return render_figure(drawn, suffix, title=title, about=about, **_STYLE)
 
 
-class _Part(NamedTuple):
+class _PlacedPanel(NamedTuple):
     """A panel, its axis of time and the height of its rows; `mark` is None but for excerpts."""
 
-    panel: Panel
-    scale: Scale
+    panel: ChartPanel
+    scale: TimeScale
     pixels: int
     caption: str
     mark: str | None = None
 
 
-class _Chart(NamedTuple):
+class _GanttChart(NamedTuple):
     keys: "Sequence[Patch]"
-    scale: Scale
-    parts: Sequence[_Part]
-    excerpts: Sequence[_Part]
+    scale: TimeScale
+    parts: Sequence[_PlacedPanel]
+    excerpts: Sequence[_PlacedPanel]
     title: str = ""
     subtitle: str = ""
 
 
-def _chart(instance: Instance, schedule: Schedule, window: Window) -> _Chart:
+def _gantt_chart(instance: Instance, schedule: Schedule, window: CycleWindow) -> _GanttChart:
     """What is drawn, and how large; excerpts beside one another where a column mixes several cycles."""
-    instance, schedule = by_number(instance, schedule)
-    scale = Scale.of(window, width=_WIDEST, widest_cycle=_WIDEST_CYCLE)
+    instance, schedule = order_by_number(instance, schedule)
+    scale = TimeScale.of(window, width=_WIDEST, widest_cycle=_WIDEST_CYCLE)
     issued = bars(instance, schedule)
     between = waits(instance, schedule, issued)
     idle = gaps(instance, schedule, issued, between)
@@ -106,37 +122,41 @@ def _chart(instance: Instance, schedule: Schedule, window: Window) -> _Chart:
     room = min(_ROWS_HEIGHT, max(_LANES_HEIGHT, ROW_NAME * len(lanes.names) if lanes.headings else 0))
     unused = sorted(set(instance.machine.capacities) - {bar.unit for bar in issued})
     parts = [
-        _part(panel, scale, most, instance.machine, unused)
+        _place_panel(panel, scale, most, instance.machine, unused)
         for panel, most in zip(drawn, (room, _OVERVIEW_HEIGHT if is_long else _ROWS_HEIGHT), strict=True)
     ]
     whole = warps_panel(instance, schedule, issued, between, every, most_rows=_EXCERPT_ROWS) if is_long else rows
-    excerpts = list(_excerpts(whole, between, scale)) if is_long else []
-    name = _idle(instance.machine, idle, window, unused)
-    keys = legend(shows(drawn), tuple(instance.machine.capacities), idle=name, runs_ahead=instance.runs_ahead)
-    return _Chart(keys, scale, parts, excerpts)
+    excerpts = list(_place_excerpts(whole, between, scale)) if is_long else []
+    name = _idle_name(instance.machine, idle, window, unused)
+    keys = legend_patches(
+        shown_kinds(drawn), tuple(instance.machine.capacities), idle=name, runs_ahead=instance.runs_ahead
+    )
+    return _GanttChart(keys, scale, parts, excerpts)
 
 
-def _part(panel: Panel, scale: Scale, most: int, machine: Machine, unused: Sequence[str]) -> _Part:
+def _place_panel(
+    panel: ChartPanel, scale: TimeScale, most: int, machine: Machine, unused: Sequence[str]
+) -> _PlacedPanel:
     pixels = max(4, min(_TALLEST_ROW, most // len(panel.names)))
-    return _Part(panel, scale, pixels, _caption(panel, machine, scale, pixels, unused))
+    return _PlacedPanel(panel, scale, pixels, _panel_caption(panel, machine, scale, pixels, unused))
 
 
-def _excerpts(rows: Panel, between: Iterable[Wait], scale: Scale) -> Iterator[_Part]:
+def _place_excerpts(rows: ChartPanel, between: Iterable[Wait], scale: TimeScale) -> Iterator[_PlacedPanel]:
     """What warps do at the beginning, at the end, and where they wait most in between."""
     first, end = scale.window
     width = (scale.width - 2 * _APART) // 3
     cycles = width // _EXCERPT_CYCLE
-    inner = busiest(between, Window(first + cycles, end - cycles), cycles)
-    windows = Window(first, first + cycles), inner, Window(end - cycles, end)
-    shared = f" ({_shared(rows)})" if max(rows.depths) > 1 else ""
+    inner = busiest_window(between, CycleWindow(first + cycles, end - cycles), cycles)
+    windows = CycleWindow(first, first + cycles), inner, CycleWindow(end - cycles, end)
+    shared = f" ({_mixture_note(rows)})" if max(rows.depths) > 1 else ""
     for mark, window, words in zip("abc", windows, _EXCERPTS, strict=True):
         panel = rows.within(window)
         pixels = max(4, min(_TALLEST_ROW, _EXCERPT_HEIGHT // len(panel.names)))
-        own = Scale.of(window, width=width, widest_cycle=_EXCERPT_CYCLE)
-        yield _Part(panel, own, pixels, f"{mark}: {words}{shared}", mark)
+        own = TimeScale.of(window, width=width, widest_cycle=_EXCERPT_CYCLE)
+        yield _PlacedPanel(panel, own, pixels, f"{mark}: {words}{shared}", mark)
 
 
-def _idle(machine: Machine, gaps: Iterable[Gap], window: Window, unused: Collection[str]) -> str | None:
+def _idle_name(machine: Machine, gaps: Iterable[Gap], window: CycleWindow, unused: Collection[str]) -> str | None:
     """What to call the colour of ports for which no warp is ready; None where there are none in the window."""
     name = "idle unit" if machine.issue_width is None else "idle: no ready warp"
     shown = (
@@ -149,7 +169,7 @@ def _idle(machine: Machine, gaps: Iterable[Gap], window: Window, unused: Collect
     return name if any(shown) else None
 
 
-def _figure(chart: _Chart) -> "Figure":
+def _figure(chart: _GanttChart) -> "Figure":
     """Title, legend, lanes and rows from top to bottom, and excerpts of the rows beside one another."""
     names = [name for part in (*chart.parts, *chart.excerpts) for name in part.panel.names]
     left = 2 * MARGIN + 12 * max(map(len, names))
@@ -159,17 +179,17 @@ def _figure(chart: _Chart) -> "Figure":
     key_rows = -(-len(chart.keys) // (inside // key))
     lines = head_lines(chart.title, chart.subtitle, inside)
     header = MARGIN + sum(line.height for line in lines) + LINE * key_rows
-    below = [_height(chart.excerpts[0]) + _AXIS] if chart.excerpts else []
-    page = Page(width, header + sum(map(_height, chart.parts)) + _AXIS + sum(below))
+    below = [_panel_height(chart.excerpts[0]) + _AXIS] if chart.excerpts else []
+    page = PicturePage(width, header + sum(map(_panel_height, chart.parts)) + _AXIS + sum(below))
     y = page.head(lines)
     page.legend(y + 6, chart.keys, columns=-(-len(chart.keys) // key_rows))
     y = header
     for part in chart.parts:
         axes = _draw_part(page, part, left, y)
-        y += _height(part)
+        y += _panel_height(part)
     _number_cycles(axes, chart.scale)
     for number, part in enumerate(chart.excerpts):
-        _point_at(axes, part, chart.scale)
+        _mark_excerpt(axes, part, chart.scale)
         own = _draw_part(page, part, left + number * (part.scale.width + _APART), y + _AXIS)
         _number_cycles(own, part.scale)
         first, *_, last = own.get_xticklabels()
@@ -180,11 +200,11 @@ def _figure(chart: _Chart) -> "Figure":
     return page.figure
 
 
-def _height(part: _Part) -> int:
+def _panel_height(part: _PlacedPanel) -> int:
     return _CAPTION + part.pixels * len(part.panel.names)
 
 
-def _draw_part(page: Page, part: _Part, x: int, y: int) -> "Axes":
+def _draw_part(page: PicturePage, part: _PlacedPanel, x: int, y: int) -> "Axes":
     """Return the axes of a part below its caption."""
     page.write(x, y + 20, part.caption, color=CAPTION_INK)
     axes = page.axes(x, y + _CAPTION, part.scale.width, part.pixels * len(part.panel.names))
@@ -192,7 +212,7 @@ def _draw_part(page: Page, part: _Part, x: int, y: int) -> "Axes":
     return axes
 
 
-def _point_at(axes: "Axes", excerpt: _Part, scale: Scale) -> None:
+def _mark_excerpt(axes: "Axes", excerpt: _PlacedPanel, scale: TimeScale) -> None:
     """Mark on the axes of the whole where an excerpt lies."""
     window = excerpt.scale.window
     beside = 12 * scale.cycles / scale.pixels
@@ -203,10 +223,10 @@ def _point_at(axes: "Axes", excerpt: _Part, scale: Scale) -> None:
     axes.text(at, 0, excerpt.mark or "", size=8, ha="center", va="center", bbox=box, zorder=4)
 
 
-def _caption(panel: Panel, machine: Machine, scale: Scale, pixels: int, unused: Sequence[str]) -> str:
+def _panel_caption(panel: ChartPanel, machine: Machine, scale: TimeScale, pixels: int, unused: Sequence[str]) -> str:
     notes = [f"no instruction uses {', '.join(unused)}"] if unused and panel.kind == "units" else []
     if max(panel.depths) > 1:
-        return f"{panel.kind} ({'; '.join([_shared(panel), *notes])})"
+        return f"{panel.kind} ({'; '.join([_mixture_note(panel), *notes])})"
     bars, numbers = {
         "units": ("while a warp holds the port", "the executing warp"),
         "warps": ("the cycle of issue", "the executed place"),
@@ -216,11 +236,11 @@ def _caption(panel: Panel, machine: Machine, scale: Scale, pixels: int, unused: 
     return f"{panel.kind} ({'; '.join(said + notes)})" if said + notes else panel.kind
 
 
-def _shared(panel: Panel) -> str:
+def _mixture_note(panel: ChartPanel) -> str:
     return f"each row mixes up to {max(panel.depths)}: shades are shares"
 
 
-def _number_cycles(axes: "Axes", scale: Scale) -> None:
+def _number_cycles(axes: "Axes", scale: TimeScale) -> None:
     ticks = scale.ticks()
     axes.set_xticks([tick - scale.window.first for tick in ticks], [f"{tick:,}" for tick in ticks])
     axes.spines["bottom"].set_visible(True)

@@ -8,7 +8,7 @@ from makespan.model.instance import Instance
 from makespan.model.program import InstructionOrigin
 from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import bars, partitions
-from makespan.report.schedule.by_number import by_number
+from makespan.report.schedule.by_number import order_by_number
 
 HEADER = (
     "cycle", "warp", "block", "place", "unit", "port", "interval", "latency", "finish_cycle", "source", "compiled_from"
@@ -18,7 +18,7 @@ PARTITION = ("partition",)
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # and their wide forms
 
 
-def table(instance: Instance, schedule: Schedule) -> str:
+def csv_table(instance: Instance, schedule: Schedule) -> str:
     r"""CSV with a header line; the rows by cycle of issue and then by warp.
 
     A port is held for `interval` cycles from `cycle` on; the result is there, and a warp that blocks goes on, in
@@ -26,10 +26,10 @@ def table(instance: Instance, schedule: Schedule) -> str:
     of what it was compiled from, both empty where unknown.
 
     >>> instance = Instance.of("C", 1)
-    >>> table(instance, Schedule.of_chains(instance, [(0,)])).splitlines()[1]
+    >>> csv_table(instance, Schedule.of_chains(instance, [(0,)])).splitlines()[1]
     '0,0,0,0,C,0,1,1,1,,'
     """
-    instance, schedule = by_number(instance, schedule)
+    instance, schedule = order_by_number(instance, schedule)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(HEADER + PARTITION if instance.machine.partitions > 1 else HEADER)
@@ -49,13 +49,13 @@ def _rows(instance: Instance, schedule: Schedule) -> Iterator[tuple[int | str, .
 
 
 def _cells(origin: InstructionOrigin) -> tuple[str, str]:
-    return cell(f"{origin.file}:{origin.line}"), cell(origin.source)
+    return safe_cell(f"{origin.file}:{origin.line}"), safe_cell(origin.source)
 
 
-def cell(text: str) -> str:
+def safe_cell(text: str) -> str:
     """Text from outside as one that no spreadsheet takes for a formula: such a one gets an apostrophe in front.
 
-    >>> cell("=1+1"), cell("a.ptx:3")
+    >>> safe_cell("=1+1"), safe_cell("a.ptx:3")
     ("'=1+1", 'a.ptx:3')
     """
     printable = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

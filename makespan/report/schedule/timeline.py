@@ -7,7 +7,7 @@ from itertools import groupby
 from makespan.model.instance import Instance
 from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import Why, bars, full, partitions, split, waits
-from makespan.report.schedule.by_number import by_number
+from makespan.report.schedule.by_number import order_by_number
 from makespan.report.schedule.panels import round_numbers
 
 _SIGNS = {Why.STALLED: ".", Why.RESULT: ",", Why.PORT: "-", Why.RESOURCE: "+", Why.SLOT: "=", Why.BARRIER: "|"}
@@ -23,24 +23,24 @@ _MOST_BLOCKS = 4
 _MOST_ROWS = 64
 _FEWEST_COLUMNS = 10
 
-Row = Sequence[tuple[int, int, str]]
+TimelineRow = Sequence[tuple[int, int, str]]
 """First cycle, cycles and sign of everything that a warp does, in order of time."""
 
 
-def timeline(instance: Instance, schedule: Schedule, *, width: int) -> str:
+def timeline_text(instance: Instance, schedule: Schedule, *, width: int) -> str:
     """Return every warp in every cycle as one letter: the class of what it issues, or a sign for why it issues nothing.
 
     Schedules that do not fit into `width` characters are cut into blocks; where these would be too many, a column
     stands for several cycles, and shows what takes most of them.
 
     >>> instance = Instance.of("CL", 2)
-    >>> print(timeline(instance, Schedule.of_chains(instance, [(0,), (0, 1), (1,)]), width=40))
+    >>> print(timeline_text(instance, Schedule.of_chains(instance, [(0,), (0, 1), (1,)]), width=40))
     letter: issues to that class; -: waits for a port
             0
     warp 0  CL
     warp 1  -CL
     """
-    instance, schedule = by_number(instance, schedule)
+    instance, schedule = order_by_number(instance, schedule)
     rows = _rows(instance, schedule)
     name = len(f"warp {len(rows) - 1}") + 2
     columns = max(_FEWEST_COLUMNS, width - name)
@@ -53,7 +53,7 @@ def timeline(instance: Instance, schedule: Schedule, *, width: int) -> str:
         lines.append(f"a column stands for {cycles} cycles and shows what the warp does in most of them")
     parts = partitions(instance, schedule)
     order = sorted(range(instance.warps), key=lambda warp: (parts[warp], warp))[:_MOST_ROWS]
-    texts = {warp: "".join(_columns(rows[warp], cycles, schedule.makespan)) for warp in order}
+    texts = {warp: "".join(_column_signs(rows[warp], cycles, schedule.makespan)) for warp in order}
     for first in range(0, -(-schedule.makespan // cycles), columns):
         last = min(first + columns, -(-schedule.makespan // cycles))
         lines.append(" " * name + _ruler(first, last, cycles))
@@ -66,7 +66,7 @@ def timeline(instance: Instance, schedule: Schedule, *, width: int) -> str:
     return "\n".join(lines)
 
 
-def _rows(instance: Instance, schedule: Schedule) -> list[Row]:
+def _rows(instance: Instance, schedule: Schedule) -> list[TimelineRow]:
     rows: defaultdict[int, list[tuple[int, int, str]]] = defaultdict(list)
     issued = bars(instance, schedule)
     for bar in issued:
@@ -76,7 +76,7 @@ def _rows(instance: Instance, schedule: Schedule) -> list[Row]:
     return [sorted(rows[warp]) for warp in range(instance.warps)]
 
 
-def _columns(row: Row, cycles: int, makespan: int) -> Iterator[str]:
+def _column_signs(row: TimelineRow, cycles: int, makespan: int) -> Iterator[str]:
     """For every column the sign of most cycles; of equal ones a letter, and then the first."""
     shares: list[dict[str, int]] = [{} for _ in range(-(-makespan // cycles))]
     for first, length, sign in row:

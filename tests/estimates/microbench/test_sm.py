@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from makespan.estimates.microbench import samples
 from makespan.estimates.microbench.chains import STREAMS
 from makespan.estimates.microbench.samples import Sample
-from makespan.hardware.sm_file import measured, rendered
-from makespan.hardware.sm_fit import Fit, fit, left_out
+from makespan.hardware.sm_file import machine_toml, measured_machine
+from makespan.hardware.sm_fit import MachineFit, find_left_out, fit_machine
 from makespan.hardware.sm_programs import APART, COUNTS, LOG_STEPS, LOG_WARPS, ONE_WARPS, OPERATIONS, TABLE, sm_source
 from makespan.host.errors import InputError, MeasurementError
 from makespan.kernels import sass
@@ -67,14 +67,14 @@ def base(sm: VirtualSm) -> Machine:
     )
 
 
-def seen(told: Fit) -> dict[str, CycleRange]:
+def seen(told: MachineFit) -> dict[str, CycleRange]:
     return {".".join(found.key): found.seen for found in told.found}
 
 
 @settings(max_examples=6)
 @given(sms())
 def test_every_parameter_of_a_virtual_multiprocessor_is_recovered(sm: VirtualSm) -> None:
-    told = fit(sm.samples(), base(sm))
+    told = fit_machine(sm.samples(), base(sm))
     later = {name: [0] for name in sm.latency}
     for one, other in (("fp32", "int"), ("fp32", "sfu"), ("int", "sfu")):
         both = sm.later.get((one, other), 0) + sm.later.get((other, one), 0)
@@ -127,7 +127,7 @@ def test_ranges_are_the_least_and_the_most_of_all_runs() -> None:
         for each in several
         for count in (64, 192)
     ]
-    told = seen(fit(runs, base(PLAIN)))
+    told = seen(fit_machine(runs, base(PLAIN)))
     assert told == {
         "operations.fp32.latency": CycleRange(4, 7),  # 3.75 and 7.25, to a quarter of a cycle
         "operations.int.latency": CycleRange(5, 8),  # 4.75 and 7.75
@@ -136,7 +136,10 @@ def test_ranges_are_the_least_and_the_most_of_all_runs() -> None:
 
 
 def test_noise_of_a_cycle_widens_no_range() -> None:
-    quiet, noisy = fit(PLAIN.samples(), base(PLAIN)), fit(replace(PLAIN, noise=3, seed=1).samples(), base(PLAIN))
+    quiet, noisy = (
+        fit_machine(PLAIN.samples(), base(PLAIN)),
+        fit_machine(replace(PLAIN, noise=3, seed=1).samples(), base(PLAIN)),
+    )
     for key, span in seen(quiet).items():
         assert abs(seen(noisy)[key].least - span.least) <= 1, key
         assert seen(noisy)[key].most is span.most is None or abs((seen(noisy)[key].most or 0) - (span.most or 0)) <= 1
@@ -145,8 +148,8 @@ def test_noise_of_a_cycle_widens_no_range() -> None:
 
 @pytest.mark.parametrize("stall", [1, 2, 5])
 def test_a_scheduler_that_idles_is_found_and_one_that_does_not_is_not(stall: int) -> None:
-    honest = fit(replace(PLAIN, clock_stall=stall).samples(), base(PLAIN)).issue
-    planted = fit(replace(PLAIN, clock_stall=stall, idles=100).samples(), base(PLAIN)).issue
+    honest = fit_machine(replace(PLAIN, clock_stall=stall).samples(), base(PLAIN)).issue
+    planted = fit_machine(replace(PLAIN, clock_stall=stall, idles=100).samples(), base(PLAIN)).issue
     assert honest is not None and planted is not None  # noqa: PT018 - two logs
     assert honest.left_out == ()
     assert planted.left_out
@@ -168,14 +171,14 @@ def test_a_cycle_that_nobody_used_is_named() -> None:
     alone = [reading("a", 0, 1, step, 2 * step - 1) for step in (1, 2, 3)]
     both = [reading("b", 0, 2, step, cycle) for step, cycle in ((1, 1), (2, 3), (3, 6))]
     both += [reading("b", 1, 2, step, cycle) for step, cycle in ((1, 2), (2, 4), (3, 7))]
-    issue = left_out({("a", 1): alone, ("b", 2): both})
+    issue = find_left_out({("a", 1): alone, ("b", 2): both})
     assert issue.left_out == (("b", 2, 0, 5),)
     assert (issue.waited, issue.runs) == (2, 1)  # warp 0 in cycle 5, warp 1 in cycle 6
 
 
 def test_warps_that_belong_to_partitions_otherwise_are_found() -> None:
     """Neighbours share a partition: no stream of warps 0, 4, 8 is one of one partition, so no interval is told."""
-    told = fit(replace(PLAIN, partition=(0, 0, 1, 1, 2, 2, 3, 3)).samples(), base(PLAIN))
+    told = fit_machine(replace(PLAIN, partition=(0, 0, 1, 1, 2, 2, 3, 3)).samples(), base(PLAIN))
     assert told.modulo is False
     assert not [key for key in seen(told) if key.endswith("interval") or key == "partitions"]
     assert told.issue is None
@@ -184,7 +187,7 @@ def test_warps_that_belong_to_partitions_otherwise_are_found() -> None:
 
 def test_a_base_with_other_partitions_keeps_its_units() -> None:
     """Its units are for a whole multiprocessor, say: four times as many of them would be another machine."""
-    told = fit(PLAIN.samples(), replace(base(PLAIN), partitions=1))
+    told = fit_machine(PLAIN.samples(), replace(base(PLAIN), partitions=1))
     assert not [key for key in seen(told) if key.endswith("interval") or key == "partitions"]
     assert "partitions, units: the GPU has 4, and units of the base are for 1" in told.stays
 
@@ -194,14 +197,14 @@ def test_intervals_suppose_the_ports_of_the_base_and_hide_behind_the_slot() -> N
     known = base(PLAIN)
     two = replace(known, units=tuple(replace(unit, capacity=2 if unit.name in "CI" else 1) for unit in known.units))
     slot = replace(PLAIN, units=tuple(UnitClass("I", 2, 2) if u.name == "I" else u for u in PLAIN.units))
-    told = fit(slot.samples(), two)
+    told = fit_machine(slot.samples(), two)
     assert seen(told)["units.C.interval"] == CycleRange(4, 4)
     assert "units.I.interval" not in seen(told)
     assert "units.I.interval: 2 ports take an instruction in every issue slot" in told.stays
 
 
 def test_without_pairs_no_interval_is_told() -> None:
-    told = fit((each for each in PLAIN.samples() if each.what[0] != "pair"), base(PLAIN))
+    told = fit_machine((each for each in PLAIN.samples() if each.what[0] != "pair"), base(PLAIN))
     assert told.modulo is None
     assert not [key for key in seen(told) if key.endswith("interval") or key == "partitions"]
 
@@ -209,21 +212,21 @@ def test_without_pairs_no_interval_is_told() -> None:
 def test_samples_that_make_no_sense_are_refused() -> None:
     one = Sample(("chain", "fp32", "fp32"), (1, 64), Fraction(100))
     with pytest.raises(InputError, match="chain of fp32: samples of two different counts are needed, not of 64 alone"):
-        fit([one], base(PLAIN))
+        fit_machine([one], base(PLAIN))
     with pytest.raises(MeasurementError, match="the time does not grow"):
-        fit([one, replace(one, counts=(1, 192))], base(PLAIN))
+        fit_machine([one, replace(one, counts=(1, 192))], base(PLAIN))
     with pytest.raises(InputError, match="pair of fp32: no such measurement with 'b'"):
-        fit([Sample(("pair", "fp32", "b"), (2, 64), Fraction(1))], base(PLAIN))
+        fit_machine([Sample(("pair", "fp32", "b"), (2, 64), Fraction(1))], base(PLAIN))
     with pytest.raises(InputError, match="log of clock: no such measurement with 'b'"):
-        fit([Sample(("log", "clock", "b"), (2, 1), Fraction(1))], base(PLAIN))
+        fit_machine([Sample(("log", "clock", "b"), (2, 1), Fraction(1))], base(PLAIN))
     with pytest.raises(InputError, match=r"log of b\.0: whole cycles are needed, and at most 10000"):
-        left_out({("b", 2): [reading("b", 0, 2, 1, 10**12)]})
+        find_left_out({("b", 2): [reading("b", 0, 2, 1, 10**12)]})
     with pytest.raises(InputError, match="logs of one warp alone are needed"):
-        left_out({("b", 2): [reading("b", 0, 2, 1, 1)]})
+        find_left_out({("b", 2): [reading("b", 0, 2, 1, 1)]})
     alone = [reading("a", 0, 1, 1, 1), reading("a", 0, 1, 2, 3)]
     both = [reading("b", 0, 2, 1, 1), reading("b", 1, 2, 1, 1)]
     with pytest.raises(MeasurementError, match="not of one partition"):
-        left_out({("a", 1): alone, ("b", 2): both})
+        find_left_out({("a", 1): alone, ("b", 2): both})
 
 
 # files
@@ -269,7 +272,7 @@ def test_a_machine_file_has_what_was_measured_and_the_rest_of_its_base(
 def test_numbers_of_a_gpu_are_measured_and_no_range_of_them_is_verified(tmp_path: Path) -> None:
     document = tomllib.loads((Path("makespan/data/machines") / "turing.toml").read_text())
     remarks = {"gpu": "T4", "driver": "CUDA 13", "clocks": "1 GHz"}
-    made = measured(document, fit(PLAIN.samples(), find_machine("turing").machine), remarks, "sm.csv")
+    made = measured_machine(document, fit_machine(PLAIN.samples(), find_machine("turing").machine), remarks, "sm.csv")
     assert made["name"] == "turing-measured"
     assert made["operations"]["fp32"]["latency"]["verified"] is False
     assert made["operations"]["global"]["latency"] == {
@@ -278,13 +281,13 @@ def test_numbers_of_a_gpu_are_measured_and_no_range_of_them_is_verified(tmp_path
         "verified": True,
     }
     assert made["units"]["C"]["interval"]["verified"] is True
-    assert tomllib.loads(rendered(made)) == made
+    assert tomllib.loads(machine_toml(made)) == made
 
 
 @pytest.mark.parametrize("path", sorted(Path("makespan/data/machines").glob("*.toml")), ids=lambda path: path.stem)
 def test_a_document_that_was_written_is_read_again(path: Path) -> None:
     document = tomllib.loads(path.read_text())
-    assert tomllib.loads(rendered(document)) == document
+    assert tomllib.loads(machine_toml(document)) == document
 
 
 def test_a_scheduler_that_idles_is_a_counterexample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,20 +5,20 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.report.gpu.axis import Axis, Part
-from makespan.report.schedule.panels import Window
+from makespan.report.gpu.axis import AxisPart, WindowAxis
+from makespan.report.schedule.panels import CycleWindow
 
 
 @st.composite
-def axes(draw: st.DrawFn) -> Axis:
+def axes(draw: st.DrawFn) -> WindowAxis:
     makespan = draw(st.integers(1, 10**9))
     end = makespan + draw(st.just(0) | st.integers(0, 10**9))
     waves, width = draw(st.integers(1, makespan)), draw(st.integers(400, 2000))
-    return Axis.of(makespan, end, waves, width=width, wave=6, shown=12, gap=100)
+    return WindowAxis.of(makespan, end, waves, width=width, wave=6, shown=12, gap=100)
 
 
 @given(axes(), st.data())
-def test_parts_cover_all_cycles_and_the_width_and_are_equally_to_scale(axis: Axis, data: st.DataObject) -> None:
+def test_parts_cover_all_cycles_and_the_width_and_are_equally_to_scale(axis: WindowAxis, data: st.DataObject) -> None:
     assert axis.parts[0].window.first == axis.parts[0].left == 0
     for part, following in pairwise(axis.parts):
         assert part.window.end == following.window.first
@@ -32,7 +32,7 @@ def test_parts_cover_all_cycles_and_the_width_and_are_equally_to_scale(axis: Axi
 
 
 @given(axes())
-def test_ticks_are_increasing_cycles_that_are_drawn_and_their_figures_do_not_meet(axis: Axis) -> None:
+def test_ticks_are_increasing_cycles_that_are_drawn_and_their_figures_do_not_meet(axis: WindowAxis) -> None:
     ticks = axis.ticks()
     drawn = [part.window for part in axis.parts if not part.is_gap]
     assert all(any(window.first <= tick <= window.end for window in drawn) for tick in ticks)
@@ -40,7 +40,7 @@ def test_ticks_are_increasing_cycles_that_are_drawn_and_their_figures_do_not_mee
 
 
 def shape(makespan: int, end: int, waves: int) -> list[tuple[int, int, bool]]:
-    axis = Axis.of(makespan, end, waves, width=1000, wave=5, shown=10, gap=100)
+    axis = WindowAxis.of(makespan, end, waves, width=1000, wave=5, shown=10, gap=100)
     return [(*part.window, part.is_gap) for part in axis.parts]
 
 
@@ -55,6 +55,6 @@ def test_few_waves_are_shown_whole_and_of_many_the_first_and_the_last() -> None:
 
 
 def test_a_window_is_one_part() -> None:
-    assert Axis.to_scale(Window(20, 30), 100).parts == (Part(Window(20, 30), 0, 100),)
-    assert Axis.to_scale(Window(20, 30), 100).at(25) == 50
-    assert Axis.to_scale(Window(20, 30), 100).ticks()[0] == 20
+    assert WindowAxis.to_scale(CycleWindow(20, 30), 100).parts == (AxisPart(CycleWindow(20, 30), 0, 100),)
+    assert WindowAxis.to_scale(CycleWindow(20, 30), 100).at(25) == 50
+    assert WindowAxis.to_scale(CycleWindow(20, 30), 100).ticks()[0] == 20

@@ -15,8 +15,8 @@ from makespan.model.simulate.gpu_replay import replay_gpu
 from makespan.model.simulate.gpu_run import run_gpu
 from makespan.proof.bounds.theorem_g import theorem_g
 from makespan.report.gpu import picture
-from makespan.report.gpu.picture import Bar, chart, draw_gpu, in_words, marks, rendered_gpu
-from makespan.report.schedule.panels import Window
+from makespan.report.gpu.picture import BlockBar, cycle_marks, describe_chart, draw_gpu, gpu_chart, render_gpu_picture
+from makespan.report.schedule.panels import CycleWindow
 from tests.report.gpu.test_stays import alternating
 
 WIDTH = 1700
@@ -42,7 +42,7 @@ SMALL = result_of(launch(10, 4, 1))
 
 
 def test_few_blocks_are_all_drawn_and_numbered_as_they_get_their_room() -> None:
-    shown = chart(SMALL, width=WIDTH)
+    shown = gpu_chart(SMALL, width=WIDTH)
     assert shown.rows == ("SM 0", "SM 1", "SM 2", "SM 3")
     assert (shown.lines, shown.waves, len(shown.bars)) == (1, 3, 10)
     numbered = sorted(shown.bars, key=lambda bar: bar.number or 0)
@@ -55,8 +55,8 @@ def test_few_blocks_are_all_drawn_and_numbered_as_they_get_their_room() -> None:
 def test_marks_are_the_last_dispatch_and_the_end_as_they_are_and_as_they_are_proven() -> None:
     proof = SMALL.last_dispatch
     assert proof is not None
-    found = list(marks(SMALL))
-    last = max(bar.room for bar in chart(SMALL, width=WIDTH).bars)
+    found = list(cycle_marks(SMALL))
+    last = max(bar.room for bar in gpu_chart(SMALL, width=WIDTH).bars)
     assert [(mark.cycle, mark.is_proven, mark.is_end) for mark in found] == [
         (last, False, False),
         (proof.block * proof.charged // proof.scale, True, False),
@@ -70,11 +70,11 @@ def test_of_an_exact_result_one_line_is_both_ends() -> None:
     gpu = launch(4, 4, 1)
     found = run_gpu(gpu, "behind")
     exact = GpuResult(gpu, Bounds(found.makespan, found.makespan), found, "one-wave", None, (), None, 0, ())
-    assert [(mark.cycle, mark.words) for mark in marks(exact)] == [(found.makespan, "the worst case, exactly")]
+    assert [(mark.cycle, mark.words) for mark in cycle_marks(exact)] == [(found.makespan, "the worst case, exactly")]
 
 
 def test_a_launch_of_any_length_is_drawn_by_its_first_and_last_blocks() -> None:
-    shown = chart(huge(), width=WIDTH)
+    shown = gpu_chart(huge(), width=WIDTH)
     assert [part.is_gap for part in shown.axis.parts] == [False, True, False, True]
     assert 3 * 20 < len(shown.bars) < 3 * 60
     assert all(bar.number is None for bar in shown.bars)
@@ -84,27 +84,27 @@ def test_a_launch_of_any_length_is_drawn_by_its_first_and_last_blocks() -> None:
 
 
 def test_a_window_shows_what_lies_in_it_without_numbers() -> None:
-    shown = chart(SMALL, width=WIDTH, window=Window(3, 5))
-    assert [part.window for part in shown.axis.parts] == [Window(3, 5)]
+    shown = gpu_chart(SMALL, width=WIDTH, window=CycleWindow(3, 5))
+    assert [part.window for part in shown.axis.parts] == [CycleWindow(3, 5)]
     assert all(bar.room < 5 and bar.end > 3 and bar.number is None for bar in shown.bars)
     assert not shown.marks
-    assert b"cycles 3 to 4 of" in rendered_gpu(SMALL, ".svg", window=Window(3, 5))
+    assert b"cycles 3 to 4 of" in render_gpu_picture(SMALL, ".svg", window=CycleWindow(3, 5))
 
 
 def test_a_window_with_more_blocks_than_pixels_is_refused_before_they_are_counted_out() -> None:
     with pytest.raises(InputError, match=r"has \d+ blocks, and it draws 500000 at most"):
-        chart(huge(), width=WIDTH, window=Window(0, 10**12))
+        gpu_chart(huge(), width=WIDTH, window=CycleWindow(0, 10**12))
 
 
 def test_the_legend_has_only_what_occurs() -> None:
-    shown = chart(SMALL, width=WIDTH, window=Window(0, 3))
-    assert [key.get_label() for key in picture._keys(shown)] == ["wave 1", "empty slot"]
-    many = [str(key.get_label()) for key in picture._keys(chart(huge(), width=WIDTH))]
+    shown = gpu_chart(SMALL, width=WIDTH, window=CycleWindow(0, 3))
+    assert [key.get_label() for key in picture._legend_keys(shown)] == ["wave 1", "empty slot"]
+    many = [str(key.get_label()) for key in picture._legend_keys(gpu_chart(huge(), width=WIDTH))]
     assert many[0] == "wave 1, 9, ..."
 
 
 def test_sms_that_do_the_same_share_a_row_where_each_would_be_thin() -> None:
-    shown = chart(result_of(launch(4001, 100, 4)), width=WIDTH)
+    shown = gpu_chart(result_of(launch(4001, 100, 4)), width=WIDTH)
     assert len(shown.rows) < 100
     assert shown.rows[0].startswith("SMs 0-")
     assert shown.caption.startswith("a row for SMs that do the same")
@@ -115,18 +115,18 @@ def test_of_too_many_sms_some_are_left_out_and_never_the_one_that_ends_last(monk
     result = result_of(launch(30, 12, 2), "random")
     monkeypatch.setattr(picture, "_MOST_LINES", 6)
     monkeypatch.setattr(picture, "_HEIGHT", 12)
-    shown = chart(result, width=WIDTH)
+    shown = gpu_chart(result, width=WIDTH)
     assert len(shown.rows) == 3
     assert shown.caption.startswith("a row for SMs that do the same; 9 SMs left out")
     assert max(bar.end for bar in shown.bars) == shown.makespan
 
 
 def test_sms_without_a_block_are_said() -> None:
-    assert chart(result_of(launch(2, 7, 1)), width=WIDTH).caption.startswith("5 SMs without a block")
+    assert gpu_chart(result_of(launch(2, 7, 1)), width=WIDTH).caption.startswith("5 SMs without a block")
 
 
 def test_every_bar_is_a_box_of_its_colour_on_its_line() -> None:
-    shown = chart(SMALL, width=WIDTH)
+    shown = gpu_chart(SMALL, width=WIDTH)
     figure = picture._figure(shown, "title", "subtitle")
     (axes,) = figure.axes
     boxes = [each for each in axes.collections if isinstance(each, PolyCollection)]
@@ -142,7 +142,7 @@ def test_every_bar_is_a_box_of_its_colour_on_its_line() -> None:
 
 def test_a_block_that_has_not_begun_is_hatched() -> None:
     slow = result_of(launch(10, 2, 2, dispatch=9), "random")
-    shown = chart(slow, width=WIDTH)
+    shown = gpu_chart(slow, width=WIDTH)
     late = [bar for bar in shown.bars if bar.begin > bar.room]
     figure = picture._figure(shown, "", "")
     hatched = [each for each in figure.axes[0].collections if each.get_hatch()]
@@ -153,9 +153,9 @@ def test_a_block_that_has_not_begun_is_hatched() -> None:
 @pytest.mark.parametrize("width", [picture.WIDTH, picture.NARROW])
 def test_labels_keep_clear_of_each_other_and_of_lines(width: int) -> None:
     for result in (SMALL, huge()):
-        shown = chart(result, width=width - 200)
-        levels = picture._levels(shown, 100, width)
-        extents = [picture._extent(mark, shown.axis.at(mark.cycle), 100, width) for mark in shown.marks]
+        shown = gpu_chart(result, width=width - 200)
+        levels = picture._label_levels(shown, 100, width)
+        extents = [picture._label_extent(mark, shown.axis.at(mark.cycle), 100, width) for mark in shown.marks]
         for one, other in ((a, b) for a in range(len(levels)) for b in range(len(levels)) if a != b):
             if levels[one] == levels[other]:
                 assert extents[one][1] < extents[other][0] or extents[other][1] < extents[one][0]
@@ -166,11 +166,13 @@ def test_labels_keep_clear_of_each_other_and_of_lines(width: int) -> None:
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_equal_results_give_equal_bytes_that_say_what_they_show(suffix: str) -> None:
-    one, two = (rendered_gpu(SMALL, suffix) for _ in range(2))
+    one, two = (render_gpu_picture(SMALL, suffix) for _ in range(2))
     assert one == two
     if suffix == ".svg":
         root = ElementTree.fromstring(one)
-        assert in_words(chart(SMALL, width=WIDTH)) in {element.text for element in root.iter() if element.text}
+        assert describe_chart(gpu_chart(SMALL, width=WIDTH)) in {
+            element.text for element in root.iter() if element.text
+        }
 
 
 def test_another_suffix_is_refused(tmp_path: Path) -> None:
@@ -187,5 +189,5 @@ def test_bars_are_plain_data() -> None:
     )
     assert replay_gpu(gpu, schedule) == 4
     result = GpuResult(gpu, Bounds(4, 4), schedule, "theorem-g", theorem_g(gpu), (), None, 0, ())
-    first, second, third = Bar(0, 0, 0, 0, 0, 2, 0), Bar(1, 0, 0, 0, 0, 2, 1), Bar(0, 0, 1, 2, 2, 4, 2)
-    assert chart(result, width=WIDTH).bars == (first, second, third)
+    first, second, third = BlockBar(0, 0, 0, 0, 0, 2, 0), BlockBar(1, 0, 0, 0, 0, 2, 1), BlockBar(0, 0, 1, 2, 2, 4, 2)
+    assert gpu_chart(result, width=WIDTH).bars == (first, second, third)

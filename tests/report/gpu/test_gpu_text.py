@@ -8,10 +8,10 @@ import pytest
 from makespan import Bounds, Machine, Program
 from makespan.host.errors import UnsupportedError
 from makespan.model.gpu import GpuInstance, GpuResult, GpuSchedule, LastDispatch, RepeatedCycles, SmHistory
-from makespan.report.gpu.clock import Clock
-from makespan.report.gpu.document import document
-from makespan.report.gpu.picture import chart
-from makespan.report.gpu.text import explanation, report, waves
+from makespan.report.gpu.clock import GpuClock
+from makespan.report.gpu.document import gpu_result_document
+from makespan.report.gpu.picture import gpu_chart
+from makespan.report.gpu.text import describe_waves, explain_bound, gpu_report
 
 BLOCK = ((Program.chain("CLL"), 8),)
 MACHINE = Machine.of({"C": 1, "L": 1})
@@ -26,7 +26,7 @@ def result(last: LastDispatch, lower: int = 700) -> GpuResult:
 
 
 def test_the_bound_is_told_wave_by_wave() -> None:
-    told = "\n".join(explanation(result(LastDispatch("pairs", 100, 4095, 2760, 0, 148, 700))))
+    told = "\n".join(explain_bound(result(LastDispatch("pairs", 100, 4095, 2760, 0, 148, 700))))
     assert "46 SMs with 6 blocks each hold 276 at a time: 4096 blocks are 14.9 waves" in told
     assert "all 276 slots are taken, by each block for at most 10 cycles on average" in told
     assert "the last one gets its room in cycle 148 or before" in told
@@ -36,21 +36,23 @@ def test_the_bound_is_told_wave_by_wave() -> None:
 
 def test_without_a_schedule_it_says_so() -> None:
     without = replace(result(LastDispatch("all", 0, 4095, 1, 0, 0, 1500)), witness=None)
-    assert "700  no schedule is shorter; none was found, as runs take too long before they repeat" in report(without)
-    assert document(without)["evidence"]["lower"] == "least-possible"
+    assert "700  no schedule is shorter; none was found, as runs take too long before they repeat" in gpu_report(
+        without
+    )
+    assert gpu_result_document(without)["evidence"]["lower"] == "least-possible"
     with pytest.raises(UnsupportedError, match=r"no schedule was found, as .* repeat; give more time"):
-        chart(without, width=900)
+        gpu_chart(without, width=900)
 
 
 def test_what_is_spared_does_not_move_the_last_dispatch() -> None:
-    told = "\n".join(explanation(result(LastDispatch("all", 100, 4095, 2760, 27600, 138, 700))))
+    told = "\n".join(explain_bound(result(LastDispatch("all", 100, 4095, 2760, 27600, 138, 700))))
     assert "gets its room in cycle 148 or before" in told
     assert "10 cycles less together" in told
 
 
 def test_time_rests_on_the_clock() -> None:
-    clock = Clock(Fraction(1_500_000_000), "base clock of rtx-3070: data sheet")
-    told = report(result(LastDispatch("all", 0, 4095, 1, 0, 0, 1500)), name="rtx-3070", clock=clock)
+    clock = GpuClock(Fraction(1_500_000_000), "base clock of rtx-3070: data sheet")
+    told = gpu_report(result(LastDispatch("all", 0, 4095, 1, 0, 0, 1500)), name="rtx-3070", clock=clock)
     assert "in time: 466.666 ns .. 1 us at 1.5 GHz (base clock of rtx-3070: data sheet)" in told
     assert "the clock of the SMs is 1.5 GHz" in told.partition("assumptions:")[2]
     assert "rtx-3070: 4096 blocks of 8 x CLL on 46 SMs" in told
@@ -74,4 +76,4 @@ def test_time_rests_on_the_clock() -> None:
     ],
 )
 def test_waves_are_never_rounded_down(blocks: int, sms: int, said: str) -> None:
-    assert waves(GpuInstance.of(BLOCK, blocks, MACHINE, sms=sms, resident=6)) == said
+    assert describe_waves(GpuInstance.of(BLOCK, blocks, MACHINE, sms=sms, resident=6)) == said

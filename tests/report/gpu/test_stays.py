@@ -10,8 +10,16 @@ from makespan import PAPER, Program
 from makespan.host.errors import UnsupportedError
 from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, Grid, RepeatedCycles, SmHistory
 from makespan.model.simulate.gpu_replay import replay_gpu
-from makespan.report.gpu.stays import Stay, begun, last_dispatch, last_ends, most_in_a_slot, slots, stays
-from makespan.report.schedule.panels import Window
+from makespan.report.gpu.stays import (
+    Stay,
+    block_stays,
+    count_begins,
+    count_slots,
+    last_dispatch,
+    last_ends,
+    most_in_a_slot,
+)
+from makespan.report.schedule.panels import CycleWindow
 from tests.strategies import gpu_runs, gpus
 
 A, B = (0, 0), (1, 0)
@@ -49,7 +57,7 @@ def test_what_a_block_executes_ends_when_the_definition_gives_its_slot_away(data
     gpu = data.draw(gpus())
     schedule = data.draw(gpu_runs(gpu))
     for history in schedule.histories:
-        found = stays(gpu, schedule, history, Window(0, history.cycles))
+        found = block_stays(gpu, schedule, history, CycleWindow(0, history.cycles))
         assert [(stay.room, stay.slot) for stay in found] == sorted((cycle, b.slot) for cycle, b in history.begins())
         assert [stay.order for stay in found] == list(range(history.blocks))
         assert max(stay.end for stay in found) == history.cycles
@@ -63,11 +71,11 @@ def test_blocks_of_repeated_stretches_alternate() -> None:
     gpu, schedule = alternating(2)
     assert replay_gpu(gpu, schedule) == 7
     (history,) = schedule.histories
-    assert stays(gpu, schedule, history, Window(0, 7)) == [
+    assert block_stays(gpu, schedule, history, CycleWindow(0, 7)) == [
         Stay(0, 0, 0, 0, 2), Stay(1, 1, 0, 0, 3), Stay(0, 2, 2, 2, 4),
         Stay(1, 3, 3, 3, 5), Stay(0, 4, 4, 4, 6), Stay(1, 5, 5, 5, 7),
     ]  # fmt: skip
-    assert (last_dispatch(history), most_in_a_slot(history), slots(history)) == (5, 3, 2)
+    assert (last_dispatch(history), most_in_a_slot(history), count_slots(history)) == (5, 3, 2)
 
 
 @settings(max_examples=60)
@@ -75,19 +83,19 @@ def test_blocks_of_repeated_stretches_alternate() -> None:
 def test_a_window_shows_of_repeats_what_it_shows_of_all_of_them(repeats: int, first: int, cycles: int) -> None:
     gpu, schedule = alternating(repeats)
     (history,) = schedule.histories
-    window = Window(first, first + cycles)
-    everything = stays(gpu, schedule, unfolded(history), Window(0, 100))
+    window = CycleWindow(first, first + cycles)
+    everything = block_stays(gpu, schedule, unfolded(history), CycleWindow(0, 100))
     inside = [stay for stay in everything if stay.end > window.first and stay.room < window.end]
-    assert stays(gpu, schedule, history, window) == inside
-    assert stays(gpu, schedule, unfolded(history), window) == inside
-    assert begun(history, window) == sum(window.first <= stay.room < window.end for stay in inside)
+    assert block_stays(gpu, schedule, history, window) == inside
+    assert block_stays(gpu, schedule, unfolded(history), window) == inside
+    assert count_begins(history, window) == sum(window.first <= stay.room < window.end for stay in inside)
 
 
 def test_a_window_in_a_history_of_any_length_is_counted() -> None:
     repeats = 10**15
     gpu, schedule = alternating(repeats)
     (history,) = schedule.histories
-    assert stays(gpu, schedule, history, Window(repeats, repeats + 1)) == [
+    assert block_stays(gpu, schedule, history, CycleWindow(repeats, repeats + 1)) == [
         Stay(1, repeats - 1, repeats - 1, repeats - 1, repeats + 1), Stay(0, repeats, repeats, repeats, repeats + 2)
     ]  # fmt: skip
     assert most_in_a_slot(history) == repeats + 1

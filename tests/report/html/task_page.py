@@ -9,7 +9,7 @@ from makespan.deadlines.files import read
 from makespan.deadlines.report.chart import ALL
 from makespan.deadlines.report.page import PageContents
 from makespan.deadlines.wcet import Solver, execution_times
-from makespan.report.html.data import Input
+from makespan.report.html.data import PageInput
 
 EVIL = "</script><b>"
 TEXT = f"""
@@ -65,7 +65,7 @@ def assessed(folder: Path, text: str) -> Assessment:
 def found(known: Assessment) -> PageContents:
     names = ("camera", "net")
     windows = {name: worst_window(known.task_set, names=(name,), tries=3) for name in names}
-    return PageContents(windows, {EVIL: "no time is known"}, ALL, (Input("tasks", "tasks.toml", TEXT.encode()),))
+    return PageContents(windows, {EVIL: "no time is known"}, ALL, (PageInput("tasks", "tasks.toml", TEXT.encode()),))
 
 
 def _refuse() -> NoReturn:

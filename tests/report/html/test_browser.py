@@ -16,7 +16,7 @@ from makespan.model.instance import Instance
 from makespan.model.result import Bounds, Result, Upper
 from makespan.model.simulate import run
 from makespan.proof.policy_gap import PolicyGap
-from makespan.report.html import page_data, render
+from makespan.report.html import page_data, render_page
 from tests import browser
 from tests.pages import CONTEXT, EVIDENCE, data, gap, long_page, page_about, rows, slow
 from tests.report.html.task_page import TEXT, assessed, found
@@ -84,7 +84,7 @@ def test_a_browser_shows_the_numbers_and_the_words_of_every_cycle(
     tab: browser.Tab, opened: Callable[[str], None]
 ) -> None:
     content = page_data(slow(), CONTEXT, EVIDENCE)
-    opened(render(content))
+    opened(render_page(content))
     makespan = content["result"]["lower"]
     assert tab.run("document.querySelector('[data-value=lower]').textContent") == str(makespan)
     assert _window(tab) == (0, makespan)
@@ -130,7 +130,7 @@ def test_a_page_of_tasks_fits_a_desk_and_a_telephone(
 
 
 def test_a_chart_that_is_hidden_does_not_keep_the_browser_busy(tab: browser.Tab, opened: Callable[[str], None]) -> None:
-    opened(render(page_data(slow(), CONTEXT, EVIDENCE)))
+    opened(render_page(page_data(slow(), CONTEXT, EVIDENCE)))
     tab.run("(e => e.style.display = 'none')(document.getElementById('schedule'))")
     tab.run("document.getElementById('controls').dispatchEvent(new Event('change', {bubbles: true}))")
     tab.resize(700, 500)
@@ -140,7 +140,7 @@ def test_a_chart_that_is_hidden_does_not_keep_the_browser_busy(tab: browser.Tab,
 
 
 def test_a_browser_unfolds_the_instructions_of_a_line(tab: browser.Tab, opened: Callable[[str], None]) -> None:
-    opened(render(page_data(slow(), CONTEXT, EVIDENCE)))
+    opened(render_page(page_data(slow(), CONTEXT, EVIDENCE)))
 
     def shown() -> list[str]:
         return list(
@@ -158,7 +158,7 @@ def test_a_browser_unfolds_the_instructions_of_a_line(tab: browser.Tab, opened: 
 
 def test_a_browser_zooms_moves_hovers_and_filters(tab: browser.Tab, opened: Callable[[str], None]) -> None:
     content = page_data(slow(), CONTEXT, EVIDENCE)
-    opened(render(content))
+    opened(render_page(content))
     left, top, width, height = _box(tab)
     makespan = content["result"]["lower"]
     tab.mouse("mouseWheel", left + 300, top + 60, deltaX=0, deltaY=-200)
@@ -202,7 +202,7 @@ def test_a_browser_zooms_moves_hovers_and_filters(tab: browser.Tab, opened: Call
 def test_a_browser_prints_the_whole_and_returns_to_where_it_was(
     tab: browser.Tab, opened: Callable[[str], None]
 ) -> None:
-    opened(render(page_data(slow(), CONTEXT, EVIDENCE)))
+    opened(render_page(page_data(slow(), CONTEXT, EVIDENCE)))
     tab.run("document.getElementById('gantt').focus()")
     tab.key("+")
     before = _window(tab)
@@ -215,7 +215,7 @@ def test_a_browser_prints_the_whole_and_returns_to_where_it_was(
 
 
 def test_a_browser_runs_no_script_that_somebody_adds(tab: browser.Tab, opened: Callable[[str], None]) -> None:
-    text = render(data())
+    text = render_page(data())
     added = "<script>window.added = 1</script><p onclick='window.added = 1' id='lure'>x</p></body>"
     opened(text.replace("</body>", added))
     tab.run("document.getElementById('lure').click()")
@@ -227,7 +227,7 @@ def test_a_browser_runs_no_script_that_somebody_adds(tab: browser.Tab, opened: C
     "text", ["</script><script>window.added = 1</script>", "\"'><img src=x onerror='window.added=1'>"]
 )
 def test_a_browser_takes_hostile_text_as_text(tab: browser.Tab, opened: Callable[[str], None], text: str) -> None:
-    opened(render(page_about(text)))
+    opened(render_page(page_about(text)))
     assert tab.run("window.added") is None
     assert tab.run("document.querySelector('#assumptions li').textContent") == text
     tab.run("document.getElementById('gantt').focus()")
@@ -266,7 +266,7 @@ def test_a_browser_shows_the_smallest_and_the_widest(
     schedule = run(instance, "gto")
     exact = Bounds(schedule.makespan, schedule.makespan)
     result = Result(instance, exact, schedule, Upper.SEARCH, schedule.makespan, exact, "search", 1.0, ())
-    opened(render(page_data(PolicyGap(result, {"gto": schedule.makespan}), CONTEXT, EVIDENCE)))
+    opened(render_page(page_data(PolicyGap(result, {"gto": schedule.makespan}), CONTEXT, EVIDENCE)))
     tab.run("document.getElementById('gantt').focus()")
     for key in ("+", "+", "ArrowRight", "-", "ArrowDown", "End", "Home"):
         tab.key(key)
@@ -279,7 +279,7 @@ def test_a_browser_shows_the_smallest_and_the_widest(
 def test_a_narrow_window_is_not_scrolled_sideways(tab: browser.Tab, opened: Callable[[str], None]) -> None:
     tab.resize(360, 700)
     try:
-        opened(render(data()))
+        opened(render_page(data()))
         assert tab.run("document.documentElement.scrollWidth") <= 360
     finally:
         tab.resize(1000, 800)
@@ -300,7 +300,7 @@ def test_on_a_telephone_every_chart_and_table_fits_without_scrolling(
                 3,
             ),
         )
-        opened(render(page_data(gap(), replace(CONTEXT, curve=(gap().result,), loops=loops), EVIDENCE)))
+        opened(render_page(page_data(gap(), replace(CONTEXT, curve=(gap().result,), loops=loops), EVIDENCE)))
         shown = "[...document.querySelectorAll('.figure')].filter(each => each.getClientRects().length)"
         assert tab.run(f"{shown}.map(each => each.classList[1])") == ["narrow"] * 3
         edge = tab.run("document.documentElement.clientWidth")
@@ -327,7 +327,7 @@ def test_a_page_is_dark_where_the_reader_likes_it_dark_and_white_on_paper(
     dark = {"name": "prefers-color-scheme", "value": "dark"}
     try:
         tab("Emulation.setEmulatedMedia", features=[dark])
-        opened(render(data()))
+        opened(render_page(data()))
         assert tab.run(ground) == "rgb(20, 20, 20)"
         assert tab.run("getComputedStyle(document.body).color") == "rgb(232, 232, 232)"
         assert tab.run("getComputedStyle(document.getElementById('gantt')).filter") != "none"
@@ -336,7 +336,7 @@ def test_a_page_is_dark_where_the_reader_likes_it_dark_and_white_on_paper(
         assert tab.run("getComputedStyle(document.getElementById('gantt')).filter") == "none"
     finally:
         tab("Emulation.setEmulatedMedia", media="", features=[])
-    opened(render(data()))
+    opened(render_page(data()))
     assert tab.run(ground) == "rgb(255, 255, 255)"
     assert tab.complaints() == []
 
@@ -347,7 +347,7 @@ def test_in_the_dark_waits_differ_from_the_page_and_from_an_idle_port(
     """The legend is as bright as the chart: one filter makes both dark."""
     try:
         tab("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
-        opened(render(page_data(slow(), CONTEXT, EVIDENCE)))
+        opened(render_page(page_data(slow(), CONTEXT, EVIDENCE)))
         tab.run("document.querySelector('.legend').scrollIntoView()")
         tab.settle()
         shades = image.imread(io.BytesIO(tab.screenshot()))[..., :3]
@@ -372,7 +372,7 @@ def shades(tab: browser.Tab, opened: Callable[[str], float], instance: Instance,
     schedule = run(instance, "gto")
     exact = Bounds(schedule.makespan, schedule.makespan)
     result = Result(instance, exact, schedule, Upper.SEARCH, schedule.makespan, exact, "search", 1.0, ())
-    opened(render(page_data(PolicyGap(result, {"gto": schedule.makespan}), CONTEXT, EVIDENCE)))
+    opened(render_page(page_data(PolicyGap(result, {"gto": schedule.makespan}), CONTEXT, EVIDENCE)))
     found: list[str] = tab.run(
         """(() => {
         const chart = document.getElementById("gantt"), paper = chart.getContext("2d");

@@ -31,11 +31,11 @@ from makespan.model.strings import NamedInstance
 from makespan.proof.bounds import any_units
 from makespan.proof.engines import solve
 from makespan.proof.policy_gap import PolicyGap, enclosing
-from makespan.report.html import Context, Input, marks, page_data, render
-from makespan.report.html.chart import Traced, chart, occupancy, per_warp, stretches
-from makespan.report.html.columns import column
-from makespan.report.html.visible import visible
-from makespan.report.result.document import document
+from makespan.report.html import PageContext, PageInput, marks, page_data, render_page
+from makespan.report.html.chart import TracedSchedule, chart_data, occupancy_data, stretches, warp_rows
+from makespan.report.html.columns import encode_column
+from makespan.report.html.visible import make_visible
+from makespan.report.result.document import result_document
 from makespan.report.schedule.activity import bars, full, gaps, holds, split, waits
 from makespan.verify import Outcome, Verdict, digest
 from tests.forgery import certificate
@@ -70,13 +70,15 @@ def test_the_numbers_of_a_page_are_those_of_the_json() -> None:
     found = {
         element.attributes["data-value"]: element.words for element in page() if "data-value" in element.attributes
     }
-    assert found == {key: str(document(result)[key]) for key in ("lower", "upper", "pessimistic")}
+    assert found == {key: str(result_document(result)[key]) for key in ("lower", "upper", "pessimistic")}
     ladder = _cells(page().one("ladder"))
     assert ladder["worst case"][0] == f"{result.bounds.upper}"
     assert ladder["ML + MC"][0] == f"{result.pessimistic}"
     assert {name: int(ladder[name][0]) for name in POLICIES} == dict(gap().runs)
     assert _cells(page().one("points"))["6"][0] == f"{result.bounds.upper}"
-    assert {key: value for key, value in embedded(page())["result"].items() if key != "explanation"} == document(result)
+    assert {key: value for key, value in embedded(page())["result"].items() if key != "explanation"} == result_document(
+        result
+    )
 
 
 def test_the_data_in_a_page_are_the_page_data_and_have_the_digest_that_it_states() -> None:
@@ -98,7 +100,7 @@ def test_a_certificate_in_the_evidence_has_a_row_of_its_own() -> None:
     proof = certificate(instance)
     result = replace(solve(instance, best_case=True), certificate=proof)
     known = enclosing(result, {"lrr": run(instance, "lrr")})
-    ladder = _cells(read(render(page_data(known, CONTEXT, EVIDENCE))).one("ladder"))
+    ladder = _cells(read(render_page(page_data(known, CONTEXT, EVIDENCE))).one("ladder"))
     assert ladder["certificate"][0] == f"{proof.upper}"
 
 
@@ -112,7 +114,7 @@ def test_the_pessimistic_bound_is_written_with_superscripts_everywhere() -> None
 def test_the_bound_for_comparison_has_the_name_that_fits_its_machine() -> None:
     instance = Instance.of("CL", 3, Machine("halves", Machine.of({"C": 1, "L": 1}).units, partitions=2))
     found = PolicyGap(solve(instance, best_case=True), {"lrr": run(instance, "lrr").makespan})
-    shown = [read(render(page_data(of, CONTEXT, EVIDENCE))).all("header")[0].words for of in (gap(), found)]
+    shown = [read(render_page(page_data(of, CONTEXT, EVIDENCE))).all("header")[0].words for of in (gap(), found)]
     assert ["ML + MC" in words for words in shown] == [True, False]
     assert ["theorem 1S" in words for words in shown] == [False, True]
 
@@ -122,7 +124,7 @@ def test_a_page_says_which_schedulers_its_bounds_are_proven_for() -> None:
     instance = replace(gap().result.instance, machine=fair)
     result = replace(gap().result, instance=instance, assumptions=instance.assumptions)
     for of, words in ((gap(), "scheduler"), (replace(gap(), result=result), "scheduler that is fair")):
-        shown = read(render(page_data(of, CONTEXT, EVIDENCE))).words
+        shown = read(render_page(page_data(of, CONTEXT, EVIDENCE))).words
         assert f"proven for every work-conserving {words}, by " in shown
         assert f"Proven bounds hold for every work-conserving {words}. " in shown
         assert f"every work-conserving {words}; at most " in " ".join(row.remark for row in of.rows())
@@ -134,10 +136,10 @@ def test_every_figure_stands_there_for_a_wide_and_for_a_narrow_window() -> None:
 
 
 @pytest.mark.parametrize("layout", marks.LAYOUTS)
-def test_the_ladder_begins_at_0_and_holds_every_mark(layout: marks.Layout) -> None:
+def test_the_ladder_begins_at_0_and_holds_every_mark(layout: marks.PageLayout) -> None:
     shown = marks.ladder(data()["ladder"], layout)
     left, right = layout.sides
-    assert shown.ticks[0] == marks.Tick(left, "0")
+    assert shown.ticks[0] == marks.AxisTick(left, "0")
     assert max(rung.to for rung in shown.rungs) == layout.width - right
     for rung, row in zip(shown.rungs, data()["ladder"], strict=True):
         share = row["upper"] / max(row["upper"] for row in data()["ladder"])
@@ -150,7 +152,7 @@ def test_a_page_has_the_bounds_that_outlast_departures_of_the_hardware() -> None
     assert ladder["robust"][0] == f"{gap().result.pessimistic}"
     assert "even if warps run ahead" in ladder["robust"][-1]
     assert "any units" not in ladder, "there is no interval"
-    ladder = _cells(read(render(page_data(slow(), CONTEXT, EVIDENCE))).one("ladder"))
+    ladder = _cells(read(render_page(page_data(slow(), CONTEXT, EVIDENCE))).one("ladder"))
     assert ladder["any units"][0] == str(any_units(slow().result.instance))
 
 
@@ -176,7 +178,7 @@ def test_between_the_points_of_a_curve_nothing_is_drawn() -> None:
 def test_the_legend_shows_the_hatches_of_the_chart() -> None:
     instance = Instance.of("CS|S", 3, Machine.of({"C": 1, "S": 1}))
     schedule = run(instance, "lrr")
-    told = chart(instance, schedule, traced(instance, schedule))
+    told = chart_data(instance, schedule, traced(instance, schedule))
     assert {kind["words"]: kind["pattern"] for kind in told["kinds"]} == {
         "issues to C": "", "issues to S": "slash", "ready, waits for a port of C": "",
         "ready, waits for a port of S": "slash", "waits at a barrier": "back",
@@ -251,28 +253,28 @@ def _tags(root: Element) -> list[tuple[str, tuple[str, ...]]]:
 
 @cache
 def _harmless_tags() -> list[tuple[str, tuple[str, ...]]]:
-    return _tags(read(render(page_about("harmless"))))
+    return _tags(read(render_page(page_about("harmless"))))
 
 
 @settings(max_examples=60)
 @given(NASTY)
 def test_text_from_outside_is_text_everywhere(text: str) -> None:
     content = page_about(text)
-    made = render(content)
+    made = render_page(content)
     root = read(made)
     assert _tags(root) == _harmless_tags()
     made.encode("utf-8")
     assert not set(made) & {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A)), "\u2028", "\0", "\x1b"}
     assert embedded(root) == json.loads(json.dumps(content))
     plain = "\n".join(element.text for element in root.all("body"))
-    assert plain.count(visible(text)) >= 8
+    assert plain.count(make_visible(text)) >= 8
     assert len(made) < 500_000
 
 
 @given(st.text())
 def test_visible_text_hides_nothing_and_keeps_what_prints(text: str) -> None:
-    assert visible(text, 10**6).isprintable()
-    assert not text.isprintable() or visible(text, 10**6) == text
+    assert make_visible(text, 10**6).isprintable()
+    assert not text.isprintable() or make_visible(text, 10**6) == text
 
 
 # ---- the chart
@@ -280,14 +282,14 @@ def test_visible_text_hides_nothing_and_keeps_what_prints(text: str) -> None:
 
 @given(st.lists(st.integers(-(2**40), 2**40) | st.sampled_from([0, 1, -1, 63, 64, -64, -65])))
 def test_a_column_is_read_as_it_was_written(values: list[int]) -> None:
-    assert numbers(column(values)) == values
+    assert numbers(encode_column(values)) == values
 
 
-def traced(instance: Instance, schedule: Schedule) -> Traced:
+def traced(instance: Instance, schedule: Schedule) -> TracedSchedule:
     issued = bars(instance, schedule)
     between = tuple(split(waits(instance, schedule, issued), full(instance, issued)))
     idle = gaps(instance, schedule, issued, between)
-    return Traced(issued, idle, stretches(instance.warps, issued, between))
+    return TracedSchedule(issued, idle, stretches(instance.warps, issued, between))
 
 
 @settings(max_examples=150)
@@ -295,7 +297,7 @@ def traced(instance: Instance, schedule: Schedule) -> Traced:
 def test_the_chart_of_a_page_is_the_schedule(case: Case) -> None:
     instance, schedule = case
     found = traced(instance, schedule)
-    drawn = rows(chart(instance, schedule, found))
+    drawn = rows(chart_data(instance, schedule, found))
     issued = [(warp, stretch) for warp, row in enumerate(drawn) for stretch in row if stretch[2] == "issues"]
     ops = sorted((first, warp, place) for warp, (first, _, _, _, place, _) in issued)
     assert ops == [tuple(op) for op in schedule.ops(instance)]
@@ -323,7 +325,7 @@ def test_the_occupancy_is_that_of_the_schedule(case: Case, most: int) -> None:
     instance, schedule = case
     issued = bars(instance, schedule)
     beside = holds(instance, schedule, issued)
-    use = occupancy(instance, schedule.makespan, issued, beside, most_buckets=most)
+    use = occupancy_data(instance, schedule.makespan, issued, beside, most_buckets=most)
     width, held = use["bucket_cycles"], Counter[tuple[str, int]]()
     stretches = [(bar.unit, bar.first_cycle, bar.cycles) for bar in issued]
     for name, first, cycles in [*stretches, *((hold.resource, hold.first_cycle, hold.cycles) for hold in beside)]:
@@ -340,7 +342,7 @@ def test_the_occupancy_is_that_of_the_schedule(case: Case, most: int) -> None:
 @given(cases())
 def test_the_table_of_warps_is_that_of_the_schedule(case: Case) -> None:
     instance, schedule = case
-    table = list(per_warp(instance, traced(instance, schedule).rows))
+    table = list(warp_rows(instance, traced(instance, schedule).rows))
     assert max(row["finish_cycle"] for row in table) == schedule.makespan
     counts = statistics(instance, schedule).warps
     assert sum(schedule.makespan - row["finish_cycle"] for row in table) == counts.finished
@@ -360,7 +362,7 @@ def test_a_place_is_told_with_the_line_that_it_comes_from() -> None:
     places = (ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,)), ProgramPlace("C", (3,)))
     instance = Instance.of(Program(places, origins=origins), 1)
     schedule = Schedule(((0,), (0,)), ((0, 2),))
-    drawn = chart(instance, schedule, traced(instance, schedule))
+    drawn = chart_data(instance, schedule, traced(instance, schedule))
     (known,) = drawn["places"]
     assert list(accumulate(numbers(known["place"]))) == [0, 2]
     assert numbers(known["line"]) == [0, 0]
@@ -369,7 +371,7 @@ def test_a_place_is_told_with_the_line_that_it_comes_from() -> None:
 
 def test_a_chart_that_no_browser_would_like_is_left_out_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("makespan.report.html.chart.MOST_STRETCHES", 10)
-    root = read(render(page_data(gap(), CONTEXT, EVIDENCE)))
+    root = read(render_page(page_data(gap(), CONTEXT, EVIDENCE)))
     assert not root.all("canvas")
     assert "a page holds" in root.one("schedule").words
 
@@ -491,10 +493,10 @@ def test_points_of_the_curve_that_an_interrupt_left_out_are_named() -> None:
     context = replace(CONTEXT, curve=(known.result,), missing=(7, 8))
     page = page_data(known, context, EVIDENCE)
     assert page["curve_missing"] == [7, 8]
-    assert render(page).count("not computed</td><td>interrupted") == 2
+    assert render_page(page).count("not computed</td><td>interrupted") == 2
 
 
-def data_of(instance: Instance, context: Context = CONTEXT) -> dict[str, Any]:
+def data_of(instance: Instance, context: PageContext = CONTEXT) -> dict[str, Any]:
     runs = {policy: run(instance, policy) for policy in POLICIES}
     return page_data(enclosing(solve(instance), runs), context, EVIDENCE)
 
@@ -506,7 +508,7 @@ def test_every_cycle_of_a_warp_is_in_the_costs_of_one_line() -> None:
         InstructionOrigin("k.ptx", 9, "ld"),
         InstructionOrigin("k.ptx", 10, "sub", "k.cu:2"),
     )
-    source = Input("source", "k.cu", b"\nx = y;\r\n")
+    source = PageInput("source", "k.cu", b"\nx = y;\r\n")
     content = data_of(Instance.of(Program(places, origins=origins), 2), replace(CONTEXT, inputs=(source,)))
     told = content["costs"]
     assert [(row["line"], row["text"], row["issued"]) for row in told["instructions"]] == [
@@ -517,7 +519,7 @@ def test_every_cycle_of_a_warp_is_in_the_costs_of_one_line() -> None:
     ]  # fmt: skip
     assert sum(row["cycles"] for row in told["sources"]) == told["total"]["cycles"]
     assert told["total"]["cycles"] == sum(row["finish_cycle"] for row in content["warps"]["listed"])
-    section = read(render(content)).one("costs")
+    section = read(render_page(content)).one("costs")
     by_line, by_instruction = section.all("table")
     assert [row.inside[0].words for row in by_line.all("tr")] == ["Line", "2", "7", "10", "not known", "9"]
     assert [[cell.words for cell in row.inside[:5]] for row in by_instruction.all("tr")][1:] == [
@@ -536,7 +538,7 @@ def test_machine_code_stands_beside_its_ptx_and_control_bits() -> None:
     kernel = SassKernel("k", "k.cubin", "k.cubin", 86, code, KernelResources(1), ptx_text="\n\tmov\t%r1;\n")
     origins = [InstructionOrigin("k.cubin", each.address, str(each)) for each in code]
     told = data_of(Instance.of(Program.chain("CL", origins=origins), 2), replace(CONTEXT, kernel=kernel))
-    rows = read(render(told)).one("costs").all("tr")[1:]
+    rows = read(render_page(told)).one("costs").all("tr")[1:]
     assert [[cell.words for cell in (row.inside[0], *row.inside[3:6])] for row in rows] == [
         ["0x0", "MOV;", "2 mov %r1;", "B------:R0:W0:Y:S05"], ["0x10", "EXIT;", "", "B------:R0:W0:Y:S00"]
     ]  # fmt: skip

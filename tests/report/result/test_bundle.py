@@ -19,8 +19,8 @@ from makespan.model.schedule import Schedule
 from makespan.proof.engines import solve
 from makespan.report.result import bundle as writing
 from makespan.report.result import document as told
-from makespan.report.result.bundle import _progressions, bundle, canonical, of_instance, write
-from makespan.report.result.document import document
+from makespan.report.result.bundle import _progressions, canonical_json, instance_data, result_bundle, write_bundle
+from makespan.report.result.document import result_document
 from makespan.verify import Outcome, digest, parse, proofs, reading, verify
 from makespan.verify.proofs import _coefficients
 from tests.effort import calls
@@ -37,7 +37,7 @@ def two_warps() -> Result:
 
 def test_a_bundle_by_hand() -> None:
     result = two_warps()
-    content = bundle(result)
+    content = result_bundle(result)
     assert list(content) == ["schema", "instance", "result", "witness", "certificate", "weights", "phases", "sha256"]
     assert content["schema"] == "makespan.bundle/3"
     assert content["instance"] == {
@@ -51,9 +51,12 @@ def test_a_bundle_by_hand() -> None:
         "blocks": 1,
         "groups": [{"warps": 2, "string": "CLLCLL"}],
     }
-    assert {**content["result"], "any_units": None, "caveats": list(result.caveats), "robust_against": []} == document(
-        result
-    )
+    assert {
+        **content["result"],
+        "any_units": None,
+        "caveats": list(result.caveats),
+        "robust_against": [],
+    } == result_document(result)
     assert content["witness"]["paths"] is None
     assert content["witness"]["latencies"] is None
     assert content["certificate"] is None
@@ -64,7 +67,7 @@ def test_a_general_machine_by_hand() -> None:
     witness = Schedule(((0,), (), (), (0, 1), ()), ((0, 1), (0,)), ((3, 2), (1,)))
     instance = Instance.merged([(Program.chain("LC"), 1), (Program.chain("C"), 1)], cached)
     result = Result(instance, Bounds(5, 9), witness, Upper.SEARCH, 9, None, "search", 0.0, ())
-    content = bundle(result)
+    content = result_bundle(result)
     said = {
         "capacity": {"C": 2, "L": 1},
         "interval": {"C": 1, "L": 2},
@@ -82,7 +85,7 @@ def test_a_general_machine_by_hand() -> None:
 
 
 def test_the_digest_is_that_of_the_canonical_json_of_everything_else() -> None:
-    content = bundle(two_warps())
+    content = result_bundle(two_warps())
     said = content.pop("sha256")
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     assert said == hashlib.sha256(canonical.encode("ascii")).hexdigest() == digest({**content, "sha256": said})
@@ -91,7 +94,7 @@ def test_the_digest_is_that_of_the_canonical_json_of_everything_else() -> None:
 def test_automata_are_written_with_places_and_paths() -> None:
     choice = Program((ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,))), (0,))
     result = solve(Instance.merged([(choice, 2), (Program.chain("C"), 1)]))
-    content = bundle(result)
+    content = result_bundle(result)
     assert content["instance"]["groups"] == [
         {"warps": 2, "starts": [0], "places": [["C", [1, 2]], ["L", [2]]]},
         {"warps": 1, "string": "C"},
@@ -101,7 +104,7 @@ def test_automata_are_written_with_places_and_paths() -> None:
 
 
 def test_equal_cycles_are_written_once() -> None:
-    assert bundle(solve(Instance.of("CCC", 1)))["witness"]["cycles"] == [[3, [0]]]
+    assert result_bundle(solve(Instance.of("CCC", 1)))["witness"]["cycles"] == [[3, [0]]]
 
 
 def test_a_certificate_is_written_in_full() -> None:
@@ -112,7 +115,7 @@ def test_a_certificate_is_written_in_full() -> None:
         (PotentialNode(None, (0, 1), FINISHED_LABEL), 0),
     )
     certificate = Certificate(7, (Potential(0, ("C", "L"), (1, 1), 2, (table,), nodes),))
-    written = bundle(replace(solve(Instance.of("CL", 2)), certificate=certificate))["certificate"]
+    written = result_bundle(replace(solve(Instance.of("CL", 2)), certificate=certificate))["certificate"]
     assert written == {
         "upper": 7,
         "potentials": [
@@ -142,7 +145,7 @@ def test_a_certificate_is_written_in_full() -> None:
 def test_long_progressions_are_written_short(row: tuple[int, ...], written: list[int | list[int]]) -> None:
     table = PotentialTable((row,), row, 0, (row,))
     certificate = Certificate(7, (Potential(0, ("C",), (1,), 0, (table,), ((PotentialNode(0, (1,)), 0),)),))
-    content = bundle(replace(solve(Instance.of("C", 1)), certificate=certificate))
+    content = result_bundle(replace(solve(Instance.of("C", 1)), certificate=certificate))
     (found,) = content["certificate"]["potentials"][0]["tables"]
     assert found["others"] == found["ports"] == [written]
     assert found["last"] == written
@@ -156,7 +159,7 @@ def test_a_row_is_read_as_it_was_written(row: list[int]) -> None:
 @given(st.one_of(instances(most_warps=3), general_instances(most_warps=2)))
 @settings(max_examples=50, deadline=None)
 def test_every_bundle_is_valid_by_the_published_schema(instance: Instance) -> None:
-    content = bundle(solve(instance))
+    content = result_bundle(solve(instance))
     SCHEMA.validate(content)
     assert json.loads(json.dumps(content)) == content
 
@@ -165,8 +168,8 @@ def test_every_bundle_is_valid_by_the_published_schema(instance: Instance) -> No
 @settings(max_examples=50, deadline=None)
 def test_what_is_read_from_a_bundle_is_what_was_written(instance: Instance) -> None:
     result = solve(instance, best_case=True)
-    read = reading.bundle(parse(canonical(bundle(result))))
-    assert canonical(of_instance(read.instance)) == canonical(of_instance(instance))
+    read = reading.bundle(parse(canonical_json(result_bundle(result))))
+    assert canonical_json(instance_data(read.instance)) == canonical_json(instance_data(instance))
     assert (read.witness, read.certificate, read.weights) == (result.witness, result.certificate, result.weights)
     claim, best = read.claim, result.best_case
     assert best is not None
@@ -184,17 +187,17 @@ def test_writer_and_reader_call_their_schemas_alike() -> None:
 def test_a_file_is_written_whole(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     path.write_text("before")
-    write(two_warps(), path)
+    write_bundle(two_warps(), path)
     assert verify(parse(path.read_bytes())).outcome is Outcome.ACCEPTED
     assert [file.name for file in tmp_path.iterdir()] == ["b.json"]
 
 
 def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot write the bundle: No such file or directory"):
-        write(two_warps(), tmp_path / "missing" / "b.json")
+        write_bundle(two_warps(), tmp_path / "missing" / "b.json")
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputError, match="cannot write the bundle: Is a directory"):
-        write(two_warps(), tmp_path / "folder")
+        write_bundle(two_warps(), tmp_path / "folder")
     assert [file.name for file in tmp_path.iterdir()] == ["folder"]
 
 
@@ -202,7 +205,7 @@ def test_a_large_bundle_takes_work_in_proportion_to_its_size(tmp_path: Path) -> 
     result = solve(Instance.of("CLLCCLCC" * 80, 64, Machine.of({"C": 1, "L": 1})))
     path = tmp_path / "b.json"
     instructions = 80 * 8 * 64
-    assert calls(lambda: write(result, path), most=2 * instructions)
+    assert calls(lambda: write_bundle(result, path), most=2 * instructions)
     accepted: list[Outcome] = []
     assert calls(lambda: accepted.append(verify(parse(path.read_bytes())).outcome), most=60 * instructions)
     assert accepted == [Outcome.ACCEPTED]

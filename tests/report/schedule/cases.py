@@ -22,7 +22,7 @@ from makespan.model.simulate.semantics import (
     ready_warps,
 )
 from makespan.report.schedule.activity import Why
-from makespan.report.schedule.by_number import by_number
+from makespan.report.schedule.by_number import order_by_number
 from tests.oracle import standing
 from tests.strategies import barrier_instances, general_instances, general_machines, multiprocessor_instances, runs
 
@@ -57,7 +57,7 @@ def cases(draw: st.DrawFn) -> Case:
     The warps are in the order of their numbers, as reports tell them.
     """
     instance = draw(general_instances(most=4) | _barriers() | _multiprocessors() | _multiprocessors())
-    return by_number(instance, draw(runs(instance)))
+    return order_by_number(instance, draw(runs(instance)))
 
 
 def _multiprocessors() -> st.SearchStrategy[Instance]:

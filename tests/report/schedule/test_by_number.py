@@ -12,12 +12,12 @@ from makespan.model.machine import Machine, UnitClass, WarpAssignment
 from makespan.model.program import Program
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import run
-from makespan.report.schedule.by_number import by_number
+from makespan.report.schedule.by_number import order_by_number
 from makespan.report.schedule.document import chart_document
 from makespan.report.schedule.explanation import explain
-from makespan.report.schedule.table import table
-from makespan.report.schedule.timeline import timeline
-from makespan.report.schedule.trace import trace
+from makespan.report.schedule.table import csv_table
+from makespan.report.schedule.timeline import timeline_text
+from makespan.report.schedule.trace import trace_document
 from tests.oracle import launch_of, named
 from tests.strategies import barrier_instances, multiprocessor_instances, runs
 
@@ -30,13 +30,13 @@ TURNS = Instance.merged([(LONG, 1), (SHORT, 1)] * 2, HALVES)
 @given(st.data(), multiprocessor_instances(most_warps=4) | barrier_instances())
 def test_a_schedule_by_number_is_that_of_the_launch(data: st.DataObject, instance: Instance) -> None:
     schedule, launch = data.draw(runs(instance)), launch_of(instance)
-    told, shown = by_number(instance, schedule)
+    told, shown = order_by_number(instance, schedule)
     assert shown == named(schedule, launch.listed([group.program for group in instance.groups]))
     assert tuple(told.programs()) == launch.programs()
     assert told.block_of_warp() == launch.block_of_warp()
     assert told.partition_of_warp == launch.partition_of_warp
     assert [told.groups[group].program for group in told.group_of_warp()] == list(launch.programs())
-    assert by_number(told, shown) == (told, shown)
+    assert order_by_number(told, shown) == (told, shown)
 
 
 def test_every_report_has_warps_in_the_partitions_of_their_numbers() -> None:
@@ -46,15 +46,19 @@ def test_every_report_has_warps_in_the_partitions_of_their_numbers() -> None:
     document = chart_document(TURNS, schedule)
     assert document["partition_of_warp"] == [0, 1, 0, 1]
     assert [bar["warp"] for bar in document["bars"] if bar["unit"] == "C"] == [0, 0, 2, 2]
-    rows = list(csv.DictReader(io.StringIO(table(TURNS, schedule))))
+    rows = list(csv.DictReader(io.StringIO(csv_table(TURNS, schedule))))
     assert {(row["warp"], row["partition"]) for row in rows} == {("0", "0"), ("1", "1"), ("2", "0"), ("3", "1")}
     assert {row["warp"] for row in rows if row["unit"] == "C"} == {"0", "2"}
-    names = [event["args"]["name"] for event in trace(TURNS, schedule)["traceEvents"] if event["name"] == "thread_name"]
+    names = [
+        event["args"]["name"]
+        for event in trace_document(TURNS, schedule)["traceEvents"]
+        if event["name"] == "thread_name"
+    ]
     assert [name for name in names if name.startswith("warp")] == [
         f"warp {warp} of partition {warp % 2}" for warp in (0, 2, 1, 3)
     ]
     assert explain(TURNS, schedule).warp == 2
-    assert "warp 2  --=CCL" in timeline(TURNS, schedule, width=60).splitlines()
+    assert "warp 2  --=CCL" in timeline_text(TURNS, schedule, width=60).splitlines()
     assert json.dumps(document)
 
 
@@ -64,4 +68,4 @@ def test_the_oldest_warp_is_the_one_that_is_launched_first() -> None:
     assert run(instance, "oldest").cycles[:5] == ((0,), (0,), (0, 2), (2,), (1,))
     assert run(instance, "youngest").cycles[:5] == ((1,), (1,), (1, 2), (2,), (0,))
     apart = Schedule.of_chains(instance, run(instance, "oldest").cycles)
-    assert by_number(instance, apart)[1].cycles[:5] == ((0,), (0,), (0, 1), (1,), (2,))
+    assert order_by_number(instance, apart)[1].cycles[:5] == ((0,), (0,), (0, 1), (1,), (2,))

@@ -11,13 +11,13 @@ from makespan.model.program import InstructionOrigin, InstructionTiming, Program
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
 from makespan.report.schedule.activity import Bar, Wait, Why, bars, full, split, waits
-from makespan.report.schedule.costs import Cost, costs
+from makespan.report.schedule.costs import Cost, cost_by_key
 
 
 def by_line(instance: Instance, schedule: Schedule) -> dict[int, Cost]:
     issued = bars(instance, schedule)
     between = split(waits(instance, schedule, issued), full(instance, issued))
-    return costs(instance, issued, between, lambda origin: origin.line)
+    return cost_by_key(instance, issued, between, lambda origin: origin.line)
 
 
 TWO = Instance.merged(
@@ -55,7 +55,7 @@ def test_every_cycle_of_a_warp_is_a_cost_of_one_instruction(issued: list[Bar], b
         happens[lines[wait.warp][wait.place], str(wait.why)] += wait.cycles
         if isinstance(wait.cause, int):
             happens[lines[wait.warp][wait.cause], "awaited"] += wait.cycles
-    found = costs(TWO, issued, between, lambda origin: origin.line)
+    found = cost_by_key(TWO, issued, between, lambda origin: origin.line)
     told = {(line, name): cycles for line, cost in found.items() for name, cycles in cost._asdict().items() if cycles}
     assert told == happens
     assert sum(cost.cycles for cost in found.values()) == len(issued) + sum(wait.cycles for wait in between)
@@ -83,6 +83,6 @@ def test_a_load_is_awaited_by_the_instruction_that_uses_it() -> None:
         3: Cost(issued=1, result=7),
     }
     issued = bars(instance, schedule)
-    found = costs(instance, issued, waits(instance, schedule, issued), lambda origin: origin.source)
+    found = cost_by_key(instance, issued, waits(instance, schedule, issued), lambda origin: origin.source)
     assert found == {"k.cu:7": Cost(2, 1, 7, awaited=7), "": Cost(1)}
     assert [cost.cycles for cost in found.values()] == [10, 1]

@@ -15,12 +15,12 @@ from makespan.report.result import text
 from makespan.report.schedule.activity import Why, bars, holds, lanes, partitions
 from makespan.report.schedule.explanation import (
     Explanation,
-    Share,
+    RivalShare,
     Stall,
     Starvation,
     explain,
     explanation_document,
-    words,
+    explanation_words,
 )
 from tests.report.schedule.cases import ISSUES, Case, cases, cycle_by_cycle
 
@@ -112,7 +112,7 @@ def test_a_warp_can_starve_on_a_port_that_it_holds_itself() -> None:
     instance = Instance.of("CC", 1, Machine("slow", (UnitClass("C", 1, 3),)))
     schedule = Schedule.of_chains(instance, [(0,), (), (), (0,)])
     assert replay(instance, schedule) == 4
-    assert explain(instance, schedule) == Explanation(0, 1, 2, (Starvation("C", 2, (Share(0, 2),)),), (), 0)
+    assert explain(instance, schedule) == Explanation(0, 1, 2, (Starvation("C", 2, (RivalShare(0, 2),)),), (), 0)
 
 
 def test_two_ports_of_one_warp_in_one_cycle_count_once() -> None:
@@ -122,14 +122,14 @@ def test_two_ports_of_one_warp_in_one_cycle_count_once() -> None:
     )
     schedule = Schedule.of_chains(instance, [(0, 1), (0,), (), (), (1,)])
     assert replay(instance, schedule) == 5
-    assert explain(instance, schedule).starved == (Starvation("C", 2, (Share(0, 2),)),)
+    assert explain(instance, schedule).starved == (Starvation("C", 2, (RivalShare(0, 2),)),)
 
 
 def test_issue_slots_are_taken_in_the_cycle_of_issue_only() -> None:
     instance = Instance.of("C", 3, Machine("narrow", (UnitClass("C", 3, 3),), 1))
     schedule = Schedule.of_chains(instance, [(0,), (1,), (2,)])
     assert replay(instance, schedule) == 3
-    assert explain(instance, schedule).starved == (Starvation(None, 2, (Share(0, 1), Share(1, 1))),)
+    assert explain(instance, schedule).starved == (Starvation(None, 2, (RivalShare(0, 1), RivalShare(1, 1))),)
 
 
 def test_what_takes_most_comes_first() -> None:
@@ -148,12 +148,12 @@ def test_a_barrier_at_the_end_makes_all_warps_of_a_block_finish_together() -> No
 
 def test_words_name_the_worst_and_say_of_several_last_warps_that_they_are() -> None:
     starved = (
-        Starvation("C", 70, (Share(0, 40), Share(3, 20), Share(1, 6), Share(2, 4))),
-        Starvation("L", 5, (Share(0, 5),)),
-        Starvation(None, 4, (Share(0, 2), Share(1, 2))),
-        Starvation("S", 2, (Share(5, 2),)),
+        Starvation("C", 70, (RivalShare(0, 40), RivalShare(3, 20), RivalShare(1, 6), RivalShare(2, 4))),
+        Starvation("L", 5, (RivalShare(0, 5),)),
+        Starvation(None, 4, (RivalShare(0, 2), RivalShare(1, 2))),
+        Starvation("S", 2, (RivalShare(5, 2),)),
     )
-    told = words(Explanation(7, 3, 22, starved, (Stall("L", 29), Stall("C", 6)), 8))
+    told = explanation_words(Explanation(7, 3, 22, starved, (Stall("L", 29), Stall("C", 6)), 8))
     assert told == (
         "the last warp, number 7 (2 more finish in the same cycle): 22 cycles executing,"
         " 70 starved on C (most by warps 0: 40, 3: 20, 1: 6), 5 starved on L (by warp 0),"
@@ -178,16 +178,16 @@ def test_the_report_explains_in_at_most_six_short_lines() -> None:
     units = tuple(UnitClass(name, 1, 2, Latency(5, 5)) for name in "ABCDEFGHIJ")
     instance = Instance.of("ABCDEFGHIJ|ABCDEFGHIJ", 20, Machine("wide", units, 2))
     result = solve(instance, backend="certificate")
-    lines = text.report(result).splitlines()
+    lines = text.result_report(result).splitlines()
     begin = next(number for number, line in enumerate(lines) if line.startswith("the last warp, number "))
     end = next(number for number, line in enumerate(lines) if line == "assumptions:")
     assert 1 <= end - begin <= 6
     assert all(len(line) <= 110 for line in lines[begin:end])
-    assert words(explain(instance, result.witness)) == " ".join(line.strip() for line in lines[begin:end])
+    assert explanation_words(explain(instance, result.witness)) == " ".join(line.strip() for line in lines[begin:end])
 
 
 def test_a_warp_and_its_cycles_stay_on_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     result = solve(Instance.of("CLLCLL", 9))
     for width in range(40, 110):
-        lines = text.report(result, width=width).splitlines()
+        lines = text.result_report(result, width=width).splitlines()
         assert not any(line.endswith(":") for line in lines[lines.index("assumptions:") + 1 :])

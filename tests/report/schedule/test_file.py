@@ -19,9 +19,9 @@ from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import bars, full, gaps, holds, partitions, split, waits
 from makespan.report.schedule.document import chart_document
 from makespan.report.schedule.file import write_schedule
-from makespan.report.schedule.picture import View
-from makespan.report.schedule.table import HEADER, PARTITION, cell, table
-from makespan.report.schedule.trace import trace
+from makespan.report.schedule.picture import ScheduleView
+from makespan.report.schedule.table import HEADER, PARTITION, csv_table, safe_cell
+from makespan.report.schedule.trace import trace_document
 from tests.report.schedule.cases import Case, cases
 from tests.schemas import published
 
@@ -42,7 +42,7 @@ def rows(text: str) -> list[dict[str, str]]:
 def test_a_table_has_a_row_per_warp_instruction(case: Case) -> None:
     instance, schedule = case
     blocks = instance.block_of_warp()
-    told = rows(table(*case))
+    told = rows(csv_table(*case))
     parted, parts = instance.machine.partitions > 1, partitions(*case)
     assert [tuple(row) for row in told] == [HEADER + PARTITION if parted else HEADER] * len(told)
     for row, bar in zip(told, bars(*case), strict=True):
@@ -55,14 +55,14 @@ def test_a_table_has_a_row_per_warp_instruction(case: Case) -> None:
 
 
 def test_a_table_names_the_lines_that_instructions_come_from() -> None:
-    told = rows(table(*two_warps((InstructionOrigin("a.ptx", 3, "add", "a.cu:1"), InstructionOrigin("a.ptx", 4)))))
+    told = rows(csv_table(*two_warps((InstructionOrigin("a.ptx", 3, "add", "a.cu:1"), InstructionOrigin("a.ptx", 4)))))
     assert [(row["source"], row["compiled_from"]) for row in told[:2]] == [("a.ptx:3", "a.cu:1"), ("a.ptx:4", "")]
 
 
 @pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t=", "\r\n+", " =", "\uff1d", "'="])
 def test_a_name_is_no_formula_of_a_spreadsheet(begin: str) -> None:
     name = f'{begin}cmd|"/c calc"!A1'
-    told = rows(table(*two_warps((InstructionOrigin(name, 3, "", name), InstructionOrigin("b", 4)))))
+    told = rows(csv_table(*two_warps((InstructionOrigin(name, 3, "", name), InstructionOrigin("b", 4)))))
     for text in (told[0]["source"], told[0]["compiled_from"]):
         assert text.startswith("'")
         assert text.isprintable()
@@ -71,10 +71,10 @@ def test_a_name_is_no_formula_of_a_spreadsheet(begin: str) -> None:
 @given(st.text())
 def test_any_text_becomes_one_harmless_cell(text: str) -> None:
     written = io.StringIO()
-    csv.writer(written).writerow([cell(text), "next"])
+    csv.writer(written).writerow([safe_cell(text), "next"])
     assert [row[1:] for row in csv.reader(io.StringIO(written.getvalue(), newline=""))] == [["next"]]
-    assert not cell(text).startswith(("=", "+", "-", "@"))
-    assert all(letter.isprintable() for letter in cell(text))
+    assert not safe_cell(text).startswith(("=", "+", "-", "@"))
+    assert all(letter.isprintable() for letter in safe_cell(text))
 
 
 def check_trace_events(told: dict[str, Any]) -> None:
@@ -107,7 +107,7 @@ def check_trace_events(told: dict[str, Any]) -> None:
 @settings(deadline=None)
 def test_a_trace_obeys_its_format_and_holds_exactly_the_slices_of_the_schedule(case: Case) -> None:
     instance, schedule = case
-    told = json.loads(json.dumps(trace(*case)))
+    told = json.loads(json.dumps(trace_document(*case)))
     check_trace_events(told)
     names = {(e["pid"], e["tid"]): e["args"]["name"] for e in told["traceEvents"] if e["name"] == "thread_name"}
     slices = [event for event in told["traceEvents"] if event["ph"] == "X"]
@@ -126,7 +126,9 @@ def test_a_trace_obeys_its_format_and_holds_exactly_the_slices_of_the_schedule(c
 
 
 def test_a_trace_escapes_what_files_say() -> None:
-    text = json.dumps(trace(*two_warps((InstructionOrigin('a"\x00\ud800</script>', 3), InstructionOrigin("b", 4)))))
+    text = json.dumps(
+        trace_document(*two_warps((InstructionOrigin('a"\x00\ud800</script>', 3), InstructionOrigin("b", 4))))
+    )
     assert text.isascii()
     assert text.isprintable()
     assert json.loads(text)["traceEvents"][-2]["args"]["warp"] == 1
@@ -170,7 +172,7 @@ def test_the_document_obeys_its_schema_and_holds_bars_waits_and_gaps(case: Case)
     ],
 )
 def test_the_end_of_the_name_says_what_is_written(name: str, begin: bytes, tmp_path: Path) -> None:
-    write_schedule(*two_warps(), tmp_path / name, View("t"))
+    write_schedule(*two_warps(), tmp_path / name, ScheduleView("t"))
     assert (tmp_path / name).read_bytes().startswith(begin)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -178,5 +180,5 @@ def test_the_end_of_the_name_says_what_is_written(name: str, begin: bytes, tmp_p
 @pytest.mark.parametrize("name", ["a.txt", "json", ".json", "a.trace"])
 def test_another_end_is_refused_with_those_that_are_known(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"in \.json or \.csv for data, or in \.trace\.json for trace events"):
-        write_schedule(*two_warps(), tmp_path / name, View("t"))
+        write_schedule(*two_warps(), tmp_path / name, ScheduleView("t"))
     assert not list(tmp_path.iterdir())

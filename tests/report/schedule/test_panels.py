@@ -16,11 +16,19 @@ from makespan.proof.engines.construct import greedy
 from makespan.proof.engines.limits import Limits
 from makespan.proof.engines.search import plain as search
 from makespan.report.schedule.activity import Wait, Why, bars, full, gaps, holds, partitions, waits
-from makespan.report.schedule.panels import Panel, Scale, Window, busiest, shows, units_panel, warps_panel
+from makespan.report.schedule.panels import (
+    ChartPanel,
+    CycleWindow,
+    TimeScale,
+    busiest_window,
+    shown_kinds,
+    units_panel,
+    warps_panel,
+)
 from tests.report.schedule.cases import ISSUES, Case, cases, cycle_by_cycle
 
 
-def panels(case: Case, most_rows: int) -> tuple[Panel, Panel]:
+def panels(case: Case, most_rows: int) -> tuple[ChartPanel, ChartPanel]:
     """Lanes and rows of a chart."""
     instance, schedule = case
     issued = bars(instance, schedule)
@@ -30,7 +38,7 @@ def panels(case: Case, most_rows: int) -> tuple[Panel, Panel]:
     return lanes, warps_panel(instance, schedule, issued, between, full(instance, issued), most_rows=most_rows)
 
 
-def cells(panel: Panel) -> Counter[tuple[int, int, Why | None, str]]:
+def cells(panel: ChartPanel) -> Counter[tuple[int, int, Why | None, str]]:
     """How often each row shows in each cycle what for which class."""
     return Counter(
         (span.row, span.first_cycle + n, span.why, span.unit) for span in panel.pieces() for n in range(span.cycles)
@@ -98,7 +106,7 @@ def test_lanes_show_held_ports_and_what_is_missing_until_the_makespan(case: Case
 @settings(deadline=None)
 def test_the_legend_gets_exactly_what_occurs(case: Case) -> None:
     both = panels(case, 12)
-    assert shows(both) == {(span.why, span.unit) for panel in both for span in panel.pieces()}
+    assert shown_kinds(both) == {(span.why, span.unit) for panel in both for span in panel.pieces()}
 
 
 def test_rows_are_shared_when_there_are_too_many() -> None:
@@ -135,15 +143,15 @@ def test_a_window_shows_what_the_whole_shows_in_these_cycles(case: Case, data: s
     for panel in panels(case, 12):
         expected = {(row, at - first, why, unit): times for (row, at, why, unit), times in cells(panel).items()}
         shown = {key: times for key, times in expected.items() if 0 <= key[1] < end - first}
-        assert cells(panel.within(Window(first, end))) == shown
+        assert cells(panel.within(CycleWindow(first, end))) == shown
 
 
 def test_the_busiest_stretch_has_most_warps_waiting_and_of_equal_ones_is_the_middle_one() -> None:
     between = [Wait(10, 5, 0, "C", Why.PORT, 0), Wait(12, 3, 1, "C", Why.SLOT, 0), Wait(40, 50, 2, "C", Why.STALLED, 0)]
-    assert busiest(between, Window(0, 100), 3) == Window(12, 15)
-    assert busiest(between, Window(0, 100), 2) == Window(13, 15)
-    assert busiest([], Window(20, 80), 10) == Window(45, 55)
-    assert busiest([Wait(0, 100, 0, "C", Why.BARRIER, 0)], Window(20, 80), 60) == Window(20, 80)
+    assert busiest_window(between, CycleWindow(0, 100), 3) == CycleWindow(12, 15)
+    assert busiest_window(between, CycleWindow(0, 100), 2) == CycleWindow(13, 15)
+    assert busiest_window([], CycleWindow(20, 80), 10) == CycleWindow(45, 55)
+    assert busiest_window([Wait(0, 100, 0, "C", Why.BARRIER, 0)], CycleWindow(20, 80), 60) == CycleWindow(20, 80)
 
 
 @given(cases(), st.data())
@@ -157,14 +165,14 @@ def test_no_stretch_has_more_waiting_than_the_busiest(case: Case, data: st.DataO
         w.first_cycle + n for w in between if w.why not in (Why.STALLED, Why.RESULT) for n in range(w.cycles)
     )
     sums = [sum(busy[at] for at in range(begin, begin + cycles)) for begin in range(schedule.makespan - cycles + 1)]
-    found = busiest(between, Window(0, schedule.makespan), cycles)
+    found = busiest_window(between, CycleWindow(0, schedule.makespan), cycles)
     assert found.cycles == cycles
     assert sums[found.first] == max(sums)
 
 
 @given(st.integers(1, 3_000_000))
 def test_a_scale_covers_the_makespan_in_bounded_width(makespan: int) -> None:
-    scale = Scale.of(Window(0, makespan), width=2000, widest_cycle=90)
+    scale = TimeScale.of(CycleWindow(0, makespan), width=2000, widest_cycle=90)
     assert (scale.columns - 1) * scale.cycles < makespan <= scale.columns * scale.cycles
     assert scale.width <= 2000
     assert scale.width > 1000 or scale.pixels == 90 or scale.columns * (scale.pixels + 1) > 2000
@@ -172,7 +180,7 @@ def test_a_scale_covers_the_makespan_in_bounded_width(makespan: int) -> None:
 
 @given(st.integers(0, 3_000_000), st.integers(1, 3_000_000))
 def test_ticks_are_whole_cycles_apart_and_begin_and_end_with_the_window(first: int, cycles: int) -> None:
-    scale = Scale.of(Window(first, first + cycles), width=2000, widest_cycle=90)
+    scale = TimeScale.of(CycleWindow(first, first + cycles), width=2000, widest_cycle=90)
     ticks = scale.ticks()
     assert ticks[0] == first
     assert ticks[-1] == first + cycles

@@ -32,10 +32,10 @@ from makespan.report.pictures import fitting_lines
 from makespan.report.schedule import panel_drawing, picture
 from makespan.report.schedule.activity import Why, bars, parts, waits
 from makespan.report.schedule.explanation import explain
-from makespan.report.schedule.looks import IDLE, Look
+from makespan.report.schedule.looks import IDLE, SpanLook
 from makespan.report.schedule.panel_drawing import label_points
-from makespan.report.schedule.panels import Panel, Scale, Span, Window, units_panel, warps_panel
-from makespan.report.schedule.picture import View, draw_gantt
+from makespan.report.schedule.panels import ChartPanel, CycleWindow, RowSpan, TimeScale, units_panel, warps_panel
+from makespan.report.schedule.picture import ScheduleView, draw_gantt
 
 MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
 STRING = "LLLLCCCCCCCCCLLCCCCCCC"
@@ -60,7 +60,7 @@ def colours(path: Path) -> set[str]:
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".PNG"])
 def test_the_suffix_says_the_format_and_only_the_picture_is_left(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"chart{suffix}"
-    draw_gantt(*scheduled("CLLCLL", 2), path, View("exact: 9 cycles", "2 warps"))
+    draw_gantt(*scheduled("CLLCLL", 2), path, ScheduleView("exact: 9 cycles", "2 warps"))
     assert path.read_bytes().startswith(MAGIC[suffix.lower()])
     assert list(tmp_path.iterdir()) == [path]
 
@@ -68,7 +68,7 @@ def test_the_suffix_says_the_format_and_only_the_picture_is_left(suffix: str, tm
 @pytest.mark.parametrize("name", ["chart.jpg", "chart", ".png"])
 def test_another_suffix_is_refused_with_the_three_known(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must end in \.png, \.svg or \.pdf"):
-        draw_gantt(*scheduled("CL", 2), tmp_path / name, View(""))
+        draw_gantt(*scheduled("CL", 2), tmp_path / name, ScheduleView(""))
     assert not list(tmp_path.iterdir())
 
 
@@ -79,14 +79,14 @@ def test_another_suffix_is_refused_with_the_three_known(name: str, tmp_path: Pat
 def test_equal_arguments_give_equal_bytes(letters: str, warps: int, suffix: str, tmp_path: Path) -> None:
     pictures = []
     for name in ("one", "two"):
-        draw_gantt(*scheduled(letters, warps), tmp_path / (name + suffix), View("t", "s"))
+        draw_gantt(*scheduled(letters, warps), tmp_path / (name + suffix), ScheduleView("t", "s"))
         pictures.append((tmp_path / (name + suffix)).read_bytes())
     assert pictures[0] == pictures[1]
 
 
 def test_svg_says_title_subtitle_legend_rows_and_cycles(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
-    draw_gantt(*scheduled("CLLCLL", 2), path, View("exact: $9$ cycles & <none> more", "2 x CLLCLL"))
+    draw_gantt(*scheduled("CLLCLL", 2), path, ScheduleView("exact: $9$ cycles & <none> more", "2 x CLLCLL"))
     text = path.read_text("utf-8")
     for words in (
         "exact: $9$ cycles &amp; &lt;none&gt; more",
@@ -105,7 +105,7 @@ def test_long_schedules_say_that_columns_mix_cycles(tmp_path: Path) -> None:
     instance = Instance.of(STRING * 2, 64)
     schedule = convoy.schedule(instance)
     path = tmp_path / "chart.svg"
-    draw_gantt(instance, schedule, path, View("t"))
+    draw_gantt(instance, schedule, path, ScheduleView("t"))
     text = path.read_text("utf-8")
     assert "each column mixes 2 cycles" in text
     assert f">{schedule.makespan:,}<" in text
@@ -115,7 +115,7 @@ def test_long_schedules_say_that_columns_mix_cycles(tmp_path: Path) -> None:
 
 def test_many_warps_and_units_share_rows_and_it_is_said(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
-    draw_gantt(*scheduled("CLLCLL", 600, C=40, L=40), path, View("t"))
+    draw_gantt(*scheduled("CLLCLL", 600, C=40, L=40), path, ScheduleView("t"))
     text = path.read_text("utf-8")
     assert "units (each row mixes up to 40: shades are shares)" in text
     assert "warps (each row mixes up to 3: shades are shares)" in text
@@ -123,7 +123,7 @@ def test_many_warps_and_units_share_rows_and_it_is_said(tmp_path: Path) -> None:
 
 def test_a_long_title_is_wrapped_and_cut(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
-    draw_gantt(*scheduled("CLLCLL", 2), path, View("W" * 300 + " word" * 300 + "\x00", "l\nm \u65e5"))
+    draw_gantt(*scheduled("CLLCLL", 2), path, ScheduleView("W" * 300 + " word" * 300 + "\x00", "l\nm \u65e5"))
     text = path.read_text("utf-8")
     assert "...</text>" in text
     assert "l m \u65e5" in text
@@ -144,7 +144,7 @@ def test_any_title_fits(title: str, subtitle: str) -> None:
 def test_an_unwritable_path_is_bad_input(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "chart.png"
     with pytest.raises(InputError) as caught:
-        draw_gantt(*scheduled("CL", 2), path, View(""))
+        draw_gantt(*scheduled("CL", 2), path, ScheduleView(""))
     assert str(caught.value) == f"{path}: cannot write the picture: No such file or directory"
 
 
@@ -152,7 +152,7 @@ def test_a_failed_rename_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "chart.png"
     path.mkdir()
     with pytest.raises(InputError, match=r"chart\.png: cannot write the picture: Is a directory"):
-        draw_gantt(*scheduled("CL", 2), path, View(""))
+        draw_gantt(*scheduled("CL", 2), path, ScheduleView(""))
     assert list(tmp_path.iterdir()) == [path]
     assert not list(path.iterdir())
 
@@ -166,7 +166,7 @@ def test_an_old_picture_survives_a_failure(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(InputError, match="No space left on device"):
-        draw_gantt(*scheduled("CL", 2), path, View(""))
+        draw_gantt(*scheduled("CL", 2), path, ScheduleView(""))
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -176,7 +176,7 @@ def test_an_old_picture_survives_a_failure(tmp_path: Path, monkeypatch: pytest.M
 )
 def test_sizes_stay_sensible(letters: str, warps: int, tmp_path: Path) -> None:
     path = tmp_path / "chart.png"
-    draw_gantt(*scheduled(letters, warps), path, View("exact"))
+    draw_gantt(*scheduled(letters, warps), path, ScheduleView("exact"))
     width, height = pixels(path)
     assert 1100 <= width <= 2400
     assert 300 <= height <= 1500
@@ -185,14 +185,14 @@ def test_sizes_stay_sensible(letters: str, warps: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("warps", [2, 48])
 def test_executing_waiting_and_idle_have_their_colours(warps: int, tmp_path: Path) -> None:
     path = tmp_path / "chart.png"
-    draw_gantt(*scheduled(STRING, warps), path, View("exact"))
+    draw_gantt(*scheduled(STRING, warps), path, ScheduleView("exact"))
     assert {"#0072B2", "#E69F00", "#A6CEE4", "#FBF1D9", "#EAEAEA"} <= colours(path)
 
 
 def test_more_classes_than_colours_can_be_drawn(tmp_path: Path) -> None:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     path = tmp_path / "chart.svg"
-    draw_gantt(*scheduled(letters, 3, **dict.fromkeys(letters, 1)), path, View("t"))
+    draw_gantt(*scheduled(letters, 3, **dict.fromkeys(letters, 1)), path, ScheduleView("t"))
     text = path.read_text("utf-8")
     for letter in letters:
         assert f">executes on {letter}<" in text
@@ -208,18 +208,18 @@ def test_busy_counts_cycles_in_every_column_and_between_edges_only_those(data: s
     for _ in range(data.draw(st.integers(1, 6))):
         first = data.draw(st.integers(0, end - 1))
         length = data.draw(st.integers(1, end - first))
-        spans.append(Span(data.draw(st.integers(0, 2)), first, length, "C", Why.PORT, ""))
+        spans.append(RowSpan(data.draw(st.integers(0, 2)), first, length, "C", Why.PORT, ""))
     whole, between = np.zeros((3, columns)), np.zeros((3, columns))
     for span in spans:
         for first, length, inside in parts(span.first_cycle, span.cycles, edges):
             for cycle in range(first, first + length):
                 whole[span.row, cycle // cycles] += 1
                 between[span.row, cycle // cycles] += inside
-    assert np.array_equal(panel_drawing._busy(spans, (3, columns), cycles), whole)
-    assert np.array_equal(panel_drawing._busy(spans, (3, columns), cycles, edges), between)
+    assert np.array_equal(panel_drawing._busy_cycles(spans, (3, columns), cycles), whole)
+    assert np.array_equal(panel_drawing._busy_cycles(spans, (3, columns), cycles, edges), between)
 
 
-def lanes(letters: str, machine: Machine) -> tuple[Panel, Schedule]:
+def lanes(letters: str, machine: Machine) -> tuple[ChartPanel, Schedule]:
     instance = Instance.of(letters, 2, machine)
     schedule = greedy.schedules(instance, Limits())[0]
     return units_panel(instance, schedule, bars(instance, schedule), (), most_rows=24), schedule
@@ -227,8 +227,8 @@ def lanes(letters: str, machine: Machine) -> tuple[Panel, Schedule]:
 
 def test_numbers_appear_only_where_they_are_readable() -> None:
     panel, schedule = lanes("CLLCLL", Machine.of({"C": 1, "L": 1}))
-    wide = Scale.of(Window(0, schedule.makespan), width=2000, widest_cycle=90)
-    narrow = Scale.of(Window(0, schedule.makespan), width=2000, widest_cycle=7)
+    wide = TimeScale.of(CycleWindow(0, schedule.makespan), width=2000, widest_cycle=90)
+    narrow = TimeScale.of(CycleWindow(0, schedule.makespan), width=2000, widest_cycle=7)
     assert label_points(panel, wide, 48) == 9
     assert label_points(panel, narrow, 48) is None
     assert label_points(panel, wide, 12) is None
@@ -237,7 +237,7 @@ def test_numbers_appear_only_where_they_are_readable() -> None:
 def test_longer_bars_have_room_for_larger_numbers() -> None:
     short, one = lanes("CCC", Machine("short", (UnitClass("C", 1),)))
     long, four = lanes("CCC", Machine("long", (UnitClass("C", 1, 4),)))
-    scale = Scale.of(Window(0, max(one.makespan, four.makespan)), width=2000, widest_cycle=12)
+    scale = TimeScale.of(CycleWindow(0, max(one.makespan, four.makespan)), width=2000, widest_cycle=12)
     assert (label_points(short, scale, 48) or 0) < (label_points(long, scale, 48) or 0)
 
 
@@ -251,12 +251,12 @@ def slow(letters: str, warps: int, machine: Machine = SLOW) -> tuple[Instance, S
 
 def test_a_slow_machine_explains_stalls_and_slots_and_only_what_occurs(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
-    draw_gantt(*slow("CLCCL", 4), path, View("t"))
+    draw_gantt(*slow("CLCCL", 4), path, ScheduleView("t"))
     text = path.read_text("utf-8")
     for words in ("stalled on latency", "no issue slot left", "idle: no ready warp", "bars: the cycle of issue"):
         assert words in text
     assert "barrier" not in text
-    draw_gantt(*slow("C", 1), path, View("t"))
+    draw_gantt(*slow("C", 1), path, ScheduleView("t"))
     text = path.read_text("utf-8")
     assert "stalled on latency" in text
     for words in ("waits", "no issue slot left", "executes on L"):
@@ -266,7 +266,7 @@ def test_a_slow_machine_explains_stalls_and_slots_and_only_what_occurs(tmp_path:
 @pytest.mark.parametrize("warps", [4, 32])
 def test_stalled_missing_slots_and_barriers_have_their_colours(warps: int, tmp_path: Path) -> None:
     path = tmp_path / "chart.png"
-    draw_gantt(*slow("CLCCL|C", warps), path, View("t"))
+    draw_gantt(*slow("CLCCL|C", warps), path, ScheduleView("t"))
     assert {"#B9B2A3", "#F0E442", "#9A9A9A", "#0072B2", "#E69F00", "#EAEAEA"} <= colours(path)
 
 
@@ -275,7 +275,7 @@ def test_a_machine_that_holds_ports_beyond_the_makespan_can_be_drawn(repeated: i
     path = tmp_path / "chart.png"
     machine = Machine("held", (UnitClass("C", 2, 9, Latency(1, 5)), UnitClass("L", 1, 7)))
     instance, schedule = slow("CL" * repeated, 3, machine)
-    draw_gantt(instance, schedule, path, View("t"))
+    draw_gantt(instance, schedule, path, ScheduleView("t"))
     assert pixels(path)[0] <= 2400
 
 
@@ -294,7 +294,7 @@ def grid_lines(axes: Axes) -> float:
 @pytest.mark.parametrize(("letters", "warps"), [("CLLCLL", 3), (STRING, 48), (STRING * 4, 40)])
 def test_lines_at_the_ticks_lie_below_whatever_is_drawn(letters: str, warps: int) -> None:
     instance, schedule = scheduled(letters, warps)
-    figure = picture._figure(picture._chart(instance, schedule, Window(0, schedule.makespan)))
+    figure = picture._figure(picture._gantt_chart(instance, schedule, CycleWindow(0, schedule.makespan)))
     for axes in figure.axes:
         boxes = [each for each in axes.collections if isinstance(each, PolyCollection)]
         below = [each for each in boxes if each.get_zorder() < grid_lines(axes)]
@@ -305,7 +305,7 @@ def test_lines_at_the_ticks_lie_below_whatever_is_drawn(letters: str, warps: int
 
 def test_classes_that_nobody_uses_have_no_lane_and_are_named(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
-    draw_gantt(*scheduled("SSCSSC", 4, C=1, S=1, L=1, D=1, T=1), path, View("t"))
+    draw_gantt(*scheduled("SSCSSC", 4, C=1, S=1, L=1, D=1, T=1), path, ScheduleView("t"))
     text = path.read_text("utf-8")
     assert "no instruction uses D, L, T" in text
     assert ">S0<" in text
@@ -321,12 +321,12 @@ def test_an_image_has_the_hatches_of_its_legend(pixels: int) -> None:
     issued = bars(instance, schedule)
     rows = warps_panel(instance, schedule, issued, waits(instance, schedule, issued), {}, most_rows=9)
     axes = Figure().add_subplot()
-    scale = Scale.of(Window(0, schedule.makespan), width=2000, widest_cycle=30)
+    scale = TimeScale.of(CycleWindow(0, schedule.makespan), width=2000, widest_cycle=30)
     panel_drawing._draw_image(axes, rows, scale, pixels)
     (drawn,) = axes.images
     image = np.asarray(drawn.get_array())
     assert image.shape == (pixels * 3, 30 * schedule.makespan, 4)
-    look = Look(-1, Why.BARRIER)
+    look = SpanLook(-1, Why.BARRIER)
     (span, *_) = (span for span in rows.spans if span.why is Why.BARRIER)
     cell = image[
         pixels * span.row + 1 : pixels * (span.row + 1) - 1, 30 * span.first_cycle : 30 * span.first_cycle + 30
@@ -340,7 +340,7 @@ def test_an_image_has_the_hatches_of_its_legend(pixels: int) -> None:
 def test_a_window_shows_its_cycles_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
     instance, schedule = scheduled(STRING, 8)
-    draw_gantt(instance, schedule, path, View("t", "8 warps", window=Window(40, 60)))
+    draw_gantt(instance, schedule, path, ScheduleView("t", "8 warps", window=CycleWindow(40, 60)))
     text = path.read_text("utf-8")
     assert f"8 warps; cycles 40 to 59 of {schedule.makespan}" in text
     ticks = text.split('<g id="matplotlib.axis_', 1)[1].split(">cycle<")[0].rsplit('<g id="xtick_1"', 1)[1]
@@ -352,7 +352,7 @@ def test_a_window_shows_its_cycles_and_says_so(tmp_path: Path) -> None:
 def test_a_long_schedule_has_excerpts_of_its_beginning_its_end_and_where_warps_wait_most(tmp_path: Path) -> None:
     instance = Instance.of(STRING * 3, 64)
     schedule = convoy.schedule(instance)
-    chart = picture._chart(instance, schedule, Window(0, schedule.makespan))
+    chart = picture._gantt_chart(instance, schedule, CycleWindow(0, schedule.makespan))
     assert chart.scale.cycles > 1
     first, inner, last = (excerpt.scale.window for excerpt in chart.excerpts)
     assert first.first == 0
@@ -361,17 +361,17 @@ def test_a_long_schedule_has_excerpts_of_its_beginning_its_end_and_where_warps_w
     for excerpt in chart.excerpts:
         assert excerpt.scale.cycles == 1
         assert excerpt.scale.pixels >= 8
-    draw_gantt(instance, schedule, tmp_path / "chart.svg", View("t"))
+    draw_gantt(instance, schedule, tmp_path / "chart.svg", ScheduleView("t"))
     text = (tmp_path / "chart.svg").read_text("utf-8")
     for words in ("a: the beginning", "b: where warps wait most", "c: the end"):
         assert words in text
-    short = picture._chart(instance, schedule, Window(0, 500))
+    short = picture._gantt_chart(instance, schedule, CycleWindow(0, 500))
     assert (short.scale.cycles, short.excerpts) == (1, [])
 
 
 def test_a_picture_tells_screen_readers_what_it_is(tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
-    draw_gantt(*scheduled("CLLCLL", 2), path, View("exact: <9> & more\x00", "2 x CLLCLL"))
+    draw_gantt(*scheduled("CLLCLL", 2), path, ScheduleView("exact: <9> & more\x00", "2 x CLLCLL"))
     root = ElementTree.fromstring(path.read_text("utf-8"))
     said = {tag: root.findtext(f"{{http://www.w3.org/2000/svg}}{tag}") for tag in ("title", "desc")}
     assert said["title"] == "exact: <9> & more\ufffd"
@@ -384,8 +384,8 @@ def test_the_warp_that_finishes_last_always_has_its_name(warps: int, tmp_path: P
     schedule = convoy.schedule(instance)
     last = explain(instance, schedule).warp
     path = tmp_path / "chart.svg"
-    for window in (None, Window(200, 400)):
-        draw_gantt(instance, schedule, path, View("t", window=window))
+    for window in (None, CycleWindow(200, 400)):
+        draw_gantt(instance, schedule, path, ScheduleView("t", window=window))
         assert f">warp {last}<" in path.read_text("utf-8")
 
 
@@ -393,6 +393,6 @@ def test_the_warp_that_finishes_last_always_has_its_name(warps: int, tmp_path: P
 def test_names_of_rows_do_not_overlap_whichever_ends_last(rows: int, pixels: int, data: st.DataObject) -> None:
     last = data.draw(st.none() | st.integers(0, rows - 1))
     names = tuple(map(str, range(rows)))
-    named = panel_drawing._named_rows(Panel("warps", names, (1,) * rows, (), {}, last), pixels)
+    named = panel_drawing._named_rows(ChartPanel("warps", names, (1,) * rows, (), {}, last), pixels)
     assert last is None or last in named
     assert all((after - before) * pixels >= 22 for before, after in pairwise(named))

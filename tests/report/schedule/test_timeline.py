@@ -9,7 +9,7 @@ from makespan.model.schedule import Schedule
 from makespan.proof.engines.construct import greedy
 from makespan.proof.engines.limits import Limits
 from makespan.report.schedule.activity import Why
-from makespan.report.schedule.timeline import timeline
+from makespan.report.schedule.timeline import timeline_text
 from tests.report.schedule.cases import ISSUES, Case, cases, cycle_by_cycle
 
 SIGNS = {Why.STALLED: ".", Why.RESULT: ",", Why.PORT: "-", Why.RESOURCE: "+", Why.SLOT: "=", Why.BARRIER: "|"}
@@ -36,14 +36,14 @@ def test_every_cycle_is_one_letter(case: Case) -> None:
         for warp in range(instance.warps):
             what, unit = cycle.doing.get(warp, ("", " "))
             expected[f"warp {warp}"] += unit if what in (ISSUES, "") else SIGNS[Why(what)]
-    shown = letters(timeline(*case, width=8 + schedule.makespan))
+    shown = letters(timeline_text(*case, width=8 + schedule.makespan))
     assert {name: row.rstrip() for name, row in shown.items()} == {name: row.rstrip() for name, row in expected.items()}
 
 
 @given(cases(), st.integers(1, 60))
 @settings(deadline=None)
 def test_it_is_ascii_and_fits(case: Case, width: int) -> None:
-    lines = timeline(*case, width=width).splitlines()
+    lines = timeline_text(*case, width=width).splitlines()
     assert all(line.isascii() and line.isprintable() for line in lines)
     begin = next(number for number, line in enumerate(lines) if line.startswith("  "))
     assert all(len(line) <= max(width, 18) for line in lines[begin:] if line.startswith("warp "))
@@ -53,7 +53,7 @@ def test_it_is_ascii_and_fits(case: Case, width: int) -> None:
 def long(repeated: int, width: int) -> list[str]:
     machine = Machine("slow", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(9, 9))))
     instance = Instance.of("CL" * repeated, 1, machine)
-    return timeline(instance, greedy.schedules(instance, Limits())[0], width=width).splitlines()
+    return timeline_text(instance, greedy.schedules(instance, Limits())[0], width=width).splitlines()
 
 
 def test_long_schedules_are_cut_into_blocks_and_very_long_ones_mixed() -> None:
@@ -71,7 +71,7 @@ def test_long_schedules_are_cut_into_blocks_and_very_long_ones_mixed() -> None:
 
 def test_more_warps_than_fit_are_counted() -> None:
     instance = Instance.of("C", 70)
-    text = timeline(instance, Schedule.of_chains(instance, [(warp,) for warp in range(70)]), width=80)
+    text = timeline_text(instance, Schedule.of_chains(instance, [(warp,) for warp in range(70)]), width=80)
     assert text.endswith("and 6 more warps")
     assert "warp 63" in text
     assert "warp 64" not in text
@@ -79,6 +79,6 @@ def test_more_warps_than_fit_are_counted() -> None:
 
 def test_of_equal_shares_of_a_column_a_letter_is_shown() -> None:
     instance = Instance.of("L" * 60, 1, Machine("slow", (UnitClass("L", 1, 1, Latency(2, 2)),)))
-    lines = timeline(instance, greedy.schedules(instance, Limits())[0], width=28).splitlines()
+    lines = timeline_text(instance, greedy.schedules(instance, Limits())[0], width=28).splitlines()
     assert lines[1].startswith("a column stands for 2 cycles")
     assert [line for line in lines if line.startswith("warp")] == [f"warp 0  {'L' * 20}"] * 3

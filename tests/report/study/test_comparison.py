@@ -11,9 +11,17 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from makespan.many.report.comparison import COLUMNS, as_csv, as_json, counts, subject, summary, table
+from makespan.many.report.comparison import (
+    COLUMNS,
+    comparison_csv,
+    comparison_json,
+    comparison_subject,
+    comparison_summary,
+    comparison_table,
+    status_counts,
+)
 from makespan.many.report.comparison_picture import draw_comparison, figure_of
-from makespan.many.study.comparison import Axis, Comparison, planned
+from makespan.many.study.comparison import Comparison, MachineAxis, plan_points
 from makespan.model.assumptions import caveat
 from makespan.model.machine import PAPER
 from makespan.model.result import Bounds, Upper
@@ -27,20 +35,20 @@ def test_the_curve_is_that_of_the_theorem() -> None:
     assert [found.pessimistic for found in known_curve().found] == [22 * warps for warps in range(1, 49)]
     assert {found.upper_evidence for found in known_curve().found[2:]} == {Upper.THEOREM_E}
     assert known_curve().all_exact
-    assert counts(known_curve()) == "48 points if every instruction takes one cycle: 48 exact"
-    assert summary(known_curve()) == "M^L + M^C is 0.0 to 15.4 % above the worst case"
-    assert subject(known_curve()) == f"1..48 x {LETTERS} on machine paper (C=1, L=1)"
+    assert status_counts(known_curve()) == "48 points if every instruction takes one cycle: 48 exact"
+    assert comparison_summary(known_curve()) == "M^L + M^C is 0.0 to 15.4 % above the worst case"
+    assert comparison_subject(known_curve()) == f"1..48 x {LETTERS} on machine paper (C=1, L=1)"
 
 
 def test_the_excess_is_proven_at_least_and_at_most() -> None:
     assert OPEN.excess == (20.0, 50.0)
     assert SHUT.excess == (20.0, 20.0)
-    assert summary(grid()) == "M^L + M^C is 20.0 to 50.0 % above the worst case"
-    assert summary(replace(grid(), points=grid().points[:1])) == "M^L + M^C is 20.0 % above the worst case"
+    assert comparison_summary(grid()) == "M^L + M^C is 20.0 to 50.0 % above the worst case"
+    assert comparison_summary(replace(grid(), points=grid().points[:1])) == "M^L + M^C is 20.0 % above the worst case"
 
 
 def test_the_table_of_a_curve_has_a_row_for_every_number_of_warps() -> None:
-    rows = [line.split() for line in table(curve()).splitlines()]
+    rows = [line.split() for line in comparison_table(curve()).splitlines()]
     assert rows[1:] == [
         ["1", "50", "exact", "60", "20.0", "theorem-e"],
         ["2", "20..30", "40..50", "bounded", "60", ">=20.0", "search"],
@@ -49,7 +57,7 @@ def test_the_table_of_a_curve_has_a_row_for_every_number_of_warps() -> None:
 
 
 def test_the_table_of_a_heat_map_marks_what_is_bounded_or_unknown() -> None:
-    assert table(grid()).splitlines() == [
+    assert comparison_table(grid()).splitlines() == [
         "worst case in cycles, by warps and capacity of L (ports); A..B: bounded; -: not computed",
         "warps       1       2",
         "    1      50  40..50",
@@ -59,12 +67,12 @@ def test_the_table_of_a_heat_map_marks_what_is_bounded_or_unknown() -> None:
         "    1    20.0  >=20.0",
         "    2       -    20.0",
     ]
-    assert subject(grid()) == "1..2 x CLL on machine paper (C=1, L=1) with L=1..2"
-    assert counts(grid()) == "4 points if every instruction takes one cycle: 2 exact, 1 bounded, 1 not computed"
+    assert comparison_subject(grid()) == "1..2 x CLL on machine paper (C=1, L=1) with L=1..2"
+    assert status_counts(grid()) == "4 points if every instruction takes one cycle: 2 exact, 1 bounded, 1 not computed"
 
 
 def test_every_number_of_the_csv_has_its_evidence_and_nothing_is_made_up() -> None:
-    rows = list(csv.DictReader(io.StringIO(as_csv(grid()))))
+    rows = list(csv.DictReader(io.StringIO(comparison_csv(grid()))))
     assert list(rows[0]) == list(COLUMNS)
     assert [row["status"] for row in rows] == ["exact", "bounded", "not computed", "exact"]
     said = {name: value for name, value in rows[1].items() if value}
@@ -94,7 +102,7 @@ def test_every_number_of_the_csv_has_its_evidence_and_nothing_is_made_up() -> No
 
 
 def test_the_json_says_the_same() -> None:
-    document = json.loads(as_json(replace(grid(), points=grid().points[:1] + grid().points[2:])))
+    document = json.loads(comparison_json(replace(grid(), points=grid().points[:1] + grid().points[2:])))
     assert document["schema"] == "makespan.comparison/2"
     assert document["axis"] == {"name": "L", "label": "capacity of L (ports)", "values": [1, 2]}
     assert document["assumptions"] == [caveat("always").document]
@@ -202,10 +210,10 @@ def test_a_cell_of_a_heat_map_says_what_is_proven(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("axis", [None, PORTS])
-def test_a_comparison_without_a_computed_point_can_be_drawn(axis: Axis | None, tmp_path: Path) -> None:
-    points = planned(instances("CLL", range(1, 3)), axis)
+def test_a_comparison_without_a_computed_point_can_be_drawn(axis: MachineAxis | None, tmp_path: Path) -> None:
+    points = plan_points(instances("CLL", range(1, 3)), axis)
     comparison = Comparison("$^$", replace(PAPER, name="$^$"), axis, points)
-    assert summary(comparison) == "no point was computed"
+    assert comparison_summary(comparison) == "no point was computed"
     shown = drawn(comparison, tmp_path)
     assert "no point was computed" in shown
     assert "on machine $^$" in shown

@@ -16,7 +16,7 @@ from makespan.many.library import claims, collection
 from makespan.many.library.claims import Claim
 from makespan.many.library.collection import Entry, Library
 from makespan.many.library.judgement import Contradiction, Judgement, best, judge
-from makespan.report.result.bundle import encoded
+from makespan.report.result.bundle import bundle_bytes
 from makespan.verify import digest
 
 library_options = section(
@@ -142,5 +142,5 @@ def _keep(contradiction: Contradiction, folder: Path, more: Any) -> Path:
     content = {"instance": contradiction.instance, "lower": lower, "upper": upper, "more": more}
     path = folder / f"contradiction-{contradiction.instance}-{digest(content):.12}.json"
     make_folder(folder, "contradictions")
-    write_whole(path, encoded(content), "the contradiction")
+    write_whole(path, bundle_bytes(content), "the contradiction")
     return path

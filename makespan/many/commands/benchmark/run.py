@@ -23,7 +23,7 @@ from makespan.many.library.claims import Claim
 from makespan.many.sweep.job import Cause, Failure, Found, Job
 from makespan.many.sweep.running import local, outcomes
 from makespan.many.sweep.workshop import Workshop
-from makespan.report.result.bundle import encoded
+from makespan.report.result.bundle import bundle_bytes
 from makespan.verify import digest
 from makespan.version import THEORY, __version__
 
@@ -150,7 +150,7 @@ def _attempt(claim: Claim) -> tuple[object, ...]:
 
 def _claim(attempt: tuple[Any, ...], found: Found, bundle: dict[str, Any]) -> Claim:
     witness, evidence = bundle["witness"], bundle["result"]["evidence"]
-    is_short = witness is not None and len(encoded(witness)) <= MOST_SCHEDULE
+    is_short = witness is not None and len(bundle_bytes(witness)) <= MOST_SCHEDULE
     return Claim(
         **dict(zip(_ATTEMPT, attempt, strict=True)),
         seconds=round(found.document["seconds"], 3),

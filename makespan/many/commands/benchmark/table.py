@@ -9,7 +9,15 @@ from makespan.cli.output import format_option, rendered
 from makespan.many.commands.benchmark.library import Asked, library_options
 from makespan.many.library import claims
 from makespan.many.library.claims import Claim
-from makespan.many.report.library import KNOWN, Row, by_family, by_instance, document, markdown, text
+from makespan.many.report.library import (
+    KNOWN,
+    LibraryRow,
+    family_rows,
+    instance_rows,
+    library_document,
+    library_markdown,
+    library_text,
+)
 
 
 @click.command(
@@ -34,5 +42,12 @@ def command(
         for claim in asked.about(claims.read(path)):
             solvers.setdefault(claim.who, []).append(claim)
     every = [claim for found in solvers.values() for claim in found]
-    rows: list[Row] = [*by_instance(asked.entries, every)] if each else [*by_family(asked.entries, solvers)]
-    click.echo(rendered(output, text=lambda: text(rows), data=lambda: document(rows), markdown=lambda: markdown(rows)))
+    rows: list[LibraryRow] = [*instance_rows(asked.entries, every)] if each else [*family_rows(asked.entries, solvers)]
+    click.echo(
+        rendered(
+            output,
+            text=lambda: library_text(rows),
+            data=lambda: library_document(rows),
+            markdown=lambda: library_markdown(rows),
+        )
+    )
