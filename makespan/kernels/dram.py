@@ -18,7 +18,7 @@ from makespan.model.wording import count_words, cycle_words
 
 
 def bytes_moved(program: Program) -> int:
-    """Bytes that DRAM moves at most for all accesses of a warp, on any path.
+    """Return the bytes that DRAM moves at most for all accesses of a warp, on any path.
 
     >>> from makespan.model.program import Access, ProgramPlace
     >>> load, store = Access("global", 1024, True), Access("global", 2048, False)
@@ -40,7 +40,7 @@ def bytes_moved(program: Program) -> int:
 
 
 def bytes_in_flight(program: Program) -> int:
-    """Bytes that DRAM moves at most for those accesses of a warp that are on their way at one time, and are awaited.
+    """Return the bytes that DRAM moves at most for the accesses of a warp that are awaited and in flight at one time.
 
     An access is on its way until its warp has awaited what it sets. Stores, for which nobody waits, are not counted,
     and neither is what nobody knows.
@@ -73,7 +73,7 @@ def bytes_in_flight(program: Program) -> int:
 
 
 class _BytesInFlight:
-    """Bytes of accesses on their way, by the tokens that they set: they are there once any of these was awaited."""
+    """Bytes of accesses in flight, by the tokens that they set; one such token awaited means that they are there."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -81,11 +81,10 @@ class _BytesInFlight:
         self._several = 0
 
     def add(self, sets: tuple[int, ...], moved: int) -> None:
-        """One more access."""
         self._raise(sets, self.own.get(sets, 0) + moved)
 
     def settle(self, awaits: tuple[int, ...] | None) -> None:
-        """The warp awaits these tokens, or None: all that it has set."""
+        """Drop what a warp has awaited: these tokens, or all if None."""
         gone = list(self.own) if awaits is None else [(token,) for token in awaits if (token,) in self.own]
         if awaits and self._several:
             gone += [sets for sets in self.own if len(sets) > 1 and not {*sets}.isdisjoint(awaits)]
@@ -94,7 +93,7 @@ class _BytesInFlight:
             self._several -= len(sets) > 1
 
     def join(self, other: "_BytesInFlight") -> None:
-        """Of each the larger, where ways meet."""
+        """Take the larger number of both, where ways meet."""
         for sets, own in other.own.items():
             self._raise(sets, max(own, self.own.get(sets, 0)))
 
@@ -105,7 +104,7 @@ class _BytesInFlight:
 
 
 def busy_cycles(launches: Sequence[tuple[BlockPrograms, int]], card: Gpu, share: Fraction) -> tuple[int, Assumption]:
-    """For how many cycles of an SM DRAM can be busy with all blocks of launches, and what that supposes.
+    """Return for how many cycles of an SM DRAM can be busy with all blocks of launches, and what that supposes.
 
     Args:
         share: of its peak bandwidth that DRAM moves at least, as long as an access waits for it.
@@ -144,14 +143,14 @@ def check_clock(card: Gpu | None, hertz: Fraction | None) -> None:
 
 
 def load_bytes_at_once(block: BlockPrograms, at_once: int) -> int:
-    """Bytes that DRAM moves at most for the loads in flight of so many blocks that are on the GPU at the same time."""
+    """Return the bytes that DRAM moves at most for the loads in flight of `at_once` blocks on the GPU."""
     return at_once * sum(warps * bytes_in_flight(program) for program, warps in block)
 
 
 def latency_doubts(
     block: BlockPrograms, at_once: int, touched: int, card: Gpu, beside: Mapping[str, bool]
 ) -> tuple[Assumption, ...]:
-    """Return whether DRAM can serve within the latencies of a program all that can be in flight, by Little's law.
+    """Return whether DRAM can serve all that can be in flight within the latencies, by Little's law.
 
     Args:
         at_once: blocks of all launches that can be on the GPU at the same time.
@@ -184,7 +183,7 @@ def latency_doubts(
 
 
 def _cycles(count: int, card: Gpu) -> Fraction:
-    """Cycles of an SM at its largest clock in which DRAM moves so many bytes at its peak."""
+    """Return the cycles of an SM at its largest clock in which DRAM moves these bytes at its peak."""
     return count * card.hertz("clock_ghz") / card.bandwidth
 
 
@@ -197,6 +196,5 @@ def _gigahertz(card: Gpu) -> str:
 
 
 def _where(program: Program, at: int) -> str:
-    """Return the line of a place."""
     origin = program.origins[at]
     return f"{origin.file}:{origin.line}: `{origin.text}`"

@@ -86,7 +86,6 @@ def transfer_bounds(
 
 
 def _is_wanted(flow: sass.SassFlow, given: Sequence[GivenBound], launch: Launch) -> bool:
-    """Return whether there is a loop that runs nobody knows exactly how often."""
     return any(info.bound is None or not info.bound.exact for info in sass.loops(flow, given, launch))
 
 
@@ -141,13 +140,13 @@ class _PtxLoops:
 
     @cached_property
     def keys(self) -> tuple[_PtxLoop, ...]:
-        """By number of the loop."""
+        """Return the loops, by number."""
         blocks = self.flow.blocks
         return tuple(_PtxLoop(self.flow.name(loop.header), blocks[loop.header].line) for loop in self.nest.loops)
 
     @cached_property
     def inside(self) -> Mapping[int, Set[_PtxLoop | None]]:
-        """By line, the innermost loops of its instructions; None for no loop."""
+        """Return the innermost loops of instructions, by line; None for no loop."""
         found: dict[int, set[_PtxLoop | None]] = {}
         for block in range(self.flow.exit):
             key = self._key(block)
@@ -157,7 +156,7 @@ class _PtxLoops:
 
     @cached_property
     def tests(self) -> Mapping[int, _PtxLoop]:
-        """By line, the loop whose test stands there, where nothing else does."""
+        """Return the loop whose test stands in a line, where nothing else does, by line."""
         found: dict[int, set[_PtxLoop | None]] = {}
         for block in range(self.flow.exit):
             for number in self.flow.numbers(block):
@@ -167,7 +166,7 @@ class _PtxLoops:
 
     @cached_property
     def decisions(self) -> Mapping[int, Set[_PtxLoop]]:
-        """By line, the loops whose tests stand there, or what a predicate of theirs is computed by."""
+        """Return the loops that a line decides: by a test, or by computing a predicate of one."""
         found: dict[int, set[_PtxLoop]] = {}
         for number, (key, loop) in enumerate(zip(self.keys, self.nest.loops, strict=True)):
             own = [block for block in loop.blocks if self._tests(block, number)]
@@ -181,7 +180,7 @@ class _PtxLoops:
 
     @cached_property
     def around(self) -> Mapping[_PtxLoop, Set[_PtxLoop]]:
-        """By loop, those around it, in any copy."""
+        """Return the loops around each loop, in any copy."""
         found: dict[_PtxLoop, set[_PtxLoop]] = {}
         for number, loop in enumerate(self.nest.loops):
             found.setdefault(self.keys[number], set()).update(self.keys[n] for n in self.nest.around(loop.header))
@@ -194,7 +193,7 @@ class _PtxLoops:
 
     @cached_property
     def most(self) -> Mapping[_PtxLoop, _PtxLoopBound | None]:
-        """By loop, its bound in the copy that runs most often; None where one has no bound."""
+        """Return the bound of each loop in the copy that runs most often; None where a copy has no bound."""
         found: dict[_PtxLoop, _PtxLoopBound | None] = {}
         for key, loop, info in zip(self.keys, self.nest.loops, self.infos, strict=True):
             this = None
@@ -226,7 +225,7 @@ class _PtxLoops:
 
 
 class _NoBoundError(Exception):
-    """Why the PTX tells no bound of a loop, and the PTX loops whose bounds would tell one."""
+    """The reason why PTX tells no bound of a loop, with the PTX loops whose bounds would tell one."""
 
     def __init__(self, why: str, asks: tuple[AskedBound, ...] = ()) -> None:
         self.asks = asks
@@ -234,7 +233,6 @@ class _NoBoundError(Exception):
 
 
 def _bounds_by_header(flow: sass.SassFlow, source: _PtxLoops) -> Iterator[tuple[int, TransferredBound]]:
-    """What PTX tells of the loops of machine code, by the block at their head."""
     code = _MatchedCode(flow, loop_nest(flow), source)
     for number, loop in enumerate(code.nest.loops):
         try:
@@ -245,7 +243,7 @@ def _bounds_by_header(flow: sass.SassFlow, source: _PtxLoops) -> Iterator[tuple[
 
 @dataclass(frozen=True)
 class _MatchedCode:
-    """Machine code beside its PTX."""
+    """Machine code beside the PTX that it was compiled from."""
 
     flow: sass.SassFlow
     nest: LoopNest
@@ -253,14 +251,14 @@ class _MatchedCode:
 
     @cached_property
     def decided(self) -> tuple[Set[_PtxLoop], ...]:
-        """By loop, the PTX loops that its own lines decide."""
+        """Return, by machine loop, the PTX loops that its own lines decide."""
         found: list[set[_PtxLoop]] = [set() for _ in self.nest.loops]
         for block, number in self.nest.innermost.items():
             found[number].update(*(self.source.decisions.get(line, ()) for line in self._lines(block)))
         return tuple(found)
 
     def transferred(self, number: int) -> TransferredBound:
-        """Return the bound of a loop.
+        """Return the bound of a machine loop.
 
         Raises:
             _No: none is told.

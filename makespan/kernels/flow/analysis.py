@@ -19,7 +19,7 @@ class CompiledRoutine(Routine, Protocol):
 
     @property
     def compilation(self) -> object | None:
-        """Return how it was made, in words; None if it was given as it is."""
+        """Return how the kernel was made, in words; None if it was given as it is."""
 
 
 K = TypeVar("K", bound=CompiledRoutine)

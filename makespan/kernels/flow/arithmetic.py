@@ -28,7 +28,7 @@ TESTS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def select(condition: "KnownValue", a: "KnownValue", b: "KnownValue") -> "KnownValue":
-    """`a` where the condition is 1, `b` where it is 0."""
+    """Return `a` where the condition is 1 and `b` where it is 0."""
     if isinstance(condition, int):
         return a if condition else b
     import numpy as np
@@ -37,14 +37,14 @@ def select(condition: "KnownValue", a: "KnownValue", b: "KnownValue") -> "KnownV
 
 
 def select_known(a: Any, b: Any, c: Any) -> tuple[Any]:
-    """`a` where c is 1, `b` where it is 0, as far as that is known."""
+    """Return `a` where c is 1 and `b` where it is 0; None where that is unknown."""
     if c is None or (not isinstance(c, int) and (a is None or b is None)):
         return (a if isinstance(a, int) and isinstance(b, int) and a == b else None,)
     return ((a if c else b) if isinstance(c, int) else select(c, a, b),)
 
 
 def elementwise(scalar: Callable[..., int | None]) -> Callable[..., tuple[Any]]:
-    """Return a computation on ints, applied to each element of arrays; unknown if it is for one of them."""
+    """Return a computation on ints that is applied to each element of arrays; one unknown element makes all unknown."""
 
     def compute(*values: Any) -> tuple[Any]:
         if all(isinstance(value, int) for value in values):
@@ -59,14 +59,14 @@ def elementwise(scalar: Callable[..., int | None]) -> Callable[..., tuple[Any]]:
 
 
 def conjunction(a: Any, b: Any) -> tuple[Any]:
-    """`a & b`, as far as that is known."""
+    """Return `a & b`; None where that is unknown."""
     if a is None or b is None:
         return (0 if _is(a, 0) or _is(b, 0) else None,)
     return (a & b,)
 
 
 def disjunction(m: int) -> Callable[[Any, Any], tuple[Any]]:
-    """`a | b` of which no bit beyond m is set, as far as that is known."""
+    """Return a computation of `a | b` for operands without bits beyond m; its result is None where that is unknown."""
 
     def compute(a: Any, b: Any) -> tuple[Any]:
         if a is None or b is None:
@@ -81,17 +81,17 @@ def _is(value: Any, number: int) -> bool:
 
 
 def ones(w: int) -> int:
-    """Return the number of w ones in binary."""
+    """Return the number that is w ones in binary."""
     return (1 << w) - 1
 
 
 def truth_bit(truth: Any) -> Any:
-    """0 or 1 in place of False or True, or an array of them."""
+    """Return 0 or 1 in place of False or True, or an array of them."""
     return int(truth) if isinstance(truth, bool) else truth.astype("uint64")
 
 
 def at_most(a: Any, most: int) -> Any:
-    """Return the smaller one of both."""
+    """Return the smaller one of `a` and `most`."""
     return select(truth_bit(a < most), a, most)
 
 
@@ -105,23 +105,23 @@ def as_signed(a: int, w: int) -> int:
 
 
 def sign_extend(a: Any, w: int) -> Any:
-    """Return the signed number of `w` bits in 64 bits."""
+    """Return a signed number of `w` bits in 64 bits."""
     s = 1 << (w - 1)
     return ((a ^ s) - s) & ALL
 
 
 def product(a: int, b: int, w: int, signed: bool) -> int:
-    """Return the product as a number of any size."""
+    """Return the product of two numbers of w bits as a number of any size."""
     return as_signed(a, w) * as_signed(b, w) if signed else a * b
 
 
 def wide_product(a: Any, b: Any, w: int, signed: bool) -> Any:
-    """Return the product in twice the width."""
+    """Return the product of two numbers of w bits in twice the width."""
     return (sign_extend(a, w) * sign_extend(b, w) if signed else a * b) & ones(2 * w)
 
 
 def shifted_right(a: Any, b: Any, w: int, *, signed: bool) -> Any:
-    """`a` shifted right by `b`; a signed shift by w or more leaves copies of the sign."""
+    """Return `a` shifted right by `b`; a signed shift by w or more leaves copies of the sign."""
     if not signed:
         return select(truth_bit(b < w), a >> at_most(b, 63), 0)
     s, by = 1 << (w - 1), at_most(b, w - 1)
@@ -129,7 +129,7 @@ def shifted_right(a: Any, b: Any, w: int, *, signed: bool) -> Any:
 
 
 def division(*, remainder: bool) -> Callable[[Any, Any], tuple[Any]]:
-    """Return the quotient or the remainder of unsigned numbers; unknown for zero."""
+    """Return a computation of the quotient or the remainder of unsigned numbers; division by zero is unknown."""
 
     def compute(a: Any, b: Any) -> tuple[Any]:
         if not (b if isinstance(b, int) else b.all()):
@@ -140,7 +140,7 @@ def division(*, remainder: bool) -> Callable[[Any, Any], tuple[Any]]:
 
 
 def signed_division(w: int, *, remainder: bool) -> Callable[..., tuple[Any]]:
-    """Towards zero; unknown for zero, and for the least number by -1, whose quotient does not fit."""
+    """Return a computation of the quotient, rounded towards zero, or the remainder; unknown where it does not fit."""
 
     def compute(a: int, b: int) -> int | None:
         x, y = as_signed(a, w), as_signed(b, w)
@@ -153,7 +153,7 @@ def signed_division(w: int, *, remainder: bool) -> Callable[..., tuple[Any]]:
 
 
 def extract_field(a: int, position: int, length: int, w: int, signed: bool) -> int:
-    """`length` bits from `position` on; beyond the top, and above the field, there are copies of its sign or zeros."""
+    """Return `length` bits from `position` on; above the field there are copies of its sign, or zeros."""
     field = a >> position & ones(length)
     sign = a >> min(position + length - 1, w - 1) & 1 if signed and length else 0
     present = max(0, min(length, w - position))
@@ -161,7 +161,7 @@ def extract_field(a: int, position: int, length: int, w: int, signed: bool) -> i
 
 
 def insert_field(a: int, b: int, position: int, length: int, w: int) -> int:
-    """`b` with the lowest `length` bits of `a` put at `position`.
+    """Return `b` with the lowest `length` bits of `a` put at `position`.
 
     >>> hex(insert_field(0xAB, 0x12345678, 8, 8, 32))
     '0x1234ab78'
@@ -171,7 +171,7 @@ def insert_field(a: int, b: int, position: int, length: int, w: int) -> int:
 
 
 def look_up(a: int, b: int, c: int, table: int) -> int:
-    """Bit by bit, the entry of the table that the bits of a, b and c number.
+    """Return, for each bit, the entry of the table that the bits of a, b and c number.
 
     >>> look_up(0b1100, 0b1010, 0, 0b11000000)  # a and b
     8

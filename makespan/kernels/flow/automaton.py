@@ -62,7 +62,7 @@ class RunGoal(NamedTuple):
 
 
 class RunTask(NamedTuple):
-    """From where to run to which point, and what comes then."""
+    """A run to find: from a block, with these counts, to a point, and the places behind that."""
 
     block: int
     counts: RepeatsLeft
@@ -88,7 +88,7 @@ class Automaton(NamedTuple):
 
 
 class Branching:
-    """Which ways a group of lanes may go at the end of a block, given how often loops may still repeat.
+    """The ways that a group of lanes may go at the end of a block, given how often loops may still repeat.
 
     Args:
         uniform: branches, by block, whose lanes always go the same way.
@@ -112,11 +112,11 @@ class Branching:
         self._slack = [self._exit_slack(loop) if bounded.is_exact(loop) else None for loop in loops]
 
     def begin(self) -> RepeatsLeft:
-        """Return the counts at the entry."""
+        """Return the counts at the entry of the kernel."""
         return tuple(self._repeats[loop] for loop in self._around[0])
 
     def point(self, block: int) -> int:
-        """Where lanes that part at the end of a block meet.
+        """Return the block at which lanes that part at the end of a block meet.
 
         Raises:
             UnsupportedError: some may come there by way of an outer loop, and enter an inner one around both anew.
@@ -143,7 +143,7 @@ class Branching:
         return [(after, left) for after, left in found if left is not None]
 
     def met(self, block: int, counts: RepeatsLeft) -> RepeatsLeft | None:
-        """Return the counts when lanes that parted at the end of a block meet; None if a bound keeps them from it."""
+        """Return the counts where lanes that parted at the end of a block meet; None if a bound keeps them apart."""
         return self._arrive(block, self._points[block], counts)
 
     def _follow(self, block: int, after: int, counts: RepeatsLeft) -> RepeatsLeft | None:
@@ -162,7 +162,7 @@ class Branching:
         return (*kept, *(self._repeats[loop] for loop in entered))
 
     def _shared(self, block: int, after: int) -> int:
-        """Return how many loops are around both."""
+        """Return how many loops are around both blocks."""
         one, other = self._around[block], self._around[after]
         if one == other:
             return len(one)
@@ -197,29 +197,27 @@ class Branching:
 
 
 class _SideOrder:
-    """Which of several ways may still run, as a set of their numbers; of many ways, only how many (see the limit)."""
+    """The ways of a branch that may still run, as a set of their numbers; of many ways, only how many are left."""
 
     def __init__(self, ways: int) -> None:
         self.all = frozenset(range(ways))
         self._is_exact = ways <= MAX_ORDERED_SIDES
 
     def choices(self, left: frozenset[int]) -> frozenset[int]:
-        """Return the ways that may be next."""
         return left if self._is_exact or not left else self.all
 
     def without(self, left: frozenset[int], way: int) -> frozenset[int]:
-        """What is left after a way."""
         return left - {way if self._is_exact else len(left) - 1}
 
     def remainders(self) -> Iterator[frozenset[int]]:
-        """Everything that may be left after the first way, smaller ones first."""
+        """Yield everything that may be left after the first way, smaller sets first."""
         for size in range(len(self.all)):
             subsets = combinations(self.all, size) if self._is_exact else [range(size)]
             yield from map(frozenset, subsets)
 
 
 class AutomatonBuilder:
-    """Builds places backwards; runs under several rules of reconvergence share the places with equal futures.
+    """A builder of places, backwards; runs under several rules of reconvergence share places with equal futures.
 
     Args:
         letters: the unit of every instruction, None for those that need none.
@@ -256,7 +254,7 @@ class AutomatonBuilder:
         ]
 
     def automaton(self, branchings: Iterable[Branching]) -> Automaton | None:
-        """What a warp may execute under any of the rules; None if the bounds of loops forbid every path."""
+        """Return what a warp may execute under any of the rules; None if loop bounds forbid every path."""
         starts = frozenset(chain.from_iterable([self._starts(branching) for branching in branchings]))
         if not starts:
             return None
@@ -280,7 +278,7 @@ class AutomatonBuilder:
         )
 
     def _starts(self, branching: Branching) -> frozenset[int]:
-        """Return the places at which a warp may begin; recursion is spelled out, since loops make it deep."""
+        """Return the places at which a warp may begin."""
         first = RunTask(0, branching.begin(), self._terrain.flow.exit, RunGoal(_ENDED, _ENDED))
         done: dict[RunTask, frozenset[int]] = {}
         stack, opened = [(first, self._run(first, branching))], {first}
@@ -303,7 +301,7 @@ class AutomatonBuilder:
         return done[first]
 
     def _run(self, task: RunTask, branching: Branching) -> RunSteps:
-        """Yield the places at which a group may begin that runs from a block to a point: `run` of the grammar."""
+        """Yield tasks, and return the places at which a group may begin that runs from a block to a point (`run`)."""
         block, counts, point, goal = task
         passed = []
         found: frozenset[int] | None = None
@@ -335,14 +333,14 @@ class AutomatonBuilder:
         return found
 
     def _part(self, ways: Sequence[tuple[int, RepeatsLeft]], task: RunTask, branching: Branching) -> RunSteps:
-        """The same past the end of a block at which lanes may part: some of the ways, in any order, then the rest."""
+        """Yield tasks past a block at which lanes may part: some of the ways in any order, then the rest."""
         meeting, counts = branching.point(task.block), branching.met(task.block, task.counts)
         met = _NOWHERE if counts is None else (yield RunTask(meeting, counts, task.point, task.goal))
         order = _SideOrder(len(ways))
         goals: dict[tuple[frozenset[int], bool], frozenset[int]] = {}
 
         def begun(left: frozenset[int], *, some_met: bool) -> RunSteps:
-            """Where one of the ways that are left begins, given whether lanes of those before are waiting."""
+            """Return where one of the ways that are left begins, given whether lanes of earlier ways are waiting."""
             runs = []
             for way in order.choices(left):
                 later = order.without(left, way)

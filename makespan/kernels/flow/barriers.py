@@ -28,7 +28,7 @@ def with_barriers(flow: Flow, units: Sequence[str | None], launch: Launch) -> tu
 
 
 def with_arrivals(made: Automaton) -> Automaton:
-    """The same, a barrier that needs a unit in two places: its warp is at the barrier when what it sets is there."""
+    """Return the same automaton with two places for a barrier that needs a unit: its service, and the arrival."""
     parted = [len(place.unit) > len(BARRIER) and place.unit.endswith(BARRIER) for place in made.places]
     if not any(parted):
         return made

@@ -54,7 +54,7 @@ def branch_infos(flow: Flow) -> tuple[BranchInfo, ...]:
 
 
 def branch_keys(flow: Flow, block: int) -> tuple[str, str]:
-    """What a user may call the branch at the end of a block, the more telling key first."""
+    """Return the two names that a user may give the branch at the end of a block, the more specific one first."""
     return f":{flow.last(block).line}", flow.ending(block).target
 
 
@@ -65,7 +65,7 @@ def controlled_loops(flow: Flow, nest: LoopNest, block: int) -> Iterator[int]:
 
 
 def parse_takes(texts: Iterable[str]) -> dict[str, str]:
-    """What follows `--take`: LABEL=taken, :LINE=fall.
+    """Read the arguments of `--take`: LABEL=taken, :LINE=fall.
 
     >>> parse_takes(["Loop=taken", ":12=fall"])
     {'Loop': 'taken', ':12': 'fall'}

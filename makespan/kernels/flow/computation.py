@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class SourceOperand(NamedTuple):
-    """Where an input comes from: a register (or special register) by its own name, or else a constant."""
+    """An input of a computation: a register (or special register) by its own name, or else a constant."""
 
     register: str | None
     constant: int | None
@@ -18,7 +18,7 @@ class SourceOperand(NamedTuple):
 
 
 class Computation(NamedTuple):
-    """What an instruction does to its results.
+    """The function that an instruction computes, with its sources and results.
 
     Args:
         results: the registers that it writes, by their own names; None where a result is thrown away.

@@ -10,7 +10,7 @@ def influential_registers(
     passes: Callable[[int], bool] = lambda _: True,
     besides: Iterable[str] = (),
 ) -> frozenset[str]:
-    """The registers on which the outcome of a conditional branch may depend, through instructions that `passes` allows.
+    """Return the registers on which a conditional branch may depend, through instructions that `passes` allows.
 
     An instruction is given by its number. What one reads that does not pass is left out. The registers `besides`, by
     their own names, count as those of branches do.
@@ -34,7 +34,7 @@ def influential_registers(
 
 
 def live_registers(flow: Flow, matter: Set[str]) -> tuple[Set[str], ...]:
-    """By block, which of the registers that matter may be read from its beginning on before they are written."""
+    """Return, by block, the registers that matter and may be read there or later before they are written."""
     before: dict[int, list[int]] = {block: [] for block in range(flow.exit + 1)}
     found: list[Set[str]] = []
     kept: list[Set[str]] = []

@@ -30,13 +30,12 @@ MAX_WORK = 1_000_000
 
 
 class _DecidingInputs(NamedTuple):
-    """What makes the value of a register known; `is_sure` is false if it is known then in some iterations only."""
+    """The inputs that make a register known; `is_sure` is false if they do so in some iterations only."""
 
     inputs: frozenset[LaunchInput] = frozenset()
     is_sure: bool = True
 
     def __or__(self, other: "_DecidingInputs") -> "_DecidingInputs":
-        """What makes both known."""
         return _DecidingInputs(self.inputs | other.inputs, self.is_sure and other.is_sure)
 
 
@@ -69,7 +68,7 @@ def deciders(
 
 @dataclass
 class _Dependence:
-    """The fixed point of values and of what decides loops.
+    """The fixed point of the inputs behind registers and loops.
 
     Args:
         names: what the user calls the parameters that are not given.
@@ -94,7 +93,7 @@ class _Dependence:
     lost: set[int] = field(default_factory=set)
 
     def solve(self) -> bool:
-        """Find it; False if it takes too much work."""
+        """Find the fixed point, and return whether it was found within the work that it may take."""
         rank = {block: at for at, block in enumerate(reverse_postorder(self.flow))}
         waiting = {0} if self.flow.blocks else set()
         self.entering = {block: {} for block in waiting}
@@ -115,7 +114,6 @@ class _Dependence:
 
     @cached_property
     def _matter(self) -> frozenset[str]:
-        """Return the registers that have a say in where a warp goes."""
         return influential_registers(self.flow, lambda number: self._computations[number] is not None)
 
     @cached_property
@@ -128,13 +126,11 @@ class _Dependence:
 
     @cached_property
     def _computations(self) -> Sequence[Computation | None]:
-        """By instruction, what it computes once all parameters are known."""
         semantics = self.flow.semantics
         return [semantics.computation(number, self.parameters) for number in range(len(self.flow.code))]
 
     @cached_property
     def _special(self) -> Mapping[str, _DecidingInputs]:
-        """Return the registers by which a thread knows where it is."""
         registers, launch = self.flow.semantics.instruction_set.registers, self.launch
         block = _KNOWN if launch.block is not None else _DecidingInputs(frozenset({LaunchInput("block")}))
         grid = _KNOWN if launch.grid is not None else _DecidingInputs(frozenset({LaunchInput("grid")}))
@@ -145,7 +141,7 @@ class _Dependence:
         }
 
     def _pass(self, block: int) -> set[int]:
-        """Go through a block; the blocks reached of which more is to be said now."""
+        """Go through a block, and return the blocks reached whose entering state changed."""
         state, changed = self._after(block), set()
         guard = self.flow.ending(block).guard if self.flow.is_branch(block) else None
         if guard is not None:
@@ -160,7 +156,6 @@ class _Dependence:
         return changed
 
     def _after(self, block: int) -> _InputState:
-        """What is known at the end of a block."""
         state = dict(self.entering[block])
         for number in self.flow.numbers(block):
             effect = self.flow.effects[number]
@@ -188,7 +183,6 @@ class _Dependence:
         return state.get(name) or self._special.get(name)
 
     def _result(self, number: int, computation: Computation, state: _InputState) -> _DecidingInputs | None:
-        """What makes the results of an instruction known."""
         value, unknown = _DecidingInputs(self._read[number]), set[str]()
         for source in computation.sources:
             found = _KNOWN if source.register is None else self._get(state, source.register)
@@ -203,7 +197,7 @@ class _Dependence:
 
     @cached_property
     def _read(self) -> Mapping[int, frozenset[LaunchInput]]:
-        """By instruction, the parameters that it reads itself and that are not given."""
+        """Return, by instruction, the parameters that it reads itself and that are not given."""
         semantics, given = self.flow.semantics, self.parameters
         known = {name: value for name, value in given.items() if name not in self.names}
         found = {}
@@ -218,7 +212,7 @@ class _Dependence:
         return found
 
     def _enter(self, block: int, state: _InputState) -> bool:
-        """Bring a state to a block; whether that changed what is known there."""
+        """Bring a state to a block, and return whether that changed what is known there."""
         old, mixed = self.entering.get(block), self.mixed.get(block, {})
         new: _InputState = {}
         for name in self._live[block] & state.keys():
@@ -229,7 +223,7 @@ class _Dependence:
         return new != old
 
     def _mix(self, block: int, names: Set[str], value: _DecidingInputs | None) -> set[int]:
-        """Let registers depend on a value as well from a block on; the block, if that changed what is known there."""
+        """Let registers depend on a value from a block on; return the block if its entering state changed."""
         mixed = self.mixed.setdefault(block, {})
         for name in names:
             old = mixed.get(name, _KNOWN)
@@ -237,7 +231,7 @@ class _Dependence:
         return {block} if block in self.entering and self._enter(block, self.entering[block]) else set()
 
     def _decide(self, number: int) -> set[int]:
-        """What decides a loop, as far as it is known by now; its head, if that changed what is known there."""
+        """Update the inputs that decide a loop; return its head if what is known there changed."""
         loop, best = self.nest.loops[number], None if number in self.lost else self._best(self.nest.loops[number])
         self.decided[number] = tuple(sorted(best or ()))
         if best is None:
@@ -248,7 +242,7 @@ class _Dependence:
         return self._mix(loop.header, self._partings.written_in(loop.blocks), value)
 
     def _best(self, loop: Loop) -> frozenset[LaunchInput] | None:
-        """The fewest inputs that let each iteration pass an exit whose outcome they make known; None without such.
+        """Return the fewest inputs that make an exit known on every way around; None without such inputs.
 
         They are none at all where nothing depends on the launch, although no end of the loop is in sight.
         """
@@ -263,7 +257,7 @@ class _Dependence:
         return min(filter(None, fit), key=lambda each: (len(each), sorted(each)), default=frozenset() if fit else None)
 
     def _give_up_one(self) -> set[int]:
-        """Take the first loop that nothing of the launch decides for one whose values nobody can follow."""
+        """Let the values of the first loop that the launch does not decide count as unknown."""
         for number in sorted(self.endless - self.lost):
             if not self.decided[number]:
                 self.lost.add(number)
@@ -273,5 +267,4 @@ class _Dependence:
 
 
 def _are_alike(one: Computation, other: Computation | None) -> bool:
-    """Return whether two computations of one instruction come from the same sources."""
     return other is not None and (one.results, one.sources) == (other.results, other.sources)

@@ -39,7 +39,7 @@ _REGISTERS_A_STEP = 16
 
 
 class LoopEffort(Enum):
-    """How loops are run: every one whenever it is entered; each once, all others summarised; or none."""
+    """The way in which loops are run: every loop at each entry; each once, with all others summarised; or none."""
 
     ALL = "all"
     EACH = "each"
@@ -51,7 +51,7 @@ class TooLongError(Exception):
 
 
 class ExecutionStep(NamedTuple):
-    """An instruction: its guard with the value at which it acts, what it computes, what it may write besides."""
+    """An instruction: its guard with the value at which it acts, its computation, and what it may write besides."""
 
     guard: str | None
     acts_at: int
@@ -60,12 +60,12 @@ class ExecutionStep(NamedTuple):
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """Return all registers that it may write."""
+        """Return all registers that the instruction may write."""
         results = self.computation.results if self.computation else ()
         return (*self.forgets, *(name for name in results if name is not None))
 
     def may_know(self, known: Set[str]) -> bool:
-        """Return whether its results can be known if these registers are."""
+        """Return whether results of the instruction can be known if these registers are."""
         if self.computation is None:
             return False
         read = (source.register for source in self.computation.sources)
@@ -73,20 +73,20 @@ class ExecutionStep(NamedTuple):
 
 
 class AbstractState(NamedTuple):
-    """Where some threads are: what is known of their registers, and which threads may be here (True for all)."""
+    """The known registers of some threads, and a mask of the threads that may be here (True for all)."""
 
     state: "RegisterState"
     mask: "ThreadMask"
 
 
 class RepeatCount(NamedTuple):
-    """How often the back edges of a loop are taken for each entry; `least` is None if nothing leaves the loop."""
+    """The number of back edges that one entry to a loop takes; `least` is None if nothing leaves the loop."""
 
     least: int | None
     most: int
 
     def __or__(self, other: "RepeatCount") -> "RepeatCount":
-        """What covers both."""
+        """Return the smallest range that covers both."""
         known = [least for least in (self.least, other.least) if least is not None]
         return RepeatCount(min(known, default=None), max(self.most, other.most))
 
@@ -117,7 +117,7 @@ class PreparedCode:
 def prepare_execution(
     flow: Flow, nest: LoopNest, parameters: Mapping[str, ParameterValue], besides: Iterable[str] = ()
 ) -> PreparedCode:
-    """The code of a kernel whose parameters are known in part; the values of the registers `besides` matter, too."""
+    """Return the code of a kernel whose parameters are known in part; the registers `besides` matter, too."""
     known: dict[int, Computation | None] = {}
 
     def is_computed(number: int) -> bool:
@@ -177,7 +177,7 @@ def reverse_postorder(flow: Flow) -> list[int]:
 
 @dataclass(slots=True)
 class Execution:
-    """One abstract execution of a kernel, and what was seen in it.
+    """One abstract execution of a kernel, with what was seen in it.
 
     Args:
         steps_left: what it may take; beyond it, `run` raises `TooLongError`.
@@ -208,7 +208,7 @@ class Execution:
             self._sweep(None, 0, AbstractState(state, True))
 
     def _sweep(self, region: int | None, begin: int, front: AbstractState) -> dict[int, AbstractState]:
-        """Once through a loop or the kernel; what leaves it or goes back to its head, by block of arrival."""
+        """Go once through a loop or the kernel; return what leaves it or goes back to its head, by block of arrival."""
         code, arrivals, left = self.code, {begin: front}, dict[int, AbstractState]()
         inside = None if region is None else code.nest.loops[region].blocks
         for block in code.nodes[region]:
@@ -232,7 +232,7 @@ class Execution:
         fronts[block] = front
 
     def _block(self, block: int, front: AbstractState) -> Iterator[tuple[int, AbstractState]]:
-        """Execute a block; where its threads go."""
+        """Execute a block, and yield where its threads go."""
         code = self.code
         steps, successors = code.steps[block], code.flow.blocks[block].successors
         self._spend(1 + len(steps) + len(front.state) // _REGISTERS_A_STEP)
@@ -253,7 +253,6 @@ class Execution:
                 yield after, AbstractState(front.state, mask)
 
     def _loop(self, number: int, front: AbstractState) -> dict[int, AbstractState]:
-        """Execute a loop; where its threads go."""
         if self.effort is LoopEffort.ALL and number in self.endless:
             self.endless[number] = 0
         elif self.effort is LoopEffort.ALL:
@@ -269,7 +268,7 @@ class Execution:
         return left
 
     def _unrolled(self, number: int, front: AbstractState) -> dict[int, AbstractState] | None:
-        """Run a loop to its end, and count; None if no end is in sight."""
+        """Run a loop to its end, and count; return None if no end is in sight."""
         head, left, least = self.code.nest.loops[number].header, dict[int, AbstractState](), None
         if number not in self.counts and not self._may_end(number, front):
             self.endless[number] = 0
@@ -304,7 +303,7 @@ class Execution:
         self.endless |= alone.endless
 
     def _may_end(self, number: int, front: AbstractState) -> bool:
-        """Whether the outcome of a branch that leaves the loop can become known: a quick check, for speed alone."""
+        """Return whether the outcome of an exit can become known: a quick check, for speed alone."""
         loop, written = self.code.nest.loops[number], self.code.written[number]
         steps = [step for block in loop.blocks for step in self.code.steps[block]]
         outside, known = front.state.keys() - written, set(front.state)
@@ -317,7 +316,6 @@ class Execution:
             known = found
 
     def _may_decide(self, block: int, known: Set[str]) -> bool:
-        """Return whether the outcome of the branch that ends a block can be known if these registers can."""
         register, _ = self.code.branches[block]
         for step in reversed(self.code.steps[block]):
             if step.computation is not None and register in step.computation.results and step.may_know(known):
@@ -327,7 +325,6 @@ class Execution:
         return register in known
 
     def _stalls(self, number: int, before: AbstractState, after: AbstractState) -> bool:
-        """Return whether an iteration has changed nothing, so that all to come are like it."""
         names = self.code.written[number]
         same = all(_equal(before.state.get(name), after.state.get(name)) for name in names)
         return same and _equal(before.mask, after.mask)
@@ -341,7 +338,6 @@ class Execution:
 
 
 def _execute(step: ExecutionStep, state: "RegisterState") -> None:
-    """Change the state as an instruction does."""
     guard = 1 if step.guard is None else state.get(step.guard)
     if isinstance(guard, int) and step.guard is not None:
         if guard & 1 != step.acts_at:
@@ -359,7 +355,6 @@ def _execute(step: ExecutionStep, state: "RegisterState") -> None:
 
 
 def _write(state: "RegisterState", name: str, value: "RegisterValue", guard: "RegisterValue") -> None:
-    """Write a register where the guard is 1; where the guard is unknown, it may keep what it has."""
     if isinstance(guard, int):
         new = value
     else:
@@ -377,7 +372,7 @@ def _write(state: "RegisterState", name: str, value: "RegisterValue", guard: "Re
 
 
 def _join_states(one: AbstractState, other: AbstractState) -> AbstractState:
-    """What holds for the threads of both: a register stays known if they agree where a thread may be in either."""
+    """Return the state for the threads of both: a register stays known if they agree wherever a thread may be."""
     mask = _either(one.mask, other.mask)
     if one.state is other.state:
         return AbstractState(one.state, mask)
@@ -405,7 +400,7 @@ def _merge_values(
 
 
 def _narrow_mask(mask: "ThreadMask", guard: "RegisterValue", value: int) -> "ThreadMask":
-    """Return the threads at which the guard may have this value; False for none."""
+    """Return the threads whose guard may have this value; False for none."""
     if guard is None:
         return mask
     if isinstance(guard, int):
@@ -421,7 +416,7 @@ def _either(one: "ThreadMask", other: "ThreadMask") -> "ThreadMask":
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Return whether two values or masks are the same, as int or array, known or not."""
+    """Return whether two values or masks are the same, as ints or arrays, known or not."""
     if one is other:
         return True
     if one is None or other is None:

@@ -77,7 +77,7 @@ class Flow:
 
     @property
     def exit(self) -> int:
-        """Return the virtual exit."""
+        """Return the number of the virtual exit."""
         return len(self.blocks)
 
     def numbers(self, block: int) -> range:
@@ -89,28 +89,28 @@ class Flow:
         return self.code[self.blocks[block].stop - 1]
 
     def ending(self, block: int) -> Effect:
-        """What the same instruction does."""
+        """Return the effect of the instruction that ends a block."""
         return self.effects[self.blocks[block].stop - 1]
 
     def is_branch(self, block: int) -> bool:
-        """Return whether the block ends in a conditional branch, be it to the end of the kernel."""
+        """Return whether the block ends in a conditional branch, perhaps to the end of the kernel."""
         return len(self.blocks[block].successors) == 2 and self.ending(block).guard is not None
 
     def has_sides(self, block: int) -> bool:
-        """Return whether several blocks may follow."""
+        """Return whether more than one block may follow."""
         return len(set(self.blocks[block].successors)) > 1
 
     @property
     def is_plain(self) -> bool:
-        """Return whether it has branches to labels and ends alone: no indirect branch, and no call that was inlined."""
+        """Return whether control goes only to labels and ends: no indirect branch, and no call that was inlined."""
         return all(effect.transfer in (None, ControlTransfer.DIRECT) for effect in self.effects)
 
     def at(self, *places: int) -> str:
-        """Places of its text in words."""
+        """Return places of the text in words."""
         return self.semantics.instruction_set.at(*places)
 
     def name(self, block: int) -> str:
-        """What to call a block: its label, or `line:N`."""
+        """Return the label of a block, or `line:N` if it has none."""
         return self.blocks[block].label or f"line:{self.blocks[block].line}"
 
 

@@ -58,7 +58,7 @@ class ThreadRegisters(NamedTuple):
 
     @property
     def names(self) -> frozenset[str]:
-        """Return all of them."""
+        """Return all of these registers."""
         axes = (*self.thread, *self.block_size, *self.block, *self.grid_size)
         return frozenset((*axes, self.lane, *self.lane_masks.values()))
 
@@ -68,14 +68,14 @@ class ThreadRegisters(NamedTuple):
         return {name: size for names, extent in known if extent for name, size in zip(names, extent, strict=True)}
 
     def place(self, number: int, block: Dim3) -> dict[str, int]:
-        """Where the thread with this number in its block is."""
+        """Return the registers that hold the position in its block of the thread with this number."""
         x, y, _ = block
         return dict(zip(self.thread, (number % x, number // x % y, number // (x * y)), strict=True))
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Launch:
-    """What a user says of a launch; None and missing parameters are unknown.
+    """The launch of a kernel, as far as a user tells it; None and missing parameters are unknown.
 
     Args:
         block: threads of a block along x, y, z; a number is the extent along x, and an extent that is left out is 1.
@@ -113,35 +113,35 @@ class Launch:
             object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
-        """What is known, as on a command line; empty if nothing is."""
+        """Return what is known as on a command line; empty if nothing is."""
         extents = (("block", self.block), ("grid", self.grid))
         known = [f"{name} {dim3_text(extent)}" for name, extent in extents if extent is not None]
         return ", ".join([*known, *(f"{name}={value}" for name, value in self.parameters.items())])
 
     @property
     def threads_per_block(self) -> int | None:
-        """Threads of a block; None without one."""
+        """Return the threads of a block; None without a block."""
         return None if self.block is None else math.prod(self.block)
 
     @property
     def warps_per_block(self) -> int | None:
-        """Warps of a block, the last perhaps partial; None without a block."""
+        """Return the warps of a block, of which the last may be partial; None without a block."""
         return None if self.threads_per_block is None else -(-self.threads_per_block // WARP_LANES)
 
 
 class LaunchInput(NamedTuple):
-    """Something that a user can say of a launch: a field of `Launch` and, of its parameters, which one."""
+    """A value that a user can give for a launch: a field of `Launch` and, of its parameters, which one."""
 
     field: str
     name: str = ""
 
     @property
     def blank(self) -> str:
-        """What to write there, with N for a number that is to be filled in."""
+        """Return the text to give, with N for a number that is to be filled in."""
         return f"{self.name}=N" if self.name else "N"
 
     def __str__(self) -> str:
-        """Return the option that gives it, as on a command line."""
+        """Return the option that gives this input, as on a command line."""
         return f"--{'param' if self.field == 'parameters' else self.field} {self.blank}"
 
 
@@ -168,7 +168,7 @@ def launch(
 
 
 def dim3_text(extent: Dim3) -> str:
-    """Return an extent as on a command line.
+    """Return the extents as on a command line.
 
     >>> dim3_text((16, 16, 1))
     '16x16x1'
@@ -199,7 +199,6 @@ def _parse_dim3(text: str | None, option: str) -> Dim3 | None:
 
 
 def _check_dim3(given: int | Sequence[int] | None, most: Dim3, field: str) -> Dim3 | None:
-    """Return an extent along x, y and z that is in range."""
     if given is None:
         return None
     sizes = tuple(given) if isinstance(given, tuple | list) else (given,)

@@ -11,7 +11,7 @@ from makespan.kernels.flow.runs import AbstractRun, AbstractRuns
 
 
 class ProvenIterations(NamedTuple):
-    """What the code makes of a loop, in the iterations that a bound counts; it holds for every entry to the loop.
+    """The iterations that every entry to a loop makes, as the code proves, counted like those of a bound.
 
     Args:
         least: so many iterations at least.
@@ -27,7 +27,7 @@ class ProvenIterations(NamedTuple):
 
     @property
     def bound(self) -> LoopBound | None:
-        """Return the bound that this is, if it is one."""
+        """Return the bound that follows; None if no end is in sight, or only a very far one."""
         if self.most is None or self.most > MAX_ITERATIONS:
             return None
         never = "" if self.is_entered else ", never entered"
@@ -36,14 +36,14 @@ class ProvenIterations(NamedTuple):
         )
 
     def implies(self, said: LoopBound) -> bool:
-        """Return whether the code proves a bound, whoever says it."""
+        """Return whether the code proves a bound that was given."""
         own = self.bound
         if own is None:
             return False
         return (own.exact and own.maximum == said.maximum) if said.exact else own.maximum <= said.maximum
 
     def disproof(self, said: LoopBound) -> str | None:
-        """What the code makes instead, in words; None where it does not contradict a bound."""
+        """Return in words what the code makes instead; None where it does not contradict a bound."""
         too_few = said.maximum < self.least
         too_many = said.exact and self.most is not None and said.maximum > self.most
         if not self.is_entered or not (too_few or too_many):
@@ -57,7 +57,7 @@ class ProvenIterations(NamedTuple):
 def infer_iterations(
     flow: Flow, nest: LoopNest, launch: Launch, warp: int | None = None
 ) -> dict[int, ProvenIterations]:
-    """What can be proven, by number of the loop; `warp` restricts it to one warp of the block.
+    """Return what can be proven, by number of the loop; `warp` restricts it to one warp of the block.
 
     It holds for every entry to the loop, by every warp of every block. A loop that this launch never enters gets the
     least bound there is.
@@ -79,13 +79,12 @@ def infer_iterations(
 
 
 def _followed_loops(nest: LoopNest, tried: Iterable[AbstractRun]) -> Iterator[int]:
-    """Return the loops that were followed to an end, or to where none is in sight."""
     given_up = set[int]().union(*(run.seen.given_up for run in tried))
     return (number for number in range(len(nest.loops)) if number not in given_up)
 
 
 def _proven(loop: Loop, tried: Iterable[AbstractRun], number: int, source: str) -> ProvenIterations:
-    """What all threads together did; iterations mean as many repeats as `walk.Terrain.most_repeats` says."""
+    """Return what all threads together did, in the iterations of `walk.BoundedFlow.most_repeats`."""
     first = int(loop.is_bottom_tested)
     counts = [run.seen.counts[number] for run in tried if number in run.seen.counts]
     endless = [run.seen.endless[number] for run in tried if number in run.seen.endless]
@@ -99,7 +98,6 @@ def _proven(loop: Loop, tried: Iterable[AbstractRun], number: int, source: str) 
 
 
 def _source(runs: AbstractRuns, special: ThreadRegisters) -> str:
-    """What was inferred from, in words."""
     launch, matter = runs.launch, runs.code.registers
     said = [
         f"{name}={launch.parameters[name]}"
@@ -116,5 +114,5 @@ def _source(runs: AbstractRuns, special: ThreadRegisters) -> str:
 
 
 def _wholes(registers: Iterable[str]) -> set[str]:
-    """Return the registers without what tells a part of them, such as an axis."""
+    """Return the registers without the part of the name that tells an axis."""
     return {name.partition(".")[0] for name in registers}

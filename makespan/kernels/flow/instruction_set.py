@@ -18,31 +18,31 @@ SHARED_REGISTER = "?"
 
 
 class Instruction(Protocol):
-    """What messages and listings show of an instruction; `str` is its text."""
+    """An instruction as messages and listings show it; `str` is its text."""
 
     @property
     def line(self) -> int:
-        """In the file of its kernel."""
+        """Return its line in the file of its kernel."""
 
     @property
     def opcode(self) -> str:
-        """What it does, operands apart."""
+        """Return the opcode, without operands."""
 
 
 class Routine(Protocol):
-    """What messages show of a kernel or function."""
+    """A kernel or function as messages show it."""
 
     @property
     def name(self) -> str:
-        """As the user calls it."""
+        """Return the name by which the user calls it."""
 
     @property
     def file(self) -> str:
-        """To which lines belong."""
+        """Return the file to which its lines belong."""
 
     @property
     def line(self) -> int:
-        """At which it begins."""
+        """Return the line at which it begins."""
 
     @property
     def source(self) -> str:
@@ -50,11 +50,11 @@ class Routine(Protocol):
 
     @property
     def labels(self) -> frozenset[str]:
-        """Of its text, whether its control flow is understood or not."""
+        """Return the labels of its text, whether its control flow is understood or not."""
 
 
 class ControlTransfer(Enum):
-    """How an instruction may hand over control, other than to the next one."""
+    """The way in which an instruction may hand over control, other than to the next one."""
 
     DIRECT = "to the place that it names, or to the end of the warp"
     INDIRECT = "to one of several places, by a register"
@@ -62,7 +62,7 @@ class ControlTransfer(Enum):
 
 
 class Barrier(Enum):
-    """How the lanes of a warp come to a barrier of the block."""
+    """The way in which the lanes of a warp come to a barrier of the block."""
 
     ALIGNED = "all together or not at all"
     BY_LANE = "each for itself"
@@ -92,7 +92,7 @@ class SourceLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one instruction does to the way of a warp and to registers, each by a name of its own in the whole kernel.
+    """The effect of one instruction on control and on registers, each by a name of its own in the whole kernel.
 
     An instruction of which nothing is known writes every register that it mentions, and reads it, too.
 
@@ -142,7 +142,7 @@ class LoopMark(NamedTuple):
 
 
 class AskedBound(NamedTuple):
-    """A loop whose bound has to be given.
+    """A loop whose bound a user has to give.
 
     Args:
         name: by which it is best given: FILE:LINE of the source, if this means no other loop, or the label.
@@ -156,7 +156,7 @@ class AskedBound(NamedTuple):
 
 
 class TransferredBound(NamedTuple):
-    """What is known of a loop from outside of its kernel, such as from the text that was compiled.
+    """A bound that is known of a loop from outside of its kernel, such as from the text that was compiled.
 
     Args:
         maximum: iterations for each entry; None where no bound is known.
@@ -190,13 +190,13 @@ class InstructionSet:
     has_lines: bool = True
 
     def at(self, *places: int) -> str:
-        """Places in words: `line 3`, `lines 3, 4` or, of addresses, `0x30, 0x40`."""
+        """Return places in words: `line 3`, `lines 3, 4` or, of addresses, `0x30, 0x40`."""
         word = f"line{'s' * (len(places) > 1)} " * self.has_lines
         return f"{word}{', '.join(map(str, places))}"
 
 
 class Semantics(Protocol):
-    """What a language says of one kernel beyond its effects; instructions are given by number.
+    """The answers of a language about one kernel, beyond its effects; instructions are given by number.
 
     Whatever it says is believed, so what is not sure is None. What it computes from is among what the effect of the
     instruction reads, and what it computes among what that writes.
@@ -204,7 +204,7 @@ class Semantics(Protocol):
 
     @property
     def instruction_set(self) -> InstructionSet:
-        """Return the one of this kernel."""
+        """Return the instruction set of this kernel."""
 
     def fit_launch(self, launch: Launch) -> Launch:
         """Return the launch with parameters by the names in the kernel, and with the block that the kernel requires.
@@ -223,19 +223,19 @@ class Semantics(Protocol):
         """
 
     def parameter_names(self) -> Mapping[str, str]:
-        """What a user calls the parameters that can be given as numbers, by their names in `parameters`."""
+        """Return how a user calls the parameters that can be given as numbers, by their names in `parameters`."""
 
     def computation(self, number: int, parameters: Mapping[str, ParameterValue]) -> Computation | None:
-        """What an instruction computes; None where that is not known for sure."""
+        """Return what an instruction computes; None where that is not known for sure."""
 
     def spread(self, number: int, spreads: LaneSpreads, around: Surroundings) -> LaneSpread | None:
-        """In which bits lanes may differ in the results of an instruction, guard apart; None if nothing is known."""
+        """Return the bits in which lanes may differ in the results, guard apart; None if nothing is known."""
 
     def step(self, number: int) -> tuple[str, int] | None:
-        """The register that an instruction counts up by a constant, and the constant; 1 for one that is not read."""
+        """Return a register that an instruction counts up, and by which constant; 1 for one that is not read."""
 
     def refusal(self, number: int, threads: int | None) -> str | None:
-        """Why no program can express an instruction, in a block of so many threads if known; None if one can."""
+        """Return why no program can express an instruction, in a block of this many threads; None if one can."""
 
     def marks(self) -> Iterator[LoopMark]:
         """Return the remarks of the kernel, in text order.

@@ -43,12 +43,12 @@ class GivenBound:
 
     @property
     def source(self) -> str:
-        """Where the bound was given, in words."""
+        """Return where the bound was given, in words."""
         return f"bounds file {self.place}" if self.place else "command line"
 
 
 class BoundBasis(StrEnum):
-    """What a bound rests on: a proof from the code, a user, a comment, or the compiler's table of lines."""
+    """The basis of a bound: a proof from the code, a user, a comment, or the compiler's table of lines."""
 
     CODE = "code"
     USER = "user"
@@ -57,7 +57,7 @@ class BoundBasis(StrEnum):
 
 
 class LoopBound(NamedTuple):
-    """How many iterations a loop makes, and who says so.
+    """A bound on the iterations of a loop, with its source.
 
     Args:
         source: who says so, in words.
@@ -72,7 +72,7 @@ class LoopBound(NamedTuple):
     given: tuple[str, ...] = ()
 
     def given_for(self, label: str) -> tuple[str, ...]:
-        """What a user or a comment says of the loop with this label, and of those from which its bound comes.
+        """Return the bounds that a user or a comment gave: of the loop with this label, and of those behind its bound.
 
         >>> LoopBound(16, exact=True, source="command line", by=BoundBasis.USER).given_for("L")
         ('L==16',)
@@ -94,7 +94,7 @@ class LoopBound(NamedTuple):
 
 
 def iterations_text(how: str, count: int) -> str:
-    """Iterations in words, such as "at least 1 iteration"."""
+    """Return a count of iterations in words, such as "at least 1 iteration"."""
     return f"{how} {count} iteration{'s' * (count != 1)}"
 
 
@@ -126,7 +126,7 @@ def read_bounds(path: Path) -> tuple[GivenBound, ...]:
 
 
 def loop_bounds(arguments: Iterable[str], *, trusted: bool = False) -> tuple[GivenBound, ...]:
-    """What follows `--loop-bound`: bounds such as LABEL=N, and names of bounds files; `trusted` is `--trust-bounds`.
+    """Read the arguments of `--loop-bound`: LABEL=N, or the name of a bounds file; `trusted` is `--trust-bounds`.
 
     Raises:
         InputError: see `given_bound` and `read_bounds`.

@@ -86,14 +86,12 @@ def loop_infos(
 def _undecided_loops(
     flow: Flow, nest: LoopNest, launch: Launch, proven: Mapping[int, ProvenIterations]
 ) -> Mapping[int, tuple[LaunchInput, ...]]:
-    """What decides each loop of which no end is in sight, as far as nobody says it."""
     return deciders(flow, nest, launch, [n for n in range(len(nest.loops)) if n not in proven or not proven[n].bound])
 
 
 def _asks(
     flow: Flow, loop: Loop, names: "_LoopNames", number: int, deciders: tuple[LaunchInput, ...]
 ) -> tuple[AskedBound, ...]:
-    """Return the loops whose bounds are to be given so that this one has a bound."""
     told = flow.transferred.get(loop.header)
     if told is not None and told.asks:
         return tuple(asked._replace(deciders=asked.deciders or deciders) for asked in told.asks)
@@ -111,7 +109,7 @@ def _asks(
 def _transferred_besides(
     flow: Flow, loop: Loop, bound: LoopBound | None, proven: ProvenIterations | None
 ) -> tuple[str | None, tuple[LoopBound, ...]]:
-    """Where something is told of a loop, and the bounds that are known besides the one that holds."""
+    """Return the place outside that tells of a loop, and the bounds that are known besides the one that holds."""
     told = flow.transferred.get(loop.header)
     if told is None:
         return None, ()
@@ -120,12 +118,10 @@ def _transferred_besides(
 
 
 def _bound(told: TransferredBound) -> LoopBound | None:
-    """Return the bound that is told, if there is one."""
     return None if told.maximum is None else LoopBound(told.maximum, False, told.source, BoundBasis.LINES, told.given)
 
 
 def _check(label: str, loop: Loop, bound: LoopBound, disproof: str | None) -> None:
-    """Refuse a bound that cannot be one."""
     if bound.maximum == 0 and loop.is_bottom_tested:
         raise InputError(f"{bound.source}: loop {label} runs its body before it tests, so its bound is at least 1")
     if disproof is not None:
@@ -138,7 +134,7 @@ def _check(label: str, loop: Loop, bound: LoopBound, disproof: str | None) -> No
 def _derived_bounds(
     flow: Flow, nest: LoopNest, proven: Mapping[int, ProvenIterations]
 ) -> tuple[dict[int, LoopBound], dict[int, str]]:
-    """Return the bounds that comments, inference and what is told from outside tell, and why they do not.
+    """Return the bounds from comments, inference and outside of the kernel, and why there is none for other loops.
 
     Raises:
         InputError: a comment that is ill-formed.
@@ -184,7 +180,7 @@ def bounds_for(
 
 
 def _bounds_of_kernel(kernel: R, given: Iterable[GivenBound], flow: Callable[[R], Flow]) -> list[GivenBound]:
-    """Those of the bounds that some loop of a kernel is meant by, as far as its loops can be told."""
+    """Return the bounds that some loop of a kernel is meant by, as far as its loops are understood."""
     try:
         names = _LoopNames.of(found := flow(kernel), loop_nest(found))
     except InputError:
@@ -193,7 +189,7 @@ def _bounds_of_kernel(kernel: R, given: Iterable[GivenBound], flow: Callable[[R]
 
 
 def bounds_that_fit(flow: Flow, given: Iterable[GivenBound]) -> tuple[GivenBound, ...]:
-    """Those of the bounds that some loop is meant by.
+    """Return the bounds that some loop is meant by.
 
     Raises:
         UnsupportedError: control flow that has no natural loops.
@@ -246,14 +242,14 @@ def template_lines(info: LoopInfo, kernel: Routine, *, with_name: bool = False) 
 
 
 def _deciders(info: LoopInfo) -> list[LaunchInput]:
-    """What would tell the bound of a loop; nothing where it does not tell all that is asked for."""
+    """Return the inputs that would tell the bound of a loop; none where they do not tell all that is asked for."""
     each = [asked.deciders for asked in info.asks]
     return list(dict.fromkeys(decider for deciders in each for decider in deciders)) if all(each) else []
 
 
 @dataclass(frozen=True, slots=True)
 class _LoopNames:
-    """What the loops of a kernel are called by: their labels, `line:N`, and FILE:LINE of the source."""
+    """The names of the loops of a kernel: their labels, `line:N`, and FILE:LINE of the source."""
 
     kernel: Routine
     labels: tuple[str, ...]
@@ -278,7 +274,7 @@ class _LoopNames:
         return cls(flow.kernel, labels, sources, by_name, by_source)
 
     def of_line(self, number: int) -> str:
-        """FILE:LINE of the source by the shortest end of its path, where this means this loop alone; else the label."""
+        """Return FILE:LINE by the shortest end of its path, where this means this loop alone; else the label."""
         source = self.sources[number] or ""
         parts = source.replace("\\", "/").split("/") if source.isprintable() else []
         ends = ("/".join(parts[first:]) for first in reversed(range(len(parts))))
@@ -301,7 +297,6 @@ def _last_part(path: str) -> str:
 
 
 def _match_bounds(names: _LoopNames, given: Iterable[GivenBound]) -> dict[int, LoopBound]:
-    """Return the bounds by number of the loop, all from one kind of source."""
     found: dict[int, LoopBound] = {}
     for bound in given:
         numbers = names.matching(bound)

@@ -14,7 +14,7 @@ MAX_LOOP_DEPTH = 64
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A natural loop.
+    """A natural loop of a kernel.
 
     Args:
         header: the block through which every entry and every iteration passes.
@@ -79,7 +79,7 @@ def loop_nest(flow: Flow) -> LoopNest:
 
 
 def goes_around(flow: Flow, loop: Loop, past: Set[int]) -> bool:
-    """Whether a way leads from the head of a loop back to it, inside of the loop, that meets none of these blocks."""
+    """Return whether a way around a loop, from its head back to it, meets none of these blocks."""
     found, waiting = set[int](), [] if loop.header in past else [loop.header]
     while waiting:
         for after in flow.blocks[waiting.pop()].successors:
@@ -104,7 +104,7 @@ def _loop(flow: Flow, header: int, body: set[int], depth: int, outer: int | None
 
 
 def _spans(flow: Flow) -> dict[int, tuple[int, int]]:
-    """When a depth-first search from the entry comes to a block and leaves it, for every block in reach."""
+    """Return when a depth-first search from the entry comes to a block and leaves it, for every block in reach."""
     came: dict[int, int] = {}
     left: dict[int, int] = {}
     stack = [(0, False)] if flow.blocks else []
@@ -120,8 +120,6 @@ def _spans(flow: Flow) -> dict[int, tuple[int, int]]:
 
 
 def _bodies(flow: Flow, spans: Mapping[int, tuple[int, int]]) -> dict[int, set[int]]:
-    """Return the blocks of every loop, by header."""
-
     def descends(block: int, above: int) -> bool:
         return spans[above][0] <= spans[block][0] and spans[block][1] <= spans[above][1]
 

@@ -44,7 +44,7 @@ def noted_bounds(flow: Flow, nest: LoopNest) -> dict[int, LoopBound | str]:
 
 
 def _bound(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: Sequence[LoopMark]) -> LoopBound | str:
-    """Return the bound that comments in one loop, copies of each other, tell; or why they do not."""
+    """Return the bound that the comments in one loop tell, or the reason why they tell none."""
     first, file, name = marks[0], flow.kernel.file, flow.name(loop.header)
     for mark in marks:
         if (mark.maximum, mark.source) != (first.maximum, first.source):
@@ -72,7 +72,7 @@ def _bound(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: Sequence[L
 
 
 def _is_unrolled(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: Sequence[LoopMark]) -> bool:
-    """Return whether a loop was made of so many passes of another one, with a mark in each."""
+    """Return whether a loop was made of several passes of another one, with a mark in each."""
     if len(marks) < _FEWEST_COPIES or len({mark.place for mark in marks}) > 1:
         return False
     numbers = (number for block in loop.blocks for number in flow.numbers(block))
@@ -84,7 +84,7 @@ def _is_unrolled(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: Sequ
 
 
 def _repeats_itself(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: Sequence[LoopMark]) -> bool:
-    """Whether the text of a loop is one body again and again, with a mark in each, and control behind the last."""
+    """Return whether the text is one body again and again, with a mark in each, and control behind the last."""
     lines = {mark.line for mark in marks}
     cuts_before = Counter((mark.block, mark.at) for mark in everywhere if mark.line in lines)
     pieces: list[list[str]] = [[]]

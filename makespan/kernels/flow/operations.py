@@ -23,7 +23,7 @@ Source: NVIDIA, CUDA C++ Best Practices Guide, "Coalesced Access to Global Memor
 
 
 def dram_access(operation: str, per_lane: int | None, *, is_awaited: bool, words: int = 1) -> Access | None:
-    """What an instruction asks of DRAM, if it is one of the operations that it may have to serve.
+    """Return what an instruction asks of DRAM; None for an operation that DRAM never serves.
 
     Args:
         per_lane: bytes that DRAM moves at most for one lane in one place; None where nobody knows.
@@ -69,7 +69,7 @@ class TimedCode:
     missing: tuple[MissingInput, ...] = field(default=(), kw_only=True)
 
     def about_operations(self, used: Set[str], awaited: Set[str]) -> Iterator[Assumption]:
-        """The operations that a kernel uses, the latencies of those that are awaited, and which of them are given."""
+        """Yield the operations of a kernel, with the latencies that are awaited, and which of these are given."""
         rows = [operation for name, operation in self.table.items() if name in used]
         shown = (f"{row.name} {row.unit}{f' {_cycles(row)}' * (row.name in awaited)}" for row in rows)
         yield assumptions.operations(self.machine.name, ", ".join(shown))
@@ -89,7 +89,7 @@ def serving_operations(
     table: Mapping[str, TimedOperation],
     needed: Sequence[str | None],
 ) -> tuple[TimedOperation | None, ...]:
-    """What serves each instruction of a kernel.
+    """Return the operation of the machine that serves each instruction of a kernel.
 
     Args:
         table: the operations of the machine by name, with the latencies that are given (`machine.timed_operations`).
@@ -105,7 +105,7 @@ def serving_operations(
 def missing_latencies(
     flow: Flow, machine: Machine, rows: Sequence[TimedOperation | None], awaited: Container[int]
 ) -> tuple[MissingInput, ...]:
-    """The latencies for which nobody knows an upper end, as inputs that are missing: no bound rests on one of them.
+    """Return the latencies without a known upper end as inputs that are missing: no bound can rest on them.
 
     Args:
         rows: what serves each instruction.
@@ -132,7 +132,6 @@ def _cycles(operation: TimedOperation) -> str:
 def _refuse_untimed(
     flow: Flow, machine: Machine, table: Mapping[str, TimedOperation], needed: Sequence[str | None]
 ) -> None:
-    """Every operation that a kernel needs is timed; those that the machine lacks are asked for at once."""
     lacking = {name: at for at, name in reversed(list(enumerate(needed))) if name is not None and name not in table}
     if not lacking:
         return

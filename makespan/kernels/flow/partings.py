@@ -25,7 +25,7 @@ class Partings:
 
     @classmethod
     def of(cls, flow: Flow, nest: LoopNest, matter: Set[str], work: int) -> "Partings":
-        """Those of a kernel, which may take so much work."""
+        """Return the partings of a kernel, which may take this much work."""
         before: dict[int, int] = {}
         for block in flow.blocks:
             for after in set(block.successors):
@@ -33,7 +33,7 @@ class Partings:
         return cls(flow, nest, matter, work, _meeting_points(flow), before)
 
     def written(self, block: int, *, by_iteration: bool = False) -> dict[int, set[str]]:
-        """What the ways that part at the end of a block may write before they come together, by block where they do.
+        """Return what the ways from the end of a block may write before they join, by block where they join.
 
         Behind a loop that is left in different iterations, that is all which the loop writes.
 

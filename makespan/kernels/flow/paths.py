@@ -131,7 +131,6 @@ def missing_bounds(
 
 
 def _depending(deciders: Sequence[LaunchInput]) -> str:
-    """On what of the launch a bound depends."""
     on = [each.name or f"the {each.field}" for each in deciders]
     return f", which depends on {' and '.join(filter(None, [', '.join(on[:-1]), on[-1]]))}" if on else ""
 
@@ -149,7 +148,6 @@ def _refuse_choices(bounded: BoundedFlow, blocks: Sequence[int]) -> None:
 
 
 def _choice(bounded: BoundedFlow, block: int, labels: Mapping[str, int]) -> str:
-    """Return one line about a branch that is left open: where it is, and what would decide it."""
     flow = bounded.flow
     line, label = branch_keys(flow, block)
     key = label if labels[label] == 1 else line

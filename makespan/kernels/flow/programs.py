@@ -109,7 +109,7 @@ class KernelWarps:
         object.__setattr__(self, "_nest", loop_nest(self.flow))
 
     def missing(self, asked: Container[str] = ()) -> tuple[MissingInput, ...]:
-        """What has to be given besides, of the warps of a block, before there can be programs.
+        """Return the inputs about the warps of a block that are missing before there can be programs.
 
         Args:
             asked: the fields of the launch that are asked for anyway.
@@ -124,7 +124,7 @@ class KernelWarps:
         return (*bounds, *self.code.missing)
 
     def program(self, warp: int | None = None) -> Program:
-        """What one warp of the block may execute; None is for what every warp may.
+        """Return what one warp of the block may execute; None is for what every warp may.
 
         Raises:
             MissingInputsError: a loop without bound, or a latency of which nobody knows the upper end.
@@ -142,7 +142,7 @@ class KernelWarps:
         return self._made[known]
 
     def programs(self) -> tuple[tuple[Program, int], ...]:
-        """The programs of the warps of one block in the order of the launch, each with how many warps in a row run it.
+        """Return the programs of the warps of a block in the order of the launch, each with how many in a row run it.
 
         Warps differ where the launch decides their branches differently, as in `if (threadIdx.x / 32 == 0)`. The warps
         of a block are numbered by the linear index of their threads, which CUDA counts along x first, then y, then z.
@@ -162,7 +162,7 @@ class KernelWarps:
         return merge_neighbours((self.program(warp), 1) for warp in range(warps))
 
     def _facts(self, warp: int | None) -> tuple[BoundedFlow, dict[int, int], frozenset[int]]:
-        """The loops of a warp, the sides that it takes where all paths count, and the blocks to which they lead."""
+        """Return the loops of a warp, the sides that it takes where all paths count, and the blocks in reach."""
         if warp not in self._kept:
             infos = loop_infos(self.flow, self._nest, self.given, self.launch, warp)
             sides = (
@@ -173,7 +173,7 @@ class KernelWarps:
         return self._kept[warp]
 
     def _missing_bounds(self, warp: int | None, asked: Container[str] = ()) -> tuple[MissingInput, ...]:
-        """The bounds of loops that a warp may come to; none are asked for where no program could say what it does."""
+        """Return the bounds of loops that a warp may come to and that are missing."""
         if self.trace is not None:
             return ()
         bounded, sides, visited = self._facts(warp)
@@ -194,16 +194,13 @@ class KernelWarps:
 
     @cached_property
     def _uniform(self) -> frozenset[int]:
-        """Return the branches at which no lanes part, in any warp."""
         return uniform_branches(self.flow, self.launch) if self.flow.is_plain else declared_uniform(self.flow)
 
     @cached_property
     def _rules(self) -> tuple[Reconvergence, ...]:
-        """Where lanes that parted come together."""
         return reconvergences(self.flow)
 
     def _path(self, bounded: BoundedFlow) -> Program:
-        """Return the program of every warp, by the one path that take or trace fix."""
         path = by_take(bounded, self.take) if self.trace is None else by_trace(bounded, self.trace)
         visited = frozenset(path)
         refuse_inexpressible(self.flow, sorted(visited), self.launch)
@@ -216,7 +213,7 @@ class KernelWarps:
         return self._program(made, (*self._remarks(visited), *self._about_path(bounded, visited)))
 
     def _automaton(self, bounded: BoundedFlow, sides: Mapping[int, int], visited: Set[int]) -> Program:
-        """Everything that a warp may execute that takes these sides, which lead to these blocks."""
+        """Return everything that a warp may execute that takes these sides, which lead to these blocks."""
         parting = frozenset(block for block in visited - self._uniform - sides.keys() if self.flow.has_sides(block))
         rules = self._rules if parting else (Reconvergence({}, drops=False),)
         refuse_parted_barriers(self.flow, parting, rules)
@@ -229,7 +226,7 @@ class KernelWarps:
         return self._program(made, (*self._remarks(visited), *self._about_paths(bounded, visited, parting)))
 
     def _program(self, made: Automaton, assumed: tuple[Assumption, ...]) -> Program:
-        """Return the places with where they come from, and no token that makes no difference."""
+        """Return the program of these places, each with its origin, without tokens that make no difference."""
         if self.code.timings:
             made = drop_needless_tokens(with_arrivals(made), self.code.results)
         origins = tuple(self._origin(behind) for behind in made.instructions)
@@ -243,14 +240,12 @@ class KernelWarps:
         return self.remarks(numbers, any(self.flow.has_sides(block) for block in visited))
 
     def _origin(self, behind: Sequence[int]) -> InstructionOrigin:
-        """Return the line of an instruction, and those of others that are the same place."""
         first, source = self.flow.code[behind[0]], self.flow.effects[behind[0]].source
         more = [self.flow.at(self.flow.code[at].line) for at in behind[1:_MOST_LINES]]
         also = f" (or {', '.join(more)}{', ...' * (len(behind) > _MOST_LINES)})" if more else ""
         return InstructionOrigin(self.flow.kernel.file, first.line, f"{first}{also}", str(source or ""))
 
     def _about_paths(self, bounded: BoundedFlow, visited: Set[int], parting: Set[int]) -> Iterator[Assumption]:
-        """What must hold for the automaton to have every path."""
         if self.take:
             yield _about_take(self.take)
         for loop, info in zip(bounded.nest.loops, bounded.infos, strict=True):
@@ -275,7 +270,6 @@ class KernelWarps:
                 yield assumptions.lanes(f"lanes that wait for each other come together at {self._at(synchronous)}")
 
     def _about_path(self, bounded: BoundedFlow, visited: Set[int]) -> Iterator[Assumption]:
-        """What must hold for one path to be the one that is executed."""
         take, trace = self.take, self.trace
         if take:
             yield _about_take(take)
@@ -308,18 +302,15 @@ class KernelWarps:
 
 
 def _about_take(take: Mapping[str, str]) -> Assumption:
-    """That branches go the way that a user says."""
     return assumptions.one_path(", ".join(f"{key}={side}" for key, side in take.items()))
 
 
 def _about_launch(launch: Launch) -> Iterator[Assumption]:
-    """What is known of the launch, if anything is."""
     if said := str(launch):
         yield assumptions.launch(said, [f"{name}={value}" for name, value in launch.parameters.items()])
 
 
 def _about_loop(info: LoopInfo, said: str) -> Iterator[Assumption]:
-    """Yield how often a loop runs, who says so, and whether the code says otherwise."""
     if info.bound is None:
         return
     given = info.bound.given_for(info.label)
@@ -336,7 +327,6 @@ def _about_loop(info: LoopInfo, said: str) -> Iterator[Assumption]:
 
 
 def _reachable(flow: Flow, decided: Mapping[int, int]) -> frozenset[int]:
-    """Return the blocks to which a way leads past decided branches."""
     found, waiting = set[int](), [0]
     while waiting:
         block = waiting.pop()

@@ -21,7 +21,7 @@ class AbstractRun(NamedTuple):
 
 
 class AbstractRuns:
-    """What a kernel does under one launch, for all warps or for one; use `of`, which makes one for each launch.
+    """The abstract executions of a kernel under one launch, for all warps or for one; `of` makes them once.
 
     Raises:
         InputError: a launch that does not fit the kernel.
@@ -50,7 +50,7 @@ class AbstractRuns:
         return found
 
     def tries(self, warp: int | None) -> Iterator[tuple[AbstractRun, ...]]:
-        """All threads, of one warp or of all, in ever less detail and effort; tries that take too long are left out.
+        """Yield all threads, of one warp or of all, in ever less detail and effort, without tries that take too long.
 
         Raises:
             InputError: a warp that the block does not have.

@@ -15,7 +15,7 @@ _WIDEST = 64
 
 
 class LaneSpread(NamedTuple):
-    """What is known of a value in the active lanes of a warp.
+    """The bits of a value in which the active lanes of a warp may differ.
 
     Args:
         varying: a mask of the bits in which lanes may differ; 0 for a uniform value.
@@ -26,7 +26,7 @@ class LaneSpread(NamedTuple):
     zeros: int
 
     def __or__(self, other: "LaneSpread") -> "LaneSpread":
-        """What covers both."""
+        """Return the least spread that covers both."""
         return LaneSpread(self.varying | other.varying, min(self.zeros, other.zeros))
 
 
@@ -38,7 +38,7 @@ SpreadRule: TypeAlias = Callable[[Sequence[LaneSpread], Sequence[int | None], in
 
 
 class Surroundings(NamedTuple):
-    """What the launch says, whatever the instruction: the spreads of special registers, and the known parameters."""
+    """The facts of the launch, for any instruction: the spreads of special registers, and the known parameters."""
 
     specials: LaneSpreads
     parameters: Mapping[str, ParameterValue]
@@ -69,7 +69,7 @@ def spread_of_constant(value: int) -> LaneSpread:
 
 
 def spread_of_sum(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneSpread:
-    """Carries go up from the lowest bit that varies, unless the other summand has only zeros where lanes differ."""
+    """Return the spread of a sum; carries go up from the lowest varying bit, unless they meet zeros there."""
     a, b = spreads
     zeros = min(a.zeros, b.zeros)
     for one, other in ((a, b), (b, a)):
@@ -80,19 +80,19 @@ def spread_of_sum(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneSprea
 
 
 def spread_of_product(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneSpread:
-    """Return a product varies from its lowest bit that does on."""
+    """Return the spread of a product, which varies from its lowest varying bit on."""
     a, b = spreads
     varying = a.varying | b.varying
     return LaneSpread(-(varying & -varying) & ones(w) if varying else 0, min(a.zeros + b.zeros, w))
 
 
 def spread_of_multiply_add(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneSpread:
-    """Return a product and a summand."""
+    """Return the spread of a product and a summand."""
     return spread_of_sum([spread_of_product(spreads[:2], None, w), spreads[2]], None, w)
 
 
 def spread_of_conjunction(spreads: Sequence[LaneSpread], constants: Sequence[int | None], w: int) -> LaneSpread:
-    """Return a bit that is 0 in a constant varies in no lane."""
+    """Return the spread of a conjunction; a bit that is 0 in a constant varies in no lane."""
     varying = spreads[0].varying | spreads[1].varying
     for number in constants:
         varying &= ones(w) if number is None else number
@@ -100,7 +100,7 @@ def spread_of_conjunction(spreads: Sequence[LaneSpread], constants: Sequence[int
 
 
 def spread_of_bitwise(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneSpread:
-    """Bit by bit, whatever the function."""
+    """Return the spread of any function that works bit by bit."""
     varying = 0
     for spread in spreads:
         varying |= spread.varying
@@ -108,7 +108,7 @@ def spread_of_bitwise(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneS
 
 
 def spread_of_left_shift(spreads: Sequence[LaneSpread], constants: Sequence[int | None], w: int) -> LaneSpread | None:
-    """By a constant; otherwise nothing is known."""
+    """Return the spread of a left shift by a constant; None for any other."""
     by = constants[1]
     if by is None:
         return None
@@ -116,7 +116,7 @@ def spread_of_left_shift(spreads: Sequence[LaneSpread], constants: Sequence[int 
 
 
 def spread_of_right_shift(spreads: Sequence[LaneSpread], constants: Sequence[int | None], w: int) -> LaneSpread | None:
-    """Return only where the sign does not vary, whose copies come in from above."""
+    """Return the spread of a right shift by a constant; None where the sign varies, whose copies come in."""
     by, varying = constants[1], spreads[0].varying & ones(w)
     if by is None or varying >> (w - 1):
         return None
@@ -124,6 +124,6 @@ def spread_of_right_shift(spreads: Sequence[LaneSpread], constants: Sequence[int
 
 
 def spread_of_copy(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneSpread | None:
-    """Return a copy, or a conversion from a type of this width; only where the sign does not vary."""
+    """Return the spread of a copy, or of a conversion from a type of this width; None where the sign varies."""
     varying = spreads[0].varying & ones(w)
     return None if varying >> (w - 1) and w > 1 else LaneSpread(varying, min(spreads[0].zeros, w))

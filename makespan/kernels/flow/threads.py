@@ -21,7 +21,7 @@ _AT_ONCE = 2**16
 
 
 class ThreadDetail(IntEnum):
-    """What is told apart: nothing, the threads of a block, or also the blocks of the grid."""
+    """The threads that are told apart: none, those of a block, or also the blocks of the grid."""
 
     NOTHING = 0
     THREADS = 1
@@ -43,7 +43,7 @@ class ThreadGroup(NamedTuple):
 
 
 def useful_details(special: ThreadRegisters, launch: Launch, registers: Collection[str]) -> tuple[ThreadDetail, ...]:
-    """What there is to be told apart where these registers matter, from most detail to none."""
+    """Return the details that make a difference where these registers matter, from most to none."""
     lanes = (special.lane, *special.lane_masks.values(), *(special.thread if launch.block else ()))
     telling = {
         ThreadDetail.THREADS: any(name in registers for name in lanes),
@@ -93,7 +93,6 @@ def thread_groups(
 
 
 def _block_axes(special: ThreadRegisters, launch: Launch, registers: Collection[str]) -> dict[str, int]:
-    """Return how many values the number of a block takes along each axis that matters."""
     axes = zip(special.block, launch.grid or (), strict=False)
     return {name: size for name, size in axes if name in registers or size == 1}
 
@@ -114,7 +113,6 @@ def _lanes(
 
 
 def _own(special: ThreadRegisters, number: int, launch: Launch) -> dict[str, int]:
-    """Return the special registers of the thread with this number in its block."""
     lane = number % WARP_LANES
     bit = 1 << lane
     ones = 2**WARP_LANES - 1

@@ -48,18 +48,16 @@ def _number_tokens(tokens: Set[int], numbers: Mapping[int, int]) -> tuple[int, .
 
 
 class _TokenWaves:
-    """Sets of tokens on their way from place to place: each is given away to the last who wants it, and else copied."""
+    """Sets of tokens on their way from place to place; its last taker gets a set itself, others get copies."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, set[int]] = {}
         self._work = 0
 
     def take(self, place: int) -> set[int]:
-        """What has come to a place."""
         return self._waiting.pop(place, set())
 
     def give(self, tokens: set[int], targets: Sequence[int]) -> None:
-        """Send tokens to places; whoever gives them has them no more."""
         for number, target in enumerate(targets, start=1):
             if target in self._waiting:
                 self._count(len(tokens))
@@ -80,7 +78,7 @@ class _TokenWaves:
 
 
 def _awaits(made: Automaton) -> Iterator[set[int]]:
-    """For every place the tokens that it awaits and that an earlier one may have left pending."""
+    """Yield for every place the tokens that it awaits and that an earlier place may have left pending."""
     waves = _TokenWaves()
     for at, (place, timing) in enumerate(zip(made.places, made.timings, strict=True)):
         pending = waves.take(at)
@@ -93,7 +91,7 @@ def _awaits(made: Automaton) -> Iterator[set[int]]:
 
 
 def _sets(made: Automaton, awaits: Sequence[Set[int]], results: Set[int]) -> list[set[int]]:
-    """For every place the tokens that it sets, `UNREAD` for results that no place behind it may await."""
+    """Return for every place the tokens that it sets, `UNREAD` for results that no later place may await."""
     before: list[list[int]] = [[] for _ in range(len(made.places) + 1)]
     for at, place in enumerate(made.places):
         for after in place.successors:
@@ -110,7 +108,6 @@ def _sets(made: Automaton, awaits: Sequence[Set[int]], results: Set[int]) -> lis
 
 
 def _merge_equal_places(made: Automaton, timings: Sequence[InstructionTiming]) -> Automaton:
-    """Return one place for all that are equal and go on alike."""
     end = len(made.places)
     numbers: dict[tuple[str, InstructionTiming, tuple[int, ...]], int] = {}
     behind: list[set[int]] = []

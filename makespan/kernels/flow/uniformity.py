@@ -49,7 +49,7 @@ def uniform_branches(flow: Flow, launch: Launch) -> frozenset[int]:
 
 
 def declared_uniform(flow: Flow) -> frozenset[int]:
-    """The blocks behind which several may follow and whose last instruction says that all lanes go the same way."""
+    """Return the blocks with several successors whose last instruction says that all lanes go the same way."""
     several = (number for number, block in enumerate(flow.blocks) if len(block.successors) > 1)
     return frozenset(block for block in several if flow.ending(block).is_uniform)
 
@@ -72,7 +72,7 @@ def decided_sides(flow: Flow, launch: Launch, warp: int | None) -> dict[int, int
 
 
 def _by_execution(runs: AbstractRuns) -> set[int]:
-    """Return the branches that go one way in each warp, or are never executed; none if executing takes too long."""
+    """Return the branches that go one way in each warp, or are never executed; none if that takes too long."""
     found: set[int] | None = None
     for group, seen in next(runs.tries(None), ()):
         sides = seen.sides
@@ -85,7 +85,7 @@ def _by_execution(runs: AbstractRuns) -> set[int]:
 
 
 def _splits(group: "ThreadGroup", taken: "ThreadMask", fall: "ThreadMask") -> bool:
-    """Return whether a warp may have threads that go one way and threads that go the other, or one that does both."""
+    """Return whether a warp may have threads that go different ways, or one thread that goes both."""
     if taken is False or fall is False:
         return False
     if group.warps is None or taken is True or fall is True:
@@ -115,7 +115,7 @@ class _Divergence:
     divergent: set[int] = field(default_factory=set)
 
     def solve(self) -> bool:
-        """Find it; False if it takes too much work."""
+        """Find the fixed point, and return whether it was found within the work that it may take."""
         rank = {block: at for at, block in enumerate(reverse_postorder(self.flow))}
         self.entering = {0: {}} if self.flow.blocks else {}
         waiting = set(self.entering)
@@ -136,7 +136,6 @@ class _Divergence:
         return True
 
     def _after(self, block: int) -> dict[str, LaneSpread]:
-        """Return the spreads at the end of a block."""
         spreads = dict(self.entering[block])
         for number in self.flow.numbers(block):
             effect = self.flow.effects[number]
@@ -159,12 +158,11 @@ class _Divergence:
         return spreads
 
     def _parts(self, block: int, spreads: Mapping[str, LaneSpread]) -> bool:
-        """Return whether lanes may part at the branch that ends a block."""
         found = [spreads.get(name) for name in branch_guard(self.flow, block)]
         return any(spread is None or spread.varying for spread in found)
 
     def _enter(self, block: int, spreads: Mapping[str, LaneSpread]) -> bool:
-        """Bring spreads to a block; whether that changed what enters it."""
+        """Bring spreads to a block, and return whether that changed what enters it."""
         mixed = self.mixed.get(block, set())
         old = self.entering.get(block)
         names = (self.live[block] & spreads.keys()) - mixed
@@ -176,7 +174,7 @@ class _Divergence:
         return new != old
 
     def _mix(self, block: int) -> set[int]:
-        """Note where lanes that part at a block come together; the blocks reached whose entering spreads changed."""
+        """Note where lanes that part at a block join; return the blocks reached whose entering spreads changed."""
         changed = set()
         for join, names in self.partings.written(block).items():
             self.mixed.setdefault(join, set()).update(names)

@@ -52,7 +52,7 @@ class BoundedFlow:
         return frozenset([loop for loop in self.nest.around(block) if repeats[loop] == self.most_repeats(loop)])
 
     def left_early(self, block: int, after: int, spent: frozenset[int]) -> int | None:
-        """Return a loop that going on from `block` to `after` leaves before the end of its exact bound."""
+        """Return a loop that the way from `block` to `after` leaves before the end of its exact bound."""
         loops = (loop for loop in self.nest.around(block) if loop not in spent and self.is_exact(loop))
         return next((loop for loop in loops if after not in self.nest.loops[loop].blocks), None)
 
@@ -67,11 +67,11 @@ class BoundedFlow:
         return self._permitted[block, spent]
 
     def is_dead(self, block: int, after: int) -> bool:
-        """Return whether a loop that never repeats forbids going on from `block` to `after`."""
+        """Return whether a loop that never repeats forbids the way from `block` to `after`."""
         return self.is_trapped(after, frozenset(n for n in self.nest.around(block) if self.most_repeats(n) == 0))
 
     def may_die(self, block: int, after: int) -> bool:
-        """Return whether a bound may come to forbid going on from `block` to `after`."""
+        """Return whether a bound may come to forbid the way from `block` to `after`."""
         return self.is_trapped(after, frozenset(self.nest.around(block)))
 
     def is_trapped(self, after: int, spent: frozenset[int]) -> bool:
@@ -81,7 +81,7 @@ class BoundedFlow:
         return closed or any(after not in self._blocks_that_leave(loop, spent) for loop in inside)
 
     def _blocks_that_leave(self, number: int, spent: frozenset[int]) -> frozenset[int]:
-        """Return the blocks of a loop from which a way out leads past no back edge of a spent loop."""
+        """Return the blocks of a loop from which a way leads out past no back edge of a spent loop."""
         if (number, spent) not in self._leaving:
             blocks = self.nest.loops[number].blocks
             heads = {self.nest.loops[other].header for other in spent}
@@ -127,7 +127,7 @@ def walk(bounded: BoundedFlow, choose: BranchChoice) -> Iterator[int]:
 
 
 def by_preference(bounded: BoundedFlow, preferred: Mapping[int, int]) -> BranchChoice:
-    """Choose the preferred side, or else stay in the loop; a bound that is used up overrules both."""
+    """Return a choice of the preferred side, or else the side that stays in the loop, unless a bound is used up."""
     staying = {
         block: _staying_side(bounded, block) for block in range(bounded.flow.exit) if bounded.flow.is_branch(block)
     }
@@ -146,14 +146,13 @@ def by_preference(bounded: BoundedFlow, preferred: Mapping[int, int]) -> BranchC
 
 
 def _staying_side(bounded: BoundedFlow, block: int) -> int:
-    """Return the side that stays in the innermost loop of which only one side leads out."""
     loop = next(controlled_loops(bounded.flow, bounded.nest, block), None)
     taken, _ = bounded.flow.blocks[block].successors
     return 0 if loop is None or taken in bounded.nest.loops[loop].blocks else 1
 
 
 class Tracer:
-    """Chooses as a trace says, step by step; call `finish` after the walk."""
+    """A choice of sides as a trace says, step by step; call `finish` after the walk."""
 
     def __init__(self, bounded: BoundedFlow, steps: Sequence[TraceStep]) -> None:
         self._terrain = bounded

@@ -32,7 +32,7 @@ Rope: TypeAlias = "Token | str | list[Rope]"
 
 
 class GrammarLimitError(Exception):
-    """The grammar allows it but a limit does not; the parser adds the file and the context."""
+    """An error in text that the grammar allows and a limit does not; the parser adds file and context."""
 
     def __init__(self, token: Token, message: str) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ def lark() -> Lark:
 
 
 class _ModuleBuilder(Transformer[Token, tuple[Item, ...]]):
-    """One method a rule. Every token of the rule is among `parts`, punctuation included."""
+    """A method for each rule. Every token of the rule is among `parts`, punctuation included."""
 
     def start(self, parts: list[Any]) -> tuple[Item, ...]:
         return tuple(part for part in parts if not isinstance(part, Token))
@@ -177,7 +177,7 @@ def _join_text(rope: Rope) -> str:
 
 
 def _join_words(words: Iterable[Rope]) -> str:
-    """Words with a blank between them, and commas and semicolons where a writer puts them."""
+    """Return words with a blank between them, and commas and semicolons where a writer puts them."""
     texts = (_join_text(word) if isinstance(word, list) else word for word in words)
     return "".join(text if text in (",", ";") else f" {text}" for text in texts).lstrip()
 

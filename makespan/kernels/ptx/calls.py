@@ -34,7 +34,7 @@ def is_inlined(instruction: PtxInstruction) -> bool:
 
 
 def call_name(instruction: PtxInstruction) -> str:
-    """What a call calls: the name of a function, or a register."""
+    """Return the name of the function that a call calls, or the register that points to it."""
     return next((text for text in instruction.operands if not text.startswith("(")), "")
 
 

@@ -51,7 +51,7 @@ _HEX_DIGIT = r"\b(?:4[89]|5[0-7]|9[7-9]|10[0-2])\b"
 
 
 def _bytes_of(text: str) -> str:
-    """A pattern for a text in a debug section, where it is a list of the numbers of its bytes over several lines."""
+    """Return a pattern for a text in a debug section, where the numbers of its bytes stand over several lines."""
     return _SEPARATOR.join(str(byte) for byte in text.encode())
 
 
@@ -154,7 +154,7 @@ def compile_source(path: Path, source: bytes, compiler: Compiler, seconds: float
 
 
 def _without_unit(text: str) -> str:
-    """The text with zeros in the place of what tells source files apart in names, of which there is one file here.
+    """Return the text with zeros in place of what tells source files apart in names: here there is one file.
 
     If there seem to be several, some are names that the user chose, and nothing is changed: two names must stay two.
 
@@ -203,7 +203,7 @@ def _run(path: Path, compiler: Compiler, folder: Path, seconds: float) -> tuple[
 
 
 def _complaint(path: Path, compiler: Compiler, code: int, log: str, folder: Path) -> str:
-    """Return one line about a compilation that failed: where, who says it, what, and perhaps a remedy."""
+    """Return one line about a compilation that failed: the place, the compiler, its words, and perhaps a remedy."""
     failure = _first_error(log)
     file = printable(str(path)) if failure.file is None else _user_file(failure.file, path, folder)
     where = file if failure.line is None else f"{file}:{failure.line}"
@@ -236,7 +236,6 @@ def _first_error(log: str) -> _CompilerError:
 
 
 def _user_file(name: str, path: Path, folder: Path) -> str:
-    """What the user calls a file that the compiler knows by its name in the temporary folder."""
     local = name.removeprefix(f"{folder}/").removeprefix("./")
     if local == _SOURCE:
         return printable(str(path))

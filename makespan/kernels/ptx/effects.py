@@ -18,7 +18,7 @@ def is_barrier(instruction: PtxInstruction) -> bool:
 
 
 def is_aligned(instruction: PtxInstruction) -> bool:
-    """Return whether all lanes of a warp execute a barrier together or not at all; otherwise each arrives for itself.
+    """Return whether all lanes of a warp execute a barrier together; otherwise each arrives for itself.
 
     Source: PTX ISA, "Parallel Synchronization and Communication Instructions: bar, barrier": `bar{.cta}.sync` is
         `barrier{.cta}.sync.aligned`, and in conditional code it is for conditions that all threads evaluate alike.
@@ -27,7 +27,7 @@ def is_aligned(instruction: PtxInstruction) -> bool:
 
 
 def barrier_obstacle(instruction: PtxInstruction, threads: int | None) -> str | None:
-    """Why a barrier is no place at which all warps of a block wait; None if it is one."""
+    """Return why a barrier is no place at which all warps of a block wait; None if it is one."""
     parts = instruction.opcode.split(".")
     if "cluster" in parts:
         return "waits for other blocks of a cluster, and one SM is looked at; leave it out to look at the parts"
@@ -52,7 +52,7 @@ END = "exit"
 
 
 def ptx_effect(instruction: PtxInstruction, access: PtxAccess, source: SourceLine | None) -> Effect:
-    """What one instruction does.
+    """Return the effect of one instruction.
 
     Args:
         access: what `registers.accesses` says of it.
@@ -86,7 +86,6 @@ def _transfer(instruction: PtxInstruction) -> ControlTransfer | None:
 
 
 def _target(instruction: PtxInstruction) -> str:
-    """Return the label that a branch names, the function that a call calls, or `exit`."""
     if instruction.name == "call":
         return call_name(instruction)
     return (instruction.operands or ("",))[-1] if instruction.name in ("bra", "brx") else END
@@ -99,6 +98,5 @@ def _barrier(instruction: PtxInstruction) -> Barrier | None:
 
 
 def _joins_lanes(instruction: PtxInstruction) -> bool:
-    """Return whether an instruction exchanges something between the lanes of a warp or waits for them."""
     exchanges = instruction.name in ("shfl", "vote", "match", "redux", "elect")
     return exchanges or instruction.opcode.split(".")[:2] == ["bar", "warp"]

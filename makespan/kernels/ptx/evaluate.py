@@ -63,7 +63,7 @@ class _PtxMeaning(NamedTuple):
 def computation(
     instruction: PtxInstruction, access: PtxAccess, parameters: Mapping[str, ParameterValue]
 ) -> Computation | None:
-    """What an instruction computes; None where that is not known for sure.
+    """Return what an instruction computes; None where that is not known for sure.
 
     Args:
         access: what `registers.accesses` says of it.
@@ -84,7 +84,7 @@ def computation(
 
 
 def literal(text: str, kind: str) -> int | None:
-    """Return the bits of a number in an instruction with sources of type `kind`; None for what is no such number.
+    """Return the bits of a number in an instruction with sources of type `kind`; None for any other text.
 
     >>> literal("-1", "s16"), literal("010", "u32"), literal("0f3F800000", "b32"), literal("0f3F800000", "f64")
     (65535, 8, 1065353216, None)
@@ -102,7 +102,7 @@ def literal(text: str, kind: str) -> int | None:
 
 
 def width(kind: str) -> int:
-    """Return the bits of a value of type u32, b64, pred, ..."""
+    """Return the bits of a value of a type such as u32, b64 or pred."""
     return 1 if kind == "pred" else int(kind[1:])
 
 
@@ -116,7 +116,6 @@ def _results(operand: str, access: PtxAccess) -> tuple[str | None, ...] | None:
 
 
 def _source(text: str, kind: str, access: PtxAccess) -> SourceOperand | None:
-    """Return a source of a type; None for an operand of another form."""
     is_negated = kind == "pred" and text.startswith("!")
     name, mask = text[is_negated:], ones(width(kind))
     number = literal(name, kind) if name not in _LANES else _LANES[name] & mask
@@ -141,7 +140,7 @@ def _meaning_of(instruction: PtxInstruction, parameters: Mapping[str, ParameterV
 
 
 def _parameter(instruction: PtxInstruction, parameters: Mapping[str, ParameterValue]) -> _PtxMeaning | None:
-    """Return a load of a parameter whose value is known, or of its lowest bytes."""
+    """Return the meaning of a load of a parameter whose value is known, or of its lowest bytes."""
     *_, kind = instruction.opcode.split(".")
     match = _PARAMETER.fullmatch(instruction.operands[1]) if len(instruction.operands) == 2 else None
     found = parameters.get(match[1]) if match else None
@@ -165,7 +164,6 @@ def _vector_move(kind: str, *, is_pack: bool) -> _PtxMeaning | None:
 
 @cache
 def _opcode_meaning(opcode: str) -> _PtxMeaning | None:
-    """Return the meaning of an opcode that does not depend on its operands."""
     name, *modifiers = opcode.split(".")
     if not modifiers or _TYPE.fullmatch(modifiers[-1]) is None:
         return None
@@ -191,7 +189,6 @@ def _moving(key: str, kind: str) -> _PtxMeaning | None:
 
 
 def _bitwise(key: str, kind: str) -> _PtxMeaning | None:
-    """Instructions on bits or predicates without a sign."""
     w = width(kind)
     m = ones(w)
     if key in ("and", "or", "xor", "not") and w != 8:
@@ -225,7 +222,6 @@ def _bitwise(key: str, kind: str) -> _PtxMeaning | None:
 
 
 def _arithmetic(key: str, kind: str) -> _PtxMeaning | None:
-    """Integer instructions of 16 to 64 bits."""
     w, signed = width(kind), kind.startswith("s")
     m, s = ones(w), 2 ** (w - 1)
     bias = s if signed else 0
@@ -257,7 +253,6 @@ def _arithmetic(key: str, kind: str) -> _PtxMeaning | None:
 
 
 def _multiplication(key: str, kind: str) -> _PtxMeaning | None:
-    """Products of integers, perhaps with a third number added."""
     w, signed = width(kind), kind.startswith("s")
     m, low = ones(w), ones(24)
     two, three = (kind, kind), (kind, kind, kind)
@@ -288,7 +283,6 @@ _COMBINED = ("and", "or", "xor")
 
 
 def _comparison(name: str, modifiers: list[str], kind: str) -> _PtxMeaning | None:
-    """`setp`, perhaps combined with a predicate, and `set` to an integer type."""
     if not modifiers or kind == "pred" or kind.endswith("8"):
         return None
     test = _float_test(modifiers[0], width(kind)) if kind.startswith("f") else _integer_test(modifiers[0], kind)
@@ -315,7 +309,6 @@ def _comparison(name: str, modifiers: list[str], kind: str) -> _PtxMeaning | Non
 
 
 def _integer_test(test: str, kind: str) -> Callable[[Any, Any], Any] | None:
-    """Return a comparison to 0 or 1."""
     if test in _UNSIGNED_TESTS:
         if not kind.startswith("u"):
             return None

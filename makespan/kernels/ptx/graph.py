@@ -23,7 +23,7 @@ class PtxFlow(Flow):
 
 
 def flow(kernel: PtxKernel | PtxFlow) -> PtxFlow:
-    """Return the control flow of a kernel; one that is at hand keeps what was found out of it.
+    """Return the control flow of a kernel; a flow is returned as it is, with all that was found out of it.
 
     Raises:
         InputError: a branch to nowhere, a label declared twice in one block.
@@ -43,7 +43,6 @@ def flow(kernel: PtxKernel | PtxFlow) -> PtxFlow:
 def _blocks(
     kernel: PtxKernel, code: Sequence[PtxInstruction], ranges: Sequence[range], sources: Sequence[SourceLine | None]
 ) -> Iterator[BasicBlock]:
-    """Yield the basic blocks, given by their statements."""
     statements, targets = kernel.statements, _targets(kernel)
     number_at = {span.start: number for number, span in enumerate(ranges)}
     stop = 0
@@ -99,7 +98,6 @@ class _LabelScope:
         self.labels: dict[str, int] = {}
 
     def find(self, name: str) -> int | None:
-        """Return the label of this name that is seen from here."""
         scope: _LabelScope | None = self
         while scope is not None and name not in scope.labels:
             scope = scope.outer

@@ -23,7 +23,7 @@ _PATTERN = re.compile(r"m[0-9]+n[0-9]+(k[0-9]+)?|[0-9]+x[0-9]+b(x2)?|b[0-7]{1,4}
 
 @cache
 def suffixes() -> frozenset[str]:
-    """Return the shipped words."""
+    """Return the suffixes that PTX has, as they are shipped."""
     text = (resources.files("makespan") / "data" / "suffixes.txt").read_text("utf-8")
     return frozenset(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
 
@@ -50,7 +50,7 @@ _PREFIX = re.compile(r"[a-z][a-z0-9_]*((\.|::)[A-Za-z0-9_]+)*")
 
 
 class PtxOpcodeRow(NamedTuple):
-    """A row of opcodes.tsv: the unit, that with .f64, and where only C and L exist; the operation as it is written."""
+    """A row of opcodes.tsv: the unit, that with .f64, the unit where only C and L exist, and the operation."""
 
     unit: str
     f64: str
@@ -60,7 +60,7 @@ class PtxOpcodeRow(NamedTuple):
 
 @cache
 def opcodes() -> Mapping[str, PtxOpcodeRow]:
-    """Return the shipped table: rows by opcode prefix."""
+    """Return the shipped table: its rows by opcode prefix."""
     text = (resources.files("makespan") / "data" / "opcodes.tsv").read_text("utf-8")
     rows = (line.split("\t") for line in text.splitlines() if not line.startswith(("#", "opcode\t")))
     return MappingProxyType({opcode: PtxOpcodeRow(*row) for opcode, *row, _ in rows})
@@ -68,7 +68,7 @@ def opcodes() -> Mapping[str, PtxOpcodeRow]:
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """How opcodes become unit classes.
+    """The rules by which opcodes become unit classes.
 
     Args:
         profile: a name in `PROFILES`.
@@ -112,7 +112,7 @@ class Classes:
         return _letter(self.unknown)
 
     def unclassified(self, opcodes: Iterable[str]) -> set[str]:
-        """Those of the opcodes that only `unknown` covers."""
+        """Return the opcodes that only `unknown` covers."""
         known = replace(self, unknown=None)
         return {opcode for opcode in set(opcodes) if not known.classifies(opcode)}
 
@@ -125,7 +125,6 @@ class Classes:
         return True
 
     def _seen(self, row: PtxOpcodeRow, opcode: str) -> str:
-        """Return the letter of a row in this profile."""
         if self.profile == "paper":
             return row.fold
         double = row.f64 != NO_UNIT and "f64" in opcode.split(".")
@@ -217,7 +216,7 @@ def _check_classes(document: Mapping[str, object], path: Path) -> dict[str, str]
 
 
 def _moves(kernel: PtxKernel) -> Iterator[tuple[PtxInstruction, bool]]:
-    """Every instruction, and whether it is a mov that reads a variable, as far as the declarations in sight tell."""
+    """Yield every instruction, and whether it is a mov that reads a variable, by the declarations in sight."""
     outer = [*kernel.variables, *(kernel.returns or ()), *(kernel.parameters or ())]
     scopes = [_NameScope(), _NameScope()]
     for declaration in outer:
@@ -298,7 +297,7 @@ def operations(kernel: PtxKernel) -> tuple[str, ...]:
 
 
 def expands(instruction: PtxInstruction) -> bool:
-    """Return whether the assembler makes many machine instructions of it, while it counts as one."""
+    """Return whether the assembler makes many machine instructions of one that counts as one."""
     written = _of_opcode(instruction.opcode)
     return written is not None and written.endswith("+") and "approx" not in instruction.opcode.split(".")
 
@@ -322,7 +321,7 @@ def _operation(kernel: PtxKernel, instruction: PtxInstruction) -> str:
 
 
 def _of_parameter(kernel: PtxKernel, instruction: PtxInstruction) -> str:
-    """Return the operation of a load of a parameter: parameters of the entry are constants, those of a call are not.
+    """Return the operation of a load of a parameter: those of the entry are constants, those of a call are not.
 
     All lanes read a parameter that the text names from one address; an address in a register may differ. Parameters of
     other functions, and those that an entry declares for its calls, lie in the memory of a thread.
@@ -347,7 +346,7 @@ def _of_opcode(opcode: str) -> str | None:
 
 
 def _operation_of_row(row: PtxOpcodeRow, suffixes: frozenset[str]) -> str:
-    """What a row leaves to the suffixes: types and state spaces."""
+    """Return the operation of a row, completed by types and state spaces among the suffixes."""
     plain, _, floating = row.operation.partition("/")
     found = floating if floating and suffixes & _FLOAT else plain
     if "f64" in suffixes and row.f64 != NO_UNIT:

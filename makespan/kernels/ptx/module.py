@@ -109,7 +109,7 @@ KEEP_HINT = "lines are those of the PTX that was made; --keep-ptx FILE.ptx keeps
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """How PTX was made from the file `source` of the user.
+    """The way in which PTX was made from the file `source` of the user.
 
     Args:
         compiler: with its version.
@@ -158,7 +158,7 @@ class PtxKernel:
 
     @property
     def source(self) -> str:
-        """How to ask for it again: the file that the user gave, and the architecture if that is not the default."""
+        """Return the file that the user gave, and the architecture if that is not the default."""
         made = self.compilation
         if made is None:
             return self.file
@@ -166,7 +166,7 @@ class PtxKernel:
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """Return the body; empty for a mere declaration."""
+        """Return the statements of the body; none for a mere declaration."""
         return self.body or ()
 
     @property
@@ -209,11 +209,11 @@ class PtxModule:
 
     @property
     def functions(self) -> tuple[PtxKernel, ...]:
-        """Everything else that can be called, declarations included."""
+        """Return everything else that can be called, declarations included."""
         return tuple(k for k in self._routines() if not k.is_entry or k.body is None)
 
     def kernel(self, name: str | None = None) -> PtxKernel:
-        """Return the kernel of this name, plain or mangled (`saxpy` finds `_Z5saxpyfPf`); None is for the only one.
+        """Return the kernel of this name, plain or mangled (`saxpy` finds `_Z5saxpyfPf`); None means the only one.
 
         Raises:
             InputError: no such kernel, or a choice among several; lists them.
@@ -249,7 +249,7 @@ def names_in(operand: str) -> tuple[str, ...]:
 
 
 def declares(declared: Mapping[str, int | None], name: str) -> bool:
-    """Return whether `name` is among declared names, of which `%r` with count 4 stands for %r0 to %r3."""
+    """Return whether `name` is declared; `%r` with count 4 declares %r0 to %r3."""
     if name in declared and declared[name] is None:
         return True
     numbered = _NUMBERED.fullmatch(name)

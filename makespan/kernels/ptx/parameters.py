@@ -43,13 +43,13 @@ def fit_launch(launch: Launch, kernel: PtxKernel) -> Launch:
 
 
 def parameter_names(kernel: PtxKernel) -> tuple[str, ...]:
-    """What its parameters are called in the CUDA source that was compiled or, where that does not tell, in the PTX."""
+    """Return the names of parameters in the CUDA source or, where that does not tell, in the PTX."""
     names = [name for parameter in kernel.parameters or () for name, _ in parameter.names]
     return tuple(own or name for own, name in zip_longest(_source_names(kernel, len(names)), names))
 
 
 def scalar_type(declaration: Declaration) -> tuple[str, int] | None:
-    """Return the kind of a parameter (b, u, s or f) and its bits; None for an aggregate, and for types of no such kind.
+    """Return the kind of a parameter (b, u, s or f) and its bits; None for an aggregate or another type.
 
     >>> scalar_type(Declaration(".param", (("n", None),), ".param .u32 n"))
     ('u', 32)
@@ -76,7 +76,7 @@ def known_parameters(kernel: PtxKernel, launch: Launch) -> dict[str, ParameterVa
 
 
 def numeric_parameter_names(kernel: PtxKernel) -> dict[str, str]:
-    """What a user calls the parameters of an entry that can be given as numbers, by PTX name.
+    """Return how a user calls the parameters of an entry that can be given as numbers, by PTX name.
 
     That is the name in the CUDA source, if it tells just this one; else the name in the PTX or, where a compiler made
     it of a number, the position.
@@ -119,7 +119,7 @@ def encode_parameter(declaration: Declaration, value: int | float, named: Naming
 
 
 def _hidden(kernel: PtxKernel) -> frozenset[str]:
-    """The parameters of which nothing is known: those whose name the body declares anew, and all but of an entry."""
+    """Return the parameters of unknown value: those whose name the body declares anew, and all of a function."""
     if not kernel.is_entry:
         return frozenset(name for parameter in kernel.parameters or () for name, _ in parameter.names)
     return frozenset(name for s in kernel.statements if isinstance(s, Declaration) for name, _ in s.names)
@@ -148,13 +148,11 @@ def _block(launch: Launch, kernel: PtxKernel) -> Dim3 | None:
 
 
 def _declared_extents(kernel: PtxKernel) -> dict[str, Dim3]:
-    """What `.reqntid` and `.maxntid` say, missing extents being 1."""
     found = (match for match in map(_DIRECTIVE.fullmatch, kernel.attributes) if match)
     return {match[1]: (int(match[2]), int(match[3] or 1), int(match[4] or 1)) for match in found}
 
 
 def _find_parameter(key: str, names: list[str], kernel: PtxKernel, named: Naming) -> str:
-    """Return the parameter that a user calls `key`."""
     if key in names:
         return key
     if key.isdecimal() and len(key) <= 4 and int(key) < len(names):
@@ -175,7 +173,6 @@ def _find_parameter(key: str, names: list[str], kernel: PtxKernel, named: Naming
 
 
 def _source_names(kernel: PtxKernel, count: int) -> tuple[str | None, ...]:
-    """What the source calls the parameters; nothing if the PTX was given as it is."""
     return source_parameter_names(kernel.name, kernel.compilation.signatures, count) if kernel.compilation else ()
 
 
@@ -201,7 +198,7 @@ MOST_LETTERS = 20_000
 
 
 def signatures(source: str) -> Signatures:
-    """Return the names of the parameters of every kernel in the source, None for one that is not told.
+    """Return the names of the parameters of every kernel in the source; None for an unknown name.
 
     >>> signatures('__global__ void scale(float *x, const int n = 4); // f(a)')
     (('scale', ('x', 'n')),)
@@ -215,7 +212,7 @@ def signatures(source: str) -> Signatures:
 
 
 def source_parameter_names(kernel: str, known: Signatures, count: int) -> tuple[str | None, ...]:
-    """The names of the `count` parameters of a kernel, by its plain or mangled name; all None where that fails."""
+    """Return the names of the `count` parameters of a kernel, by its plain or mangled name; all None if unknown."""
     fitting = {names for name, names in known if len(names) == count and _is(kernel, name)}
     return fitting.pop() if len(fitting) == 1 else (None,) * count
 
@@ -247,7 +244,6 @@ def _declared_functions(code: str, at: int) -> Iterator[tuple[str, str]]:
 
 
 def _bracket_contents(code: str, at: int, stop: int) -> str | None:
-    """What stands between the bracket at `at` and the one that closes it."""
     depth = 0
     for end in range(at, stop):
         depth += (code[end] == "(") - (code[end] == ")")
@@ -257,7 +253,7 @@ def _bracket_contents(code: str, at: int, stop: int) -> str | None:
 
 
 def _split(parameters: str) -> list[str]:
-    """Return the parameters between commas that stand in no brackets; after a comparison or an arrow none is split."""
+    """Return the parameters between commas outside of brackets."""
     found, depth, begin = [], 0, 0
     for at, letter in enumerate(parameters):
         depth += (letter in _OPEN) - (letter in _CLOSE)

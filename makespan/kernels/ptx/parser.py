@@ -87,7 +87,7 @@ def parse(text: str, file: str = "<text>") -> PtxModule:
 
 
 def _add_context(items: tuple[Item, ...], file: str) -> tuple[Item, ...]:
-    """The items, with every kernel told what surrounds it: its file, the files of its `.loc`, variables, functions."""
+    """Return the items, each kernel with its surroundings: its file, files of `.loc`, variables, functions."""
     texts = (item.text for item in items if isinstance(item, Directive))
     files = tuple((int(m[1]), m[2]) for m in map(_FILE.match, texts) if m)
     variables = tuple(item for item in items if isinstance(item, Declaration))
@@ -114,7 +114,7 @@ def _syntax_error(error: "UnexpectedInput", text: str, file: str, grammar: "Lark
 
 
 def _phrases(terminals: Iterable[str], grammar: "Lark") -> str:
-    """What may come next, in words: `',' or ';'`."""
+    """Return what may come next in words, such as `',' or ';'`."""
     phrases = sorted({_phrase(name, grammar) for name in terminals if name not in _UNSAID})
     return " or ".join(filter(None, [", ".join(phrases[:-1]), *phrases[-1:]]))
 
@@ -135,7 +135,6 @@ def _parse_error(text: str, file: str, position: int, message: str) -> ParseErro
 
 
 def _context(line: str, column: int) -> str:
-    """Return the line, cut around the place if it is long, and a caret under the place."""
     cut = max(0, column - _CONTEXT_WIDTH // 2)
     shown = "".join(c if c.isprintable() else " " for c in line[cut : cut + _CONTEXT_WIDTH])
     return f"{shown}\n{' ' * (column - cut)}^"

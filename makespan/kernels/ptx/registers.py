@@ -71,7 +71,7 @@ class PtxAccess(NamedTuple):
 
 
 def register_accesses(kernel: PtxKernel) -> tuple[PtxAccess, ...]:
-    """What each instruction reads and writes, in text order."""
+    """Return what each instruction reads and writes, in text order."""
     module, own = _registers(kernel.variables), _registers((*(kernel.parameters or ()), *(kernel.returns or ())))
     found = []
     inner: list[tuple[_DeclaredRegisters, int]] = []

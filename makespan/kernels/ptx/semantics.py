@@ -33,7 +33,7 @@ from makespan.kernels.ptx.spread import PtxContext, ptx_spread
 
 @dataclass(frozen=True)
 class PtxSemantics:
-    """What the instructions of one kernel mean, its calls inlined; `blocks` are given by their statements."""
+    """The meaning of the instructions of one kernel, its calls inlined; `blocks` are ranges of statements."""
 
     kernel: PtxKernel
     code: tuple[PtxInstruction, ...]
@@ -42,32 +42,32 @@ class PtxSemantics:
     instruction_set: InstructionSet = PTX
 
     def fit_launch(self, launch: Launch) -> Launch:
-        """See `parameters.fitted`."""
+        """Return the launch by `parameters.fit_launch`."""
         return fit_launch(launch, self.kernel)
 
     def parameters(self, launch: Launch) -> Mapping[str, ParameterValue]:
-        """See `parameters.known_parameters`."""
+        """Return the parameters by `parameters.known_parameters`."""
         return known_parameters(self.kernel, launch)
 
     def parameter_names(self) -> Mapping[str, str]:
-        """See `parameters.called`."""
+        """Return the names by `parameters.numeric_parameter_names`."""
         return numeric_parameter_names(self.kernel)
 
     def computation(self, number: int, parameters: Mapping[str, ParameterValue]) -> Computation | None:
-        """See `evaluate.computation`."""
+        """Return the computation by `evaluate.computation`."""
         return computation(self.code[number], self.accesses[number], parameters)
 
     def spread(self, number: int, spreads: LaneSpreads, around: Surroundings) -> LaneSpread | None:
-        """See `ptx_spread.spread`."""
+        """Return the spread by `spread.ptx_spread`."""
         context = PtxContext(around.specials, around.parameters, self.kernel.is_entry, self._symbols)
         return ptx_spread(self.code[number], self.accesses[number], spreads, context)
 
     def step(self, number: int) -> tuple[str, int] | None:
-        """See `step`."""
+        """Return the step by `counting_step`."""
         return counting_step(self.code[number])
 
     def refusal(self, number: int, threads: int | None) -> str | None:
-        """Why no program can express a call that stays or a barrier."""
+        """Return why no program can express a call that stays, or a barrier; None if one can."""
         instruction = self.code[number]
         if is_barrier(instruction):
             return barrier_obstacle(instruction, threads)
@@ -79,12 +79,11 @@ class PtxSemantics:
         return f"{why}; {remedy}, or leave the call out with --take"
 
     def marks(self) -> Iterator[LoopMark]:
-        """See `marks`."""
+        """Return the marks by `loop_marks`."""
         return loop_marks(self.kernel, self.blocks)
 
     @cached_property
     def _symbols(self) -> frozenset[str]:
-        """Return the names of variables in memory and of parameters."""
         declared = [s for s in (*self.kernel.variables, *self.kernel.statements) if isinstance(s, Declaration)]
         symbols = {name for declaration in declared if not declaration.is_register for name, _ in declaration.names}
         return frozenset(symbols.union(name for p in self.kernel.parameters or () for name, _ in p.names))
@@ -124,7 +123,7 @@ def loop_marks(kernel: PtxKernel, blocks: Sequence[range]) -> Iterator[LoopMark]
 
 
 def counting_step(instruction: PtxInstruction) -> tuple[str, int] | None:
-    """What a register is counted up by; 1, which no number of copies divides, for a constant in another notation."""
+    """Return a register and the constant that it is counted up by; 1 for a constant in another notation."""
     if instruction.name not in ("add", "sub") or len(instruction.operands) != 3:
         return None
     to, *sources = instruction.operands
@@ -135,7 +134,7 @@ def counting_step(instruction: PtxInstruction) -> tuple[str, int] | None:
 
 
 def _places(kernel: PtxKernel) -> list[str]:
-    """Return the whole of the `.loc` before every statement, with column and what it was inlined into."""
+    """Return the whole text of the `.loc` before every statement, with column and what it was inlined into."""
     place, found = "", []
     for statement in kernel.statements:
         if isinstance(statement, Location):
@@ -145,7 +144,7 @@ def _places(kernel: PtxKernel) -> list[str]:
 
 
 def _iterations_of(note: Note, file: str) -> int | None:
-    """Return the iterations of which a comment tells; None when a compiler does not know them."""
+    """Return the iterations that a comment tells; None when a compiler does not know them."""
     if _IS_OWN.match(note.text) is None:
         match = _COMPILER.match(note.text)
     elif (match := _OWN.fullmatch(note.text)) is None:

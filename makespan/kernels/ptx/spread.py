@@ -39,7 +39,7 @@ _LOAD_WORDS = re.compile(
 
 
 class PtxContext(NamedTuple):
-    """What the launch and the declarations say, whatever the instruction.
+    """The facts of the launch and of the declarations, for any instruction.
 
     Args:
         specials: the spreads of special registers.
@@ -57,7 +57,7 @@ class PtxContext(NamedTuple):
 def ptx_spread(
     instruction: PtxInstruction, access: PtxAccess, spreads: LaneSpreads, around: PtxContext
 ) -> LaneSpread | None:
-    """Return the spread of what an instruction computes, apart from its guard; None if nothing is known."""
+    """Return the spread of the result of an instruction, its guard apart; None if nothing is known."""
     found = _result(instruction, access, spreads, around)
     return UNIFORM if found is None and _compares_uniformly(instruction, access, spreads, around) else found
 
@@ -65,7 +65,7 @@ def ptx_spread(
 def _result(
     instruction: PtxInstruction, access: PtxAccess, spreads: LaneSpreads, around: PtxContext
 ) -> LaneSpread | None:
-    """Return the spread of what an instruction computes, but for comparisons at the border of a range.
+    """Return the spread of the result, but for comparisons at the border of a range.
 
     A plain load from a uniform address in a space that all threads share gives every active lane the same value: it is
     one access of the warp, and without a data race no lane could tell it from accesses one by one. Loads that may race
@@ -121,7 +121,6 @@ def _compares_uniformly(
 
 
 def _operand(text: str, kind: str, access: PtxAccess, spreads: LaneSpreads, around: PtxContext) -> LaneSpread | None:
-    """Return the spread of an operand of any form."""
     if _PER_LAUNCH.fullmatch(text) or text in around.specials:
         return around.specials.get(text, UNIFORM)
     if _TYPE.fullmatch(kind) and (number := literal(text, kind)) is not None:
@@ -134,7 +133,6 @@ def _operand(text: str, kind: str, access: PtxAccess, spreads: LaneSpreads, arou
 
 
 def _load_spread(instruction: PtxInstruction, around: PtxContext) -> LaneSpread | None:
-    """Return the spread of a load from a uniform address."""
     _, *words = instruction.opcode.split(".")
     spaces = {word.partition("::")[0] for word in words} & {"global", "const", "shared", "param"}
     if len(spaces) != 1 or not all(_LOAD_WORDS.fullmatch(word) for word in words):

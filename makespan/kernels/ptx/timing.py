@@ -43,14 +43,14 @@ _WAITS_FOR_COPIES = frozenset({"wait_group", "wait_all"})
 
 
 class PtxNeeds(NamedTuple):
-    """What is pending until the result of an instruction is there, and what must not be pending when it is issued."""
+    """The names that are pending until the result is there, and those that must not be pending at issue."""
 
     sets: frozenset[str]
     awaits: frozenset[str]
 
 
 def needs(instruction: PtxInstruction, effect: Effect) -> PtxNeeds:
-    """The needs of one instruction; registers by the names of its effect, which may hold names of variables, too.
+    """Return the needs of one instruction; registers by the names of its effect, perhaps names of variables, too.
 
     >>> from makespan.kernels import ptx
     >>> load = ptx.flow(ptx.parse(".entry k() { ld.global.v2.u32 {%r1, %r2}, [%rd1]; ret; }", "k.ptx").kernel())
@@ -98,7 +98,7 @@ _HINT = re.compile(r"L2::([0-9]{1,3})B")
 
 
 class Dependences(StrEnum):
-    """What an instruction waits for: the registers that it reads and writes, or whatever stands before it."""
+    """The results that an instruction waits for: of registers that it reads and writes, or all before it."""
 
     REGISTERS = "registers"
     BLOCKING = "blocking"
@@ -181,7 +181,6 @@ def timed_code(
 
 
 def _accesses(code: PtxCode) -> Iterator[Access | None]:
-    """What each instruction asks of DRAM."""
     blocks = code.dependences is Dependences.BLOCKING
     for name, instruction, effect in zip(code.operations, code.flow.code, code.flow.effects, strict=True):
         hints = [int(hint[1]) for suffix in instruction.opcode.split(".") if (hint := _HINT.fullmatch(suffix))]
@@ -203,7 +202,7 @@ def _words(opcode: str) -> int:
 
 
 def _refuse_sleep(flow: PtxFlow, classes: Classes) -> None:
-    """A machine that times no operations does not know for how long a warp sleeps; its user may say the class."""
+    """Refuse a sleep of unknown length on a machine without operations; its user may say the class."""
     for instruction in flow.code:
         if instruction.name == "nanosleep" and not any(p in classes.overrides for p in prefixes(instruction.opcode)):
             raise InputError(
@@ -213,7 +212,6 @@ def _refuse_sleep(flow: PtxFlow, classes: Classes) -> None:
 
 
 def _running_ahead(code: PtxCode, latencies: Sequence[tuple[int, int]]) -> PtxCode:
-    """Return the same code with timings."""
     instructions = code.flow.code
     if code.dependences is Dependences.BLOCKING:
         tokens: list[_SetsAndAwaits] = [((0,), (0,))] * len(instructions)
@@ -232,12 +230,12 @@ def _running_ahead(code: PtxCode, latencies: Sequence[tuple[int, int]]) -> PtxCo
 
 
 def _may_do_nothing(instruction: PtxInstruction) -> bool:
-    """Whether its guard may fail for all lanes, and leave nothing to wait for; a branch is decided in any case."""
+    """Return whether a guard may fail for all lanes and leave nothing to wait for; a branch is always decided."""
     return instruction.guard is not None and instruction.name not in (*JUMPS, "call")
 
 
 def _tokens(found: Sequence[PtxNeeds]) -> tuple[list[_SetsAndAwaits], frozenset[int]]:
-    """What every instruction sets and awaits as numbers, and which of them are results.
+    """Return what every instruction sets and awaits as numbers, and the numbers of results.
 
     Names that the same instructions set are pending together, so they are one: all registers of a vector load are.
     """
@@ -258,7 +256,6 @@ def _tokens(found: Sequence[PtxNeeds]) -> tuple[list[_SetsAndAwaits], frozenset[
 
 
 def _refuse_without_unit(code: PtxCode, found: Sequence[PtxNeeds]) -> None:
-    """Refuse instructions that would break a chain of dependences: nobody waits where nothing is issued."""
     known = frozenset().union(*(need.sets for need in found)) - {WAY}
     for unit, instruction, need in zip(code.units, code.flow.code, found, strict=True):
         if unit is None and not is_barrier(instruction) and known & (need.sets | need.awaits):

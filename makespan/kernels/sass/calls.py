@@ -25,7 +25,7 @@ class CopyAddress(NamedTuple):
 
 
 class InlinedInstruction(NamedTuple):
-    """An instruction, and where it may go: if it has a condition, the last is where it goes without it."""
+    """An instruction with its successors; if it has a condition, the last is where it goes without it."""
 
     instruction: SassInstruction
     place: CopyAddress
@@ -91,7 +91,7 @@ class _CodeMap:
         self._reachable: dict[int, tuple[int, ...]] = {}
 
     def reachable(self, entry: int) -> tuple[int, ...]:
-        """Return the addresses of a subroutine, those of what it calls left out."""
+        """Return the addresses of a subroutine, without those of what it calls."""
         if entry not in self._reachable:
             found, waiting = set[int](), [entry]
             while waiting:
@@ -104,7 +104,7 @@ class _CodeMap:
         return self._reachable[entry]
 
     def after(self, instruction: SassInstruction) -> tuple[int, ...]:
-        """Where an instruction may go; a call is taken to come back."""
+        """Return where an instruction may go; a call is taken to come back."""
         behind = instruction.address + INSTRUCTION_BYTES
         if not ends_block(instruction) or instruction.name in ("CALL", "BSYNC"):
             found: tuple[int, ...] = (behind,)
@@ -120,7 +120,6 @@ class _CodeMap:
         return found
 
     def target(self, instruction: SassInstruction) -> int:
-        """Return the address that a jump names."""
         try:
             address = int(instruction.operands[-1], 16)
         except (ValueError, IndexError):
@@ -168,7 +167,6 @@ def _check_returns(kernel: SassKernel, placed: Sequence[InlinedInstruction]) -> 
 
 
 def _constants_after(instruction: SassInstruction, access: SassAccess, known: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the constants in registers behind an instruction, given those before it."""
     kept = {name: value for name, value in known.items() if name not in access.writes}
     value = _moved_constant(instruction, known)
     if value is not None and instruction.guard is None and len(access.writes) == 1:
@@ -177,7 +175,6 @@ def _constants_after(instruction: SassInstruction, access: SassAccess, known: Ma
 
 
 def _moved_constant(instruction: SassInstruction, known: Mapping[str, int]) -> int | None:
-    """What a move puts into its register, if it is known; -0 * 0 + 0 is how compilers write 0 for another pipe."""
     if instruction.name == "HFMA2" and instruction.operands[1:] == ("-RZ", "RZ", "0", "0"):
         return 0
     is_move = instruction.name == "MOV" and len(instruction.operands) == 2

@@ -128,7 +128,7 @@ class _DisassembledText(NamedTuple):
 
 
 class _Disassembly(NamedTuple):
-    """What nvdisasm says: the instructions by section, and who made the file."""
+    """The words of nvdisasm: the instructions by section, and who made the file."""
 
     texts: Mapping[str, tuple[_DisassembledText, ...]]
     compiler: str | None
@@ -200,7 +200,7 @@ def _text(said: Mapping[str, Any]) -> _DisassembledText:
 
 
 def _split_operands(operands: str) -> Iterator[str]:
-    """At commas outside of brackets.
+    """Yield the operands, which commas outside of brackets separate.
 
     >>> list(_split_operands("SB0,0x0,{5,4,3}"))
     ['SB0', '0x0', '{5,4,3}']
@@ -219,7 +219,7 @@ def _split_operands(operands: str) -> Iterator[str]:
 
 
 class _CodeOrigin(NamedTuple):
-    """Where the code of a file comes from: the file of the user, the PTX and its name, and the tables of lines."""
+    """The origin of the code: the file of the user, the PTX and its name, and the tables of lines."""
 
     source: str
     ptx: str
@@ -238,7 +238,7 @@ def _origin(image: Elf, source: str) -> _CodeOrigin:
 
 
 class _CubinContents(NamedTuple):
-    """What is known of a file as a whole: its functions by section, and attributes by number and symbol."""
+    """A file as a whole: its functions by section, and attributes by number and symbol."""
 
     image: Elf
     listing: _Disassembly
@@ -311,13 +311,13 @@ def _guard(word: int) -> str:
 
 
 def _functions(symbols: Sequence[Symbol]) -> dict[str, int]:
-    """Where the functions of a section begin, by name; a name that is not unique is no name."""
+    """Return where the functions of a section begin, by name; names that are not unique are left out."""
     several = Counter(symbol.name for symbol in symbols)
     return {symbol.name: symbol.value for symbol in symbols if several[symbol.name] == 1}
 
 
 def _operands_with_address(text: _DisassembledText, functions: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the operands, the function that a relative call or return names by its address."""
+    """Return the operands, with the address of a function in place of its name."""
     *others, last = text.operands or ("",)
     if text.opcode.startswith(("CALL.REL", "RET.REL")) and last in functions:
         return (*others, str(Address(functions[last])))
@@ -327,7 +327,7 @@ def _operands_with_address(text: _DisassembledText, functions: Mapping[str, int]
 def _without_padding(
     code: tuple[SassInstruction, ...], jumps: Iterable[tuple[int, ...]]
 ) -> tuple[SassInstruction, ...]:
-    """The code without the NOPs at its end and the jump to itself before them, unless something may lead there."""
+    """Return the code without NOPs and a jump to itself at its end, unless something may lead there."""
     end = len(code)
     while end and code[end - 1].opcode == "NOP" and code[end - 1].guard is None:
         end -= 1
@@ -357,7 +357,7 @@ def _numbers(image: Elf, attribute: Attribute, count: int) -> tuple[int, ...]:
 
 
 def _parameters(image: Elf, attributes: Iterable[Attribute]) -> tuple[int, tuple[SassParameter, ...]]:
-    """Where parameters begin in bank 0, and the parameters by position."""
+    """Return where parameters begin in bank 0, and the parameters by position."""
     first, found = 0, {}
     for attribute in attributes:
         if attribute.number == _PARAMETER_BANK:
@@ -372,7 +372,7 @@ def _parameters(image: Elf, attributes: Iterable[Attribute]) -> tuple[int, tuple
 
 
 def _of_kernels(image: Elf) -> Iterator[tuple[tuple[int, int], int]]:
-    """What `.nv.info` says of symbols: attribute and number of the symbol, and the value."""
+    """Yield what `.nv.info` says of symbols: attribute and number of the symbol, and the value."""
     for attribute in image.attributes(".nv.info"):
         if attribute.number in {_REGISTERS, _FRAME, _STACK}:
             symbol, value = _numbers(image, attribute, 2)
@@ -407,7 +407,7 @@ def _resources(
 
 
 def _shared_bytes(image: Elf, name: str) -> int:
-    """What a kernel itself takes; from sm_90 on the section also counts what the system reserves of every block."""
+    """Return the shared memory of the kernel itself; from sm_90 on a section also counts a reserved part."""
     section = image.section(f".nv.shared.{name}")
     if section is None:
         return 0
@@ -419,7 +419,7 @@ def _shared_bytes(image: Elf, name: str) -> int:
 
 
 def _constants(image: Elf, name: str) -> dict[int, bytes]:
-    """The banks of a kernel that no launch, no host and no driver writes: all but bank 0 and those with relocations."""
+    """Return the banks that no launch, host or driver writes: all but bank 0 and those with relocations."""
     found = {}
     for bank in range(1, 32):
         section = image.section(f".nv.constant{bank}.{name}")

@@ -17,7 +17,7 @@ _OF_PTX = re.compile(r"(?<![\w.%$])(bar(?:rier)?)((?:\.\w+)+)")
 
 
 def is_aligned(instruction: SassInstruction, ptx: Sequence[str]) -> bool:
-    """Return whether the line of the PTX from which a barrier comes says that all lanes of a warp execute it together.
+    """Return whether the PTX of a barrier says that all lanes of a warp execute it together.
 
     Args:
         ptx: the lines of the PTX.
@@ -36,7 +36,7 @@ def is_aligned(instruction: SassInstruction, ptx: Sequence[str]) -> bool:
 
 
 def barrier_obstacle(instruction: SassInstruction, threads: int | None) -> str | None:
-    """Why a barrier is no place at which all warps of a block wait; None if it is one.
+    """Return why a barrier is no place at which all warps of a block wait; None if it is one.
 
     Source: PTX ISA, "bar, barrier": the first operand is the barrier, the next the number of threads that take part;
         `BAR.SYNC.DEFER_BLOCKING 0x0` is what ptxas makes of `bar.sync 0`, `BAR.ARV 0x1,0x80` of `bar.arrive 1, 128`.
@@ -92,7 +92,7 @@ def ends_block(instruction: SassInstruction) -> bool:
 
 
 def conditions(instruction: SassInstruction) -> tuple[str, ...]:
-    """Return the predicates that all hold where a jump is taken, as they are written."""
+    """Return the predicates that must all hold where a jump is taken, as they are written."""
     listed = [instruction.guard or "", *(instruction.operands[:1] if instruction.name in _JUMPS else ())]
     return tuple(text for text in listed if _PREDICATE.fullmatch(text))
 
@@ -117,7 +117,7 @@ def refuse_steering(instruction: SassInstruction, file: str) -> None:
 
 
 def sass_effect(instruction: SassInstruction, access: SassAccess, ptx: Sequence[str] = ()) -> Effect:
-    """What one instruction does.
+    """Return the effect of one instruction.
 
     Args:
         access: what `registers.access` says of it.
@@ -144,7 +144,6 @@ def _guard(text: str) -> Guard:
 
 
 def _transfer(instruction: SassInstruction, conditions: int) -> ControlTransfer:
-    """A call is a branch to its copy of the subroutine, a return, as it is proven, one to behind the call."""
     is_plain = instruction.name != "BRX" and "DIV" not in instruction.modifiers and conditions < 2
     return ControlTransfer.DIRECT if is_plain else ControlTransfer.INDIRECT
 

@@ -64,7 +64,7 @@ class Symbol(NamedTuple):
 
 
 class Relocation(NamedTuple):
-    """Where the address of a symbol is added; `addend` is None where it stands in place."""
+    """A place at which the address of a symbol is added; `addend` is None where it stands in place."""
 
     offset: int
     symbol: Symbol
@@ -72,7 +72,7 @@ class Relocation(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """What the compiler says in a section `.nv.info`."""
+    """An entry of a section `.nv.info`, which the compiler left for the driver."""
 
     number: int
     value: bytes
@@ -90,7 +90,7 @@ class Elf:
     _relocating: Mapping[int, list[Section]] = field(repr=False)
 
     def section(self, name: str) -> Section | None:
-        """Return the section of this name; None for none.
+        """Return the section of this name; None if there is none.
 
         Raises:
             InputError: there are several.
@@ -101,7 +101,7 @@ class Elf:
         return found[0] if found else None
 
     def relocations(self, section: Section) -> Iterator[Relocation]:
-        """What is added to the words of a section.
+        """Yield what is added to the words of a section.
 
         Raises:
             InputError: a table of relocations that is ill-formed.
@@ -114,7 +114,7 @@ class Elf:
                 yield Relocation(offset, self.symbols[info >> 32], addend[0] if addend else None)
 
     def attributes(self, name: str) -> Iterator[Attribute]:
-        """What a section such as `.nv.info.saxpy` says; nothing if there is none.
+        """Yield the entries of a section such as `.nv.info.saxpy`; none if there is no such section.
 
         Raises:
             InputError: it is ill-formed.
@@ -142,7 +142,7 @@ class Elf:
 
 
 def is_cubin(data: bytes) -> bool:
-    """Return whether it begins as an ELF file for GPUs does, be it readable or not."""
+    """Return whether the data begin as an ELF file for GPUs does, readable or not."""
     return data.startswith(_MAGIC) and data[18:20] == _MACHINE.to_bytes(2, "little")
 
 

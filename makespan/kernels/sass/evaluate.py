@@ -52,7 +52,7 @@ _TESTS = {name.upper(): compare for name, compare in TESTS.items()}
 
 
 def computation(instruction: SassInstruction, known: KnownBytes = _NOTHING) -> Computation | None:
-    """What an instruction computes; None where that is not known for sure."""
+    """Return what an instruction computes; None where that is not known for sure."""
     if instruction.name in ("S2R", "S2UR", "CS2R"):
         return _special(instruction)
     if instruction.name in ("PLOP3", "UPLOP3"):
@@ -150,7 +150,7 @@ def _predicate_logic(instruction: SassInstruction) -> Computation | None:
 
 
 def _look_up_predicates(given: tuple[Any, ...], table: int) -> Any:
-    """Return the entry of a table that three predicates number; known where the unknown ones have no say in it."""
+    """Return the entry of a table that three predicates number; known where unknown ones do not matter."""
     for number, value in enumerate(given):
         if value is None:
             zero, one = (_look_up_predicates((*given[:number], bit, *given[number + 1 :]), table) for bit in (0, 1))
@@ -174,7 +174,7 @@ def _vote(instruction: SassInstruction) -> Computation | None:
 
 
 def _uniform_value(a: Any) -> Any:
-    """Return a value that is the same in all threads."""
+    """Return a value that is the same in all threads; None if it is not."""
     return a if isinstance(a, int) else int(a.flat[0]) if (a == a.flat[0]).all() else None
 
 
@@ -204,7 +204,6 @@ _PARTS: Mapping[tuple[str, ...], int] = {("U8",): 1, ("S8",): 1, ("U16",): 2, ("
 
 
 def _part(instruction: SassInstruction, known: KnownBytes) -> Computation | None:
-    """Return a constant of less than four bytes that is known, extended."""
     register, *rest = instruction.operands
     results, at = register_names(register), constant_place("".join(rest))
     size = _PARTS[instruction.modifiers]
@@ -227,7 +226,6 @@ def _halves(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning
 
 
 def _half(text: str) -> int | None:
-    """Return the bits of a number of 16 bits that is written exactly."""
     try:
         number = float(text)
         packed = struct.pack("<e", number)

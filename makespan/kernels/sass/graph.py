@@ -22,7 +22,7 @@ from makespan.kernels.sass.semantics import SassSemantics
 
 
 class _Region(NamedTuple):
-    """What a BSSY opens: its register, and where its lanes go on together."""
+    """A region that a BSSY opens: its register, and where its lanes go on together."""
 
     name: str
     behind: CopyAddress
@@ -40,7 +40,7 @@ class SassFlow(Flow):
 
 
 def flow(kernel: SassKernel | SassFlow) -> SassFlow:
-    """Return the control flow of a kernel; one that is at hand keeps what was found out of it.
+    """Return the control flow of a kernel; a flow is returned as it is, with all that was found out of it.
 
     Raises:
         InputError: a branch to nowhere.
@@ -84,7 +84,7 @@ def _blocks(placed: Sequence[InlinedInstruction]) -> Iterator[BasicBlock]:
 def _meetings(
     kernel: SassKernel, placed: Sequence[InlinedInstruction], blocks: Sequence[BasicBlock]
 ) -> Mapping[int, int]:
-    """Where lanes that part at the end of a block meet, by number of the block; the virtual exit for nowhere."""
+    """Return where lanes that part at the end of a block meet, by block; the virtual exit for nowhere."""
     opened: dict[int, _Regions] = {0: ()}
     innermost: dict[int, _Regions] = {}
     closed = set[CopyAddress]()

@@ -24,7 +24,7 @@ _MOST_BYTES, _MOST_ROWS, _MOST_FILES, _MOST_LINE = 2**23, 2**20, 10_000, 2**31
 
 
 class LineRow(NamedTuple):
-    """From an address on, code comes from this line; 0 from the end of code on, or where nobody tells."""
+    """A row of a table: code from this address on comes from this line; 0 means that no line is known."""
 
     address: int
     file: str | None
@@ -47,7 +47,7 @@ class SectionLines:
 
 
 def line_table(image: Elf, name: str) -> Mapping[int, Sequence[LineRow]]:
-    """The rows of a line table, by number of the section; none where there is no such table, or of another version.
+    """Return the rows of a line table by number of the section; none if there is no table that can be read.
 
     Raises:
         InputError: the table is damaged or too large.
@@ -75,7 +75,7 @@ def line_table(image: Elf, name: str) -> Mapping[int, Sequence[LineRow]]:
 
 
 class _LineReader:
-    """Reads numbers and texts one after the other; beyond the end is an IndexError."""
+    """A reader of numbers and texts one after the other; beyond the end it raises IndexError."""
 
     def __init__(self, data: memoryview, at: int, end: int) -> None:
         if end > len(data):
@@ -116,7 +116,7 @@ def _rows(cursor: _LineReader, origins: Mapping[int, tuple[int, int]]) -> Iterat
 
 
 class _LineHeader(NamedTuple):
-    """What a unit says before its program: the unit of addresses, how special opcodes count, operands, files."""
+    """The head of a unit: the unit of addresses, the rules of special opcodes, operands, files."""
 
     step: int
     base: int
@@ -138,7 +138,7 @@ def _header(unit: _LineReader, version: int) -> _LineHeader:
 
 @dataclass(slots=True)
 class _LineRegisters:
-    """The registers of a line program; no section where nobody tells to which an address belongs."""
+    """The registers of a line program; the section is None where addresses belong to none."""
 
     section: int | None = None
     address: int = 0
@@ -149,7 +149,6 @@ class _LineRegisters:
 def _unit(
     unit: _LineReader, version: int, program: int, origins: Mapping[int, tuple[int, int]]
 ) -> Iterator[tuple[int, LineRow]]:
-    """Run the line program of a unit."""
     header, now = _header(unit, version), _LineRegisters()
     if unit.at > program:
         raise IndexError
@@ -173,7 +172,7 @@ def _unit(
 def _run_extended(
     unit: _LineReader, now: _LineRegisters, origins: Mapping[int, tuple[int, int]]
 ) -> tuple[int, int] | None:
-    """Execute end_sequence, which returns where, or set_address; skip any other."""
+    """Execute end_sequence, which returns its place, or set_address; skip any other opcode."""
     size = unit.leb()
     behind, opcode, ended = unit.at + size, unit.number(1), None
     if opcode == 1:
@@ -189,7 +188,7 @@ def _run_extended(
 
 
 def _run_standard(opcode: int, unit: _LineReader, now: _LineRegisters, header: _LineHeader) -> None:
-    """Execute one of the standard opcodes but copy; skip what says nothing of lines."""
+    """Execute one of the standard opcodes but copy; skip those that say nothing about lines."""
     match opcode:
         case 2:  # advance_pc
             now.address += unit.leb() * header.step
@@ -207,7 +206,6 @@ def _run_standard(opcode: int, unit: _LineReader, now: _LineRegisters, header: _
 
 
 def _files(unit: _LineReader) -> dict[int, str]:
-    """Return the files of a unit by number, with their folders."""
     folders = [""]
     while folder := unit.text():
         folders.append(folder)

@@ -47,7 +47,7 @@ OpcodeModifiers: TypeAlias = tuple[str, ...]
 
 
 class OpcodeMeaning(NamedTuple):
-    """What an instruction computes: of these values and the predicates that it reads, a register and predicates.
+    """The function of an instruction: from values and predicates that it reads to a register and predicates.
 
     Args:
         compute: from values without sign, then predicates, to the register (if it writes one), then predicates.
@@ -62,7 +62,7 @@ class OpcodeMeaning(NamedTuple):
     is_lenient: bool = False
 
     def computation(self, operands: SassOperands, known: KnownBytes) -> Computation | None:
-        """What an instruction with these operands computes; None where one of them has another form."""
+        """Return the computation with these operands; None where one of them has another form."""
         registers = register_names(operands.register, self.width) if operands.register else ()
         found = [value_sources(value) for value in self.values]
         parts = [part for part in found if part is not None]
@@ -96,14 +96,14 @@ MeaningRule: TypeAlias = Callable[[OpcodeModifiers, SassOperands], OpcodeMeaning
 
 
 def has_only(modifiers: OpcodeModifiers, *allowed: str) -> bool:
-    """Return whether there are no others, and none twice."""
+    """Return whether there are no other modifiers than these, and none twice."""
     return set(modifiers) <= set(allowed) and len(set(modifiers)) == len(modifiers)
 
 
 def with_signs(
     values: tuple[OperandValue, ...], compute: Callable[..., tuple[Any, ...]]
 ) -> Callable[..., tuple[Any, ...]]:
-    """Return the computation of values with the signs that they have."""
+    """Return the computation, applied to values with the signs that they have."""
     if not any(value.sign for value in values):
         return compute
 
@@ -121,7 +121,7 @@ def _with_sign(a: Any, sign: str, w: int) -> Any:
 
 
 def known_word(bank: int, offset: int, known: KnownBytes, size: int = 4) -> int | None:
-    """So many bytes of constants as a number, where all of them are known."""
+    """Return `size` bytes of constants as a number; None unless all of them are known."""
     found = [known.get((bank, offset + at)) for at in range(size)]
     return None if None in found else int.from_bytes(bytes(byte or 0 for byte in found), "little")
 
@@ -136,7 +136,7 @@ def _resolve_constant(source: SourceOperand, known: KnownBytes) -> SourceOperand
 
 
 def _summand(a: Any, sign: str) -> Any:
-    """As it is added, so that it carries as it does."""
+    """Return a number as it is added, so that it carries as the instruction does."""
     return a if not sign else (a ^ _M) + (1 if sign == "-" else 0)
 
 
@@ -326,8 +326,6 @@ def _mask(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning |
 
 
 def _of_one(function: Callable[[int], int | None], *allowed: str) -> MeaningRule:
-    """Return an instruction with one value and no modifiers but these."""
-
     def make(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
         if not has_only(modifiers, *allowed) or len(operands.values) != 1 or operands.written:
             return None

@@ -26,7 +26,7 @@ _NONE = 7
 
 
 class Control(NamedTuple):
-    """What the scheduler is told.
+    """The control bits of an instruction, by which the compiler tells the scheduler when to issue.
 
     Args:
         stall: cycles from issue before which the warp issues nothing else.
@@ -53,7 +53,7 @@ class Control(NamedTuple):
         return tuple(counter for counter in range(COUNTERS) if self.waits >> counter & 1)
 
     def __str__(self) -> str:
-        """As published listings write it: wait mask, read and write counter, yield, stall.
+        """Return the bits as published listings write them: wait mask, read and write counter, yield, stall.
 
         >>> str(control(0x000EA2000C1E9900_0000000402037981))
         'B------:R-:W2:-:S01'
@@ -127,7 +127,7 @@ class SassInstruction:
 
     @property
     def line(self) -> Address:
-        """What messages show as its place."""
+        """Return the address, which messages show as its place."""
         return self.address
 
     @property
@@ -142,7 +142,7 @@ class SassInstruction:
 
     @property
     def control(self) -> Control:
-        """What the scheduler is told."""
+        """Return the control bits."""
         return control(self.word)
 
     def __str__(self) -> str:
@@ -168,7 +168,7 @@ class SassParameter(NamedTuple):
 
 
 class KernelResources(NamedTuple):
-    """What a block of a kernel takes of an SM, as the compiler says.
+    """The resources of an SM that a block of a kernel takes, as the compiler says.
 
     Args:
         registers: of a thread.
@@ -219,7 +219,7 @@ class SassKernel:
 
     @property
     def line(self) -> Address:
-        """At which it begins."""
+        """Return the address at which it begins."""
         return Address(0)
 
     @property
@@ -236,7 +236,7 @@ class SassModule:
     kernels: tuple[SassKernel, ...]
 
     def kernel(self, name: str | None = None) -> SassKernel:
-        """Return the kernel of this name, plain or mangled; None for the only one.
+        """Return the kernel of this name, plain or mangled; None means the only one.
 
         Raises:
             InputError: no such kernel, or several.

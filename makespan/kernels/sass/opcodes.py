@@ -80,7 +80,7 @@ def opcode_row(instruction: SassInstruction, file: str) -> SassOpcodeRow:
 
 
 def unknown_form_error(instruction: SassInstruction, file: str) -> UnsupportedError:
-    """For an instruction that nobody has written down in this form."""
+    """Return the error about an instruction that the table does not have in this form."""
     return UnsupportedError(
         f"{file}:{instruction.line}: `{instruction}`: opcode {instruction.opcode!r} is not known with these operands;"
         " analyse the PTX instead, or say what it is in machine_opcodes.tsv"
@@ -89,7 +89,7 @@ def unknown_form_error(instruction: SassInstruction, file: str) -> UnsupportedEr
 
 @cache
 def opcode_table() -> Mapping[str, tuple[SassOpcodeRow, ...]]:
-    """Return the shipped rows by name of the opcode."""
+    """Return the shipped rows, by name of the opcode."""
     text = (resources.files("makespan") / "data" / "machine_opcodes.tsv").read_text("utf-8")
     found: dict[str, tuple[SassOpcodeRow, ...]] = {}
     for line in text.splitlines():
@@ -106,7 +106,6 @@ def _operands(text: str) -> tuple[str, ...]:
 
 
 def _is_within(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Return whether some stand among others in the same order."""
     waiting = iter(others)
     return all(word in waiting for word in some)
 

@@ -31,7 +31,7 @@ def constant_name(bank: int, offset: int) -> str:
 
 
 def constant_place(text: str) -> tuple[int, int] | None:
-    """Bank and offset in bytes of an operand that names constants; None where a register has a say in it.
+    """Return the bank and offset in bytes of a constant; None where a register has a say in the address.
 
     >>> constant_place("c[0x0][0x160]"), constant_place("c[0x0][RZ]"), constant_place("c[0x3][R4+0x10]")
     ((0, 352), (0, 0), None)
@@ -120,7 +120,7 @@ def split_operands(operands: tuple[str, ...], *, has_register: bool = True) -> S
 
 
 def register_names(register: str, width: int = 32) -> tuple[str | None, ...] | None:
-    """Return the registers of 32 bits that a destination stands for, the lowest first, None for one that keeps nothing.
+    """Return the registers of 32 bits of a destination, lowest first, None for one that keeps nothing.
 
     >>> register_names("R4", 64), register_names("URZ"), register_names("[R4]")
     (('R4', 'R5'), (None,), None)
@@ -139,13 +139,13 @@ def predicate_name(text: str) -> str | None:
 
 
 def predicate_source(text: str) -> SourceOperand:
-    """Return a predicate that is read."""
+    """Return the source of a predicate that is read."""
     name, is_negated = predicate_name(text), text.startswith("!")
     return SourceOperand(None, int(not is_negated), 1) if name is None else SourceOperand(name, None, 1, is_negated)
 
 
 def value_sources(value: OperandValue) -> tuple[SourceOperand, ...] | None:
-    """Where a value comes from, by 32 bits, the lowest first, its sign apart; None for an operand of another form."""
+    """Return the sources of a value by 32 bits, the lowest first, its sign apart; None for another form."""
     mask, parts = ones(32), value.width // 32
     if (number := value.number) is not None:
         return tuple(SourceOperand(None, number >> 32 * part & mask, mask) for part in range(parts))

@@ -23,7 +23,7 @@ _FLOATS = {4: "<f", 8: "<d"}
 
 
 def fit_launch(launch: Launch, kernel: SassKernel) -> Launch:
-    """The same launch with parameters by PTX names or else positions, and with the block that the kernel requires.
+    """Return the launch with parameters by PTX names or positions, and with the block that the kernel requires.
 
     A parameter may be called by its position ("3" is the fourth), and where the file tells its PTX name by this, or by
     the end of it from an underscore on. Calling this twice is the same as once.
@@ -59,7 +59,7 @@ def known_parameters(kernel: SassKernel, launch: Launch) -> dict[str, ParameterV
 
 
 def numeric_parameter_names(kernel: SassKernel) -> dict[str, str]:
-    """What a user calls the parameters that can be given as numbers, by the names of `fit_launch`."""
+    """Return how a user calls the parameters that can be given as numbers, by the names of `fit_launch`."""
     return {
         name: str(position) if name.endswith(f"_param_{position}") else name
         for position, (name, declared) in enumerate(_parameters_by_name(kernel).items())
@@ -68,7 +68,7 @@ def numeric_parameter_names(kernel: SassKernel) -> dict[str, str]:
 
 
 def known_bytes(kernel: SassKernel, parameters: Mapping[str, ParameterValue]) -> dict[tuple[int, int], int]:
-    """What is known of constants, by bank and offset in bytes."""
+    """Return the known bytes of constants, by bank and offset in bytes."""
     found = {(COMPILER_BANK, at): byte for at, byte in enumerate(kernel.constants.get(COMPILER_BANK, b""))}
     for name, declared in _parameters_by_name(kernel).items():
         if name in parameters:
@@ -103,7 +103,6 @@ def _encode(name: str, declared: Declared, value: int | float, named: Naming) ->
 
 
 def _block(launch: Launch, kernel: SassKernel) -> Dim3 | None:
-    """Return the block as far as it is known, which fits what the compiler says of it."""
     given, block = launch.block, launch.named("block")
     required, most = kernel.resources.block, kernel.resources.most_threads
     if given is None:
@@ -119,7 +118,6 @@ def _block(launch: Launch, kernel: SassKernel) -> Dim3 | None:
 
 
 def _find_parameter(key: str, kernel: SassKernel, named: Naming) -> str:
-    """Return the parameter that a user calls `key`."""
     names = list(_parameters_by_name(kernel))
     if key in names:
         return key

@@ -36,7 +36,7 @@ class SassAccess(NamedTuple):
 
 
 def register_accesses(kernel: SassKernel) -> tuple[SassAccess, ...]:
-    """What each instruction reads and writes, in order.
+    """Return what each instruction reads and writes, in order.
 
     Raises:
         UnsupportedError: an instruction that the table of opcodes does not have, or not with such operands.
@@ -45,7 +45,7 @@ def register_accesses(kernel: SassKernel) -> tuple[SassAccess, ...]:
 
 
 def register_access(instruction: SassInstruction, kernel: SassKernel) -> SassAccess:
-    """What one instruction of a kernel reads and writes.
+    """Return what one instruction of a kernel reads and writes.
 
     Raises:
         UnsupportedError: as `register_accesses`.
@@ -74,7 +74,7 @@ def register_access(instruction: SassInstruction, kernel: SassKernel) -> SassAcc
 
 @cache
 def _shape(words: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the kinds of operands that fit, a group for each word: p for a predicate, r for anything else."""
+    """Return a pattern of the operands that fit, a group for each word: p for a predicate, r for any other."""
     letters = ("p" if word[0] in "pq" else "r" for word in words)
     return re.compile(
         "".join(
@@ -102,7 +102,6 @@ def _count(word: str, instruction: SassInstruction) -> int:
 
 
 def _registers_in(text: str, count: int) -> Iterator[str]:
-    """Yield the registers in a text, so many from each that it names."""
     for found in _REGISTER.finditer(text):
         first = int(found["number"])
         yield from (f"{found['kind']}{number}" for number in range(first, first + count))
@@ -127,7 +126,6 @@ def _address(text: str, instruction: SassInstruction, kernel: SassKernel) -> Ite
 
 
 def _predicates(operand: str, instruction: SassInstruction, kernel: SassKernel) -> Iterator[str]:
-    """Those of a set that the mask behind it names."""
     mask = instruction.operands[-1]
     if not mask.startswith("0x"):
         raise unknown_form_error(instruction, kernel.file)

@@ -53,7 +53,7 @@ def residency(
 
 
 def missing_shared(kernel: SassKernel, dynamic_shared: int | None) -> tuple[MissingInput, ...]:
-    """The shared memory that a launch gives each block, where the kernel may use it and nobody says how much it is."""
+    """Return the shared memory of a launch as a missing input, where the kernel may use it."""
     if dynamic_shared is not None or not _may_use_dynamic_shared(kernel):
         return ()
     what = "the bytes of shared memory that the launch gives each block, 0 for none"
@@ -61,7 +61,7 @@ def missing_shared(kernel: SassKernel, dynamic_shared: int | None) -> tuple[Miss
 
 
 def _may_use_dynamic_shared(kernel: SassKernel) -> bool:
-    """Whether it may have an array of a size that the launch says: only PTX tells, for machine code has no symbol."""
+    """Return whether the kernel may have an array of a size that the launch says; only PTX tells for sure."""
     if not any(_SHARING.fullmatch(instruction.name) for instruction in kernel.code):
         return False
     return kernel.ptx_text is None or _EXTERN.search(kernel.ptx_text) is not None

@@ -27,7 +27,7 @@ from makespan.kernels.sass.spread import sass_spread
 
 @dataclass(frozen=True)
 class SassSemantics:
-    """What the instructions of one kernel mean, its subroutines inlined."""
+    """The meaning of the instructions of one kernel, its subroutines inlined."""
 
     kernel: SassKernel
     code: tuple[SassInstruction, ...]
@@ -38,23 +38,23 @@ class SassSemantics:
 
     @cached_property
     def instruction_set(self) -> InstructionSet:
-        """See `instruction_set.machine_code`."""
+        """Return the instruction set by `operands.machine_code`."""
         return machine_code(self.kernel.sm)
 
     def fit_launch(self, launch: Launch) -> Launch:
-        """See `parameters.fitted`."""
+        """Return the launch by `parameters.fit_launch`."""
         return fit_launch(launch, self.kernel)
 
     def parameters(self, launch: Launch) -> Mapping[str, ParameterValue]:
-        """See `parameters.known_parameters`."""
+        """Return the parameters by `parameters.known_parameters`."""
         return known_parameters(self.kernel, launch)
 
     def parameter_names(self) -> Mapping[str, str]:
-        """See `parameters.called`."""
+        """Return the names by `parameters.numeric_parameter_names`."""
         return numeric_parameter_names(self.kernel)
 
     def computation(self, number: int, parameters: Mapping[str, ParameterValue]) -> Computation | None:
-        """See `evaluate.computation`."""
+        """Return the computation by `evaluate.computation`."""
         found, access = computation(self.code[number], self._known(parameters)), self.accesses[number]
         if found is None or not {name for name in found.results if name} <= {*access.writes}:
             return None
@@ -62,7 +62,7 @@ class SassSemantics:
         return found if read <= {*access.reads} else None
 
     def spread(self, number: int, spreads: LaneSpreads, around: Surroundings) -> LaneSpread | None:
-        """See `sass_spread.spread`."""
+        """Return the spread by `spread.sass_spread`."""
         known = self._known(around.parameters)
         return sass_spread(self.code[number], self.accesses[number], spreads, around, known)
 
@@ -81,12 +81,12 @@ class SassSemantics:
         return (operands.register, steps[0]) if operands.register in texts and len(steps) == 1 else None
 
     def refusal(self, number: int, threads: int | None) -> str | None:
-        """Why no program can express a barrier."""
+        """Return why no program can express a barrier; None if one can."""
         instruction = self.code[number]
         return barrier_obstacle(instruction, threads) if instruction.name == "BAR" else None
 
     def marks(self) -> Iterator[LoopMark]:
-        """There are none in machine code."""
+        """Return no marks, for machine code has none."""
         return iter(())
 
     def _known(self, parameters: Mapping[str, ParameterValue]) -> KnownBytes:

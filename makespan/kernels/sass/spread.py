@@ -42,7 +42,7 @@ _MIRRORED = {"LT": "GT", "GE": "LE", "LE": "GE", "GT": "LT"}
 def sass_spread(
     instruction: SassInstruction, access: SassAccess, spreads: LaneSpreads, around: Surroundings, known: KnownBytes
 ) -> LaneSpread | None:
-    """Return the spread of what an instruction computes, apart from its guard; None if nothing is known.
+    """Return the spread of the result of an instruction, its guard apart; None if nothing is known.
 
     A warp has each uniform register once. A plain load from a uniform address gives every active lane the same value,
     for it is one access of the warp; loads that may race (STRONG), from local memory, or through a generic address
@@ -78,7 +78,7 @@ def _is_uniform(name: str, spreads: LaneSpreads) -> bool:
 def _rule_spread(
     instruction: SassInstruction, access: SassAccess, spreads: LaneSpreads, around: Surroundings, known: KnownBytes
 ) -> LaneSpread | None:
-    """Return the spread of the one result of an instruction of which more is known than that of its sources."""
+    """Return the spread of the one result by the rule of its opcode; None without a rule that fits."""
     name = vector_opcode(instruction.name)
     has_register = name != "ISETP"
     operands = split_operands(instruction.operands, has_register=has_register)
@@ -94,7 +94,6 @@ def _rule_spread(
 
 
 def _value(value: OperandValue, spreads: LaneSpreads, around: Surroundings, known: KnownBytes) -> LaneSpread | None:
-    """Return the spread of a value of 32 bits that is read."""
     if value.number is not None:
         found: LaneSpread | None = spread_of_constant(value.number)
     elif (at := constant_place(value.text)) is not None:
@@ -140,7 +139,6 @@ def _scaled_sum(modifiers: tuple[str, ...], operands: SassOperands, sources: lis
 
 
 def _shift(modifiers: tuple[str, ...], operands: SassOperands, sources: list[LaneSpread]) -> LaneSpread | None:
-    """Return a shift of 32 bits by a constant."""
     low, by, high = (value.number for value in operands.values)
     if by is None or by > 31 or "W" in modifiers:
         return None
@@ -182,7 +180,7 @@ def _move(modifiers: tuple[str, ...], _: SassOperands, sources: list[LaneSpread]
 
 
 def _comparison(modifiers: tuple[str, ...], operands: SassOperands, sources: list[LaneSpread]) -> LaneSpread | None:
-    """Uniform where a value is compared with a bound on the border of the range in which lanes may differ.
+    """Return a uniform spread where the bound lies on the border of the range in which lanes may differ.
 
     With lanes that differ in their lowest n bits alone, all of them are below a multiple of 2^n, or none is.
     """

@@ -55,7 +55,7 @@ _LONGEST_PLAIN = 11
 
 
 class _TokenUse(NamedTuple):
-    """What an instruction sets and awaits.
+    """The tokens that an instruction sets and awaits.
 
     Args:
         holds: pending while it holds its warp up.
@@ -70,7 +70,6 @@ class _TokenUse(NamedTuple):
 
     @property
     def sets(self) -> frozenset[int]:
-        """Return all of them."""
         return self.holds | self.results | self.reads
 
 
@@ -160,7 +159,6 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
 
 
 def _access(instruction: SassInstruction, operation: str) -> Access | None:
-    """What an instruction asks of DRAM; one without a counter for its result is awaited by nobody."""
     if instruction.opcode == "CCTL.IVALL":  # L1 forgets all that it has, which is nowhere else newer
         return None
     hints = [int(hint[1]) for modifier in instruction.modifiers if (hint := _HINT.fullmatch(modifier))]
@@ -172,13 +170,13 @@ def _access(instruction: SassInstruction, operation: str) -> Access | None:
 
 
 def _reading(table: Mapping[str, TimedOperation], row: TimedOperation) -> int:
-    """The most cycles until an instruction has read its operands: no more than until its result is there."""
+    """Return the most cycles until operands have been read: never more than until the result is there."""
     ends = (row.most, table[_OPERANDS].most if _OPERANDS in table else None)
     return min((end for end in ends if end is not None), default=1)
 
 
 def _carriers(flow: SassFlow, found: Sequence[_TokenUse]) -> dict[int, int]:
-    """By instruction that sets a counter for its operands beside others, a later one that sets it in its place.
+    """Return, by instruction with operands and a result to count, a later one that counts the operands for it.
 
     A place has one latency for all that it sets. The later one is of the same block, sets nothing else, and nobody
     before it or in it awaits the counter, so that to be pending from there on is to be pending: if the operands are
@@ -205,7 +203,6 @@ def _carriers(flow: SassFlow, found: Sequence[_TokenUse]) -> dict[int, int]:
 
 
 def _tokens(flow: SassFlow, number: int, operation: str, *, is_fenced: bool) -> _TokenUse:
-    """What an instruction sets and awaits, before any open stall."""
     instruction, effect = flow.code[number], flow.effects[number]
     bits = instruction.control
     results = _reconvergences(effect.writes) | _counters(bits.write_counter)
@@ -229,12 +226,11 @@ def _counters(counter: int | None) -> set[int]:
 
 
 def _holds_up(effect: Effect, operation: str) -> bool:
-    """Return whether nobody knows, once it is issued, when its warp goes on."""
+    """Return whether it is unknown, once the instruction is issued, when its warp goes on."""
     return effect.transfer is not None or effect.barrier is not None or effect.joins_lanes or operation == "fence"
 
 
 def _timing(flow: SassFlow, number: int, row: TimedOperation, reading: int, tokens: _TokenUse) -> InstructionTiming:
-    """The timing of an instruction that a row of the machine serves, and whose operands are read in so many cycles."""
     instruction = flow.code[number]
     bits = instruction.control
     stall, longest = _stall(bits)
