@@ -1,4 +1,4 @@
-"""What a bundle is made of: objects, lists, texts and numbers, each within its limits; anything else is refused."""
+"""The fields of a bundle: objects, lists, texts and numbers, each within its limits; anything else is refused."""
 
 from typing import Any, NoReturn
 
@@ -11,12 +11,12 @@ _MOST_TEXT = 1_000_000
 
 
 def bad(reason: str) -> NoReturn:
-    """Refuse."""
+    """Refuse a document that is no bundle."""
     raise Refused(f"not a bundle: {reason}")
 
 
 def entries(value: object) -> dict[str, Any]:
-    """Return an object."""
+    """Return a value that has to be an object."""
     if type(value) is not dict or any(type(key) is not str for key in value):
         bad("an object was expected")
     return value
@@ -42,14 +42,14 @@ def items(value: object, name: str, least: int = 1, most: int = MOST_INSTRUCTION
 
 
 def text(value: object, name: str) -> str:
-    """Return a text."""
+    """Return a value that has to be a text."""
     if type(value) is not str or len(value) > _MOST_TEXT:
         bad(f"{name} is not a text of at most {_MOST_TEXT} letters")
     return value
 
 
 def whole(value: object, name: str, least: int = 0, most: int = MOST_CYCLES) -> int:
-    """Return a whole number."""
+    """Return a whole number in `least`..`most`."""
     if type(value) is not int or not least <= value <= most:
         bad(f"{name} is not a whole number in {least}..{most}")
     return value

@@ -21,18 +21,16 @@ from makespan.verify.outcome import BundleClaim
 from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 
 SCHEMA = "makespan.gpu-bundle/2"
-OLDER_SCHEMA = "makespan.gpu-bundle/1"
-"""Its assumptions are words."""
+OLDER_SCHEMA = "makespan.gpu-bundle/1"  # its assumptions are words
 ONE_WAVE, THEOREM_G = "one-wave", "theorem-g"
 MOST_RESOURCES = 16
-MOST_QUESTIONS = 64
-"""Different numbers of blocks on an SM, in one wave; GPUs have room for 32."""
+MOST_QUESTIONS = 64  # different numbers of blocks on an SM, in one wave; GPUs have room for 32
 
 _MOST = 10**fields.MOST_DIGITS
 
 
 class OfSm(NamedTuple):
-    """What is said of an SM with a number of blocks, as of any other question."""
+    """The bound claimed of an SM with some number of blocks, with its evidence, as for any other question."""
 
     question: Instance
     upper: int
@@ -45,10 +43,10 @@ class OfSm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GpuBundle:
-    """A claim and its evidence: the weights of pairs for theorem G; in one wave what is said of SMs, by blocks.
+    """A claim and its evidence: the weights of pairs for theorem G; in one wave the bounds of SMs, by blocks.
 
-    Without a witness, the claim is that no schedule is shorter than its lower bound. What the result assumes is None
-    where an older bundle says it in words.
+    Without a witness, the claim is that no schedule is shorter than its lower bound. `said` is None where an older
+    bundle says in words what the result assumes.
     """
 
     gpu: GpuInstance
@@ -251,7 +249,6 @@ def _begin(value: object, gpu: GpuInstance) -> BlockStart:
 
 
 def _weights(value: object, gpu: GpuInstance, room: ProofSteps) -> tuple[Weights, ...]:
-    """Of theorem E, for the warps that can be on an SM at one time."""
     if not fields.items(value, "weights", 0):
         return ()
     if len(gpu.grids) > 1:
@@ -260,13 +257,13 @@ def _weights(value: object, gpu: GpuInstance, room: ProofSteps) -> tuple[Weights
 
 
 def _sms(value: object, gpu: GpuInstance, room: ProofSteps) -> dict[int, OfSm]:
-    """What is said of an SM with each number of blocks that there may be."""
     entries = fields.items(value, "sms", 0)
     if not entries:
         return {}
     if not gpu.is_one_wave:
         raise Refused("results of SMs prove nothing: the blocks of all grids are more than fit on the GPU")
     least = max(1, gpu.blocks - (gpu.sms - 1) * gpu.resident)
+    # an SM that has fewer blocks than `least` leaves more than the others have room for
     may_be = range(least, gpu.resident + 1)
     if len(may_be) > MOST_QUESTIONS:
         raise Refused(f"the evidence is too large for this checker: over {MOST_QUESTIONS} numbers of blocks on an SM")

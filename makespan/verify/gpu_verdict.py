@@ -1,4 +1,4 @@
-"""From a bundle of a whole GPU to a verdict: which claims follow from the evidence."""
+"""The verdict on a bundle of a whole GPU: which of its claims follow from its evidence."""
 
 from typing import Any, TypeGuard
 
@@ -13,9 +13,9 @@ from makespan.verify.outcome import (
     Interval,
     Outcome,
     Verdict,
-    interval_text,
+    best_case_gaps,
+    check_best_case,
     summary,
-    within,
 )
 from makespan.verify.proving import UpperBoundProver
 from makespan.verify.refusal import ProofBudget, Refused
@@ -47,7 +47,6 @@ def verify(document: dict[str, Any], most_states: int) -> Verdict:
 
 
 def _verdict(bundle: GpuBundle, most_states: int) -> Verdict:
-    """Return the cheap claims first."""
     gpu, claim = bundle.gpu, bundle.claim
     lower = least_makespan_of_gpu(gpu) if bundle.witness is None else replay(gpu, bundle.witness)
     if bundle.witness is not None and lower != claim.lower:
@@ -66,10 +65,7 @@ def _verdict(bundle: GpuBundle, most_states: int) -> Verdict:
     if bundle.shortest is not None:
         lengths.append(replay(gpu, bundle.shortest))
     best_case = _best_case(bundle, min(lengths))
-    if best_case and claim.best_case and not within(best_case, claim.best_case):
-        gaps.append(
-            f"best case {interval_text(claim.best_case)} reported, re-proved only to {interval_text(best_case)}"
-        )
+    gaps += best_case_gaps(best_case, claim.best_case)
     outcome = Outcome.UNPROVEN if gaps else Outcome.ACCEPTED
     reason = "; ".join(gaps) or summary(claim, _HOW[_name(uppers, claim)], has_witness=bundle.witness is not None)
     return Verdict(outcome, reason, claim, lower, tuple(uppers.items()), best_case, UNCHECKED_OF_GPU)
@@ -81,7 +77,10 @@ def _name(uppers: dict[str, int], claim: BundleClaim) -> str:
 
 
 def _one_wave(bundle: GpuBundle, most_states: int) -> int:
-    """The largest upper bound of an SM with any number of blocks that it may have, each proven by its own evidence."""
+    """Return the largest bound of an SM with any number of blocks that it may have, each proven by its own evidence.
+
+    In one wave no SM knows of the others; a worst case need not grow with the blocks, so all numbers are looked at.
+    """
     gpu, claim = bundle.gpu, bundle.claim
     if gpu.dram:
         raise Refused(f"{ONE_WAVE} proves nothing where DRAM may be busy: an SM may take longer than its latencies say")
@@ -99,11 +98,6 @@ def _one_wave(bundle: GpuBundle, most_states: int) -> int:
 
 
 def _best_case(bundle: GpuBundle, some: int) -> Interval | None:
-    """What is proven of the shortest schedule, where some schedule takes no more than `some` cycles."""
+    """Return what is proven of the shortest schedule, where `some` schedule takes no more than so many cycles."""
     claimed = bundle.claim.best_case
-    if claimed is None:
-        return None
-    proven = least_makespan_of_gpu(bundle.gpu), some
-    if claimed[1] < proven[0] or claimed[0] > proven[1]:
-        raise Refused(f"best case {interval_text(claimed)} is wrong: it is {interval_text(proven)}")
-    return proven
+    return None if claimed is None else check_best_case((least_makespan_of_gpu(bundle.gpu), some), claimed)

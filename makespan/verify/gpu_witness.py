@@ -1,8 +1,8 @@
 """The schedule of a whole GPU, executed: every SM keeps the rules of the machine, and the dispatcher those of a GPU.
 
 A stretch that ends as it began, but for the cycle, does so however often it comes: then one more time is as good as
-all. Whoever is left for the dispatcher, the SMs on which it would fit are intervals of cycles; in none of them may all
-grids of which blocks are left fit somewhere.
+all. For each grid the cycles in which a block of it would fit on some SM are intervals; in no cycle may blocks of all
+grids that have any left fit somewhere, or else the dispatcher would not be work-conserving.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,8 @@ from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 from makespan.verify.sm_execution import Script, SmExecution
 from makespan.verify.witness import scripts
 
-_Spans = list[tuple[int, int]]
-"""Cycles, from one to before another."""
-
-_EVER = 10 ** (3 * fields.MOST_DIGITS)
-"""A cycle that none comes to."""
+_Spans = list[tuple[int, int]]  # cycles, from one to before another
+_EVER = 10 ** (3 * fields.MOST_DIGITS)  # a cycle that is never reached
 
 
 def replay(gpu: GpuInstance, witness: GpuSchedule) -> int:
@@ -48,7 +45,6 @@ def replay(gpu: GpuInstance, witness: GpuSchedule) -> int:
 
 
 def _scripts(gpu: GpuInstance, number: int, course: BlockTrace) -> list[Script]:
-    """What the warps of a block do that takes a course."""
     grid, machine = gpu.grids[course.grid], gpu.machine
     programs = [program for program, warps in grid.block for _ in range(warps)]
     latencies = None if fixed_latencies(gpu, grid) else course.latencies
@@ -59,7 +55,7 @@ def _scripts(gpu: GpuInstance, number: int, course: BlockTrace) -> list[Script]:
 
 
 class _HistoryReplay:
-    """One history, executed.
+    """A history of an SM, executed stretch by stretch.
 
     Attributes:
         fits: for every grid the cycles in which a block of it would fit.
@@ -120,7 +116,7 @@ class _HistoryReplay:
         return Refused(f"{self._where}, cycle {self._now}: {what}")
 
     def _stretch(self, stretch: RepeatedCycles) -> None:
-        """As often as it comes, or until it leaves everything as it was."""
+        """Execute a stretch as often as it comes, or until it leaves everything as it was, and skip the rest."""
         before = self._state() if stretch.repeat > 1 else None
         for left in range(stretch.repeat - 1, -1, -1):
             known = [len(spans) for spans in self.fits]
@@ -138,7 +134,7 @@ class _HistoryReplay:
         return self._floor.state(self._clock), tuple(self._slots)
 
     def _skip(self, stretch: RepeatedCycles, times: int, fits: Sequence[_Spans]) -> None:
-        """So many times what has just been done, in which blocks fitted as said."""
+        """Go on as if a stretch came `times` more, in each of which blocks fitted as in the last one."""
         length = len(stretch.cycles)
         begun, skipped = self._now - length, times * length
         for spans, again in zip(self.fits, fits, strict=True):
@@ -177,7 +173,7 @@ class _HistoryReplay:
         self._note(fit)
 
     def _note(self, fit: Sequence[bool]) -> None:
-        """Of which grids a block fits from now on."""
+        """Take note of the grids of which a block fits from now on."""
         for grid, (fits, since) in enumerate(zip(fit, self._since, strict=True)):
             if fits and since is None:
                 self._since[grid] = self._now
@@ -187,7 +183,7 @@ class _HistoryReplay:
                 self._since[grid] = None
 
     def _ends(self) -> bool:
-        """What happens before a cycle: blocks end, and give back their room. Whether anything does."""
+        """Let blocks end that do so before a cycle, and give back their room; return whether anything changed."""
         changed, ended = self._floor.begin(self._clock), self._floor.ended
         while ended:
             slot = ended.pop()
@@ -197,12 +193,12 @@ class _HistoryReplay:
         return changed
 
     def _take(self, grid: int, sign: int) -> None:
-        """The room of a block, or give it back."""
+        """Take the room of a block, or give it back if `sign` is -1."""
         takes = self._gpu.grids[grid].takes
         self._left = [left - sign * one for left, one in zip(self._left, takes, strict=True)]
 
     def _admit(self, begin: BlockStart) -> None:
-        """A block gets its room."""
+        """Give a block its room, which has to be free."""
         if begin.course >= len(self._courses):
             raise self._refusal(f"there is no course {begin.course}")
         if self._slots[begin.slot] is not None:
@@ -229,7 +225,6 @@ class _HistoryReplay:
 
 
 def _partitions(gpu: GpuInstance, history: SmHistory, slots: int, where: str) -> list[int]:
-    """That of every warp of every slot."""
     parts, chosen = gpu.machine.partitions, history.partitions
     width = max(grid.warps for grid in gpu.grids)
     is_free = parts > 1 and (len(gpu.grids) > 1 or gpu.machine.assignment is WarpAssignment.ANY)
@@ -249,7 +244,7 @@ def _partitions(gpu: GpuInstance, history: SmHistory, slots: int, where: str) ->
 
 
 def _check_blocks(gpu: GpuInstance, witness: GpuSchedule) -> None:
-    """Each of them is executed once."""
+    """Refuse a witness that does not execute each block exactly once."""
     if sum(history.sms for history in witness.histories) > gpu.sms:
         raise Refused(f"witness: more than {gpu.sms} SMs")
     found = [0] * len(gpu.grids)
@@ -263,8 +258,12 @@ def _check_blocks(gpu: GpuInstance, witness: GpuSchedule) -> None:
 
 
 def _check_dispatcher(gpu: GpuInstance, witness: GpuSchedule, sms: Sequence[_HistoryReplay], work: ProofSteps) -> None:
-    """In every cycle, if blocks are left, there is one among them that fits on no SM."""
+    """Refuse a cycle in which blocks are left, and a block of each grid that has some left fits on some SM.
+
+    Then whichever block comes next would have room, and a work-conserving dispatcher lets it begin.
+    """
     unused = sum(history.sms for history in witness.histories) < gpu.sms
+    # in the cycle in which the last block of a grid gets its room the grid has none left, and limits nothing any more
     last = [max(sm.last.get(grid, 0) for sm in sms) for grid in range(len(gpu.grids))]
     changes: list[tuple[int, int, int]] = []  # the cycle, the grid, and on how many more SMs its blocks fit
     for grid, until in enumerate(last):

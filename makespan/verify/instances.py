@@ -51,9 +51,10 @@ def instance(value: object) -> Instance:
 
 
 def runs(value: object, crews: Sequence[int]) -> list[tuple[int, int]]:
-    """The order in which the warps of a block are launched: groups by number, each with how many of its warps follow.
+    """Return the order in which the warps of a block are launched: pairs of a group and how many of its warps follow.
 
     Args:
+        value: as the document has it.
         crews: of every group the warps that a block has.
 
     Raises:
@@ -78,7 +79,7 @@ def runs(value: object, crews: Sequence[int]) -> list[tuple[int, int]]:
 
 @contextmanager
 def refuse_invalid() -> Iterator[None]:
-    """Refuse what values refuse, and programs of too many places."""
+    """Turn errors of the values that are built inside, and of programs with too many places, into refusals."""
     try:
         yield
     except InputError as error:
@@ -88,13 +89,13 @@ def refuse_invalid() -> Iterator[None]:
 
 
 def groups(written: Sequence[object], room: ProofSteps, served: Machine) -> tuple[Group, ...]:
-    """Programs that the machine serves, each with its warps; `room` counts places."""
+    """Return programs that the machine serves, each with its warps; `room` counts places."""
     room.spend(sum(map(_size, written)))
     return tuple(_group(one, {BARRIER, *served.capacities}) for one in written)
 
 
 def machine(value: object) -> Machine:
-    """Return the machine in `value`: what not every machine has is written only where there is some of it."""
+    """Return the machine in `value`; keys that not every machine has may be left out, but may not say nothing."""
     said = [key for key in _OF_SOME if key in fields.entries(value)]
     parts = fields.table(value, "machine", "name", "capacity", "interval", "latency", "issue_width", *said)
     names = list(map(class_name, fields.entries(parts["capacity"])))
@@ -153,7 +154,6 @@ def _resources(parts: dict[str, Any], shared: list[str]) -> tuple[PortResource, 
 
 
 def _uses(parts: dict[str, Any], classes: list[str]) -> dict[str, tuple[Use, ...]]:
-    """By class."""
     if "uses" not in parts:
         return {}
     by_class = fields.entries(parts["uses"])
@@ -175,13 +175,12 @@ def _size(value: object) -> int:
 
 
 def _group(value: object, served: Set[str]) -> Group:
-    """Strings are read before places are made of their letters."""
     if "string" in fields.entries(value):
         parts = fields.table(value, "group", "warps", "string")
         string = fields.text(parts["string"], "string")
         if missing := sorted(set(string) - served):
             fields.bad(f"the machine has no units of class {', '.join(missing):.40}")
-        program = Program.chain(string)
+        program = Program.chain(string)  # only now: a string of a class that is not served makes no places
     else:
         parts = fields.table(value, "group", "warps", "starts", "places", later="timings")
         places = fields.items(parts["places"], "places", most=MAX_PLACES)
@@ -201,7 +200,6 @@ def _place(value: object) -> ProgramPlace:
 
 
 def _timing(value: object) -> InstructionTiming:
-    """Return its stall, latencies and tokens; whether they may be is for `Program` to say."""
     stall, latency, sets, awaits = fields.items(value, "timing", 4, 4)
     least, most = fields.items(latency, "latency", 2, 2)
     tokens = (

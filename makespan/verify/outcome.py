@@ -1,4 +1,4 @@
-"""What a checker says: the claim, and what was proven again."""
+"""The verdict of the checker: the claim of a bundle, and what was proven again."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -6,22 +6,21 @@ from enum import StrEnum
 
 from makespan.model.assumptions import Assumption
 from makespan.verify.conditions import of_bundle, of_instance
+from makespan.verify.refusal import Refused
 
 Interval = tuple[int, int]
 
 UNCHECKED = (
     "other assumptions", "interrupted", "seconds", "backend", "versions", "the machine's name",
     "when, by whom and how the steps of the history were found",
-)  # fmt: skip
-"""What a result says and no bundle can prove."""
+)  # fmt: skip  # what a result says and no bundle can prove
 
 UNCHECKED_OF_GPU = ("other assumptions", "interrupted", "seconds", "versions", "the machine's name")
-"""The same of a whole GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class BundleClaim:
-    """What a result says, in cycles; `best_case` is an interval."""
+    """The numbers that a result claims, in cycles; `best_case` is an interval."""
 
     lower: int
     upper: int
@@ -30,7 +29,7 @@ class BundleClaim:
 
 
 class Outcome(StrEnum):
-    """`unproven`: nothing is wrong, but not every claim could be re-proved within the limits."""
+    """The outcome of a check; `unproven` means that nothing is wrong, but not all could be re-proved within limits."""
 
     ACCEPTED = "accepted"
     REJECTED = "rejected"
@@ -39,7 +38,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a bundle claims and what was proven again, in cycles.
+    """The claim of a bundle and what was proven again, in cycles.
 
     Args:
         reason: one line: what is proven, or why not.
@@ -89,17 +88,35 @@ def within(inner: Interval, outer: Interval) -> bool:
 
 
 def interval_text(interval: Interval) -> str:
-    """In words."""
+    """Return an interval in words; a single number if it is one."""
     return str(interval[0]) if interval[0] == interval[1] else f"{interval[0]}..{interval[1]}"
 
 
 def cycles(count: int) -> str:
-    """In words."""
+    """Return a number of cycles in words."""
     return f"{count} cycle" if count == 1 else f"{count} cycles"
 
 
+def best_case_gaps(proven: Interval | None, claimed: Interval | None) -> list[str]:
+    """Return a list of the sentence that too little was proven of the best case; an empty one if all was."""
+    if not proven or not claimed or within(proven, claimed):
+        return []
+    return [f"best case {interval_text(claimed)} reported, re-proved only to {interval_text(proven)}"]
+
+
+def check_best_case(proven: Interval, claimed: Interval) -> Interval:
+    """Return what was proven of the best case.
+
+    Raises:
+        Refused: it excludes all that is claimed.
+    """
+    if claimed[1] < proven[0] or claimed[0] > proven[1]:
+        raise Refused(f"best case {interval_text(claimed)} is wrong: it is {interval_text(proven)}")
+    return proven
+
+
 def summary(claim: BundleClaim, how: str, *, has_witness: bool = True) -> str:
-    """What a claim that was proven again says, and how it was."""
+    """Return a sentence on a claim that was proven again, and by what; `how` names the proof of the upper bound."""
     worst = cycles(claim.upper)
     if claim.lower != claim.upper:
         worst = f"at least {claim.lower} and at most {worst}"

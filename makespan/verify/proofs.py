@@ -1,4 +1,4 @@
-"""The evidence in a bundle, read: certificates, weights of pairs, and what is said of each phase."""
+"""The evidence in a bundle, read: certificates, weights of pairs, and the bounds of phases and partitions."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,19 +12,18 @@ from makespan.verify.refusal import ProofSteps, Refused
 
 LEAST_PROGRESSION = 4
 _MOST_COEFFICIENT = 10**fields.MOST_DIGITS
-_COEFFICIENTS_PER_NODE = 16
-"""As much memory as so many coefficients."""
+_COEFFICIENTS_PER_NODE = 16  # a node takes as much memory
 
 _NAME = re.compile("[a-z][a-z0-9-]{0,39}")
 
 Pieces = tuple[tuple[Instance, UpperBound], ...]
-"""The question of every phase between barriers, or of every partition, and what is said of it, shared by equal ones."""
+"""The question of every phase between barriers, or of every partition, with the bound claimed of it."""
 
 
 def name_of_proof(value: object) -> str:
-    """Return an `Upper`, or an engine whose word nobody can check: then the bound must follow from something else.
+    """Return the name of an `Upper`, or of an engine; then the bound must follow from something else.
 
-    No engine is called a theorem, so one that is not known here is refused.
+    No engine is called a theorem, so a theorem that is not known here is refused.
     """
     name = fields.text(value, "evidence")
     if not _NAME.fullmatch(name) or (name.startswith("theorem-") and name not in tuple(Upper)):
@@ -33,12 +32,12 @@ def name_of_proof(value: object) -> str:
 
 
 def phase_bounds(value: object, instance: Instance, room: ProofSteps) -> Pieces:
-    """What is said of each different phase; `room` counts coefficients."""
+    """Return the phases with their claimed bounds; `room` counts coefficients."""
     return _pieces(value, "phases", "barriers make", instance, phases.questions, room)
 
 
 def partition_bounds(value: object, instance: Instance, room: ProofSteps) -> Pieces:
-    """What is said of each different partition; `room` counts coefficients."""
+    """Return the partitions with their claimed bounds; `room` counts coefficients."""
     return _pieces(value, "partitions", "the machine makes", instance, partitions.questions, room)
 
 
@@ -53,6 +52,7 @@ def _pieces(
     entries = fields.items(value, name, 0)
     if not entries:
         return ()
+    # the checker cuts the instance itself: a bundle only says what it claims of each different question, in order
     questions = cut(instance) or []
     different = list(dict.fromkeys(questions))
     if len(different) != len(entries):
@@ -73,7 +73,7 @@ def _piece(value: object, name: str, question: Instance, room: ProofSteps) -> Up
 
 
 def weights(value: object, instance: Instance, room: ProofSteps) -> tuple[Weights, ...]:
-    """Weights of pairs, in their shape; whether they prove anything is for `pairs` to say."""
+    """Return weights of pairs that have the right shape; whether they prove anything is for `pairs` to say."""
     return tuple(_set(item, instance, room) for item in fields.items(value, "weights", 0))
 
 
@@ -90,7 +90,6 @@ def _set(value: object, instance: Instance, room: ProofSteps) -> Weights:
 
 
 def _row(value: object, places: int, room: ProofSteps) -> tuple[tuple[int, ...], ...]:
-    """For every place of a group a number, or a list of them."""
     found: list[tuple[int, ...]] = []
     for item in fields.items(value, "weights", places, places):
         numbers = item if type(item) is list else [item]
@@ -101,7 +100,7 @@ def _row(value: object, places: int, room: ProofSteps) -> tuple[tuple[int, ...],
 
 
 def certificate(value: object, instance: Instance, room: ProofSteps) -> Certificate:
-    """Potentials, in their shape; whether they prove anything is for `potential` to say."""
+    """Return potentials that have the right shape; whether they prove anything is for `potential` to say."""
     parts = fields.table(value, "certificate", "upper", "potentials")
     potentials = fields.items(parts["potentials"], "potentials", most=len(instance.groups))
     sizes = delays.sizes(instance)
@@ -146,7 +145,7 @@ def _rows(value: object, name: str, sizes: Sequence[int]) -> tuple[tuple[int, ..
 
 
 def _coefficients(value: object, name: str, size: int) -> tuple[int, ...]:
-    """So many numbers; [first, step, count] stands for `count` of them in arithmetic progression."""
+    """Return `size` numbers; [first, step, count] stands for `count` of them in arithmetic progression."""
     numbers: list[Any] = []
     for item in fields.items(value, name, most=size):
         if type(item) is list:

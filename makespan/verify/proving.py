@@ -30,22 +30,23 @@ PROOFS = {
     Upper.PARTITIONS: "its partitions, one by one",
     Upper.SEARCH: "enumeration of all states",
 }
-"""What proves an upper bound, in words."""
+"""The names of proofs in words."""
 
 
 class UpperBoundProver:
     """Upper bounds of one instance that were proven again; each attribute only grows sharper.
 
     Args:
+        instance: the question.
         claimed: the upper bound to be proven, in cycles.
-        evidence: what is said to prove it.
+        evidence: the name of the proof on which the claim rests.
         certificate: potentials, which must hold whether or not the claim rests on them.
         weights: of pairs; whatever they prove counts.
-        phases: the phases between barriers, and what is said of each.
-        partitions: the partitions that have nothing in common, and what is said of each.
+        phases: the phases between barriers, each with the bound that is claimed of it.
+        partitions: the partitions that have nothing in common, each with the bound that is claimed of it.
         best_case: whether the shortest schedule matters, too.
-        most_states: how many states may be enumerated.
-        effort: what other proofs may take.
+        most_states: the number of states that may be enumerated.
+        effort: the work that other proofs may take.
     """
 
     def __init__(
@@ -78,7 +79,11 @@ class UpperBoundProver:
         return min(self.uppers.values())
 
     def prove(self) -> None:
-        """The cheap proofs, the one that the claim names, then others until one suffices."""
+        """Prove again: by cheap proofs, by the one that the claim names, then by others until one suffices.
+
+        Raises:
+            Refused: some evidence does not hold, or does not prove what it is said to.
+        """
         self.uppers[Upper.PESSIMISTIC] = bounds.pessimistic(self.instance)
         self._certificate()
         self._pairs()
@@ -107,9 +112,9 @@ class UpperBoundProver:
                 self.uppers[Upper.THEOREM_E] = bound
 
     def _phases(self) -> None:
-        """What is said of the phases must hold, and add up to the claim if this rests on it."""
         if not self.phases:
             return
+        # the bounds claimed of phases must hold, and add up to the claim if this rests on them (proposition P)
         lag = phases.lag(self.instance)
         total = sum(phase.upper for _, phase in self.phases) + lag
         proven = self._proven(self.phases)
@@ -118,9 +123,9 @@ class UpperBoundProver:
         self.uppers[Upper.PHASES] = sum(proven[question] for question, _ in self.phases) + lag
 
     def _partitions(self) -> None:
-        """What is said of the partitions must hold, and be no more than the claim if this rests on it."""
         if not self.partitions:
             return
+        # the last partition ends with the whole, so the largest bound of them is one of the whole (proposition Q)
         longest = max(partition.upper for _, partition in self.partitions)
         proven = self._proven(self.partitions)
         if self.evidence == Upper.PARTITIONS and longest > self.claimed:
@@ -147,7 +152,7 @@ class UpperBoundProver:
         return proven
 
     def _named(self) -> None:
-        """Evidence that can be checked at any size must itself prove the claim."""
+        """Refuse a claim whose evidence can be checked at any size and does not itself prove it."""
         name, claimed = self.evidence, self.claimed
         if name in bounds.CLOSED_FORMS and not self._closed_form(Upper(name)):
             raise Refused(f"{PROOFS[Upper(name)]} does not apply to this instance")
@@ -178,7 +183,7 @@ class UpperBoundProver:
         return bound is not None
 
     def two_warps(self) -> None:
-        """All pairs of places, where they are not too many."""
+        """Find the longest schedule of two warps from all pairs of places, where they are not too many."""
         if (
             not self.is_multiprocessor
             and self.longest is None
@@ -188,7 +193,7 @@ class UpperBoundProver:
             self._use(Upper.TWO_WARP_DP, shortest, longest)
 
     def enumerate(self) -> None:
-        """All states, where they are not too many."""
+        """Find the longest and the shortest schedule from all states, where they are not too many."""
         if self.longest is None and not self.enumerated:
             self.enumerated = True
             walker = multiprocessor if self.is_multiprocessor else states
@@ -197,7 +202,10 @@ class UpperBoundProver:
                 self._use(Upper.SEARCH, *found)
 
     def _use(self, name: Upper, shortest: int | None, longest: int) -> None:
-        """Exact values refute as well as prove; those of any scheduler only bound one that promises something."""
+        """Take exact values, which refute as well as prove.
+
+        For a scheduler that promises something they are of any scheduler, and so only bounds.
+        """
         self.longest, self.uppers[name] = longest, longest
         if self.instance.machine.scheduler is not SchedulerPromise.ANY:
             return

@@ -25,8 +25,7 @@ from makespan.verify.outcome import BundleClaim
 from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 
 SCHEMA, RESULT_SCHEMA = "makespan.bundle/3", "makespan.result/2"
-OLDER_SCHEMAS = ("makespan.bundle/1", "makespan.bundle/2")
-"""Their assumptions are words. The potentials of the first rest on an older theorem."""
+OLDER_SCHEMAS = ("makespan.bundle/1", "makespan.bundle/2")  # their assumptions are words
 _ANY_VERSION = "makespan.bundle/"
 MOST_BYTES = 128 << 20
 _LONG_NUMBER = re.compile(rb"[0-9]{%d}" % (fields.MOST_DIGITS + 1))  # or a text of many digits: then all are looked at
@@ -36,7 +35,7 @@ MOST_BRACKETS = 20_000_000  # lists and objects
 
 @dataclass(frozen=True, slots=True)
 class SmClaim(BundleClaim):
-    """And the pessimistic bound in cycles, and how the interval became smaller."""
+    """A claim with the pessimistic bound, in cycles, and the steps in which the interval became smaller."""
 
     pessimistic: int
     history: tuple[Step, ...]
@@ -87,7 +86,7 @@ def parse(content: bytes) -> object:
 
 
 def digest(document: dict[str, Any]) -> str:
-    """SHA-256 of everything but the digest itself, in canonical JSON."""
+    """Return the SHA-256 of everything but the digest itself, in canonical JSON."""
     content = {key: value for key, value in document.items() if key != "sha256"}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -131,7 +130,7 @@ def bundle(document: object) -> Bundle:
 
 
 def _check_older(*parts: object) -> None:
-    """Evidence of version 1 is that of today but for its potentials."""
+    # evidence of version 1 is that of today, but its potentials rest on an older theorem
     if any(fields.entries(part).get("certificate") is not None for part in parts):
         raise Refused(f"potentials of {OLDER_SCHEMAS[0]} rest on an older theorem: solve the question again")
 
@@ -173,7 +172,6 @@ def _step(value: object) -> Step:
 
 
 def _fields_of_instance(instance: Instance) -> dict[str, object]:
-    """What a result says of its instance."""
     machine = instance.machine
     return {
         "schema": RESULT_SCHEMA,
@@ -202,7 +200,6 @@ def _of_order(instance: Instance) -> dict[str, object]:
 
 
 def _of_multiprocessor(machine: Machine) -> dict[str, object]:
-    """What is said only where there is some of it."""
     said: dict[str, object] = {}
     if machine.partitions > 1:
         said = {"partitions": machine.partitions, "assignment": str(machine.assignment)}
@@ -217,7 +214,7 @@ def _of_multiprocessor(machine: Machine) -> dict[str, object]:
 
 
 def _same(value: object, expected: object) -> bool:
-    """Equality that keeps True, 1 and 1.0 apart."""
+    """Return whether two JSON values are equal; True, 1 and 1.0 differ."""
     if type(value) is not type(expected):
         return False
     if isinstance(value, dict) and isinstance(expected, dict):
@@ -228,7 +225,7 @@ def _same(value: object, expected: object) -> bool:
 
 
 def check_remarks(result: dict[str, Any], *, is_older: bool) -> None:
-    """What nobody can check (`outcome.UNCHECKED`): who computed it, and for how long; and words of an older bundle."""
+    """Refuse remarks of the wrong type; what they say, such as seconds, is no claim (`outcome.UNCHECKED`)."""
     _duration(result["seconds"])
     if type(result["interrupted"]) is not bool:
         fields.bad("interrupted is neither true nor false")
@@ -260,7 +257,7 @@ def best_case(value: object, most: int = fields.MOST_CYCLES) -> tuple[int, int] 
 
 
 def witness(value: object, instance: Instance, makespan: int) -> Schedule:
-    """Return a schedule of so many cycles.
+    """Return a schedule of `makespan` cycles.
 
     Raises:
         Refused: a key or type is wrong, it has another length, or it is too large.
@@ -272,7 +269,7 @@ def witness(value: object, instance: Instance, makespan: int) -> Schedule:
     for entry in fields.items(parts["cycles"], "cycles"):
         count, executing = fields.items(entry, "cycle", 2, 2)
         runs.append((fields.whole(count, "repeat", 1), fields.wholes(executing, "warps", instance.warps - 1, 0)))
-    # counted before they are unfolded
+    # counted before they are unfolded, since a few bytes can stand for any number of cycles
     if sum(times * len(warps) for times, warps in runs) > fields.MOST_INSTRUCTIONS:
         raise Refused(f"the witness is too large for this checker: over {fields.MOST_INSTRUCTIONS} warp-instructions")
     cycles = sum(times for times, _ in runs)
@@ -295,7 +292,7 @@ def _partitions(value: object, instance: Instance) -> tuple[int, ...]:
 
 
 def uses(value: object, warps: int) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
-    """For every warp, instruction and use of its class: which resource, and for how many cycles."""
+    """Return for every warp, instruction and use of its class the position of the resource and the cycles."""
 
     def pair(value: object) -> tuple[int, int]:
         which, cycles = fields.items(value, "use", 2, 2)

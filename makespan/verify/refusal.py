@@ -1,4 +1,4 @@
-"""Why a checker stops: the evidence is wrong, or checking it would take too long."""
+"""The reasons why the checker stops: the evidence is wrong, or checking it would take too long."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ class TooMuchWork(MakespanError):
 
 
 class ProofSteps:
-    """A number of steps that may still be done."""
+    """A number of steps that a proof may still take; limits make the checker refuse, and never accept."""
 
     __slots__ = ("left",)
 
@@ -23,10 +23,10 @@ class ProofSteps:
         self.left = steps
 
     def spend(self, steps: int = 1) -> None:
-        """Count `steps`.
+        """Take steps off.
 
         Raises:
-            TooMuchWork: there are not so many left.
+            TooMuchWork: fewer are left.
         """
         self.left -= steps
         if self.left < 0:
@@ -34,10 +34,10 @@ class ProofSteps:
 
 
 class ProofBudget:
-    """What all proofs of a bundle may take together: as much as `proofs` of the largest; a bundle can have thousands.
+    """The work that all proofs of a bundle, of which there may be thousands, may take together.
 
     Args:
-        proofs: so many.
+        proofs: it is enough for so many proofs of the largest size.
     """
 
     __slots__ = ("_left",)
@@ -48,7 +48,7 @@ class ProofBudget:
 
     @contextmanager
     def part(self, most: int) -> Iterator[ProofSteps]:
-        """The steps of one proof, at most `most`; what it does not spend remains for others."""
+        """Yield the steps of one proof, at most `most`; those that it does not spend remain for others."""
         steps = most * min(self._left, self._WHOLE) // self._WHOLE
         work = ProofSteps(steps)
         try:

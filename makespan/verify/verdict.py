@@ -1,17 +1,17 @@
-"""From a bundle to a verdict: which claims follow from the evidence."""
+"""The verdict on a bundle of one SM: which of its claims follow from its evidence."""
 
 from itertools import pairwise
 
 from makespan.host.errors import BrokenPromiseError
 from makespan.model.instance import Instance
 from makespan.verify import bounds, gpu_reading, gpu_verdict, gpu_witness, instances, lower_bounds, reading
-from makespan.verify.outcome import Interval, Outcome, Verdict, interval_text, summary, within
+from makespan.verify.outcome import Interval, Outcome, Verdict, best_case_gaps, check_best_case, summary, within
 from makespan.verify.proving import MOST_STATES, PROOFS, UpperBoundProver
 from makespan.verify.reading import Bundle, SmClaim
 from makespan.verify.refusal import ProofBudget, Refused
 from makespan.verify.witness import replay
 
-MOST_PROOFS = 10  # of the largest size
+MOST_PROOFS = 10  # so many proofs of the largest size may be checked
 
 
 def verify(document: object, *, most_states: int = MOST_STATES) -> Verdict:
@@ -36,7 +36,7 @@ def verify(document: object, *, most_states: int = MOST_STATES) -> Verdict:
 
 
 def execute(instance: object, witness: object, cycles: int) -> None:
-    """Execute a schedule alone, with its instance: both are written as in a bundle of one SM or of a whole GPU.
+    """Execute a schedule alone; it and its instance are written as in a bundle of one SM or of a whole GPU.
 
     Raises:
         Refused: something is not as in a bundle, breaks a rule of the machine or the dispatcher, is too large, or does
@@ -55,7 +55,7 @@ def execute(instance: object, witness: object, cycles: int) -> None:
 
 
 class _BundleCheck:
-    """Every claim of a bundle in turn."""
+    """The check of a bundle, claim by claim."""
 
     def __init__(self, bundle: Bundle, most_states: int) -> None:
         self.instance: Instance = bundle.instance
@@ -75,7 +75,7 @@ class _BundleCheck:
         )
 
     def verdict(self) -> Verdict:
-        """Return the cheap claims first."""
+        """Return the verdict; cheap claims are checked first."""
         claim, prover = self.claim, self.prover
         lower = replay(self.instance, self.bundle.witness)
         pessimistic = bounds.pessimistic(self.instance)
@@ -85,22 +85,17 @@ class _BundleCheck:
         prover.prove()
         best_case = self._best_case(lower)
         upper = prover.upper
-        if upper < lower:
+        if upper < lower:  # a schedule that occurs refutes a proof: one of the two is wrong, and both are ours
             raise BrokenPromiseError(f"an upper bound of {upper} cycles, and a schedule of {lower}")
         _check_history(claim)
-        gaps = []
-        if upper > claim.upper:
-            gaps.append(f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}")
-        if best_case and claim.best_case and not within(best_case, claim.best_case):
-            gaps.append(
-                f"best case {interval_text(claim.best_case)} reported, re-proved only to {interval_text(best_case)}"
-            )
+        unproven = f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}"
+        gaps = [unproven] * (upper > claim.upper) + best_case_gaps(best_case, claim.best_case)
         outcome = Outcome.UNPROVEN if gaps else Outcome.ACCEPTED
         uppers = tuple(prover.uppers.items())
         return Verdict(outcome, "; ".join(gaps) or self._summary(), claim, lower, uppers, best_case)
 
     def _best_case(self, lower: int) -> Interval | None:
-        """What is proven of the shortest schedule, as far as the claim needs it."""
+        """Return what is proven of the shortest schedule, with as much work as the claim needs."""
         claimed = self.claim.best_case
         if claimed is None:
             return None
@@ -110,9 +105,7 @@ class _BundleCheck:
             self.prover.enumerate()
         if (shortest := self.prover.shortest) is not None:
             proven = shortest, shortest
-        if claimed[1] < proven[0] or claimed[0] > proven[1]:
-            raise Refused(f"best case {interval_text(claimed)} is wrong: it is {interval_text(proven)}")
-        return proven
+        return check_best_case(proven, claimed)
 
     def _summary(self) -> str:
         uppers, claim = self.prover.uppers, self.claim
@@ -121,7 +114,7 @@ class _BundleCheck:
 
 
 def _check_history(claim: SmClaim) -> None:
-    """No step gives up what the one before had proven, and the last one is the result; so all of them enclose it."""
+    # no step gives up what the one before had proven, and the last one is the result; so all of them enclose it
     for number, (before, after) in enumerate(pairwise(claim.history), start=2):
         if not before.lower <= after.lower <= after.upper <= before.upper:
             raise Refused(f"history: {after.lower}..{after.upper} of step {number} is not within the step before")

@@ -47,7 +47,6 @@ def replay(instance: Instance, witness: Schedule) -> int:
 
 
 def _partitions(instance: Instance, witness: Schedule) -> tuple[int, ...]:
-    """That of every warp."""
     chosen, fixed, parts = (witness.partitions, warp_partitions(instance), range(instance.machine.partitions))
     if fixed is not None:
         if chosen not in ((), tuple(fixed)):
@@ -68,11 +67,14 @@ def scripts(
     latencies: Sequence[Sequence[int]] | None,
     uses: Sequence[Sequence[Sequence[tuple[int, int]]]] | None,
 ) -> list[Script]:
-    """What warps of these programs do.
+    """Return the choices of warps as scripts, once each is known to be one that the adversary has.
 
     Args:
+        machine: the SM.
+        programs: of every warp.
+        paths: of every warp the places on its way.
         latencies: of all of their instructions; None where there is no choice.
-        uses: what each of their instructions holds of each use of its class; None where there is no choice.
+        uses: for each of their instructions and uses the resource and the cycles; None where there is no choice.
 
     Raises:
         Refused: there is no such path, latency or use.
@@ -84,9 +86,8 @@ def scripts(
 
 
 def _routes(machine: Machine, programs: Sequence[Program], paths: Sequence[tuple[int, ...]]) -> list[list[RouteStep]]:
-    """What every warp comes to on its way, barriers included."""
     classes = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units}
-    known: dict[int, list[RouteStep]] = {}
+    known: dict[int, list[RouteStep]] = {}  # equal programs and paths are the same objects, and are checked only once
     routes: dict[tuple[int, int], list[RouteStep]] = {}
     found = []
     for program, path in zip(programs, paths, strict=True):
@@ -122,7 +123,6 @@ def _instructions_of(route: Iterable[RouteStep]) -> list[RouteStep]:
 
 
 def _latencies(routes: Sequence[list[RouteStep]], chosen: Sequence[Sequence[int]] | None) -> list[Sequence[int]]:
-    """For every warp the latencies of its instructions, in order: those of the witness where there is a choice."""
     if chosen is None:
         known: dict[int, Sequence[int]] = {}
         for route in routes:
@@ -144,7 +144,6 @@ def _latencies(routes: Sequence[list[RouteStep]], chosen: Sequence[Sequence[int]
 def _uses(
     machine: Machine, routes: Sequence[list[RouteStep]], chosen: Sequence[Sequence[Sequence[tuple[int, int]]]]
 ) -> list[Sequence[Sequence[tuple[int, int]]]]:
-    """For every warp what its instructions hold of each use of their class, in order."""
     if len(chosen) != len(routes):
         raise Refused(f"witness: uses of {len(chosen)} warps for {len(routes)} warps")
     uses = {unit.name: class_holds(unit)[1:] for unit in machine.units}
@@ -159,4 +158,4 @@ def _uses(
                 for use, (which, cycles) in zip(known, held, strict=False)
             ):
                 raise Refused(f"witness: uses {held} for class {step.unit} of warp {warp}")
-    return [[held for held in row if held] for row in chosen]  # a class without uses does not ask
+    return [[held for held in row if held] for row in chosen]  # of a class without uses the execution asks for none
