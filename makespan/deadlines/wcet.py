@@ -53,7 +53,7 @@ from makespan.model.wording import count_words
 from makespan.proof.bounds.theorem_g import theorem_g
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.gpu import THEOREM_G, solve_gpu
-from makespan.verify import Outcome, Refused, gpu_reading, gpu_verdict, parse, reading, verify
+from makespan.verify import Outcome, Refused, gpu_reading, parse, reading, verify
 from makespan.verify.conditions import LATENCIES
 from makespan.verify.reading import MOST_BYTES
 
@@ -279,7 +279,7 @@ def claim_of_bundle(path: Path, sizes: Sequence[int]) -> WorstCaseClaim:
     claimed, proof = verdict.claim.upper, str(verdict.claim.evidence)
     if upper > claimed:
         proof = f"what could be re-proved of {claimed} by {proof}"
-    is_of_gpu = gpu_verdict.speaks_of(document)
+    is_of_gpu = gpu_reading.speaks_of(document)
     found = gpu_reading.bundle(document) if is_of_gpu else reading.bundle(document)
     asked = found.gpu if isinstance(found, gpu_reading.GpuBundle) else found.instance
     if isinstance(asked, GpuInstance) and set(sizes) != {asked.sms}:

@@ -15,8 +15,7 @@ from makespan.verify.machine_form import used_units
 from makespan.verify.refusal import ProofBudget, ProofSteps
 from makespan.verify.waiting import binding_width
 
-MOST_STEPS = 50_000_000
-"""Steps to pairs of blocks, and to nodes of a tree."""
+MOST_STEPS = 50_000_000  # to pairs of blocks, and to nodes of a tree
 
 
 class _LetterRun(NamedTuple):

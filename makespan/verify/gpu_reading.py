@@ -5,16 +5,15 @@ The writer is `makespan.report.gpu.bundle`; both follow docs/schema/gpu-bundle-2
 
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from makespan.model.assumptions import Assumption
 from makespan.model.certificate import Certificate, Weights
 from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, Grid, RepeatedCycles, SmHistory
 from makespan.model.gpu.instance import MAX_BLOCKS, MAX_DISPATCH, MAX_DRAM, MAX_GRIDS, MAX_ROOM
 from makespan.model.instance import MAX_CYCLES, MAX_WARPS, Instance
-from makespan.model.machine import MAX_LATENCY, Machine, WarpAssignment
+from makespan.model.machine import Machine, WarpAssignment
 from makespan.model.machine.values import MAX_SMS
-from makespan.model.program import MAX_PLACES
 from makespan.model.result import Status
 from makespan.verify import conditions, fields, instances, proofs, reading
 from makespan.verify.outcome import BundleClaim
@@ -56,6 +55,12 @@ class GpuBundle:
     weights: tuple[Weights, ...]
     sms: dict[int, OfSm]
     said: tuple[Assumption, ...] | None
+
+
+def speaks_of(document: object) -> TypeGuard[dict[str, Any]]:
+    """Return whether it is a bundle of a whole GPU, of any version."""
+    schema = document.get("schema") if isinstance(document, dict) else None
+    return isinstance(schema, str) and schema.startswith("makespan.gpu-bundle/")
 
 
 def bundle(document: dict[str, Any]) -> GpuBundle:
@@ -186,22 +191,9 @@ def _course(value: object, gpu: GpuInstance, room: ProofSteps) -> BlockTrace:
     number = fields.whole(parts["grid"], "grid", 0, len(gpu.grids) - 1)
     grid = gpu.grids[number]
     room.spend(sum(warps * program.end for program, warps in grid.block))
-    latencies: tuple[tuple[int, ...], ...] = ()
-    if fixed_latencies(gpu, grid):
-        if parts["latencies"] is not None:
-            fields.bad("the machine leaves no choice of a latency: latencies must be null")
-    else:
-        latencies = reading.per_warp(parts["latencies"], "latencies", grid.warps, MAX_LATENCY)
+    latencies = reading.latencies(parts["latencies"], grid.warps, is_fixed=fixed_latencies(gpu, grid))
     uses = reading.uses(parts["uses"], grid.warps) if has_uses else ()
-    return BlockTrace(number, _paths(parts["paths"], grid), latencies, uses)
-
-
-def _paths(value: object, grid: Grid) -> tuple[tuple[int, ...], ...]:
-    if not all(program.is_chain for program, _ in grid.block):
-        return reading.per_warp(value, "paths", grid.warps, MAX_PLACES)
-    if value is not None:
-        fields.bad("a string has one path: paths must be null")
-    return tuple(chain.from_iterable(repeat(tuple(range(program.end)), warps) for program, warps in grid.block))
+    return BlockTrace(number, reading.paths(parts["paths"], grid.block), latencies, uses)
 
 
 def _history(value: object, gpu: GpuInstance, room: ProofSteps, cycles: ProofSteps) -> SmHistory:

@@ -7,8 +7,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, Latency, Machine
 from makespan.model.program import BARRIER, Program
 
-MOST_GAPS = 1_000_000
-"""Gaps to compare: those of all groups as each of them sees them."""
+MOST_GAPS = 1_000_000  # to compare: those of all groups as each of them sees them
 
 
 class _LetterTimes(NamedTuple):

@@ -23,8 +23,9 @@ from makespan.verify.paths import total
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 
 MOST_STEPS = 5_000_000
-_Clocks = dict[int | str, int]
-"""The earliest cycles in which tokens, by number, are there, and in which pools with one port, by name, are free."""
+_Clocks = dict[
+    int | str, int
+]  # the earliest cycle in which a token is there, or a pool with one port, by name, is free
 
 
 def least_makespan(instance: Instance) -> int:

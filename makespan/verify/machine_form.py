@@ -11,8 +11,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Machine, UnitClass, WarpAssignment
 from makespan.model.program import BARRIER, InstructionTiming, Program
 
-SLOT = ""
-"""The pool of issue slots; no class and no resource has an empty name."""
+SLOT = ""  # the pool of issue slots; no class and no resource has an empty name
 
 PoolGate = frozenset[str]
 """A gate: pools of which an instruction needs a port of any one. It is full when all ports of all of them are held."""

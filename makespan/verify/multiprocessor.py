@@ -15,17 +15,12 @@ from makespan.model.program import BARRIER, Program
 from makespan.verify.machine_form import issue_holds, numbered_pools, warp_partitions
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 
-MOST_BYTES = 1 << 29
-"""Memory of all states that are kept at one time."""
-
+MOST_BYTES = 1 << 29  # of all states that are kept at one time
 MOST_WARPS = 200
 _STEPS_PER_STATE = 10
 _STEPS_PER_OPTION = 64  # which is kept
-_DONE = -1
-"""The token that stands for all which no place awaits any more; only the end of their warp does."""
-
-PendingTokens = tuple[tuple[int, int], ...]
-"""Pending tokens, each with the cycles for which it still is pending."""
+_DONE = -1  # the token that stands for all which no place awaits any more; only the end of their warp does
+PendingTokens = tuple[tuple[int, int], ...]  # each with the cycles for which it still is pending
 
 
 class _UnfinishedWarp(NamedTuple):

@@ -27,9 +27,7 @@ from makespan.verify.paths import PhaseRegion, along, total
 from makespan.verify.refusal import ProofBudget, ProofSteps, Refused, TooMuchWork
 from makespan.verify.waiting import ClassShare, binding_width, most_waiting, shares
 
-MOST_STEPS = 50_000_000
-"""On all paths, for all sets of classes: from a place with one of its reserves to the next."""
-
+MOST_STEPS = 50_000_000  # on all paths, for all sets of classes: from a place with one of its reserves to the next
 MOST_THRESHOLD = 1_000_000
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})

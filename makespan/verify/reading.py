@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, repeat
 from typing import Any, NoReturn
@@ -17,7 +18,7 @@ from makespan.model.certificate import Certificate, Weights
 from makespan.model.instance import MAX_CYCLES, Instance
 from makespan.model.machine import MAX_INTERVAL, MAX_LATENCY, Machine, SchedulerPromise
 from makespan.model.machine.values import MAX_RESOURCES
-from makespan.model.program import MAX_PLACES
+from makespan.model.program import MAX_PLACES, Program
 from makespan.model.result import Status, Step
 from makespan.model.schedule import Schedule
 from makespan.verify import conditions, fields, instances, machine_form, proofs
@@ -278,10 +279,11 @@ def witness(value: object, instance: Instance, makespan: int) -> Schedule:
     if cycles != makespan:
         raise Refused(f"the witness takes {cycles} cycles, the lower bound says {makespan}")
     unfolded = tuple(chain.from_iterable(repeat(warps, times) for times, warps in runs))
-    paths, latencies = _paths(parts["paths"], instance), _latencies(parts["latencies"], instance)
+    routes = paths(parts["paths"], [(group.program, group.warps) for group in instance.groups])
+    times = latencies(parts["latencies"], instance.warps, is_fixed=instance.fixed_latencies)
     partitions = _partitions(parts["partitions"], instance) if "partitions" in parts else ()
     held = uses(parts["uses"], instance.warps) if "uses" in parts else ()
-    return Schedule(unfolded, paths, latencies, partitions, held)
+    return Schedule(unfolded, routes, times, partitions, held)
 
 
 def _partitions(value: object, instance: Instance) -> tuple[int, ...]:
@@ -308,25 +310,25 @@ def uses(value: object, warps: int) -> tuple[tuple[tuple[tuple[int, int], ...], 
     return tuple(rows)
 
 
-def _latencies(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
-    if instance.fixed_latencies:
+def latencies(value: object, warps: int, *, is_fixed: bool) -> tuple[tuple[int, ...], ...]:
+    """Return for every warp the latencies of its instructions; none if the adversary has no choice."""
+    if is_fixed:
         if value is not None:
             fields.bad("the machine leaves no choice of a latency: latencies must be null")
         return ()
-    return per_warp(value, "latencies", instance.warps, MAX_LATENCY)
+    return _per_warp(value, "latencies", warps, MAX_LATENCY)
 
 
-def _paths(value: object, instance: Instance) -> tuple[tuple[int, ...], ...]:
-    if all(group.program.is_chain for group in instance.groups):
-        if value is not None:
-            fields.bad("a string has one path: paths must be null")
-        whole = [tuple(range(group.program.end)) for group in instance.groups]
-        return tuple(whole[group] for group in instance.group_of_warp())
-    return per_warp(value, "paths", instance.warps, MAX_PLACES)
+def paths(value: object, crews: Sequence[tuple[Program, int]]) -> tuple[tuple[int, ...], ...]:
+    """Return the path of every warp of these programs, each of which has so many; strings leave no choice."""
+    if not all(program.is_chain for program, _ in crews):
+        return _per_warp(value, "paths", sum(warps for _, warps in crews), MAX_PLACES)
+    if value is not None:
+        fields.bad("a string has one path: paths must be null")
+    return tuple(chain.from_iterable(repeat(tuple(range(program.end)), warps) for program, warps in crews))
 
 
-def per_warp(value: object, name: str, warps: int, most: int) -> tuple[tuple[int, ...], ...]:
-    """Return a row of numbers for every warp, each with how many warps share it."""
+def _per_warp(value: object, name: str, warps: int, most: int) -> tuple[tuple[int, ...], ...]:
     rows: list[tuple[int, ...]] = []
     for entry in fields.items(value, name, most=warps):
         count, numbers = fields.items(entry, name, 2, 2)

@@ -15,8 +15,7 @@ from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 
 MOST_COMPARISONS = 50_000_000  # of a warp that goes first with one that waits
 
-_Pools = tuple[int, ...]
-"""A port of each of these pools, by their numbers."""
+_Pools = tuple[int, ...]  # a port of each of these pools, by their numbers
 
 
 class RouteStep(NamedTuple):

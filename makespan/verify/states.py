@@ -19,11 +19,8 @@ from makespan.model.program import BARRIER
 from makespan.verify.delays import with_delay_places
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 
-MOST_BYTES = 1 << 29
-"""Memory of all states that are kept at one time; those of long programs take kilobytes each."""
-
-MOST_BITS = 1 << 22
-"""The size of one state."""
+MOST_BYTES = 1 << 29  # of all states that are kept at one time; those of long programs take kilobytes each
+MOST_BITS = 1 << 22  # of one state
 
 
 class WarpsAtPlace(NamedTuple):

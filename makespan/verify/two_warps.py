@@ -15,15 +15,10 @@ from makespan.model.program import BARRIER, Program
 from makespan.verify.paths import Choose
 from makespan.verify.refusal import ProofBudget, ProofSteps, TooMuchWork
 
-MOST_WORK = 60_000_000
-"""Steps, which take about a minute."""
-
-MOST_CYCLES = 20_000_000
-"""Numbers kept at one time."""
-
+MOST_WORK = 60_000_000  # steps, which take about a minute
+MOST_CYCLES = 20_000_000  # numbers that are kept at one time
 MOST_HELD = 1_000
-_SLICED = 50
-"""The number of values of a slice that are compared in the time of one step."""
+_SLICED = 50  # values of a slice are compared in the time of one step
 
 
 _PortHolds = tuple[tuple[int, ...], ...]

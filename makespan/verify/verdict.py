@@ -1,17 +1,33 @@
-"""The verdict on a bundle of one SM: which of its claims follow from its evidence."""
+"""The verdict on a bundle of one SM or of a whole GPU: which of its claims follow from its evidence."""
 
+from collections.abc import Mapping
 from itertools import pairwise
+from typing import TypeVar
 
 from makespan.host.errors import BrokenPromiseError
-from makespan.model.instance import Instance
-from makespan.verify import bounds, gpu_reading, gpu_verdict, gpu_witness, instances, lower_bounds, reading
-from makespan.verify.outcome import Interval, Outcome, Verdict, best_case_gaps, check_best_case, summary, within
+from makespan.verify import bounds, gpu_reading, gpu_witness, instances, reading, theorem_g
+from makespan.verify.gpu_reading import ONE_WAVE, THEOREM_G, GpuBundle
+from makespan.verify.lower_bounds import least_makespan, least_makespan_of_gpu
+from makespan.verify.outcome import (
+    UNCHECKED,
+    UNCHECKED_OF_GPU,
+    BundleClaim,
+    Interval,
+    Outcome,
+    Verdict,
+    best_case_gaps,
+    check_best_case,
+    summary,
+    within,
+)
 from makespan.verify.proving import MOST_STATES, PROOFS, UpperBoundProver
 from makespan.verify.reading import Bundle, SmClaim
 from makespan.verify.refusal import ProofBudget, Refused
 from makespan.verify.witness import replay
 
 MOST_PROOFS = 10  # so many proofs of the largest size may be checked
+_HOW = {ONE_WAVE: "those of its SMs, which have all blocks from the beginning", THEOREM_G: "theorem G"}
+_Proof = TypeVar("_Proof", bound=str)
 
 
 def verify(document: object, *, most_states: int = MOST_STATES) -> Verdict:
@@ -24,15 +40,18 @@ def verify(document: object, *, most_states: int = MOST_STATES) -> Verdict:
     Raises:
         BrokenPromiseError: a proof and a schedule contradict each other, a bug of this checker.
     """
-    if gpu_verdict.speaks_of(document):
-        return gpu_verdict.verify(document, most_states)
-    claim = None
+    claim: BundleClaim | None = None
     try:
+        if gpu_reading.speaks_of(document):
+            gpu_bundle = gpu_reading.bundle(document)
+            claim = gpu_bundle.claim
+            return _verdict_of_gpu(gpu_bundle, most_states).about(gpu_bundle.gpu, gpu_bundle.said)
         bundle = reading.bundle(document)
         claim = bundle.claim
-        return _BundleCheck(bundle, most_states).verdict().about(bundle.instance, bundle.said)
+        return _verdict(bundle, most_states).about(bundle.instance, bundle.said)
     except Refused as refusal:
-        return Verdict(Outcome.REJECTED, " ".join(str(refusal).split())[:300], claim)
+        unchecked = UNCHECKED_OF_GPU if gpu_reading.speaks_of(document) else UNCHECKED
+        return Verdict(Outcome.REJECTED, " ".join(str(refusal).split())[:300], claim, unchecked=unchecked)
 
 
 def execute(instance: object, witness: object, cycles: int) -> None:
@@ -54,63 +73,52 @@ def execute(instance: object, witness: object, cycles: int) -> None:
     replay(question, reading.witness(witness, question, cycles))
 
 
-class _BundleCheck:
-    """The check of a bundle, claim by claim."""
+def _verdict(bundle: Bundle, most_states: int) -> Verdict:
+    instance, claim = bundle.instance, bundle.claim
+    prover = UpperBoundProver(
+        instance,
+        claim.upper,
+        claim.evidence,
+        bundle.certificate,
+        bundle.weights,
+        bundle.phases,
+        bundle.partitions,
+        best_case=claim.best_case is not None,
+        most_states=most_states,
+        effort=ProofBudget(MOST_PROOFS),
+    )
+    lower = replay(instance, bundle.witness)  # cheap claims first
+    pessimistic = bounds.pessimistic(instance)
+    # a real multiprocessor's may be larger: it is the same theorem, with a choice of prices
+    if pessimistic != claim.pessimistic and not (pessimistic < claim.pessimistic and prover.is_multiprocessor):
+        raise Refused(f"pessimistic is {pessimistic}, not {claim.pessimistic}")
+    prover.prove()
+    best_case = None if claim.best_case is None else _best_case(prover, claim.best_case, lower)
+    upper = prover.upper
+    if upper < lower:  # a schedule that occurs refutes a proof: one of the two is wrong, and both are ours
+        raise BrokenPromiseError(f"an upper bound of {upper} cycles, and a schedule of {lower}")
+    _check_history(claim)
+    unproven = f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}"
+    gaps = [unproven] * (upper > claim.upper) + best_case_gaps(best_case, claim.best_case)
+    reason = "; ".join(gaps) or summary(claim, PROOFS[_best_proof(prover.uppers, claim)])
+    outcome = Outcome.UNPROVEN if gaps else Outcome.ACCEPTED
+    return Verdict(outcome, reason, claim, lower, tuple(prover.uppers.items()), best_case)
 
-    def __init__(self, bundle: Bundle, most_states: int) -> None:
-        self.instance: Instance = bundle.instance
-        self.claim: SmClaim = bundle.claim
-        self.bundle = bundle
-        self.prover = UpperBoundProver(
-            bundle.instance,
-            bundle.claim.upper,
-            bundle.claim.evidence,
-            bundle.certificate,
-            bundle.weights,
-            bundle.phases,
-            bundle.partitions,
-            best_case=bundle.claim.best_case is not None,
-            most_states=most_states,
-            effort=ProofBudget(MOST_PROOFS),
-        )
 
-    def verdict(self) -> Verdict:
-        """Return the verdict; cheap claims are checked first."""
-        claim, prover = self.claim, self.prover
-        lower = replay(self.instance, self.bundle.witness)
-        pessimistic = bounds.pessimistic(self.instance)
-        # a real multiprocessor's may be larger: it is the same theorem, with a choice of prices
-        if pessimistic != claim.pessimistic and not (pessimistic < claim.pessimistic and self.prover.is_multiprocessor):
-            raise Refused(f"pessimistic is {pessimistic}, not {claim.pessimistic}")
-        prover.prove()
-        best_case = self._best_case(lower)
-        upper = prover.upper
-        if upper < lower:  # a schedule that occurs refutes a proof: one of the two is wrong, and both are ours
-            raise BrokenPromiseError(f"an upper bound of {upper} cycles, and a schedule of {lower}")
-        _check_history(claim)
-        unproven = f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}"
-        gaps = [unproven] * (upper > claim.upper) + best_case_gaps(best_case, claim.best_case)
-        outcome = Outcome.UNPROVEN if gaps else Outcome.ACCEPTED
-        uppers = tuple(prover.uppers.items())
-        return Verdict(outcome, "; ".join(gaps) or self._summary(), claim, lower, uppers, best_case)
+def _best_case(prover: UpperBoundProver, claimed: Interval, lower: int) -> Interval:
+    """Return what is proven of the shortest schedule, with as much work as the claim needs."""
+    proven = least_makespan(prover.instance), lower
+    if not within(proven, claimed):
+        prover.two_warps()
+        prover.enumerate()
+    if (shortest := prover.shortest) is not None:
+        proven = shortest, shortest
+    return check_best_case(proven, claimed)
 
-    def _best_case(self, lower: int) -> Interval | None:
-        """Return what is proven of the shortest schedule, with as much work as the claim needs."""
-        claimed = self.claim.best_case
-        if claimed is None:
-            return None
-        proven = lower_bounds.least_makespan(self.instance), lower
-        if not within(proven, claimed):
-            self.prover.two_warps()
-            self.prover.enumerate()
-        if (shortest := self.prover.shortest) is not None:
-            proven = shortest, shortest
-        return check_best_case(proven, claimed)
 
-    def _summary(self) -> str:
-        uppers, claim = self.prover.uppers, self.claim
-        name = min(uppers, key=lambda proof: (uppers[proof] > claim.upper, proof != claim.evidence))
-        return summary(claim, PROOFS[name])
+def _best_proof(uppers: Mapping[_Proof, int], claim: BundleClaim) -> _Proof:
+    """Return the proof that the verdict names: one that suffices, and the one that the claim names first."""
+    return min(uppers, key=lambda proof: (uppers[proof] > claim.upper, proof != claim.evidence))
 
 
 def _check_history(claim: SmClaim) -> None:
@@ -122,3 +130,50 @@ def _check_history(claim: SmClaim) -> None:
         last = claim.history[-1]
         if (last.lower, last.upper, last.evidence) != (claim.lower, claim.upper, claim.evidence):
             raise Refused(f"history: it ends with {last.lower}..{last.upper} by {last.evidence}, not with the result")
+
+
+def _verdict_of_gpu(bundle: GpuBundle, most_states: int) -> Verdict:
+    gpu, claim = bundle.gpu, bundle.claim
+    lower = least_makespan_of_gpu(gpu) if bundle.witness is None else gpu_witness.replay(gpu, bundle.witness)
+    if bundle.witness is not None and lower != claim.lower:
+        raise Refused(f"the witness takes {lower} cycles, the lower bound says {claim.lower}")
+    uppers = {THEOREM_G: theorem_g.bound(gpu, bundle.weights)}
+    if claim.evidence == ONE_WAVE:
+        uppers[ONE_WAVE] = _one_wave(bundle, most_states)
+    if (upper := min(uppers.values())) < lower:
+        raise BrokenPromiseError(f"an upper bound of {upper} cycles, and a schedule of {lower}")
+    gaps = []
+    if lower < claim.lower:
+        gaps.append(f"lower {claim.lower} reported without a witness, re-proved only to {lower}")
+    if upper > claim.upper:
+        gaps.append(f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}")
+    lengths = [upper if bundle.witness is None else lower]
+    if bundle.shortest is not None:
+        lengths.append(gpu_witness.replay(gpu, bundle.shortest))
+    claimed = claim.best_case
+    best_case = None if claimed is None else check_best_case((least_makespan_of_gpu(gpu), min(lengths)), claimed)
+    gaps += best_case_gaps(best_case, claim.best_case)
+    outcome = Outcome.UNPROVEN if gaps else Outcome.ACCEPTED
+    reason = "; ".join(gaps) or summary(claim, _HOW[_best_proof(uppers, claim)], has_witness=bundle.witness is not None)
+    return Verdict(outcome, reason, claim, lower, tuple(uppers.items()), best_case, UNCHECKED_OF_GPU)
+
+
+def _one_wave(bundle: GpuBundle, most_states: int) -> int:
+    """Return the largest bound of an SM with any number of blocks that it may have, each proven by its own evidence.
+
+    In one wave no SM knows of the others; a worst case need not grow with the blocks, so all numbers are looked at.
+    """
+    gpu, claim = bundle.gpu, bundle.claim
+    if gpu.dram:
+        raise Refused(f"{ONE_WAVE} proves nothing where DRAM may be busy: an SM may take longer than its latencies say")
+    if gpu.dispatch and max(bundle.sms) > 1:
+        raise Refused(f"{ONE_WAVE} proves nothing where blocks of an SM may begin in different cycles")
+    claimed = gpu.dispatch + max(said.upper for said in bundle.sms.values())
+    if claimed > claim.upper:
+        raise Refused(f"upper {claim.upper} reported by {ONE_WAVE}, but an SM may take up to {claimed} cycles")
+    effort, longest = ProofBudget(MOST_PROOFS), 0
+    for said in bundle.sms.values():
+        prover = UpperBoundProver(*said, most_states=most_states // len(bundle.sms), effort=effort)
+        prover.prove()
+        longest = max(longest, prover.upper)
+    return gpu.dispatch + longest
