@@ -320,10 +320,10 @@ def test_groups_have_a_certificate_each() -> None:
 REPEATED = """
 from makespan import Instance, Limits, Machine
 from makespan.proof.engines.certificate import improve
-from makespan.model.program import Place, Program
+from makespan.model.program import Program, ProgramPlace
 
 places = (("C", 1, 2), ("L", 3), ("C", 3, 4), ("L", 5), ("C", 5), ("L", 6), ("C", 7), ("C", 8))
-fork = Program(tuple(Place(unit, tuple(after)) for unit, *after in places))
+fork = Program(tuple(ProgramPlace(unit, tuple(after)) for unit, *after in places))
 for found in improve.improve(Instance.of(fork, 4, Machine.of({"C": 2, "L": 1})), Limits(1000)):
     print(found.upper, found.certificate and found.certificate.potentials)
     print(found.witness and (found.witness.cycles, found.witness.paths))

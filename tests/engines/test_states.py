@@ -201,7 +201,9 @@ def test_all_leaves_at_once_are_the_leaves_one_after_another_whatever_was_kept_o
         every = listed(states, at, size, problem, choice)
         number = loops.open_state(states, at, 1, size, one, choice)
         assert sorted(every) == sorted(leaves(number, choice))
-        assert len(every) == len(set(map(tuple, every))) > 0
+        assert every
+        if instance.groups[0].program.is_chain:  # two warps of an automaton may reach one state by different moves
+            assert len(every) == len(set(map(tuple, every)))
         pairs = choice.pairs[:size].tolist()
         assert size == loops.decode(states, at, 0, one, choice)
         assert pairs == choice.pairs[:size].tolist()
@@ -271,7 +273,7 @@ def test_at_any_memory_limit_what_it_says_is_true(string: str, monkeypatch: pyte
         again.append(value)
         return plain(task, value)
 
-    monkeypatch.setattr(by_states, "_remembered", remembered)
+    monkeypatch.setattr(by_states, "_search_again", remembered)
     outcomes = set()
     for memory in range(1 << 10, 1 << 15, 1 << 8):
         found = by_states.solve(instance, Limits(memory_bytes=memory), certificate=None, incumbent=0)

@@ -110,7 +110,7 @@ FORMATS: dict[str, Format] = {
         ".jsonl",
         (b'{"string":"CLC","warps":2,"capacity":{"C":1,"L":1},"name":"a","makespan":5}',),
     ),
-    "machine": Format(by("model.machine.files:read"), ".toml", MACHINES),
+    "machine": Format(by("model.machine.files:read_machine"), ".toml", MACHINES),
     "machine-show": Format(Command("machines {path}"), ".toml", (*MACHINES, "examples/long_loads.toml")),
     "machine-solve": Format(
         Command(f"solve --string CLC --warps 2 {SHORT} --machine {{path}}"),
@@ -122,7 +122,7 @@ FORMATS: dict[str, Format] = {
         ".toml",
         ("makespan/data/machines/turing.toml", "makespan/data/machines/ampere-ga10x.toml"),
     ),
-    "gpu": Format(by("model.machine.gpus:read"), ".toml", ("makespan/data/gpus/*.toml",)),
+    "gpu": Format(by("model.machine.gpus:read_gpu"), ".toml", ("makespan/data/gpus/*.toml",)),
     "gpu-show": Format(Command("gpus {path}"), ".toml", ("makespan/data/gpus/*.toml",)),
     "gpu-solve": Format(
         Command(f"solve --string K --warps 2 --grid 9 --blocks-per-sm 2 {SHORT} --gpu {{path}}"),
@@ -175,7 +175,7 @@ FORMATS: dict[str, Format] = {
     "results-table": Format(
         Command("benchmark table {here} {path} --each", {"tiny.toml": honest.FAMILY}), ".jsonl", (honest.claimed,)
     ),
-    "runs": Format(by("hardware.campaign:read"), ".jsonl", (honest.RUNS,)),
+    "runs": Format(by("hardware.campaign:read_campaign"), ".jsonl", (honest.RUNS,)),
     "runs-judged": Format(readers.judged, ".jsonl", (honest.recorded,)),
     "loop-bounds": Format(by("kernels.flow.loop_bound:read_bounds"), ".csv", (LOOPS,)),
     "classes": Format(by("kernels.ptx.isa:read_classes"), ".toml", (CLASSES,)),
