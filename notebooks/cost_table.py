@@ -28,9 +28,9 @@ from makespan.estimates.opencl_cost_table.counting import count
 from makespan.estimates.opencl_cost_table.evaluation import evaluate, iterations
 from makespan.estimates.opencl_cost_table.expression import Array, Type
 from makespan.estimates.opencl_cost_table.language import iteration
-from makespan.estimates.opencl_cost_table.prediction import Work, estimate, predict
+from makespan.estimates.opencl_cost_table.prediction import LaunchWork, estimate, predict
 from makespan.estimates.opencl_cost_table.suite import Plan, measure, tabulate
-from makespan.estimates.opencl_cost_table.virtual_device import VirtualDevice
+from makespan.estimates.opencl_cost_table.virtual_device import VirtualOpenClDevice
 from makespan.estimates.report import cost_prediction
 from makespan.estimates.report.prediction_quality import figure_of
 
@@ -48,7 +48,7 @@ print(opencl_code.source(loop))
 # %%
 published = table.find("rmbp-gt650m")
 counts = count(loop, interval_bytes=published.interval_bytes)
-work = Work(counts, loop.work_items, bytes_in=loop.bytes_in, bytes_out=loop.bytes_out)
+work = LaunchWork(counts, loop.work_items, bytes_in=loop.bytes_in, bytes_out=loop.bytes_out)
 prediction = predict(published, work)
 assert round(prediction.kernel, 6) == 13651.415337
 print(cost_prediction.text(prediction, cpu_seconds=0.2))
@@ -63,10 +63,10 @@ print(cost_prediction.text(prediction, cpu_seconds=0.2))
 
 # %%
 hidden = table.find("rmbp-gt650m")
-device = VirtualDevice(hidden, noise=0.01, seed=1)
+device = VirtualOpenClDevice(hidden, noise=0.01, seed=1)
 plan = Plan(quick=True, tolerance=0.002)
 mine = tabulate(device, plan, measure(device, plan), date(2026, 1, 1))
-print(cost_prediction.measured(mine))
+print(cost_prediction.cost_table_text(mine))
 
 # %% [markdown]
 # What is expensive is found to a percent. What is lost in the noise of a kernel around it, such as a single addition of
@@ -117,7 +117,7 @@ solve(Instance.of("CLLCLL", 2))
 # %%
 EXPRESSION = "matrix[x,y] * matrix[x,y]"
 changed = iteration(rf"matrix.\(x,y){{ {EXPRESSION} }}", arrays=[matrix])
-priced = Work(
+priced = LaunchWork(
     count(changed, interval_bytes=published.interval_bytes),
     changed.work_items,
     bytes_in=changed.bytes_in,

@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 
 from makespan import Instance, solve
 from makespan.estimates import dual_issue
-from makespan.estimates.dual_issue import Instruction, Opcode, method, parse_device
+from makespan.estimates.dual_issue import IssueInstruction, Opcode, method, parse_device
 from makespan.model import machine
 
 device = parse_device("vgk110:noise=0.001,seed=5")
@@ -38,7 +38,7 @@ device = parse_device("vgk110:noise=0.001,seed=5")
 
 # %%
 cycles = dual_issue.latency(device, noise=0.001)
-single = dual_issue.throughput(device, Instruction(Opcode.FMUL, 4, (1, 0)))
+single = dual_issue.throughput(device, IssueInstruction(Opcode.FMUL, 4, (1, 0)))
 assert abs(cycles - 9) < 0.1
 assert abs(single - 127.5) < 0.6
 print(f"latency {cycles:.2f} cycles, single issue {single:.1f} of 128 lane-operations per cycle")
@@ -52,7 +52,7 @@ print(f"latency {cycles:.2f} cycles, single issue {single:.1f} of 128 lane-opera
 
 # %%
 rates = sorted(
-    dual_issue.throughput(device, Instruction(Opcode.FMUL, 254, (a, b))) / 128 for b in range(32) for a in range(b)
+    dual_issue.throughput(device, IssueInstruction(Opcode.FMUL, 254, (a, b))) / 128 for b in range(32) for a in range(b)
 )
 figure = Figure(figsize=(7.5, 3), layout="constrained")
 axes = figure.subplots()
@@ -102,7 +102,7 @@ for result in found.patterns:
 # An estimate, never a bound: 10^9 multiply-adds, if nothing else is in their way.
 
 # %%
-estimate = dual_issue.estimate(found, dual_issue.Work(1e9), sms=13, clock_ghz=0.706)
+estimate = dual_issue.estimate(found, dual_issue.FfmaWork(1e9), sms=13, clock_ghz=0.706)
 assert 0.00057 < estimate.seconds < 0.0006
 print(f"{estimate.cycles:.0f} cycles, {1e6 * estimate.seconds:.0f} us")
 

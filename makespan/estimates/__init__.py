@@ -4,6 +4,6 @@ An `Estimate` is a type of its own. It has no order, is no number and is no `Bou
 upper bound accepts it.
 """
 
-from makespan.estimates.estimate import Estimate, Origin, Quantity, Term
+from makespan.estimates.estimate import Estimate, ModelQuantity, Origin, Term
 
-__all__ = ["Estimate", "Origin", "Quantity", "Term"]
+__all__ = ["Estimate", "ModelQuantity", "Origin", "Term"]

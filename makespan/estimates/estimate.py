@@ -22,7 +22,7 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class ModelQuantity:
     """One input or intermediate value: its name in the model, value, unit, and where it comes from.
 
     Args:
@@ -39,11 +39,11 @@ class Quantity:
 _ORIGINS = {DatumStatus.GIVEN: Origin.GIVEN, DatumStatus.MEASURED: Origin.MEASURED}
 
 
-def from_gpu(gpu: Gpu, key: str, name: str) -> Quantity:
+def from_gpu(gpu: Gpu, key: str, name: str) -> ModelQuantity:
     """Return a number of a GPU as an input of an estimate, with its source as the note; raises as `Gpu.number` does."""
     found = gpu.datum(key)
     origin = _ORIGINS.get(found.status, Origin.GPU)
-    return Quantity(name, found.value, found.unit, origin, f"{found.status}: {found.source}")
+    return ModelQuantity(name, found.value, found.unit, origin, f"{found.status}: {found.source}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Estimate:
     seconds: float | None
     terms: tuple[Term, ...]
     limiting: str
-    quantities: tuple[Quantity, ...]
+    quantities: tuple[ModelQuantity, ...]
     warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

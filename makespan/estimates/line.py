@@ -9,7 +9,7 @@ from makespan.host.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FittedLine:
     """y = intercept + slope x.
 
     Args:
@@ -30,7 +30,7 @@ class Line:
         return self.intercept + self.slope * x
 
 
-def fit_line(points: Iterable[tuple[float | Fraction, float | Fraction]]) -> Line:
+def fit_line(points: Iterable[tuple[float | Fraction, float | Fraction]]) -> FittedLine:
     """Return the line of least squares; floats count as the binary fractions that they are.
 
     >>> line = fit_line([(32, 544), (64, 672), (128, 928), (256, 1440)])
@@ -51,7 +51,7 @@ def fit_line(points: Iterable[tuple[float | Fraction, float | Fraction]]) -> Lin
     residual = _total((y - intercept - slope * x) ** 2 for x, y in exact)
     variation = _total((y - mean_y) ** 2 for _, y in exact)
     variance = residual / (count - 2) if count > 2 else None
-    return Line(
+    return FittedLine(
         intercept=intercept,
         slope=slope,
         intercept_error=None if variance is None else sqrt(variance * (Fraction(1, count) + mean_x**2 / spread)),

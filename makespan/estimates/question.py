@@ -9,7 +9,7 @@ from makespan.estimates import kleimenov_popova as model
 from makespan.estimates.estimate import Estimate, Origin
 from makespan.estimates.hong_kim.counts import coalescing, count
 from makespan.estimates.hong_kim.explained import estimate_launch
-from makespan.estimates.kleimenov_popova.explained import explained
+from makespan.estimates.kleimenov_popova.explained import explained_estimate
 from makespan.estimates.profile import Coalescing, KernelProfile, Resources, profile
 from makespan.host.errors import InputError
 from makespan.kernels.flow import GivenBound, Launch
@@ -19,7 +19,7 @@ from makespan.model.machine.gpus import Gpu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class LaunchQuestion:
     """A kernel that is launched on a GPU.
 
     Args:
@@ -34,7 +34,9 @@ class Question:
     resources: Mapping[str, int | Resources | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, found: LaunchedKernel, gpu: Gpu | None, resources: Mapping[str, int | Resources | None]) -> "Question":
+    def of(
+        cls, found: LaunchedKernel, gpu: Gpu | None, resources: Mapping[str, int | Resources | None]
+    ) -> "LaunchQuestion":
         """What is asked of one SM, asked of a GPU.
 
         Raises:
@@ -55,7 +57,7 @@ class Question:
         return profile(self.kernel, self.launch, coalescing=coalescing, loop_bounds=self.loop_bounds, **rest)
 
 
-def hong_kim(question: Question, gpu: Gpu, active_blocks: int | None = None, **variant: Any) -> Estimate:
+def hong_kim(question: LaunchQuestion, gpu: Gpu, active_blocks: int | None = None, **variant: Any) -> Estimate:
     """Memory and computation warp parallelism (Hong and Kim).
 
     Args:
@@ -72,7 +74,7 @@ def hong_kim(question: Question, gpu: Gpu, active_blocks: int | None = None, **v
 
 
 def kleimenov_popova(
-    question: Question,
+    question: LaunchQuestion,
     gpu: Gpu,
     rates: model.HitRates,
     *,
@@ -92,10 +94,10 @@ def kleimenov_popova(
     about: dict[str, Any] = {"loop_bounds": question.loop_bounds, **question.resources}
     made = model.from_ptx(question.kernel, question.launch, gpu, device, rates, rule=model.LoopRule(rule), **about)
     result = model.estimate(device, made.kernel, rules=rules, sync_unit=model.SyncUnit(sync_unit), measured_s=measured)
-    return explained(gpu, device, made, rates, result), made, result
+    return explained_estimate(gpu, device, made, rates, result), made, result
 
 
-def expected(question: Callable[[], Question], gpu: Gpu) -> dict[str, float | None]:
+def cycles_by_method(question: Callable[[], LaunchQuestion], gpu: Gpu) -> dict[str, float | None]:
     """The cycles of the launch by each of these methods; None where one lacks something, of which its error tells."""
     methods: dict[str, Callable[[], Estimate]] = {
         "hong-kim": lambda: hong_kim(question(), gpu),

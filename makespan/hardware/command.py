@@ -321,9 +321,9 @@ def _policy_makespans(question: "Instance | GpuInstance") -> Mapping[str, int]:
 
 def _launch_estimates(found: "MeasuredKernel", card: "Gpu | None") -> Mapping[str, float | None]:
     """What models expect of the launch with records; nothing where nobody says which GPU it is."""
-    from makespan.estimates.question import Question, expected
+    from makespan.estimates.question import LaunchQuestion, cycles_by_method
 
     if card is None:
         return {}
     resources = {"registers": found.registers, "dynamic_shared_bytes": found.shared}
-    return expected(lambda: Question.of(found.recorded_ptx, card, resources), card)
+    return cycles_by_method(lambda: LaunchQuestion.of(found.recorded_ptx, card, resources), card)

@@ -10,7 +10,7 @@ from makespan.cli.help_page import Command, examples
 from makespan.cli.output import TEXT, format_option, rendered
 from makespan.cli.parameters import choice
 from makespan.cli.running import DONE, NO
-from makespan.estimates.commands.microbench.benchmark import written
+from makespan.estimates.commands.microbench.benchmark import write_program
 from makespan.host.errors import InputError
 from makespan.model.machine.values import shown
 
@@ -55,7 +55,7 @@ def command(
         from makespan.hardware import sm_programs
 
         for name, text in sm_programs.sm_source(operations or sm_programs.OPERATIONS).items():
-            click.echo(f"written: {written(target, name, text)}")
+            click.echo(f"written: {write_program(target, name, text)}")
         return DONE
     if operations:
         raise InputError("--operation is for --emit")

@@ -15,7 +15,7 @@ from statistics import median
 from types import MappingProxyType
 from typing import NamedTuple
 
-from makespan.estimates.microbench.samples import Sample
+from makespan.estimates.microbench.samples import MicrobenchSample
 from makespan.hardware.sm_programs import (
     ALL,
     APART,
@@ -117,7 +117,7 @@ class MachineFit:
     stays: tuple[str, ...]
 
 
-def fit_machine(samples: Iterable[Sample], machine: Machine) -> MachineFit:
+def fit_machine(samples: Iterable[MicrobenchSample], machine: Machine) -> MachineFit:
     """What samples tell of a multiprocessor whose operations are served by the classes of this machine.
 
     Raises:
@@ -152,11 +152,11 @@ def fit_machine(samples: Iterable[Sample], machine: Machine) -> MachineFit:
 
 
 def _sort_samples(
-    samples: Iterable[Sample],
-) -> tuple[dict[_RunKey, dict[int, list[Fraction]]], dict[tuple[str, int], list[Sample]]]:
+    samples: Iterable[MicrobenchSample],
+) -> tuple[dict[_RunKey, dict[int, list[Fraction]]], dict[tuple[str, int], list[MicrobenchSample]]]:
     """Times by what was measured and by count; samples of logs by run and number of warps."""
     runs: dict[_RunKey, dict[int, list[Fraction]]] = defaultdict(lambda: defaultdict(list))
-    logs: dict[tuple[str, int], list[Sample]] = defaultdict(list)
+    logs: dict[tuple[str, int], list[MicrobenchSample]] = defaultdict(list)
     for sample in samples:
         (measure, name, other), (warps, count) = sample.what, sample.counts
         if not re.fullmatch(_WITH[measure], other):
@@ -319,7 +319,7 @@ def _bank(
     return [FittedNumber(("units", unit.name, "uses", used[0]), span, len(values), note)]
 
 
-def find_left_out(logs: Mapping[tuple[str, int], Sequence[Sample]]) -> IssueEvidence:
+def find_left_out(logs: Mapping[tuple[str, int], Sequence[MicrobenchSample]]) -> IssueEvidence:
     """Cycles in which a warp was ready to read the clock and did not, while nobody of its partition did either.
 
     A warp alone is delayed by nobody, so the least that it took from one reading to the next says when it is ready. A

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations, cycle
 from types import MappingProxyType
 
-from makespan.estimates.microbench.chains import LINKS, STREAMS, Link, linked
-from makespan.estimates.microbench.programs import REPEATS, filled, quoted, walks
-from makespan.estimates.microbench.samples import DELAY, LATENCY, Table
+from makespan.estimates.microbench.chains import LINKS, STREAMS, Link, chain_text
+from makespan.estimates.microbench.programs import REPEATS, fill_template, quoted_ptx, walks
+from makespan.estimates.microbench.samples import DELAY, LATENCY, SampleColumns
 from makespan.host.errors import InputError
 from makespan.model.machine.gpu_keys import InstructionKind
 
@@ -68,7 +68,7 @@ OPERATIONS = (*SINGLE, *BETWEEN, "shared")
 LEVELS = ("L1", "L2", "DRAM")
 
 CHAIN, STREAM, BANK, CHASE, PAIR, LOG = "chain", "stream", "bank", "memory", "pair", "log"
-TABLE = Table(
+TABLE = SampleColumns(
     ("measure", "name", "with", "warps", "count"),
     ("warps", "count"),
     ("cycles",),
@@ -111,14 +111,14 @@ def sm_source(names: Collection[str] = OPERATIONS) -> dict[str, str]:
     for number, (measure, name, reader, form, link) in enumerate(made):
         function = f"{measure}_{name}_{reader.strip('-')}_{number}".replace("-", "_")
         if form == DELAY:
-            made_of = {function: linked(form, link, STREAMS, in_rounds=True)}
+            made_of = {function: chain_text(form, link, STREAMS, in_rounds=True)}
         else:
-            made_of = {f"{function}_{count}": linked(form, link, count) for count in COUNTS}
-        kernels += [filled("sm_kernel.cu", name=own, body=quoted(body)) for own, body in made_of.items()]
+            made_of = {f"{function}_{count}": chain_text(form, link, count) for count in COUNTS}
+        kernels += [fill_template("sm_kernel.cu", name=own, body=quoted_ptx(body)) for own, body in made_of.items()]
         several = cycle(made_of)  # the one kernel of a stream for all counts
         tests += [f'        {{"{measure}", "{name}", "{reader}", {count}, {next(several)}}},' for count in COUNTS]
-    kernels.append(filled("sm_kernel.cu", name="log_clock", body=quoted(_log())))
-    text = filled(
+    kernels.append(fill_template("sm_kernel.cu", name="log_clock", body=quoted_ptx(_log())))
+    text = fill_template(
         "sm.cu",
         **walks(),
         kernels="".join(kernels),

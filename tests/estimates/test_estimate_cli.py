@@ -6,7 +6,7 @@ import math
 import pytest
 
 from makespan.cli.running import BAD_INPUT
-from makespan.estimates import Estimate, Origin, Quantity, Term
+from makespan.estimates import Estimate, ModelQuantity, Origin, Term
 from makespan.estimates.report import estimate as report
 from makespan.host.errors import InputError
 from tests.command import Runner
@@ -20,11 +20,11 @@ ESTIMATE = Estimate(
     terms=(Term("execution", 38428.1875), Term("synchronisation", 12300.0), Term("bandwidth", 9.5, is_limit=True)),
     limiting="memory",
     quantities=(
-        Quantity("blocks", 80, "", Origin.GIVEN),
-        Quantity("comp_insts", 27, "", Origin.DERIVED, "from loop bounds and branches"),
-        Quantity("Mem_LD", 420, "cycles", Origin.GPU, "literature, unverified: a paper"),
-        Quantity("CWP_full", math.inf, "warps", Origin.DERIVED),
-        Quantity("pattern", "1122", "", Origin.MEASURED),
+        ModelQuantity("blocks", 80, "", Origin.GIVEN),
+        ModelQuantity("comp_insts", 27, "", Origin.DERIVED, "from loop bounds and branches"),
+        ModelQuantity("Mem_LD", 420, "cycles", Origin.GPU, "literature, unverified: a paper"),
+        ModelQuantity("CWP_full", math.inf, "warps", Origin.DERIVED),
+        ModelQuantity("pattern", "1122", "", Origin.MEASURED),
     ),
     warnings=("below what an SM can issue",),
 )
@@ -56,7 +56,7 @@ def test_explained_text_has_a_line_with_its_source_for_every_quantity() -> None:
 
 
 def test_long_lists_of_quantities_are_folded_between_quantities() -> None:
-    several = tuple(Quantity(f"quantity_{n}", n, "cycles per warp", Origin.GIVEN) for n in range(20))
+    several = tuple(ModelQuantity(f"quantity_{n}", n, "cycles per warp", Origin.GIVEN) for n in range(20))
     lines = report.text(Estimate("m", 1, None, (), "nothing", several)).splitlines()
     assert all(len(line) <= 110 for line in lines)
     assert all("cycles per warp" in line and not line.endswith("=") for line in lines[1:-2])

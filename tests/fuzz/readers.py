@@ -188,15 +188,15 @@ def points(path: Path) -> object:
     from makespan.estimates.opencl_cost_table import points_file
     from makespan.estimates.opencl_cost_table.suite import Plan
 
-    return points_file.known(path, type("Device", (), {"name": "d", "driver": "1"})(), Plan())
+    return points_file.read_points(path, type("Device", (), {"name": "d", "driver": "1"})(), Plan())
 
 
 def measured(path: Path) -> object:
     """A table of measurements of dual issue."""
-    from makespan.estimates.dual_issue.device import Sm
+    from makespan.estimates.dual_issue.device import SmDescription
     from makespan.estimates.dual_issue.measurements import read
 
-    return read(path, Sm(192, 4, 32))
+    return read(path, SmDescription(192, 4, 32))
 
 
 def form(path: Path) -> object:

@@ -15,14 +15,14 @@ from makespan.cli.source import instances
 from makespan.estimates.commands import METHODS
 from makespan.estimates.commands.hong_kim import active_blocks_option
 from makespan.estimates.commands.kleimenov_popova import cache_options, hit_rates
-from makespan.estimates.commands.question import Asked, described, gpu_options, resource_options
+from makespan.estimates.commands.question import LaunchOptions, described_gpu, gpu_options, resource_options
 from makespan.host.errors import InputError
 from makespan.host.stopwatch import within
 from makespan.kernels.kernel_file import is_kernel
 
 if TYPE_CHECKING:
     from makespan.estimates import Estimate
-    from makespan.estimates.question import Question
+    from makespan.estimates.question import LaunchQuestion
     from makespan.model.instance import Instance
     from makespan.model.machine.gpus import Gpu
     from makespan.proof.policy_gap import PolicyGap
@@ -72,8 +72,8 @@ def command(
     from makespan.estimates.question import hong_kim, kleimenov_popova
     from makespan.estimates.report import comparison as report
 
-    card = described(gpu, settings)
-    asked = Asked.taken(dict(options))
+    card = described_gpu(gpu, settings)
+    asked = LaunchOptions.taken(dict(options))
     question = _question(asked, card)
     if options["machine"] is None:  # both are about one program
         options["arch"] = asked.arch(card)
@@ -93,7 +93,7 @@ def command(
     return exit_code(gap.result)
 
 
-def _question(asked: Asked, gpu: "Gpu") -> "Question":
+def _question(asked: LaunchOptions, gpu: "Gpu") -> "LaunchQuestion":
     """Return the kernel and its launch.
 
     Raises:
@@ -123,7 +123,7 @@ def _answers(methods: "Mapping[str, Callable[[], Estimate]]") -> "tuple[dict[str
     return found, missing
 
 
-def _opencl_cost_table(question: "Question", table: str | None) -> "Estimate":
+def _opencl_cost_table(question: "LaunchQuestion", table: str | None) -> "Estimate":
     from makespan.estimates.opencl_cost_table.from_ptx import work
     from makespan.estimates.opencl_cost_table.prediction import estimate, predict
     from makespan.estimates.opencl_cost_table.table import find
@@ -137,15 +137,15 @@ def _opencl_cost_table(question: "Question", table: str | None) -> "Estimate":
     return estimate(predict(priced, found))
 
 
-def _dual_issue(question: "Question", gpu: "Gpu", device: str | None) -> "Estimate":
-    from makespan.estimates.commands.issue_device import measured
-    from makespan.estimates.dual_issue import Work, estimate
+def _dual_issue(question: "LaunchQuestion", gpu: "Gpu", device: str | None) -> "Estimate":
+    from makespan.estimates.commands.issue_device import measure_characteristics
+    from makespan.estimates.dual_issue import FfmaWork, estimate
 
     if device is None:
         raise InputError("--ffma-device is missing: measurements of dual issue (.csv), or the virtual SM vgk110")
-    work = Work.of(question.profile())
+    work = FfmaWork.of(question.profile())
     table = Path(device) if device.endswith(".csv") else None
-    found = measured(table=table) if table else measured(device=device, fast=True)
+    found = measure_characteristics(table=table) if table else measure_characteristics(device=device, fast=True)
     return estimate(found, work, sms=gpu.whole("sms"), clock_ghz=gpu.number("clock_ghz"), gpu=gpu)
 
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.help_page import Command, examples
-from makespan.estimates.commands.issue_device import device_options, measured
-from makespan.estimates.commands.question import Asked, kernel_options, report_options, show
+from makespan.estimates.commands.issue_device import device_options, measure_characteristics
+from makespan.estimates.commands.question import LaunchOptions, kernel_options, report_options, show
 from makespan.host.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,18 +44,18 @@ def command(
 
     An estimate is not a bound. SOURCE is a kernel (.ptx, .cu) whose fma.rn.f32 are counted; without one, --ffma.
     """
-    from makespan.estimates.dual_issue import Work, estimate
+    from makespan.estimates.dual_issue import FfmaWork, estimate
     from makespan.model.machine import gpus
 
-    asked = Asked.taken(options)
+    asked = LaunchOptions.taken(options)
     if (asked.source is None) == (ffma is None):
         raise InputError("give either SOURCE or --ffma, the FFMA lane-operations of the launch")
     if ffma is not None:
         asked.refuse("--ffma says how many there are")
-    work = Work.of(asked.question().profile()) if ffma is None else Work(ffma)
+    work = FfmaWork.of(asked.question().profile()) if ffma is None else FfmaWork(ffma)
     card = None if gpu is None else gpus.find_gpu(gpu)
     sms, clock_ghz = _size(card, sms, clock_ghz, is_virtual=options["table"] is None)
-    found = estimate(measured(**options), work, sms=sms, clock_ghz=clock_ghz, gpu=card)
+    found = estimate(measure_characteristics(**options), work, sms=sms, clock_ghz=clock_ghz, gpu=card)
     show(found, explain=explain, output=output)
 
 

@@ -11,7 +11,7 @@ from makespan.cli.output import format_option, remark, rendered
 from makespan.cli.parameters import SECONDS, OneOf, extents
 from makespan.cli.progress import counting
 from makespan.cli.running import DONE, NOT_MEASURED
-from makespan.estimates.commands.opencl_device import device_options, opened
+from makespan.estimates.commands.opencl_device import device_options, open_device
 from makespan.host.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def cost_table(
         if target is not None and target.resolve() == plot.resolve():
             raise InputError("two outputs have the same name")
     priced = find(table)
-    found = opened(device, virtual, noise, seed)
+    found = open_device(device, virtual, noise, seed)
     if found.name.removeprefix("virtual ") != priced.device.removeprefix("virtual "):
         click.echo(f"warning: the table was measured on {priced.device}, and this is {found.name}", err=True)
     kinds = ("random", "realistic") if kind == _BOTH else (kind,)

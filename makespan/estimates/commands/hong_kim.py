@@ -8,8 +8,8 @@ import click
 from makespan.cli.help_page import Command, examples, option_name
 from makespan.cli.parameters import choice
 from makespan.estimates.commands.question import (
-    Asked,
-    described,
+    LaunchOptions,
+    described_gpu,
     gpu_options,
     kernel_options,
     report_options,
@@ -65,10 +65,10 @@ def command(
     """
     from makespan.estimates.question import hong_kim
 
-    asked = Asked.taken(options)
+    asked = LaunchOptions.taken(options)
     if (asked.source is None) == (counts is None):
         raise InputError("give either SOURCE or --counts, such as comp=27,uncoal=6,coal=0,synch=6")
-    card = described(gpu, settings, "hong_kim")
+    card = described_gpu(gpu, settings, "hong_kim")
     if counts is None:
         found = hong_kim(asked.question(card), card, active_blocks, **options)
     else:
@@ -76,7 +76,9 @@ def command(
     show(found, explain=explain, output=output)
 
 
-def _of_counts(text: str, asked: Asked, gpu: "Gpu", active_blocks: int | None, variant: dict[str, Any]) -> "Estimate":
+def _of_counts(
+    text: str, asked: LaunchOptions, gpu: "Gpu", active_blocks: int | None, variant: dict[str, Any]
+) -> "Estimate":
     from makespan.estimates.hong_kim import HongKimKernel
     from makespan.estimates.hong_kim.explained import estimate_launch
     from makespan.estimates.hong_kim.inputs import counts

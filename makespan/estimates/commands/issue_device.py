@@ -26,10 +26,10 @@ device_options = stack(
                  help="a bank conflict: by the largest gap of throughputs, or below 99.5 % of theory"),
     click.option("--fast", is_flag=True, help="compare each register with one of each bank, not with all"),
 )  # fmt: skip
-"""The first arguments of `measured`."""
+"""The first arguments of `measure_characteristics`."""
 
 
-def measured(
+def measure_characteristics(
     *,
     device: str | None = None,
     table: Path | None = None,
@@ -50,7 +50,7 @@ def measured(
         InputError: options that contradict each other, or that name no device and no table.
         MeasurementError: a test whose result would be a guess.
     """
-    from makespan.estimates.dual_issue import Sm, Threshold, characterise, measurements, parse_device
+    from makespan.estimates.dual_issue import SmDescription, Threshold, characterise, measurements, parse_device
     from makespan.estimates.dual_issue.arbiter import PATTERNS
 
     limit = Threshold(threshold)
@@ -58,7 +58,7 @@ def measured(
     if table is not None:
         if device is not None or fast or single_code:
             raise InputError("--import is a finished measurement: no --device, --fast or --single-code beside it")
-        return measurements.read(table, Sm(**given), limit)
+        return measurements.read(table, SmDescription(**given), limit)
     if given:
         raise InputError("--lanes and --schedulers describe the SM of --import; a device knows its own")
     name = device or "vgk110"

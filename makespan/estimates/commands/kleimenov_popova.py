@@ -8,8 +8,8 @@ from makespan.cli.help_page import Command, examples, stack
 from makespan.cli.output import TEXT
 from makespan.cli.parameters import OneOf, choice
 from makespan.estimates.commands.question import (
-    Asked,
-    described,
+    LaunchOptions,
+    described_gpu,
     gpu_options,
     kernel_options,
     report_options,
@@ -72,9 +72,9 @@ def command(
     """
     from makespan.estimates.question import kleimenov_popova
 
-    asked = Asked.taken(options)
+    asked = LaunchOptions.taken(options)
     rates = hit_rates(options.pop("l1pct"), options.pop("l2pct"), options.pop("worst_case_cache"))
-    card = described(gpu, settings, "kleimenov_popova")
+    card = described_gpu(gpu, settings, "kleimenov_popova")
     found, model, result = kleimenov_popova(asked.question(card), card, rates, **options)
     expressions = _expressions(model) if with_expressions else {}
     if output == TEXT and expressions:

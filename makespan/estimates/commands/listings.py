@@ -67,7 +67,7 @@ def decode(word: str, output: str) -> None:
     said = rendered(
         output,
         text=lambda: "\n".join(
-            f"{number}  {code:02x}  {control_codes.spelled(code)}" for number, code in enumerate(codes)
+            f"{number}  {code:02x}  {control_codes.code_text(code)}" for number, code in enumerate(codes)
         ),
         data=lambda: {"word": word.lower(), "codes": list(codes)},
     )

@@ -8,12 +8,12 @@ import click
 from makespan.cli.help_page import Command, examples
 from makespan.cli.output import rendered
 from makespan.cli.parameters import SECONDS, extents
-from makespan.estimates.commands.question import Asked, kernel_options, report_options
+from makespan.estimates.commands.question import LaunchOptions, kernel_options, report_options
 from makespan.host.errors import InputError
 
 if TYPE_CHECKING:
     from makespan.estimates.opencl_cost_table.expression import Array, Iteration
-    from makespan.estimates.opencl_cost_table.prediction import Work
+    from makespan.estimates.opencl_cost_table.prediction import LaunchWork
 
 DEVICE, CPU = 0, 1
 _DIGITS = 12
@@ -70,7 +70,7 @@ def command(
     from makespan.estimates.opencl_cost_table.table import find
     from makespan.estimates.report import cost_prediction
 
-    asked = Asked.taken(options)
+    asked = LaunchOptions.taken(options)
     if (asked.source is None) == (expr is None):
         raise InputError("give either SOURCE or --expr")
     if emit_opencl and expr is None:
@@ -85,7 +85,7 @@ def command(
     priced = find(table)
     interval = priced.interval_bytes
     work = _of_kernel(asked, interval, options) if expr is None else _of_iteration(expr, interval, options)
-    prediction = predict(priced, work, _assigned(overrides, "--override", float))
+    prediction = predict(priced, work, _parse_assignments(overrides, "--override", float))
     said = rendered(
         output,
         text=lambda: cost_prediction.text(prediction, explain=explain, cpu_seconds=cpu_time),
@@ -95,10 +95,10 @@ def command(
     return DEVICE if cpu_time is None or prediction.on_device(cpu_time) else CPU
 
 
-def _of_iteration(text: str, interval_bytes: int, options: dict[str, Any]) -> "Work":
+def _of_iteration(text: str, interval_bytes: int, options: dict[str, Any]) -> "LaunchWork":
     from makespan.estimates.opencl_cost_table.access import outside_reads
     from makespan.estimates.opencl_cost_table.counting import count
-    from makespan.estimates.opencl_cost_table.prediction import Work
+    from makespan.estimates.opencl_cost_table.prediction import LaunchWork
 
     found = _iteration(text, options)
     counts = count(
@@ -109,10 +109,10 @@ def _of_iteration(text: str, interval_bytes: int, options: dict[str, Any]) -> "W
     )
     moved = options["moved"]
     bytes_in, bytes_out = (found.bytes_in, found.bytes_out) if moved == "auto" else _bytes(moved)
-    return Work(counts, found.work_items, options["wg"], bytes_in, bytes_out, tuple(outside_reads(found)))
+    return LaunchWork(counts, found.work_items, options["wg"], bytes_in, bytes_out, tuple(outside_reads(found)))
 
 
-def _of_kernel(asked: Asked, interval_bytes: int, options: dict[str, Any]) -> "Work":
+def _of_kernel(asked: LaunchOptions, interval_bytes: int, options: dict[str, Any]) -> "LaunchWork":
     from makespan.estimates.opencl_cost_table.from_ptx import work
 
     for name in _ITERATION:
@@ -137,7 +137,7 @@ def _iteration(text: str, options: dict[str, Any]) -> "Iteration":
     return iteration(
         text,
         arrays=[_array(given) for given in options["arrays"]],
-        constants=_assigned(options["constants"], "--const", int),
+        constants=_parse_assignments(options["constants"], "--const", int),
         functions=options["functions"],
     )
 
@@ -152,7 +152,7 @@ def _array(text: str) -> "Array":
     return Array(name, Type(kind), extents(shape, f"--array {name}:"))
 
 
-def _assigned(texts: tuple[str, ...], option: str, convert: Any) -> dict[str, Any]:
+def _parse_assignments(texts: tuple[str, ...], option: str, convert: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in texts:
         match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*(\S{1,40})\s*", text, re.ASCII)

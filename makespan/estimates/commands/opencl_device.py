@@ -8,7 +8,7 @@ from makespan.cli.help_page import stack
 from makespan.host.errors import InputError
 
 if TYPE_CHECKING:
-    from makespan.estimates.opencl_cost_table.device import Device
+    from makespan.estimates.opencl_cost_table.device import TimedDevice
 
 device_options = stack(
     click.option("--device", type=click.IntRange(0), help="number of the OpenCL device [default: 0]"),
@@ -18,7 +18,7 @@ device_options = stack(
 """The options that choose a device: a real one, or one that takes as long as a table says."""
 
 
-def opened(device: int | None, virtual: str | None, noise: float | None, seed: int) -> "Device":
+def open_device(device: int | None, virtual: str | None, noise: float | None, seed: int) -> "TimedDevice":
     """Return the device of these options.
 
     Raises:
@@ -34,6 +34,6 @@ def opened(device: int | None, virtual: str | None, noise: float | None, seed: i
     if device is not None:
         raise InputError("--device and --virtual exclude each other")
     from makespan.estimates.opencl_cost_table.table import find
-    from makespan.estimates.opencl_cost_table.virtual_device import NOISE, VirtualDevice
+    from makespan.estimates.opencl_cost_table.virtual_device import NOISE, VirtualOpenClDevice
 
-    return VirtualDevice(find(virtual), noise=NOISE if noise is None else noise, seed=seed)
+    return VirtualOpenClDevice(find(virtual), noise=NOISE if noise is None else noise, seed=seed)

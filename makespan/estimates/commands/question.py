@@ -17,7 +17,7 @@ from makespan.kernels import kernel_file
 
 if TYPE_CHECKING:
     from makespan.estimates import Estimate
-    from makespan.estimates.question import Question
+    from makespan.estimates.question import LaunchQuestion
     from makespan.model.machine.gpus import Gpu
 
 kernel_options = section(
@@ -54,7 +54,7 @@ _RESOURCES = ("regs", "ptxas", "smem")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class LaunchOptions:
     """The options of a kernel, of its launch and of its resources, by their names.
 
     Args:
@@ -67,7 +67,7 @@ class Asked:
     resources: Mapping[str, Any]
 
     @classmethod
-    def taken(cls, options: dict[str, Any]) -> "Asked":
+    def taken(cls, options: dict[str, Any]) -> "LaunchOptions":
         """Those of some options; they are removed there."""
         kernel, resources = ({name: options.pop(name, None) for name in names} for names in (_KERNEL, _RESOURCES))
         return cls(source=options.pop("source"), kernel=kernel, resources=resources)
@@ -96,14 +96,14 @@ class Asked:
             return given
         return architecture.virtual_architecture(found.name)
 
-    def question(self, gpu: "Gpu | None" = None) -> "Question":
+    def question(self, gpu: "Gpu | None" = None) -> "LaunchQuestion":
         """Return the kernel with its launch.
 
         Raises:
             InputError: no such kernel, or a launch, a bound or a file that is none.
         """
         from makespan.estimates.profile import read_resources
-        from makespan.estimates.question import Question
+        from makespan.estimates.question import LaunchQuestion
         from makespan.kernels.question import launched
 
         ptxas = self.resources["ptxas"]
@@ -115,10 +115,10 @@ class Asked:
             "resources": None if ptxas is None else read_resources(ptxas, found.kernel.name),
             "dynamic_shared_bytes": self.resources["smem"] or 0,
         }
-        return Question.of(found, gpu, resources)
+        return LaunchQuestion.of(found, gpu, resources)
 
 
-def described(name: str, settings: tuple[str, ...], model: str | None = None) -> "Gpu":
+def described_gpu(name: str, settings: tuple[str, ...], model: str | None = None) -> "Gpu":
     """Return the GPU of the options; keys of `model` may leave out its name."""
     from makespan.model.machine import gpus
     from makespan.model.machine.gpus import with_settings

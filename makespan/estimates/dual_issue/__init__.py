@@ -11,8 +11,15 @@ Source: a patent on the throughput test for FFMA in dual-issue mode, and Zhang, 
 
 from makespan.estimates.dual_issue.bank_relation import BankResult, Threshold, banks
 from makespan.estimates.dual_issue.code_meaning import CodeResult, codes
-from makespan.estimates.dual_issue.device import Instruction, IssueDevice, Opcode, Program, Run, Sm
-from makespan.estimates.dual_issue.ffma_bound import Work, estimate
+from makespan.estimates.dual_issue.device import (
+    IssueDevice,
+    IssueInstruction,
+    IssueProgram,
+    IssueRun,
+    Opcode,
+    SmDescription,
+)
+from makespan.estimates.dual_issue.ffma_bound import FfmaWork, estimate
 from makespan.estimates.dual_issue.listing import CycleReport, check
 from makespan.estimates.dual_issue.method import Characteristics, characterise
 from makespan.estimates.dual_issue.pattern_ranking import PatternResult, codes_for, patterns
@@ -25,17 +32,17 @@ __all__ = [
     "Characteristics",
     "CodeResult",
     "CycleReport",
-    "Instruction",
+    "FfmaWork",
     "IssueDevice",
+    "IssueInstruction",
+    "IssueProgram",
+    "IssueRun",
     "Opcode",
     "PatternResult",
-    "Program",
-    "Run",
-    "Sm",
+    "SmDescription",
     "Threshold",
     "Truth",
     "VirtualSm",
-    "Work",
     "banks",
     "characterise",
     "check",

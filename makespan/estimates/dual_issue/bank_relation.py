@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 from statistics import fmean, median, pstdev
 
 from makespan.estimates.dual_issue.control_codes import SINGLE_ISSUE
-from makespan.estimates.dual_issue.device import Instruction, IssueDevice, Opcode
+from makespan.estimates.dual_issue.device import IssueDevice, IssueInstruction, Opcode
 from makespan.estimates.dual_issue.registers import MAX_REGISTERS, ZERO, BankFunction, function_of
 from makespan.estimates.dual_issue.timing import Reference, reference, throughput
 from makespan.host.errors import InputError, MeasurementError
@@ -117,7 +117,7 @@ def banks(
     """
     check_registers(registers)
     known = reference(device)
-    probe = _Probe(device, destination_for(registers), code)
+    probe = _PairThroughput(device, destination_for(registers), code)
     if fast:
         return _fast(probe, sorted(registers), threshold, known)
     rates = {pair: probe(pair) for pair in all_pairs(registers)}
@@ -127,7 +127,7 @@ def banks(
 
 
 @dataclass(frozen=True, slots=True)
-class _Probe:
+class _PairThroughput:
     device: IssueDevice
     destination: int
     code: int
@@ -135,7 +135,8 @@ class _Probe:
     def __call__(self, pair: Pair) -> float:
         """Throughput of a pair as a share of what single issue gives in theory."""
         return (
-            throughput(self.device, Instruction(Opcode.FMUL, self.destination, pair, self.code)) / self.device.sm.theory
+            throughput(self.device, IssueInstruction(Opcode.FMUL, self.destination, pair, self.code))
+            / self.device.sm.theory
         )
 
 
@@ -208,7 +209,7 @@ def classify(shares: Mapping[Pair, float], limit: float) -> BankResult:
     """Banks from the throughput of every pair: connected parts of the graph of conflicts."""
     registers = sorted({register for pair in shares for register in pair})
     conflicts = {pair for pair, share in shares.items() if share <= limit}
-    classes = _connected(registers, conflicts)
+    classes = _conflict_classes(registers, conflicts)
     violations = tuple(found for members in classes for found in _violations(members, conflicts))
     slowdown = _slowdown(shares.values(), limit)
     return BankResult(classes, function_of(classes), violations, limit, slowdown, len(shares), complete=True)
@@ -219,7 +220,7 @@ def _slowdown(shares: Collection[float], limit: float) -> float | None:
     return fmean(clean) / fmean(slow) - 1 if slow and clean else None
 
 
-def _connected(registers: Sequence[int], conflicts: set[Pair]) -> tuple[tuple[int, ...], ...]:
+def _conflict_classes(registers: Sequence[int], conflicts: set[Pair]) -> tuple[tuple[int, ...], ...]:
     home = {register: register for register in registers}
     for a, b in sorted(conflicts):
         old, new = max(home[a], home[b]), min(home[a], home[b])
@@ -244,7 +245,7 @@ def _pair(a: int, b: int) -> Pair:
     return (a, b) if a < b else (b, a)
 
 
-def _fast(probe: _Probe, registers: Sequence[int], threshold: Threshold, known: Reference) -> BankResult:
+def _fast(probe: _PairThroughput, registers: Sequence[int], threshold: Threshold, known: Reference) -> BankResult:
     """Return each register against the first of each class; the provisional limit must be in the largest gap, too."""
     clean = known.rate / probe.device.sm.theory
     margin = max(_FAST_MARGIN * known.noise, _LEAST_MARGIN)

@@ -5,8 +5,15 @@ from dataclasses import dataclass
 from itertools import product
 
 from makespan.estimates.dual_issue.control_codes import CODES, SINGLE_ISSUE, StallField
-from makespan.estimates.dual_issue.device import Instruction, IssueDevice, Opcode
-from makespan.estimates.dual_issue.timing import clean_instruction, latency, reference, runs_for, throughput, timed
+from makespan.estimates.dual_issue.device import IssueDevice, IssueInstruction, Opcode
+from makespan.estimates.dual_issue.timing import (
+    clean_instruction,
+    latency,
+    reference,
+    runs_for,
+    throughput,
+    time_program,
+)
 from makespan.host.errors import MeasurementError
 
 TOLERANCE = 0.25
@@ -72,17 +79,17 @@ def codes(device: IssueDevice, *, single: int = SINGLE_ISSUE) -> CodeResult:
     """
     noise = reference(device).noise
     runs = runs_for(noise, _LONGEST)
-    offset = timed(device, _pair(single, single), runs=runs) - 1
-    gaps = tuple(timed(device, _pair(code, single), runs=runs) - offset for code in range(CODES))
+    offset = time_program(device, _pair(single, single), runs=runs) - 1
+    gaps = tuple(time_program(device, _pair(code, single), runs=runs) - offset for code in range(CODES))
     rates = tuple(throughput(device, clean_instruction(_TESTED, _SOURCE, code)) for code in range(CODES))
     chains = tuple(latency(device, code=code, noise=noise) for code in range(CODES))
     return interpret(gaps, rates, chains)
 
 
-def _pair(code: int, single: int) -> tuple[Instruction, Instruction]:
+def _pair(code: int, single: int) -> tuple[IssueInstruction, IssueInstruction]:
     return (
-        Instruction(Opcode.FFMA, _TESTED, (_SOURCE,) * 3, code),
-        Instruction(Opcode.FFMA, _NEXT, (_SOURCE,) * 3, single),
+        IssueInstruction(Opcode.FFMA, _TESTED, (_SOURCE,) * 3, code),
+        IssueInstruction(Opcode.FFMA, _NEXT, (_SOURCE,) * 3, single),
     )
 
 

@@ -61,10 +61,10 @@ def decode(word: int) -> tuple[int, ...]:
     return tuple(word >> (_FIRST + _BITS * at) & 0xFF for at in range(PER_BLOCK))
 
 
-def spelled(code: int) -> str:
+def code_text(code: int) -> str:
     """A code as KeplerAs writes it, T:G:D:S:nn: bit 7, bit 6, bit 5 inverted, bit 4, and the low four bits in decimal.
 
-    >>> spelled(0x05), spelled(0x20)
+    >>> code_text(0x05), code_text(0x20)
     ('-:-:D:-:05', '-:-:-:-:00')
     """
     check_code(code)
@@ -77,8 +77,8 @@ def spelled(code: int) -> str:
     return ":".join((*flags, f"{code & _STALL:02d}"))
 
 
-def parsed(text: str) -> int:
-    """Return the code that `spelled` wrote.
+def parse_code(text: str) -> int:
+    """Return the code that `code_text` wrote.
 
     Raises:
         InputError: other text.

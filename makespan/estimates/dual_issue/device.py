@@ -31,7 +31,7 @@ OPERANDS = {Opcode.FFMA: 3, Opcode.FMUL: 2, Opcode.FADD: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
+class IssueInstruction:
     """An instruction of all lanes of a warp.
 
     Args:
@@ -63,10 +63,10 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class IssueProgram:
     """The body of a loop: `body`, written down `unroll` times; it begins at a block of the instruction memory."""
 
-    body: tuple[Instruction, ...]
+    body: tuple[IssueInstruction, ...]
     unroll: int = 1
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class Program:
         return len(self.body) * self.unroll
 
     @property
-    def instructions(self) -> tuple[Instruction, ...]:
+    def instructions(self) -> tuple[IssueInstruction, ...]:
         """Return the unrolled body."""
         return self.body * self.unroll
 
@@ -86,7 +86,7 @@ class Program:
         return self.unroll * sum(instruction.opcode in opcodes for instruction in self.body)
 
 
-class Run(NamedTuple):
+class IssueRun(NamedTuple):
     """What one execution gives.
 
     Args:
@@ -99,7 +99,7 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sm:
+class SmDescription:
     """What is given of an SM, not measured.
 
     Args:
@@ -131,16 +131,16 @@ class IssueDevice(Protocol):
     """One SM that executes programs with given registers and control codes."""
 
     @property
-    def sm(self) -> Sm:
+    def sm(self) -> SmDescription:
         """What it says of itself."""
         ...
 
-    def run(self, program: Program, warps: int, loops: int) -> Run:
+    def run(self, program: IssueProgram, warps: int, loops: int) -> IssueRun:
         """Let `warps` warps execute the program `loops` times each."""
         ...
 
 
-def check_run(sm: Sm, program: Program, warps: int, loops: int) -> None:
+def check_run(sm: SmDescription, program: IssueProgram, warps: int, loops: int) -> None:
     """Refuse what cannot be measured.
 
     Raises:
@@ -180,7 +180,12 @@ def check_unrolled(count: int) -> None:
 
 
 def check_timed(
-    sm: Sm, program: Program, warps: int, loops: int, *, dependent: tuple[Instruction, Instruction] | None = None
+    sm: SmDescription,
+    program: IssueProgram,
+    warps: int,
+    loops: int,
+    *,
+    dependent: tuple[IssueInstruction, IssueInstruction] | None = None,
 ) -> None:
     """Refuse a loop with clock reads that breaks a rule; different source registers are a possible bank conflict.
 

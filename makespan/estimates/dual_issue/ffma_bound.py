@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from makespan.estimates.dual_issue.arbiter import spell
 from makespan.estimates.dual_issue.method import Characteristics
-from makespan.estimates.estimate import Estimate, Origin, Quantity, Term, from_gpu
+from makespan.estimates.estimate import Estimate, ModelQuantity, Origin, Term, from_gpu
 from makespan.host.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _FLOPS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class FfmaWork:
     """FFMAs of a launch.
 
     Args:
@@ -39,7 +39,7 @@ class Work:
             raise InputError(f"FFMA lane-operations must be a number above 0, not {self.operations:g}")
 
     @classmethod
-    def of(cls, profile: "KernelProfile") -> "Work":
+    def of(cls, profile: "KernelProfile") -> "FfmaWork":
         """Return the 32-bit multiply-adds of a launch.
 
         Raises:
@@ -64,7 +64,7 @@ class Work:
 
 
 def estimate(
-    found: Characteristics, work: Work, *, sms: int, clock_ghz: float | None, gpu: "Gpu | None" = None
+    found: Characteristics, work: FfmaWork, *, sms: int, clock_ghz: float | None, gpu: "Gpu | None" = None
 ) -> Estimate:
     """Cycles of one SM for its share of the FFMAs, all of which are ready whenever a scheduler wants one.
 
@@ -85,19 +85,23 @@ def estimate(
     pattern = spell(best[0].pattern) if best else "none: single issue"
     measured = found.origin
     quantities = [
-        Quantity("ffma", work.operations, "lane-operations", work.origin, work.note),
-        Quantity("sms", sms, "", Origin.GIVEN) if gpu is None else from_gpu(gpu, "sms", "sms"),
-        Quantity("lanes", found.sm.lanes, "per SM", Origin.GIVEN),
-        Quantity("sustained", found.sustained, "lane-operations per cycle and SM", Origin.MEASURED, measured),
-        Quantity("efficiency", 100 * found.sustained / found.sm.lanes, "% of the lanes", Origin.MEASURED, measured),
-        Quantity("pattern", pattern, "", Origin.MEASURED, "order of single and dual issues that reaches it"),
+        ModelQuantity("ffma", work.operations, "lane-operations", work.origin, work.note),
+        ModelQuantity("sms", sms, "", Origin.GIVEN) if gpu is None else from_gpu(gpu, "sms", "sms"),
+        ModelQuantity("lanes", found.sm.lanes, "per SM", Origin.GIVEN),
+        ModelQuantity("sustained", found.sustained, "lane-operations per cycle and SM", Origin.MEASURED, measured),
+        ModelQuantity(
+            "efficiency", 100 * found.sustained / found.sm.lanes, "% of the lanes", Origin.MEASURED, measured
+        ),
+        ModelQuantity("pattern", pattern, "", Origin.MEASURED, "order of single and dual issues that reaches it"),
     ]
     if clock_ghz is not None:
         peak = peak_gflops(found.sm.lanes, sms, clock_ghz)
         quantities += [
-            Quantity("clock", clock_ghz, "GHz", Origin.GIVEN) if gpu is None else from_gpu(gpu, "clock_ghz", "clock"),
-            Quantity("peak", peak, "Gflop/s", Origin.DERIVED, "2 * lanes * sms * clock"),
-            Quantity("reached", peak * found.sustained / found.sm.lanes, "Gflop/s", Origin.DERIVED),
+            ModelQuantity("clock", clock_ghz, "GHz", Origin.GIVEN)
+            if gpu is None
+            else from_gpu(gpu, "clock_ghz", "clock"),
+            ModelQuantity("peak", peak, "Gflop/s", Origin.DERIVED, "2 * lanes * sms * clock"),
+            ModelQuantity("reached", peak * found.sustained / found.sm.lanes, "Gflop/s", Origin.DERIVED),
         ]
     return Estimate(
         method=METHOD,

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from makespan.estimates.dual_issue.arbiter import Pattern, parse_pattern, spell
-from makespan.estimates.dual_issue.control_codes import GK110_DUAL, PER_BLOCK, decode, parsed
+from makespan.estimates.dual_issue.control_codes import GK110_DUAL, PER_BLOCK, decode, parse_code
 from makespan.estimates.dual_issue.device import OPERANDS, Opcode
 from makespan.estimates.dual_issue.registers import ZERO, Banks, ways
 from makespan.host.errors import InputError, ParseError, UnsupportedError
@@ -32,7 +32,7 @@ _MOST_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ListingLine:
     """An instruction of a listing.
 
     Args:
@@ -86,7 +86,7 @@ class Line:
         return f"{guard}{self.mnemonic}{operands}"
 
 
-Block = tuple[Line, ...]
+Block = tuple[ListingLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Listing:
     pattern: Pattern | None = None
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[ListingLine, ...]:
         """Return all instructions in order."""
         return tuple(line for block in self.blocks for line in block)
 
@@ -124,7 +124,7 @@ def parse(content: str, where: str) -> Listing:
     """
     pattern = None
     marks: list[tuple[int, int, int | None]] = []  # line number, instructions before it, scheduling word
-    lines: list[Line] = []
+    lines: list[ListingLine] = []
     for number, raw in enumerate(content.split("\n"), start=1):
         try:
             line = raw.strip()
@@ -134,7 +134,7 @@ def parse(content: str, where: str) -> Listing:
                 elif match := _BLOCK.fullmatch(line):
                     marks.append((number, len(lines), int(match[2], 16) if match[2] else None))
             elif (code := re.split(r"//|#", line, maxsplit=1)[0].strip()) and not _LABEL.fullmatch(code):
-                lines.append(Line(*_fields(code), number))
+                lines.append(ListingLine(*_fields(code), number))
         except InputError as error:
             raise ParseError(where, number, 1, str(error), raw[:200]) from None
     if not lines:
@@ -150,7 +150,7 @@ def _fields(line: str) -> tuple[int, str, tuple[str, ...], str]:
     match = _INSTRUCTION.fullmatch(line)
     if match is None:
         raise InputError("expected T:G:D:S:nn MNEMONIC operands;")
-    code, guard, mnemonic, rest = parsed(match[1]), (match[2] or "").strip(), match[3], match[4]
+    code, guard, mnemonic, rest = parse_code(match[1]), (match[2] or "").strip(), match[3], match[4]
     operands = tuple(" ".join(part.split()) for part in rest.split(",")) if rest else ()
     for operand in operands:
         if not _OPERAND.fullmatch(operand):
@@ -169,7 +169,9 @@ def _registers(operand: str) -> tuple[int, ...]:
     return tuple(ZERO if name == "Z" else int(name) for name in named)
 
 
-def _blocks(lines: Sequence[Line], marks: Sequence[tuple[int, int, int | None]], where: str) -> tuple[Block, ...]:
+def _blocks(
+    lines: Sequence[ListingLine], marks: Sequence[tuple[int, int, int | None]], where: str
+) -> tuple[Block, ...]:
     """Blocks as the comments cut them, or of seven."""
     if not marks:
         return tuple(tuple(lines[at : at + PER_BLOCK]) for at in range(0, len(lines), PER_BLOCK))
@@ -215,7 +217,7 @@ class CycleReport:
     """
 
     block: int
-    lines: tuple[Line, ...]
+    lines: tuple[ListingLine, ...]
     reads: tuple[int, ...]
     banks: tuple[int, ...]
     cached: tuple[int, ...]
@@ -267,7 +269,7 @@ def pattern_of(reports: Collection[CycleReport], block: int) -> Pattern:
     return tuple(report.issued for report in reports if report.block == block and report.issued)
 
 
-def _cycles(block: Block, number: int, dual: Collection[int]) -> Iterator[tuple[Line, ...]]:
+def _cycles(block: Block, number: int, dual: Collection[int]) -> Iterator[tuple[ListingLine, ...]]:
     """Instructions of a block by issue cycle."""
     if len(block) == PER_BLOCK and block[-1].code in dual:
         raise InputError(

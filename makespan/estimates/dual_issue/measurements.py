@@ -25,9 +25,9 @@ from makespan.estimates.dual_issue.bank_relation import (
 )
 from makespan.estimates.dual_issue.code_meaning import CodeResult, interpret
 from makespan.estimates.dual_issue.control_codes import CODES, SINGLE_ISSUE
-from makespan.estimates.dual_issue.device import Sm
+from makespan.estimates.dual_issue.device import SmDescription
 from makespan.estimates.dual_issue.method import Characteristics
-from makespan.estimates.dual_issue.pattern_ranking import PatternResult, ranked
+from makespan.estimates.dual_issue.pattern_ranking import PatternResult, rank_patterns
 from makespan.host.errors import InputError
 from makespan.host.text_file import read_text
 from makespan.model.machine.values import shown
@@ -48,10 +48,10 @@ _LISTED = 5
 _MOST_CYCLES = 1e6
 
 
-_Row = dict[str, float]
+_MeasuredRow = dict[str, float]
 
 
-def read(path: Path, sm: Sm, threshold: Threshold = Threshold.AUTO) -> Characteristics:
+def read(path: Path, sm: SmDescription, threshold: Threshold = Threshold.AUTO) -> Characteristics:
     """What a table of measurements says.
 
     Raises:
@@ -61,7 +61,7 @@ def read(path: Path, sm: Sm, threshold: Threshold = Threshold.AUTO) -> Character
     return parse(read_text(path, "table of measurements", MAX_BYTES), str(path), sm, threshold)
 
 
-def parse(content: str, where: str, sm: Sm, threshold: Threshold = Threshold.AUTO) -> Characteristics:
+def parse(content: str, where: str, sm: SmDescription, threshold: Threshold = Threshold.AUTO) -> Characteristics:
     """What the text of a table says; raises as `read` does."""
     try:
         tests = _tests(content, sm)
@@ -87,13 +87,13 @@ def parse(content: str, where: str, sm: Sm, threshold: Threshold = Threshold.AUT
         noise=None,
         banks=found,
         codes=meaning,
-        patterns=ranked(reached),
+        patterns=rank_patterns(reached),
     )
 
 
-def _tests(content: str, sm: Sm) -> dict[str, dict[str, _Row]]:
+def _tests(content: str, sm: SmDescription) -> dict[str, dict[str, _MeasuredRow]]:
     """Rows by test and key, each checked by itself."""
-    tests: dict[str, dict[str, _Row]] = {test: {} for test in _NEEDED}
+    tests: dict[str, dict[str, _MeasuredRow]] = {test: {} for test in _NEEDED}
     reader = csv.reader(content.splitlines())
     try:
         header = next(reader, None)
@@ -112,7 +112,7 @@ def _tests(content: str, sm: Sm) -> dict[str, dict[str, _Row]]:
     return tests
 
 
-def _row(cells: list[str], sm: Sm, at: str) -> tuple[str, str, _Row]:
+def _row(cells: list[str], sm: SmDescription, at: str) -> tuple[str, str, _MeasuredRow]:
     if len(cells) != len(COLUMNS):
         raise InputError(f"{at}: {len(cells)} cells instead of {len(COLUMNS)}")
     test, raw_key, *numbers = (cell.strip() for cell in cells)
@@ -170,7 +170,7 @@ def _number(text: str, column: str, at: str) -> float:
     return value
 
 
-def _shares(rows: Mapping[str, _Row], sm: Sm) -> dict[Pair, float]:
+def _shares(rows: Mapping[str, _MeasuredRow], sm: SmDescription) -> dict[Pair, float]:
     """Throughput of each pair as a share of theory; all pairs of the registers that occur are there."""
     rates: dict[Pair, float] = {}
     for key, row in rows.items():
@@ -182,7 +182,7 @@ def _shares(rows: Mapping[str, _Row], sm: Sm) -> dict[Pair, float]:
     return rates
 
 
-def _codes(rows: Mapping[str, _Row]) -> CodeResult | None:
+def _codes(rows: Mapping[str, _MeasuredRow]) -> CodeResult | None:
     if not rows:
         return None
     keys = [f"{code:#04x}" for code in range(CODES)]
@@ -201,7 +201,10 @@ def _refuse_missing(what: str, missing: list[str]) -> None:
 
 
 def _single(
-    tests: Mapping[str, Mapping[str, _Row]], shares: Mapping[Pair, float], codes: CodeResult | None, sm: Sm
+    tests: Mapping[str, Mapping[str, _MeasuredRow]],
+    shares: Mapping[Pair, float],
+    codes: CodeResult | None,
+    sm: SmDescription,
 ) -> float:
     """Throughput of single issue without conflicts: as measured, or the best of a pair or of the single-issue code."""
     if tests["throughput"]:

@@ -8,7 +8,7 @@ from math import ceil
 from makespan.estimates.dual_issue.arbiter import PATTERNS, Pattern
 from makespan.estimates.dual_issue.bank_relation import BankResult, Threshold, banks
 from makespan.estimates.dual_issue.code_meaning import CodeResult, codes
-from makespan.estimates.dual_issue.device import IssueDevice, Sm
+from makespan.estimates.dual_issue.device import IssueDevice, SmDescription
 from makespan.estimates.dual_issue.pattern_ranking import PatternResult, best, codes_for, patterns
 from makespan.estimates.dual_issue.timing import latency, pair_latency, reference
 from makespan.host.errors import InputError, MeasurementError
@@ -36,7 +36,7 @@ class Characteristics:
     name: str
     origin: str
     is_virtual: bool
-    sm: Sm
+    sm: SmDescription
     latency: float | None
     single: float
     noise: float | None
@@ -107,11 +107,11 @@ def machine_file(found: Characteristics) -> str:
 
 def _lines(found: Characteristics, latency: float) -> Iterator[str]:
     source = found.origin
-    yield f"name = {_quoted(found.name)}"
-    yield f"source = {_quoted(source)}"
+    yield f"name = {_toml_string(found.name)}"
+    yield f"source = {_toml_string(source)}"
     yield 'clock = "SM clock"'
     yield "notes = ["
-    yield from (f"    {_quoted(note)}," for note in _notes(found))
+    yield from (f"    {_toml_string(note)}," for note in _notes(found))
     yield "]"
     yield ""
     yield "[units.C]"
@@ -119,7 +119,7 @@ def _lines(found: Characteristics, latency: float) -> Iterator[str]:
     yield from _origin(f"lanes of the SM, {found.sm.warp} a warp: given", "true")
     verified = "false" if found.is_virtual else "true"
     most = max(1, ceil(latency - _TOLERANCE))
-    told = _quoted(f"FFMA to an independent instruction 1, to a dependent one {most}: {source}")
+    told = _toml_string(f"FFMA to an independent instruction 1, to a dependent one {most}: {source}")
     yield f"latency = {{ value = [1, {most}], source = {told}, verified = {verified} }}"
     yield ""
     yield "[issue]"
@@ -129,11 +129,11 @@ def _lines(found: Characteristics, latency: float) -> Iterator[str]:
         ("dispatch", 2 if found.codes and found.codes.dual else 1, f"control codes: {source}", verified),
     ):
         if key != "dispatch" or found.codes is not None:
-            yield f"{key} = {{ value = {value}, source = {_quoted(told)}, verified = {sure} }}"
+            yield f"{key} = {{ value = {value}, source = {_toml_string(told)}, verified = {sure} }}"
 
 
 def _origin(source: str, verified: str) -> Iterator[str]:
-    yield f"source = {_quoted(source)}"
+    yield f"source = {_toml_string(source)}"
     yield f"verified = {verified}"
 
 
@@ -168,7 +168,7 @@ def _code_notes(codes: CodeResult) -> Iterator[str]:
         )
 
 
-def _quoted(value: str) -> str:
+def _toml_string(value: str) -> str:
     """Return a TOML string; what cannot be printed becomes a question mark."""
     printable = "".join(letter if letter.isprintable() else "?" for letter in value)
     return json.dumps(printable[:_MOST_TEXT], ensure_ascii=False)

@@ -7,7 +7,7 @@ from makespan.estimates.dual_issue.arbiter import PATTERNS, Pattern, spell
 from makespan.estimates.dual_issue.bank_relation import BankResult
 from makespan.estimates.dual_issue.code_meaning import CodeResult
 from makespan.estimates.dual_issue.control_codes import PER_BLOCK, SINGLE_ISSUE
-from makespan.estimates.dual_issue.device import Instruction, IssueDevice, Opcode, Program, check_unrolled
+from makespan.estimates.dual_issue.device import IssueDevice, IssueInstruction, IssueProgram, Opcode, check_unrolled
 from makespan.estimates.dual_issue.registers import ZERO
 from makespan.estimates.dual_issue.timing import LOOPS, UNROLLED, rate
 from makespan.host.errors import InputError, MeasurementError
@@ -68,7 +68,7 @@ def codes_for(found: CodeResult, *, single_code: bool = False) -> Codes:
     return Codes(dual, partner, SINGLE_ISSUE if single_code else partner)
 
 
-def layout(pattern: Pattern, codes: Codes, ffmas: Sequence[Instruction]) -> tuple[Instruction, ...]:
+def layout(pattern: Pattern, codes: Codes, ffmas: Sequence[IssueInstruction]) -> tuple[IssueInstruction, ...]:
     """Return a block of eight words with this pattern: the FFMAs with their codes, and NOPs where slots are free.
 
     A free slot follows a single FFMA, the last one first, and issues with it, so that it does not disturb the rhythm.
@@ -84,22 +84,22 @@ def layout(pattern: Pattern, codes: Codes, ffmas: Sequence[Instruction]) -> tupl
             f" and there are {len(singles)}"
         )
     padded = set(singles[len(singles) - free :])
-    supply, block = iter(ffmas), list[Instruction]()
+    supply, block = iter(ffmas), list[IssueInstruction]()
     for at, issued in enumerate(pattern):
         first = next(supply)
         if issued == 1:
-            block.append(_coded(first, codes.dual if at in padded else codes.single))
-            block += [Instruction(Opcode.NOP, code=codes.partner)] * (at in padded)
+            block.append(_with_code(first, codes.dual if at in padded else codes.single))
+            block += [IssueInstruction(Opcode.NOP, code=codes.partner)] * (at in padded)
         else:
-            block += [_coded(first, codes.dual), _coded(next(supply), codes.partner)]
+            block += [_with_code(first, codes.dual), _with_code(next(supply), codes.partner)]
     return tuple(block)
 
 
-def _coded(instruction: Instruction, code: int) -> Instruction:
-    return Instruction(instruction.opcode, instruction.destination, instruction.sources, code)
+def _with_code(instruction: IssueInstruction, code: int) -> IssueInstruction:
+    return IssueInstruction(instruction.opcode, instruction.destination, instruction.sources, code)
 
 
-def program_for(pattern: Pattern, codes: Codes, classes: Sequence[Sequence[int]]) -> Program:
+def program_for(pattern: Pattern, codes: Codes, classes: Sequence[Sequence[int]]) -> IssueProgram:
     """Return a loop body of this pattern whose FFMAs never conflict: all read the same registers, each of its own bank.
 
     Args:
@@ -109,11 +109,13 @@ def program_for(pattern: Pattern, codes: Codes, classes: Sequence[Sequence[int]]
     sources = (*sources, *sources[:1] * (3 - len(sources)))
     accumulators = iter([register for register in range(ZERO) if register not in sources])
     body = [
-        layout(pattern, codes, [Instruction(Opcode.FFMA, next(accumulators), sources) for _ in range(sum(pattern))])
+        layout(
+            pattern, codes, [IssueInstruction(Opcode.FFMA, next(accumulators), sources) for _ in range(sum(pattern))]
+        )
         for _ in range(_BLOCKS)
     ]
     instructions = tuple(instruction for block in body for instruction in block)
-    return Program(instructions, UNROLLED // len(instructions))
+    return IssueProgram(instructions, UNROLLED // len(instructions))
 
 
 def patterns(
@@ -141,10 +143,10 @@ def patterns(
         check_unrolled(len(program))
         reached = rate(device, program, warps or device.sm.schedulers, loops)
         results.append(PatternResult(pattern, reached, reached / device.sm.lanes))
-    return ranked(results)
+    return rank_patterns(results)
 
 
-def ranked(results: Iterable[PatternResult]) -> tuple[PatternResult, ...]:
+def rank_patterns(results: Iterable[PatternResult]) -> tuple[PatternResult, ...]:
     """Return the best first; of equals, the one with the later first dual issue last."""
     return tuple(sorted(results, key=lambda result: (-result.efficiency, result.pattern)))
 

@@ -11,10 +11,10 @@ from makespan.estimates.dual_issue.device import (
     CLOCK_STALL,
     OPERANDS,
     TIMED_LOOPS,
-    Instruction,
     IssueDevice,
+    IssueInstruction,
+    IssueProgram,
     Opcode,
-    Program,
     check_timed,
     check_unrolled,
 )
@@ -34,7 +34,7 @@ CLOCKS, _FREE = (0, 1), tuple(range(2, 64))
 
 
 def throughput(
-    device: IssueDevice, *instructions: Instruction, unroll: int | None = None, loops: int = LOOPS, warps: int = 0
+    device: IssueDevice, *instructions: IssueInstruction, unroll: int | None = None, loops: int = LOOPS, warps: int = 0
 ) -> float:
     """Arithmetic lane-operations per cycle and SM, of independent instructions in a straight-line loop.
 
@@ -46,12 +46,12 @@ def throughput(
         InputError: a loop that is too short to outweigh its control, or too long for the instruction cache.
     """
     times = unroll or min(UNROLLED, device.sm.icache_instructions) // len(instructions)
-    program = Program(instructions, times)
+    program = IssueProgram(instructions, times)
     check_unrolled(len(program))
     return rate(device, program, warps or WARPS_PER_SCHEDULER * device.sm.schedulers, loops)
 
 
-def rate(device: IssueDevice, program: Program, warps: int, loops: int) -> float:
+def rate(device: IssueDevice, program: IssueProgram, warps: int, loops: int) -> float:
     """Arithmetic lane-operations per cycle and SM.
 
     Raises:
@@ -68,9 +68,9 @@ def rate(device: IssueDevice, program: Program, warps: int, loops: int) -> float
     return operations / cycles
 
 
-def clean_instruction(destination: int, register: int, code: int = SINGLE_ISSUE) -> Instruction:
+def clean_instruction(destination: int, register: int, code: int = SINGLE_ISSUE) -> IssueInstruction:
     """Return an FMUL that cannot have a bank conflict: it reads one register."""
-    return Instruction(Opcode.FMUL, destination, (register, register), code)
+    return IssueInstruction(Opcode.FMUL, destination, (register, register), code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +93,15 @@ def reference(device: IssueDevice) -> Reference:
     return Reference(mean, pstdev(rates) / mean)
 
 
-def timed(
+def time_program(
     device: IssueDevice,
-    tested: Sequence[Instruction],
+    tested: Sequence[IssueInstruction],
     *,
     runs: int = 1,
-    dependent: tuple[Instruction, Instruction] | None = None,
+    dependent: tuple[IssueInstruction, IssueInstruction] | None = None,
 ) -> float:
     """Cycles between the clock reads before and after `tested`, and the fillers between the reads, on average."""
-    program = clocked(tested)
+    program = clock_program(tested)
     check_timed(device.sm, program, 1, TIMED_LOOPS, dependent=dependent)
     spans = []
     for _ in range(runs):
@@ -114,16 +114,16 @@ def timed(
     return fmean(spans)
 
 
-def clocked(tested: Sequence[Instruction]) -> Program:
+def clock_program(tested: Sequence[IssueInstruction]) -> IssueProgram:
     """Instructions between two clock reads, with fillers that the reads need."""
-    first, last = (Instruction(Opcode.S2R, register) for register in CLOCKS)
-    return Program((first, *[Instruction(Opcode.NOP)] * CLOCK_STALL, *tested, last))
+    first, last = (IssueInstruction(Opcode.S2R, register) for register in CLOCKS)
+    return IssueProgram((first, *[IssueInstruction(Opcode.NOP)] * CLOCK_STALL, *tested, last))
 
 
-def chain(first: int, second: int, code: int = SINGLE_ISSUE) -> tuple[Instruction, ...]:
+def chain(first: int, second: int, code: int = SINGLE_ISSUE) -> tuple[IssueInstruction, ...]:
     """FFMAs each of which reads what the one before wrote, in two registers."""
     pairs = [(first, second), (second, first)] * (LONG_CHAIN // 2)
-    return tuple(Instruction(Opcode.FFMA, target, (source,) * 3, code) for source, target in pairs)
+    return tuple(IssueInstruction(Opcode.FFMA, target, (source,) * 3, code) for source, target in pairs)
 
 
 def runs_for(noise: float, cycles: float) -> int:
@@ -155,9 +155,11 @@ def latency(device: IssueDevice, *, code: int = SINGLE_ISSUE, noise: float = 0.0
     a, b = draw.sample(_FREE, 2)
     links = chain(a, b, code)
     more = LONG_CHAIN - SHORT_CHAIN
-    first = max(timed(device, links[:SHORT_CHAIN]) - CLOCK_STALL, 1)
+    first = max(time_program(device, links[:SHORT_CHAIN]) - CLOCK_STALL, 1)
     runs = runs_for(noise, 2 * LONG_CHAIN * first / SHORT_CHAIN / more)
-    spans = [timed(device, links[:n], runs=runs, dependent=(links[0], links[1])) for n in (SHORT_CHAIN, LONG_CHAIN)]
+    spans = [
+        time_program(device, links[:n], runs=runs, dependent=(links[0], links[1])) for n in (SHORT_CHAIN, LONG_CHAIN)
+    ]
     return (spans[1] - spans[0]) / more
 
 
@@ -169,8 +171,8 @@ def pair_latency(device: IssueDevice, *, noise: float = 0.0, seed: int = 0) -> f
     """
     draw = Random(seed)  # noqa: S311 - a choice of registers
     a, b, c = draw.sample(_FREE, 3)
-    writer, reader = Instruction(Opcode.FFMA, b, (a,) * 3), Instruction(Opcode.FFMA, c, (b,) * 3)
-    stranger = Instruction(Opcode.FFMA, c, (a,) * 3)
-    runs = runs_for(noise, 2 * timed(device, (writer, reader)))
-    dependent = timed(device, (writer, reader), runs=runs, dependent=(writer, reader))
-    return dependent - timed(device, (writer, stranger), runs=runs) + 1
+    writer, reader = IssueInstruction(Opcode.FFMA, b, (a,) * 3), IssueInstruction(Opcode.FFMA, c, (b,) * 3)
+    stranger = IssueInstruction(Opcode.FFMA, c, (a,) * 3)
+    runs = runs_for(noise, 2 * time_program(device, (writer, reader)))
+    dependent = time_program(device, (writer, reader), runs=runs, dependent=(writer, reader))
+    return dependent - time_program(device, (writer, stranger), runs=runs) + 1

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from makespan.estimates.dual_issue.arbiter import Arbiter, Bubbles
 from makespan.estimates.dual_issue.control_codes import CODES, GK110_DUAL, GK110_GAPS, GK110_PARTNERS, PER_BLOCK
-from makespan.estimates.dual_issue.device import Instruction, Opcode, Program, Sm
+from makespan.estimates.dual_issue.device import IssueInstruction, IssueProgram, Opcode, SmDescription
 from makespan.estimates.dual_issue.registers import GK110_BANKS, ZERO, ways
 from makespan.host.errors import InputError
 
@@ -53,7 +53,7 @@ class Truth:
     overhead: float = _OVERHEAD
     dual_overhead: float = _DUAL_OVERHEAD
     noise: float = 0.0
-    sm: Sm = field(default_factory=Sm)
+    sm: SmDescription = field(default_factory=SmDescription)
     clock_interval: int = 14
     miss_cycles: int = 20
 
@@ -79,13 +79,13 @@ class Truth:
             return most - 1.0
         return CLEAN / TWO_WAY - 1 if most == 2 else CLEAN / THREE_WAY - 1 + (most - 3)
 
-    def pairs(self, first: Instruction, second: Instruction) -> bool:
+    def pairs(self, first: IssueInstruction, second: IssueInstruction) -> bool:
         """Return whether the codes and registers let the second instruction issue with the first."""
         written = first.destination
         depends = written is not None and written != ZERO and written in (*second.sources, second.destination)
         return self.gaps[first.code] == 0 and not depends and Opcode.S2R not in (first.opcode, second.opcode)
 
-    def shape(self, block: tuple[Instruction, ...]) -> tuple[tuple[Instruction, ...], ...]:
+    def shape(self, block: tuple[IssueInstruction, ...]) -> tuple[tuple[IssueInstruction, ...], ...]:
         """Return the issue cycles of a block: what issues together if nothing but codes and registers hinders it."""
         cycles, at = [], 0
         while at < len(block):
@@ -94,12 +94,12 @@ class Truth:
             at += size
         return tuple(cycles)
 
-    def bubble(self, block: tuple[Instruction, ...]) -> int:
+    def bubble(self, block: tuple[IssueInstruction, ...]) -> int:
         """Issue cycles that a block costs beyond its own."""
         shape = tuple(sum(one.is_arithmetic for one in cycle) for cycle in self.shape(block))
         return self.bubbles.of(shape)
 
-    def is_dual(self, instructions: tuple[Instruction, ...]) -> bool:
+    def is_dual(self, instructions: tuple[IssueInstruction, ...]) -> bool:
         """Return whether a program issues two arithmetic instructions at once."""
         return any(
             all(one.is_arithmetic for one in cycle) and len(cycle) > 1
@@ -108,12 +108,12 @@ class Truth:
         )
 
 
-def blocks(instructions: tuple[Instruction, ...]) -> list[tuple[Instruction, ...]]:
+def blocks(instructions: tuple[IssueInstruction, ...]) -> list[tuple[IssueInstruction, ...]]:
     """Instructions in blocks of seven, the last perhaps shorter."""
     return [instructions[at : at + PER_BLOCK] for at in range(0, len(instructions), PER_BLOCK)]
 
 
-def closed_form_cycles(truth: Truth, program: Program, warps: int, loops: int) -> float | None:
+def closed_form_cycles(truth: Truth, program: IssueProgram, warps: int, loops: int) -> float | None:
     """Cycles of a noiseless execution; None for programs that the formula does not know.
 
     An iteration of the warps of a scheduler takes the issue slots of them all, with what conflicts add, or the gaps of
@@ -132,7 +132,7 @@ def closed_form_cycles(truth: Truth, program: Program, warps: int, loops: int) -
     return (loops * max(most * slots, span) + cold) / (1 - truth.overhead)
 
 
-def _is_free(truth: Truth, program: Program) -> bool:
+def _is_free(truth: Truth, program: IssueProgram) -> bool:
     """Return whether nothing but gaps and conflicts delays an instruction."""
     written = {one.destination for one in program.body}
     return len(program) <= truth.sm.icache_instructions and not any(

@@ -10,7 +10,14 @@ from functools import lru_cache
 from typing import Any
 
 from makespan.estimates.dual_issue.arbiter import Arbiter, Bubbles
-from makespan.estimates.dual_issue.device import Instruction, Opcode, Program, Run, Sm, check_run
+from makespan.estimates.dual_issue.device import (
+    IssueInstruction,
+    IssueProgram,
+    IssueRun,
+    Opcode,
+    SmDescription,
+    check_run,
+)
 from makespan.estimates.dual_issue.registers import ZERO
 from makespan.estimates.dual_issue.truth import Conflicts, Truth, blocks, closed_form_cycles
 from makespan.host.errors import InputError
@@ -37,20 +44,20 @@ class VirtualSm:
         self._random = random.Random(self.seed)  # noqa: S311 - noise, not a secret
 
     @property
-    def sm(self) -> Sm:
+    def sm(self) -> SmDescription:
         """What it says of itself."""
         return self._truth.sm
 
-    def run(self, program: Program, warps: int, loops: int) -> Run:
+    def run(self, program: IssueProgram, warps: int, loops: int) -> IssueRun:
         """Let `warps` warps execute the program `loops` times each."""
         check_run(self.sm, program, warps, loops)
         exact = self._exact(program, warps, loops)
         factor = max(1 + self._random.gauss(0, self._truth.noise), 0.0) if self._truth.noise else 1.0
-        return Run(exact.cycles * factor, tuple(sample * factor for sample in exact.clock_samples))
+        return IssueRun(exact.cycles * factor, tuple(sample * factor for sample in exact.clock_samples))
 
-    def _exact(self, program: Program, warps: int, loops: int) -> Run:
+    def _exact(self, program: IssueProgram, warps: int, loops: int) -> IssueRun:
         cycles = closed_form_cycles(self._truth, program, warps, loops) if self.formula else None
-        return simulate(self._noiseless, program, warps, loops) if cycles is None else Run(cycles, ())
+        return simulate(self._noiseless, program, warps, loops) if cycles is None else IssueRun(cycles, ())
 
 
 def parse_device(text: str) -> VirtualSm:
@@ -96,7 +103,7 @@ _LEAST_WINDOW, _LEAST_INSTRUCTIONS = 2, 500
 
 
 @lru_cache(2**12)
-def simulate(truth: Truth, program: Program, warps: int, loops: int) -> Run:
+def simulate(truth: Truth, program: IssueProgram, warps: int, loops: int) -> IssueRun:
     """What a noiseless execution of `loops` iterations gives.
 
     A long loop is executed for a window of iterations and for two windows, and extrapolated from the difference. The
@@ -105,13 +112,13 @@ def simulate(truth: Truth, program: Program, warps: int, loops: int) -> Run:
     """
     window = max(_LEAST_WINDOW, -(-_LEAST_INSTRUCTIONS // len(program)))
     if loops <= 2 * window:
-        cycles, samples = _Sm(truth, program, warps, loops).run()
+        cycles, samples = _SmSimulation(truth, program, warps, loops).run()
     else:
-        half, _ = _Sm(truth, program, warps, window).run()
-        full, samples = _Sm(truth, program, warps, 2 * window).run()
+        half, _ = _SmSimulation(truth, program, warps, window).run()
+        full, samples = _SmSimulation(truth, program, warps, 2 * window).run()
         cycles = full + (loops - 2 * window) * (full - half) / window
     dual = truth.is_dual(program.instructions)
-    return Run(cycles / (1 - (truth.dual_overhead if dual else truth.overhead)), samples)
+    return IssueRun(cycles / (1 - (truth.dual_overhead if dual else truth.overhead)), samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +145,7 @@ class _Slot:
     bubble: int
 
 
-def _slots(truth: Truth, code: tuple[Instruction, ...]) -> list[_Slot]:
+def _slots(truth: Truth, code: tuple[IssueInstruction, ...]) -> list[_Slot]:
     slots = []
     for number, block in enumerate(blocks(code)):
         for at, one in enumerate(block):
@@ -162,7 +169,7 @@ def _slots(truth: Truth, code: tuple[Instruction, ...]) -> list[_Slot]:
 
 
 @dataclass(slots=True)
-class _Warp:
+class _SimulatedWarp:
     number: int
     iteration: int = 0
     place: int = 0
@@ -178,16 +185,16 @@ class _Warp:
 
 @dataclass(slots=True)
 class _Scheduler:
-    warps: list[_Warp]
+    warps: list[_SimulatedWarp]
     """those that have not finished"""
     free: int = 0
     debt: float = 0.0
     """parts of issue cycles that conflicts have cost and that no cycle was lost for so far"""
-    last: _Warp | None = None
+    last: _SimulatedWarp | None = None
     """the warp that issued last, unless it has finished"""
     cached: frozenset[int] = frozenset()
 
-    def choice(self, now: int) -> _Warp | None:
+    def choice(self, now: int) -> _SimulatedWarp | None:
         """Return the warp that issued last, or else the one that has been able to for longest."""
         if now < self.free:
             return None
@@ -201,8 +208,8 @@ class _Scheduler:
         return max(min(warp.at for warp in self.warps), self.free)
 
 
-class _Sm:
-    def __init__(self, truth: Truth, program: Program, warps: int, loops: int) -> None:
+class _SmSimulation:
+    def __init__(self, truth: Truth, program: IssueProgram, warps: int, loops: int) -> None:
         self.truth, self.loops = truth, loops
         self.slots = _slots(truth, program.instructions)
         self.is_cached = len(self.slots) <= truth.sm.icache_instructions
@@ -210,7 +217,7 @@ class _Sm:
         self.penalties: dict[frozenset[int], float] = {}
         self.samples: list[float] = []
         self.end = 0
-        everybody = [_Warp(number) for number in range(warps)]
+        everybody = [_SimulatedWarp(number) for number in range(warps)]
         self.schedulers = [_Scheduler(everybody[start :: truth.sm.schedulers]) for start in range(truth.sm.schedulers)]
         self.pairs = list(zip(self.schedulers[::2], self.schedulers[1::2], strict=True))
         self.losers = [1] * len(self.pairs)
@@ -239,13 +246,13 @@ class _Sm:
         for scheduler, warp in picked:
             self.issue(scheduler, warp, now)
 
-    def size(self, warp: _Warp, now: int) -> int:
+    def size(self, warp: _SimulatedWarp, now: int) -> int:
         """Return how many instructions of a warp issue now: one, or two if the second one's operands are there."""
         if not self.slots[warp.place].with_next:
             return 1
         return 2 if self.operands(warp, self.slots[warp.place + 1]) <= now else 1
 
-    def issue(self, scheduler: _Scheduler, warp: _Warp, now: int) -> None:
+    def issue(self, scheduler: _Scheduler, warp: _SimulatedWarp, now: int) -> None:
         group = self.slots[warp.place : warp.place + self.size(warp, now)]
         last = group[-1]
         needed = group[0].needed if len(group) == 1 else group[0].needed | last.needed
@@ -263,7 +270,7 @@ class _Sm:
         self.end = max(self.end, scheduler.free)
         self.advance(scheduler, warp, len(group))
 
-    def advance(self, scheduler: _Scheduler, warp: _Warp, by: int) -> None:
+    def advance(self, scheduler: _Scheduler, warp: _SimulatedWarp, by: int) -> None:
         """Move a warp on, perhaps into its next iteration or to its end."""
         warp.place += by
         if warp.place == len(self.slots):
@@ -283,14 +290,14 @@ class _Sm:
         scheduler.debt -= stall
         return stall
 
-    def operands(self, warp: _Warp, slot: _Slot) -> int:
+    def operands(self, warp: _SimulatedWarp, slot: _Slot) -> int:
         """When the sources of an instruction have been computed."""
         written, at = warp.written, 0
         for register in slot.sources:
             at = max(at, written.get(register, 0))
         return at
 
-    def earliest(self, warp: _Warp) -> int:
+    def earliest(self, warp: _SimulatedWarp) -> int:
         """When the next instruction of a warp can issue at the earliest."""
         slot = self.slots[warp.place]
         at = max(warp.free, self.operands(warp, slot))

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 from typing import Literal
 
-from makespan.estimates.hong_kim.inputs import HongKimGPU, HongKimKernel, Number, exact, whole
+from makespan.estimates.hong_kim.inputs import HongKimGPU, HongKimKernel, RealNumber, exact, whole
 from makespan.host.errors import InputError
 
 CompModel = Literal["uniform", "throughput"]
@@ -27,14 +27,16 @@ def comp_cycles(gpu: HongKimGPU, kernel: HongKimKernel, model: CompModel | None 
     """
     if chosen_comp_model(gpu, kernel, model) == "uniform":
         return gpu.measured("issue_cycles") * kernel.total_insts
-    known = _known(gpu, kernel)
+    known = _known_operations(gpu, kernel)
     others = kernel.total_insts - sum(exact(count, name) for name, count in known.items())
     return (others * gpu.measured("issue_cycles") if others else Fraction(0)) + sum(
         exact(count, name) * gpu.warp_size / exact(gpu.throughput[name], name) for name, count in known.items()
     )
 
 
-def needed(kernel: HongKimKernel, operations: Collection[str], model: CompModel | None = None) -> Iterator[str]:
+def needed_parameters(
+    kernel: HongKimKernel, operations: Collection[str], model: CompModel | None = None
+) -> Iterator[str]:
     """Yield the measured parameters that the model asks for, by their names in `HongKimGPU`.
 
     Args:
@@ -54,7 +56,7 @@ def needed(kernel: HongKimKernel, operations: Collection[str], model: CompModel 
 
 def chosen_comp_model(gpu: HongKimGPU, kernel: HongKimKernel, model: CompModel | None = None) -> CompModel:
     """Return the model that `comp_cycles` takes; raises as it does."""
-    known = _known(gpu, kernel)
+    known = _known_operations(gpu, kernel)
     if model == "throughput" and not known:
         raise InputError(
             f"GPU {gpu.name}: the throughput model has no operation of this kernel to charge for;"
@@ -63,12 +65,12 @@ def chosen_comp_model(gpu: HongKimGPU, kernel: HongKimKernel, model: CompModel |
     return model or ("throughput" if known else "uniform")
 
 
-def _known(gpu: HongKimGPU, kernel: HongKimKernel) -> dict[str, Number]:
+def _known_operations(gpu: HongKimGPU, kernel: HongKimKernel) -> dict[str, RealNumber]:
     return {name: count for name, count in kernel.operations.items() if name in gpu.throughput}
 
 
 def operations_per_cycle(
-    *, global_size: int, operations: int, seconds: Number, clock_mhz: Number, compute_units: int
+    *, global_size: int, operations: int, seconds: RealNumber, clock_mhz: RealNumber, compute_units: int
 ) -> Fraction:
     """Throughput of one SM or compute unit, in operations per cycle.
 
@@ -84,7 +86,7 @@ def operations_per_cycle(
     return Fraction(work) / (cycles * whole(compute_units, "compute_units"))
 
 
-def norms(throughput: Mapping[str, Number]) -> dict[str, int]:
+def norms(throughput: Mapping[str, RealNumber]) -> dict[str, int]:
     """Costs relative to the fastest operation of the table, in whole numbers.
 
     >>> norms({"f32_add": 21, "f32_div": 2, "f32x4_add": 40})

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from makespan.estimates.estimate import Estimate, Origin, Quantity, Term, from_gpu
-from makespan.estimates.hong_kim.computation import CompModel, needed
+from makespan.estimates.estimate import Estimate, ModelQuantity, Origin, Term, from_gpu
+from makespan.estimates.hong_kim.computation import CompModel, needed_parameters
 from makespan.estimates.hong_kim.counts import coalescing
 from makespan.estimates.hong_kim.inputs import DEVICE, KEYS, HongKimKernel, of_gpu, throughput_of
 from makespan.estimates.hong_kim.model import Bound, HongKimResult, Rep, Variant, estimate
@@ -38,7 +38,7 @@ def estimate_launch(
         notes: what to know of a count, by its name in `HongKimKernel`.
         warnings: what is doubtful about the counts.
     """
-    gpu.require(*DEVICE, *(KEYS[name] for name in needed(kernel, throughput_of(gpu), comp_model)))
+    gpu.require(*DEVICE, *(KEYS[name] for name in needed_parameters(kernel, throughput_of(gpu), comp_model)))
     result = estimate(of_gpu(gpu), kernel, variant=variant, rep=rep, comp_model=comp_model)
     guessed = [
         f"{key} is assumed: {gpu.data[key].source}"
@@ -54,7 +54,7 @@ def estimate_launch(
         terms=(Term("execution", float(result["exec"])), Term("synchronisation", float(result["Synch_cost"]))),
         limiting=_LIMITING[result.bound],
         quantities=(
-            *_given(kernel, origin, notes or {}),
+            *_given_quantities(kernel, origin, notes or {}),
             *_of_gpu(gpu),
             *_of_result(result, variant),
         ),
@@ -80,34 +80,34 @@ _UNITS = {
 }
 
 
-def _given(kernel: HongKimKernel, origin: Origin, notes: Mapping[str, str]) -> Iterator[Quantity]:
+def _given_quantities(kernel: HongKimKernel, origin: Origin, notes: Mapping[str, str]) -> Iterator[ModelQuantity]:
     for name in kernel.__slots__:
         value = getattr(kernel, name)
         said = Origin.GIVEN if name in ("threads_per_block", "blocks", "active_blocks_per_sm") else origin
         if name == "operations":
             for operation, count in kernel.operations.items():
-                yield Quantity(f"{operation}_insts", _plain(count), "", said, notes.get(name, ""))
+                yield ModelQuantity(f"{operation}_insts", _plain(count), "", said, notes.get(name, ""))
         elif value is not None:
-            yield Quantity(name, _plain(value), _UNITS.get(name, ""), said, notes.get(name, ""))
+            yield ModelQuantity(name, _plain(value), _UNITS.get(name, ""), said, notes.get(name, ""))
 
 
-def _of_gpu(gpu: Gpu) -> Iterator[Quantity]:
+def _of_gpu(gpu: Gpu) -> Iterator[ModelQuantity]:
     names = {"sms": "sms", "freq_ghz": "clock_ghz", "mem_bw_gbs": "mem_bw_gbs", "warp_size": "warp_size", **KEYS}
     for name, key in names.items():
         if key in gpu.data:
             yield from_gpu(gpu, key, name)
 
 
-def _of_result(result: HongKimResult, variant: Variant) -> Iterator[Quantity]:
+def _of_result(result: HongKimResult, variant: Variant) -> Iterator[ModelQuantity]:
     """Yield the symbols in their order, and among them what is no number."""
     for name, quantity in result.symbols.items():
         if name == "published exec":
-            yield Quantity("case", str(result.case), "", Origin.DERIVED)
-            yield Quantity("bound", str(result.bound), "", Origin.DERIVED)
-            yield Quantity("variant", variant, "", Origin.GIVEN)
+            yield ModelQuantity("case", str(result.case), "", Origin.DERIVED)
+            yield ModelQuantity("bound", str(result.bound), "", Origin.DERIVED)
+            yield ModelQuantity("variant", variant, "", Origin.GIVEN)
         yield quantity
         if name == "issue_bound":
-            yield Quantity("below_issue_bound", str(result.below_issue_bound).lower(), "", Origin.DERIVED)
+            yield ModelQuantity("below_issue_bound", str(result.below_issue_bound).lower(), "", Origin.DERIVED)
 
 
 def _plain(value: Fraction | float) -> int | float:

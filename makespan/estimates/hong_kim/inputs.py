@@ -12,7 +12,7 @@ from makespan.model.machine.gpus import Gpu, parse_number
 from makespan.model.machine.occupancy import SmLimits
 from makespan.model.machine.values import shown
 
-Number: TypeAlias = int | float | Fraction
+RealNumber: TypeAlias = int | float | Fraction
 
 LARGEST = 10**18
 """Larger numbers, and positive ones below its inverse, are typing errors; within it no result overflows a float."""
@@ -31,9 +31,9 @@ def exact(value: object, what: str, *, positive: bool = False) -> Fraction:
     if isinstance(value, float) and not isfinite(value):
         raise InputError(f"{what} must be finite, not {value}")
     if value < 0 or (positive and value == 0):
-        raise InputError(f"{what} must be {'above 0' if positive else 'at least 0'}, not {_said(value)}")
+        raise InputError(f"{what} must be {'above 0' if positive else 'at least 0'}, not {_number_text(value)}")
     if value > LARGEST or 0 < value * LARGEST < 1:
-        raise InputError(f"{what} must be within 1e-18..1e18, not {_said(value)}")
+        raise InputError(f"{what} must be within 1e-18..1e18, not {_number_text(value)}")
     return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
 
 
@@ -46,7 +46,7 @@ def whole(value: object, what: str, *, least: int = 1) -> int:
     return value
 
 
-def _said(value: int | float | Fraction) -> str:
+def _number_text(value: int | float | Fraction) -> str:
     return str(value) if isinstance(value, Fraction) else shown(value)
 
 
@@ -84,14 +84,14 @@ class HongKimGPU:
 
     limits: SmLimits
     sms: int
-    freq_ghz: Number
-    mem_bw_gbs: Number
-    issue_cycles: Number | None = None
-    mem_ld: Number | None = None
-    departure_del_coal: Number | None = None
-    departure_del_uncoal: Number | None = None
-    uncoal_per_mw: Number | None = None
-    throughput: Mapping[str, Number] = field(default_factory=dict)
+    freq_ghz: RealNumber
+    mem_bw_gbs: RealNumber
+    issue_cycles: RealNumber | None = None
+    mem_ld: RealNumber | None = None
+    departure_del_coal: RealNumber | None = None
+    departure_del_uncoal: RealNumber | None = None
+    uncoal_per_mw: RealNumber | None = None
+    throughput: Mapping[str, RealNumber] = field(default_factory=dict)
     name: str = "GPU"
 
     def __post_init__(self) -> None:
@@ -145,16 +145,16 @@ class HongKimKernel:
 
     threads_per_block: int
     blocks: int
-    comp_insts: Number
-    coal_mem_insts: Number = 0
-    uncoal_mem_insts: Number = 0
-    synch_insts: Number = 0
-    uncoal_per_mw: Number | None = None
-    load_bytes_per_warp: Number | None = None
+    comp_insts: RealNumber
+    coal_mem_insts: RealNumber = 0
+    uncoal_mem_insts: RealNumber = 0
+    synch_insts: RealNumber = 0
+    uncoal_per_mw: RealNumber | None = None
+    load_bytes_per_warp: RealNumber | None = None
     regs_per_thread: int | None = None
     smem_per_block: int | None = None
     active_blocks_per_sm: int | None = None
-    operations: Mapping[str, Number] = field(default_factory=dict)
+    operations: Mapping[str, RealNumber] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         whole(self.threads_per_block, "threads_per_block")

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Literal
 
-from makespan.estimates.estimate import Origin, Quantity
+from makespan.estimates.estimate import ModelQuantity, Origin
 from makespan.estimates.hong_kim.computation import CompModel, chosen_comp_model, comp_cycles
 from makespan.estimates.hong_kim.inputs import LANE_BYTES, HongKimGPU, HongKimKernel, exact
 from makespan.host.errors import InputError
@@ -51,7 +51,7 @@ class Bound(StrEnum):
     COMPUTE_ONLY = "compute-only"
 
 
-class Symbols(dict[str, Quantity]):
+class Symbols(dict[str, ModelQuantity]):
     """The symbols of the model with their values, in the order of the computation; `exact` keeps them unrounded."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Symbols(dict[str, Quantity]):
     def put(self, name: str, value: Fraction | int, unit: str = "", note: str = "") -> Fraction:
         """Write a symbol down; gives its value."""
         shown = value if isinstance(value, int) else float(value)
-        self[name] = Quantity(name, shown, unit, Origin.DERIVED, note)
+        self[name] = ModelQuantity(name, shown, unit, Origin.DERIVED, note)
         self.exact[name] = Fraction(value)
         return self.exact[name]
 

@@ -4,8 +4,15 @@ Source: A. A. Kleimenov and N. N. Popova, A method for prediction execution time
 Nanotechnology 8(1), 2021, pp. 38-45.
 """
 
-from makespan.estimates.kleimenov_popova.demand import WORST_CASE_CACHE, HitRates, KernelModel, SyncUnit, Thread, Warp
-from makespan.estimates.kleimenov_popova.device import Device, LaunchLine, Levels, relative_error
+from makespan.estimates.kleimenov_popova.demand import (
+    WORST_CASE_CACHE,
+    HitRates,
+    KernelModel,
+    SyncUnit,
+    Thread,
+    WarpDemand,
+)
+from makespan.estimates.kleimenov_popova.device import GpuParameters, LaunchLine, Levels, relative_error
 from makespan.estimates.kleimenov_popova.from_ptx import PtxModel, device_of, from_ptx
 from makespan.estimates.kleimenov_popova.gpu_timing import Timing, by_throughput, by_units
 from makespan.estimates.kleimenov_popova.prediction import (
@@ -21,8 +28,8 @@ from makespan.estimates.kleimenov_popova.thread_time import expressions, thread_
 
 __all__ = [
     "WORST_CASE_CACHE",
-    "Device",
     "Fixpoint",
+    "GpuParameters",
     "HitRates",
     "KernelModel",
     "LaunchLine",
@@ -34,7 +41,7 @@ __all__ = [
     "SyncUnit",
     "Thread",
     "Timing",
-    "Warp",
+    "WarpDemand",
     "WaveResult",
     "by_throughput",
     "by_units",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import chain
 
-from makespan.estimates.kleimenov_popova.recurrence import Repeat, Sequence, Single, Step
+from makespan.estimates.kleimenov_popova.recurrence import Repeat, Sequence, SequenceStep, Single
 from makespan.host.errors import Naming, UnsupportedError
 from makespan.kernels.flow import BoundedFlow, Flow, refuse_unbounded
 
@@ -58,11 +58,11 @@ class ControlFlow:
     def _begin(self, region: int | None) -> int:
         return 0 if region is None else self.terrain.nest.loops[region].header
 
-    def _path(self, region: int | None, node: int, stop: int, depth: int) -> list[Step]:
+    def _path(self, region: int | None, node: int, stop: int, depth: int) -> list[SequenceStep]:
         """Return the steps from a block to where lanes meet, within a loop or the kernel."""
         if depth > MAX_DEPTH:
             raise self._refused(f"branches nest deeper than {MAX_DEPTH}")
-        found: list[Step] = []
+        found: list[SequenceStep] = []
         while node not in (stop, _END):
             found += self._steps(region, node)
             ways = self._ways(region, node)
@@ -79,13 +79,13 @@ class ControlFlow:
             node = meet
         return found
 
-    def _steps(self, region: int | None, node: int) -> list[Step]:
+    def _steps(self, region: int | None, node: int) -> list[SequenceStep]:
         """What a block executes, or the inner loop that begins at it."""
         inner = self._inner(region, node)
         if inner is not None:
             return [self._loop(inner)]
         block = self._flow.blocks[node]
-        found: list[Step] = list(self.singles[block.first : block.stop])
+        found: list[SequenceStep] = list(self.singles[block.first : block.stop])
         self.steps_left -= len(found)
         if self.steps_left < 0:
             raise self._refused(f"a thread follows more than {MAX_STEPS} instructions, loops counted once")

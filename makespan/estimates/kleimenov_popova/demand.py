@@ -14,7 +14,7 @@ from enum import StrEnum
 from math import isfinite
 from typing import NamedTuple, TypeAlias
 
-from makespan.estimates.kleimenov_popova.device import Device, Levels
+from makespan.estimates.kleimenov_popova.device import GpuParameters, Levels
 from makespan.host.errors import InputError, UnsupportedError
 
 PROBES = (100.0, 400.0, 25600.0)
@@ -82,7 +82,7 @@ class Thread(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Warp:
+class WarpDemand:
     """One warp of the kernel model; bytes are of all its threads together.
 
     Args:
@@ -102,7 +102,7 @@ class Warp:
     uncoalesced_bytes: float = 0
 
     @classmethod
-    def of(cls, threads: Sequence[Thread]) -> "Warp":
+    def of(cls, threads: Sequence[Thread]) -> "WarpDemand":
         """Return the warp of some threads, of which the one that takes longest at a typical latency is the main one."""
         typical = {thread: thread.typical() for thread in dict.fromkeys(threads)}
         main = max(typical, key=typical.__getitem__)
@@ -147,7 +147,7 @@ class KernelModel:
 
     threads_per_block: int
     blocks: int
-    warps: Callable[[int], Sequence[Warp]]
+    warps: Callable[[int], Sequence[WarpDemand]]
     is_uniform: bool
     registers: int | None = None
     shared_bytes: int | None = None
@@ -224,7 +224,7 @@ class Wave:
         return max(load.time(levels) for (load, _), levels in zip(self.loads, latencies, strict=True))
 
 
-def load(blocks: Sequence[Sequence[Warp]], device: Device, kernel: KernelModel, unit: SyncUnit) -> Load:
+def load(blocks: Sequence[Sequence[WarpDemand]], device: GpuParameters, kernel: KernelModel, unit: SyncUnit) -> Load:
     """What an SM has that these blocks run on."""
     size = kernel.threads_per_block if unit is SyncUnit.THREADS else device.limits.warps_of(kernel.threads_per_block)
     barrier = device.departure_delay * (size - 1)
@@ -244,7 +244,9 @@ def load(blocks: Sequence[Sequence[Warp]], device: Device, kernel: KernelModel, 
     )
 
 
-def waves(kernel: KernelModel, device: Device, blocks_per_sm: int, unit: SyncUnit = SyncUnit.WARPS) -> Iterator[Wave]:
+def waves(
+    kernel: KernelModel, device: GpuParameters, blocks_per_sm: int, unit: SyncUnit = SyncUnit.WARPS
+) -> Iterator[Wave]:
     """Yield the waves of a launch in order; equal ones that follow each other are one with `repeats`.
 
     Raises:
@@ -269,7 +271,7 @@ def waves(kernel: KernelModel, device: Device, blocks_per_sm: int, unit: SyncUni
         yield Wave(len(dealt), tuple((each, 1) for each in loads))
 
 
-def _uniform_wave(kernel: KernelModel, device: Device, blocks: int, repeats: int, unit: SyncUnit) -> Wave:
+def _uniform_wave(kernel: KernelModel, device: GpuParameters, blocks: int, repeats: int, unit: SyncUnit) -> Wave:
     """Return a wave of equal blocks: some SMs have one block more than the others."""
     warps = kernel.warps(0)
     each, more = divmod(blocks, device.sms)

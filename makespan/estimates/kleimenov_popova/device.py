@@ -57,7 +57,7 @@ _LATENCIES = tuple(f"{PREFIX}.lat_{name}" for name in NAMES.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class GpuParameters:
     """A GPU as the model sees it.
 
     Args:
@@ -107,7 +107,7 @@ class Device:
         return ("sms", "warp_size", "clock_ghz", f"{PREFIX}.pb_per_sm", *_LATENCIES, *bands)
 
     @classmethod
-    def of(cls, gpu: Gpu) -> "Device":
+    def of(cls, gpu: Gpu) -> "GpuParameters":
         """Return the numbers of a GPU description.
 
         Raises:

@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from makespan.estimates.kleimenov_popova import gpu_timing
 from makespan.estimates.kleimenov_popova.control_flow import ControlFlow
-from makespan.estimates.kleimenov_popova.demand import HitRates, KernelModel, Thread, Warp
-from makespan.estimates.kleimenov_popova.device import Device
+from makespan.estimates.kleimenov_popova.demand import HitRates, KernelModel, Thread, WarpDemand
+from makespan.estimates.kleimenov_popova.device import GpuParameters
 from makespan.estimates.kleimenov_popova.gpu_timing import Timing
 from makespan.estimates.kleimenov_popova.piecewise import exact
 from makespan.estimates.kleimenov_popova.recurrence import LoopRule, Single
@@ -65,7 +65,7 @@ def from_ptx(
     kernel: PtxKernel,
     launch: Launch,
     gpu: Gpu,
-    device: Device,
+    device: GpuParameters,
     hits: HitRates,
     *,
     rule: LoopRule = LoopRule.UNROLL2,
@@ -99,9 +99,9 @@ def from_ptx(
         registers=registers,
         dynamic_shared_bytes=dynamic_shared_bytes,
     )
-    source = _Source(launched, singles(launched))
+    source = _LaunchedCode(launched, singles(launched))
     timing = gpu_timing.timing(gpu, *_examples(launched.flow, source.singles))
-    uncoalesced = _uncoalesced(profiled.device_memory)
+    uncoalesced = _uncoalesced_parts(profiled.device_memory)
     dram = exact(device.latency.dram)
 
     def length(steps: Steps) -> float:
@@ -112,7 +112,7 @@ def from_ptx(
     return PtxModel(model, threads, timing, rule, tuple(_notes(threads, source, profiled)))
 
 
-def device_of(gpu: Gpu, kernel: PtxKernel, launch: Launch) -> Device:
+def device_of(gpu: Gpu, kernel: PtxKernel, launch: Launch) -> GpuParameters:
     """Return the numbers of a GPU, if none is missing that a launch of this kernel needs.
 
     Raises:
@@ -122,8 +122,8 @@ def device_of(gpu: Gpu, kernel: PtxKernel, launch: Launch) -> Device:
     launched = Launched.of(kernel, launch)
     example, where = _examples(launched.flow, singles(launched))
     gpu_timing.check_delays(gpu)
-    gpu.require(*Device.keys(gpu), *gpu_timing.keys(gpu, example), where=gpu_timing.by_key(where))
-    return Device.of(gpu)
+    gpu.require(*GpuParameters.keys(gpu), *gpu_timing.keys(gpu, example), where=gpu_timing.by_key(where))
+    return GpuParameters.of(gpu)
 
 
 def singles(launched: Launched) -> tuple[Single, ...]:
@@ -161,7 +161,7 @@ def _at(instruction: PtxInstruction) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _LaunchedCode:
     """A kernel with its launch."""
 
     launched: Launched
@@ -188,7 +188,7 @@ class _Source:
 
 
 def _thread(
-    source: _Source,
+    source: _LaunchedCode,
     timing: Timing,
     rule: LoopRule,
     uncoalesced: Mapping[tuple[int, str], float],
@@ -212,7 +212,7 @@ def _thread(
     )
 
 
-def _uncoalesced(operations: Iterable[MemoryOperation]) -> dict[tuple[int, str], float]:
+def _uncoalesced_parts(operations: Iterable[MemoryOperation]) -> dict[tuple[int, str], float]:
     """Return the part of what an instruction moves that goes in uncoalesced requests, by line and text."""
     moved: dict[tuple[int, str], list[float]] = {}
     for operation in operations:
@@ -227,13 +227,13 @@ def _kernel_model(
     hits: HitRates,
     profiled: KernelProfile,
 ) -> KernelModel:
-    by_number: dict[int, Warp] = {}
+    by_number: dict[int, WarpDemand] = {}
     for thread in threads:
         time = thread.time.cycles.numeric()
         for number in thread.warps:
             lanes = min(WARP_LANES, launched.threads - number * WARP_LANES)
             one = Thread(time, float(thread.time.delay), thread.bytes, thread.uncoalesced_bytes, hits, thread.syncs)
-            by_number[number] = Warp.of([one] * lanes)
+            by_number[number] = WarpDemand.of([one] * lanes)
     warps = [by_number[number] for number in sorted(by_number)]
     return KernelModel(
         launched.threads,
@@ -245,7 +245,7 @@ def _kernel_model(
     )
 
 
-def _notes(threads: Iterable[ThreadModel], source: _Source, profiled: KernelProfile) -> Iterator[str]:
+def _notes(threads: Iterable[ThreadModel], source: _LaunchedCode, profiled: KernelProfile) -> Iterator[str]:
     """What a reader has to know about the model."""
     yield "the hardware executes the PTX as it is written, although ptxas expands, unrolls and drops instructions"
     if source.launched.kernel.compilation is not None:

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 
-from makespan.estimates.estimate import Origin, Quantity, from_gpu
+from makespan.estimates.estimate import ModelQuantity, Origin, from_gpu
 from makespan.estimates.kleimenov_popova.device import PREFIX
-from makespan.estimates.kleimenov_popova.piecewise import Number, exact
+from makespan.estimates.kleimenov_popova.piecewise import RationalNumber, exact
 from makespan.estimates.kleimenov_popova.recurrence import Single
 from makespan.host.errors import InputError
 from makespan.model.machine.gpu_keys import InstructionKind
@@ -31,7 +31,7 @@ def by_throughput(operations_per_cycle: float, *, warp_size: int = WARP_SIZE) ->
             the whole SM that was not divided by its processing blocks.
     """
     refuse_not_positive(operations_per_cycle, "throughput of a processing block", "operations/cycle")
-    return checked(
+    return check_delay(
         warp_size / operations_per_cycle,
         f"rule T with {operations_per_cycle:g} operations/cycle; divide a figure per SM by the processing blocks of it",
     )
@@ -47,7 +47,7 @@ def by_units(units: float, *, warp_size: int = WARP_SIZE) -> float:
     return max(warp_size / units, 1.0)
 
 
-def checked(delay: float, where: str) -> float:
+def check_delay(delay: float, where: str) -> float:
     """Return an issue delay, in cycles.
 
     Raises:
@@ -84,18 +84,18 @@ class Timing:
             if not 0 <= latency < float("inf"):
                 raise InputError(f"latency of {kind} must be finite and at least 0 cycles, not {latency:g}")
         for kind, delay in self.delays.items():
-            checked(delay, f"class {kind}")
+            check_delay(delay, f"class {kind}")
 
-    def latency(self, kind: str) -> Number:
+    def latency(self, kind: str) -> RationalNumber:
         """Return the latency of a class other than global memory."""
-        return exact(_found(self.latencies, kind, "latency"))
+        return exact(_table_entry(self.latencies, kind, "latency"))
 
-    def delay(self, kind: str) -> Number:
+    def delay(self, kind: str) -> RationalNumber:
         """Return the issue delay of a class."""
-        return exact(_found(self.delays, kind, "delay"))
+        return exact(_table_entry(self.delays, kind, "delay"))
 
 
-def _found(table: Mapping[str, float], kind: str, what: str) -> float:
+def _table_entry(table: Mapping[str, float], kind: str, what: str) -> float:
     if kind not in table:
         raise InputError(
             f"no {what} of {kind} instructions: give kleimenov_popova.{what}.{kind}, which"
@@ -130,7 +130,7 @@ def timing(gpu: Gpu, singles: Mapping[str, Single], where: Mapping[str, str]) ->
 def keys(gpu: Gpu, singles: Mapping[str, Single]) -> tuple[str, ...]:
     """Those that `timing` reads, without the delays that rule T or U gives."""
     latencies = (f"{PREFIX}.latency.{kind}" for kind in _with_result(singles))
-    delays = (f"{PREFIX}.delay.{kind}" for kind in singles if not _told(gpu, kind))
+    delays = (f"{PREFIX}.delay.{kind}" for kind in singles if not _ways_given(gpu, kind))
     return (*latencies, *delays)
 
 
@@ -144,7 +144,7 @@ def check_delays(gpu: Gpu) -> None:
     if gpu.missing("warp_size"):
         return  # the rules need it; it is asked for with all other numbers
     for kind in InstructionKind:
-        if _told(gpu, kind):
+        if _ways_given(gpu, kind):
             delay(gpu, kind)
 
 
@@ -158,13 +158,13 @@ def delay(gpu: Gpu, kind: str) -> float:
     Raises:
         InputError: it is missing, told in two ways, or below one cycle.
     """
-    told = _told(gpu, kind)
+    told = _ways_given(gpu, kind)
     if len(told) > 1:
         raise InputError(
             f"GPU {gpu.name}: the issue delay of {kind} is told in {len(told)} ways, {' and '.join(told)}; leave one"
         )
     if not told or told[0] == "delay":
-        return checked(gpu.number(f"{PREFIX}.delay.{kind}"), f"GPU {gpu.name}, {PREFIX}.delay.{kind}")
+        return check_delay(gpu.number(f"{PREFIX}.delay.{kind}"), f"GPU {gpu.name}, {PREFIX}.delay.{kind}")
     rule = _RULES[told[0]][1]
     try:
         return rule(gpu.number(f"{PREFIX}.{told[0]}.{kind}"), warp_size=gpu.whole("warp_size"))
@@ -172,19 +172,19 @@ def delay(gpu: Gpu, kind: str) -> float:
         raise InputError(f"GPU {gpu.name}: {PREFIX}.{told[0]}.{kind}: {error}") from None
 
 
-def quantities(gpu: Gpu, timing: Timing) -> Iterator[Quantity]:
+def quantities(gpu: Gpu, timing: Timing) -> Iterator[ModelQuantity]:
     """Yield the numbers that were used, each with its source."""
     for kind in sorted(timing.latencies):
         yield from_gpu(gpu, f"{PREFIX}.latency.{kind}", f"lat_{kind}")
     for kind in sorted(timing.delays):
-        (way,) = _told(gpu, kind)
+        (way,) = _ways_given(gpu, kind)
         given = from_gpu(gpu, f"{PREFIX}.{way}.{kind}", f"del_{kind}")
         if way == "delay":
             yield given
         else:
             note = f"{_RULES[way][0]} of {given.value} {given.unit}; {given.note}"
-            yield Quantity(given.name, timing.delays[kind], "cycles", Origin.DERIVED, note)
+            yield ModelQuantity(given.name, timing.delays[kind], "cycles", Origin.DERIVED, note)
 
 
-def _told(gpu: Gpu, kind: str) -> list[str]:
+def _ways_given(gpu: Gpu, kind: str) -> list[str]:
     return [way for way in _WAYS if not gpu.missing(f"{PREFIX}.{way}.{kind}")]

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from makespan.estimates.kleimenov_popova.piecewise import Number, shown
+from makespan.estimates.kleimenov_popova.piecewise import RationalNumber, decimal_text
 
 MAX_TERMS = 64
 
-_Sum: TypeAlias = tuple[tuple[str, Number], ...]
+_Sum: TypeAlias = tuple[tuple[str, RationalNumber], ...]
 """Names with their positive coefficients, in order of names."""
 
 
@@ -60,9 +60,9 @@ class MaxPlus:
         return cls(frozenset([((name, 1),)]), order)
 
     def __add__(self, other: "MaxPlus") -> "MaxPlus":
-        return self._of(_added(a, b) for a in self.sums for b in other.sums)
+        return self._of(_add_sums(a, b) for a in self.sums for b in other.sums)
 
-    def scaled(self, factor: Number) -> "MaxPlus":
+    def scaled(self, factor: RationalNumber) -> "MaxPlus":
         """Return the multiple by a constant that is not negative."""
         return self._of(tuple((name, count * factor) for name, count in each if count * factor) for each in self.sums)
 
@@ -70,7 +70,7 @@ class MaxPlus:
         """Return the larger of both."""
         return self if self == other else self._of(self.sums | other.sums)
 
-    def value(self, values: Mapping[str, Number]) -> Number:
+    def value(self, values: Mapping[str, RationalNumber]) -> RationalNumber:
         """Return the value for these values of the names."""
         return max(sum((values[name] * count for name, count in each), start=Fraction(0)) for each in self.sums)
 
@@ -83,27 +83,29 @@ class MaxPlus:
         """What all sums share, plus the largest of what is left."""
         least = {name: min(dict(each).get(name, 0) for each in self.sums) for name in self.names}
         common = tuple((name, count) for name, count in sorted(least.items()) if count > 0)
-        rests = sorted(_sum_text(_added(each, tuple((name, -count) for name, count in common))) for each in self.sums)
+        rests = sorted(
+            _sum_text(_add_sums(each, tuple((name, -count) for name, count in common))) for each in self.sums
+        )
         if len(rests) == 1:
             return _sum_text(common)
         largest = f"max({', '.join(rests)})"
         return f"{_sum_text(common)} + {largest}" if common else largest
 
     def _of(self, sums: Iterable[_Sum]) -> "MaxPlus":
-        found = frozenset(_uncovered(set(sums), self.order))
+        found = frozenset(_uncovered_sums(set(sums), self.order))
         if len(found) > MAX_TERMS:
             raise TooManyTermsError
         return MaxPlus(found, self.order)
 
 
-def _added(one: _Sum, other: _Sum) -> _Sum:
+def _add_sums(one: _Sum, other: _Sum) -> _Sum:
     counts = dict(one)
     for name, count in other:
         counts[name] = counts.get(name, 0) + count
     return tuple(sorted((name, count) for name, count in counts.items() if count))
 
 
-def _uncovered(sums: Set[_Sum], order: Order) -> Iterator[_Sum]:
+def _uncovered_sums(sums: Set[_Sum], order: Order) -> Iterator[_Sum]:
     """Yield the sums that no other covers; of two that cover each other, the first in order of their texts."""
     kept: list[_Sum] = []
     for each in sorted(sums, key=str):
@@ -114,5 +116,5 @@ def _uncovered(sums: Set[_Sum], order: Order) -> Iterator[_Sum]:
 
 
 def _sum_text(each: _Sum) -> str:
-    parts = [name if count == 1 else f"{shown(count)}*{name}" for name, count in each]
+    parts = [name if count == 1 else f"{decimal_text(count)}*{name}" for name, count in each]
     return " + ".join(parts) or "0"

@@ -7,11 +7,11 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias
 
-Number: TypeAlias = int | Fraction
-_Knot: TypeAlias = tuple[Number, Number]
+RationalNumber: TypeAlias = int | Fraction
+_Knot: TypeAlias = tuple[RationalNumber, RationalNumber]
 
 
-def exact(value: float) -> Number:
+def exact(value: float) -> RationalNumber:
     """Return the same number without rounding; whole ones as int, which is faster."""
     return int(value) if value == int(value) else Fraction(value)
 
@@ -26,25 +26,25 @@ class PiecewiseLinear:
     """
 
     knots: tuple[_Knot, ...]
-    slope: Number
+    slope: RationalNumber
 
     @classmethod
-    def line(cls, intercept: Number, slope: Number = 0) -> "PiecewiseLinear":
+    def line(cls, intercept: RationalNumber, slope: RationalNumber = 0) -> "PiecewiseLinear":
         """`intercept + slope * lat`."""
         return cls(((0, intercept),), slope)
 
-    def __call__(self, lat: Number) -> Number:
+    def __call__(self, lat: RationalNumber) -> RationalNumber:
         """Return the value at one latency, exactly."""
         at = bisect_right(self.knots, lat, key=lambda knot: knot[0]) - 1
         x, y = self.knots[at]
         return y + (self._slope(at) * (lat - x) if lat != x else 0)
 
     @property
-    def slopes(self) -> tuple[Number, ...]:
+    def slopes(self) -> tuple[RationalNumber, ...]:
         """Return the slope after each knot."""
         return tuple(self._slope(at) for at in range(len(self.knots)))
 
-    def _slope(self, at: int) -> Number:
+    def _slope(self, at: int) -> RationalNumber:
         if at + 1 == len(self.knots):
             return self.slope
         (a, b), (c, d) = self.knots[at : at + 2]
@@ -58,7 +58,7 @@ class PiecewiseLinear:
     def __sub__(self, other: "PiecewiseLinear") -> "PiecewiseLinear":
         return self + other.scaled(-1)
 
-    def scaled(self, factor: Number) -> "PiecewiseLinear":
+    def scaled(self, factor: RationalNumber) -> "PiecewiseLinear":
         """Return the multiple by a constant."""
         return PiecewiseLinear(tuple((x, y * factor) for x, y in self.knots), self.slope * factor)
 
@@ -105,7 +105,7 @@ class PiecewiseLinear:
         return all(a <= b for a, b in pairwise(self.slopes))
 
     @property
-    def lines(self) -> tuple[tuple[Number, Number], ...]:
+    def lines(self) -> tuple[tuple[RationalNumber, RationalNumber], ...]:
         """Intercept and slope of every piece, from small latencies to large ones."""
         pairs = zip(self.knots, self.slopes, strict=True)
         return tuple((y - slope * x, slope) for (x, y), slope in pairs)
@@ -129,23 +129,23 @@ class PiecewiseLinear:
             return texts[0]
         if self.is_convex:
             return f"max({', '.join(texts)})"
-        ends = [f" while lat <= {shown(x)}" for x, _ in self.knots[1:]]
+        ends = [f" while lat <= {decimal_text(x)}" for x, _ in self.knots[1:]]
         return "; ".join(text + end for text, end in zip(texts, [*ends, " after that"], strict=True))
 
 
-def shown(number: Number) -> str:
+def decimal_text(number: RationalNumber) -> str:
     """Return a number in decimal, with up to ten significant digits."""
     return f"{float(number):.10g}"
 
 
-def _line(intercept: Number, slope: Number) -> str:
+def _line(intercept: RationalNumber, slope: RationalNumber) -> str:
     if slope == 0:
-        return shown(intercept)
-    product = "lat" if slope == 1 else f"{shown(slope)}*lat"
-    return product if intercept == 0 else f"{shown(intercept)} + {product}"
+        return decimal_text(intercept)
+    product = "lat" if slope == 1 else f"{decimal_text(slope)}*lat"
+    return product if intercept == 0 else f"{decimal_text(intercept)} + {product}"
 
 
-def _places(one: PiecewiseLinear, other: PiecewiseLinear) -> Sequence[Number]:
+def _places(one: PiecewiseLinear, other: PiecewiseLinear) -> Sequence[RationalNumber]:
     if len(one.knots) == len(other.knots) == 1:
         return (0,)
     return sorted({x for x, _ in one.knots} | {x for x, _ in other.knots})
@@ -158,7 +158,7 @@ def _distinct(points: Sequence[_Knot]) -> Iterator[_Knot]:
             yield point
 
 
-def _through(points: "Iterator[_Knot] | Sequence[_Knot]", slope: Number) -> PiecewiseLinear:
+def _through(points: "Iterator[_Knot] | Sequence[_Knot]", slope: RationalNumber) -> PiecewiseLinear:
     """Return the function through some points, without knots on a straight line."""
     kept: list[_Knot] = []
     for x, y in points:

@@ -12,7 +12,7 @@ from functools import partial
 from math import inf, isfinite
 
 from makespan.estimates.kleimenov_popova.demand import KernelModel, Load, SyncUnit, Wave, waves
-from makespan.estimates.kleimenov_popova.device import NAMES, Device, Levels, relative_error
+from makespan.estimates.kleimenov_popova.device import NAMES, GpuParameters, Levels, relative_error
 from makespan.estimates.kleimenov_popova.gpu_timing import refuse_not_positive
 from makespan.host.errors import InputError
 from makespan.model.machine.occupancy import Occupancy, occupancy
@@ -93,7 +93,7 @@ def fixpoint(
         if iterations == rules.max_iterations:
             return Fixpoint(time, latency, mul, is_converged=False, iterations=iterations)
         iterations += 1
-        old, time = time, _checked(time_at(latency), latency)
+        old, time = time, _check_time(time_at(latency), latency)
         mul = demanded / time / bandwidth if time else (inf if demanded else 0.0)
         if rules.never_below_unloaded:
             mul = max(1.0, mul)
@@ -104,7 +104,7 @@ def fixpoint(
     return Fixpoint(time, latency, mul, iterations=iterations)
 
 
-def _checked(time: float, latency: float) -> float:
+def _check_time(time: float, latency: float) -> float:
     if not (isfinite(time) and time >= 0):
         raise InputError(f"the time at a memory latency of {latency:g} cycles is {time}, not a number of cycles")
     return time
@@ -181,7 +181,7 @@ class StaticFixpointResult:
 
 
 def estimate(
-    device: Device,
+    device: GpuParameters,
     kernel: KernelModel,
     *,
     rules: Rules | None = None,
@@ -199,7 +199,7 @@ def estimate(
     rules = rules or Rules()
     warps = device.limits.warps_of(kernel.threads_per_block)
     fit = occupancy(device.limits, warps_per_block=warps, registers=kernel.registers, shared_bytes=kernel.shared_bytes)
-    found = tuple(_solved(wave, device, rules) for wave in waves(kernel, device, fit.blocks_per_sm, sync_unit))
+    found = tuple(_solve_wave(wave, device, rules) for wave in waves(kernel, device, fit.blocks_per_sm, sync_unit))
     cycles = sum(wave.time * wave.repeats for wave in found)
     line = device.launch.get(warps)
     launch_s = 0.0 if line is None else line.seconds(kernel.blocks)
@@ -248,7 +248,7 @@ class _Stages:
     """The fixed points of one wave, in their order."""
 
     wave: Wave
-    device: Device
+    device: GpuParameters
     rules: Rules
     latencies: list[Levels]
     points: list[tuple[str, Fixpoint]] = field(default_factory=list)
@@ -282,7 +282,7 @@ def _time_at_l1(load: Load, levels: Levels, latency: float) -> float:
     return load.time(levels._replace(l1=latency))
 
 
-def _solved(wave: Wave, device: Device, rules: Rules) -> WaveResult:
+def _solve_wave(wave: Wave, device: GpuParameters, rules: Rules) -> WaveResult:
     stages = _Stages(wave, device, rules, [device.latency] * len(wave.loads))
     unloaded = wave.time(stages.latencies)
     stages.each_sm()
@@ -303,13 +303,13 @@ def _solved(wave: Wave, device: Device, rules: Rules) -> WaveResult:
         blocks=wave.blocks,
         repeats=wave.repeats,
         iterations=sum(point.iterations for _, point in stages.points),
-        overlooked=() if rules.never_below_unloaded else tuple(_overloaded(wave, device, time)),
+        overlooked=() if rules.never_below_unloaded else tuple(_overloaded_levels(wave, device, time)),
         insensitive=tuple(dict.fromkeys(name for name, point in stages.points if point.is_insensitive)),
         unconverged=tuple((name, point) for name, point in stages.points if not point.is_converged),
     )
 
 
-def _limiter(wave: Wave, device: Device, time: float, unloaded: float) -> str:
+def _limiter(wave: Wave, device: GpuParameters, time: float, unloaded: float) -> str:
     """What would have to change for this wave to become shorter."""
     if time <= unloaded * (1 + _CLOSE):
         return ISSUE if max(load.issue for load, _ in wave.loads) >= unloaded * (1 - _CLOSE) else DEPENDENCES
@@ -317,12 +317,12 @@ def _limiter(wave: Wave, device: Device, time: float, unloaded: float) -> str:
     return f"bandwidth of {max(needs, key=needs.__getitem__)}"
 
 
-def _needs(wave: Wave, device: Device) -> dict[str, float]:
+def _needs(wave: Wave, device: GpuParameters) -> dict[str, float]:
     """Return the cycles in which each level delivers what the wave asks for."""
     demanded = wave.bytes._replace(l1=max(load.bytes.l1 for load, _ in wave.loads))
     return {name: need / band for name, need, band in zip(NAMES.values(), demanded, device.bandwidth, strict=True)}
 
 
-def _overloaded(wave: Wave, device: Device, time: float) -> Iterator[str]:
+def _overloaded_levels(wave: Wave, device: GpuParameters, time: float) -> Iterator[str]:
     """Yield the levels that do not deliver in this time."""
     yield from (name for name, need in _needs(wave, device).items() if need > time * (1 + _OVERLOAD))

@@ -17,7 +17,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 
-from makespan.estimates.kleimenov_popova.piecewise import Number
+from makespan.estimates.kleimenov_popova.piecewise import RationalNumber
 from makespan.host.errors import UnsupportedError
 
 
@@ -49,14 +49,14 @@ class Repeat:
     trips: int
 
 
-Step: TypeAlias = Single | Repeat
+SequenceStep: TypeAlias = Single | Repeat
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
     """Steps one after the other."""
 
-    steps: tuple[Step, ...] = field(default=())
+    steps: tuple[SequenceStep, ...] = field(default=())
 
     def executions(self, *, with_back_edges: bool) -> Mapping[int, int]:
         """Return how often each instruction is executed."""
@@ -91,13 +91,13 @@ class LoopRule(StrEnum):
     """up to 64 iterations from the state at the entry, then the increment of the last 16; the back edge counts"""
 
 
-class _Value(Protocol):
+class _TimeValue(Protocol):
     def __add__(self, other: Self, /) -> Self: ...
     def maximum(self, other: Self, /) -> Self: ...
-    def scaled(self, factor: Number, /) -> Self: ...
+    def scaled(self, factor: RationalNumber, /) -> Self: ...
 
 
-V = TypeVar("V", bound=_Value)
+V = TypeVar("V", bound=_TimeValue)
 
 
 class Arithmetic(Protocol[V]):
@@ -115,12 +115,12 @@ class Arithmetic(Protocol[V]):
     def left_over(self, ready: V, time: V, loop: str, register: str) -> V:
         """By how much a register is ready after the end of an unrolled loop: `max(0, ready - time)`."""
 
-    def further(self, before: V, after: V, times: Number) -> V:
+    def further(self, before: V, after: V, times: RationalNumber) -> V:
         """Return the multiple of the time between two moments."""
 
 
 @dataclass(slots=True)
-class State(Generic[V]):
+class IssueState(Generic[V]):
     """The earliest next issue, and when registers are ready; those without an entry are ready at 0."""
 
     time: V
@@ -139,9 +139,9 @@ class Recurrence(Generic[V]):
     rule: LoopRule = LoopRule.UNROLL2
     steps_left: int = MAX_STEPS
 
-    def run(self, sequence: Sequence, state: State[V] | None = None, trips: int = 1) -> State[V]:
+    def run(self, sequence: Sequence, state: IssueState[V] | None = None, trips: int = 1) -> IssueState[V]:
         """Return the state after so many executions of a sequence, by default from a fresh state."""
-        state = state or State(self.arithmetic.zero())
+        state = state or IssueState(self.arithmetic.zero())
         for _ in range(trips):
             for step in sequence.steps:
                 if isinstance(step, Single):
@@ -157,7 +157,7 @@ class Recurrence(Generic[V]):
         """Return whether unconditional back edges take their issue delay."""
         return self.rule is LoopRule.EXACT
 
-    def _issue(self, step: Single, state: State[V]) -> None:
+    def _issue(self, step: Single, state: IssueState[V]) -> None:
         if step.is_back_edge and not self.issues_back_edges:
             return
         self.steps_left -= 1
@@ -173,14 +173,14 @@ class Recurrence(Generic[V]):
         for register in step.writes:
             state.ready[register] = issue + self.arithmetic.latency(step.kind)
 
-    def _unrolled(self, loop: Repeat, state: State[V]) -> None:
+    def _unrolled(self, loop: Repeat, state: IssueState[V]) -> None:
         two = self.run(loop.body, trips=UNROLLED)
         state.time = state.time + two.time.scaled(Fraction(loop.trips, UNROLLED))
         for register, ready in two.ready.items():
             rest = self.arithmetic.left_over(ready, two.time, loop.label, register)
             state.ready[register] = state.time + rest
 
-    def _simulated(self, loop: Repeat, state: State[V]) -> None:
+    def _simulated(self, loop: Repeat, state: IssueState[V]) -> None:
         count = min(loop.trips, MAX_SIMULATED)
         self.run(loop.body, state, trips=count - min(PERIOD, count))
         before = state.time
@@ -188,12 +188,12 @@ class Recurrence(Generic[V]):
         if loop.trips > count:
             further = self.arithmetic.further(before, state.time, Fraction(loop.trips - count, PERIOD))
             state.time = state.time + further
-            for register in _written(loop.body):
+            for register in _written_registers(loop.body):
                 if register in state.ready:
                     state.ready[register] = state.ready[register] + further
 
 
-def _written(body: Sequence) -> frozenset[str]:
+def _written_registers(body: Sequence) -> frozenset[str]:
     found = {name for step in body.steps if isinstance(step, Single) for name in step.writes}
-    inner = (_written(step.body) for step in body.steps if isinstance(step, Repeat))
+    inner = (_written_registers(step.body) for step in body.steps if isinstance(step, Repeat))
     return frozenset(found.union(*inner))

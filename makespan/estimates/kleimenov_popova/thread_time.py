@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from makespan.estimates.kleimenov_popova.gpu_timing import VARIABLE, Timing
 from makespan.estimates.kleimenov_popova.maxplus import MAX_TERMS, MaxPlus, Order, TooManyTermsError
-from makespan.estimates.kleimenov_popova.piecewise import Number, PiecewiseLinear
-from makespan.estimates.kleimenov_popova.recurrence import UNROLLED, LoopRule, Recurrence, Repeat, Sequence, State
+from makespan.estimates.kleimenov_popova.piecewise import PiecewiseLinear, RationalNumber
+from makespan.estimates.kleimenov_popova.recurrence import UNROLLED, IssueState, LoopRule, Recurrence, Repeat, Sequence
 from makespan.host.errors import UnsupportedError
 
 
@@ -35,7 +35,7 @@ class _InCycles:
         del loop, register
         return (ready - time).maximum(self.zero())
 
-    def further(self, before: PiecewiseLinear, after: PiecewiseLinear, times: Number) -> PiecewiseLinear:
+    def further(self, before: PiecewiseLinear, after: PiecewiseLinear, times: RationalNumber) -> PiecewiseLinear:
         return (after - before).scaled(times)
 
 
@@ -62,7 +62,7 @@ class _InNames:
         self.rests[name] = (ready, time)
         return MaxPlus.name(name, self.order)
 
-    def further(self, before: MaxPlus, after: MaxPlus, times: Number) -> MaxPlus:
+    def further(self, before: MaxPlus, after: MaxPlus, times: RationalNumber) -> MaxPlus:
         del before, after, times
         raise UnsupportedError(f"an expression in names has no differences: it needs --loop {LoopRule.UNROLL2}")
 
@@ -76,7 +76,7 @@ class ThreadTime(NamedTuple):
     """What one thread takes: cycles as a function of `lat`, and the sum of its issue delays in cycles."""
 
     cycles: PiecewiseLinear
-    delay: Number
+    delay: RationalNumber
 
 
 def thread_time(sequence: Sequence, timing: Timing, rule: LoopRule = LoopRule.UNROLL2) -> ThreadTime:
@@ -104,7 +104,7 @@ def _kinds(sequence: Sequence) -> dict[int, str]:
     return found
 
 
-class Expression(NamedTuple):
+class TimeExpression(NamedTuple):
     """Something that takes time, as an expression in names; `text` says why there is none where `value` is None."""
 
     name: str
@@ -112,7 +112,7 @@ class Expression(NamedTuple):
     value: MaxPlus | None
 
 
-def expressions(sequence: Sequence, timing: Timing) -> tuple[Expression, ...]:
+def expressions(sequence: Sequence, timing: Timing) -> tuple[TimeExpression, ...]:
     """The time of two iterations of every loop, inner ones first, and of the whole sequence, in named quantities.
 
     Sums that can never be the largest are left out, given that no latency is below the issue delay of its class where
@@ -139,20 +139,20 @@ def expressions(sequence: Sequence, timing: Timing) -> tuple[Expression, ...]:
             used.add(name)
             waiting += [inner for value in arithmetic.rests[name] for inner in value.names]
     rests = [
-        Expression(name, f"max(0, ({ready}) - ({time}))", None)
+        TimeExpression(name, f"max(0, ({ready}) - ({time}))", None)
         for name, (ready, time) in arithmetic.rests.items()
         if name in used
     ]
     return (*found, *rests)
 
 
-def _run(arithmetic: _InNames, sequence: Sequence, trips: int) -> State[MaxPlus]:
+def _run(arithmetic: _InNames, sequence: Sequence, trips: int) -> IssueState[MaxPlus]:
     return Recurrence(arithmetic).run(sequence, trips=trips)
 
 
-def _expression(name: str, run: Callable[[], State[MaxPlus]]) -> Expression:
+def _expression(name: str, run: Callable[[], IssueState[MaxPlus]]) -> TimeExpression:
     try:
         value = run().time
     except TooManyTermsError:
-        return Expression(name, f"(the largest of more than {MAX_TERMS} sums)", None)
-    return Expression(name, str(value), value)
+        return TimeExpression(name, f"(the largest of more than {MAX_TERMS} sums)", None)
+    return TimeExpression(name, str(value), value)

@@ -80,15 +80,15 @@ def kernels() -> Iterator[tuple[str, InstructionKind, int]]:
 
 
 def body(form: str, kind: InstructionKind, length: int) -> list[str]:
-    """Return a chain or stream of a class, as `linked` makes it.
+    """Return a chain or stream of a class, as `chain_text` makes it.
 
     The caller passes in `memory` the address of four 64-bit words that hold their own addresses, and has 32 shared
     words that hold their own offsets, at shared address 0.
     """
-    return linked(form, LINKS[kind], length)
+    return chain_text(form, LINKS[kind], length)
 
 
-def linked(form: str, link: Link, length: int, *, in_rounds: bool = False) -> list[str]:
+def chain_text(form: str, link: Link, length: int, *, in_rounds: bool = False) -> list[str]:
     """The PTX between two readings of the clock, `start` and `stop`; needs registers seed, zero, memory and result.
 
     The caller passes 0 in `zero`. Lanes differ: an assembler knows what uniform is.
@@ -114,8 +114,8 @@ def linked(form: str, link: Link, length: int, *, in_rounds: bool = False) -> li
     ]
     for name in names:
         lines += ["add.u32 t, t, seed;", link.begin.format(x=name)]
-    steps = _repeated(link.steps, names, length)
-    lines += _looped(steps) if in_rounds else steps
+    steps = _repeat_steps(link.steps, names, length)
+    lines += _loop_lines(steps) if in_rounds else steps
     lines.append("mov.u32 r, 0;")
     for name in names:
         lines += [link.fold.format(x=name), "xor.b32 r, r, v;"]
@@ -128,13 +128,13 @@ def linked(form: str, link: Link, length: int, *, in_rounds: bool = False) -> li
     ]
 
 
-def _looped(steps: Iterator[str]) -> Iterator[str]:
+def _loop_lines(steps: Iterator[str]) -> Iterator[str]:
     yield from (".reg .b32 left;", "mov.u32 left, rounds;", "again:", '.pragma "nounroll";')
     yield from steps
     yield from ("sub.u32 left, left, 1;", "setp.ne.u32 q, left, 0;", "@q bra again;")
 
 
-def _repeated(steps: tuple[str, ...], names: list[str], length: int) -> Iterator[str]:
+def _repeat_steps(steps: tuple[str, ...], names: list[str], length: int) -> Iterator[str]:
     """So many instructions in all: a chain step by step, a stream one step on every register before the next."""
     left = length
     while left:

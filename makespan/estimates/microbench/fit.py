@@ -12,9 +12,9 @@ from typing import Literal
 
 from makespan.estimates.hong_kim.computation import operations_per_cycle
 from makespan.estimates.hong_kim.inputs import exact
-from makespan.estimates.line import Line, fit_line
+from makespan.estimates.line import FittedLine, fit_line
 from makespan.estimates.microbench.parameter import BANDWIDTH_LIMITED, LEAST_R_SQUARED, TOO_FEW, Parameter
-from makespan.estimates.microbench.samples import BANDWIDTH, DELAY, LATENCY, MEMORY_LATENCY, PATTERNS, Sample
+from makespan.estimates.microbench.samples import BANDWIDTH, DELAY, LATENCY, MEMORY_LATENCY, PATTERNS, MicrobenchSample
 from makespan.host.errors import InputError, MeasurementError
 from makespan.model.machine.gpu_keys import KEYS
 from makespan.model.machine.gpus import Gpu
@@ -60,7 +60,7 @@ class _Runs:
         return [(count, time) for count, times in self.times.items() for time in times]
 
     @property
-    def middle(self) -> Line:
+    def middle(self) -> FittedLine:
         """Return the line through the medians."""
         return fit_line((count, median(times)) for count, times in self.times.items())
 
@@ -77,13 +77,13 @@ class _Runs:
                 f"{key.partition('.')[2]} would be {float(value):.4g}: the time does not grow with the count; measure"
                 " with larger ones"
             )
-        note = f"{note}: slope of a line through {self.counts}{_divided(per)}"
+        note = f"{note}: slope of a line through {self.counts}{_divisor_text(per)}"
         if line.slope_error is None:
             return Parameter(key, value, None, None, note, (TOO_FEW,))
         return Parameter(key, value, line.slope_error / float(per), line.r_squared, note)
 
 
-def _runs(samples: Iterable[Sample], gpu: Gpu | None = None) -> dict[tuple[str, ...], _Runs]:
+def _runs(samples: Iterable[MicrobenchSample], gpu: Gpu | None = None) -> dict[tuple[str, ...], _Runs]:
     """Times in cycles by the clock of a GPU; as they are without one."""
     found: dict[tuple[str, ...], dict[int, list[Fraction]]] = {}
     for sample in samples:
@@ -93,7 +93,7 @@ def _runs(samples: Iterable[Sample], gpu: Gpu | None = None) -> dict[tuple[str, 
 
 
 def fit_memory(
-    samples: Sequence[Sample], gpu: Gpu, source: str, *, method: Method = "slope", force: bool = False
+    samples: Sequence[MicrobenchSample], gpu: Gpu, source: str, *, method: Method = "slope", force: bool = False
 ) -> tuple[Parameter, ...]:
     """Memory latency and departure delays, those of which there are samples.
 
@@ -147,7 +147,7 @@ def _whole_gpu(key: str, runs: _Runs, gpu: Gpu, per: Fraction, source: str) -> P
     most = max(runs.times)
     value, error = _mean([time * gpu.whole("sms") / most for time in runs.times[most]])
     limited = value / per <= BANDWIDTH_MARGIN * bandwidth_departure(gpu)
-    note = f"{source}: time of the whole GPU over {most} requests of a warp{_divided(per)}"
+    note = f"{source}: time of the whole GPU over {most} requests of a warp{_divisor_text(per)}"
     error = None if error is None else error / float(per)
     return Parameter(key, value / per, error, None, note, (BANDWIDTH_LIMITED,) if limited else ())
 
@@ -164,7 +164,9 @@ def _transactions(gpu: Gpu) -> Fraction:
     return Fraction(gpu.whole("warp_size")) if given is None else exact(given, "uncoal_per_mw")
 
 
-def fit_throughput(samples: Sequence[Sample], gpu: Gpu, source: str, *, force: bool = False) -> tuple[Parameter, ...]:
+def fit_throughput(
+    samples: Sequence[MicrobenchSample], gpu: Gpu, source: str, *, force: bool = False
+) -> tuple[Parameter, ...]:
     """Operations per cycle of one SM: the median of the runs of each operation.
 
     Names that end in 4 are those of operations on vectors, whose runs count components.
@@ -201,7 +203,9 @@ def _throughput_key(operation: str) -> str:
     return table + scalar
 
 
-def fit_instructions(samples: Iterable[Sample], gpu: Gpu, source: str, *, force: bool = False) -> tuple[Parameter, ...]:
+def fit_instructions(
+    samples: Iterable[MicrobenchSample], gpu: Gpu, source: str, *, force: bool = False
+) -> tuple[Parameter, ...]:
     """Latencies and issue delays of instructions, latencies and bandwidths of memory.
 
     Raises:
@@ -223,7 +227,7 @@ def fit_instructions(samples: Iterable[Sample], gpu: Gpu, source: str, *, force:
     return tuple(parameter.accepted(force=force) for parameter in found)
 
 
-def fit_launch(samples: Iterable[Sample], source: str, *, force: bool = False) -> tuple[Parameter, ...]:
+def fit_launch(samples: Iterable[MicrobenchSample], source: str, *, force: bool = False) -> tuple[Parameter, ...]:
     """The launch time as a line in the number of blocks, for every number of warps of a block; a flat one is fine.
 
     Raises:
@@ -242,7 +246,7 @@ def fit_launch(samples: Iterable[Sample], source: str, *, force: bool = False) -
                 f"blocks of {warps} warps: launch time {float(line.slope):g} s/block * blocks +"
                 f" {float(line.intercept):g} s cannot be negative; measure again, with larger grids or more repetitions"
             )
-        doubts = (TOO_FEW,) if line.scatter is None else _scattered(line, line.scatter / mean, warps, force=force)
+        doubts = (TOO_FEW,) if line.scatter is None else _scatter_notes(line, line.scatter / mean, warps, force=force)
         said = "" if line.scatter is None else f", times about it by {line.scatter / mean:.2%} of their mean"
         for name, value, error in (
             ("x1", line.slope, line.slope_error),
@@ -253,7 +257,7 @@ def fit_launch(samples: Iterable[Sample], source: str, *, force: bool = False) -
     return tuple(found)
 
 
-def _scattered(line: Line, share: float, warps: str, *, force: bool) -> tuple[str, ...]:
+def _scatter_notes(line: FittedLine, share: float, warps: str, *, force: bool) -> tuple[str, ...]:
     if line.r_squared is None or line.r_squared >= LEAST_R_SQUARED or share <= MOST_SCATTER:
         return ()
     doubt = f"the times scatter about the line by {share:.0%} of their mean"
@@ -271,5 +275,5 @@ def _mean(values: Sequence[Fraction]) -> tuple[Fraction, float | None]:
     return mean, sqrt(scatter / len(values))
 
 
-def _divided(per: Fraction) -> str:
+def _divisor_text(per: Fraction) -> str:
     return "" if per == 1 else f", over {float(per):g} transactions of each"

@@ -16,7 +16,7 @@ from makespan.estimates.microbench.programs import (
     operations,
     throughput_source,
 )
-from makespan.estimates.microbench.samples import PATTERNS, Sample
+from makespan.estimates.microbench.samples import PATTERNS, MicrobenchSample
 from makespan.estimates.opencl import Opened
 from makespan.host.errors import MeasurementError
 
@@ -24,7 +24,7 @@ _LEAST_CACHE = 1 << 20
 _GROUP, _GROUPS_PER_UNIT = 64, 32
 
 
-def measure_memory(device: Opened, plan: MemoryPlan) -> Iterator[Sample]:
+def measure_memory(device: Opened, plan: MemoryPlan) -> Iterator[MicrobenchSample]:
     """Runs of the three memory kernels, with one work-group.
 
     Raises:
@@ -39,9 +39,11 @@ def measure_memory(device: Opened, plan: MemoryPlan) -> Iterator[Sample]:
     chained, floats = device.buffer(chain.nbytes, chain), device.buffer(4 * plan.loads * most * SPREAD)
     out = device.buffer(4 * most)
 
-    def sample(name: str, count: int, items: int, *arguments: Any) -> Sample:
+    def sample(name: str, count: int, items: int, *arguments: Any) -> MicrobenchSample:
         device.nanoseconds(device.cl.enqueue_fill_buffer, device.queue, flush, np.uint32(1), 0, flush.size)
-        return Sample((name,), (count,), _seconds(device, kernels[name], items, items, *arguments), in_seconds=True)
+        return MicrobenchSample(
+            (name,), (count,), _seconds(device, kernels[name], items, items, *arguments), in_seconds=True
+        )
 
     for _ in range(plan.repeats):
         for steps in plan.steps:
@@ -51,7 +53,7 @@ def measure_memory(device: Opened, plan: MemoryPlan) -> Iterator[Sample]:
                 yield sample(name, warps * plan.loads, warps * plan.warp_size, floats, np.uint64(most), out)
 
 
-def measure_throughput(device: Opened, *, rounds: int = ROUNDS, repeats: int = REPEATS) -> Iterator[Sample]:
+def measure_throughput(device: Opened, *, rounds: int = ROUNDS, repeats: int = REPEATS) -> Iterator[MicrobenchSample]:
     """Runs of all operations on the whole device; raises as `measure_memory` does."""
     (source,) = throughput_source("opencl", rounds=rounds).values()
     size = _GROUP * _GROUPS_PER_UNIT * device.device.max_compute_units
@@ -62,7 +64,7 @@ def measure_throughput(device: Opened, *, rounds: int = ROUNDS, repeats: int = R
         applied = rounds * UNROLLED * (4 if name.endswith("4") else 1)
         for _ in range(repeats):
             time = _seconds(device, kernel, size, _GROUP, *arguments)
-            yield Sample((name,), (applied, size), time, in_seconds=True)
+            yield MicrobenchSample((name,), (applied, size), time, in_seconds=True)
 
 
 def _seconds(device: Opened, kernel: Any, items: int, group: int, *arguments: Any) -> Fraction:

@@ -16,10 +16,10 @@ from makespan.estimates.microbench.chains import body, kernels
 from makespan.host.errors import InputError
 from makespan.model.machine.gpu_keys import MAX_BLOCK_WARPS
 
-Language = Literal["cuda", "opencl"]
+ProgramLanguage = Literal["cuda", "opencl"]
 Chase = Literal["chase", "sum"]
 
-SUFFIXES: Mapping[Language, str] = MappingProxyType({"cuda": ".cu", "opencl": ".cl"})
+SUFFIXES: Mapping[ProgramLanguage, str] = MappingProxyType({"cuda": ".cu", "opencl": ".cl"})
 SPREAD = 33
 """Elements between the addresses of neighbouring threads: odd, and 132 bytes, so that each has a segment of its own."""
 ROUNDS, UNROLLED = 20, 50
@@ -42,7 +42,7 @@ _C: Mapping[str, str] = MappingProxyType(
     }
 )
 _CUDA = MappingProxyType({**_C, "sin": "sinf({s})", "native_sin": "__sinf({s})"})
-_STEP: Mapping[tuple[Language, Chase], str] = MappingProxyType(
+_STEP: Mapping[tuple[ProgramLanguage, Chase], str] = MappingProxyType(
     {
         ("cuda", "chase"): "        at = load(x + at);",
         ("cuda", "sum"): "        sum += load(x + at);\n        at += h;",
@@ -74,14 +74,14 @@ class MemoryPlan:
     latency: Chase = "chase"
 
 
-def filled(file: str, /, **values: object) -> str:
+def fill_template(file: str, /, **values: object) -> str:
     """Return a template of the package with its places filled; `$host`, what host programs share, needs no value."""
     folder = resources.files("makespan.estimates.microbench") / "templates"
     host = (folder / "host.cu").read_text("utf-8") if file.endswith(".cu") else ""
     return Template((folder / file).read_text("utf-8")).substitute(values, host=host)
 
 
-def memory_source(language: Language, plan: MemoryPlan) -> dict[str, str]:
+def memory_source(language: ProgramLanguage, plan: MemoryPlan) -> dict[str, str]:
     """The kernels `latency`, `coalesced` and `uncoalesced`; in CUDA with a host program that prints samples as CSV."""
     suffix = SUFFIXES[language]
     read = "load(x + {})" if language == "cuda" else "x[{}]"
@@ -96,7 +96,7 @@ def memory_source(language: Language, plan: MemoryPlan) -> dict[str, str]:
         ),
     }
     kernels = (
-        filled(
+        fill_template(
             f"departure{suffix}",
             name=name,
             comment=comment,
@@ -105,7 +105,7 @@ def memory_source(language: Language, plan: MemoryPlan) -> dict[str, str]:
         )
         for name, (index, comment) in departures.items()
     )
-    text = filled(
+    text = fill_template(
         f"memory{suffix}",
         latency=_STEP[language, plan.latency],
         departures="\n".join(kernels),
@@ -120,11 +120,11 @@ def memory_source(language: Language, plan: MemoryPlan) -> dict[str, str]:
     return {f"memory{suffix}": text}
 
 
-def throughput_source(language: Language, *, rounds: int = ROUNDS) -> dict[str, str]:
+def throughput_source(language: ProgramLanguage, *, rounds: int = ROUNDS) -> dict[str, str]:
     """Return a kernel for every operation; in CUDA with a host program that prints samples as CSV."""
     expressions = operations(language)
     tests = (f'        {{"{name}", run_{name}, {len(_values(name))}}},' for name in expressions)
-    text = filled(
+    text = fill_template(
         f"throughput{SUFFIXES[language]}",
         rounds=rounds,
         repeats=REPEATS,
@@ -135,7 +135,7 @@ def throughput_source(language: Language, *, rounds: int = ROUNDS) -> dict[str, 
     return {f"throughput{SUFFIXES[language]}": text}
 
 
-def operations(language: Language) -> dict[str, str]:
+def operations(language: ProgramLanguage) -> dict[str, str]:
     """What each throughput kernel repeats, by its name; `{s}` stands for the value."""
     found = dict(_CUDA if language == "cuda" else _C)
     return {**found, **{f"{name}4": found[name] for name in VECTOR}}
@@ -145,14 +145,14 @@ def _values(name: str) -> list[str]:
     return [f"s{n}" for n in range(4 if name.endswith("4") else 1)]
 
 
-def _throughput_kernel(language: Language, name: str, expression: str) -> str:
+def _throughput_kernel(language: ProgramLanguage, name: str, expression: str) -> str:
     kernel, pointer, index = {
         "cuda": ('extern "C" __global__ void', "float *", "blockIdx.x * blockDim.x + threadIdx.x"),
         "opencl": ("__kernel void", "__global float *", "get_global_id(0)"),
     }[language]
     values = _values(name)
     step = "\n".join(f"        {value} = {expression.format(s=value)};" for value in values)
-    return filled(
+    return fill_template(
         "throughput_kernel.txt",
         signature=f"{kernel} run_{name}({pointer}out, float a, float b, int rounds)",
         index=index,
@@ -162,7 +162,7 @@ def _throughput_kernel(language: Language, name: str, expression: str) -> str:
     )
 
 
-def instructions_source(language: Language) -> dict[str, str]:
+def instructions_source(language: ProgramLanguage) -> dict[str, str]:
     """Chains and streams of instructions, walks through memory and reads of it.
 
     Raises:
@@ -172,18 +172,22 @@ def instructions_source(language: Language) -> dict[str, str]:
         raise InputError("the benchmark latency has no program in opencl; take --emit cuda")
     made = [(form, kind, count, f"{form}_{kind}_{count}") for form, kind, count in kernels()]
     text = "".join(
-        filled("chain.cu", name=name, body=quoted(body(form, kind, count))) for form, kind, count, name in made
+        fill_template("chain.cu", name=name, body=quoted_ptx(body(form, kind, count)))
+        for form, kind, count, name in made
     )
     tests = "\n".join(f'        {{"{form}", "{kind}", {count}, {name}}},' for form, kind, count, name in made)
-    return {"latency.cu": filled("latency.cu", **walks(), kernels=text, tests=tests, repeats=REPEATS)}
+    return {"latency.cu": fill_template("latency.cu", **walks(), kernels=text, tests=tests, repeats=REPEATS)}
 
 
 def walks() -> dict[str, str]:
     """Kernels that walk through rings of addresses, and what starts them, for the places `$walk` and `$ring`."""
-    return {"walk": filled("walk.cu"), "ring": filled("ring.cu", steps=", ".join(f"{count}u" for count in STEPS))}
+    return {
+        "walk": fill_template("walk.cu"),
+        "ring": fill_template("ring.cu", steps=", ".join(f"{count}u" for count in STEPS)),
+    }
 
 
-def launch_source(language: Language, *, warp_size: int = 32, max_warps: int = MAX_WARPS) -> dict[str, str]:
+def launch_source(language: ProgramLanguage, *, warp_size: int = 32, max_warps: int = MAX_WARPS) -> dict[str, str]:
     """Return an empty kernel with a host program that prints launch times as CSV.
 
     Raises:
@@ -193,7 +197,7 @@ def launch_source(language: Language, *, warp_size: int = 32, max_warps: int = M
         raise InputError(f"blocks of 1..{max_warps} warps of {warp_size} threads: no such blocks; at most 64 warps")
     values = {"grids": ", ".join(map(str, GRIDS)), "warp_size": warp_size, "max_warps": max_warps, "repeats": REPEATS}
     files = ("launch.cu",) if language == "cuda" else ("launch.cl", "launch_opencl.py.txt")
-    return {name.removesuffix(".txt"): filled(name, **values) for name in files}
+    return {name.removesuffix(".txt"): fill_template(name, **values) for name in files}
 
 
 def ffma_source() -> dict[str, str]:
@@ -203,11 +207,11 @@ def ffma_source() -> dict[str, str]:
     """
     chain, streams, rounds = 128, 8, 64
     return {
-        "ffma.cu": filled("ffma.cu", chain=chain, streams=streams, rounds=rounds, operations=streams * rounds),
+        "ffma.cu": fill_template("ffma.cu", chain=chain, streams=streams, rounds=rounds, operations=streams * rounds),
     }
 
 
-def quoted(lines: list[str]) -> str:
+def quoted_ptx(lines: list[str]) -> str:
     """PTX inside inline assembly of CUDA."""
     escaped = (line.replace("%", "%%").replace('"', '\\"') for line in lines)
     return "\n".join(f'{" " * 21}"{line}\\n"' for line in escaped)

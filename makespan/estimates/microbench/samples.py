@@ -22,7 +22,7 @@ _MAX_REMARKS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class MicrobenchSample:
     """One run.
 
     Args:
@@ -43,7 +43,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SampleColumns:
     """The columns of a file of samples in front of the time.
 
     Args:
@@ -59,11 +59,11 @@ class Table:
 
 LATENCY, DELAY, MEMORY_LATENCY, BANDWIDTH = "latency", "delay", "memory", "bandwidth"
 PATTERNS = ("latency", "coalesced", "uncoalesced")
-MEMORY = Table(("pattern", "requests"), ("requests",), known=dict.fromkeys(PATTERNS, ()))
+MEMORY = SampleColumns(("pattern", "requests"), ("requests",), known=dict.fromkeys(PATTERNS, ()))
 """Requests are of warps, by all blocks together; for the latency the loads of one thread."""
-THROUGHPUT = Table(("operation", "operations", "global_size"), ("operations", "global_size"), ("seconds",))
+THROUGHPUT = SampleColumns(("operation", "operations", "global_size"), ("operations", "global_size"), ("seconds",))
 """Operations are those of one work-item, and seconds of all."""
-INSTRUCTIONS = Table(
+INSTRUCTIONS = SampleColumns(
     ("measure", "name", "count"),
     ("count",),
     known={
@@ -72,7 +72,7 @@ INSTRUCTIONS = Table(
     },
 )
 """Counts are instructions, loads that wait for each other, or bytes."""
-LAUNCH = Table(
+LAUNCH = SampleColumns(
     ("blocks", "warps_per_block"),
     ("blocks",),
     ("seconds",),
@@ -80,7 +80,7 @@ LAUNCH = Table(
 )
 
 
-def read(path: Path, table: Table) -> tuple[Sample, ...]:
+def read(path: Path, table: SampleColumns) -> tuple[MicrobenchSample, ...]:
     """Return the samples of a file.
 
     Raises:
@@ -113,7 +113,7 @@ def remarks(path: Path) -> dict[str, str]:
     return found
 
 
-def text(samples: Iterable[Sample], table: Table) -> str:
+def text(samples: Iterable[MicrobenchSample], table: SampleColumns) -> str:
     """Return the text of a file that `read` reads; all samples are in the unit of the first."""
     several = list(samples)
     unit = "seconds" if several[0].in_seconds else "cycles"
@@ -131,21 +131,21 @@ def _rows(path: Path) -> Iterator[tuple[str, list[str]]]:
         raise InputError(f"{path}:{reader.line_num}: not CSV: {error}") from None
 
 
-def _sample(table: Table, header: tuple[str, ...], where: str, row: list[str]) -> Sample:
+def _sample(table: SampleColumns, header: tuple[str, ...], where: str, row: list[str]) -> MicrobenchSample:
     if len(row) != len(header):
         raise InputError(f"{where}: {len(row)} values, the header has {len(header)}")
     cells = dict(zip(header, row, strict=True))
     names = [column for column in table.columns if column not in table.counts]
     what = tuple(cells[name] for name in names)
     if table.known and what[0] not in table.known:
-        raise InputError(f"{where}: {names[0]} must be one of {_listed(table.known)}, not {shown(what[0])}")
+        raise InputError(f"{where}: {names[0]} must be one of {_list_text(table.known)}, not {shown(what[0])}")
     if table.known and len(what) > 1 and what[1] not in table.known[what[0]]:
         raise InputError(f"{where}: {what[0]} of {shown(what[1])}: must be one of {', '.join(table.known[what[0]])}")
     counts = tuple(_whole(cells[column], where) for column in table.counts)
-    return Sample(what, counts, _time(row[-1], where), in_seconds=header[-1] == "seconds")
+    return MicrobenchSample(what, counts, _time(row[-1], where), in_seconds=header[-1] == "seconds")
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_text(names: Iterable[str]) -> str:
     several = list(names)
     return ", ".join(several[:_LISTED]) + (f", ..., {several[-1]}" if len(several) > _LISTED else "")
 

@@ -9,47 +9,47 @@ from typing import NamedTuple
 from makespan.estimates.opencl_cost_table import expression as ex
 
 
-class Range(NamedTuple):
+class IntRange(NamedTuple):
     """All values from `least` to `most`; both can lie outside 32 bits, where the device would wrap around."""
 
     least: int
     most: int
 
 
-def values(expression: ex.Expression) -> Range:
+def values(expression: ex.IterationExpression) -> IntRange:
     """Return the values of an expression of type int; an element that is read can be anything."""
     match expression:
         case ex.Literal(value):
-            return Range(int(value), int(value))
+            return IntRange(int(value), int(value))
         case ex.Variable():
-            return Range(0, expression.extent - 1)
+            return IntRange(0, expression.extent - 1)
         case ex.Read():
-            return Range(ex.INT_LEAST, ex.INT_MOST)
+            return IntRange(ex.INT_LEAST, ex.INT_MOST)
         case ex.Negation():
             inner = values(expression.operand)
-            return Range(-inner.most, -inner.least)
-        case ex.Operation():
+            return IntRange(-inner.most, -inner.least)
+        case ex.BinaryOperation():
             return _combined_ranges(expression.operator, values(expression.left), values(expression.right))
 
 
-def overflows(expression: ex.Expression) -> bool:
+def overflows(expression: ex.IterationExpression) -> bool:
     """Return whether an integer in it may leave 32 bits."""
     integers = (node for node in ex.walk(expression) if node.type is ex.Type.INT)
     return any(not ex.INT_LEAST <= bound <= ex.INT_MOST for node in integers for bound in values(node))
 
 
-def _combined_ranges(operator: str, left: Range, right: Range) -> Range:
+def _combined_ranges(operator: str, left: IntRange, right: IntRange) -> IntRange:
     if operator == "+":
-        return Range(left.least + right.least, left.most + right.most)
+        return IntRange(left.least + right.least, left.most + right.most)
     if operator == "-":
-        return Range(left.least - right.most, left.most - right.least)
+        return IntRange(left.least - right.most, left.most - right.least)
     if operator == "*":
         corners = [first * second for first, second in product(left, right)]
-        return Range(min(corners), max(corners))
+        return IntRange(min(corners), max(corners))
     return _quotient(left, right) if operator == "/" else _remainder(left, right)
 
 
-def _quotient(left: Range, right: Range) -> Range:
+def _quotient(left: IntRange, right: IntRange) -> IntRange:
     """Division cuts towards zero; by zero it means nothing, so the divisor is not zero."""
     divisors = [divisor for divisor in (right.least, -1, 1, right.most) if divisor and right.least <= divisor]
     divisors = [divisor for divisor in divisors if divisor <= right.most] or [1]
@@ -59,18 +59,18 @@ def _quotient(left: Range, right: Range) -> Range:
     ]
     if left.least <= 0 <= left.most:
         corners.append(0)
-    return Range(min(corners), max(corners))
+    return IntRange(min(corners), max(corners))
 
 
-def _remainder(left: Range, right: Range) -> Range:
+def _remainder(left: IntRange, right: IntRange) -> IntRange:
     """Has the sign of the dividend and is smaller than the divisor."""
     below = max(abs(right.least), abs(right.most)) - 1
     if left.least >= 0 and right.least > left.most:
         return left
-    return Range(max(-below, min(left.least, 0)), min(below, max(left.most, 0)))
+    return IntRange(max(-below, min(left.least, 0)), min(below, max(left.most, 0)))
 
 
-class Access(StrEnum):
+class AccessKind(StrEnum):
     """Kinds of memory access, by their names in tables and reports."""
 
     PRIVATE = "PRIVATE_ACCESS"
@@ -100,7 +100,7 @@ class Affine:
         return Affine(self.offset * factor, scaled)
 
 
-def classify(read: ex.Read, iteration: ex.Iteration, interval_bytes: int) -> Access:
+def classify(read: ex.Read, iteration: ex.Iteration, interval_bytes: int) -> AccessKind:
     """Return the class of a read; the first of constant, interval, continuous and complex that applies.
 
     - constant: the index does not depend on the iteration variables.
@@ -111,14 +111,14 @@ def classify(read: ex.Read, iteration: ex.Iteration, interval_bytes: int) -> Acc
     index = linear_index(read)
     affine = affine_form(index)
     if not any(isinstance(node, ex.Variable) for node in ex.walk(index)) or (affine and not affine.coefficients):
-        return Access.CONSTANT
+        return AccessKind.CONSTANT
     if span_bytes(read) <= interval_bytes:
-        return Access.INTERVAL
+        return AccessKind.INTERVAL
     steps = zip(iteration.variables, iteration.array.shape, iteration.array.strides, strict=True)
     counting = {name: stride for name, extent, stride in steps if extent > 1}
     if affine is not None and {v.name: c for v, c in affine.coefficients.items() if v.extent > 1} == counting:
-        return Access.CONTINUOUS
-    return Access.COMPLEX
+        return AccessKind.CONTINUOUS
+    return AccessKind.COMPLEX
 
 
 def span_bytes(read: ex.Read) -> int:
@@ -127,7 +127,7 @@ def span_bytes(read: ex.Read) -> int:
     return (most - least + 1) * ex.ELEMENT_BYTES
 
 
-def index_range(read: ex.Read) -> Range:
+def index_range(read: ex.Read) -> IntRange:
     """Return the linear indices that the read can have, or more."""
     return values(linear_index(read))
 
@@ -142,31 +142,31 @@ def outside_reads(iteration: ex.Iteration) -> Iterator[str]:
             yield f"a read of {name} may reach elements {least}..{most}, and it has 0..{last}"
 
 
-def linear_index(read: ex.Read) -> ex.Expression:
+def linear_index(read: ex.Read) -> ex.IterationExpression:
     """Return the index into the array as it lies in memory, in elements, simplified."""
-    index: ex.Expression = ex.literal(0)
+    index: ex.IterationExpression = ex.literal(0)
     for subscript, stride in zip(read.subscripts, read.array.strides, strict=True):
-        index = ex.operation("+", index, ex.operation("*", simplified(subscript), ex.literal(stride)))
+        index = ex.operation("+", index, ex.operation("*", simplify(subscript), ex.literal(stride)))
     return index
 
 
-def simplified(expression: ex.Expression) -> ex.Expression:
+def simplify(expression: ex.IterationExpression) -> ex.IterationExpression:
     """Without `v % c` where v is within 0..c-1 anyway."""
     match expression:
-        case ex.Operation():
-            left, right = simplified(expression.left), simplified(expression.right)
+        case ex.BinaryOperation():
+            left, right = simplify(expression.left), simplify(expression.right)
             if expression.operator == "%" and isinstance(right, ex.Literal):
                 least, most = values(left)
                 if least >= 0 and most < int(right.value):
                     return left
             return ex.operation(expression.operator, left, right)
         case ex.Negation():
-            return ex.Negation(simplified(expression.operand))
+            return ex.Negation(simplify(expression.operand))
         case _:
             return expression
 
 
-def affine_form(expression: ex.Expression) -> Affine | None:
+def affine_form(expression: ex.IterationExpression) -> Affine | None:
     """Return the expression as an affine one of the variables; None where it is not seen to be one."""
     match expression:
         case ex.Literal(value):
@@ -176,14 +176,14 @@ def affine_form(expression: ex.Expression) -> Affine | None:
         case ex.Negation():
             inner = affine_form(expression.operand)
             return inner * -1 if inner else None
-        case ex.Operation():
+        case ex.BinaryOperation():
             left, right = affine_form(expression.left), affine_form(expression.right)
-            return _combined(expression.operator, left, right) if left and right else None
+            return _combine(expression.operator, left, right) if left and right else None
         case _:
             return None
 
 
-def _combined(operator: str, left: Affine, right: Affine) -> Affine | None:
+def _combine(operator: str, left: Affine, right: Affine) -> Affine | None:
     if operator == "+":
         return left + right
     if operator == "-":

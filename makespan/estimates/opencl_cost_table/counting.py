@@ -5,18 +5,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from makespan.estimates.opencl_cost_table import expression as ex
-from makespan.estimates.opencl_cost_table.access import Access, classify
+from makespan.estimates.opencl_cost_table.access import AccessKind, classify
 from makespan.host.errors import InputError
 
 BASE = "BASE_COST"
 DIVISION_BY_LITERAL = "INT_DIV_LITERAL"
 _NAMES = {"+": "ADD", "-": "SUB", "*": "MUL", "/": "DIV", "%": "DIV"}
 OPERATIONS = tuple(f"{kind}_{name}" for kind in ("FLOAT", "INT", "DOUBLE") for name in ("ADD", "SUB", "MUL", "DIV"))
-ROWS = (*OPERATIONS, *map(str, Access), BASE)
+ROWS = (*OPERATIONS, *map(str, AccessKind), BASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class RowCounts:
     """How often one work-item does what: rows that do not occur are not there.
 
     Args:
@@ -47,7 +47,7 @@ def row_of(operator: str, kind: ex.Type) -> str:
 
 def count(
     iteration: ex.Iteration, *, interval_bytes: int, dedupe_reads: bool = False, classified: bool = True
-) -> Counts:
+) -> RowCounts:
     """Count what one work-item of the generated kernel does.
 
     The base once; 2 INT_DIV per dimension and one INT_MUL less than dimensions to recover the variables; every read
@@ -61,28 +61,28 @@ def count(
 
     Source: the published counts of `x + matrix[x,y]` (Pöppl 2014); these are the fewest uniform rules that give them.
     """
-    tally = _Tally(iteration, interval_bytes, dedupe_reads, classified)
+    tally = _RowTally(iteration, interval_bytes, dedupe_reads, classified)
     dimensions = len(iteration.variables)
     items = [*tally.items(iteration.body, as_value=True)]
     rows = Counter({BASE: 1, "INT_DIV": 2 * dimensions, "INT_MUL": dimensions - 1})
     rows.update(row for row in items if row != DIVISION_BY_LITERAL)
-    return Counts({row: rows[row] for row in ROWS if rows[row]}, 2 * dimensions + items.count(DIVISION_BY_LITERAL))
+    return RowCounts({row: rows[row] for row in ROWS if rows[row]}, 2 * dimensions + items.count(DIVISION_BY_LITERAL))
 
 
 @dataclass(frozen=True, slots=True)
-class _Tally:
+class _RowTally:
     iteration: ex.Iteration
     interval_bytes: int
     dedupe_reads: bool
     classified: bool
     seen: set[ex.Read] = field(default_factory=set)
 
-    def items(self, expression: ex.Expression, *, as_value: bool) -> Iterator[str]:
+    def items(self, expression: ex.IterationExpression, *, as_value: bool) -> Iterator[str]:
         """Yield the rows that the expression needs, each as often as it needs it."""
         match expression:
             case ex.Variable() if as_value:
-                yield str(Access.PRIVATE)
-            case ex.Operation():
+                yield str(AccessKind.PRIVATE)
+            case ex.BinaryOperation():
                 row = row_of(expression.operator, expression.type)
                 yield row
                 if row == "INT_DIV" and isinstance(expression.right, ex.Literal):
@@ -101,4 +101,4 @@ class _Tally:
     def _read(self, read: ex.Read) -> Iterator[str]:
         for _ in read.subscripts:
             yield from ("INT_MUL", "INT_ADD")
-        yield str(classify(read, self.iteration, self.interval_bytes) if self.classified else Access.UNCLASSIFIED)
+        yield str(classify(read, self.iteration, self.interval_bytes) if self.classified else AccessKind.UNCLASSIFIED)

@@ -7,9 +7,9 @@ from math import sqrt
 from statistics import fmean, median, stdev
 from typing import Literal, NamedTuple, Protocol
 
-from makespan.estimates.opencl_cost_table.counting import Counts
+from makespan.estimates.opencl_cost_table.counting import RowCounts
 from makespan.estimates.opencl_cost_table.expression import Iteration
-from makespan.estimates.opencl_cost_table.reference import Values
+from makespan.estimates.opencl_cost_table.reference import ArrayValues
 
 LEAST, MOST = 5, 200
 RELATIVE = 0.01
@@ -43,7 +43,7 @@ def summary(times: Sequence[float], tolerance: float) -> Measurement:
     return Measurement(mean, se, len(times), median(times), se <= tolerance * mean)
 
 
-def repeated(
+def repeat_run(
     run: Callable[[], float],
     *,
     tolerance: float = RELATIVE,
@@ -75,7 +75,7 @@ def _is_known(squares: float, runs: int, mean: float, tolerance: float) -> bool:
     return squares / (runs - 1) / runs <= (tolerance * mean) ** 2
 
 
-Run = Callable[[], float]
+TimedRun = Callable[[], float]
 """Runs once and returns the microseconds that the device says it took."""
 Element = Literal["float", "int", "double"]
 COLUMNS = 1024
@@ -99,7 +99,7 @@ class Benchmark:
     body: str
     element: Element
     a: float | None
-    counts: Counts
+    counts: RowCounts
 
     def number(self, work_items: int) -> float:
         """Return the argument `a` of a launch."""
@@ -120,11 +120,11 @@ class Benchmark:
 class Executed(NamedTuple):
     """A domain iteration on the device: what it computes, and a way to time it."""
 
-    result: Values
-    run: Run
+    result: ArrayValues
+    run: TimedRun
 
 
-class Device(Protocol):
+class TimedDevice(Protocol):
     """An OpenCL device that can time what it does."""
 
     @property
@@ -147,11 +147,11 @@ class Device(Protocol):
     def has_double(self) -> bool:
         """Return whether it knows floats of 64 bits."""
 
-    def transfer(self, size: int, *, back: bool) -> Run:
+    def transfer(self, size: int, *, back: bool) -> TimedRun:
         """Move `size` bytes to the device, or back from it."""
 
-    def benchmark(self, kernel: Benchmark, work_items: int, group: int) -> Run:
+    def benchmark(self, kernel: Benchmark, work_items: int, group: int) -> TimedRun:
         """Run a kernel of the suite."""
 
-    def iteration(self, iteration: Iteration, data: Mapping[str, Values], group: int) -> Executed:
+    def iteration(self, iteration: Iteration, data: Mapping[str, ArrayValues], group: int) -> Executed:
         """Run the kernel of a domain iteration on `data`."""

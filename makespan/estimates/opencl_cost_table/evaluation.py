@@ -16,10 +16,10 @@ from makespan.estimates.opencl_cost_table import expression as ex
 from makespan.estimates.opencl_cost_table import opencl_code, reference
 from makespan.estimates.opencl_cost_table.access import overflows
 from makespan.estimates.opencl_cost_table.counting import count
-from makespan.estimates.opencl_cost_table.device import RELATIVE, Device, repeated
-from makespan.estimates.opencl_cost_table.prediction import Work, predict
-from makespan.estimates.opencl_cost_table.reference import Values
-from makespan.estimates.opencl_cost_table.table import CostTable
+from makespan.estimates.opencl_cost_table.device import RELATIVE, TimedDevice, repeat_run
+from makespan.estimates.opencl_cost_table.prediction import LaunchWork, predict
+from makespan.estimates.opencl_cost_table.reference import ArrayValues
+from makespan.estimates.opencl_cost_table.table import OpenClCostTable
 from makespan.host.errors import InputError, MeasurementError
 
 DEPTH, MAX_DEPTH = 3, 6
@@ -63,7 +63,7 @@ class _Draw:
     operators: str
     random: random.Random
 
-    def tree(self, depth: int, *, is_root: bool = False) -> ex.Expression:
+    def tree(self, depth: int, *, is_root: bool = False) -> ex.IterationExpression:
         if depth == 0 or not (is_root or self.random.random() < _GROWTH):
             return self._leaf()
         sign = self.random.choice(self.operators)
@@ -72,7 +72,7 @@ class _Draw:
             right = ex.operation("+", self._variable(), ex.literal(1))
         return ex.operation(sign, left, right)
 
-    def _leaf(self) -> ex.Expression:
+    def _leaf(self) -> ex.IterationExpression:
         match self.random.choices(list(_LEAVES), list(_LEAVES.values()))[0]:
             case "own element":
                 return ex.Read(self.array, tuple(self._variables()))
@@ -104,7 +104,7 @@ BINS_PER_OCTAVE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class PredictionSample:
     """One kernel; times in microseconds.
 
     Args:
@@ -132,7 +132,7 @@ class Quality:
         is_virtual: whether the device computed its times, so that nothing was measured.
     """
 
-    samples: tuple[Sample, ...]
+    samples: tuple[PredictionSample, ...]
     device: str
     is_virtual: bool
 
@@ -170,7 +170,7 @@ class Quality:
         """Half of the predictions are higher than this many times the truth."""
         return self.quantiles()[0.5]
 
-    def worst(self) -> list[Sample]:
+    def worst(self) -> list[PredictionSample]:
         """Return the ten that are off by the largest factor, either way."""
         return sorted(self.samples, key=lambda s: -abs(log(s.q)) if s.q > 0 else -np.inf)[:WORST]
 
@@ -187,15 +187,15 @@ class Quality:
 
 
 def evaluate(
-    device: Device,
-    table: CostTable,
+    device: TimedDevice,
+    table: OpenClCostTable,
     iterations: Sequence[ex.Iteration],
     *,
     group: int,
     seed: int,
     tolerance: float = RELATIVE,
     seconds: float | None = None,
-    kept: Callable[[Sample], None] | None = None,
+    kept: Callable[[PredictionSample], None] | None = None,
 ) -> Quality:
     """Predict and run kernels; the first that is measured tells nothing of the second.
 
@@ -220,7 +220,7 @@ def evaluate(
     return Quality(tuple(samples), device.name, device.is_virtual)
 
 
-def values(arrays: Iterable[ex.Array], seed: int) -> dict[str, Values]:
+def values(arrays: Iterable[ex.Array], seed: int) -> dict[str, ArrayValues]:
     """Random data for arrays: floats of 0.5..1.5 and integers of 0..99."""
     draw = np.random.default_rng(seed)
     return {
@@ -231,26 +231,26 @@ def values(arrays: Iterable[ex.Array], seed: int) -> dict[str, Values]:
     }
 
 
-def agree(found: Values, expected: Values) -> bool:
+def agree(found: ArrayValues, expected: ArrayValues) -> bool:
     """Whether two results differ by rounding at most: by 1e-5 of the value, or of 1 where the value is smaller."""
     return bool(np.allclose(found, expected, rtol=RELATIVE_ERROR, atol=RELATIVE_ERROR, equal_nan=True))
 
 
 def _sample(
-    device: Device,
-    table: CostTable,
+    device: TimedDevice,
+    table: OpenClCostTable,
     iteration: ex.Iteration,
-    data: Mapping[str, Values],
+    data: Mapping[str, ArrayValues],
     group: int,
     tolerance: float,
     seconds: float | None,
-) -> Sample:
+) -> PredictionSample:
     counts = count(iteration, interval_bytes=table.interval_bytes)
-    predicted = predict(table, Work(counts, iteration.work_items, group)).kernel
+    predicted = predict(table, LaunchWork(counts, iteration.work_items, group)).kernel
     executed = device.iteration(iteration, data, group)
-    measured = repeated(executed.run, tolerance=tolerance, seconds=seconds)
+    measured = repeat_run(executed.run, tolerance=tolerance, seconds=seconds)
     if measured.median <= 0:
         raise MeasurementError(f"{device.name}: a kernel takes 0 us by its clock; give a larger --shape")
     agrees = agree(executed.result, reference.evaluate(iteration, data))
     text = opencl_code.written_iteration(iteration)
-    return Sample(text, predicted, measured.median, measured.converged, agrees)
+    return PredictionSample(text, predicted, measured.median, measured.converged, agrees)

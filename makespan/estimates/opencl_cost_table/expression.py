@@ -63,7 +63,7 @@ class Node:
     height: int = field(init=False, compare=False, repr=False)
     nodes: int = field(init=False, compare=False, repr=False)
 
-    def _measure(self, *parts: "Expression") -> None:
+    def _measure(self, *parts: "IterationExpression") -> None:
         height = 1 + max((part.height for part in parts), default=0)
         nodes = 1 + sum(part.nodes for part in parts)
         if height > MAX_HEIGHT:
@@ -111,7 +111,7 @@ class Read(Node):
     """An element of an array."""
 
     array: Array
-    subscripts: tuple["Expression", ...]
+    subscripts: tuple["IterationExpression", ...]
 
     def __post_init__(self) -> None:
         given, needed = len(self.subscripts), len(self.array.shape)
@@ -131,7 +131,7 @@ class Read(Node):
 class Negation(Node):
     """The unary minus."""
 
-    operand: "Expression"
+    operand: "IterationExpression"
     type: Type = field(init=False)
 
     def __post_init__(self) -> None:
@@ -140,12 +140,12 @@ class Negation(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Operation(Node):
+class BinaryOperation(Node):
     """One of + - * / %."""
 
     operator: str
-    left: "Expression"
-    right: "Expression"
+    left: "IterationExpression"
+    right: "IterationExpression"
     type: Type = field(init=False)
 
     def __post_init__(self) -> None:
@@ -156,7 +156,7 @@ class Operation(Node):
         self._measure(self.left, self.right)
 
 
-Expression = Literal | Variable | Read | Negation | Operation
+IterationExpression = Literal | Variable | Read | Negation | BinaryOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class Iteration:
 
     array: Array
     variables: tuple[str, ...]
-    body: Expression
+    body: IterationExpression
 
     @property
     def work_items(self) -> int:
@@ -191,17 +191,17 @@ class Iteration:
         return self.work_items * ELEMENT_BYTES
 
 
-def walk(expression: Expression) -> Iterator[Expression]:
+def walk(expression: IterationExpression) -> Iterator[IterationExpression]:
     """Yield the expression and everything in it, from left to right, the outer before the inner."""
     yield expression
     for part in parts(expression):
         yield from walk(part)
 
 
-def parts(expression: Expression) -> tuple[Expression, ...]:
+def parts(expression: IterationExpression) -> tuple[IterationExpression, ...]:
     """Return the operands or subscripts."""
     match expression:
-        case Operation():
+        case BinaryOperation():
             return (expression.left, expression.right)
         case Negation():
             return (expression.operand,)
@@ -224,26 +224,26 @@ def literal(value: float) -> Literal:
     return Literal(_single(value))
 
 
-def operation(operator: str, left: Expression, right: Expression) -> Expression:
+def operation(operator: str, left: IterationExpression, right: IterationExpression) -> IterationExpression:
     """`left operator right`, computed where both are constants.
 
     Raises:
         InputError: a division by a constant zero, `%` on floats, or a constant that does not fit in 32 bits.
     """
-    node = Operation(operator, left, right)
+    node = BinaryOperation(operator, left, right)
     if operator in "/%" and isinstance(right, Literal) and right.value == 0:
         raise InputError(f"division by a constant zero: {operator} {right.value}")
     if isinstance(left, Literal) and isinstance(right, Literal):
-        return literal(_computed(operator, left.value, right.value))
+        return literal(_compute(operator, left.value, right.value))
     return node
 
 
-def negation(operand: Expression) -> Expression:
+def negation(operand: IterationExpression) -> IterationExpression:
     """`-operand`, computed where it is a constant."""
     return literal(-operand.value) if isinstance(operand, Literal) else Negation(operand)
 
 
-def _computed(operator: str, left: float, right: float) -> float:
+def _compute(operator: str, left: float, right: float) -> float:
     if isinstance(left, int) and isinstance(right, int):
         return _integral(operator, left, right)
     first, second = _single(left), _single(right)  # a double holds sum, product and quotient well enough to round twice

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from makespan.estimates.line import fit_line
-from makespan.estimates.opencl_cost_table.table import Line, Saturation, WorkGroup
+from makespan.estimates.opencl_cost_table.table import LinearCost, Saturation, WorkGroup
 
 SIGNIFICANT = 2.0  # standard errors
 CHOSEN = 4.0  # standard errors, for the best of many candidates
@@ -20,7 +20,7 @@ LEAST_SCALE, MOST_SCALE = 0.5, 256.0
 Floats = npt.NDArray[np.float64]
 
 
-def line(x: Sequence[float], microseconds: Sequence[float], *, through_origin: bool = False) -> Line:
+def line(x: Sequence[float], microseconds: Sequence[float], *, through_origin: bool = False) -> LinearCost:
     """Ordinary least squares; what is within two standard errors of 0 is 0, and such a slope is `unresolved`.
 
     Args:
@@ -34,9 +34,9 @@ def line(x: Sequence[float], microseconds: Sequence[float], *, through_origin: b
     se, icept_se = found.slope_error or 0.0, found.intercept_error or 0.0  # two points leave nothing to doubt them by
     r2 = None if found.r_squared is None else float(found.r_squared)
     if slope <= SIGNIFICANT * se:
-        return Line(slope=0.0, se=se, r2=r2, unresolved=True)
+        return LinearCost(slope=0.0, se=se, r2=r2, unresolved=True)
     kept = not through_origin and icept > SIGNIFICANT * icept_se
-    return Line(slope=slope, icept=icept if kept else 0.0, se=se, r2=r2)
+    return LinearCost(slope=slope, icept=icept if kept else 0.0, se=se, r2=r2)
 
 
 def work_group(times: Mapping[int, float]) -> WorkGroup:
@@ -57,7 +57,7 @@ def work_group(times: Mapping[int, float]) -> WorkGroup:
         error = _squares(b1 * columns[long] + b2 * columns[short] - target)
         if error < best:
             best, found = error, (b1, long, b2, short)
-    b1, t1, b2, t2 = _polished(found, sizes, weights, target)
+    b1, t1, b2, t2 = _polish(found, sizes, weights, target)
     return WorkGroup(y0=1.0, b1=b1, t1=t1, b2=b2, t2=t2)
 
 
@@ -71,7 +71,7 @@ def _from_zero(first: Floats, second: Floats, target: Floats) -> tuple[float, fl
     return min(choices, key=lambda pair: _squares(pair[0] * first + pair[1] * second - target))
 
 
-def _polished(
+def _polish(
     start: tuple[float, float, float, float], sizes: Floats, weights: Floats, target: Floats
 ) -> tuple[float, float, float, float]:
     """Return one Gauss-Newton step from `start`, if it leaves a smaller error and stays within the model."""
@@ -127,7 +127,7 @@ def saturation(
     return Saturation(kind="linear", tau=tau) if k == 1 else Saturation(kind="sat", x_sat=k, tau=tau)
 
 
-def as_published(law: Saturation, one: Line) -> Saturation:
+def as_published(law: Saturation, one: LinearCost) -> Saturation:
     """Return the law without `tau`, where operations beyond saturation cost what the first one costs, to `SAME`.
 
     T + T max(0, n - k), which is what is fitted, is the published T max(1, n - x_sat) with x_sat = k - 1.

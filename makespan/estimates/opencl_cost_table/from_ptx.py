@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.estimates.opencl_cost_table.access import Access
-from makespan.estimates.opencl_cost_table.counting import BASE, DIVISION_BY_LITERAL, ROWS, Counts
-from makespan.estimates.opencl_cost_table.prediction import Work
+from makespan.estimates.opencl_cost_table.access import AccessKind
+from makespan.estimates.opencl_cost_table.counting import BASE, DIVISION_BY_LITERAL, ROWS, RowCounts
+from makespan.estimates.opencl_cost_table.prediction import LaunchWork
 from makespan.estimates.profile import KernelProfile, profile
-from makespan.estimates.profile.exact import Following, follow
+from makespan.estimates.profile.exact import GroupExecution, follow
 from makespan.estimates.profile.launched import Launched
 from makespan.estimates.profile.opcodes import DEVICE, MemoryAccess, memory_access
-from makespan.estimates.profile.probes import Probe, probed
+from makespan.estimates.profile.probes import AddressProbe, insert_probes
 from makespan.kernels.flow import AbstractState, GivenBound, Launch, PreparedCode, ThreadGroup, TooLongError
 from makespan.kernels.ptx import PtxInstruction, PtxKernel
 
@@ -42,7 +42,7 @@ class Visit:
         return Visit(min(self.least, other.least), max(self.most, other.most), distance)
 
 
-def read_classes(launched: Launched, interval_bytes: int) -> dict[int, Access]:
+def read_classes(launched: Launched, interval_bytes: int) -> dict[int, AccessKind]:
     """Return the class of each global read, by its number in the kernel; one that is not there has no known addresses.
 
     A loop runs within a thread, so an address that changes from iteration to iteration and is the same for all threads
@@ -50,18 +50,18 @@ def read_classes(launched: Launched, interval_bytes: int) -> dict[int, Access]:
     """
     if not launched.flow.is_plain:
         return {}
-    found = probed(launched.flow, launched.launch)
+    found = insert_probes(launched.flow, launched.launch)
     reads = {n: p for n, p in found.probes.items() if p.access.is_load and p.access.space in ("global", "generic")}
     registers = [name for probe in reads.values() for name in (probe.address, probe.guard) if name]
     seen: dict[int, dict[int, Visit]] = {}
     unknown: set[int] = set()
 
-    def following(code: PreparedCode, group: ThreadGroup, steps: int) -> _Following:
+    def following(code: PreparedCode, group: ThreadGroup, steps: int) -> _AddressExecution:
         order = _order(group, launched.launch)
         by_block = {
             block: [(n, probe) for n, probe in probes if n in reads] for block, probes in found.by_block.items()
         }
-        return _Following(code, group, steps, order, by_block, seen, unknown)
+        return _AddressExecution(code, group, steps, order, by_block, seen, unknown)
 
     try:
         for _ in follow(found, launched.launch, registers, MAX_STEPS, following):
@@ -75,16 +75,16 @@ def read_classes(launched: Launched, interval_bytes: int) -> dict[int, Access]:
     }
 
 
-def _class(visits: list[Visit], lane_bytes: int, interval_bytes: int) -> Access:
+def _class(visits: list[Visit], lane_bytes: int, interval_bytes: int) -> AccessKind:
     if all(visit.least == visit.most for visit in visits):
-        return Access.CONSTANT
+        return AccessKind.CONSTANT
     span = max(visit.most for visit in visits) - min(visit.least for visit in visits) + lane_bytes
     if span <= interval_bytes:
-        return Access.INTERVAL
-    return Access.CONTINUOUS if all(visit.distance is not None for visit in visits) else Access.COMPLEX
+        return AccessKind.INTERVAL
+    return AccessKind.CONTINUOUS if all(visit.distance is not None for visit in visits) else AccessKind.COMPLEX
 
 
-class _Following(Following):
+class _AddressExecution(GroupExecution):
     """An execution that notes the addresses of reads."""
 
     def __init__(
@@ -93,7 +93,7 @@ class _Following(Following):
         group: ThreadGroup,
         steps: int,
         order: NDArray[np.int64],
-        reads: Mapping[int, list[tuple[int, Probe]]],
+        reads: Mapping[int, list[tuple[int, AddressProbe]]],
         seen: dict[int, dict[int, Visit]],
         unknown: set[int],
     ) -> None:
@@ -108,7 +108,7 @@ class _Following(Following):
             self._note(number, probe, front.mask, fronts[0][1].state)
         return iter(fronts)
 
-    def _note(self, number: int, probe: Probe, mask: Any, state: Mapping[str, Any]) -> None:
+    def _note(self, number: int, probe: AddressProbe, mask: Any, state: Mapping[str, Any]) -> None:
         at = self.visits[number] = self.visits.get(number, -1) + 1
         value, guard = state.get(probe.address), state.get(probe.guard or "")
         if value is None:
@@ -168,7 +168,7 @@ def work(
     loop_bounds: Sequence[GivenBound] = (),
     bytes_in: int | None = None,
     bytes_out: int | None = None,
-) -> Work:
+) -> LaunchWork:
     """Return the launch of a kernel in rows of the cost table; a block is a work-group, and a thread a work-item.
 
     Counts are means over the warps of the launch, rounded up. Source of the mapping: the rows of Pöppl 2014 have no
@@ -180,8 +180,8 @@ def work(
     found = profile(kernel, launch, loop_bounds=loop_bounds)
     launched = Launched.of(kernel, launch)
     items = launched.threads * launched.blocks
-    counted = _Counting(launched.flow.code, found, read_classes(launched, interval_bytes))
-    return Work(
+    counted = _RowCounting(launched.flow.code, found, read_classes(launched, interval_bytes))
+    return LaunchWork(
         counted.counts(),
         items,
         group=launched.threads,
@@ -192,18 +192,18 @@ def work(
 
 
 @dataclass(frozen=True, slots=True)
-class _Counting:
+class _RowCounting:
     code: Sequence[PtxInstruction]
     profile: KernelProfile
-    classes: dict[int, Access]
+    classes: dict[int, AccessKind]
 
-    def counts(self) -> Counts:
+    def counts(self) -> RowCounts:
         exact: Counter[str] = Counter()
         for row, executions in self._rows():
             exact[row] += executions  # type: ignore[assignment]
         rounded = {row: ceil(round(number, 9)) for row, number in exact.items()}
         rows = {row: rounded[row] for row in ROWS if rounded.get(row)}
-        return Counts({BASE: 1, **rows}, min(rounded.get(DIVISION_BY_LITERAL, 0), rows.get("INT_DIV", 0)))
+        return RowCounts({BASE: 1, **rows}, min(rounded.get(DIVISION_BY_LITERAL, 0), rows.get("INT_DIV", 0)))
 
     def notes(self, assumed: Sequence[str]) -> Iterator[str]:
         yield from assumed
@@ -232,21 +232,21 @@ class _Counting:
                 continue
             kind = self._access(number, access)
             times = often * _elements(instruction)
-            if kind == Access.WRITE and not is_stored and 0 < often <= 1:
+            if kind == AccessKind.WRITE and not is_stored and 0 < often <= 1:
                 is_stored, times = True, times - often
             if kind is not None:
                 yield kind, times
 
     def _access(self, number: int, access: MemoryAccess) -> str | None:
         if access.space == "shared":
-            return Access.LOCAL
+            return AccessKind.LOCAL
         if access.space == "const":
-            return Access.CONSTANT
+            return AccessKind.CONSTANT
         if access.space == "local":
-            return Access.CONTINUOUS
+            return AccessKind.CONTINUOUS
         if access.space not in DEVICE:
             return None
-        return self.classes.get(number, Access.COMPLEX) if access.is_load else Access.WRITE
+        return self.classes.get(number, AccessKind.COMPLEX) if access.is_load else AccessKind.WRITE
 
     def _is_priced(self, instruction: PtxInstruction) -> bool:
         return memory_access(instruction) is not None or any(_arithmetic(instruction))

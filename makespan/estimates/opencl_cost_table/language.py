@@ -12,8 +12,8 @@ from typing import NamedTuple, NoReturn
 
 from makespan.estimates.opencl_cost_table.expression import (
     Array,
-    Expression,
     Iteration,
+    IterationExpression,
     Read,
     Variable,
     literal,
@@ -56,20 +56,20 @@ def iteration(
             arguments, `%` on floats, a division by a constant zero, literals that do not fit in 32 bits.
         InputError: two arrays, constants or functions of one name, or a text that is too long.
     """
-    names = _Names.of(arrays, constants or {}, map(_function, functions))
+    names = _DeclaredNames.of(arrays, constants or {}, map(_function, functions))
     for function in names.functions.values():  # one that nobody calls must mean something, too
         probe = Variable("0", 0, 1)
         _Reader(
             function.text, names, dict.fromkeys(function.parameters, probe), (function.name,), function.body
         ).whole()
-    source = _Text.of(text, "--expr")
+    source = _SourceText.of(text, "--expr")
     cursor = _Cursor(source)
     name = cursor.name()
     for sign in ".\\":
         cursor.take(sign)
     variables = cursor.names()
     if name.word not in names.arrays:
-        source.refuse(_undeclared(name.word), 0)
+        source.refuse(_undeclared_message(name.word), 0)
     array = names.arrays[name.word]
     if len(variables) != len(array.shape):
         given = len(variables)
@@ -90,7 +90,7 @@ class _Token(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class _SourceText:
     """A text in words, the last of which is its end; `where` is for messages."""
 
     text: str
@@ -98,7 +98,7 @@ class _Text:
     tokens: tuple[_Token, ...]
 
     @classmethod
-    def of(cls, text: str, where: str) -> "_Text":
+    def of(cls, text: str, where: str) -> "_SourceText":
         if len(text) > MAX_TEXT:
             raise InputError(f"{where}: longer than {MAX_TEXT} characters; split the expression")
         found = [(match.lastgroup or "", match) for match in _TOKEN.finditer(text)]
@@ -119,7 +119,7 @@ class _Text:
 class _Cursor:
     """A place in a text."""
 
-    source: _Text
+    source: _SourceText
     place: int = 0
 
     @property
@@ -160,26 +160,28 @@ class _Function(NamedTuple):
 
     name: str
     parameters: tuple[str, ...]
-    text: _Text
+    text: _SourceText
     body: int
 
 
 def _function(text: str) -> _Function:
-    cursor = _Cursor(_Text.of(text, "--func"))
+    cursor = _Cursor(_SourceText.of(text, "--func"))
     name, parameters = cursor.name().word, cursor.names()
     cursor.take("=")
     return _Function(name, parameters, cursor.source, cursor.place)
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class _DeclaredNames:
     arrays: Mapping[str, Array]
     constants: Mapping[str, int]
     functions: Mapping[str, _Function]
     calls: Iterator[int] = field(default_factory=lambda: count(1))
 
     @classmethod
-    def of(cls, arrays: Iterable[Array], constants: Mapping[str, int], functions: Iterable[_Function]) -> "_Names":
+    def of(
+        cls, arrays: Iterable[Array], constants: Mapping[str, int], functions: Iterable[_Function]
+    ) -> "_DeclaredNames":
         declared, defined = list(arrays), list(functions)
         names = [*(array.name for array in declared), *constants, *(each.name for each in defined)]
         for at, name in enumerate(names):
@@ -198,7 +200,7 @@ def _is_reserved(name: str) -> bool:
     return name in RESERVED or name.startswith("__")
 
 
-def _undeclared(name: str) -> str:
+def _undeclared_message(name: str) -> str:
     return f"array {name} is not declared; give --array {name}:float:SHAPE"
 
 
@@ -206,12 +208,17 @@ class _Reader:
     """Reads an expression: what the names in it mean, which functions are being inlined, and how deep it is."""
 
     def __init__(
-        self, source: _Text, names: _Names, scope: Mapping[str, Expression], inlined: tuple[str, ...], place: int
+        self,
+        source: _SourceText,
+        names: _DeclaredNames,
+        scope: Mapping[str, IterationExpression],
+        inlined: tuple[str, ...],
+        place: int,
     ) -> None:
         self.source, self.names, self.scope, self.inlined = source, names, scope, inlined
         self.cursor, self.depth = _Cursor(source, place), len(inlined)
 
-    def whole(self, closing: str = "") -> Expression:
+    def whole(self, closing: str = "") -> IterationExpression:
         """Return the expression up to the end of the text, with nothing but `closing` behind it."""
         found = self._sum()
         for word in (closing, "") if closing else ("",):
@@ -220,7 +227,7 @@ class _Reader:
             self.cursor.place += bool(word)
         return found
 
-    def _sum(self) -> Expression:
+    def _sum(self) -> IterationExpression:
         self.depth += 1
         if self.depth > MAX_NESTING:
             self.source.refuse(f"nested more than {MAX_NESTING} deep; split the expression", self.cursor.next.at)
@@ -228,14 +235,14 @@ class _Reader:
         self.depth -= 1
         return found
 
-    def _operations(self, signs: str, operand: Callable[[], Expression]) -> Expression:
+    def _operations(self, signs: str, operand: Callable[[], IterationExpression]) -> IterationExpression:
         found = operand()
         while self.cursor.next.kind == "sign" and self.cursor.next.word in signs:
             sign = self.cursor.take()
             found = self._built(sign.at, operation, sign.word, found, operand())
         return found
 
-    def _signed(self) -> Expression:
+    def _signed(self) -> IterationExpression:
         signs = []
         while self.cursor.next.word == "-":
             signs.append(self.cursor.take())
@@ -244,7 +251,7 @@ class _Reader:
             found = self._built(sign.at, negation, found)
         return found
 
-    def _operand(self) -> Expression:
+    def _operand(self) -> IterationExpression:
         token = self.cursor.next
         if token.kind not in ("integer", "real", "name") and token.word != "(":
             self.cursor.expected("( or - or a name or a number")
@@ -262,20 +269,20 @@ class _Reader:
         if self.cursor.next.word == "[":
             subscripts = self._list("[", "]")
             if token.word not in self.names.arrays:
-                self.source.refuse(_undeclared(token.word), token.at)
+                self.source.refuse(_undeclared_message(token.word), token.at)
             return self._built(token.at, Read, self.names.arrays[token.word], subscripts)
         if self.cursor.next.word == "(":
             return self._called(token, self._list("(", ")"))
         return self._named(token)
 
-    def _list(self, opening: str, closing: str) -> tuple[Expression, ...]:
+    def _list(self, opening: str, closing: str) -> tuple[IterationExpression, ...]:
         self.cursor.take(opening)
         found = [self._sum()]
         while self.cursor.take(",", closing).word == ",":
             found.append(self._sum())
         return tuple(found)
 
-    def _named(self, token: _Token) -> Expression:
+    def _named(self, token: _Token) -> IterationExpression:
         name = token.word
         if name in self.scope:
             return self.scope[name]
@@ -285,7 +292,7 @@ class _Reader:
         hint = "an array needs subscripts" if name in self.names.arrays else f"known: {known}; or give --const {name}=N"
         return self.source.refuse(f"unknown variable {name}; {hint}", token.at)
 
-    def _called(self, token: _Token, arguments: tuple[Expression, ...]) -> Expression:
+    def _called(self, token: _Token, arguments: tuple[IterationExpression, ...]) -> IterationExpression:
         name = token.word
         if name not in self.names.functions:
             self.source.refuse(f"function {name} is not defined; give --func '{name}(...)=...'", token.at)
@@ -302,7 +309,7 @@ class _Reader:
         inner.depth = self.depth
         return inner.whole()
 
-    def _built(self, at: int, make: Callable[..., Expression], *parts: object) -> Expression:
+    def _built(self, at: int, make: Callable[..., IterationExpression], *parts: object) -> IterationExpression:
         """What cannot be built is refused at its place."""
         try:
             return make(*parts)

@@ -28,19 +28,19 @@ def source(iteration: ex.Iteration) -> str:
     return "\n".join(lines) + "\n"
 
 
-def text(expression: ex.Expression) -> str:
+def text(expression: ex.IterationExpression) -> str:
     """Return the expression in OpenCL C, reads by their linear index."""
     return _text(expression, index)
 
 
-def written(expression: ex.Expression) -> str:
+def iteration_text(expression: ex.IterationExpression) -> str:
     """Return the expression in the language of domain iterations."""
-    return _text(expression, lambda read: ", ".join(map(written, read.subscripts)))
+    return _text(expression, lambda read: ", ".join(map(iteration_text, read.subscripts)))
 
 
 def written_iteration(iteration: ex.Iteration) -> str:
     """Return the iteration in its own language."""
-    return rf"{iteration.array.name}.\({','.join(iteration.variables)}){{ {written(iteration.body)} }}"
+    return rf"{iteration.array.name}.\({','.join(iteration.variables)}){{ {iteration_text(iteration.body)} }}"
 
 
 def index(read: ex.Read) -> str:
@@ -53,7 +53,7 @@ def index(read: ex.Read) -> str:
     return " + ".join(terms)
 
 
-def _text(expression: ex.Expression, inside: _Inside) -> str:
+def _text(expression: ex.IterationExpression, inside: _Inside) -> str:
     match expression:
         case ex.Literal(value):
             return _constant(value)
@@ -64,16 +64,16 @@ def _text(expression: ex.Expression, inside: _Inside) -> str:
         case ex.Negation():
             shown = _text(expression.operand, inside)
             return f"-{shown}" if isinstance(expression.operand, ex.Variable | ex.Read) else f"-({shown})"
-        case ex.Operation():
+        case ex.BinaryOperation():
             return _operation(expression, inside)
 
 
-def _operation(expression: ex.Operation, inside: _Inside) -> str:
+def _operation(expression: ex.BinaryOperation, inside: _Inside) -> str:
     strength = _STRENGTH[expression.operator]
     sides = []
     for side, least in ((expression.left, strength), (expression.right, strength + 1)):
         shown = _text(side, inside)
-        weak = isinstance(side, ex.Operation) and _STRENGTH[side.operator] < least
+        weak = isinstance(side, ex.BinaryOperation) and _STRENGTH[side.operator] < least
         sides.append(f"({shown})" if weak or shown.startswith("-") else shown)
     between = f" {expression.operator} " if strength == 1 else expression.operator
     return between.join(sides)

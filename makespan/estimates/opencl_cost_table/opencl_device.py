@@ -7,9 +7,9 @@ import numpy as np
 
 from makespan.estimates.opencl import Opened, printable
 from makespan.estimates.opencl_cost_table import opencl_code
-from makespan.estimates.opencl_cost_table.device import Benchmark, Element, Executed, Run
+from makespan.estimates.opencl_cost_table.device import Benchmark, Element, Executed, TimedRun
 from makespan.estimates.opencl_cost_table.expression import Iteration
-from makespan.estimates.opencl_cost_table.reference import DTYPES, Values
+from makespan.estimates.opencl_cost_table.reference import DTYPES, ArrayValues
 from makespan.estimates.opencl_cost_table.suite import LARGEST, MOST_CHAINED
 from makespan.host.errors import InputError
 
@@ -31,7 +31,7 @@ class OpenCLDevice:
         self._host = np.ones(LARGEST, np.uint8)
         self._kept: dict[object, Any] = {}
 
-    def transfer(self, size: int, *, back: bool) -> Run:
+    def transfer(self, size: int, *, back: bool) -> TimedRun:
         """Move `size` bytes."""
         buffer = self._once("transfer", lambda: self._buffer(self._host))
         host = self._host[:size]
@@ -39,7 +39,7 @@ class OpenCLDevice:
         opened = self._opened
         return lambda: self._microseconds(opened.cl.enqueue_copy, opened.queue, is_blocking=False, **ends)
 
-    def benchmark(self, kernel: Benchmark, work_items: int, group: int) -> Run:
+    def benchmark(self, kernel: Benchmark, work_items: int, group: int) -> TimedRun:
         """Run a kernel of the suite."""
         if work_items * np.dtype(_DTYPES[kernel.element]).itemsize > 2 * LARGEST:
             raise InputError(f"{work_items} work-items are more than the suite has memory for")
@@ -48,7 +48,7 @@ class OpenCLDevice:
         number = _DTYPES[kernel.element](kernel.number(work_items))
         return lambda: self._microseconds(built, self._opened.queue, (work_items,), (group,), *buffers, number)
 
-    def iteration(self, iteration: Iteration, data: Mapping[str, Values], group: int) -> Executed:
+    def iteration(self, iteration: Iteration, data: Mapping[str, ArrayValues], group: int) -> Executed:
         """Run the kernel of a domain iteration once for its result; it can be run again for its time."""
         opened = self._opened
         built = opened.kernel(opencl_code.source(iteration), opencl_code.KERNEL)
@@ -72,7 +72,7 @@ class OpenCLDevice:
         source = self._buffer(whole.astype(kind))
         return source, self._buffer(np.zeros_like(whole, kind)), self._buffer(whole[:MOST_CHAINED].astype(kind))
 
-    def _buffer(self, content: Values) -> Any:
+    def _buffer(self, content: ArrayValues) -> Any:
         return self._opened.buffer(content.nbytes, np.ascontiguousarray(content))
 
     def _once(self, key: object, make: Any) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from makespan.estimates.opencl_cost_table.device import Device, Measurement
+from makespan.estimates.opencl_cost_table.device import Measurement, TimedDevice
 from makespan.estimates.opencl_cost_table.suite import Plan
 from makespan.host.errors import InputError
 from makespan.host.text_file import read_text
@@ -31,13 +31,13 @@ def beside(table: Path) -> Path:
     return table.with_name(f"{table.stem}.points.json")
 
 
-def text(device: Device, plan: Plan, points: Mapping[str, Measurement], *, is_complete: bool) -> str:
+def text(device: TimedDevice, plan: Plan, points: Mapping[str, Measurement], *, is_complete: bool) -> str:
     """Return the file; each point has mean, standard error, runs, median and whether it converged."""
     document = _Points(SCHEMA, device.name, device.driver, asdict(plan), is_complete, dict(points))
     return msgspec.json.encode(document).decode() + "\n"
 
 
-def known(path: Path, device: Device, plan: Plan) -> dict[str, Measurement]:
+def read_points(path: Path, device: TimedDevice, plan: Plan) -> dict[str, Measurement]:
     """The points of an interrupted suite on this device by this plan; none if there is no file, or it is complete.
 
     Raises:

@@ -4,26 +4,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 
-from makespan.estimates.estimate import Estimate, Origin, Quantity, Term
-from makespan.estimates.opencl_cost_table.access import Access
-from makespan.estimates.opencl_cost_table.counting import BASE, DIVISION_BY_LITERAL, OPERATIONS, ROWS, Counts
-from makespan.estimates.opencl_cost_table.table import CostTable
+from makespan.estimates.estimate import Estimate, ModelQuantity, Origin, Term
+from makespan.estimates.opencl_cost_table.access import AccessKind
+from makespan.estimates.opencl_cost_table.counting import BASE, DIVISION_BY_LITERAL, OPERATIONS, ROWS, RowCounts
+from makespan.estimates.opencl_cost_table.table import OpenClCostTable
 from makespan.host.errors import InputError
 
 METHOD = "opencl-cost-table"
 TOTAL = "TOTAL_COST"
 EXPERIMENTS: Mapping[str, str] = {
     **dict.fromkeys(OPERATIONS, "B4 (one operation per kernel)"),
-    **dict.fromkeys((Access.LOCAL, Access.PRIVATE, Access.UNCLASSIFIED, Access.WRITE), "B6 (kinds of memory)"),
     **dict.fromkeys(
-        (Access.CONSTANT, Access.INTERVAL, Access.CONTINUOUS, Access.COMPLEX), "B7 (classes of global reads)"
+        (AccessKind.LOCAL, AccessKind.PRIVATE, AccessKind.UNCLASSIFIED, AccessKind.WRITE), "B6 (kinds of memory)"
+    ),
+    **dict.fromkeys(
+        (AccessKind.CONSTANT, AccessKind.INTERVAL, AccessKind.CONTINUOUS, AccessKind.COMPLEX),
+        "B7 (classes of global reads)",
     ),
 }
 """Which experiment of the suite measures a row."""
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class LaunchWork:
     """A launch: what a work-item does, how many there are, and what moves.
 
     Args:
@@ -32,7 +35,7 @@ class Work:
         bytes_out: back from it.
     """
 
-    counts: Counts
+    counts: RowCounts
     work_items: int
     group: int | None = None
     bytes_in: int | None = None
@@ -54,7 +57,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PredictionRow:
     """A cost type, its number per work-item, and the microseconds of all work-items before the work-group factor."""
 
     name: str
@@ -71,9 +74,9 @@ class Prediction:
         to_device: None where transfers are not part of the question.
     """
 
-    table: CostTable
-    work: Work
-    rows: tuple[Row, ...]
+    table: OpenClCostTable
+    work: LaunchWork
+    rows: tuple[PredictionRow, ...]
     factor: float
     to_device: float | None
     from_device: float | None
@@ -89,7 +92,7 @@ class Prediction:
         """With the transfers, where they are known."""
         return (self.to_device or 0.0) + self.kernel + (self.from_device or 0.0)
 
-    def __getitem__(self, row: str) -> Row:
+    def __getitem__(self, row: str) -> PredictionRow:
         return next(found for found in self.rows if found.name == row)
 
     def on_device(self, cpu_seconds: float) -> bool:
@@ -97,7 +100,7 @@ class Prediction:
         return self.total < cpu_seconds * 1e6
 
 
-def predict(table: CostTable, work: Work, overrides: Mapping[str, float] | None = None) -> Prediction:
+def predict(table: OpenClCostTable, work: LaunchWork, overrides: Mapping[str, float] | None = None) -> Prediction:
     """Price a launch.
 
     Args:
@@ -117,7 +120,7 @@ def predict(table: CostTable, work: Work, overrides: Mapping[str, float] | None 
     if work.group is not None and largest is not None and work.group > largest:
         raise InputError(f"work-group size {work.group}: {table.device} takes at most {largest}")
     rows = tuple(
-        Row(name, work.counts[name], replaced[name] if name in replaced else _microseconds(table, work, name))
+        PredictionRow(name, work.counts[name], replaced[name] if name in replaced else _microseconds(table, work, name))
         for name in ROWS
         if not name.startswith("DOUBLE") or work.counts[name] or name in replaced
     )
@@ -132,7 +135,7 @@ def predict(table: CostTable, work: Work, overrides: Mapping[str, float] | None 
     )
 
 
-def _microseconds(table: CostTable, work: Work, row: str) -> float:
+def _microseconds(table: OpenClCostTable, work: LaunchWork, row: str) -> float:
     count, items = work.counts[row], work.work_items
     if row == BASE:
         return count * table.base(items)
@@ -140,16 +143,16 @@ def _microseconds(table: CostTable, work: Work, row: str) -> float:
         return 0.0
     if row in OPERATIONS:
         return _operations(table, work, row)
-    if row == Access.WRITE and row not in table.access:
-        row = Access.CONTINUOUS
-    if row == Access.PRIVATE and row not in table.access:
+    if row == AccessKind.WRITE and row not in table.access:
+        row = AccessKind.CONTINUOUS
+    if row == AccessKind.PRIVATE and row not in table.access:
         return 0.0
     if row not in table.access:
         raise _missing(table, row)
     return count * table.access[row](items)
 
 
-def _operations(table: CostTable, work: Work, row: str) -> float:
+def _operations(table: OpenClCostTable, work: LaunchWork, row: str) -> float:
     """Divisions by literals have a price of their own where the table knows one."""
     count, by_literal = work.counts[row], 0.0
     if row == "INT_DIV" and DIVISION_BY_LITERAL in table.ops:
@@ -160,7 +163,7 @@ def _operations(table: CostTable, work: Work, row: str) -> float:
     return by_literal + (table.ops[row].microseconds(count, work.work_items) if count else 0.0)
 
 
-def _missing(table: CostTable, row: str) -> InputError:
+def _missing(table: OpenClCostTable, row: str) -> InputError:
     flag = " --double" if row.startswith("DOUBLE") else ""
     return InputError(
         f"the cost table of {table.device} has no row {row}, which the kernel needs; measure it by"
@@ -168,7 +171,7 @@ def _missing(table: CostTable, row: str) -> InputError:
     )
 
 
-def _doubts(table: CostTable, work: Work, replaced: set[str]) -> list[str]:
+def _doubts(table: OpenClCostTable, work: LaunchWork, replaced: set[str]) -> list[str]:
     used = [row for row in ROWS if work.counts[row] and row not in replaced]
     lines = {**table.ops, **table.access, BASE: table.base}
     unresolved = [str(row) for row in used if row in lines and lines[row].unresolved]
@@ -192,19 +195,19 @@ def estimate(prediction: Prediction) -> Estimate:
         terms=tuple(Term(name, time * 1e-6) for name, time in terms),
         limiting=dearest,
         quantities=(
-            Quantity(
+            ModelQuantity(
                 "device", table.device, "", Origin.MEASURED, table.source or f"driver {table.driver}, {table.date}"
             ),
-            Quantity("work-items", work.work_items, "work-items", Origin.DERIVED),
-            *((Quantity("work-group", work.group, "work-items", Origin.GIVEN),) if work.group else ()),
-            Quantity("work-group factor", prediction.factor, "1", Origin.MEASURED),
-            *(Quantity(row.name, row.count, "per work-item", Origin.DERIVED) for row in prediction.rows),
+            ModelQuantity("work-items", work.work_items, "work-items", Origin.DERIVED),
+            *((ModelQuantity("work-group", work.group, "work-items", Origin.GIVEN),) if work.group else ()),
+            ModelQuantity("work-group factor", prediction.factor, "1", Origin.MEASURED),
+            *(ModelQuantity(row.name, row.count, "per work-item", Origin.DERIVED) for row in prediction.rows),
             *(
-                Quantity(f"bytes {name}", size, "bytes", Origin.DERIVED)
+                ModelQuantity(f"bytes {name}", size, "bytes", Origin.DERIVED)
                 for name, size in (("to the device", work.bytes_in), ("from the device", work.bytes_out))
                 if size is not None
             ),
-            Quantity("kernel", prediction.kernel, "us", Origin.DERIVED, "TOTAL_COST, without transfers"),
+            ModelQuantity("kernel", prediction.kernel, "us", Origin.DERIVED, "TOTAL_COST, without transfers"),
         ),
         warnings=prediction.warnings,
     )

@@ -9,13 +9,13 @@ import numpy.typing as npt
 from makespan.estimates.opencl_cost_table import expression as ex
 from makespan.host.errors import InputError
 
-Values = npt.NDArray[Any]
+ArrayValues = npt.NDArray[Any]
 """Elements of int32 or float32."""
 DTYPES: Mapping[ex.Type, type[np.int32] | type[np.float32]] = {ex.Type.INT: np.int32, ex.Type.FLOAT: np.float32}
 MAX_ELEMENTS = 1 << 26
 
 
-def evaluate(iteration: ex.Iteration, data: Mapping[str, Values]) -> Values:
+def evaluate(iteration: ex.Iteration, data: Mapping[str, ArrayValues]) -> ArrayValues:
     """Return the result, in the shape of the array of the iteration.
 
     Args:
@@ -33,12 +33,12 @@ def evaluate(iteration: ex.Iteration, data: Mapping[str, Values]) -> Values:
     grid = np.ogrid[tuple(slice(extent) for extent in shape)] if len(shape) > 1 else [np.arange(shape[0])]
     variables = [axis.astype(np.int32) for axis in grid]
     with np.errstate(all="ignore"):  # floats may become infinite and integers wrap around, as on the device
-        body = _evaluated(iteration.body, variables, data)
+        body = _evaluate(iteration.body, variables, data)
     whole = np.broadcast_to(body, shape)
     return np.ascontiguousarray(whole, dtype=DTYPES[iteration.body.type])
 
 
-def _check(array: ex.Array, given: Values | None) -> None:
+def _check(array: ex.Array, given: ArrayValues | None) -> None:
     if given is None:
         raise InputError(f"array {array.name} is read, and no data is given for it")
     if given.shape != array.shape or given.dtype != DTYPES[array.type]:
@@ -46,26 +46,28 @@ def _check(array: ex.Array, given: Values | None) -> None:
         raise InputError(f"array {array.name} is {needed}, and the data {given.dtype} {given.shape}")
 
 
-def _evaluated(expression: ex.Expression, variables: list[npt.NDArray[np.int32]], data: Mapping[str, Values]) -> Values:
+def _evaluate(
+    expression: ex.IterationExpression, variables: list[npt.NDArray[np.int32]], data: Mapping[str, ArrayValues]
+) -> ArrayValues:
     match expression:
         case ex.Literal(value):
             return np.array(value, DTYPES[expression.type])
         case ex.Variable():
             return variables[expression.position]
         case ex.Negation():
-            return -_evaluated(expression.operand, variables, data)
+            return -_evaluate(expression.operand, variables, data)
         case ex.Read():
             return _read(expression, variables, data)
-        case ex.Operation():
-            left, right = (_evaluated(side, variables, data) for side in (expression.left, expression.right))
+        case ex.BinaryOperation():
+            left, right = (_evaluate(side, variables, data) for side in (expression.left, expression.right))
             kind = DTYPES[expression.type]
-            return _computed(expression.operator, left.astype(kind), right.astype(kind))
+            return _compute(expression.operator, left.astype(kind), right.astype(kind))
 
 
-def _read(read: ex.Read, variables: list[npt.NDArray[np.int32]], data: Mapping[str, Values]) -> Values:
+def _read(read: ex.Read, variables: list[npt.NDArray[np.int32]], data: Mapping[str, ArrayValues]) -> ArrayValues:
     index = np.zeros((), np.int64)
     for subscript, stride in zip(read.subscripts, read.array.strides, strict=True):
-        index = index + _evaluated(subscript, variables, data).astype(np.int64) * stride
+        index = index + _evaluate(subscript, variables, data).astype(np.int64) * stride
     least, most = int(index.min()), int(index.max())
     if least < 0 or most >= read.array.elements:
         raise InputError(
@@ -74,7 +76,7 @@ def _read(read: ex.Read, variables: list[npt.NDArray[np.int32]], data: Mapping[s
     return data[read.array.name].reshape(-1)[index]
 
 
-def _computed(operator: str, left: Values, right: Values) -> Values:
+def _compute(operator: str, left: ArrayValues, right: ArrayValues) -> ArrayValues:
     if operator == "+":
         return left + right
     if operator == "-":

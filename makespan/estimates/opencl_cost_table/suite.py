@@ -8,10 +8,25 @@ from math import hypot, pi, sqrt
 from typing import Literal
 
 from makespan.estimates.opencl_cost_table import fits
-from makespan.estimates.opencl_cost_table.access import Access
-from makespan.estimates.opencl_cost_table.counting import BASE, DIVISION_BY_LITERAL, OPERATIONS, Counts
-from makespan.estimates.opencl_cost_table.device import COLUMNS, Benchmark, Device, Element, Measurement, Run, repeated
-from makespan.estimates.opencl_cost_table.table import CostTable, Line, Operation, Saturation, Transfer, WorkGroup
+from makespan.estimates.opencl_cost_table.access import AccessKind
+from makespan.estimates.opencl_cost_table.counting import BASE, DIVISION_BY_LITERAL, OPERATIONS, RowCounts
+from makespan.estimates.opencl_cost_table.device import (
+    COLUMNS,
+    Benchmark,
+    Element,
+    Measurement,
+    TimedDevice,
+    TimedRun,
+    repeat_run,
+)
+from makespan.estimates.opencl_cost_table.table import (
+    LinearCost,
+    OpenClCostTable,
+    OperationCost,
+    Saturation,
+    Transfer,
+    WorkGroup,
+)
 from makespan.host.errors import InputError, MeasurementError
 
 STEP, LARGEST = 128 << 10, 16 << 20  # bytes of the sweep over sizes
@@ -25,12 +40,12 @@ _ID = "const int i = get_global_id(0); "
 _XY = f"{_ID}const int x = (i/{COLUMNS})%4096; const int y = (i/1)%{COLUMNS}; "
 _SIGNS = {"ADD": "+", "SUB": "-", "MUL": "*", "DIV": "/"}
 _NUMBER: Mapping[Element, float] = {"float": 1.5, "double": 1.5, "int": 7}
-_WRITE: dict[str, int] = {Access.WRITE: 1}
-_COPY: dict[str, int] = {Access.UNCLASSIFIED: 1, Access.WRITE: 1}
+_WRITE: dict[str, int] = {AccessKind.WRITE: 1}
+_COPY: dict[str, int] = {AccessKind.UNCLASSIFIED: 1, AccessKind.WRITE: 1}
 
 
 def _benchmark(name: str, body: str, element: Element, counts: Mapping[str, int], literals: int = 0) -> Benchmark:
-    return Benchmark(name, body, element, _NUMBER[element], Counts({BASE: 1, **counts}, literals))
+    return Benchmark(name, body, element, _NUMBER[element], RowCounts({BASE: 1, **counts}, literals))
 
 
 EMPTY = _benchmark("empty", "", "float", {})
@@ -78,13 +93,13 @@ def literal_division() -> Difference:
 
 def kinds_of_memory() -> Iterator[Difference]:
     """B6: a store, and reads from global, local and private memory, less a kernel that only stores."""
-    yield Difference(Access.WRITE, STORE, EMPTY)
-    yield Difference(Access.UNCLASSIFIED, COPIES["float"], STORE)
+    yield Difference(AccessKind.WRITE, STORE, EMPTY)
+    yield Difference(AccessKind.UNCLASSIFIED, COPIES["float"], STORE)
     local = (
         f"{_ID}__local float shared[{USUAL_GROUP}]; const int own = get_local_id(0); shared[own] = a;"
         " barrier(CLK_LOCAL_MEM_FENCE); out[i] = shared[own ^ 1];"
     )
-    for access, body, times in ((Access.LOCAL, local, 2), (Access.PRIVATE, f"{_ID}out[i] = i;", 1)):
+    for access, body, times in ((AccessKind.LOCAL, local, 2), (AccessKind.PRIVATE, f"{_ID}out[i] = i;", 1)):
         yield Difference(access, _benchmark(access, body, "float", {**_WRITE, access: times}), STORE, times)
 
 
@@ -94,12 +109,12 @@ def classes_of_reads() -> Iterator[Difference]:
     The array of the complex class is read by columns; `a` is the number of rows.
     """
     for access, index in (
-        (Access.CONSTANT, "1"),
-        (Access.INTERVAL, "y"),
-        (Access.CONTINUOUS, f"y + x*{COLUMNS}"),
-        (Access.COMPLEX, "x + y*a"),
+        (AccessKind.CONSTANT, "1"),
+        (AccessKind.INTERVAL, "y"),
+        (AccessKind.CONTINUOUS, f"y + x*{COLUMNS}"),
+        (AccessKind.COMPLEX, "x + y*a"),
     ):
-        recovered = 0 if access is Access.CONSTANT else 4
+        recovered = 0 if access is AccessKind.CONSTANT else 4
         counts = {**_WRITE, "INT_DIV": recovered} if recovered else {**_WRITE}
         yield Difference(
             access,
@@ -113,7 +128,7 @@ def _by_rows(name: str, body: str, counts: Mapping[str, int], literals: int) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class OperationChain:
     """B5: n operations that depend on each other, less what the kernel does besides."""
 
     row: str
@@ -137,11 +152,11 @@ class Chain:
         return _benchmark(name, body, self.element, {**_COPY, self.row: n})
 
 
-def chains(element: Element, int_chain: IntChain) -> Iterator[Chain]:
+def chains(element: Element, int_chain: IntChain) -> Iterator[OperationChain]:
     """B5 of all operations of a type."""
     kind = "INT" if element == "int" else element.upper()
     for name, sign in _SIGNS.items():
-        yield Chain(f"{kind}_{name}", element, sign, element == "int" and int_chain == "mixed")
+        yield OperationChain(f"{kind}_{name}", element, sign, element == "int" and int_chain == "mixed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +205,7 @@ class Plan:
         return (*every, literal_division(), *kinds_of_memory(), *classes_of_reads())
 
     @property
-    def chains(self) -> tuple[Chain, ...]:
+    def chains(self) -> tuple[OperationChain, ...]:
         """B5."""
         return tuple(chain for element in self.elements for chain in chains(element, self.int_chain))
 
@@ -201,31 +216,31 @@ def groups(largest: int) -> tuple[int, ...]:
 
 
 ITEM_BYTES = 4
-Clock = Callable[[], float]
+ClockFunction = Callable[[], float]
 Kept = Callable[[str, Measurement], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SuitePoint:
     """Something to measure; the key says what, and at which size."""
 
     key: str
-    prepare: Callable[[], Run]
+    prepare: Callable[[], TimedRun]
 
 
-def points(device: Device, plan: Plan) -> tuple[Point, ...]:
+def points(device: TimedDevice, plan: Plan) -> tuple[SuitePoint, ...]:
     """Return all points of the suite, those that are compared with each other side by side, so that drift hits both."""
     return tuple({point.key: point for point in _points(device, plan)}.values())
 
 
 def measure(
-    device: Device,
+    device: TimedDevice,
     plan: Plan,
     *,
     known: Mapping[str, Measurement] | None = None,
     kept: Kept | None = None,
     seconds: float | None = None,
-    clock: Clock = time.monotonic,
+    clock: ClockFunction = time.monotonic,
 ) -> dict[str, Measurement]:
     """Measure every point that is not yet known.
 
@@ -246,17 +261,17 @@ def measure(
             found[point.key] = known[point.key]
         else:
             share = None if seconds is None else max(0.0, begin + seconds - clock()) / (len(every) - done)
-            found[point.key] = repeated(point.prepare(), tolerance=plan.tolerance, seconds=share, clock=clock)
+            found[point.key] = repeat_run(point.prepare(), tolerance=plan.tolerance, seconds=share, clock=clock)
         if kept is not None:
             kept(point.key, found[point.key])
     return found
 
 
-def tabulate(device: Device, plan: Plan, measured: Mapping[str, Measurement], day: date) -> CostTable:
+def tabulate(device: TimedDevice, plan: Plan, measured: Mapping[str, Measurement], day: date) -> OpenClCostTable:
     """Return the cost table that the points of `measure` give."""
-    found = _Found(plan, measured, _group(device))
+    found = _MeasuredPoints(plan, measured, _group(device))
     differences = {difference.row: difference for difference in plan.differences}
-    return CostTable(
+    return OpenClCostTable(
         device=device.name,
         driver=device.driver,
         date=day.isoformat(),
@@ -276,10 +291,10 @@ def tabulate(device: Device, plan: Plan, measured: Mapping[str, Measurement], da
     )
 
 
-def _points(device: Device, plan: Plan) -> Iterator[Point]:
+def _points(device: TimedDevice, plan: Plan) -> Iterator[SuitePoint]:
     for size in plan.sizes:
         for back in (False, True):
-            yield Point(_transfer_key(size, back), lambda size=size, back=back: device.transfer(size, back=back))  # type: ignore[misc]
+            yield SuitePoint(_transfer_key(size, back), lambda size=size, back=back: device.transfer(size, back=back))  # type: ignore[misc]
     group = _group(device)
     for size in plan.sizes:
         yield _kernel(device, EMPTY, size // ITEM_BYTES, group)
@@ -294,11 +309,11 @@ def _points(device: Device, plan: Plan) -> Iterator[Point]:
             yield _kernel(device, chain.more(n), FIXED_ITEMS, group)
 
 
-def _kernel(device: Device, kernel: Benchmark, work_items: int, group: int) -> Point:
-    return Point(_key(kernel, work_items, group), lambda: device.benchmark(kernel, work_items, group))
+def _kernel(device: TimedDevice, kernel: Benchmark, work_items: int, group: int) -> SuitePoint:
+    return SuitePoint(_key(kernel, work_items, group), lambda: device.benchmark(kernel, work_items, group))
 
 
-def _group(device: Device) -> int:
+def _group(device: TimedDevice) -> int:
     return min(USUAL_GROUP, 1 << (device.max_work_group.bit_length() - 1))
 
 
@@ -310,7 +325,7 @@ def _transfer_key(size: int, back: bool) -> str:
     return f"transfer {'from' if back else 'to'}, {size} bytes"
 
 
-def _work_group(found: "_Found", sizes: tuple[int, ...]) -> WorkGroup:
+def _work_group(found: "_MeasuredPoints", sizes: tuple[int, ...]) -> WorkGroup:
     times = {size: found.at(COPIES["float"], FIXED_ITEMS, size) for size in sizes}
     if min(times.values()) <= 0:
         raise MeasurementError(f"{FIXED_ITEMS} elements are copied in 0 us by the clock of the device; take another")
@@ -318,7 +333,7 @@ def _work_group(found: "_Found", sizes: tuple[int, ...]) -> WorkGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _MeasuredPoints:
     """The measured points, by what they are points of; medians, in microseconds."""
 
     plan: Plan
@@ -339,25 +354,25 @@ class _Found:
     def sweep(self, kernel: Benchmark) -> list[float]:
         return [self.at(kernel, items) for items in self.items]
 
-    def transfer(self, *, back: bool) -> Line:
+    def transfer(self, *, back: bool) -> LinearCost:
         times = [self.measured[_transfer_key(size, back)].median for size in self.plan.sizes]
         return fits.line(self.plan.sizes, times)
 
-    def line(self, difference: Difference, *, through_origin: bool = False) -> Line:
+    def line(self, difference: Difference, *, through_origin: bool = False) -> LinearCost:
         both = zip(self.sweep(difference.more), self.sweep(difference.less), strict=True)
         once = [(more - less) / difference.times for more, less in both]
         return fits.line(self.items, once, through_origin=through_origin)
 
-    def operation(self, difference: Difference) -> Operation:
+    def operation(self, difference: Difference) -> OperationCost:
         """Return only divisions have an intercept, by the model; those by literals are not chained, and so linear."""
         cost = self.line(difference, through_origin=not difference.row.endswith("_DIV"))
         chain = next((chain for chain in self.plan.chains if chain.row == difference.row), None)
         law = Saturation(kind="linear") if chain is None else self._saturation(chain, cost)
-        return Operation(
+        return OperationCost(
             slope=cost.slope, icept=cost.icept, se=cost.se, r2=cost.r2, unresolved=cost.unresolved, saturation=law
         )
 
-    def _saturation(self, chain: Chain, one: Line) -> Saturation:
+    def _saturation(self, chain: OperationChain, one: LinearCost) -> Saturation:
         pairs = ((n, chain.more(n), chain.less(n)) for n in self.plan.lengths)
         times, errors = dict[int, float](), dict[int, float]()
         for n, more, less in pairs:

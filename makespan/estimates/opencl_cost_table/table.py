@@ -11,22 +11,22 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from makespan.estimates.opencl_cost_table.access import Access
+from makespan.estimates.opencl_cost_table.access import AccessKind
 from makespan.estimates.opencl_cost_table.counting import DIVISION_BY_LITERAL, OPERATIONS
 from makespan.host.errors import InputError
 from makespan.host.text_file import named_file, read_text, shipped_files
 
 MAX_FILE_BYTES = 1 << 20
 INTERVAL_BYTES = 16384
-Kind = Literal["sat", "count_free", "linear", "table"]
-Text = Annotated[str, msgspec.Meta(max_length=500)]
+SaturationKind = Literal["sat", "count_free", "linear", "table"]
+ShortText = Annotated[str, msgspec.Meta(max_length=500)]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A part of a cost table; unknown keys are refused."""
 
 
-class Line(Record, frozen=True, kw_only=True):
+class LinearCost(Record, frozen=True, kw_only=True):
     """A cost that is linear in work-items (or bytes): `slope` * x + `icept`, in microseconds.
 
     Args:
@@ -41,7 +41,7 @@ class Line(Record, frozen=True, kw_only=True):
     se: float | None = None
     r2: float | None = None
     unresolved: bool = False
-    source: Text | None = None
+    source: ShortText | None = None
 
     def __post_init__(self) -> None:
         _check("slope", self.slope)
@@ -69,7 +69,7 @@ class Saturation(Record, frozen=True, kw_only=True):
         points: pairs of a number of operations n and M(n); n of them cost n * M(n) * T, linear in between.
     """
 
-    kind: Kind
+    kind: SaturationKind
     x_sat: int | None = None
     tau: float | None = None
     points: tuple[tuple[int, float], ...] = ()
@@ -98,11 +98,11 @@ class Saturation(Record, frozen=True, kw_only=True):
         if n == 0:
             return 0.0
         if self.kind == "table":
-            return n * _interpolated(self.points, n)
+            return n * _interpolate(self.points, n)
         return float({"count_free": 1, "linear": n, "sat": max(1, n - (self.x_sat or 0))}[self.kind])
 
 
-class Operation(Line, frozen=True, kw_only=True):
+class OperationCost(LinearCost, frozen=True, kw_only=True):
     """The cost of one operation, and what several cost."""
 
     saturation: Saturation
@@ -125,7 +125,7 @@ class WorkGroup(Record, frozen=True, kw_only=True):
     t1: float
     b2: float = msgspec.field(name="B2")
     t2: float
-    source: Text | None = None
+    source: ShortText | None = None
 
     def __post_init__(self) -> None:
         for name in ("y0", "b1", "t1", "b2", "t2"):
@@ -142,11 +142,11 @@ class WorkGroup(Record, frozen=True, kw_only=True):
 class Transfer(Record, frozen=True, kw_only=True):
     """Both directions, linear in the size of what moves."""
 
-    to: Line
-    back: Line = msgspec.field(name="from")
+    to: LinearCost
+    back: LinearCost = msgspec.field(name="from")
 
 
-class CostTable(Record, frozen=True, kw_only=True):
+class OpenClCostTable(Record, frozen=True, kw_only=True):
     """What a device was measured to cost; the keys of the file are the names here.
 
     Args:
@@ -163,29 +163,29 @@ class CostTable(Record, frozen=True, kw_only=True):
         source: of the numbers that do not say more.
     """
 
-    device: Text
-    driver: Text
-    date: Text
+    device: ShortText
+    driver: ShortText
+    date: ShortText
     units: Literal["us"]
     transfer: Transfer
-    base: Line
+    base: LinearCost
     wg: WorkGroup
-    ops: dict[str, Operation]
-    access: dict[str, Line]
+    ops: dict[str, OperationCost]
+    access: dict[str, LinearCost]
     interval_bytes: int = INTERVAL_BYTES
     transfer_unit: Literal["byte", "element"] = "byte"
     max_work_group: int | None = None
     work_group: int | None = None
     int_chain: Literal["fold", "mixed"] | None = None
     rel_tol: float | None = None
-    not_converged: tuple[Text, ...] = ()
-    notes: tuple[Text, ...] = ()
-    source: Text | None = None
+    not_converged: tuple[ShortText, ...] = ()
+    notes: tuple[ShortText, ...] = ()
+    source: ShortText | None = None
 
     def __post_init__(self) -> None:
         for given, known, what in (
             (self.ops, (*OPERATIONS, DIVISION_BY_LITERAL), "ops"),
-            (self.access, tuple(map(str, Access)), "access"),
+            (self.access, tuple(map(str, AccessKind)), "access"),
         ):
             if unknown := sorted(set(given) - set(known)):
                 raise ValueError(f"unknown row {unknown[0]!r} in {what}; known: {', '.join(known)}")
@@ -203,12 +203,12 @@ class CostTable(Record, frozen=True, kw_only=True):
         return line(size / 4 if self.transfer_unit == "element" else size)
 
 
-def shipped() -> dict[str, CostTable]:
+def shipped_tables() -> dict[str, OpenClCostTable]:
     """Return the tables that come with the package, by name."""
     return {name: _read(file, file.name) for name, file in shipped_files("cost_tables", ".json").items()}
 
 
-def find(name: str) -> CostTable:
+def find(name: str) -> OpenClCostTable:
     """Return a table that comes with the package, by its name, or that of a file, by a path that ends in `.json`.
 
     Raises:
@@ -217,7 +217,7 @@ def find(name: str) -> CostTable:
     return _read(*named_file(name, "cost_tables", ".json", "cost table"))
 
 
-def read(path: Path) -> CostTable:
+def read(path: Path) -> OpenClCostTable:
     """Read a cost table.
 
     Raises:
@@ -226,20 +226,20 @@ def read(path: Path) -> CostTable:
     return _read(path, str(path))
 
 
-def parse(text: str, where: str) -> CostTable:
+def parse(text: str, where: str) -> OpenClCostTable:
     """Return the table in `text`; `where` is for messages."""
     try:
-        return msgspec.convert(json.loads(text, object_pairs_hook=_once), CostTable)
+        return msgspec.convert(json.loads(text, object_pairs_hook=_once), OpenClCostTable)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not a cost table: {error}") from None
 
 
-def written(table: CostTable) -> str:
+def table_json(table: OpenClCostTable) -> str:
     """Return the file of a table."""
     return json.dumps(msgspec.to_builtins(table), indent=2, ensure_ascii=False) + "\n"
 
 
-def _read(file: Path | Traversable, where: str) -> CostTable:
+def _read(file: Path | Traversable, where: str) -> OpenClCostTable:
     text = read_text(file, "cost table", MAX_FILE_BYTES, where=where)
     return parse(text, where)
 
@@ -264,7 +264,7 @@ def _check_printable(*texts: str | None) -> None:
             raise ValueError(f"not a printable text on one line: {text!r}")
 
 
-def _interpolated(points: tuple[tuple[int, float], ...], n: int) -> float:
+def _interpolate(points: tuple[tuple[int, float], ...], n: int) -> float:
     """M(n) between its measured neighbours; beyond the last one its cost per operation stays."""
     at = bisect_left([m for m, _ in points], n)
     if at == len(points):

@@ -6,18 +6,18 @@ import numpy as np
 
 from makespan.estimates.opencl_cost_table import reference
 from makespan.estimates.opencl_cost_table.counting import count
-from makespan.estimates.opencl_cost_table.device import Benchmark, Executed, Run
+from makespan.estimates.opencl_cost_table.device import Benchmark, Executed, TimedRun
 from makespan.estimates.opencl_cost_table.expression import Iteration
-from makespan.estimates.opencl_cost_table.prediction import Work, predict
-from makespan.estimates.opencl_cost_table.reference import Values
-from makespan.estimates.opencl_cost_table.table import CostTable
+from makespan.estimates.opencl_cost_table.prediction import LaunchWork, predict
+from makespan.estimates.opencl_cost_table.reference import ArrayValues
+from makespan.estimates.opencl_cost_table.table import OpenClCostTable
 from makespan.host.errors import InputError
 
 NOISE = 0.01
 LARGEST_GROUP = 1024
 
 
-class VirtualDevice:
+class VirtualOpenClDevice:
     """Believes the counts of a kernel, prices them by its hidden table, and adds noise.
 
     Args:
@@ -28,7 +28,7 @@ class VirtualDevice:
 
     is_virtual = True
 
-    def __init__(self, hidden: CostTable, *, noise: float = NOISE, seed: int = 0) -> None:
+    def __init__(self, hidden: OpenClCostTable, *, noise: float = NOISE, seed: int = 0) -> None:
         if not 0 <= noise < 1:
             raise InputError(f"noise {noise}: a part of the time, from 0 to below 1")
         self.name = f"virtual {hidden.device.removeprefix('virtual ')}"
@@ -37,19 +37,19 @@ class VirtualDevice:
         self.has_double = any(row.startswith("DOUBLE") for row in hidden.ops)
         self._hidden, self._noise, self._random = hidden, noise, np.random.default_rng(seed)
 
-    def transfer(self, size: int, *, back: bool) -> Run:
+    def transfer(self, size: int, *, back: bool) -> TimedRun:
         """As long as the table says."""
         return self._noisy(self._hidden.transfer_microseconds(size, back=back))
 
-    def benchmark(self, kernel: Benchmark, work_items: int, group: int) -> Run:
+    def benchmark(self, kernel: Benchmark, work_items: int, group: int) -> TimedRun:
         """As long as its counts cost."""
-        return self._noisy(predict(self._hidden, Work(kernel.counts, work_items, group)).kernel)
+        return self._noisy(predict(self._hidden, LaunchWork(kernel.counts, work_items, group)).kernel)
 
-    def iteration(self, iteration: Iteration, data: Mapping[str, Values], group: int) -> Executed:
+    def iteration(self, iteration: Iteration, data: Mapping[str, ArrayValues], group: int) -> Executed:
         """Return the result by numpy, in the time that its counts cost."""
         counts = count(iteration, interval_bytes=self._hidden.interval_bytes)
-        time = predict(self._hidden, Work(counts, iteration.work_items, group)).kernel
+        time = predict(self._hidden, LaunchWork(counts, iteration.work_items, group)).kernel
         return Executed(reference.evaluate(iteration, data), self._noisy(time))
 
-    def _noisy(self, microseconds: float) -> Run:
+    def _noisy(self, microseconds: float) -> TimedRun:
         return lambda: max(0.0, microseconds * (1 + self._noise * float(self._random.standard_normal())))

@@ -9,7 +9,7 @@ from makespan.estimates.profile.lanes import lane_offsets
 from makespan.estimates.profile.launched import Launched
 from makespan.estimates.profile.opcodes import kind
 from makespan.estimates.profile.operations import UNKNOWN_ADDRESS, Accesses
-from makespan.estimates.profile.probes import ALIGNMENT, Probed, probed
+from makespan.estimates.profile.probes import ALIGNMENT, Probed, insert_probes
 from makespan.estimates.profile.resources import Resources, declared_shared_bytes
 from makespan.estimates.profile.structure import Structure
 from makespan.estimates.profile.values import Coalescing, InstructionCount, KernelProfile, MemoryOperation, WarpClass
@@ -62,7 +62,7 @@ def profile(
     if warp_size > MAX_WARP_SIZE:
         raise InputError(f"warp size must be at most {MAX_WARP_SIZE}, a whole block, not {warp_size}")
     found = launched.flow
-    counts = _Source(launched, coalescing or Coalescing(), warp_size).counts()
+    counts = _CountedKernel(launched, coalescing or Coalescing(), warp_size).counts()
     _refuse_unknown_calls(found, counts.instructions)
     shared_bytes = resources.shared_bytes if resources else declared_shared_bytes(found.kernel)
     return KernelProfile(
@@ -93,7 +93,7 @@ def _refuse_unknown_calls(found: PtxFlow, instructions: Sequence[InstructionCoun
 
 
 @dataclass(frozen=True, slots=True)
-class _Counts:
+class _CodeCounts:
     """The parts of a profile that come from the code."""
 
     instructions: tuple[InstructionCount, ...]
@@ -104,7 +104,7 @@ class _Counts:
 
 
 @dataclass(frozen=True)
-class _Source:
+class _CountedKernel:
     """A kernel whose executions and accesses are counted."""
 
     launched: Launched
@@ -129,9 +129,9 @@ class _Source:
     @cached_property
     def probed(self) -> Probed | None:
         """Return the kernel with probes; None where calls or indirect branches keep it from being followed."""
-        return probed(self.flow, self.launched.launch) if self.flow.is_plain else None
+        return insert_probes(self.flow, self.launched.launch) if self.flow.is_plain else None
 
-    def counts(self) -> _Counts:
+    def counts(self) -> _CodeCounts:
         """Exact ones if the launch decides everything, else those of the structure."""
         if self.probed is None:
             return self._structural("calls and indirect branches are not followed thread by thread")
@@ -146,7 +146,7 @@ class _Source:
     def _executed(self, found: Probed, *, with_addresses: bool) -> ExactCounts:
         return exact_counts(found, self.launched.launch, self.coalescing, self.warp_size, with_addresses=with_addresses)
 
-    def _exact(self, exact: ExactCounts) -> _Counts:
+    def _exact(self, exact: ExactCounts) -> _CodeCounts:
         per_block = [count / self.warps for count in exact.blocks]
         memory = tuple(self._accesses().counted(exact, self._by_number(per_block)))
         shared = (
@@ -156,9 +156,9 @@ class _Source:
         )
         classes = () if exact.shared_ways else tuple(self._class(one) for one in exact.classes)
         notes = (*self._notes(memory), *shared)
-        return _Counts(self._instructions(per_block), memory, not exact.shared_ways, classes, notes)
+        return _CodeCounts(self._instructions(per_block), memory, not exact.shared_ways, classes, notes)
 
-    def _structural(self, why: str) -> _Counts:
+    def _structural(self, why: str) -> _CodeCounts:
         launched = self.launched
         divergent = launched.branching - launched.uniform
         structure = Structure(self.flow, launched.nest, launched.infos(), divergent, self._decided())
@@ -166,7 +166,7 @@ class _Source:
         per_block = [float(counted[block]) for block in range(self.flow.exit)]
         memory = tuple(self._accesses().estimated(self._by_number(per_block)))
         notes = (f"counted from loop bounds and branches: {why}", *structure.notes, *self._notes(memory))
-        return _Counts(self._instructions(per_block), memory, is_exact=False, classes=(), notes=notes)
+        return _CodeCounts(self._instructions(per_block), memory, is_exact=False, classes=(), notes=notes)
 
     def _accesses(self) -> Accesses:
         known, launched = self.probed, self.launched

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from makespan.estimates.profile.coalescing import transactions
-from makespan.estimates.profile.probes import Probe, Probed
+from makespan.estimates.profile.probes import AddressProbe, Probed
 from makespan.estimates.profile.values import Coalescing, WarpClass
 from makespan.kernels.flow import (
     WARP_LANES,
@@ -33,7 +33,7 @@ from makespan.kernels.flow import (
 )
 
 
-class Following(Execution):
+class GroupExecution(Execution):
     """The execution of a group of threads; what it sees on its way is for those that inherit from it."""
 
     def __init__(self, code: PreparedCode, group: ThreadGroup, steps: int) -> None:
@@ -41,7 +41,7 @@ class Following(Execution):
         self.group = group
 
 
-F = TypeVar("F", bound=Following)
+F = TypeVar("F", bound=GroupExecution)
 
 
 def follow(
@@ -132,9 +132,11 @@ def exact_counts(
     accesses: dict[tuple[int, bool | None], AccessCount] = {}
     parting, warps = set[int](), 0
 
-    def counting(code: PreparedCode, group: ThreadGroup, steps: int) -> _Counting:
-        layout = _Layout.of(group, launch, warp_size)
-        return _Counting(code, group, steps, layout, coalescing, found.by_block if with_addresses else {}, accesses)
+    def counting(code: PreparedCode, group: ThreadGroup, steps: int) -> _CountingExecution:
+        layout = _WarpLayout.of(group, launch, warp_size)
+        return _CountingExecution(
+            code, group, steps, layout, coalescing, found.by_block if with_addresses else {}, accesses
+        )
 
     try:
         for done in follow(found, launch, registers, MAX_WORK, counting):
@@ -177,7 +179,7 @@ def _shared_ways(found: Probed, parting: set[int]) -> Iterator[int]:
 
 
 @dataclass
-class _Layout:
+class _WarpLayout:
     """Where the threads of a group are: warp in the group, and lane of it."""
 
     rows: NDArray[np.int64]
@@ -185,7 +187,7 @@ class _Layout:
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, group: ThreadGroup, launch: Launch, warp_size: int) -> "_Layout":
+    def of(cls, group: ThreadGroup, launch: Launch, warp_size: int) -> "_WarpLayout":
         """Return the warps of a group in order, whatever the warp size."""
         laneid: Any = group.state["%laneid"]
         if group.warps is None:
@@ -197,7 +199,7 @@ class _Layout:
         return cls(rows, number % warp_size, (int(rows.max()) + 1, warp_size))
 
 
-class _Counting(Following):
+class _CountingExecution(GroupExecution):
     """An execution that counts, and gives up where something is not known."""
 
     def __init__(
@@ -205,9 +207,9 @@ class _Counting(Following):
         code: PreparedCode,
         group: ThreadGroup,
         steps: int,
-        layout: _Layout,
+        layout: _WarpLayout,
         coalescing: Coalescing,
-        watched: Mapping[int, Sequence[tuple[int, Probe]]],
+        watched: Mapping[int, Sequence[tuple[int, AddressProbe]]],
         accesses: dict[tuple[int, bool | None], AccessCount],
     ) -> None:
         super().__init__(code, group, steps)
@@ -252,7 +254,7 @@ class _Counting(Following):
         found[self._layout.rows, self._layout.lanes] = mask
         return found
 
-    def _access(self, number: int, probe: Probe, state: Any, active: NDArray[np.bool_]) -> None:
+    def _access(self, number: int, probe: AddressProbe, state: Any, active: NDArray[np.bool_]) -> None:
         value, guard = state.get(probe.address), state.get(probe.guard)
         enabled = active
         if guard is not None:  # one that is not known is taken to be executed

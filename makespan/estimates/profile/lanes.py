@@ -42,7 +42,7 @@ class Spaced:
         return self.zeros == other.zeros and bool((self.offset == other.offset).all())
 
 
-State = dict[str, Spaced]
+LaneState = dict[str, Spaced]
 
 
 def lane_offsets(found: Probed, launch: Launch, uniform: frozenset[int], warp_size: int) -> dict[int, Spaced]:
@@ -57,8 +57,8 @@ class _Analysis:
         self.found, self.flow = found, found.flow
         self.accesses = register_accesses(found.flow.kernel)
         self.first = np.arange(prod(launch.block or ())) // warp_size * warp_size
-        self.mixed = _mixed(found, uniform, self.accesses)
-        self.entering: dict[int, State] = {0: {}}
+        self.mixed = _mixed_registers(found, uniform, self.accesses)
+        self.entering: dict[int, LaneState] = {0: {}}
         self.constant = np.zeros(prod(launch.block or ()), np.int64)
         self.specials = _specials(launch)
 
@@ -84,7 +84,7 @@ class _Analysis:
             addresses |= {number: state[name] for name, number in names.items() if name in written and name in state}
         return addresses
 
-    def _enter(self, block: int, state: State) -> bool:
+    def _enter(self, block: int, state: LaneState) -> bool:
         old = self.entering.get(block)
         if old is None:
             new = {name: v for name, v in state.items() if v.is_known or name not in self.mixed.get(block, ())}
@@ -109,7 +109,7 @@ class _Analysis:
             return None
         return Spaced(one.offset, min(one.zeros, other.zeros, _zeros(difference)))
 
-    def _after(self, block: int) -> State:
+    def _after(self, block: int) -> LaneState:
         """Return the state at the end of a block."""
         state = dict(self.entering.get(block, {}))
         span = self.flow.blocks[block]
@@ -123,13 +123,13 @@ class _Analysis:
                     state[access.writes[0]] = result
         return state
 
-    def _result(self, instruction: PtxInstruction, access: PtxAccess, state: State) -> Spaced | None:
+    def _result(self, instruction: PtxInstruction, access: PtxAccess, state: LaneState) -> Spaced | None:
         if instruction.guard is not None or instruction.operands[0].startswith("{"):
             return None
         if instruction.name == "ld":
             return self._loaded(instruction, access, state)
         kind = instruction.opcode.rpartition(".")[2]
-        third = _doubled(kind) if ".wide." in instruction.opcode else kind
+        third = _product_kind(kind) if ".wide." in instruction.opcode else kind
         sources = enumerate(instruction.operands[1:])
         values = [self._operand(text, third if at == 2 else kind, access, state) for at, text in sources]
         if any(value is None for value in values) or not values:
@@ -141,7 +141,7 @@ class _Analysis:
             found = Spaced(self.constant)
         return found if found is not None and bool((abs(found.offset) < _MOST).all()) else None
 
-    def _loaded(self, instruction: PtxInstruction, access: PtxAccess, state: State) -> Spaced | None:
+    def _loaded(self, instruction: PtxInstruction, access: PtxAccess, state: LaneState) -> Spaced | None:
         """Return a load from one address gives all lanes the same; a pointer is aligned."""
         names = names_in("".join(instruction.operands[1:]))
         if instruction.opcode.startswith("ld.param") and self.flow.kernel.is_entry:
@@ -161,7 +161,7 @@ class _Analysis:
     def _is_uniform(self, value: Spaced) -> bool:
         return not (value.offset != value.offset[self.first]).any()
 
-    def _operand(self, text: str, kind: str, access: PtxAccess, state: State) -> Spaced | None:
+    def _operand(self, text: str, kind: str, access: PtxAccess, state: LaneState) -> Spaced | None:
         if text in self.specials:
             return self.read(self.specials[text], kind)
         if text in _UNIFORM:
@@ -204,7 +204,7 @@ class _Analysis:
         return None
 
 
-def _mixed(found: Probed, uniform: frozenset[int], access_of: tuple[PtxAccess, ...]) -> dict[int, set[str]]:
+def _mixed_registers(found: Probed, uniform: frozenset[int], access_of: tuple[PtxAccess, ...]) -> dict[int, set[str]]:
     """By block, the registers that lanes which come together there may have written differently.
 
     Lanes that leave a loop in different iterations part at its exit, one side of which leads through the loop again, so
@@ -231,7 +231,7 @@ def _mixed(found: Probed, uniform: frozenset[int], access_of: tuple[PtxAccess, .
 _UNIFORM = frozenset(f"%{name}.{axis}" for name in ("ctaid", "nctaid", "ntid") for axis in "xyz")
 
 
-def _specials(launch: Launch) -> State:
+def _specials(launch: Launch) -> LaneState:
     x, y, z = launch.block or (1, 1, 1)
     number = np.arange(x * y * z)
     found = {"%tid.x": number % x, "%tid.y": number // x % y, "%tid.z": number // (x * y), "%laneid": number % 32}
@@ -261,7 +261,7 @@ def _has_width(kind: str) -> bool:
     return kind[:1] in "busf" and kind[1:] in ("8", "16", "32", "64")
 
 
-def _doubled(kind: str) -> str:
+def _product_kind(kind: str) -> str:
     """Return the kind of a product of two numbers of a kind."""
     return f"{kind[0]}{2 * width(kind)}" if _has_width(kind) else kind
 
@@ -290,7 +290,7 @@ def _times(analysis: _Analysis, instruction: PtxInstruction, values: list[Spaced
     return Spaced(product.offset + values[2].offset, min(product.zeros, values[2].zeros))
 
 
-def _left(analysis: _Analysis, _: PtxInstruction, values: list[Spaced]) -> Spaced | None:
+def _shift_left(analysis: _Analysis, _: PtxInstruction, values: list[Spaced]) -> Spaced | None:
     if len(values) != 2:
         return None
     by = values[1]
@@ -299,7 +299,9 @@ def _left(analysis: _Analysis, _: PtxInstruction, values: list[Spaced]) -> Space
     return analysis.product(values[0], Spaced(1 << by.offset, ALL_ZERO))
 
 
-def _known(apply: Callable[[Any, Any], Any]) -> Callable[[_Analysis, PtxInstruction, list[Spaced]], Spaced | None]:
+def _on_known_numbers(
+    apply: Callable[[Any, Any], Any],
+) -> Callable[[_Analysis, PtxInstruction, list[Spaced]], Spaced | None]:
     """Return a rule for numbers that are known and not negative."""
 
     def rule(_: _Analysis, instruction: PtxInstruction, values: list[Spaced]) -> Spaced | None:
@@ -326,13 +328,13 @@ _RULES: Mapping[str, Callable[[_Analysis, PtxInstruction, list[Spaced]], Spaced 
     "mul24": _times,
     "mad": _times,
     "mad24": _times,
-    "shl": _left,
-    "shr": _known(lambda a, b: a >> np.minimum(b, 63)),
-    "and": _known(np.bitwise_and),
-    "or": _known(np.bitwise_or),
-    "xor": _known(np.bitwise_xor),
-    "div": _known(lambda a, b: a // b),
-    "rem": _known(lambda a, b: a % b),
-    "min": _known(np.minimum),
-    "max": _known(np.maximum),
+    "shl": _shift_left,
+    "shr": _on_known_numbers(lambda a, b: a >> np.minimum(b, 63)),
+    "and": _on_known_numbers(np.bitwise_and),
+    "or": _on_known_numbers(np.bitwise_or),
+    "xor": _on_known_numbers(np.bitwise_xor),
+    "div": _on_known_numbers(lambda a, b: a // b),
+    "rem": _on_known_numbers(lambda a, b: a % b),
+    "min": _on_known_numbers(np.minimum),
+    "max": _on_known_numbers(np.maximum),
 }

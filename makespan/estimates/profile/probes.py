@@ -34,7 +34,7 @@ _FOLLOWED = {"mov": (1,), "cvta": (1,), "add": (1, 2), "sub": (1,), "mad": (3,)}
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class AddressProbe:
     """A register that holds the address of an access, and one that holds its guard, if it has any."""
 
     access: MemoryAccess
@@ -57,25 +57,25 @@ class Probed:
 
     flow: PtxFlow
     original: tuple[int | None, ...]
-    probes: Mapping[int, Probe]
+    probes: Mapping[int, AddressProbe]
     parameters: Mapping[str, ParameterValue]
     pointers: frozenset[str]
 
     @cached_property
-    def by_block(self) -> dict[int, list[tuple[int, Probe]]]:
+    def by_block(self) -> dict[int, list[tuple[int, AddressProbe]]]:
         """The probes of each block in order, with the numbers of their instructions in the kernel without probes."""
-        found: dict[int, list[tuple[int, Probe]]] = {}
+        found: dict[int, list[tuple[int, AddressProbe]]] = {}
         for block, span in enumerate(self.flow.blocks):
             numbers = [number for number in self.original[span.first : span.stop] if number in self.probes]
             found[block] = [(number, self.probes[number]) for number in numbers if number is not None]
         return found
 
 
-def probed(found: PtxFlow, launch: Launch) -> Probed:
+def insert_probes(found: PtxFlow, launch: Launch) -> Probed:
     """Return the kernel of a plain flow with probes."""
     statements: list[Statement] = []
     original: list[int | None] = []
-    probes: dict[int, Probe] = {}
+    probes: dict[int, AddressProbe] = {}
     symbols = _symbols(found)
     number = 0
     for statement in found.kernel.statements:
@@ -102,7 +102,7 @@ def probed(found: PtxFlow, launch: Launch) -> Probed:
 
 def _probe(
     instruction: PtxInstruction, access: MemoryAccess, number: int, symbols: Mapping[str, int]
-) -> tuple[Probe, list[Statement]] | None:
+) -> tuple[AddressProbe, list[Statement]] | None:
     """What holds the address of an access, and the instructions that put it there."""
     match = _ADDRESS.fullmatch(access.address)
     if match is None or access.space == "param":
@@ -114,7 +114,7 @@ def _probe(
     if plain:
         guard = f"{_GUARD}{number}"
         before.append(PtxInstruction("mov.pred", (guard, plain), None, instruction.line))
-    return Probe(access, address, guard, (instruction.guard or "").startswith("!")), before
+    return AddressProbe(access, address, guard, (instruction.guard or "").startswith("!")), before
 
 
 def _plainer(instruction: PtxInstruction, symbols: Mapping[str, int]) -> PtxInstruction:
@@ -136,7 +136,7 @@ def _symbols(found: PtxFlow) -> dict[str, int]:
 
 
 def _pointers(
-    found: PtxFlow, probes: Mapping[int, Probe], known: Mapping[str, ParameterValue]
+    found: PtxFlow, probes: Mapping[int, AddressProbe], known: Mapping[str, ParameterValue]
 ) -> list[tuple[int, tuple[str, int]]]:
     """Numbered, the unknown parameters to which indices are added to make an address, with their bits."""
     declared = {

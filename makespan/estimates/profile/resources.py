@@ -81,14 +81,14 @@ def declared_shared_bytes(kernel: PtxKernel) -> int:
         for name in names_in(text)
     }
     end = 0
-    for declaration in _shared(kernel):
+    for declaration in _shared_variables(kernel):
         if any(name in mentioned for name, _ in declaration.names):
             size, alignment = _size(declaration, kernel)
             end = -(-end // alignment) * alignment + size
     return end
 
 
-def _shared(kernel: PtxKernel) -> Iterator[Declaration]:
+def _shared_variables(kernel: PtxKernel) -> Iterator[Declaration]:
     several = (*kernel.variables, *(s for s in kernel.statements if isinstance(s, Declaration)))
     return (declaration for declaration in several if declaration.space == ".shared")
 

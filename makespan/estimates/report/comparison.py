@@ -55,7 +55,7 @@ def report(estimates: Estimates) -> str:
             *(f"  {line}" for line in _proven(estimates)),
             "",
             f"{ESTIMATED} on {estimates.gpu}:",
-            *(f"  {line}" for line in _estimated(estimates)),
+            *(f"  {line}" for line in _estimate_lines(estimates)),
             "",
             *(f"warning ({name}): {said}" for name, one in estimates.found.items() for said in one.warnings),
             _APART,
@@ -84,7 +84,7 @@ def _proven(estimates: Estimates) -> Iterator[str]:
     yield from policy_gap.gap_table(estimates.gap).splitlines()
 
 
-def _estimated(estimates: Estimates) -> Iterator[str]:
+def _estimate_lines(estimates: Estimates) -> Iterator[str]:
     width = max((len(name) for name in (*estimates.found, *estimates.missing)), default=0)
     rows = [(" " * width, "cycles", "seconds", "limited by")]
     for name, one in estimates.found.items():

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from makespan.estimates.opencl_cost_table.prediction import METHOD, TOTAL, Prediction, estimate
-from makespan.estimates.opencl_cost_table.table import CostTable
+from makespan.estimates.opencl_cost_table.table import OpenClCostTable
 from makespan.estimates.report import estimate as estimates
 from makespan.report.lines import align_columns
 
@@ -49,7 +49,7 @@ def decision(prediction: Prediction, cpu_seconds: float) -> str:
     return f"{'run on the device' if prediction.on_device(cpu_seconds) else 'stay on the CPU'}: {times}"
 
 
-def measured(table: CostTable) -> str:
+def cost_table_text(table: OpenClCostTable) -> str:
     """Return a measured table, with the doubts of its fits."""
     lines = [f"cost table of {table.device} ({table.driver}), {table.date}"]
     rows = [("row", "per item, ns", "fixed, us", "error, ns", "R^2", "")]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
-from makespan.estimates import Estimate, Origin, Quantity
+from makespan.estimates import Estimate, ModelQuantity, Origin
 from makespan.version import __version__
 
 SCHEMA = "makespan.estimate/1"
@@ -29,7 +29,7 @@ def text(estimate: Estimate, *, explain: bool = False) -> str:
     lines = [f"method {estimate.method}: {NOT_A_BOUND}"]
     for origin, heading in _HEADINGS.items():
         found = [quantity for quantity in estimate.quantities if quantity.origin is origin]
-        lines += _explained(heading, found) if explain else _listed(heading, found)
+        lines += _explained_lines(heading, found) if explain else _quantity_lines(heading, found)
     lines += _terms(estimate)
     lines += [f"limited by: {estimate.limiting}"]
     lines += [f"warning: {warning}" for warning in estimate.warnings]
@@ -86,23 +86,23 @@ def document(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def _listed(heading: str, quantities: list[Quantity]) -> Iterator[str]:
+def _quantity_lines(heading: str, quantities: list[ModelQuantity]) -> Iterator[str]:
     if quantities:
-        said = ", ".join(_assigned(quantity) for quantity in quantities).replace(" ", "\N{NO-BREAK SPACE}")
+        said = ", ".join(_assignment(quantity) for quantity in quantities).replace(" ", "\N{NO-BREAK SPACE}")
         said = f"{heading}: {said}".replace(",\N{NO-BREAK SPACE}", ", ")
         lines = textwrap.wrap(said, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
         yield from (line.replace("\N{NO-BREAK SPACE}", " ") for line in lines)
 
 
-def _explained(heading: str, quantities: list[Quantity]) -> Iterator[str]:
+def _explained_lines(heading: str, quantities: list[ModelQuantity]) -> Iterator[str]:
     if quantities:
         yield f"{heading}:"
-    width = max((len(_assigned(quantity)) for quantity in quantities), default=0)
+    width = max((len(_assignment(quantity)) for quantity in quantities), default=0)
     for quantity in quantities:
-        yield f"  {_assigned(quantity):<{width}}  {quantity.note}".rstrip()
+        yield f"  {_assignment(quantity):<{width}}  {quantity.note}".rstrip()
 
 
-def _assigned(quantity: Quantity) -> str:
+def _assignment(quantity: ModelQuantity) -> str:
     return f"{quantity.name} = {number(quantity.value)} {quantity.unit}".rstrip()
 
 

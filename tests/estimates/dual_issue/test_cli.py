@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from makespan.estimates import Origin
-from makespan.estimates.dual_issue import Characteristics, Work, characterise, estimate, parse_device
+from makespan.estimates.dual_issue import Characteristics, FfmaWork, characterise, estimate, parse_device
 from makespan.model import machine
 from tests.command import Runner
 from tests.estimates.dual_issue.test_listing import FFMA, GOLDEN, NOPS
@@ -147,7 +147,7 @@ def test_bad_input_is_one_line(
 
 
 def test_an_estimate_is_the_work_over_what_the_device_sustains(gk110: Characteristics) -> None:
-    found = estimate(gk110, Work(1e9), sms=13, clock_ghz=0.706)
+    found = estimate(gk110, FfmaWork(1e9), sms=13, clock_ghz=0.706)
     assert found.cycles == pytest.approx(1e9 / 13 / gk110.sustained)
     assert found.seconds == pytest.approx(float(found.cycles or 0) / 0.706e9)
     values = {quantity.name: quantity for quantity in found.quantities}
@@ -156,7 +156,7 @@ def test_an_estimate_is_the_work_over_what_the_device_sustains(gk110: Characteri
     assert values["efficiency"].value == pytest.approx(97.26, abs=0.05)
     assert values["sustained"].origin is Origin.MEASURED
     assert any("virtual device" in warning for warning in found.warnings)
-    assert estimate(gk110, Work(1e9), sms=13, clock_ghz=None).seconds is None
+    assert estimate(gk110, FfmaWork(1e9), sms=13, clock_ghz=None).seconds is None
 
 
 def test_the_command_counts_the_multiply_adds_of_a_kernel(estimate: Runner) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from makespan.estimates.dual_issue import control_codes
 from makespan.estimates.dual_issue.arbiter import PATTERNS, Bubbles, parse_pattern, spell
-from makespan.estimates.dual_issue.device import Instruction, Opcode, Program
+from makespan.estimates.dual_issue.device import IssueInstruction, IssueProgram, Opcode
 from makespan.estimates.dual_issue.registers import GK110_BANKS, ZERO, BankFunction, function_of, ways
 from makespan.host.errors import InputError
 
@@ -33,7 +33,7 @@ def test_a_word_decodes_to_the_codes_that_it_was_made_of(codes: list[int]) -> No
 
 @given(st.integers(0, 255))
 def test_a_code_is_read_as_it_is_spelled(code: int) -> None:
-    assert control_codes.parsed(control_codes.spelled(code)) == code
+    assert control_codes.parse_code(control_codes.code_text(code)) == code
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def test_a_code_is_read_as_it_is_spelled(code: int) -> None:
     [("-:-:D:-:05", 0x05), ("-:-:D:-:04", 0x04), ("T:-:D:S:00", 0x90), ("-:-:-:-:00", 0x20), ("-:G:-:S:15", 0x7F)],
 )
 def test_z_codes_in_the_syntax_of_kepleras(text: str, code: int) -> None:
-    assert control_codes.parsed(text) == code
-    assert control_codes.spelled(code) == text
+    assert control_codes.parse_code(text) == code
+    assert control_codes.code_text(code) == text
 
 
 @pytest.mark.parametrize("text", ["-:-:D:-:5", "-:-:D:-:16", "X:-:D:-:05", "--D-05", "", "-:-:D:-:0x5"])
 def test_other_text_is_no_code(text: str) -> None:
     with pytest.raises(InputError, match="no control code"):
-        control_codes.parsed(text)
+        control_codes.parse_code(text)
 
 
 @pytest.mark.parametrize("word", [0x0, 0x0C00000000000000, 0x0880808080808081, 0x0480808080808080])
@@ -125,10 +125,10 @@ def test_bubbles_are_for_blocks_that_start_or_end_with_a_dual_issue() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Instruction(Opcode.FMUL, 4, (1, 0), 256), "one byte"),
-        (lambda: Instruction(Opcode.FFMA, 4, (1, 0)), "3 source registers, not 2"),
-        (lambda: Instruction(Opcode.FADD, 256, (1, 0)), "R0..R254"),
-        (lambda: Program(()), "at least one instruction"),
+        (lambda: IssueInstruction(Opcode.FMUL, 4, (1, 0), 256), "one byte"),
+        (lambda: IssueInstruction(Opcode.FFMA, 4, (1, 0)), "3 source registers, not 2"),
+        (lambda: IssueInstruction(Opcode.FADD, 256, (1, 0)), "R0..R254"),
+        (lambda: IssueProgram(()), "at least one instruction"),
     ],
 )
 def test_instructions_that_are_none(make: object, message: str) -> None:

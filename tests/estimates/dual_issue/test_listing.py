@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from makespan.estimates.dual_issue import listing
 from makespan.estimates.dual_issue.arbiter import PATTERNS, spell
-from makespan.estimates.dual_issue.control_codes import PER_BLOCK, encode, spelled
-from makespan.estimates.dual_issue.listing import Line, Listing, check, pattern_of
+from makespan.estimates.dual_issue.control_codes import PER_BLOCK, code_text, encode
+from makespan.estimates.dual_issue.listing import Listing, ListingLine, check, pattern_of
 from makespan.estimates.dual_issue.pattern_ranking import distance
 from makespan.estimates.dual_issue.registers import GK110_BANKS
 from makespan.estimates.microbench.programs import ffma_source
@@ -61,19 +61,23 @@ def test_dependent_instructions_are_7_for_4_cycles_apart() -> None:
 
 REGISTERS = st.integers(0, 254).map(lambda number: f"R{number}")
 LINES = st.one_of(
-    st.builds(Line, st.integers(0, 255), st.just("FFMA"), st.tuples(REGISTERS, REGISTERS, REGISTERS, REGISTERS)),
-    st.builds(Line, st.integers(0, 255), st.just("FADD"), st.tuples(REGISTERS, REGISTERS.map("-{}".format), REGISTERS)),
-    st.builds(Line, st.integers(0, 255), st.just("LDS.128"), st.tuples(REGISTERS, REGISTERS.map("[{}+0x40]".format))),
-    st.builds(Line, st.integers(0, 255), st.just("ISETP.NE.AND"), st.just(("P0", "PT", "R1", "RZ", "PT"))),
-    st.builds(Line, st.integers(0, 255), st.just("BRA"), st.just(("LOOP",)), st.just("@!P0")),
+    st.builds(ListingLine, st.integers(0, 255), st.just("FFMA"), st.tuples(REGISTERS, REGISTERS, REGISTERS, REGISTERS)),
+    st.builds(
+        ListingLine, st.integers(0, 255), st.just("FADD"), st.tuples(REGISTERS, REGISTERS.map("-{}".format), REGISTERS)
+    ),
+    st.builds(
+        ListingLine, st.integers(0, 255), st.just("LDS.128"), st.tuples(REGISTERS, REGISTERS.map("[{}+0x40]".format))
+    ),
+    st.builds(ListingLine, st.integers(0, 255), st.just("ISETP.NE.AND"), st.just(("P0", "PT", "R1", "RZ", "PT"))),
+    st.builds(ListingLine, st.integers(0, 255), st.just("BRA"), st.just(("LOOP",)), st.just("@!P0")),
 )
 
 
 @settings(max_examples=60)
 @given(st.lists(LINES, min_size=1, max_size=30), st.sampled_from([None, *PATTERNS]))
-def test_a_listing_is_read_as_it_was_written(lines: list[Line], pattern: tuple[int, ...] | None) -> None:
+def test_a_listing_is_read_as_it_was_written(lines: list[ListingLine], pattern: tuple[int, ...] | None) -> None:
     text = [] if pattern is None else [f"# pattern: {spell(pattern)}"]
-    text += [f"HERE:\n{spelled(line.code)} {line};" for line in lines]
+    text += [f"HERE:\n{code_text(line.code)} {line};" for line in lines]
     blocks = tuple(tuple(lines[at : at + PER_BLOCK]) for at in range(0, len(lines), PER_BLOCK))
     assert listing.parse("\n".join(text), "again") == Listing(blocks, pattern)
 

@@ -9,12 +9,12 @@ import pytest
 from makespan.estimates.dual_issue import measurements, method
 from makespan.estimates.dual_issue.bank_relation import Threshold
 from makespan.estimates.dual_issue.control_codes import GK110_GAPS
-from makespan.estimates.dual_issue.device import Sm
+from makespan.estimates.dual_issue.device import SmDescription
 from makespan.estimates.dual_issue.registers import GK110_BANKS
 from makespan.host.errors import InputError, MeasurementError
 from makespan.model import machine
 
-GK110 = Sm(192, 4, 32)
+GK110 = SmDescription(192, 4, 32)
 HEADER = "test,key,ops_per_cycle,gap,latency"
 
 
@@ -159,7 +159,7 @@ def test_throughputs_without_a_clear_gap_are_a_failed_measurement() -> None:
 @pytest.mark.parametrize("given", [(96, 4, 32), (192, 0, 32), (192, 4, 0)])
 def test_an_sm_has_lanes_for_its_schedulers(given: tuple[int, int, int]) -> None:
     with pytest.raises(InputError, match="lanes are fewer"):
-        Sm(*given)
+        SmDescription(*given)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -22,11 +22,25 @@ from makespan.estimates.dual_issue.bank_relation import (
 )
 from makespan.estimates.dual_issue.code_meaning import CodeResult, codes, interpret
 from makespan.estimates.dual_issue.control_codes import GK110_GAPS
-from makespan.estimates.dual_issue.device import Instruction, Opcode, Program, Run, check_timed, check_unrolled
+from makespan.estimates.dual_issue.device import (
+    IssueInstruction,
+    IssueProgram,
+    IssueRun,
+    Opcode,
+    check_timed,
+    check_unrolled,
+)
 from makespan.estimates.dual_issue.method import characterise
 from makespan.estimates.dual_issue.pattern_ranking import GK110_CODES, Codes, best, codes_for, layout, patterns
 from makespan.estimates.dual_issue.registers import GK110_BANKS, ZERO, BankFunction
-from makespan.estimates.dual_issue.timing import clocked, latency, pair_latency, reference, throughput, timed
+from makespan.estimates.dual_issue.timing import (
+    clock_program,
+    latency,
+    pair_latency,
+    reference,
+    throughput,
+    time_program,
+)
 from makespan.estimates.dual_issue.truth import Truth
 from makespan.estimates.dual_issue.virtual import VirtualSm
 from makespan.host.errors import InputError, MeasurementError
@@ -60,7 +74,7 @@ def test_any_latency_is_found_in_both_ways(cycles: int) -> None:
 
 
 def test_the_first_iteration_would_measure_cache_misses() -> None:
-    program = clocked([Instruction(F, B, (A,) * 3), Instruction(F, C, (B,) * 3)])
+    program = clock_program([IssueInstruction(F, B, (A,) * 3), IssueInstruction(F, C, (B,) * 3)])
     cold, warm = (VirtualSm().run(program, 1, loops).clock_samples for loops in (1, 2))
     assert cold[1] - cold[0] > warm[1] - warm[0]
 
@@ -159,22 +173,22 @@ def test_a_relation_that_is_none_of_banks_names_the_triple() -> None:
 class Altered:
     """An SM whose every run is changed by a function."""
 
-    def __init__(self, change: Callable[[Program, Run], Run]) -> None:
+    def __init__(self, change: Callable[[IssueProgram, IssueRun], IssueRun]) -> None:
         self.device, self.change = VirtualSm(Truth(banks=tuple(range(ZERO)))), change
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.device, name)
 
-    def run(self, program: Program, warps: int, loops: int) -> Run:
+    def run(self, program: IssueProgram, warps: int, loops: int) -> IssueRun:
         return self.change(program, self.device.run(program, warps, loops))
 
 
 def test_conflicts_of_two_costs_are_not_taken_for_one() -> None:
     """The largest gap would call the cheaper ones free of conflicts."""
 
-    def two_costs(program: Program, run: Run) -> Run:
+    def two_costs(program: IssueProgram, run: IssueRun) -> IssueRun:
         a, b = program.body[0].sources
-        return run if a % 4 != b % 4 or a == b else Run(run.cycles * (1.01 if a % 4 == 0 else 1.3), ())
+        return run if a % 4 != b % 4 or a == b else IssueRun(run.cycles * (1.01 if a % 4 == 0 else 1.3), ())
 
     with pytest.raises(MeasurementError, match="6 of 120 pairs lie between conflict and none"):
         banks(Altered(two_costs), range(16))
@@ -183,9 +197,9 @@ def test_conflicts_of_two_costs_are_not_taken_for_one() -> None:
 @pytest.mark.parametrize("value", [nan, inf])
 def test_devices_that_return_no_numbers_are_failed_measurements(value: float) -> None:
     with pytest.raises(MeasurementError, match="no measurement"):
-        reference(Altered(lambda _, run: Run(value, run.clock_samples)))
+        reference(Altered(lambda _, run: IssueRun(value, run.clock_samples)))
     with pytest.raises(MeasurementError, match="no measurement"):
-        latency(Altered(lambda _, run: Run(run.cycles, tuple(value for _ in run.clock_samples))))
+        latency(Altered(lambda _, run: IssueRun(run.cycles, tuple(value for _ in run.clock_samples))))
 
 
 def test_no_conflicts_at_all_are_no_conflicts() -> None:
@@ -329,7 +343,7 @@ def test_a_device_without_dual_issue_is_refused() -> None:
 
 
 def test_the_free_slot_issues_with_the_last_single_ffma() -> None:
-    ffmas = [Instruction(F, 10 + at, (0, 1, 4)) for at in range(6)]
+    ffmas = [IssueInstruction(F, 10 + at, (0, 1, 4)) for at in range(6)]
     block = layout((1, 2, 2, 1), GK110_CODES, ffmas)
     assert [one.code for one in block] == [0x05, 0x04, 0x05, 0x04, 0x05, 0x04, 0x05]
     assert block[-1].opcode is Opcode.NOP
@@ -341,7 +355,7 @@ def test_the_free_slot_issues_with_the_last_single_ffma() -> None:
 
 def test_a_pattern_that_does_not_fill_a_block_is_refused() -> None:
     with pytest.raises(InputError, match="leaves 3 of 7 slots free"):
-        layout((2, 2), GK110_CODES, [Instruction(F, 10 + at, (0, 1, 4)) for at in range(4)])
+        layout((2, 2), GK110_CODES, [IssueInstruction(F, 10 + at, (0, 1, 4)) for at in range(4)])
 
 
 def test_only_single_issues_reach_two_thirds() -> None:
@@ -350,23 +364,28 @@ def test_only_single_issues_reach_two_thirds() -> None:
     assert found.efficiency == pytest.approx(0.6641, abs=1e-3)
 
 
-CLEAN = (Instruction(F, B, (A,) * 3), Instruction(F, C, (B,) * 3))
-STRANGER = Instruction(F, C, (A,) * 3)
+CLEAN = (IssueInstruction(F, B, (A,) * 3), IssueInstruction(F, C, (B,) * 3))
+STRANGER = IssueInstruction(F, C, (A,) * 3)
 
 
 @pytest.mark.parametrize(
     ("program", "warps", "loops", "message"),
     [
-        (clocked(CLEAN), 1, 3, "exactly 2 times, not 3"),
-        (clocked(CLEAN), 5, 2, "5 warps on 4 schedulers"),
-        (Program(CLEAN), 1, 2, "at least twice inside of the loop"),
-        (Program((Instruction(Opcode.S2R, 0), *CLEAN, Instruction(Opcode.S2R, 1))), 1, 2, "3 cycles between two clock"),
-        (clocked((Instruction(F, C, (0, 2, 4)),)), 1, 2, "may share a bank"),
-        (Program(clocked(CLEAN).body * 60), 1, 2, "instruction cache"),
-        (clocked((CLEAN[0], STRANGER)), 1, 2, "that is no latency"),
+        (clock_program(CLEAN), 1, 3, "exactly 2 times, not 3"),
+        (clock_program(CLEAN), 5, 2, "5 warps on 4 schedulers"),
+        (IssueProgram(CLEAN), 1, 2, "at least twice inside of the loop"),
+        (
+            IssueProgram((IssueInstruction(Opcode.S2R, 0), *CLEAN, IssueInstruction(Opcode.S2R, 1))),
+            1,
+            2,
+            "3 cycles between two clock",
+        ),
+        (clock_program((IssueInstruction(F, C, (0, 2, 4)),)), 1, 2, "may share a bank"),
+        (IssueProgram(clock_program(CLEAN).body * 60), 1, 2, "instruction cache"),
+        (clock_program((CLEAN[0], STRANGER)), 1, 2, "that is no latency"),
     ],
 )
-def test_p_rules_of_loops_with_clock_reads(program: Program, warps: int, loops: int, message: str) -> None:
+def test_p_rules_of_loops_with_clock_reads(program: IssueProgram, warps: int, loops: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_timed(VirtualSm().sm, program, warps, loops, dependent=(CLEAN[0], program.body[-2]))
 
@@ -376,7 +395,7 @@ def test_p_loop_control_needs_more_than_199_unrolled_instructions() -> None:
     with pytest.raises(InputError, match="unroll at least 200"):
         check_unrolled(199)
     with pytest.raises(InputError, match="unroll at least 200"):
-        throughput(VirtualSm(), Instruction(M, 4, (1, 0)), unroll=100)
+        throughput(VirtualSm(), IssueInstruction(M, 4, (1, 0)), unroll=100)
 
 
 def test_reference_measures_the_noise() -> None:
@@ -386,5 +405,5 @@ def test_reference_measures_the_noise() -> None:
 
 def test_clock_samples_of_a_pair_are_as_many_cycles_apart_as_counted_by_hand() -> None:
     """The first read, 14 fillers, the writer, 9 cycles to the reader, and the second read one cycle later."""
-    assert timed(VirtualSm(), CLEAN) == 1 + 14 + 9 + 1
-    assert timed(VirtualSm(), (CLEAN[0], STRANGER)) == 1 + 14 + 1 + 1
+    assert time_program(VirtualSm(), CLEAN) == 1 + 14 + 9 + 1
+    assert time_program(VirtualSm(), (CLEAN[0], STRANGER)) == 1 + 14 + 1 + 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from makespan.estimates.dual_issue.arbiter import PATTERNS, Arbiter, Bubbles, Pattern, parse_pattern
 from makespan.estimates.dual_issue.bank_relation import banks
 from makespan.estimates.dual_issue.control_codes import GK110_GAPS
-from makespan.estimates.dual_issue.device import Instruction, Opcode, Program, Sm
+from makespan.estimates.dual_issue.device import IssueInstruction, IssueProgram, Opcode, SmDescription
 from makespan.estimates.dual_issue.ffma_bound import peak_gflops
 from makespan.estimates.dual_issue.pattern_ranking import GK110_CODES, patterns
 from makespan.estimates.dual_issue.timing import throughput
@@ -43,16 +43,20 @@ def test_n13_p_peak_of_a_tesla_k20() -> None:
 @pytest.mark.parametrize(
     ("instructions", "rate", "efficiency"),
     [
-        ([Instruction(F, 5, (4, 1, 0)), Instruction(F, 2, (4, 1, 0)), Instruction(M, 4, (1, 0))], 127.50, 66.40),
-        ([Instruction(F, 5, (2, 1, 0)), Instruction(F, 3, (2, 1, 0))], 119.18, 62.07),
-        ([Instruction(M, 4, (2, 0))], 119.17, 62.06),
-        ([Instruction(F, 5, (9, 3, 1)), Instruction(F, 11, (9, 3, 1))], 94.52, 49.23),
+        (
+            [IssueInstruction(F, 5, (4, 1, 0)), IssueInstruction(F, 2, (4, 1, 0)), IssueInstruction(M, 4, (1, 0))],
+            127.50,
+            66.40,
+        ),
+        ([IssueInstruction(F, 5, (2, 1, 0)), IssueInstruction(F, 3, (2, 1, 0))], 119.18, 62.07),
+        ([IssueInstruction(M, 4, (2, 0))], 119.17, 62.06),
+        ([IssueInstruction(F, 5, (9, 3, 1)), IssueInstruction(F, 11, (9, 3, 1))], 94.52, 49.23),
     ],
     ids=["no conflict", "2-way FFMA", "2-way FMUL", "3-way"],
 )
 @pytest.mark.parametrize("formula", [True, False])
 def test_n11_z_table_of_conflicts(
-    instructions: list[Instruction], rate: float, efficiency: float, formula: bool
+    instructions: list[IssueInstruction], rate: float, efficiency: float, formula: bool
 ) -> None:
     reached = throughput(VirtualSm(formula=formula), *instructions)
     assert reached == pytest.approx(rate, abs=0.011 if formula else 0.06)
@@ -75,9 +79,9 @@ def test_extra_cycles_of_a_conflict_are_those_of_the_table() -> None:
 
 def test_a_strict_conflict_of_k_registers_takes_k_cycles() -> None:
     device = VirtualSm(Truth(conflicts=Conflicts.STRICT))
-    clean = throughput(device, Instruction(M, 4, (1, 0)))
-    assert throughput(device, Instruction(M, 4, (2, 0))) == pytest.approx(clean / 2, rel=1e-4)
-    assert throughput(device, Instruction(F, 4, (9, 3, 1))) == pytest.approx(clean / 3, rel=1e-4)
+    clean = throughput(device, IssueInstruction(M, 4, (1, 0)))
+    assert throughput(device, IssueInstruction(M, 4, (2, 0))) == pytest.approx(clean / 2, rel=1e-4)
+    assert throughput(device, IssueInstruction(F, 4, (9, 3, 1))) == pytest.approx(clean / 3, rel=1e-4)
 
 
 SAMPLES = {
@@ -101,7 +105,7 @@ def test_f_throughput_and_latency_of_control_codes_follow_a_law(code: int) -> No
     assert (law == pytest.approx(rate, rel=0.03)) == (code not in DIPS)
     assert law == pytest.approx(rate, rel=0.14)
     assert max(9, gap) == pytest.approx(latency, rel=0.22)
-    reached = throughput(VirtualSm(), Instruction(M, 4, (1, 0), code))
+    reached = throughput(VirtualSm(), IssueInstruction(M, 4, (1, 0), code))
     assert reached == pytest.approx(law, rel=0.005)
 
 
@@ -179,23 +183,25 @@ def test_a_fixed_winner_has_a_closed_form(pattern: Pattern, bubbles: Bubbles) ->
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> Program:
+def programs(draw: st.DrawFn) -> IssueProgram:
     """Loops without dependences: nothing reads R200..R254, where everything is written."""
     code = draw(st.sampled_from(range(8, 256)))
     sources = st.integers(0, 60)
     arithmetic = [
-        st.builds(Instruction, st.just(opcode), st.integers(200, 254), st.tuples(*[sources] * count), st.just(code))
+        st.builds(
+            IssueInstruction, st.just(opcode), st.integers(200, 254), st.tuples(*[sources] * count), st.just(code)
+        )
         for opcode, count in ((F, 3), (M, 2), (A, 2))
     ]
     most = 6 if GK110_GAPS[code] == 1 else 1
     body = draw(st.lists(st.one_of(arithmetic), min_size=1, max_size=most))
-    return Program(tuple(body), 240 // len(body))
+    return IssueProgram(tuple(body), 240 // len(body))
 
 
 @settings(max_examples=15, phases=[Phase.explicit, Phase.generate])
 @given(programs(), st.sampled_from([1, 4, 8, 13]), st.sampled_from(Conflicts), st.integers(0, 10_000))
 def test_cycle_level_and_closed_form_agree_within_half_a_percent(
-    program: Program, warps: int, conflicts: Conflicts, seed: int
+    program: IssueProgram, warps: int, conflicts: Conflicts, seed: int
 ) -> None:
     truth = replace(random_truth(seed), gaps=GK110_GAPS, keeps=Truth().keeps, conflicts=conflicts)
     formula = closed_form_cycles(truth, program, warps, 100_000)
@@ -205,23 +211,25 @@ def test_cycle_level_and_closed_form_agree_within_half_a_percent(
 
 @pytest.mark.parametrize("warps", [4, 12, 13, 16])
 def test_no_warp_starves_behind_gaps_that_fewer_warps_fill(warps: int) -> None:
-    program = Program((Instruction(F, 200, (0, 1, 4), 0x22),), 240)
+    program = IssueProgram((IssueInstruction(F, 200, (0, 1, 4), 0x22),), 240)
     formula = closed_form_cycles(Truth(), program, warps, 1000)
     assert simulate(Truth(), program, warps, 1000).cycles == pytest.approx(formula, rel=0.005)
 
 
 def test_what_the_formula_does_not_know_is_executed() -> None:
-    unlike = Program((Instruction(M, 200, (0, 1), 0x21), Instruction(M, 200, (0, 2), 0x21)), 120)
-    dependent = Program((Instruction(M, 200, (200, 1)),), 240)
+    unlike = IssueProgram((IssueInstruction(M, 200, (0, 1), 0x21), IssueInstruction(M, 200, (0, 2), 0x21)), 120)
+    dependent = IssueProgram((IssueInstruction(M, 200, (200, 1)),), 240)
     assert closed_form_cycles(Truth(), unlike, 4, 10) is closed_form_cycles(Truth(), dependent, 4, 10) is None
-    fractional = Program((Instruction(F, 200, (0, 2, 4), 0x24),), 240)  # part of a cycle now and then, behind a gap
+    fractional = IssueProgram(
+        (IssueInstruction(F, 200, (0, 2, 4), 0x24),), 240
+    )  # part of a cycle now and then, behind a gap
     assert closed_form_cycles(Truth(), fractional, 13, 10) is None
     assert VirtualSm().run(dependent, 4, 10).cycles > 9 * 240 * 10
 
 
 @settings(max_examples=100)
 @given(programs(), st.integers(1, 64), st.integers(0, 10_000))
-def test_throughput_never_exceeds_the_lanes(program: Program, warps: int, seed: int) -> None:
+def test_throughput_never_exceeds_the_lanes(program: IssueProgram, warps: int, seed: int) -> None:
     device = VirtualSm(replace(random_truth(seed), gaps=GK110_GAPS))
     rate = program.count(F, M, A) * 32 * warps * 1000 / device.run(program, warps, 1000).cycles
     assert 0 < rate <= device.sm.theory < device.sm.lanes
@@ -240,12 +248,12 @@ def test_a_further_conflict_never_makes_it_faster(
 
 
 def test_dual_issue_never_exceeds_the_lanes_with_any_arbiter() -> None:
-    body = tuple(Instruction(F, 100 + at, (0, 1, 4), 0x04 if at % 2 == 0 else 0x05) for at in range(6))
+    body = tuple(IssueInstruction(F, 100 + at, (0, 1, 4), 0x04 if at % 2 == 0 else 0x05) for at in range(6))
     for arbiter in Arbiter:
         truth = Truth(arbiter=arbiter, bubbles=Bubbles(), overhead=0, dual_overhead=0)
         device = VirtualSm(truth)
         for warps in (1, 2, 4, 16):
-            program = Program((*body, Instruction(Opcode.NOP)), 30)
+            program = IssueProgram((*body, IssueInstruction(Opcode.NOP)), 30)
             rate = program.count(F) * 32 * warps * 100 / device.run(program, warps, 100).cycles
             assert rate <= device.sm.lanes
 
@@ -253,28 +261,28 @@ def test_dual_issue_never_exceeds_the_lanes_with_any_arbiter() -> None:
 def test_the_operand_cache_keeps_the_sources_of_the_cycle_before() -> None:
     """Two FFMAs of a pair and four banks: only what the cycle before has read makes the second pair fit."""
     block = (
-        Instruction(F, 31, (150, 147, 31), 0x05),
-        Instruction(F, 27, (150, 146, 27), 0x04),
-        Instruction(F, 6, (149, 146, 6), 0x05),
-        Instruction(F, 7, (148, 147, 7), 0x04),
-        Instruction(F, 2, (149, 147, 2), 0x05),
-        Instruction(F, 3, (148, 146, 3), 0x04),
-        Instruction(Opcode.NOP, code=0x05),
+        IssueInstruction(F, 31, (150, 147, 31), 0x05),
+        IssueInstruction(F, 27, (150, 146, 27), 0x04),
+        IssueInstruction(F, 6, (149, 146, 6), 0x05),
+        IssueInstruction(F, 7, (148, 147, 7), 0x04),
+        IssueInstruction(F, 2, (149, 147, 2), 0x05),
+        IssueInstruction(F, 3, (148, 146, 3), 0x04),
+        IssueInstruction(Opcode.NOP, code=0x05),
     )
     rates = []
     for keeps in (Truth().keeps, frozenset[int]()):
         device = VirtualSm(Truth(keeps=keeps, latency=1, conflicts=Conflicts.STRICT))
-        rates.append(1 / device.run(Program(block, 30), 4, 100).cycles)
+        rates.append(1 / device.run(IssueProgram(block, 30), 4, 100).cycles)
     assert rates[0] > 1.3 * rates[1]
 
 
 def test_a_loop_beyond_the_instruction_cache_is_refused() -> None:
     with pytest.raises(InputError, match=r"901 instructions and the instruction cache 896: unroll it less"):
-        VirtualSm().run(Program((Instruction(M, 4, (1, 0)),), 901), 16, 10)
+        VirtualSm().run(IssueProgram((IssueInstruction(M, 4, (1, 0)),), 901), 16, 10)
 
 
 def test_warps_and_loops_out_of_range_are_refused() -> None:
-    program = Program((Instruction(M, 4, (1, 0)),))
+    program = IssueProgram((IssueInstruction(M, 4, (1, 0)),))
     for warps in (0, 65):
         with pytest.raises(InputError, match=rf"1\.\.64 on this device, not {warps}"):
             VirtualSm().run(program, warps, 1)
@@ -283,10 +291,10 @@ def test_warps_and_loops_out_of_range_are_refused() -> None:
 
 
 def test_equal_seeds_measure_equally_and_noise_is_as_large_as_said() -> None:
-    one = [throughput(parse_device("vgk110:noise=0.01,seed=7"), Instruction(M, 4, (1, 0))) for _ in range(2)]
+    one = [throughput(parse_device("vgk110:noise=0.01,seed=7"), IssueInstruction(M, 4, (1, 0))) for _ in range(2)]
     assert one[0] == one[1] != 127.5
     device = parse_device("vgk110:noise=0.01,seed=7")
-    rates = [throughput(device, Instruction(M, 4, (1, 0))) for _ in range(400)]
+    rates = [throughput(device, IssueInstruction(M, 4, (1, 0))) for _ in range(400)]
     mean = sum(rates) / len(rates)
     assert (sum((rate - mean) ** 2 for rate in rates) / len(rates)) ** 0.5 / mean == pytest.approx(0.01, rel=0.15)
 
@@ -316,7 +324,7 @@ def test_devices_that_are_none(text: str, message: str) -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"sm": Sm(96, 3)}, "pairs"), ({"banks": (0,)}, "255 banks"), ({"gaps": (1,) * 255}, "256 gaps")],
+    [({"sm": SmDescription(96, 3)}, "pairs"), ({"banks": (0,)}, "255 banks"), ({"gaps": (1,) * 255}, "256 gaps")],
 )
 def test_truths_that_are_none(change: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):

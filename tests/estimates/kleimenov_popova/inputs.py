@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from makespan.estimates.kleimenov_popova import Device, HitRates, KernelModel, Levels, Thread, Warp
+from makespan.estimates.kleimenov_popova import GpuParameters, HitRates, KernelModel, Levels, Thread, WarpDemand
 from makespan.estimates.kleimenov_popova.recurrence import Sequence, Single
 from makespan.kernels import ptx
 from makespan.kernels.ptx import PtxKernel
@@ -25,9 +25,9 @@ LATENCIES = Levels(80, 220, 400, 680)
 UNLIMITED = Levels(1e9, 1e9, 1e9, 1e9)
 
 
-def device(bandwidth: Levels = UNLIMITED, latency: Levels = LATENCIES) -> Device:
+def device(bandwidth: Levels = UNLIMITED, latency: Levels = LATENCIES) -> GpuParameters:
     """The GPU of the worked examples: 2 SMs with 2 processing blocks each, 1 GHz."""
-    return Device(2, 2, 1.0, latency, bandwidth, LIMITS)
+    return GpuParameters(2, 2, 1.0, latency, bandwidth, LIMITS)
 
 
 def alike(
@@ -58,9 +58,9 @@ def of_threads(
 ) -> KernelModel:
     """A kernel by the threads of each block, by the number of the block and their own."""
 
-    def warps(block: int) -> list[Warp]:
+    def warps(block: int) -> list[WarpDemand]:
         several = [thread(block, number) for number in range(threads)]
-        return [Warp.of(several[first : first + 32]) for first in range(0, threads, 32)]
+        return [WarpDemand.of(several[first : first + 32]) for first in range(0, threads, 32)]
 
     return KernelModel(threads, blocks, warps, is_uniform, registers, shared_bytes)
 

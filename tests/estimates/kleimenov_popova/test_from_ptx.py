@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from makespan.estimates import kleimenov_popova as model
-from makespan.estimates.kleimenov_popova import Device, HitRates, LoopRule, PtxModel, Rules, estimate, from_ptx
+from makespan.estimates.kleimenov_popova import GpuParameters, HitRates, LoopRule, PtxModel, Rules, estimate, from_ptx
 from makespan.estimates.kleimenov_popova.device import PREFIX
 from makespan.estimates.kleimenov_popova.from_ptx import singles
 from makespan.estimates.kleimenov_popova.recurrence import Repeat, Sequence
@@ -33,7 +33,7 @@ def modelled(
         kernel(body),
         launch(block, grid),
         described,
-        Device.of(described),
+        GpuParameters.of(described),
         HitRates(0.5, 0.25),
         rule=LoopRule(rule),
         loop_bounds=[given_bound(text) for text in bounds.split()],
@@ -210,8 +210,10 @@ def test_every_sample_kernel_has_an_estimate(file: Path, rule: LoopRule) -> None
         asked = launch("256", "100")
         unbounded = [info.label for info in ptx.loops(each, (), asked) if info.bound is None]
         bounds = [given_bound(f"{label}=20") for label in unbounded]
-        found = from_ptx(each, asked, described, Device.of(described), HitRates(0, 0), rule=rule, loop_bounds=bounds)
-        result = estimate(Device.of(described), found.kernel)
+        found = from_ptx(
+            each, asked, described, GpuParameters.of(described), HitRates(0, 0), rule=rule, loop_bounds=bounds
+        )
+        result = estimate(GpuParameters.of(described), found.kernel)
         assert result.is_converged
         assert result.cycles >= max(float(thread.time.delay) for thread in found.threads)
 
@@ -222,13 +224,21 @@ def test_every_sample_kernel_has_an_estimate(file: Path, rule: LoopRule) -> None
 def test_issue_delays_follow_from_units_or_throughputs_of_a_processing_block() -> None:
     described = with_settings(gpu(), ["units.f64=1", "throughput.sfu=8", "units.f32=64"], "test", model=PREFIX)
     found = from_ptx(
-        kernel("add.f64 %fd1, %fd1, %fd1;\nret;"), launch("32", "1"), described, Device.of(described), HitRates(0, 0)
+        kernel("add.f64 %fd1, %fd1, %fd1;\nret;"),
+        launch("32", "1"),
+        described,
+        GpuParameters.of(described),
+        HitRates(0, 0),
     )
     assert found.timing.delays == {"f64": 32, "bra": 1}
     refused = with_settings(gpu(), ["throughput.f64=128"], "test", model=PREFIX)
     with pytest.raises(InputError, match=r"throughput\.f64: issue delay 0\.25 is below 1 cycle"):
         from_ptx(
-            kernel("add.f64 %fd1, %fd1, %fd1;\nret;"), launch("32", "1"), refused, Device.of(refused), HitRates(0, 0)
+            kernel("add.f64 %fd1, %fd1, %fd1;\nret;"),
+            launch("32", "1"),
+            refused,
+            GpuParameters.of(refused),
+            HitRates(0, 0),
         )
 
 
@@ -236,20 +246,22 @@ def test_an_issue_delay_that_is_told_twice_is_refused() -> None:
     units = gpus.gpu_datum("kleimenov_popova.units.f64", 1, source="test")
     both = gpus.Gpu("test", {**gpu().data, "kleimenov_popova.units.f64": units})
     with pytest.raises(InputError, match="delay of f64 is told in 2 ways, delay and units"):
-        from_ptx(kernel("add.f64 %fd1, %fd1, %fd1;\nret;"), launch("32", "1"), both, Device.of(both), HitRates(0, 0))
+        from_ptx(
+            kernel("add.f64 %fd1, %fd1, %fd1;\nret;"), launch("32", "1"), both, GpuParameters.of(both), HitRates(0, 0)
+        )
 
 
 def test_the_bandwidth_of_the_device_memory_follows_from_the_data_sheet() -> None:
     known = {key: value for key, value in gpu().data.items() if not key.endswith("band_DRAM")}
     rate = gpus.gpu_datum("mem_bw_gbs", 112, source="data sheet")
-    assert Device.of(gpus.Gpu("test", {**known, "mem_bw_gbs": rate})).bandwidth.dram == 112
+    assert GpuParameters.of(gpus.Gpu("test", {**known, "mem_bw_gbs": rate})).bandwidth.dram == 112
     with pytest.raises(InputError, match=r"band_DRAM .* is not known"):
-        Device.of(gpus.Gpu("test", known))
+        GpuParameters.of(gpus.Gpu("test", known))
 
 
 def test_gtx1050_says_what_must_be_measured() -> None:
     with pytest.raises(InputError, match=r"5 numbers are not known; .*lat_DRAM.*microbench latency.*--set KEY=N"):
-        Device.of(gpus.find_gpu("gtx1050"))
+        GpuParameters.of(gpus.find_gpu("gtx1050"))
 
 
 # command line

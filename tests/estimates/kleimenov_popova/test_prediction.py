@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from makespan.estimates.kleimenov_popova import (
-    Device,
+    GpuParameters,
     HitRates,
     LaunchLine,
     Levels,
@@ -25,7 +25,7 @@ from makespan.estimates.kleimenov_popova import (
 from makespan.estimates.kleimenov_popova.recurrence import Repeat, Sequence
 from makespan.estimates.microbench import fit
 from makespan.estimates.microbench.parameter import Parameter
-from makespan.estimates.microbench.samples import Sample
+from makespan.estimates.microbench.samples import MicrobenchSample
 from makespan.host.errors import InputError, MeasurementError
 from makespan.kernels.flow import launch
 from makespan.model.machine.occupancy import SmLimits
@@ -320,12 +320,12 @@ def test_a_fixed_point_that_is_not_reached_says_so() -> None:
 # launch and error
 
 
-def empty(blocks: int, seconds: Fraction) -> Sample:
+def empty(blocks: int, seconds: Fraction) -> MicrobenchSample:
     """An empty kernel with blocks of 4 warps."""
-    return Sample(("4",), (blocks,), seconds, in_seconds=True)
+    return MicrobenchSample(("4",), (blocks,), seconds, in_seconds=True)
 
 
-def fit_launch(several: list[Sample]) -> tuple[Parameter, ...]:
+def fit_launch(several: list[MicrobenchSample]) -> tuple[Parameter, ...]:
     return fit.fit_launch(several, "test")
 
 
@@ -338,7 +338,7 @@ def test_k9_regression_returns_the_line() -> None:
 
 
 def test_launch_time_is_added_to_the_waves() -> None:
-    known = Device(
+    known = GpuParameters(
         2, 2, 1.0, Levels(80, 220, 400, 680), Levels(128, 32, 8, 4), device().limits, {2: LaunchLine(2e-9, 5e-6)}
     )
     found = estimate(known, alike(), measured_s=1e-5)
@@ -399,7 +399,7 @@ def test_a_kernel_model_out_of_range_is_refused(changes: dict[str, object], mess
 )
 def test_a_device_out_of_range_is_refused(latency: Levels, bandwidth: Levels, clock: float, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Device(2, 2, clock, latency, bandwidth, SmLimits(warp_size=32, blocks=1))
+        GpuParameters(2, 2, clock, latency, bandwidth, SmLimits(warp_size=32, blocks=1))
 
 
 def test_eps_must_be_positive() -> None:

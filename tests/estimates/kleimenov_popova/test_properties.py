@@ -11,7 +11,7 @@ import pytest
 
 from makespan import Instance, Machine, Program, solve
 from makespan.estimates.kleimenov_popova import (
-    Device,
+    GpuParameters,
     HitRates,
     KernelModel,
     Levels,
@@ -19,7 +19,7 @@ from makespan.estimates.kleimenov_popova import (
     Rules,
     Thread,
     Timing,
-    Warp,
+    WarpDemand,
     estimate,
     expressions,
     fixpoint,
@@ -112,9 +112,9 @@ class Drawn:
         )
 
     @property
-    def device(self) -> Device:
+    def device(self) -> GpuParameters:
         limits = SmLimits(warp_size=32, warps=self.warps_per_sm, blocks=16, block_threads=1024)
-        return Device(self.sms, self.processing_blocks, 1.0, self.latency, self.bandwidth, limits)
+        return GpuParameters(self.sms, self.processing_blocks, 1.0, self.latency, self.bandwidth, limits)
 
     @property
     def kernel(self) -> KernelModel:
@@ -131,13 +131,13 @@ class Drawn:
         return estimate(self.device, self.kernel, rules=FINE).cycles
 
 
-def closed_form(device: Device, kernel: KernelModel) -> float:
+def closed_form(device: GpuParameters, kernel: KernelModel) -> float:
     """The sum over waves of the largest of the unloaded time and what each bandwidth needs, written out plainly."""
     w_block = -(-kernel.threads_per_block // 32)
     per_sm = min(16, device.limits.warps // w_block if device.limits.warps else 16)
     total = 0.0
     for first in range(0, kernel.blocks, per_sm * device.sms):
-        dealt: list[list[Warp]] = [[] for _ in range(device.sms)]
+        dealt: list[list[WarpDemand]] = [[] for _ in range(device.sms)]
         for number in range(first, min(first + per_sm * device.sms, kernel.blocks)):
             dealt[(number - first) % device.sms] += list(kernel.warps(number))
         needs, unloaded = [0.0], 0.0

@@ -18,7 +18,7 @@ from makespan.estimates.microbench import samples
 from makespan.estimates.microbench.chains import LENGTHS, LINKS, body, kernels
 from makespan.estimates.microbench.fit import fit_instructions, fit_launch
 from makespan.estimates.microbench.programs import instructions_source, launch_source
-from makespan.estimates.microbench.samples import INSTRUCTIONS, LAUNCH, Sample
+from makespan.estimates.microbench.samples import INSTRUCTIONS, LAUNCH, MicrobenchSample
 from makespan.estimates.profile.opcodes import kind
 from makespan.host.errors import InputError, MeasurementError
 from makespan.kernels import ptx
@@ -44,8 +44,8 @@ EXPECTED = {
 }
 
 
-def sample(measure: str, name: str, count: int, time: float, *, in_seconds: bool = False) -> Sample:
-    return Sample((measure, name), (count,), Fraction(time), in_seconds)
+def sample(measure: str, name: str, count: int, time: float, *, in_seconds: bool = False) -> MicrobenchSample:
+    return MicrobenchSample((measure, name), (count,), Fraction(time), in_seconds)
 
 
 def recovered(virtual: VirtualGpu, **options: int) -> dict[str, float]:

@@ -13,8 +13,8 @@ from makespan.estimates.microbench import programs, samples
 from makespan.estimates.microbench.fit import Method, bandwidth_departure, fit_memory
 from makespan.estimates.microbench.on_opencl import measure_memory
 from makespan.estimates.microbench.parameter import Parameter
-from makespan.estimates.microbench.programs import Chase, Language, MemoryPlan
-from makespan.estimates.microbench.samples import MEMORY, Sample
+from makespan.estimates.microbench.programs import Chase, MemoryPlan, ProgramLanguage
+from makespan.estimates.microbench.samples import MEMORY, MicrobenchSample
 from makespan.estimates.opencl import Opened
 from makespan.host.errors import InputError, MeasurementError
 from makespan.model.machine import gpus
@@ -32,11 +32,11 @@ def described(transactions: int, **known: float) -> gpus.Gpu:
     return gpus.Gpu("test", {key: gpus.gpu_datum(key, value, source="test") for key, value in data.items()})
 
 
-def memory_csv(several: tuple[Sample, ...]) -> str:
+def memory_csv(several: tuple[MicrobenchSample, ...]) -> str:
     return samples.text(several, MEMORY)
 
 
-def memory_source(language: Language, plan: MemoryPlan) -> str:
+def memory_source(language: ProgramLanguage, plan: MemoryPlan) -> str:
     (source,) = programs.memory_source(language, plan).values()
     return source
 
@@ -46,7 +46,7 @@ def numbers(parameters: tuple[Parameter, ...]) -> dict[str, Fraction]:
 
 
 def recovered(
-    several: tuple[Sample, ...], per_request: int, *, method: Method = "slope", force: bool = False
+    several: tuple[MicrobenchSample, ...], per_request: int, *, method: Method = "slope", force: bool = False
 ) -> dict[str, Fraction]:
     return numbers(fit_memory(several, described(per_request), "test", method=method, force=force))
 
@@ -119,15 +119,17 @@ def test_all_sms_measure_the_departure_delay_where_bandwidth_is_plenty() -> None
 
 def test_times_in_seconds_become_cycles_of_the_clock() -> None:
     several = tuple(
-        Sample(sample.what, sample.counts, sample.time / (Fraction("1.35") * 10**9), in_seconds=True)
+        MicrobenchSample(sample.what, sample.counts, sample.time / (Fraction("1.35") * 10**9), in_seconds=True)
         for sample in QUADRO.samples()
     )
     found = numbers(fit_memory(several, gpus.find_gpu("quadro-fx5600"), "test"))
     assert found == recovered(QUADRO.samples(), 32)
 
 
-def scattered(times: list[int], pattern: str = "coalesced") -> tuple[Sample, ...]:
-    return tuple(Sample((pattern,), (count,), Fraction(time)) for count, time in zip(REQUESTS, times, strict=False))
+def scattered(times: list[int], pattern: str = "coalesced") -> tuple[MicrobenchSample, ...]:
+    return tuple(
+        MicrobenchSample((pattern,), (count,), Fraction(time)) for count, time in zip(REQUESTS, times, strict=False)
+    )
 
 
 def test_times_that_are_not_on_a_line_are_refused_unless_forced() -> None:
@@ -153,13 +155,13 @@ def test_a_time_that_does_not_grow_is_refused_even_if_forced() -> None:
         (scattered([13440], "latency"), "latency: samples of at least 2 different counts are needed, not 32"),
     ],
 )
-def test_too_few_samples_are_refused(several: tuple[Sample, ...], said: str) -> None:
+def test_too_few_samples_are_refused(several: tuple[MicrobenchSample, ...], said: str) -> None:
     with pytest.raises(InputError, match=said):
         recovered(several, 32)
 
 
 def test_seconds_need_a_clock() -> None:
-    seconds = tuple(Sample(("latency",), (count,), Fraction(count), in_seconds=True) for count in (1, 2))
+    seconds = tuple(MicrobenchSample(("latency",), (count,), Fraction(count), in_seconds=True) for count in (1, 2))
     with pytest.raises(InputError, match=r"clock_ghz \[GHz\] is not known"):
         fit_memory(seconds, described(32), "test")
 
@@ -340,7 +342,7 @@ def test_the_ptx_assembles(benchmark: str, microbench: Runner, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("language", ["cuda", "opencl"])
-def test_the_walk_reads_one_address_after_the_other(language: Language) -> None:
+def test_the_walk_reads_one_address_after_the_other(language: ProgramLanguage) -> None:
     chase, total = (memory_source(language, MemoryPlan(latency=latency)) for latency in ("chase", "sum"))
     assert chase != total
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from makespan.estimates.microbench import samples
 from makespan.estimates.microbench.chains import STREAMS
-from makespan.estimates.microbench.samples import Sample
+from makespan.estimates.microbench.samples import MicrobenchSample
 from makespan.hardware.sm_file import machine_toml, measured_machine
 from makespan.hardware.sm_fit import MachineFit, find_left_out, fit_machine
 from makespan.hardware.sm_programs import APART, COUNTS, LOG_STEPS, LOG_WARPS, ONE_WARPS, OPERATIONS, TABLE, sm_source
@@ -122,7 +122,7 @@ def test_ranges_are_the_least_and_the_most_of_all_runs() -> None:
         ("predicate", "int"): (7, 9.5),
     }
     runs = [
-        Sample(("chain", *both), (1, count), Fraction(90 + count * each))
+        MicrobenchSample(("chain", *both), (1, count), Fraction(90 + count * each))
         for both, several in cycles.items()
         for each in several
         for count in (64, 192)
@@ -162,8 +162,8 @@ def test_logs_in_which_nobody_waited_say_nothing(tmp_path: Path, capsys: pytest.
     assert "work conservation: not observed: no ready warp waited in 9 runs" in done.out
 
 
-def reading(run: str, warp: int, warps: int, step: int, cycle: int) -> Sample:
-    return Sample(("log", "clock", f"{run}.{warp}"), (warps, step), Fraction(cycle))
+def reading(run: str, warp: int, warps: int, step: int, cycle: int) -> MicrobenchSample:
+    return MicrobenchSample(("log", "clock", f"{run}.{warp}"), (warps, step), Fraction(cycle))
 
 
 def test_a_cycle_that_nobody_used_is_named() -> None:
@@ -210,15 +210,15 @@ def test_without_pairs_no_interval_is_told() -> None:
 
 
 def test_samples_that_make_no_sense_are_refused() -> None:
-    one = Sample(("chain", "fp32", "fp32"), (1, 64), Fraction(100))
+    one = MicrobenchSample(("chain", "fp32", "fp32"), (1, 64), Fraction(100))
     with pytest.raises(InputError, match="chain of fp32: samples of two different counts are needed, not of 64 alone"):
         fit_machine([one], base(PLAIN))
     with pytest.raises(MeasurementError, match="the time does not grow"):
         fit_machine([one, replace(one, counts=(1, 192))], base(PLAIN))
     with pytest.raises(InputError, match="pair of fp32: no such measurement with 'b'"):
-        fit_machine([Sample(("pair", "fp32", "b"), (2, 64), Fraction(1))], base(PLAIN))
+        fit_machine([MicrobenchSample(("pair", "fp32", "b"), (2, 64), Fraction(1))], base(PLAIN))
     with pytest.raises(InputError, match="log of clock: no such measurement with 'b'"):
-        fit_machine([Sample(("log", "clock", "b"), (2, 1), Fraction(1))], base(PLAIN))
+        fit_machine([MicrobenchSample(("log", "clock", "b"), (2, 1), Fraction(1))], base(PLAIN))
     with pytest.raises(InputError, match=r"log of b\.0: whole cycles are needed, and at most 10000"):
         find_left_out({("b", 2): [reading("b", 0, 2, 1, 10**12)]})
     with pytest.raises(InputError, match="logs of one warp alone are needed"):

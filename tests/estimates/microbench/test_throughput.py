@@ -11,7 +11,7 @@ from makespan.estimates.microbench import samples
 from makespan.estimates.microbench.fit import fit_throughput
 from makespan.estimates.microbench.on_opencl import measure_throughput
 from makespan.estimates.microbench.programs import UNROLLED, operations, throughput_source
-from makespan.estimates.microbench.samples import THROUGHPUT, Sample
+from makespan.estimates.microbench.samples import THROUGHPUT, MicrobenchSample
 from makespan.estimates.opencl import Opened
 from makespan.host.errors import InputError, MeasurementError
 from makespan.model.machine import gpus
@@ -20,14 +20,14 @@ from tests.command import Runner
 HD6970 = gpus.find_gpu("hd6970")
 
 
-def timed(operation: str, rate: int, *, components: int = 1, factor: float = 1) -> Sample:
+def timed(operation: str, rate: int, *, components: int = 1, factor: float = 1) -> MicrobenchSample:
     """A run of 2^20 work-items with 1000 operations on 24 compute units at 880 MHz, at so many per cycle."""
     work = 2**20 * 1000 * components
     seconds = Fraction(work, rate * 880 * 10**6 * 24) * Fraction(factor)
-    return Sample((operation,), (1000 * components, 2**20), seconds, in_seconds=True)
+    return MicrobenchSample((operation,), (1000 * components, 2**20), seconds, in_seconds=True)
 
 
-def throughput_csv(*several: Sample) -> str:
+def throughput_csv(*several: MicrobenchSample) -> str:
     return samples.text(several, THROUGHPUT)
 
 

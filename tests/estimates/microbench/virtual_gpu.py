@@ -9,7 +9,7 @@ from makespan.estimates.kleimenov_popova import LaunchLine, Levels, Timing
 from makespan.estimates.kleimenov_popova.device import NAMES
 from makespan.estimates.microbench.chains import kernels
 from makespan.estimates.microbench.programs import GRIDS, STEPS
-from makespan.estimates.microbench.samples import BANDWIDTH, DELAY, LATENCY, MEMORY_LATENCY, Sample
+from makespan.estimates.microbench.samples import BANDWIDTH, DELAY, LATENCY, MEMORY_LATENCY, MicrobenchSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +29,22 @@ class VirtualGpu:
     noise: float = 0
     seed: int = 0
 
-    def samples(self, *, repeats: int = 1) -> Iterator[Sample]:
+    def samples(self, *, repeats: int = 1) -> Iterator[MicrobenchSample]:
         """What the benchmarks of latencies, issue delays and memory measure."""
         clock = random.Random(self.seed)
         for _ in range(repeats):
             for measure, name, count, each in self._runs():
                 cycles = (self.overhead + count * each) * (1 + clock.gauss(0, self.noise))
-                yield Sample((measure, name), (count,), Fraction(cycles))
+                yield MicrobenchSample((measure, name), (count,), Fraction(cycles))
 
-    def launches(self, *, repeats: int = 1) -> Iterator[Sample]:
+    def launches(self, *, repeats: int = 1) -> Iterator[MicrobenchSample]:
         """What the benchmark of launch times measures."""
         clock = random.Random(self.seed)
         for _ in range(repeats):
             for warps, line in self.launch.items():
                 for blocks in GRIDS:
                     seconds = line.seconds(blocks) * (1 + clock.gauss(0, self.noise))
-                    yield Sample((str(warps),), (blocks,), Fraction(seconds), in_seconds=True)
+                    yield MicrobenchSample((str(warps),), (blocks,), Fraction(seconds), in_seconds=True)
 
     def _runs(self) -> Iterator[tuple[str, str, int, float]]:
         """Measure, name, count, and the cycles of one."""

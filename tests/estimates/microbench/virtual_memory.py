@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from makespan.estimates.microbench.samples import PATTERNS, Sample
+from makespan.estimates.microbench.samples import PATTERNS, MicrobenchSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,24 @@ class DepartureQueue:
 
     def samples(
         self, *, requests: tuple[int, ...] = (32, 64, 128, 256), steps: tuple[int, ...] = (1024, 4096), repeats: int = 1
-    ) -> tuple[Sample, ...]:
+    ) -> tuple[MicrobenchSample, ...]:
         """What the three kernels measure on one SM."""
-        walks = [Sample((PATTERNS[0],), (count,), self.walk(count)) for count in steps]
-        runs = [Sample((name,), (count,), self.run(name, count)) for name in PATTERNS[1:] for count in requests]
+        walks = [MicrobenchSample((PATTERNS[0],), (count,), self.walk(count)) for count in steps]
+        runs = [
+            MicrobenchSample((name,), (count,), self.run(name, count)) for name in PATTERNS[1:] for count in requests
+        ]
         return self._noisy([*walks, *runs], repeats)
 
-    def whole_gpu_samples(self, *, requests: tuple[int, ...] = (32, 64, 128, 256)) -> tuple[Sample, ...]:
+    def whole_gpu_samples(self, *, requests: tuple[int, ...] = (32, 64, 128, 256)) -> tuple[MicrobenchSample, ...]:
         """What the two departure kernels measure with all SMs; the requests of each are given."""
         several = ((name, count) for name in PATTERNS[1:] for count in requests)
-        runs = [Sample((name,), (count * self.sms,), self.run(name, count, sms=self.sms)) for name, count in several]
+        runs = [
+            MicrobenchSample((name,), (count * self.sms,), self.run(name, count, sms=self.sms))
+            for name, count in several
+        ]
         return self._noisy(runs, 1)
 
-    def _noisy(self, samples: list[Sample], repeats: int) -> tuple[Sample, ...]:
+    def _noisy(self, samples: list[MicrobenchSample], repeats: int) -> tuple[MicrobenchSample, ...]:
         generator = random.Random(self.seed)
         errors = (Fraction(generator.gauss(0, self.noise)) for _ in range(len(samples) * repeats))
         return tuple(replace(s, time=s.time * (1 + error)) for s, error in zip(samples * repeats, errors, strict=True))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations, pairwise
 
-from makespan.estimates.microbench.samples import Sample
+from makespan.estimates.microbench.samples import MicrobenchSample
 from makespan.hardware.sm_programs import (
     ALL,
     ALL_WARPS,
@@ -68,12 +68,12 @@ class VirtualSm:
     idles: int = 0
     seed: int = 0
 
-    def samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[MicrobenchSample]:
         """What the program prints."""
         clock = random.Random(self.seed)
         for what, counts, time in self._runs():
             is_log = what[0] == LOG
-            yield Sample(what, counts, time if is_log else time + clock.randint(0, self.noise))  # type: ignore[arg-type]
+            yield MicrobenchSample(what, counts, time if is_log else time + clock.randint(0, self.noise))  # type: ignore[arg-type]
         for policy in ("lrr", "gto", "random"):
             yield from self._log(policy, clock)
 
@@ -129,7 +129,7 @@ class VirtualSm:
         letters = "".join(self.unit_of[name] for name in names)
         return _last(_schedule(self._machine(1), letters, 1, (*stalls, 1)))
 
-    def _log(self, policy: str, clock: random.Random) -> Iterator[Sample]:
+    def _log(self, policy: str, clock: random.Random) -> Iterator[MicrobenchSample]:
         """When each warp of one partition read the clock; a scheduler that idles delays all that comes after."""
         machine = Machine("m", (UnitClass("K", 1),), 1)
         for warps in range(1, 5):
@@ -139,7 +139,7 @@ class VirtualSm:
                 late += bool(issued) and any(steps) and warps > 1 and clock.randrange(1000) < self.idles
                 for warp in issued:
                     steps[warp] += 1
-                    yield Sample((LOG, CLOCK, f"{policy}.{warp}"), (warps, steps[warp]), cycle + late + 1)  # type: ignore[arg-type]
+                    yield MicrobenchSample((LOG, CLOCK, f"{policy}.{warp}"), (warps, steps[warp]), cycle + late + 1)  # type: ignore[arg-type]
 
 
 @cache

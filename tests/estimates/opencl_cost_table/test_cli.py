@@ -8,7 +8,7 @@ import pytest
 
 from makespan.estimates.commands.microbench import opencl
 from makespan.estimates.opencl_cost_table import table as tables
-from makespan.estimates.opencl_cost_table.virtual_device import VirtualDevice
+from makespan.estimates.opencl_cost_table.virtual_device import VirtualOpenClDevice
 from makespan.host.errors import MeasurementError
 from tests.command import Runner
 
@@ -156,7 +156,7 @@ def test_a_table_of_another_device_is_a_warning(evaluate: Runner, tmp_path: Path
 
     path = tmp_path / "other.json"
     other = msgspec.structs.replace(tables.find("rmbp-gt650m"), device="something else")
-    path.write_text(tables.written(other))
+    path.write_text(tables.table_json(other))
     options = ("--samples", "1", "--shape", "64x64", "--set", "realistic")
     done = evaluate("cost-table", "--virtual", "rmbp-gt650m", "--table", path, *options)
     assert done.code == 0
@@ -167,14 +167,14 @@ def test_an_interrupted_suite_keeps_its_points_and_goes_on(
     microbench: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, calls = tmp_path / "mine.json", iter(range(10**6))
-    plain = VirtualDevice.benchmark
+    plain = VirtualOpenClDevice.benchmark
 
-    def stopping(self: VirtualDevice, *arguments: object) -> object:
+    def stopping(self: VirtualOpenClDevice, *arguments: object) -> object:
         if next(calls) == 50:
             raise KeyboardInterrupt
         return plain(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(VirtualDevice, "benchmark", stopping)
+    monkeypatch.setattr(VirtualOpenClDevice, "benchmark", stopping)
     command = ("opencl", "--virtual", "rmbp-gt650m", "--quick", "-o", path)
     done = microbench(*command)
     assert done.code == 130
@@ -200,7 +200,7 @@ def test_a_second_interrupt_while_the_points_are_saved_loses_none(
             raise KeyboardInterrupt
         plain(self, **how)
 
-    monkeypatch.setattr(VirtualDevice, "benchmark", stopping)
+    monkeypatch.setattr(VirtualOpenClDevice, "benchmark", stopping)
     monkeypatch.setattr(opencl._Keeper, "save", save)
     done = microbench("opencl", "--virtual", "rmbp-gt650m", "--quick", "-o", tmp_path / "mine.json")
     assert done.code == 130
@@ -211,7 +211,7 @@ def test_a_second_interrupt_while_the_points_are_saved_loses_none(
 def test_a_clock_that_stands_still_is_a_failed_measurement(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(VirtualDevice, "_noisy", lambda *_: lambda: 0.0)
+    monkeypatch.setattr(VirtualOpenClDevice, "_noisy", lambda *_: lambda: 0.0)
     arguments = {
         "microbench": ("opencl", "--virtual", "rmbp-gt650m", "--quick", "-o", tmp_path / "t.json"),
         "evaluate": ("cost-table", "--virtual", "rmbp-gt650m", *TABLE, "--samples", "1", "--shape", "64x64"),
@@ -228,7 +228,7 @@ def test_a_device_that_fails_keeps_the_points_too(
     def broken(*_: object) -> object:
         raise MeasurementError("virtual: a kernel does not build; its build log:\nline 3: no such thing")
 
-    monkeypatch.setattr(VirtualDevice, "benchmark", broken)
+    monkeypatch.setattr(VirtualOpenClDevice, "benchmark", broken)
     done = microbench("opencl", "--virtual", "rmbp-gt650m", "--quick", "-o", tmp_path / "mine.json")
     assert done.code == 4
     assert "line 3: no such thing" in done.err

@@ -8,9 +8,9 @@ import pytest
 from matplotlib.text import Text
 
 from makespan.estimates.opencl_cost_table import table as tables
-from makespan.estimates.opencl_cost_table.evaluation import Quality, Sample, evaluate, iterations
+from makespan.estimates.opencl_cost_table.evaluation import PredictionSample, Quality, evaluate, iterations
 from makespan.estimates.opencl_cost_table.expression import Array, Type
-from makespan.estimates.opencl_cost_table.virtual_device import VirtualDevice
+from makespan.estimates.opencl_cost_table.virtual_device import VirtualOpenClDevice
 from makespan.estimates.report import prediction_quality
 from makespan.host.errors import InputError
 
@@ -19,12 +19,12 @@ ARRAY = Array("matrix", Type.FLOAT, (64, 32))
 
 
 def quality_of(*qs: float) -> Quality:
-    samples = tuple(Sample(f"e{at}", q * 10, 10.0, True, True) for at, q in enumerate(qs))
+    samples = tuple(PredictionSample(f"e{at}", q * 10, 10.0, True, True) for at, q in enumerate(qs))
     return Quality(samples, "GPU $1", is_virtual=False)
 
 
 def test_a_table_that_is_right_predicts_right() -> None:
-    device = VirtualDevice(PUBLISHED, noise=0.01, seed=1)
+    device = VirtualOpenClDevice(PUBLISHED, noise=0.01, seed=1)
     for kind in ("random", "realistic"):
         drawn = list(islice(iterations(ARRAY, kind=kind, seed=2), 60))
         found = evaluate(device, PUBLISHED, drawn, group=64, seed=1)
@@ -46,7 +46,7 @@ def test_a_table_that_is_twice_as_dear_predicts_twice_as_much() -> None:
         },
     )
     drawn = list(islice(iterations(ARRAY, kind="random", seed=2), 20))
-    found = evaluate(VirtualDevice(PUBLISHED, noise=0), dear, drawn, group=64, seed=1)
+    found = evaluate(VirtualOpenClDevice(PUBLISHED, noise=0), dear, drawn, group=64, seed=1)
     assert found.qs == pytest.approx([2] * 20)
 
 
@@ -89,7 +89,7 @@ def test_the_report_and_the_picture(tmp_path: Path) -> None:
 
 
 def test_where_nothing_was_measured_words_and_picture_say_virtual_device() -> None:
-    device = VirtualDevice(PUBLISHED, noise=0.01, seed=1)
+    device = VirtualOpenClDevice(PUBLISHED, noise=0.01, seed=1)
     found = evaluate(device, PUBLISHED, list(islice(iterations(ARRAY, kind="random", seed=2), 12)), group=64, seed=1)
     assert found.is_virtual
     shown = prediction_quality.text("random", found)

@@ -6,7 +6,7 @@ import pytest
 
 from makespan.estimates.opencl_cost_table import table as tables
 from makespan.estimates.opencl_cost_table.from_ptx import work
-from makespan.estimates.opencl_cost_table.prediction import Work, predict
+from makespan.estimates.opencl_cost_table.prediction import LaunchWork, predict
 from makespan.host.errors import InputError
 from makespan.kernels import flow, ptx
 
@@ -32,7 +32,7 @@ HEAD = """
 NUMBER = "    mad.lo.s32 %r4, %r1, %r2, %r3;\n"
 
 
-def of(body: str, grid: str = "64", block: str = "64", interval_bytes: int = 1024) -> Work:
+def of(body: str, grid: str = "64", block: str = "64", interval_bytes: int = 1024) -> LaunchWork:
     kernel = ptx.parse(f"{HEAD}{body}\n    ret;\n}}\n", "k.ptx").kernel(None)
     return work(kernel, flow.launch(block, grid, ()), interval_bytes=interval_bytes)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from makespan.estimates.opencl_cost_table import opencl_code, reference
 from makespan.estimates.opencl_cost_table.access import (
-    Access,
+    AccessKind,
     classify,
     index_range,
     linear_index,
@@ -20,10 +20,10 @@ from makespan.estimates.opencl_cost_table.counting import count
 from makespan.estimates.opencl_cost_table.evaluation import iterations
 from makespan.estimates.opencl_cost_table.expression import (
     Array,
-    Expression,
+    BinaryOperation,
     Iteration,
+    IterationExpression,
     Literal,
-    Operation,
     Read,
     Type,
     Variable,
@@ -109,22 +109,22 @@ def test_reads_can_be_priced_alike() -> None:
 @pytest.mark.parametrize(
     ("body", "access"),
     [
-        ("matrix[1 % HEIGHT, 1 % WIDTH]", Access.CONSTANT),
-        ("matrix[x - x, 7]", Access.CONSTANT),
-        ("matrix[3, y % 16]", Access.INTERVAL),
-        ("matrix[0, y]", Access.INTERVAL),
-        ("matrix[x,y]", Access.CONTINUOUS),
-        ("matrix[x, y + 1]", Access.CONTINUOUS),
-        ("matrix[x % HEIGHT, y % WIDTH]", Access.CONTINUOUS),
-        ("matrix[2*x - x, y]", Access.CONTINUOUS),
-        ("matrix[y % HEIGHT, x % WIDTH]", Access.COMPLEX),
-        ("matrix[x % 16, 3]", Access.COMPLEX),
-        ("matrix[x, y % 4095]", Access.COMPLEX),
-        ("matrix[x, y/2]", Access.COMPLEX),
-        ("matrix[x, -y]", Access.COMPLEX),
+        ("matrix[1 % HEIGHT, 1 % WIDTH]", AccessKind.CONSTANT),
+        ("matrix[x - x, 7]", AccessKind.CONSTANT),
+        ("matrix[3, y % 16]", AccessKind.INTERVAL),
+        ("matrix[0, y]", AccessKind.INTERVAL),
+        ("matrix[x,y]", AccessKind.CONTINUOUS),
+        ("matrix[x, y + 1]", AccessKind.CONTINUOUS),
+        ("matrix[x % HEIGHT, y % WIDTH]", AccessKind.CONTINUOUS),
+        ("matrix[2*x - x, y]", AccessKind.CONTINUOUS),
+        ("matrix[y % HEIGHT, x % WIDTH]", AccessKind.COMPLEX),
+        ("matrix[x % 16, 3]", AccessKind.COMPLEX),
+        ("matrix[x, y % 4095]", AccessKind.COMPLEX),
+        ("matrix[x, y/2]", AccessKind.COMPLEX),
+        ("matrix[x, -y]", AccessKind.COMPLEX),
     ],
 )
-def test_classes_of_reads(body: str, access: Access) -> None:
+def test_classes_of_reads(body: str, access: AccessKind) -> None:
     found = parsed(body)
     assert isinstance(found.body, Read)
     assert classify(found.body, found, KIB_16) is access
@@ -134,15 +134,15 @@ def test_few_rows_of_a_narrow_matrix_lie_within_an_interval() -> None:
     narrow = Array("matrix", Type.FLOAT, (256, 256))
     found = parsed("matrix[x % 16, 3]", narrow)
     assert isinstance(found.body, Read)
-    assert classify(found.body, found, KIB_16) is Access.INTERVAL
-    assert classify(found.body, found, 15 * 256 * 4 + 3) is Access.COMPLEX  # bytes 12 .. 15375 are touched
+    assert classify(found.body, found, KIB_16) is AccessKind.INTERVAL
+    assert classify(found.body, found, 15 * 256 * 4 + 3) is AccessKind.COMPLEX  # bytes 12 .. 15375 are touched
 
 
 def test_an_index_that_was_read_is_complex() -> None:
     ints = Array("m", Type.INT, (512, 512))
     found = parsed("m[m[x,y], y]", ints)
     assert isinstance(found.body, Read)
-    assert classify(found.body, found, KIB_16) is Access.COMPLEX
+    assert classify(found.body, found, KIB_16) is AccessKind.COMPLEX
 
 
 @pytest.mark.parametrize(
@@ -286,12 +286,12 @@ INTEGERS = st.recursive(
 )
 
 
-def evaluated(body: Expression) -> np.ndarray:
+def evaluated(body: IterationExpression) -> np.ndarray:
     return reference.evaluate(Iteration(SMALL, ("x", "y"), body), {})
 
 
 @given(INTEGERS)
-def test_ranges_hold_every_value(body: Expression) -> None:
+def test_ranges_hold_every_value(body: IterationExpression) -> None:
     least, most = values(body)
     if max(abs(least), abs(most)) < 2**31:
         found = evaluated(body)
@@ -299,7 +299,7 @@ def test_ranges_hold_every_value(body: Expression) -> None:
 
 
 @given(INTEGERS)
-def test_what_is_written_reads_the_same(body: Expression) -> None:
+def test_what_is_written_reads_the_same(body: IterationExpression) -> None:
     shown = opencl_code.written_iteration(Iteration(SMALL, ("x", "y"), body))
     again = iteration(shown, arrays=[SMALL])
     assert np.array_equal(evaluated(again.body), evaluated(body))
@@ -307,7 +307,9 @@ def test_what_is_written_reads_the_same(body: Expression) -> None:
 
 
 @given(INTEGERS, INTEGERS, st.sampled_from([4, 40, 119, 400]))
-def test_classes_hold_at_all_addresses(first: Expression, second: Expression, interval_bytes: int) -> None:
+def test_classes_hold_at_all_addresses(
+    first: IterationExpression, second: IterationExpression, interval_bytes: int
+) -> None:
     read = Read(SMALL, (first, second))
     found = Iteration(SMALL, ("x", "y"), read)
     least, most = index_range(read)
@@ -319,11 +321,11 @@ def test_classes_hold_at_all_addresses(first: Expression, second: Expression, in
     span = (indices.max() - indices.min() + 1) * 4
     numbers = np.arange(30).reshape(6, 5)
     match classify(read, found, interval_bytes):
-        case Access.CONSTANT:
+        case AccessKind.CONSTANT:
             assert indices.min() == indices.max()
-        case Access.INTERVAL:
+        case AccessKind.INTERVAL:
             assert span <= interval_bytes
-        case Access.CONTINUOUS:
+        case AccessKind.CONTINUOUS:
             assert len(np.unique(indices - numbers)) == 1
 
 
@@ -388,5 +390,5 @@ def test_samples_divide_integers_and_never_by_zero() -> None:
         reference.evaluate(sample, {"matrix": np.ones((8, 4), np.float32)})  # would refuse it
 
 
-def is_integer_division(node: Expression) -> bool:
-    return isinstance(node, Operation) and node.operator == "/" and node.type is Type.INT
+def is_integer_division(node: IterationExpression) -> bool:
+    return isinstance(node, BinaryOperation) and node.operator == "/" and node.type is Type.INT

@@ -11,11 +11,11 @@ import pytest
 
 from makespan.estimates import Estimate, Origin
 from makespan.estimates.opencl_cost_table import table as tables
-from makespan.estimates.opencl_cost_table.counting import Counts, count
+from makespan.estimates.opencl_cost_table.counting import RowCounts, count
 from makespan.estimates.opencl_cost_table.expression import Array, Type
 from makespan.estimates.opencl_cost_table.language import iteration
-from makespan.estimates.opencl_cost_table.prediction import Prediction, Work, estimate, predict
-from makespan.estimates.opencl_cost_table.table import Line, Operation, Saturation
+from makespan.estimates.opencl_cost_table.prediction import LaunchWork, Prediction, estimate, predict
+from makespan.estimates.opencl_cost_table.table import LinearCost, OperationCost, Saturation
 from makespan.estimates.report import cost_prediction
 from makespan.host.errors import InputError
 
@@ -37,7 +37,7 @@ def predicted(
 ) -> Prediction:
     found = iteration(rf"matrix.\(x,y){{ {body} }}", arrays=[MATRIX], constants={"HEIGHT": 4096, "WIDTH": 4096})
     counts = count(found, interval_bytes=PUBLISHED.interval_bytes, classified=not alike)
-    work = Work(counts, found.work_items, group, found.bytes_in, found.bytes_out)
+    work = LaunchWork(counts, found.work_items, group, found.bytes_in, found.bytes_out)
     return predict(PUBLISHED, work, overrides)
 
 
@@ -119,7 +119,7 @@ def test_p5_work_group_factor(size: int, factor: float, digits: int) -> None:
 def test_p6_saturation(n: int, costs: float) -> None:
     law = Saturation(kind="sat", x_sat=8)
     assert law.multiple(n) == costs
-    operation = Operation(slope=2e-3, saturation=law)
+    operation = OperationCost(slope=2e-3, saturation=law)
     assert operation.microseconds(n, 1000) == pytest.approx(2 * costs)
 
 
@@ -162,19 +162,21 @@ def test_y0_of_the_source_as_printed_gives_no_time_at_all() -> None:
     ],
 )
 def test_laws_of_several_operations(law: Saturation, costs: dict[int, float]) -> None:
-    operation = Operation(slope=2e-3, saturation=law)
+    operation = OperationCost(slope=2e-3, saturation=law)
     assert {n: operation.microseconds(n, 1000) for n in costs} == pytest.approx(costs)
 
 
 def test_division_by_a_literal_has_a_price_of_its_own_where_it_was_measured() -> None:
-    work = Work(Counts({"BASE_COST": 1, "INT_DIV": 5}, literal_divisions=4), 1000)
-    cheap = Operation(slope=1e-6, saturation=Saturation(kind="linear"))
-    divided = replace_ops(INT_DIV_LITERAL=cheap, INT_DIV=Operation(slope=1e-3, saturation=Saturation(kind="linear")))
+    work = LaunchWork(RowCounts({"BASE_COST": 1, "INT_DIV": 5}, literal_divisions=4), 1000)
+    cheap = OperationCost(slope=1e-6, saturation=Saturation(kind="linear"))
+    divided = replace_ops(
+        INT_DIV_LITERAL=cheap, INT_DIV=OperationCost(slope=1e-3, saturation=Saturation(kind="linear"))
+    )
     assert predict(divided, work)["INT_DIV"].microseconds == pytest.approx(1 + 0.004)
     assert predict(PUBLISHED, work)["INT_DIV"].microseconds == pytest.approx(8.9781e-5 * 1000 + 3.0253)
 
 
-def replace_ops(**ops: Operation) -> tables.CostTable:
+def replace_ops(**ops: OperationCost) -> tables.OpenClCostTable:
     import msgspec
 
     return msgspec.structs.replace(PUBLISHED, ops={**PUBLISHED.ops, **ops})
@@ -183,46 +185,54 @@ def replace_ops(**ops: Operation) -> tables.CostTable:
 def test_a_store_is_priced_as_a_read_unless_the_table_knows_better() -> None:
     import msgspec
 
-    work = Work(Counts({"BASE_COST": 1, "GLOBAL_WRITE": 2}), 1000)
+    work = LaunchWork(RowCounts({"BASE_COST": 1, "GLOBAL_WRITE": 2}), 1000)
     assert predict(PUBLISHED, work)["GLOBAL_WRITE"].microseconds == pytest.approx(2 * (0.521932 + 3))
-    known = msgspec.structs.replace(PUBLISHED, access={**PUBLISHED.access, "GLOBAL_WRITE": Line(slope=1e-3)})
+    known = msgspec.structs.replace(PUBLISHED, access={**PUBLISHED.access, "GLOBAL_WRITE": LinearCost(slope=1e-3)})
     assert predict(known, work)["GLOBAL_WRITE"].microseconds == pytest.approx(2)
 
 
 def test_a_row_that_is_missing_is_named_with_its_experiment() -> None:
     with pytest.raises(InputError, match=r"no row DOUBLE_MUL, .*microbench opencl --double', experiment B4"):
-        predict(PUBLISHED, Work(Counts({"DOUBLE_MUL": 1}), 1))
+        predict(PUBLISHED, LaunchWork(RowCounts({"DOUBLE_MUL": 1}), 1))
     import msgspec
 
     bare = msgspec.structs.replace(PUBLISHED, access={})
     with pytest.raises(InputError, match=r"no row COMPLEX_GLOBAL_READ, .*experiment B7"):
-        predict(bare, Work(Counts({"COMPLEX_GLOBAL_READ": 1}), 1))
-    given = predict(bare, Work(Counts({"COMPLEX_GLOBAL_READ": 1}), 1), {"COMPLEX_GLOBAL_READ": 5.0})
+        predict(bare, LaunchWork(RowCounts({"COMPLEX_GLOBAL_READ": 1}), 1))
+    given = predict(bare, LaunchWork(RowCounts({"COMPLEX_GLOBAL_READ": 1}), 1), {"COMPLEX_GLOBAL_READ": 5.0})
     assert given["COMPLEX_GLOBAL_READ"].microseconds == 5
 
 
 def test_what_was_too_cheap_to_measure_is_a_warning() -> None:
-    unresolved = replace_ops(FLOAT_ADD=Operation(slope=0, unresolved=True, saturation=Saturation(kind="count_free")))
-    found = predict(unresolved, Work(Counts({"FLOAT_ADD": 1}), 1))
+    unresolved = replace_ops(
+        FLOAT_ADD=OperationCost(slope=0, unresolved=True, saturation=Saturation(kind="count_free"))
+    )
+    found = predict(unresolved, LaunchWork(RowCounts({"FLOAT_ADD": 1}), 1))
     assert "too cheap to be measured, and taken as 0: FLOAT_ADD" in found.warnings
-    assert predict(unresolved, Work(Counts({"FLOAT_ADD": 1}), 1), {"FLOAT_ADD": 1.0}).warnings == found.warnings[1:]
+    assert (
+        predict(unresolved, LaunchWork(RowCounts({"FLOAT_ADD": 1}), 1), {"FLOAT_ADD": 1.0}).warnings
+        == found.warnings[1:]
+    )
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: Work(Counts({}), 0), "0 work-items"),
-        (lambda: Work(Counts({}), 100, 7), "work-group size 7 does not divide the 100 work-items"),
-        (lambda: Work(Counts({}), 100, 0), "work-group size 0: at least 1"),
-        (lambda: Work(Counts({}), 1, None, -1, 0), "transfer to the device: -1 bytes"),
-        (lambda: Work(Counts({}), 1, None, 0, -5), "transfer from the device: -5 bytes"),
-        (lambda: predict(PUBLISHED, Work(Counts({}), 4096, 2048)), "takes at most 1024"),
-        (lambda: predict(PUBLISHED, Work(Counts({}), 1), {"FOO": 1.0}), "override of FOO: no such row"),
-        (lambda: predict(PUBLISHED, Work(Counts({}), 1), {"INT_ADD": -1.0}), "override of INT_ADD: -1.0 is not a time"),
-        (lambda: predict(PUBLISHED, Work(Counts({}), 1), {"INT_ADD": float("nan")}), "nan is not a time"),
-        (lambda: Counts({"FOO": 1}), "unknown row FOO"),
-        (lambda: Counts({"INT_ADD": -1}), "negative count"),
-        (lambda: Counts({"INT_DIV": 1}, 2), "2 of 1 divisions"),
+        (lambda: LaunchWork(RowCounts({}), 0), "0 work-items"),
+        (lambda: LaunchWork(RowCounts({}), 100, 7), "work-group size 7 does not divide the 100 work-items"),
+        (lambda: LaunchWork(RowCounts({}), 100, 0), "work-group size 0: at least 1"),
+        (lambda: LaunchWork(RowCounts({}), 1, None, -1, 0), "transfer to the device: -1 bytes"),
+        (lambda: LaunchWork(RowCounts({}), 1, None, 0, -5), "transfer from the device: -5 bytes"),
+        (lambda: predict(PUBLISHED, LaunchWork(RowCounts({}), 4096, 2048)), "takes at most 1024"),
+        (lambda: predict(PUBLISHED, LaunchWork(RowCounts({}), 1), {"FOO": 1.0}), "override of FOO: no such row"),
+        (
+            lambda: predict(PUBLISHED, LaunchWork(RowCounts({}), 1), {"INT_ADD": -1.0}),
+            "override of INT_ADD: -1.0 is not a time",
+        ),
+        (lambda: predict(PUBLISHED, LaunchWork(RowCounts({}), 1), {"INT_ADD": float("nan")}), "nan is not a time"),
+        (lambda: RowCounts({"FOO": 1}), "unknown row FOO"),
+        (lambda: RowCounts({"INT_ADD": -1}), "negative count"),
+        (lambda: RowCounts({"INT_DIV": 1}, 2), "2 of 1 divisions"),
     ],
 )
 def test_a_launch_that_cannot_be_priced(wrong: Any, message: str) -> None:
@@ -301,8 +311,8 @@ def test_a_key_that_is_given_twice_is_refused() -> None:
 
 def test_tables_are_found_by_name_or_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
-    path.write_text(tables.written(PUBLISHED))
-    assert tables.find(str(path)) == PUBLISHED == tables.shipped()["rmbp-gt650m"]
+    path.write_text(tables.table_json(PUBLISHED))
+    assert tables.find(str(path)) == PUBLISHED == tables.shipped_tables()["rmbp-gt650m"]
     with pytest.raises(InputError, match=r"unknown cost table 'foo'; shipped: .*rmbp-gt650m"):
         tables.find("foo")
     with pytest.raises(InputError, match="cannot read the cost table"):
@@ -316,7 +326,7 @@ def test_tables_are_found_by_name_or_file(tmp_path: Path) -> None:
 
 
 def test_shipped_tables_say_where_they_come_from() -> None:
-    for table in tables.shipped().values():
+    for table in tables.shipped_tables().values():
         assert table.source or table.driver
 
 

@@ -13,18 +13,18 @@ import pytest
 
 from makespan.estimates.opencl_cost_table import fits, points_file
 from makespan.estimates.opencl_cost_table import table as tables
-from makespan.estimates.opencl_cost_table.device import MOST, Benchmark, Measurement, Run, repeated, summary
+from makespan.estimates.opencl_cost_table.device import MOST, Benchmark, Measurement, TimedRun, repeat_run, summary
 from makespan.estimates.opencl_cost_table.suite import Plan, groups, measure, points, tabulate
-from makespan.estimates.opencl_cost_table.table import CostTable, Line, Operation, Saturation
-from makespan.estimates.opencl_cost_table.virtual_device import VirtualDevice
+from makespan.estimates.opencl_cost_table.table import LinearCost, OpenClCostTable, OperationCost, Saturation
+from makespan.estimates.opencl_cost_table.virtual_device import VirtualOpenClDevice
 from makespan.host.errors import InputError, MeasurementError
 
 PUBLISHED = tables.find("rmbp-gt650m")
 TODAY = date(2026, 1, 2)
 
 
-def operation(nanoseconds: float, law: Saturation, icept: float = 0.0) -> Operation:
-    return Operation(slope=nanoseconds * 1e-3, icept=icept, saturation=law)
+def operation(nanoseconds: float, law: Saturation, icept: float = 0.0) -> OperationCost:
+    return OperationCost(slope=nanoseconds * 1e-3, icept=icept, saturation=law)
 
 
 def sat(x_sat: int, tau: float | None = None) -> Saturation:
@@ -32,7 +32,7 @@ def sat(x_sat: int, tau: float | None = None) -> Saturation:
 
 
 LINEAR, FREE = Saturation(kind="linear"), Saturation(kind="count_free")
-HIDDEN = CostTable(
+HIDDEN = OpenClCostTable(
     device="hidden",
     driver="",
     date="2026-01-01",
@@ -53,26 +53,26 @@ HIDDEN = CostTable(
         **{f"DOUBLE_{name}": operation(1.5, LINEAR) for name in ("ADD", "SUB", "MUL", "DIV")},
     },
     access={
-        "LOCAL_ACCESS": Line(slope=0.3e-3),
-        "UNCLASSIFIED_GLOBAL_READ": Line(slope=0.5e-3),
-        "CONSTANT_GLOBAL_READ": Line(slope=0.4e-3),
-        "CACHED_GLOBAL_READ": Line(slope=0.45e-3),
-        "GLOBAL_READ": Line(slope=0.9e-3, icept=30),
-        "COMPLEX_GLOBAL_READ": Line(slope=3.5e-3, icept=30),
-        "GLOBAL_WRITE": Line(slope=0.3e-3),
+        "LOCAL_ACCESS": LinearCost(slope=0.3e-3),
+        "UNCLASSIFIED_GLOBAL_READ": LinearCost(slope=0.5e-3),
+        "CONSTANT_GLOBAL_READ": LinearCost(slope=0.4e-3),
+        "CACHED_GLOBAL_READ": LinearCost(slope=0.45e-3),
+        "GLOBAL_READ": LinearCost(slope=0.9e-3, icept=30),
+        "COMPLEX_GLOBAL_READ": LinearCost(slope=3.5e-3, icept=30),
+        "GLOBAL_WRITE": LinearCost(slope=0.3e-3),
     },
     max_work_group=1024,
 )
 
 
-def found_by(device: VirtualDevice, plan: Plan) -> CostTable:
+def found_by(device: VirtualOpenClDevice, plan: Plan) -> OpenClCostTable:
     return tabulate(device, plan, measure(device, plan), TODAY)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_the_suite_recovers_a_hidden_table(seed: int) -> None:
     """Slopes within 1 %, the work-group factor within 2 % at every size, bandwidths within 0.5 %; x_sat exactly."""
-    found = found_by(VirtualDevice(HIDDEN, noise=0.01, seed=seed), Plan(tolerance=0.002, double=True))
+    found = found_by(VirtualOpenClDevice(HIDDEN, noise=0.01, seed=seed), Plan(tolerance=0.002, double=True))
     assert not found.not_converged
     for row, truth in HIDDEN.ops.items():
         measured = found.ops[row]
@@ -93,7 +93,7 @@ def test_the_suite_recovers_a_hidden_table(seed: int) -> None:
 
 
 def test_intercepts_are_found_where_the_model_has_them() -> None:
-    found = found_by(VirtualDevice(HIDDEN, noise=0.0005), Plan(tolerance=0.0002))
+    found = found_by(VirtualOpenClDevice(HIDDEN, noise=0.0005), Plan(tolerance=0.0002))
     assert found.ops["FLOAT_DIV"].icept == pytest.approx(30, rel=0.1)
     assert found.ops["INT_DIV"].icept == pytest.approx(40, rel=0.1)
     assert found.access["COMPLEX_GLOBAL_READ"].icept == pytest.approx(30, rel=0.1)
@@ -102,7 +102,7 @@ def test_intercepts_are_found_where_the_model_has_them() -> None:
 
 
 def test_a_quiet_device_is_recovered_exactly() -> None:
-    found = found_by(VirtualDevice(HIDDEN, noise=0), Plan(quick=True, full=True))
+    found = found_by(VirtualOpenClDevice(HIDDEN, noise=0), Plan(quick=True, full=True))
     for row, truth in HIDDEN.ops.items():
         if not row.startswith("DOUBLE"):
             assert found.ops[row].slope == pytest.approx(truth.slope, rel=1e-7), row
@@ -113,14 +113,14 @@ def test_a_quiet_device_is_recovered_exactly() -> None:
 def test_without_saturation_the_law_is_linear() -> None:
     rows = {row: operation(0.5, LINEAR) for row in HIDDEN.ops}
     hidden = msgspec.structs.replace(HIDDEN, ops=rows)
-    found = found_by(VirtualDevice(hidden, seed=5), Plan(tolerance=0.005))
+    found = found_by(VirtualOpenClDevice(hidden, seed=5), Plan(tolerance=0.005))
     assert {law.saturation.kind for law in found.ops.values()} == {"linear"}
 
 
 def test_an_irregular_division_becomes_a_table() -> None:
     law = Saturation(kind="table", points=((1, 1.0), (8, 4.0), (16, 0.3), (64, 2.0), (128, 0.2)))
     hidden = msgspec.structs.replace(HIDDEN, ops={**HIDDEN.ops, "FLOAT_DIV": operation(0.9, law)})
-    found = found_by(VirtualDevice(hidden, noise=0.001), Plan(quick=True)).ops["FLOAT_DIV"]
+    found = found_by(VirtualOpenClDevice(hidden, noise=0.001), Plan(quick=True)).ops["FLOAT_DIV"]
     assert found.saturation.kind == "table"
     for n in (1, 8, 16, 64, 128):
         truth = hidden.ops["FLOAT_DIV"].microseconds(n, 1 << 20)
@@ -129,14 +129,14 @@ def test_an_irregular_division_becomes_a_table() -> None:
 
 def test_what_is_lost_in_noise_is_not_guessed() -> None:
     tiny = {row: operation(1e-6, FREE) for row in HIDDEN.ops}
-    found = found_by(VirtualDevice(msgspec.structs.replace(HIDDEN, ops=tiny), seed=1), Plan(quick=True))
+    found = found_by(VirtualOpenClDevice(msgspec.structs.replace(HIDDEN, ops=tiny), seed=1), Plan(quick=True))
     lost = [row for row, cost in found.ops.items() if cost.unresolved]
     assert len(lost) >= len(found.ops) - 2  # one in 40 is above two standard errors by chance
     assert all(found.ops[row].slope == found.ops[row].icept == 0 for row in lost)
 
 
 def test_folded_chains_measure_nothing_of_the_base() -> None:
-    found = found_by(VirtualDevice(HIDDEN, seed=2), Plan(quick=True, int_chain="fold", tolerance=0.002))
+    found = found_by(VirtualOpenClDevice(HIDDEN, seed=2), Plan(quick=True, int_chain="fold", tolerance=0.002))
     assert found.int_chain == "fold"
     assert found.ops["INT_MUL"].saturation.kind == "sat"
 
@@ -157,16 +157,16 @@ def times(*values: float) -> Callable[[], float]:
 
 
 def test_the_first_run_is_for_warming_up() -> None:
-    assert repeated(times(1000, 5, 5, 5, 5, 5)) == Measurement(5, 0, 5, 5, True)
+    assert repeat_run(times(1000, 5, 5, 5, 5, 5)) == Measurement(5, 0, 5, 5, True)
 
 
 def test_runs_end_after_200_or_when_the_time_is_over() -> None:
     steps = count()
     noisy = lambda: float(next(steps) % 2) + 0.5  # noqa: E731
-    everything = repeated(noisy)
+    everything = repeat_run(noisy)
     assert (everything.runs, everything.converged) == (MOST, False)
     clock = count()
-    early = repeated(noisy, seconds=10, clock=lambda: float(next(clock)))
+    early = repeat_run(noisy, seconds=10, clock=lambda: float(next(clock)))
     assert (5 <= early.runs < 20, early.converged) == (True, False)
 
 
@@ -218,13 +218,13 @@ def test_saturation_begins_where_squares_are_least() -> None:
 
 
 def test_the_published_form_of_the_law_is_the_same_law() -> None:
-    one = Line(slope=3e-3)
+    one = LinearCost(slope=3e-3)
     fitted = Saturation(kind="sat", x_sat=9, tau=3e-3)
     published = fits.as_published(fitted, one)
     assert published == Saturation(kind="sat", x_sat=8)
-    laws = [Operation(slope=3e-3, saturation=law) for law in (fitted, published)]
+    laws = [OperationCost(slope=3e-3, saturation=law) for law in (fitted, published)]
     assert len({tuple(law.microseconds(n, 1000) for n in range(129)) for law in laws}) == 1
-    assert fits.as_published(fitted, Line(slope=1e-3)) == fitted
+    assert fits.as_published(fitted, LinearCost(slope=1e-3)) == fitted
 
 
 def test_plans() -> None:
@@ -239,12 +239,12 @@ def test_plans() -> None:
         Plan(tolerance=0)
 
 
-class Stopping(VirtualDevice):
+class Stopping(VirtualOpenClDevice):
     """Goes away after so many kernels."""
 
     left = 100
 
-    def benchmark(self, kernel: Benchmark, work_items: int, group: int) -> Run:
+    def benchmark(self, kernel: Benchmark, work_items: int, group: int) -> TimedRun:
         self.left -= 1
         if self.left < 0:
             raise KeyboardInterrupt
@@ -258,7 +258,7 @@ def test_an_interrupted_suite_goes_on_with_the_points_it_has(tmp_path: Path) -> 
         measure(device, plan, kept=kept.__setitem__)
     assert len(kept) == 100 + 32  # kernels and transfers
     path.write_text(points_file.text(device, plan, kept, is_complete=False))
-    known = points_file.known(path, device, plan)
+    known = points_file.read_points(path, device, plan)
     assert known == kept
     device.left = len(points(device, plan)) - len(kept)
     whole = measure(device, plan, known=known)
@@ -268,15 +268,15 @@ def test_an_interrupted_suite_goes_on_with_the_points_it_has(tmp_path: Path) -> 
 
 
 def test_points_of_something_else_are_not_mixed_in(tmp_path: Path) -> None:
-    device, plan, path = VirtualDevice(HIDDEN), Plan(quick=True), tmp_path / "t.points.json"
-    assert points_file.known(path, device, plan) == {}
+    device, plan, path = VirtualOpenClDevice(HIDDEN), Plan(quick=True), tmp_path / "t.points.json"
+    assert points_file.read_points(path, device, plan) == {}
     path.write_text(points_file.text(device, plan, {"a": Measurement(1, 0, 5, 1, True)}, is_complete=False))
     with pytest.raises(InputError, match=r"t.points.json: has points of virtual hidden or of other options; remove it"):
-        points_file.known(path, device, Plan())
+        points_file.read_points(path, device, Plan())
     with pytest.raises(InputError, match="or of other options"):
-        points_file.known(path, VirtualDevice(HIDDEN, seed=1), plan)
+        points_file.read_points(path, VirtualOpenClDevice(HIDDEN, seed=1), plan)
     path.write_text(points_file.text(device, plan, {"a": Measurement(1, 0, 5, 1, True)}, is_complete=True))
-    assert points_file.known(path, device, plan) == {}
+    assert points_file.read_points(path, device, plan) == {}
     plain = points_file.text(device, plan, {"a": Measurement(1, 0, 5, 1, True)}, is_complete=False)
     times = ("[NaN,0,5,1,", "[1,-1,5,1,", "[1,0,5,Infinity,", "[1,0,5,-1,")
     broken = [re.sub(r"\[1(\.0)?,0(\.0)?,5,1(\.0)?,", wrong, plain) for wrong in times]
@@ -284,18 +284,18 @@ def test_points_of_something_else_are_not_mixed_in(tmp_path: Path) -> None:
     for text in ("nonsense", "{}", '{"schema": "x"}', *broken):
         path.write_text(text)
         with pytest.raises(InputError, match="not a file of measured points"):
-            points_file.known(path, device, plan)
+            points_file.read_points(path, device, plan)
 
 
 def test_a_device_without_double_precision_says_so() -> None:
-    device = VirtualDevice(PUBLISHED)
+    device = VirtualOpenClDevice(PUBLISHED)
     with pytest.raises(MeasurementError, match=r"no floats of 64 bits \(cl_khr_fp64\); leave out --double"):
         measure(device, Plan(double=True))
 
 
 def test_time_is_shared_out_among_the_points() -> None:
     clock = count()
-    device, plan = VirtualDevice(HIDDEN, noise=0.5), Plan(quick=True)
+    device, plan = VirtualOpenClDevice(HIDDEN, noise=0.5), Plan(quick=True)
     measured = measure(device, plan, seconds=1e-9, clock=lambda: float(next(clock)))
     assert {point.runs for point in measured.values()} == {5}
     assert tabulate(device, plan, measured, TODAY).not_converged

@@ -12,7 +12,7 @@ from makespan.estimates.profile import Coalescing, KernelProfile, MemoryOperatio
 from makespan.estimates.profile.coalescing import transactions
 from makespan.estimates.profile.exact import UndecidedError, exact_counts
 from makespan.estimates.profile.lanes import Spaced, lane_offsets
-from makespan.estimates.profile.probes import probed
+from makespan.estimates.profile.probes import insert_probes
 from makespan.host.errors import UnsupportedError
 from makespan.kernels import ptx
 from makespan.kernels.flow import GivenBound, Launch
@@ -120,7 +120,7 @@ def test_transactions_are_those_counted_byte_by_byte(
 def offsets_of(module: ptx.PtxModule, name: str, launch: Launch) -> dict[int, Spaced]:
     found = ptx.flow(module.kernel(name))
     launch = ptx.fit_launch(launch, found.kernel)
-    return lane_offsets(probed(found, launch), launch, uniform_branches(found, launch), 32)
+    return lane_offsets(insert_probes(found, launch), launch, uniform_branches(found, launch), 32)
 
 
 def check(offsets: dict[int, Spaced], accesses: tuple[TrueAccess, ...]) -> int:

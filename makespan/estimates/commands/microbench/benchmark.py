@@ -16,7 +16,7 @@ from makespan.model.machine.values import shown
 
 if TYPE_CHECKING:
     from makespan.estimates.microbench.parameter import Parameter
-    from makespan.estimates.microbench.samples import Sample, Table
+    from makespan.estimates.microbench.samples import MicrobenchSample, SampleColumns
     from makespan.estimates.opencl import Opened
     from makespan.model.machine.gpus import Gpu
 
@@ -50,7 +50,7 @@ warp_size_option = click.option(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class MicrobenchOptions:
     """What the options of a microbenchmark ask for: one of `emit`, `run` and `fit`."""
 
     emit: Any
@@ -79,12 +79,12 @@ class Asked:
 
 
 def benchmark(
-    asked: Asked,
-    table: "Table",
+    asked: MicrobenchOptions,
+    table: "SampleColumns",
     *,
     programs: Callable[[Any], dict[str, str]],
-    fit: "Callable[[tuple[Sample, ...], Gpu, str], tuple[Parameter, ...]]",
-    measured: "Callable[[Opened], Iterable[Sample]] | None" = None,
+    fit: "Callable[[tuple[MicrobenchSample, ...], Gpu, str], tuple[Parameter, ...]]",
+    measured: "Callable[[Opened], Iterable[MicrobenchSample]] | None" = None,
 ) -> None:
     """Do what was asked for.
 
@@ -97,7 +97,7 @@ def benchmark(
     if asked.emit is not None:
         is_ptx = asked.emit == "ptx"
         for name, text in programs("cuda" if is_ptx else asked.emit).items():
-            path = written(asked.target, name, text)
+            path = write_program(asked.target, name, text)
             click.echo(f"written: {path}")
             if is_ptx:
                 kernel_file.read(path, keep_ptx=path.with_suffix(".ptx"))
@@ -108,7 +108,7 @@ def benchmark(
         _run(asked, table, measured)
 
 
-def _fit(asked: Asked, path: Path, table: "Table", fit: Any) -> None:
+def _fit(asked: MicrobenchOptions, path: Path, table: "SampleColumns", fit: Any) -> None:
     from makespan.estimates.microbench import samples
     from makespan.host.output_file import check_writable, write_whole
     from makespan.model.machine.gpus import Gpu, find_gpu, gpu_text
@@ -139,7 +139,7 @@ def _lines(parameters: "Sequence[Parameter]") -> Iterator[str]:
         yield from (f"warning: {found.key}: {doubt}" for doubt in found.doubts)
 
 
-def _run(asked: Asked, table: "Table", measured: Any) -> None:
+def _run(asked: MicrobenchOptions, table: "SampleColumns", measured: Any) -> None:
     from makespan.estimates.microbench import samples
     from makespan.estimates.opencl import Opened
     from makespan.host.output_file import write_whole
@@ -153,7 +153,7 @@ def _run(asked: Asked, table: "Table", measured: Any) -> None:
     click.echo(f"samples of {device.name}: {asked.target}")
 
 
-def written(folder: Path | None, name: str, text: str) -> Path:
+def write_program(folder: Path | None, name: str, text: str) -> Path:
     """Return the path of a program that was written into a folder, which is made if need be.
 
     Raises:

@@ -8,8 +8,8 @@ import click
 from makespan.cli.help_page import Command, examples
 from makespan.cli.output import format_option, rendered
 from makespan.cli.parameters import choice
-from makespan.estimates.commands.issue_device import REGISTERS, device_options, measured
-from makespan.estimates.commands.microbench.benchmark import written
+from makespan.estimates.commands.issue_device import REGISTERS, device_options, measure_characteristics
+from makespan.estimates.commands.microbench.benchmark import write_program
 from makespan.host.errors import InputError
 
 
@@ -46,7 +46,7 @@ def command(
     from makespan.host.output_file import check_writable, write_whole
 
     if emit is not None:
-        paths = [written(folder, name, content) for name, content in ffma_source().items()]
+        paths = [write_program(folder, name, content) for name, content in ffma_source().items()]
         click.echo(f"{len(paths)} files in {folder}")
         return
     if folder is not None:
@@ -54,7 +54,7 @@ def command(
     if machine_out is not None:
         check_writable(machine_out, "the machine file")
     patterns = tuple(map(parse_pattern, only))
-    found = measured(**device, registers=registers, single_code=single_code, only=patterns)
+    found = measure_characteristics(**device, registers=registers, single_code=single_code, only=patterns)
     if machine_out is not None:
         write_whole(machine_out, method.machine_file(found).encode(), "the machine file")
     click.echo(rendered(output, text=lambda: report.text(found), data=lambda: report.document(found)))

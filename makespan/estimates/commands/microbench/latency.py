@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from makespan.cli.help_page import Command, examples
-from makespan.estimates.commands.microbench.benchmark import Asked, benchmark, options
+from makespan.estimates.commands.microbench.benchmark import MicrobenchOptions, benchmark, options
 
 
 @click.command(
@@ -25,7 +25,7 @@ def command(**given: Any) -> None:
     """
     from makespan.estimates.microbench import fit, programs, samples
 
-    asked = Asked(**given)
+    asked = MicrobenchOptions(**given)
     benchmark(
         asked,
         samples.INSTRUCTIONS,

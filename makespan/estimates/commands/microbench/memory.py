@@ -6,7 +6,13 @@ import click
 
 from makespan.cli.help_page import Command, examples
 from makespan.cli.parameters import choice
-from makespan.estimates.commands.microbench.benchmark import Asked, benchmark, options, run_options, warp_size_option
+from makespan.estimates.commands.microbench.benchmark import (
+    MicrobenchOptions,
+    benchmark,
+    options,
+    run_options,
+    warp_size_option,
+)
 
 
 @click.command(
@@ -30,7 +36,7 @@ def command(warp_size: int, latency: Any, method: Any, **given: Any) -> None:
     """Measure the memory parameters of hong-kim: write the programs, run them, or fit what they measured."""
     from makespan.estimates.microbench import fit, programs, samples
 
-    asked, plan = Asked(**given), programs.MemoryPlan(warp_size, latency=latency)
+    asked, plan = MicrobenchOptions(**given), programs.MemoryPlan(warp_size, latency=latency)
     asked.needs_gpu("warp size, clock")
 
     def measured(device: Any) -> Any:

@@ -12,13 +12,13 @@ from makespan.cli.help_page import Command, examples
 from makespan.cli.parameters import SECONDS, choice
 from makespan.cli.progress import counting
 from makespan.cli.running import DONE, INTERRUPTED
-from makespan.estimates.commands.opencl_device import device_options, opened
+from makespan.estimates.commands.opencl_device import device_options, open_device
 from makespan.host.errors import InputError
 
 if TYPE_CHECKING:
-    from makespan.estimates.opencl_cost_table.device import Device, Measurement
+    from makespan.estimates.opencl_cost_table.device import Measurement, TimedDevice
     from makespan.estimates.opencl_cost_table.suite import Plan
-    from makespan.estimates.opencl_cost_table.table import CostTable
+    from makespan.estimates.opencl_cost_table.table import OpenClCostTable
 
 _SECONDS_PER_SAVE = 2.0
 _SECONDS = {False: 480.0, True: 60.0}  # by --quick
@@ -61,17 +61,17 @@ def command(
     """
     from makespan.estimates.opencl_cost_table import points_file
     from makespan.estimates.opencl_cost_table.suite import Plan, measure, points, tabulate
-    from makespan.estimates.opencl_cost_table.table import written
-    from makespan.estimates.report.cost_prediction import measured as shown
+    from makespan.estimates.opencl_cost_table.table import table_json
+    from makespan.estimates.report.cost_prediction import cost_table_text as shown
     from makespan.host.output_file import check_writable, write_whole
 
     if output.suffix != ".json":
         raise InputError(f"{output}: the name of a cost table must end in .json")
     check_writable(output, "the cost table")
     plan = Plan(quick, full, int_chain, double, rel_tol)
-    found = opened(device, virtual, noise, seed)
+    found = open_device(device, virtual, noise, seed)
     path = points_file.beside(output)
-    earlier = points_file.known(path, found, plan)
+    earlier = points_file.read_points(path, found, plan)
     keeper = _Keeper(path, found, plan, earlier)
     if earlier:
         click.echo(f"{len(earlier)} points are known from {path}", err=True)
@@ -90,7 +90,7 @@ def command(
         click.echo(f"interrupted: {len(keeper.points)} points are in {path}; the same command goes on", err=True)
         return INTERRUPTED
     table = tabulate(found, plan, measured, date.today())
-    write_whole(output, written(table).encode(), "the cost table")
+    write_whole(output, table_json(table).encode(), "the cost table")
     keeper.save(is_complete=True)
     click.echo(shown(table))
     _warn(table, len(measured))
@@ -98,7 +98,7 @@ def command(
     return DONE
 
 
-def _warn(table: "CostTable", points: int) -> None:
+def _warn(table: "OpenClCostTable", points: int) -> None:
     rough = table.not_converged
     if rough:
         some = "; ".join(rough[:_SHOWN]) + ("; ..." if len(rough) > _SHOWN else "")
@@ -108,7 +108,7 @@ def _warn(table: "CostTable", points: int) -> None:
 class _Keeper:
     """Writes the points that are known, now and then and at the end, whole or not at all."""
 
-    def __init__(self, path: Path, device: "Device", plan: "Plan", earlier: "dict[str, Measurement]") -> None:
+    def __init__(self, path: Path, device: "TimedDevice", plan: "Plan", earlier: "dict[str, Measurement]") -> None:
         self.path, self.device, self.plan = path, device, plan
         self.points = dict(earlier)
         self._saved = time.monotonic()

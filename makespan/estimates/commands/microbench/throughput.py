@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from makespan.cli.help_page import Command, examples
-from makespan.estimates.commands.microbench.benchmark import Asked, benchmark, options, run_options
+from makespan.estimates.commands.microbench.benchmark import MicrobenchOptions, benchmark, options, run_options
 
 
 @click.command("throughput", cls=Command, epilog=examples("makespan microbench throughput --emit opencl -o bench"))
@@ -15,7 +15,7 @@ def command(**given: Any) -> None:
     """Measure the throughputs of hong-kim: write the programs, run them, or fit what they measured."""
     from makespan.estimates.microbench import fit, programs, samples
 
-    asked = Asked(**given)
+    asked = MicrobenchOptions(**given)
     asked.needs_gpu("SMs and clock")
 
     def measured(device: Any) -> Any:
