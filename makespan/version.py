@@ -7,3 +7,10 @@ THEORY = 2
 
 Results that are kept by what was asked (`makespan sweep`) are computed again when it is raised.
 """
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of this package and of Python, as every document states them."""
+    import platform
+
+    return {"makespan": __version__, "python": platform.python_version()}

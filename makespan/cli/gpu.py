@@ -34,8 +34,7 @@ from makespan.model.units import frequency
 from makespan.proof.engines import Limits
 from makespan.report.gpu import text
 from makespan.report.gpu.bundle import write_gpu_bundle as write_bundle
-from makespan.report.gpu.clock import GpuClock
-from makespan.report.gpu.document import gpu_result_document
+from makespan.report.gpu.document import GpuClock, gpu_result_document
 from makespan.report.gpu.picture import draw_gpu
 from makespan.report.lines import terminal_width
 from makespan.report.pictures import PICTURES, check_picture_path

@@ -36,7 +36,7 @@ from makespan.proof.engines import solve
 from makespan.report.lines import terminal_width
 from makespan.report.result import text
 from makespan.report.result.bundle import check_bundle_path, write_bundle
-from makespan.report.result.rows import ResultTable, count_states
+from makespan.report.result.text import ResultTable, count_states
 from makespan.report.schedule.file import check_schedule_path, write_schedule
 from makespan.report.schedule.panels import CycleWindow
 from makespan.report.schedule.picture import ScheduleView

@@ -11,8 +11,8 @@ from makespan.model.result import Bounds, Result
 from makespan.model.wording import count_words, cycle_words, pessimistic_name, scope_words
 from makespan.report.lines import WIDTH, align_columns, assumption_lines, wrap_line
 from makespan.report.pictures import FASTEST, GREY, INK, LINES, PESSIMISTIC, PROVEN, RUN, write_figure
-from makespan.report.provenance import versions
 from makespan.report.result.text import interval_text
+from makespan.version import versions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure

@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from makespan.model.result import Result
-from makespan.report.html.visible import make_visible
+from makespan.report.lines import make_visible
 from makespan.report.result.text import bound_rows, picture_subtitle, result_report, subject_line, verdict_line
 
 if TYPE_CHECKING:

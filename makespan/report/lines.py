@@ -1,7 +1,8 @@
-"""Lines of text: as wide as the terminal, and in columns."""
+"""Lines of text: wrapped to the width of the terminal, in columns, and free of letters that print nothing."""
 
 import shutil
 import textwrap
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 WIDTH = 110
@@ -72,3 +73,20 @@ def bullet_lines(title: str, notes: Iterable[str], width: int = WIDTH) -> list[s
 def assumption_lines(notes: Iterable[object], width: int = WIDTH) -> list[str]:
     """What must hold."""
     return bullet_lines("assumptions", map(str, notes), width)
+
+
+MOST_LETTERS = 2000
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Controls, formatting such as bidi overrides, surrogates, private and unassigned letters, separators of lines."""
+
+
+def make_visible(text: str, most: int = MOST_LETTERS) -> str:
+    r"""Return the text with every letter that prints nothing written as its number, cut to `most` letters.
+
+    >>> make_visible("a\u202eb\n"), make_visible("abcdef", 3)
+    ('a\\u{202e}b\\u{a}', 'abc... (6 letters)')
+    """
+    shown = "".join(
+        f"\\u{{{ord(letter):x}}}" if unicodedata.category(letter) in _HIDDEN else letter for letter in text[:most]
+    )
+    return shown if len(text) <= most else f"{shown}... ({len(text)} letters)"

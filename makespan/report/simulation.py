@@ -8,7 +8,7 @@ from makespan.model.instance import Instance
 from makespan.model.simulate import Choices
 from makespan.model.simulate.statistics import Statistics
 from makespan.model.wording import cycle_words, scope_words
-from makespan.report.provenance import versions
+from makespan.version import versions
 
 _RULES = {
     "lrr": "loose round robin: first the warps after the one that issued last, in a circle",

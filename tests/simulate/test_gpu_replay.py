@@ -24,10 +24,9 @@ from makespan.model.machine import (
 )
 from makespan.model.program import Program
 from makespan.model.simulate import gpu_replay
-from makespan.model.simulate.courses import check_conduct
 from makespan.model.simulate.floor import Floor, walks
 from makespan.model.simulate.gpu_replay import replay_gpu
-from makespan.model.simulate.replay import IssueJudge, check_partitions
+from makespan.model.simulate.replay import IssueJudge, check_conduct, check_partitions
 from tests.oracle import obeys_gpu
 from tests.strategies import gpu_runs, gpus, multiprocessor_instances, runs
 

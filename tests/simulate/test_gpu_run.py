@@ -35,8 +35,7 @@ from makespan.model.simulate.gpu_run import (
     run_gpu,
     shortest_gpu_run,
 )
-from makespan.model.simulate.policies import SchedulingPolicy
-from makespan.model.simulate.rules import STARVING_RULES, RulePolicy
+from makespan.model.simulate.policies import STARVING_RULES, RulePolicy, SchedulingPolicy
 from tests.oracle import brute_force_gpu, obeys_gpu
 from tests.strategies import gpus, shared_gpus
 

@@ -31,14 +31,16 @@ from makespan.model.simulate import POLICIES, Choices, replay, run, runner
 from makespan.model.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, SplitMix, WarpRoutes, choose_routes, mix_bits
 from makespan.model.simulate.floor import Floor
 from makespan.model.simulate.policies import (
+    FAIR_RULES,
+    STARVING_RULES,
     PolicyRun,
     RankedPolicy,
+    RulePolicy,
     SchedulingPolicy,
     WitnessPolicy,
     partition_policies,
     simulate_policies,
 )
-from makespan.model.simulate.rules import FAIR_RULES, STARVING_RULES, RulePolicy
 from makespan.model.simulate.runner import Runner
 from makespan.model.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
 from makespan.model.simulate.semantics import SmState, WarpIssue, has_finished, next_state, passing_barrier, ready_warps
@@ -61,7 +63,7 @@ import sys
 sys.modules["numba"] = None
 from makespan import Instance, Latency, Machine, UnitClass
 from makespan.model.simulate import POLICIES
-from makespan.model.simulate.rules import FAIR_RULES, STARVING_RULES, RulePolicy
+from makespan.model.simulate.policies import FAIR_RULES, STARVING_RULES, RulePolicy
 from makespan.model.simulate.runner import Runner
 from makespan.model.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
 machine = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 2, Latency(3, 9))), 2)

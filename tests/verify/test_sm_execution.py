@@ -14,10 +14,9 @@ from makespan.model.machine import Machine, SchedulerPromise, UnitClass
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import POLICIES, Choices, run
 from makespan.model.simulate import replay as engine_replay
-from makespan.model.simulate.courses import check_conduct
 from makespan.model.simulate.floor import Floor as EngineFloor
 from makespan.model.simulate.floor import walks
-from makespan.model.simulate.replay import IssueJudge
+from makespan.model.simulate.replay import IssueJudge, check_conduct
 from makespan.verify import Refused
 from makespan.verify.sm_execution import SmExecution
 from makespan.verify.witness import replay, scripts

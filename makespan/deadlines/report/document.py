@@ -9,7 +9,7 @@ from makespan.deadlines.sensitivity import FewestSms, Margin
 from makespan.deadlines.task import GpuPartition, GpuTask, JobSegment, TaskChain
 from makespan.deadlines.verdict import ChainVerdict, Miss, ResourceLoad, TaskVerdict
 from makespan.deadlines.wcet import Wcet, WcetGround
-from makespan.report.provenance import versions
+from makespan.version import versions
 
 SCHEMA = "makespan.schedulability/2"
 

@@ -8,7 +8,7 @@ from makespan.deadlines.report.chart import DeadlineChart, JobSpan, TaskBar
 from makespan.deadlines.report.picture import unit_of
 from makespan.model.units import shown_time
 from makespan.report.html.marks import AxisTick
-from makespan.report.html.visible import make_visible
+from makespan.report.lines import make_visible
 from makespan.report.pictures import shorten_middle
 from makespan.report.schedule.panels import round_numbers
 

@@ -21,7 +21,7 @@ from makespan.host.errors import InputError
 from makespan.model.units import shown_time, time_at_most
 from makespan.report.html.data import PageInput, input_data
 from makespan.report.html.page import render_template
-from makespan.report.html.visible import make_visible
+from makespan.report.lines import make_visible
 from makespan.verify import digest
 
 SCHEMA = "makespan.deadlines-page/1"

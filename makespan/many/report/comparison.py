@@ -10,10 +10,10 @@ from makespan.many.study.comparison import NOT_COMPUTED, Comparison, ComparisonP
 from makespan.model.assumptions import Assumption
 from makespan.model.result import Bounds, Status, Upper
 from makespan.model.wording import pessimistic_name
-from makespan.report.provenance import versions
 from makespan.report.result import rows
 from makespan.report.result.document import machine_document
 from makespan.report.result.text import interval_text
+from makespan.version import versions
 
 SCHEMA = "makespan.comparison/2"
 COLUMNS = (

@@ -1,14 +1,195 @@
-"""A comparison in a file: the end of its name says whether as a picture or as data."""
+"""A comparison as a file: curves over the number of warps, a heat map over warps and a quantity, or data.
 
-from collections.abc import Callable, Mapping
+In a picture, an exact result is a diamond or a plain cell, a bounded one a bar or a hatched cell, and a point that was
+not computed a cross. Nothing is drawn between points.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from makespan.host.errors import InputError
 from makespan.host.output_file import check_writable, write_whole
-from makespan.many.report.comparison import comparison_csv, comparison_json
-from makespan.many.report.comparison_picture import draw_comparison
-from makespan.many.study.comparison import Comparison
-from makespan.report.pictures import PICTURES
+from makespan.many.report import marks
+from makespan.many.report.comparison import (
+    comparison_csv,
+    comparison_json,
+    comparison_subject,
+    comparison_summary,
+    status_counts,
+)
+from makespan.many.study.comparison import Comparison, ComparisonPoint, PointResult
+from makespan.model.result import Status
+from makespan.model.wording import PAPERS_NAME, pessimistic_name, promise_words
+from makespan.report.pictures import FASTEST, PESSIMISTIC, PICTURES, PROVEN, formula_text, write_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap, Normalize
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+
+def draw_comparison(comparison: Comparison, path: Path) -> None:
+    """Write curves or, with an axis, a heat map to `path` (.png, .svg or .pdf), whole or not at all.
+
+    Raises:
+        InputError: a file that cannot be written.
+    """
+    about = f"{comparison_subject(comparison)}; {status_counts(comparison)}"
+    write_figure(lambda: figure_of(comparison), path, title=comparison_summary(comparison), about=about)
+
+
+def figure_of(comparison: Comparison) -> "Figure":
+    """Return the picture as a matplotlib figure, for notebooks."""
+    figure = _curves(comparison) if comparison.axis is None else _heat_map(comparison)
+    said = f"{status_counts(comparison)}; proven for every work-conserving scheduler{promise_words(comparison.caveats)}"
+    marks.draw_head(figure, comparison_summary(comparison), comparison_subject(comparison), said)
+    return figure
+
+
+def _curves(comparison: Comparison) -> "Figure":
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(marks.WIDTH, marks.HEIGHT), facecolor="white")
+    cycles = figure.add_axes((0.09, 0.345, 0.885, 0.435))
+    percent = figure.add_axes((0.09, 0.085, 0.885, 0.215), sharex=cycles)
+    size = marks.marker_size(len(comparison.points))
+    _draw_cycles(cycles, comparison.points, size)
+    _draw_percent(percent, comparison.points, size)
+    for axes in (cycles, percent):
+        marks.style_axes(axes)
+        axes.set_ylim(bottom=0)
+        marks.draw_unknown(axes, [point.warps for point in comparison.points if point.found is None], size)
+    cycles.set_ylabel("cycles")
+    cycles.tick_params(labelbottom=False)
+    first, last = comparison.warps[0], comparison.warps[-1]
+    marks.set_room(cycles, first, last)
+    percent.set_ylabel(f"{formula_text(pessimistic_name(comparison.machine))} above\nthe worst case (%)")
+    percent.set_xlabel("warps")
+    figure.legend(handles=_keys(comparison), loc="upper left", bbox_to_anchor=(0.08, 0.865), ncols=3, frameon=False)
+    return figure
+
+
+def _draw_cycles(axes: "Axes", points: Sequence[ComparisonPoint], size: float) -> None:
+    """M^L + M^C, the worst case and, where it is known, the best case."""
+    for point in points:
+        if point.found is None:
+            continue
+        if point.found.best_case is not None:
+            marks.draw_interval(axes, point.warps, point.found.best_case.bounds, FASTEST, "^", size)
+        axes.plot(point.warps, point.found.pessimistic, "s", ms=size, mfc="none", mec=PESSIMISTIC, mew=1.1, zorder=2)
+        marks.draw_interval(axes, point.warps, point.found.worst, PROVEN, marks.EXACT, size)
+
+
+def _draw_percent(axes: "Axes", points: Sequence[ComparisonPoint], size: float) -> None:
+    """How far M^L + M^C is above the worst case; a bar where the worst case is an interval."""
+    highest = 0.0
+    for point in points:
+        if point.found is None:
+            continue
+        ends = point.found.excess
+        highest = max(highest, ends[1])
+        if point.found.worst.status is Status.EXACT:
+            axes.plot(point.warps, ends[0], marks.EXACT, ms=size * 0.8, color=PROVEN, mew=0, clip_on=False)
+        else:
+            axes.plot((point.warps,) * 2, ends, color=PROVEN, linewidth=size * 0.35, solid_capstyle="butt")
+            axes.plot((point.warps,) * 2, ends, marks.BAR, color=PROVEN, ms=size * 1.5, mew=1.6)
+    axes.set_ylim(top=1.15 * highest or 1.0)
+
+
+def _keys(comparison: Comparison) -> "list[Line2D]":
+    """Return the legend: only what occurs."""
+    from matplotlib.lines import Line2D
+
+    found, name = comparison.found, pessimistic_name(comparison.machine)
+    keys = []
+    if found:
+        keys.append(
+            Line2D(
+                [],
+                [],
+                ls="",
+                marker="s",
+                mfc="none",
+                mec=PESSIMISTIC,
+                mew=1.1,
+                label="M$^L$ + M$^C$, the pessimistic bound" if name == PAPERS_NAME else name,
+            )
+        )
+    keys += marks.interval_keys([one.worst for one in found], PROVEN, marks.EXACT, "worst case")
+    best = [one.best_case.bounds for one in found if one.best_case is not None]
+    keys += marks.interval_keys(best, FASTEST, "^", "best case")
+    if len(found) < len(comparison.points):
+        keys.append(marks.unknown_key("not computed"))
+    return keys
+
+
+def _heat_map(comparison: Comparison) -> "Figure":
+    from matplotlib import colormaps
+    from matplotlib.colors import Normalize
+
+    columns, rows = len(comparison.warps), _rows(comparison)
+    figure, axes, cell = marks.cell_figure(columns, rows)
+    highest = max((found.excess[0] for found in comparison.found), default=0.0)
+    colours, scale = colormaps[marks.MAP], Normalize(0, highest or 1.0)
+    for point in comparison.points:
+        at = (comparison.warps.index(point.warps), rows.index(point.value))
+        _draw_cell(axes, point, at, cell, colours, scale)
+    axes.set_xlabel("warps")
+    _ticks(axes, comparison)
+    marks.draw_scale(
+        figure, axes, colours, scale, f"{formula_text(pessimistic_name(comparison.machine))} above the worst case (%)"
+    )
+    keys = _cell_keys(comparison)
+    if keys:
+        figure.legend(handles=keys, loc="lower left", ncols=2, frameon=False, bbox_to_anchor=(0.01, 0.0))
+    return figure
+
+
+def _rows(comparison: Comparison) -> list[int | None]:
+    return [] if comparison.axis is None else list(comparison.axis.values)
+
+
+def _draw_cell(
+    axes: "Axes",
+    point: ComparisonPoint,
+    at: tuple[int, int],
+    inches: tuple[float, float],
+    colours: "Colormap",
+    scale: "Normalize",
+) -> None:
+    if point.found is None:
+        marks.draw_cell(axes, at, inches, None)
+    else:
+        colour = colours(scale(point.found.excess[0]))
+        marks.draw_cell(axes, at, inches, colour, _number(point.found), point.found.worst.status)
+
+
+def _number(found: PointResult) -> str:
+    least, sign = found.excess[0], "" if found.worst.status is Status.EXACT else "\N{GREATER-THAN OR EQUAL TO}"
+    return f"{sign}{least:.1f}" if least < 99.95 else f"{sign}{least:.0f}"
+
+
+def _ticks(axes: "Axes", comparison: Comparison) -> None:
+    """The numbers of warps and the values."""
+    if comparison.axis is None:
+        raise ValueError("a heat map needs an axis")
+    marks.set_ticks(axes.xaxis, comparison.warps, 32)
+    marks.set_ticks(axes.yaxis, comparison.axis.values, 30)
+    axes.set_ylabel(comparison.axis.label)
+
+
+def _cell_keys(comparison: Comparison) -> "list[Line2D | Patch]":
+    """What hatches and crosses mean, if there are any."""
+    keys: list[Line2D | Patch] = []
+    if Status.BOUNDED in {point.status for point in comparison.points}:
+        keys.append(marks.hatch_key("at least so much: the worst case is only bounded"))
+    if any(point.found is None for point in comparison.points):
+        keys.append(marks.unknown_key("not computed"))
+    return keys
+
 
 DATA: Mapping[str, Callable[[Comparison], str]] = {".csv": comparison_csv, ".json": comparison_json}
 """What a file of data holds, by the end of its name."""

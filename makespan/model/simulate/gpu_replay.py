@@ -8,9 +8,8 @@ from typing import NamedTuple
 from makespan.host.errors import InvalidScheduleError, UnsupportedError
 from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, RepeatedCycles, SmHistory
 from makespan.model.program import Program
-from makespan.model.simulate.courses import WarpConduct, check_conduct
 from makespan.model.simulate.floor import Floor, Walk, walks
-from makespan.model.simulate.replay import IssueJudge, check_partitions
+from makespan.model.simulate.replay import IssueJudge, WarpConduct, check_conduct, check_partitions
 
 MAX_UNFOLDED_CYCLES = 20_000_000
 """Of all histories together, each for as long as its SM does not return to a state in which it was."""

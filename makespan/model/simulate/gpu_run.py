@@ -21,8 +21,15 @@ from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule,
 from makespan.model.machine import SchedulerPromise
 from makespan.model.simulate.choices import Choices, SplitMix, UseChoices, assign_partitions, choose_routes
 from makespan.model.simulate.floor import Floor, Walk, walks
-from makespan.model.simulate.policies import POLICIES, PolicyRun, SchedulingPolicy, warps_of_partition
-from makespan.model.simulate.rules import FAIR_RULES, STARVING_RULES, RulePolicy
+from makespan.model.simulate.policies import (
+    FAIR_RULES,
+    POLICIES,
+    STARVING_RULES,
+    PolicyRun,
+    RulePolicy,
+    SchedulingPolicy,
+    warps_of_partition,
+)
 
 DISPATCH = ("round-robin", "least-loaded", "most-loaded", "random")
 """Which SM gets the next block, of those with room: the next one in turn; the one with the fewest blocks; the one with

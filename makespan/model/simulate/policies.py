@@ -11,8 +11,8 @@ A policy holds one turn for its partition, not one per class.
 `makespan.model.simulate.runner` does the same fast where nothing runs ahead or is divided.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from makespan.model.instance import Instance
@@ -347,3 +347,57 @@ class PolicyRun:
         )
         self.used[warp].append(used)
         return needs.held(used)
+
+
+PriorityRule = Callable[[int, int, int, bool], tuple[int, ...]]
+"""(ready since cycle, warp, instructions done, whether it is a laggard) -> sort key; the smallest execute first."""
+
+STARVING_RULES: tuple[PriorityRule, ...] = (
+    lambda _, warp, done, laggard: (done, laggard, warp),  # furthest behind first
+    lambda _, warp, done, laggard: (laggard, done, warp),  # one laggard, the others side by side
+    lambda _, warp, done, laggard: (laggard, -done, warp),  # one laggard, the others one after another
+)
+
+FAIR_RULES: tuple[PriorityRule, ...] = (
+    lambda since, warp, _, laggard: (since, laggard, warp),
+    lambda since, warp, done, laggard: (since, laggard, done, warp),
+    lambda since, warp, done, laggard: (since, laggard, -done, warp),
+)
+"""Oldest ready first, which is fair, with different ties."""
+
+
+class RulePolicy(SchedulingPolicy):
+    """A rule as a policy.
+
+    Args:
+        laggards: the warps that are kept behind.
+    """
+
+    def __init__(self, rule: PriorityRule, laggards: Collection[int]) -> None:
+        self.watches = rule in FAIR_RULES
+        self._rule, self._laggards = rule, laggards
+        self._done, self._since = Counter[int](), dict[int, int]()
+
+    def begin(self, cycle: int, waiting: Iterable[int]) -> None:
+        """Who waits since when."""
+        for warp in waiting if self.watches else ():
+            self._since.setdefault(warp, cycle)
+
+    def pick(self, able: Sequence[int]) -> int:
+        """Return the one with the smallest key."""
+        chosen = min(able, key=self._key)
+        self._done[chosen] += 1
+        self._since.pop(chosen, None)
+        return chosen
+
+    def _key(self, warp: int) -> tuple[int, ...]:
+        return self._rule(self._since.get(warp, 0), warp, self._done[warp], warp in self._laggards)
+
+    def put(self, warp: int) -> None:
+        """It has done nothing yet."""
+        self._done[warp] = 0
+
+    def state(self, cycle: int) -> Hashable:
+        """What everybody has done, and since when he waits."""
+        done = tuple(sorted(self._done.items()))
+        return done, tuple(sorted((warp, since - cycle) for warp, since in self._since.items()))

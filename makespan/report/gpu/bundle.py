@@ -12,7 +12,6 @@ from makespan.model.instance import Instance
 from makespan.model.machine import WarpAssignment
 from makespan.model.program import merge_groups
 from makespan.model.result import Result
-from makespan.report.provenance import versions
 from makespan.report.result.bundle import (
     canonical_json,
     group_document,
@@ -23,6 +22,7 @@ from makespan.report.result.bundle import (
     weights_document,
     write_json,
 )
+from makespan.version import versions
 
 SCHEMA = "makespan.gpu-bundle/2"
 

@@ -6,7 +6,7 @@ from makespan.model.gpu import GpuInstance, GpuResult, LastDispatch
 from makespan.model.machine import WarpAssignment
 from makespan.model.result import Status
 from makespan.model.wording import count_words, cycle_words
-from makespan.report.gpu.clock import GpuClock
+from makespan.report.gpu.document import GpuClock
 from makespan.report.lines import WIDTH, assumption_lines, number_lines, wrap_line
 from makespan.report.result.text import interval_text
 

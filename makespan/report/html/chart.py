@@ -1,17 +1,66 @@
-"""What the Gantt chart of a page draws: for every warp its stretches, one after another from cycle 0 to its end."""
+"""The Gantt chart of a page as data: for each warp what it does, one stretch after another from cycle 0 to its end.
 
+Long lists of whole numbers are encoded as short texts (`encode_column`), so that a page can hold 100,000 cycles and its
+script can decode them at once.
+"""
+
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 from makespan.model.instance import Instance
 from makespan.model.program import BARRIER
 from makespan.model.schedule import Schedule
-from makespan.report.html.columns import differences, encode_column
-from makespan.report.html.visible import make_visible
+from makespan.report.lines import make_visible
 from makespan.report.schedule.activity import Bar, Gap, Hold, Wait, Why, lanes, partitions
 from makespan.report.schedule.looks import IDLE, SpanLook
+
+PLAIN, RUNS = "p", "r"
+
+
+def encode_column(values: Sequence[int]) -> str:
+    """Return the numbers as `p` or `r` and base64 of bytes: `r` has pairs of a number and how often it stands in a row.
+
+    Bytes are of base 128, the lowest digit first, with the top bit set on all but the last; a number n is written as
+    2n where it is not negative and as -2n-1 where it is. The shorter of the two forms is taken.
+
+    >>> encode_column([5, 5, 5, 5]), encode_column([1, -1, 64])
+    ('rCgg=', 'pAgGAAQ==')
+    """
+    plain = bytes(_digits(values))
+    runs = bytes(_digits(_pairs(values)))
+    return min((PLAIN + _text(plain), RUNS + _text(runs)), key=len)
+
+
+def differences(values: Iterable[int]) -> list[int]:
+    """Return each number less the one before it, the first one less 0."""
+    found, before = [], 0
+    for value in values:
+        found.append(value - before)
+        before = value
+    return found
+
+
+def _pairs(values: Iterable[int]) -> Iterator[int]:
+    for value, equal in groupby(values):
+        yield value
+        yield sum(1 for _ in equal)
+
+
+def _digits(values: Iterable[int]) -> Iterator[int]:
+    for value in values:
+        rest = 2 * value if value >= 0 else -2 * value - 1
+        while rest > 127:
+            yield rest & 127 | 128
+            rest >>= 7
+        yield rest
+
+
+def _text(data: bytes) -> str:
+    return b64encode(data).decode("ascii")
+
 
 MOST_STRETCHES = 1_500_000
 """More make a page that no browser opens with pleasure."""
@@ -76,7 +125,7 @@ def stretches(warps: int, bars: Iterable[Bar], waits: Iterable[Wait]) -> Stretch
 def chart_data(instance: Instance, schedule: Schedule, traced: TracedSchedule) -> dict[str, Any]:
     """Return the chart as plain data; `omitted` says why there is none.
 
-    `rows` holds columns (see `columns.column`) over all stretches of all warps, warp after warp: `stretches` per warp,
+    `rows` holds columns (see `encode_column`) over all stretches of all warps, warp after warp: `stretches` per warp,
     then of each stretch its `kind`, an index into `kinds`; of each wait its `cycles` (issuing takes one); of each
     instruction the difference of its `place` to the one before it, of -1 for the first, and its `port`. `home` is the
     partition of each warp and port, None where all share it or there is one.

@@ -1,4 +1,4 @@
-"""Everything that stands on a page, as plain data: each number is computed here, once, and only shown elsewhere."""
+"""The pages of results as plain data: each number is computed here, once, and only shown elsewhere."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -16,15 +16,18 @@ from makespan.model.simulate import Choices
 from makespan.model.wording import pessimistic_meaning, pessimistic_name
 from makespan.proof.policy_gap import PolicyGap, PolicyRow
 from makespan.report import simulation
+from makespan.report.gpu.document import GpuClock, gpu_result_document
+from makespan.report.gpu.picture import NARROW, WIDTH, describe_chart, gpu_chart, render_gpu_picture
+from makespan.report.gpu.text import explain_bound
 from makespan.report.html.chart import StretchRows, TracedSchedule, chart_data, occupancy_data, stretches, warp_rows
-from makespan.report.html.visible import make_visible
+from makespan.report.html.page import render_gpu_page
+from makespan.report.lines import make_visible
 from makespan.report.policy_gap import gap_summary
 from makespan.report.result import text
 from makespan.report.result.document import deadline_document, result_document
 from makespan.report.schedule.activity import Wait, bars, full, gaps, holds, split, waits
 from makespan.report.schedule.by_number import order_by_number
-from makespan.report.schedule.cost_table import InstructionCost, KernelCosts, kernel_costs
-from makespan.report.schedule.costs import Cost
+from makespan.report.schedule.costs import Cost, InstructionCost, KernelCosts, kernel_costs
 from makespan.report.schedule.explanation import explain, explanation_document
 from makespan.report.schedule.explanation import explanation_words as sentence
 from makespan.report.schedule.timeline import timeline_text
@@ -302,3 +305,50 @@ def input_data(given: PageInput) -> dict[str, Any]:
         "bytes": len(given.content),
         "sha256": hashlib.sha256(given.content).hexdigest(),
     }
+
+
+GPU_SCHEMA = "makespan.gpu-page/1"
+
+
+def gpu_page(
+    result: GpuResult, context: PageContext, evidence: str, *, name: str | None, clock: GpuClock | None
+) -> str:
+    """Return the HTML of a result, with its picture; equal arguments give equal text.
+
+    Args:
+        evidence: the SHA-256 in the bundle of the result.
+        name: of the GPU.
+    """
+    widths = () if result.witness is None else (WIDTH, NARROW)
+    pictures = [render_gpu_picture(result, ".png", width=width, is_titled=False) for width in widths]
+    return render_gpu_page(gpu_page_data(result, context, evidence, name=name, clock=clock), pictures)
+
+
+def gpu_page_data(
+    result: GpuResult, context: PageContext, evidence: str, *, name: str | None, clock: GpuClock | None
+) -> dict[str, Any]:
+    """Return all but the picture, with the SHA-256 of its canonical JSON; text from outside is made visible."""
+    gpu = result.instance
+    told = gpu_result_document(result, name=name, clock=clock)
+    content: dict[str, Any] = {
+        "schema": GPU_SCHEMA,
+        "name": make_visible(context.name),
+        "verdict": str(result),
+        "subject": make_visible(f"{name}: {gpu}" if name else str(gpu)),
+        "policy": result.policy,
+        "time": None if clock is None else clock.time(result.bounds),
+        "clock": None if clock is None else make_visible(str(clock)),
+        "best_case": None if result.best_case is None else text.interval_text(result.best_case),
+        "result": told,
+        "explanation": list(explain_bound(result)),
+        "picture": None if result.witness is None else describe_chart(gpu_chart(result, width=WIDTH)),
+        "verification": None if context.verdict is None else verification(context.verdict),
+        "deadline": deadline_data(context.deadline, result),
+        "assumptions": [make_visible(note["text"]) for note in told["assumptions"]],
+        "machine": machine_data(gpu.machine, context.machine),
+        "more": gpu.sm(1).is_multiprocessor,
+        "inputs": list(map(input_data, context.inputs)),
+        "bundle_sha256": evidence,
+        "commands": [{"what": what, "line": make_visible(line)} for what, line in context.commands],
+    }
+    return {**content, "sha256": digest(content)}

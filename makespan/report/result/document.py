@@ -9,7 +9,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Machine, SchedulerPromise
 from makespan.model.result import Bounds, Result
 from makespan.proof.bounds import any_units
-from makespan.report.provenance import versions
+from makespan.version import versions
 
 SCHEMA = "makespan.result/2"
 

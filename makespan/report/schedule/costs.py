@@ -1,12 +1,16 @@
-"""What each instruction costs in a schedule, and each line that it comes from: cycles of all warps together."""
+"""The cost of a kernel in a schedule: cycles of all warps together, by instruction and by line of the source."""
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from makespan.model.instance import Instance
 from makespan.model.program import InstructionOrigin
 from makespan.report.schedule.activity import Bar, Wait, Why
+
+if TYPE_CHECKING:
+    from makespan.kernels import ptx, sass
 
 _CostKey = TypeVar("_CostKey", bound=Hashable)
 
@@ -83,3 +87,122 @@ def cost_by_key(
         if wait.why is Why.RESULT and isinstance(wait.cause, int):
             found[of_warp[wait.warp][wait.cause]]["awaited"] += wait.cycles
     return {each: Cost(**counts) for each, counts in found.items()}
+
+
+_NUMBER = re.compile("[0-9]{1,9}")
+
+SourceTexts = Mapping[str, Sequence[str]]
+"""The lines of files of source by their names."""
+
+
+class TextLine(NamedTuple):
+    """A line of a text, such as `k.cu:7`, and what stands there; nothing where nobody tells."""
+
+    place: str = ""
+    text: str = ""
+
+
+class InstructionCost(NamedTuple):
+    """An instruction.
+
+    Args:
+        instruction: at its line of PTX, or its address in machine code.
+        control: its control bits; nothing for PTX.
+        ptx: where in the PTX machine code comes from.
+        source: where in the source.
+    """
+
+    instruction: TextLine
+    control: str
+    ptx: TextLine
+    source: TextLine
+    cost: Cost
+
+
+class SourceCost(NamedTuple):
+    """A line of the source, `TextLine()` for all that comes from none, and which rows of instructions come from it."""
+
+    source: TextLine
+    cost: Cost
+    instructions: tuple[int, ...]
+
+
+class KernelCosts(NamedTuple):
+    """Every instruction that warps may execute, in the order of the text, and every line, most cycles first."""
+
+    instructions: tuple[InstructionCost, ...]
+    sources: tuple[SourceCost, ...]
+    total: Cost
+
+
+def kernel_costs(
+    instance: Instance,
+    bars: Iterable[Bar],
+    waits: Iterable[Wait],
+    kernel: "ptx.PtxKernel | sass.SassKernel | None" = None,
+    texts: SourceTexts | None = None,
+) -> KernelCosts | None:
+    """Return the cost of every instruction beside what it was compiled from; None where nothing has a line.
+
+    Args:
+        bars, waits: as of `cost_by_key`.
+        kernel: of which the programs are; of machine code it tells control bits and PTX.
+        texts: what is known of the source.
+    """
+    if not all(group.program.origins for group in instance.groups):
+        return None
+    known, beside = texts or {}, _machine_code_notes(kernel)
+    by_origin = cost_by_key(instance, bars, waits, lambda origin: origin)
+    origins = sorted({origin for group in instance.groups for origin in group.program.origins})
+    rows = tuple(
+        InstructionCost(
+            TextLine(str(origin.line), origin.text),
+            *beside.get(origin.line, ("", TextLine())),
+            _source(origin, known),
+            by_origin.get(origin, Cost()),
+        )
+        for origin in origins
+    )
+    return KernelCosts(rows, tuple(_by_source(rows)), _sum_costs(row.cost for row in rows))
+
+
+def _by_source(rows: Sequence[InstructionCost]) -> list[SourceCost]:
+    """None where no instruction has a line of the source."""
+    of_source: defaultdict[TextLine, list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        of_source[row.source].append(number)
+    if of_source.keys() == {TextLine()}:
+        return []
+    found = (
+        SourceCost(line, _sum_costs(rows[at].cost for at in those), tuple(those)) for line, those in of_source.items()
+    )
+    return sorted(found, key=lambda row: -row.cost.cycles)
+
+
+def _machine_code_notes(kernel: "ptx.PtxKernel | sass.SassKernel | None") -> Mapping[int, tuple[str, TextLine]]:
+    """Control bits and PTX of machine code, by address."""
+    from makespan.kernels import sass
+
+    if not isinstance(kernel, sass.SassKernel):
+        return {}
+    lines = (kernel.ptx_text or "").split("\n")
+    return {
+        each.address: (
+            str(each.control),
+            TextLine() if each.ptx is None else TextLine(str(each.ptx.line), _text_at(lines, each.ptx.line)),
+        )
+        for each in kernel.code
+    }
+
+
+def _source(origin: InstructionOrigin, texts: SourceTexts) -> TextLine:
+    file, _, line = origin.source.rpartition(":")
+    return TextLine(origin.source, _text_at(texts.get(file, ()), int(line)) if _NUMBER.fullmatch(line) else "")
+
+
+def _text_at(lines: Sequence[str], number: int) -> str:
+    return " ".join(lines[number - 1].split()) if 0 < number <= len(lines) else ""
+
+
+def _sum_costs(of: Iterable[Cost]) -> Cost:
+    return Cost(*map(sum, zip(*of, strict=True)))

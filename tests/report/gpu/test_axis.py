@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.report.gpu.axis import AxisPart, WindowAxis
+from makespan.report.gpu.picture import AxisPart, WindowAxis
 from makespan.report.schedule.panels import CycleWindow
 
 

@@ -8,8 +8,7 @@ import pytest
 from makespan import Bounds, Machine, Program
 from makespan.host.errors import UnsupportedError
 from makespan.model.gpu import GpuInstance, GpuResult, GpuSchedule, LastDispatch, RepeatedCycles, SmHistory
-from makespan.report.gpu.clock import GpuClock
-from makespan.report.gpu.document import gpu_result_document
+from makespan.report.gpu.document import GpuClock, gpu_result_document
 from makespan.report.gpu.picture import gpu_chart
 from makespan.report.gpu.text import describe_waves, explain_bound, gpu_report
 

@@ -32,9 +32,8 @@ from makespan.proof.bounds import any_units
 from makespan.proof.engines import solve
 from makespan.proof.policy_gap import PolicyGap, enclosing
 from makespan.report.html import PageContext, PageInput, marks, page_data, render_page
-from makespan.report.html.chart import TracedSchedule, chart_data, occupancy_data, stretches, warp_rows
-from makespan.report.html.columns import encode_column
-from makespan.report.html.visible import make_visible
+from makespan.report.html.chart import TracedSchedule, chart_data, encode_column, occupancy_data, stretches, warp_rows
+from makespan.report.lines import make_visible
 from makespan.report.result.document import result_document
 from makespan.report.schedule.activity import bars, full, gaps, holds, split, waits
 from makespan.verify import Outcome, Verdict, digest

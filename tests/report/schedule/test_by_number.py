@@ -13,11 +13,9 @@ from makespan.model.program import Program
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import run
 from makespan.report.schedule.by_number import order_by_number
-from makespan.report.schedule.document import chart_document
 from makespan.report.schedule.explanation import explain
-from makespan.report.schedule.table import csv_table
+from makespan.report.schedule.file import chart_document, csv_table, trace_document
 from makespan.report.schedule.timeline import timeline_text
-from makespan.report.schedule.trace import trace_document
 from tests.oracle import launch_of, named
 from tests.strategies import barrier_instances, multiprocessor_instances, runs
 

@@ -17,11 +17,16 @@ from makespan.model.instance import Instance
 from makespan.model.program import InstructionOrigin, Program
 from makespan.model.schedule import Schedule
 from makespan.report.schedule.activity import bars, full, gaps, holds, partitions, split, waits
-from makespan.report.schedule.document import chart_document
-from makespan.report.schedule.file import write_schedule
+from makespan.report.schedule.file import (
+    HEADER,
+    PARTITION,
+    chart_document,
+    csv_table,
+    safe_cell,
+    trace_document,
+    write_schedule,
+)
 from makespan.report.schedule.picture import ScheduleView
-from makespan.report.schedule.table import HEADER, PARTITION, csv_table, safe_cell
-from makespan.report.schedule.trace import trace_document
 from tests.report.schedule.cases import Case, cases
 from tests.schemas import published
 

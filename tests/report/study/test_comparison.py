@@ -20,7 +20,7 @@ from makespan.many.report.comparison import (
     comparison_table,
     status_counts,
 )
-from makespan.many.report.comparison_picture import draw_comparison, figure_of
+from makespan.many.report.comparison_file import draw_comparison, figure_of
 from makespan.many.study.comparison import Comparison, MachineAxis, plan_points
 from makespan.model.assumptions import caveat
 from makespan.model.machine import PAPER

@@ -15,8 +15,15 @@ from makespan.model.machine import SchedulerPromise
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import run, runner
 from makespan.model.simulate.choices import Choices, WarpRoutes, choose_routes
-from makespan.model.simulate.policies import SchedulingPolicy, simulate_policies, warps_of_partition
-from makespan.model.simulate.rules import FAIR_RULES, STARVING_RULES, PriorityRule, RulePolicy
+from makespan.model.simulate.policies import (
+    FAIR_RULES,
+    STARVING_RULES,
+    PriorityRule,
+    RulePolicy,
+    SchedulingPolicy,
+    simulate_policies,
+    warps_of_partition,
+)
 from makespan.proof.engines.limits import Limits
 
 _CYCLES_PER_LOOK = 256
