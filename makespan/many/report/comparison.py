@@ -10,9 +10,8 @@ from makespan.many.study.comparison import NOT_COMPUTED, Comparison, ComparisonP
 from makespan.model.assumptions import Assumption
 from makespan.model.result import Bounds, Status, Upper
 from makespan.model.wording import pessimistic_name
-from makespan.report.result import rows
 from makespan.report.result.document import machine_document
-from makespan.report.result.text import interval_text
+from makespan.report.result.text import ResultTable, count_states, excess_percent, interval_text
 from makespan.version import versions
 
 SCHEMA = "makespan.comparison/2"
@@ -54,7 +53,7 @@ def status_counts(comparison: Comparison) -> str:
     """Return one line: how many points are exact, bounded and not computed."""
     states = [point.status for point in comparison.points]
     order = [*map(str, Status), NOT_COMPUTED]
-    said = rows.count_states("point", sorted(states, key=order.index), comparison.caveats)
+    said = count_states("point", sorted(states, key=order.index), comparison.caveats)
     return f"{said}{' (interrupted)' * comparison.interrupted}"
 
 
@@ -76,12 +75,12 @@ def comparison_table(comparison: Comparison) -> str:
 
 
 def _percent(found: PointResult) -> str:
-    return rows.excess_percent(found.worst, found.pessimistic)
+    return excess_percent(found.worst, found.pessimistic)
 
 
 def _curve_rows(comparison: Comparison) -> Iterator[str]:
     best = any(found.best_case for found in comparison.found)
-    table = rows.ResultTable(pessimistic_name(comparison.machine), best)
+    table = ResultTable(pessimistic_name(comparison.machine), best)
     yield table.head()
     for point in comparison.points:
         found = point.found

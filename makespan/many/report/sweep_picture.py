@@ -14,7 +14,7 @@ from makespan.many.sweep.series import Curves, Map, Times
 from makespan.model.result import Status
 from makespan.model.wording import promise_words
 from makespan.report.pictures import FASTEST, GREY, PROVEN, RUN, shorten_middle, write_figure
-from makespan.report.result import rows as result_rows
+from makespan.report.result import text as result_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,7 +71,7 @@ def _subtitle_lines(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...
     proven = f"; proven for every work-conserving scheduler{promise_words(caveats)}"
     if isinstance(shown, tuple) or all(row.worst is None for row in found):
         proven = ""
-    return common or "several options", f"{result_rows.count_states('question', states, caveats)}{proven}"
+    return common or "several options", f"{result_text.count_states('question', states, caveats)}{proven}"
 
 
 def _curves(shown: Curves) -> "Figure":
