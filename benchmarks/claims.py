@@ -13,12 +13,11 @@ from makespan import Instance, Limits, Result, Status
 from makespan.host.errors import UnsupportedError
 from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.simulate import POLICIES, Choices, replay, run
-from makespan.proof.bounds import any_units, closed_form, least_possible, pessimistic, phases, theorem_1s
-from makespan.proof.bounds.closed_form import CLOSED_FORMS
+from makespan.proof.bounds import CLOSED_FORMS, any_units, closed_form, least_possible, pessimistic, phases, theorem_1s
 from makespan.proof.bounds.pessimistic import KNOWS as ANY_UNITS_KNOWS
 from makespan.proof.bounds.theorem_1s import bound as theorem_1s_of_any
 from makespan.proof.engines import solve
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, parse, verify
 

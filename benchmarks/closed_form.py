@@ -26,8 +26,7 @@ from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.machine import Latency, UnitClass
 from makespan.model.program import BARRIER, ProgramPlace
 from makespan.model.result import Upper, UpperBound
-from makespan.proof.bounds import pessimistic
-from makespan.proof.bounds.closed_form import CLOSED_FORMS
+from makespan.proof.bounds import CLOSED_FORMS, pessimistic
 from makespan.proof.engines.search import plain, whole
 from makespan.verify import bounds, pairs
 from makespan.verify.refusal import ProofBudget

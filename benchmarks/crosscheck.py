@@ -44,7 +44,7 @@ from makespan.model.strings import read_instances
 from makespan.proof.bounds import closed_form, least_possible, pessimistic
 from makespan.proof.engines import solve
 from makespan.proof.engines.cpsat.solver import solve as cpsat
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.ilp.solver import solve as ilp
 from makespan.proof.engines.search.choose import solve as packed
 from makespan.proof.engines.search.plain import solve as plain

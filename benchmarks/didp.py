@@ -18,7 +18,7 @@ import didppy as dp
 from makespan import Instance
 from makespan.model.feature import Features
 from makespan.model.schedule import Schedule, WarpMove
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 
 KNOWS: Features = frozenset()
 """One instruction string over C and L, and capacities, as in the published programme."""

@@ -33,7 +33,7 @@ from makespan.model.result import Bounds
 from makespan.proof.bounds import pessimistic
 from makespan.proof.engines.construct import convoy
 from makespan.proof.engines.cpsat import solver as cpsat
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.ilp import model as ilp_model
 from makespan.proof.engines.ilp import solver as ilp
 

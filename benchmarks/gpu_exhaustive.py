@@ -25,7 +25,7 @@ from benchmarks import multiprocessors
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.simulate.gpu_semantics import GpuState, has_finished, next_states, start_states
-from makespan.proof.bounds.gpu_best_case import least_possible
+from makespan.proof.bounds.best_case import least_possible_gpu
 from makespan.proof.bounds.theorem_g import theorem_g
 
 MOST_STATES = 500
@@ -150,7 +150,7 @@ def walk(gpu: GpuInstance, most_states: int = MOST_STATES) -> Truth | None:
 
 def judge(gpu: GpuInstance, truth: Truth) -> list[str]:
     """What is claimed of a GPU and is not true."""
-    proven, least = theorem_g(gpu), least_possible(gpu)
+    proven, least = theorem_g(gpu), least_possible_gpu(gpu)
     found = []
     if proven.upper < truth.longest:
         found.append(f"{proven.upper} cycles by {proven.counting}, and a schedule of {truth.longest}")

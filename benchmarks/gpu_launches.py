@@ -23,7 +23,7 @@ from makespan.model.gpu import GpuInstance
 from makespan.model.machine import UnitClass, WarpAssignment
 from makespan.model.program import BARRIER, InstructionTiming
 from makespan.model.simulate.gpu_run import longest_gpu_run
-from makespan.proof.bounds.closed_form import closed_form
+from makespan.proof.bounds import closed_form
 from makespan.proof.bounds.theorem_g import theorem_g
 
 MOST_SMS, MOST_RESIDENT, MOST_BLOCKS, MOST_WARPS = 80, 16, 10_000, 32

@@ -6,7 +6,7 @@ from typing import Any
 
 from makespan.model.instance import Instance
 from makespan.proof.engines import Limits
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 
 
 def both(engine: ModuleType, instance: Instance, limits: Limits | None = None, **known: Any) -> Finding:

@@ -55,9 +55,9 @@ def _tool(name: str) -> str:
 def _load_everything() -> None:
     """What is not compiled yet is, and says so."""
     from makespan.model.simulate import runner
+    from makespan.proof.engines import levels
     from makespan.proof.engines.certificate import beam
     from makespan.proof.engines.construct import ranking
-    from makespan.proof.engines.levels import levels
     from makespan.proof.engines.search import states, table
     from makespan.proof.engines.two_warps import events
 

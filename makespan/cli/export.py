@@ -14,10 +14,10 @@ from makespan.host.output_file import check_writable, write_whole
 from makespan.host.tool import temporary_folder
 from makespan.model.instance import Instance
 from makespan.proof.bounds import closed_form
+from makespan.proof.engines.backends import CPSAT, ILP
 from makespan.proof.engines.cpsat.solver import MOST_BOOLEANS
 from makespan.proof.engines.ilp.model import FORMS
 from makespan.proof.engines.ilp.solver import MOST_TERMS
-from makespan.proof.engines.portfolio import CPSAT, ILP
 
 
 @click.command(

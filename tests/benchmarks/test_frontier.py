@@ -12,7 +12,7 @@ from benchmarks import frontier as measured
 from benchmarks.frontier import Attempt, Attempts, Budget, Contradiction, Question, attempt, frontier, frontiers
 from makespan import Limits, replay
 from makespan.proof.bounds import pessimistic
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import plain
 
 QUESTIONS = st.builds(

@@ -12,7 +12,7 @@ from makespan.model.machine import PAPER, Latency, Machine, UnitClass, WarpAssig
 from makespan.model.program import Program, ProgramPlace
 from makespan.model.simulate import gpu_run
 from makespan.model.strings import parse_string
-from makespan.proof.bounds import gpu_best_case, theorem_g
+from makespan.proof.bounds import best_case, theorem_g
 from makespan.proof.bounds.pairing import Pairing
 from makespan.proof.bounds.theorem_1s import bound
 from makespan.verify import lower_bounds
@@ -58,11 +58,11 @@ def in_two_grids(gpu: GpuInstance) -> GpuInstance:
 def test_no_schedule_of_a_gpu_is_longer_or_shorter_than_its_bounds(gpu: GpuInstance) -> None:
     truth = brute_force_gpu(gpu)
     assert truth.upper <= theorem_g.theorem_g(gpu).upper == min(proof.upper for proof in proofs(gpu))
-    assert gpu_best_case.least_possible(gpu) <= truth.lower
+    assert best_case.least_possible_gpu(gpu) <= truth.lower
     if gpu.blocks > 1:
         split = in_two_grids(gpu)
         assert truth.upper <= theorem_g.theorem_g(split).upper
-        assert gpu_best_case.least_possible(split) <= truth.lower
+        assert best_case.least_possible_gpu(split) <= truth.lower
 
 
 @given(shared_gpus(most_blocks=3))
@@ -70,7 +70,7 @@ def test_no_schedule_of_a_gpu_is_longer_or_shorter_than_its_bounds(gpu: GpuInsta
 def test_no_schedule_of_two_grids_is_longer_or_shorter_than_its_bounds(gpu: GpuInstance) -> None:
     truth = brute_force_gpu(gpu)
     assert truth.upper <= theorem_g.theorem_g(gpu).upper
-    assert max(gpu_best_case.least_possible(gpu), lower_bounds.least_makespan_of_gpu(gpu)) <= truth.lower
+    assert max(best_case.least_possible_gpu(gpu), lower_bounds.least_makespan_of_gpu(gpu)) <= truth.lower
     for found in gpu_run.longest_gpu_run(gpu), gpu_run.shortest_gpu_run(gpu):
         assert found is not None
         assert truth.lower <= found.schedule.makespan <= truth.upper
@@ -239,9 +239,9 @@ def test_blocks_of_several_grids_weigh_what_they_take() -> None:
 @pytest.mark.parametrize(("resident", "sms"), [(1, 1), (3, 1), (1, 4), (3, 4)])
 def test_the_least_is_attained_where_ports_or_slots_are_never_idle(resident: int, sms: int) -> None:
     busy = gpu("C", 1, 5, sms=sms, resident=resident)
-    assert gpu_best_case.least_possible(busy) == brute_force_gpu(busy).lower
+    assert best_case.least_possible_gpu(busy) == brute_force_gpu(busy).lower
     slow = gpu("CC", 1, 5, SLOW, sms=sms, resident=min(resident, 2))
-    assert gpu_best_case.least_possible(slow) == brute_force_gpu(slow).lower
+    assert best_case.least_possible_gpu(slow) == brute_force_gpu(slow).lower
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from benchmarks import gpu_exhaustive as campaign
 from makespan.model.gpu import GpuInstance
 from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use, WarpAssignment
 from makespan.model.strings import parse_string
-from makespan.proof.bounds.gpu_best_case import least_possible
+from makespan.proof.bounds.best_case import least_possible_gpu
 from makespan.proof.bounds.theorem_g import theorem_g
 
 
@@ -89,4 +89,4 @@ def test_more_blocks_never_take_less_and_as_many_as_there_can_be_are_bounded(gpu
     launches = [replace(gpu, grids=(replace(gpu.grid, blocks=blocks),)) for blocks in (first, first + 1, 10**6, 2**62)]
     uppers = [theorem_g(launch).upper for launch in launches]
     assert uppers == sorted(uppers)
-    assert uppers[-1] >= least_possible(launches[-1])
+    assert uppers[-1] >= least_possible_gpu(launches[-1])

@@ -15,7 +15,7 @@ from makespan.model.gpu.instance import MAX_DRAM
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.simulate.gpu_semantics import next_states, start_states
 from makespan.model.strings import parse_string
-from makespan.proof.bounds.gpu_best_case import least_possible
+from makespan.proof.bounds.best_case import least_possible_gpu
 from makespan.proof.bounds.theorem_g import PAIRS, theorem_g
 from makespan.proof.engines import Limits
 from makespan.proof.engines.gpu import THEOREM_G, solve_gpu
@@ -74,7 +74,7 @@ def test_no_schedule_of_a_gpu_whose_dram_is_busy_is_longer_than_its_bound(gpu: G
     truth = brute_force_gpu(busy)
     proven = theorem_g(busy)
     assert truth.upper <= proven.upper == bound(busy, ()) == bound(gpu, ()) + dram
-    assert least_possible(busy) <= truth.lower
+    assert least_possible_gpu(busy) <= truth.lower
     assert (proven.dram, proven.counting == PAIRS) == (dram, False)
 
 

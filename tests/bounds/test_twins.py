@@ -23,7 +23,6 @@ from makespan.model.program import Program
 from makespan.model.result import UpperBound
 from makespan.proof.bounds import (
     best_case,
-    gpu_best_case,
     issue_slots,
     pessimistic,
     tables,
@@ -177,7 +176,7 @@ def test_whole_gpus(seed: int) -> None:
             )
         if all(program.is_chain for grid in gpu.grids for program, _ in grid.block):
             found.update(other - one for one, other in zip(own, theirs, strict=True))
-            assert lower_bounds.least_makespan_of_gpu(gpu) == gpu_best_case.least_possible(gpu)
+            assert lower_bounds.least_makespan_of_gpu(gpu) == best_case.least_possible_gpu(gpu)
         proof = theorem_g.theorem_g(gpu)
         assert checked_theorem_g.bound(gpu, proof.weights) <= proof.upper
     assert found.keys() <= {0, 1}

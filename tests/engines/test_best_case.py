@@ -12,8 +12,8 @@ from makespan.model.machine import Machine
 from makespan.model.result import Bounds
 from makespan.model.simulate import POLICIES, run
 from makespan.proof.engines import Limits, portfolio, solve
-from makespan.proof.engines.certificate.engine import Certificates
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.backends import Certificates
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import choose
 from makespan.proof.policy_gap import enclosing
 from makespan.report.result.bundle import result_bundle

@@ -20,7 +20,7 @@ from makespan.proof.engines import Limits
 from makespan.proof.engines.cpsat import model as cpsat_model
 from makespan.proof.engines.cpsat import solver as cpsat
 from makespan.proof.engines.cpsat.windows import windows
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import plain as search
 from tests.effort import Looks
 from tests.engines.test_reference import REFERENCE

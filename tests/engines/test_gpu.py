@@ -12,7 +12,7 @@ from makespan.model.result import Status
 from makespan.model.simulate import gpu_run
 from makespan.model.simulate.gpu_replay import replay_gpu
 from makespan.model.strings import parse_string
-from makespan.proof.bounds.gpu_best_case import least_possible
+from makespan.proof.bounds.best_case import least_possible_gpu
 from makespan.proof.bounds.theorem_g import theorem_g
 from makespan.proof.engines.gpu import solve_gpu
 from tests.oracle import brute_force_gpu
@@ -103,7 +103,7 @@ def test_the_proof_is_kept_without_any_schedule(monkeypatch: pytest.MonkeyPatch)
     gpu = GpuInstance.of(((Program.chain("CLLCL" * 60), 8),), 1_000_000, MACHINE, sms=46, resident=6)
     found = solve_gpu(gpu, best_case=True, limits=Limits(0))
     assert (found.witness, found.policy) == (None, "")
-    assert found.bounds == found.best_case == Bounds(least_possible(gpu), theorem_g(gpu).upper)
+    assert found.bounds == found.best_case == Bounds(least_possible_gpu(gpu), theorem_g(gpu).upper)
 
 
 SPLIT = Machine(
@@ -140,7 +140,7 @@ def test_there_is_always_a_schedule_of_the_whole_gpu(gpu: GpuInstance, interrupt
     assert found.witness is not None
     assert replay_gpu(gpu, found.witness) == found.bounds.lower <= found.bounds.upper
     assert sum(history.sms * history.blocks for history in found.witness.histories) == gpu.blocks
-    assert found.bounds.lower > least_possible(gpu)
+    assert found.bounds.lower > least_possible_gpu(gpu)
 
 
 def test_what_is_no_gpu_is_refused() -> None:

@@ -10,7 +10,7 @@ from makespan.model.certificate import Potential
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.proof.bounds import theorem_e
-from makespan.proof.engines.certificate.guide import guides
+from makespan.proof.engines.certificate.improve import theorem_e_potentials
 from tests.strategies import instances, runs
 
 
@@ -35,7 +35,7 @@ def test_the_potential_falls_by_a_cycle_in_every_cycle(data: st.DataObject) -> N
     instance = data.draw(instances(machine=machine, choices=False, most_warps=6, most=6))
     schedule = data.draw(runs(instance))
     laggard, groups = schedule.cycles[-1][-1], instance.group_of_warp()
-    potential = guides(instance)[groups[laggard]]
+    potential = theorem_e_potentials(instance)[groups[laggard]]
     scale = lcm(*(machine.capacities[unit] for unit in potential.classes))
     places = [0] * instance.warps
     before = value(potential, groups, places, laggard)
@@ -51,7 +51,7 @@ def test_the_potential_falls_by_a_cycle_in_every_cycle(data: st.DataObject) -> N
 @given(st.text("CL", min_size=1, max_size=12), st.integers(1, 9), st.integers(1, 4))
 def test_it_begins_with_the_bound_of_theorem_e(string: str, warps: int, ports: int) -> None:
     instance = Instance.of(string, warps, Machine.of({"C": ports, "L": ports}))
-    (potential,) = guides(instance)
+    (potential,) = theorem_e_potentials(instance)
     found = theorem_e(instance)
     assert found is not None
     if warps > ports and len(set(string)) == 2:

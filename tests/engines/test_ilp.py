@@ -18,7 +18,7 @@ from makespan.model.program import Program, ProgramPlace
 from makespan.model.simulate import replay
 from makespan.proof.bounds import pessimistic
 from makespan.proof.engines import Limits
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.ilp import model as ilp_model
 from makespan.proof.engines.ilp import solver as ilp
 from makespan.proof.engines.search import plain as search

@@ -19,7 +19,7 @@ from makespan.proof.bounds.delays import expand_latencies
 from makespan.proof.bounds.linear import Programme, SolutionValues
 from makespan.proof.engines import Limits, portfolio, solve
 from makespan.proof.engines.certificate import beam, improve
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import choose
 from makespan.proof.engines.search import plain as search
 from makespan.verify import potential as checker

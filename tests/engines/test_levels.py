@@ -10,9 +10,8 @@ from makespan.host.errors import BrokenPromiseError
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.simulate import replay
-from makespan.proof.engines import Limits, solve
-from makespan.proof.engines.finding import Finding
-from makespan.proof.engines.levels import levels
+from makespan.proof.engines import Limits, levels, solve
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import plain
 from tests.strategies import letters
 

@@ -10,7 +10,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Machine, UnitClass
 from makespan.model.program import Program, ProgramPlace
 from makespan.proof.engines import Limits
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import choose
 from makespan.proof.engines.search import states as by_states
 from makespan.proof.engines.two_warps import events as two_warps_events

@@ -11,7 +11,7 @@ from makespan.model.program import Program
 from makespan.model.result import Status, Upper
 from makespan.model.simulate import replay
 from makespan.proof.bounds.partitions import partitions, spreads
-from makespan.proof.engines import Limits, partitioned, solve
+from makespan.proof.engines import Limits, phased, solve
 from makespan.proof.engines.search import whole
 from tests.oracle import brute_force
 from tests.strategies import multiprocessor_instances
@@ -35,10 +35,10 @@ def test_the_slowest_partition_decides_and_schedules_stand_side_by_side(instance
     found = {content: whole.solve(question, Limits()) for content, question in cut.questions.items()}
     worst = max(one.upper or 0 for one in found.values())
     assert worst == truth.upper
-    assert partitioned.fastest(cut, (one.best_case.lower for one in found.values() if one.best_case)) == truth.lower
+    assert phased.fastest(cut, (one.best_case.lower for one in found.values() if one.best_case)) == truth.lower
     witnesses = {content: one.witness for content, one in found.items() if one.witness is not None}
     for spread in cut.spreads:
-        schedule = partitioned.join_partitions(instance, spread, witnesses)
+        schedule = phased.join_partitions(instance, spread, witnesses)
         assert replay(instance, schedule) == max(witnesses[content].makespan for content in spread if any(content))
 
 

@@ -24,7 +24,7 @@ from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
 from makespan.model.strings import parse_string
 from makespan.proof.bounds import crossing, least_possible, pessimistic, phases
-from makespan.proof.engines import Limits, joining, phased, solve
+from makespan.proof.engines import Limits, phased, solve
 from makespan.proof.engines.search import whole
 from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, verify
@@ -77,7 +77,7 @@ def test_the_phases_bound_the_whole_and_their_schedules_follow_each_other(instan
     most = sum((one.upper or 0) + phase.lag for one, phase in zip(found, cut, strict=True))
     truth = brute_force(instance)
     assert truth.upper <= most
-    schedule = joining.join_phases(instance, cut, [one.witness for one in found if one.witness is not None])
+    schedule = phased.join_phases(instance, cut, [one.witness for one in found if one.witness is not None])
     if schedule is not None:
         replay(instance, schedule)
         assert schedule.makespan <= truth.upper
@@ -292,6 +292,6 @@ def test_joined_schedules_begin_late_in_each_partition_by_itself() -> None:
     cut = phases(instance)
     assert cut is not None
     found = [solve(phase.instance).witness for phase in cut]
-    schedule = joining.join_phases(instance, cut, found)
+    schedule = phased.join_phases(instance, cut, found)
     assert isinstance(schedule, Schedule)
     assert replay(instance, schedule) == brute_force(instance).upper

@@ -14,7 +14,7 @@ from makespan.proof.bounds import pessimistic
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.certificate import improve
 from makespan.proof.engines.construct import greedy
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import plain as search
 from tests.oracle import brute_force, count_states
 

@@ -11,7 +11,7 @@ from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds, Upper
 from makespan.model.simulate import replay
 from makespan.proof.engines import Limits
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import plain as search
 from tests.effort import Looks
 from tests.oracle import brute_force, obeys

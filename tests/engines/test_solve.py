@@ -15,11 +15,10 @@ from makespan.model.result import Bounds, Status, Step, Upper, UpperBound
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
 from makespan.proof.engines import BACKENDS, Limits, portfolio, solve
-from makespan.proof.engines.certificate.engine import Certificates
+from makespan.proof.engines.backends import Certificates, Search
 from makespan.proof.engines.construct import convoy, greedy
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import plain as search
-from makespan.proof.engines.search.engine import Search
 from tests.oracle import brute_force
 from tests.strategies import instances, multiprocessor_instances, paper_instances
 

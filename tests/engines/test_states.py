@@ -23,7 +23,7 @@ from makespan.model.strings import read_instances
 from makespan.proof.bounds import pessimistic
 from makespan.proof.engines import Limits
 from makespan.proof.engines.certificate import improve
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import choose, packing, remaining
 from makespan.proof.engines.search import plain as search
 from makespan.proof.engines.search import states as by_states

@@ -19,7 +19,7 @@ from makespan.model.result import Bounds, Upper
 from makespan.model.simulate import replay
 from makespan.proof.engines import Limits, portfolio
 from makespan.proof.engines.certificate import improve
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import choose, table_compiled
 from makespan.proof.engines.search import plain as search
 from makespan.proof.engines.search import states as by_states

@@ -13,9 +13,8 @@ from makespan.model.result import Bounds
 from makespan.model.simulate import replay, run
 from makespan.proof.bounds import pessimistic
 from makespan.proof.engines import Limits
-from makespan.proof.engines.engine import KnownBounds, refusal
-from makespan.proof.engines.finding import Finding
-from makespan.proof.engines.portfolio import TWO_WARPS
+from makespan.proof.engines.backends import TWO_WARPS
+from makespan.proof.engines.engine import Finding, KnownBounds, refusal
 from makespan.proof.engines.search import plain as search
 from makespan.proof.engines.two_warps import events
 from makespan.verify import two_warps as check

@@ -14,7 +14,7 @@ from makespan.model.simulate import replay
 from makespan.model.strings import parse_string
 from makespan.proof.bounds.partitions import partitions
 from makespan.proof.engines import Limits, solve
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import plain, whole
 from tests.effort import calls
 from tests.oracle import brute_force, obeys

@@ -16,9 +16,9 @@ from makespan.proof.bounds import least_possible, pessimistic
 from makespan.proof.bounds.delays import contract_schedule, expand_latencies
 from makespan.proof.bounds.front import front
 from makespan.proof.engines import Limits, solve
+from makespan.proof.engines.backends import TWO_WARPS
 from makespan.proof.engines.construct import greedy
 from makespan.proof.engines.engine import refusal
-from makespan.proof.engines.portfolio import TWO_WARPS
 from makespan.proof.engines.search import plain as search
 from makespan.verify import states
 from tests.machine.test_machine import worst_case

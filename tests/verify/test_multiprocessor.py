@@ -18,7 +18,7 @@ from makespan.model.program import InstructionTiming, Program, ProgramPlace
 from makespan.model.result import Bounds, Result, Upper
 from makespan.model.schedule import Schedule
 from makespan.model.strings import parse_string
-from makespan.proof.bounds import gpu_best_case, pessimistic, theorem_1s
+from makespan.proof.bounds import best_case, pessimistic, theorem_1s
 from makespan.proof.bounds.best_case import least_possible
 from makespan.proof.bounds.theorem_e import theorem_e
 from makespan.proof.engines import solve
@@ -436,7 +436,7 @@ def test_the_shortest_schedule_of_a_gpu_by_hand(gpu: GpuInstance, value: int) ->
     assert (
         brute_force_gpu(gpu).lower
         == lower_bounds.least_makespan_of_gpu(gpu)
-        == gpu_best_case.least_possible(gpu)
+        == best_case.least_possible_gpu(gpu)
         == value
     )
 
@@ -450,7 +450,7 @@ def test_blocks_keep_their_room_for_as_long_as_they_take() -> None:
         brute_force_gpu(gpu).lower
         == 8
         > lower_bounds.least_makespan_of_gpu(gpu)
-        == gpu_best_case.least_possible(gpu)
+        == best_case.least_possible_gpu(gpu)
         == 7
     )
 

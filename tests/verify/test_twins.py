@@ -18,7 +18,7 @@ from makespan.model.machine import PAPER, Latency, Machine, UnitClass, WarpAssig
 from makespan.model.program import Program
 from makespan.proof.bounds import theorem_1s, theorem_g
 from makespan.proof.bounds.best_case import least_possible
-from makespan.proof.bounds.gpu_best_case import least_possible as least_possible_of_gpu
+from makespan.proof.bounds.best_case import least_possible_gpu as least_possible_of_gpu
 from makespan.proof.bounds.partitions import partitions
 from makespan.proof.bounds.phases import phases
 from makespan.verify import interference, lower_bounds

@@ -26,7 +26,7 @@ from makespan.model.schedule import Schedule
 from makespan.model.simulate.semantics import WarpIssue, issuing_warps, next_state, start_states
 from makespan.proof.bounds import pessimistic, theorem_e
 from makespan.proof.engines import solve
-from makespan.proof.engines.portfolio import CPSAT, ILP
+from makespan.proof.engines.backends import CPSAT, ILP
 from makespan.report.result.bundle import result_bundle, write_bundle
 from makespan.verify import (
     Outcome,

@@ -1,7 +1,10 @@
 """Upper bounds that hold for every work-conserving schedule, and a lower bound on the best case."""
 
+from collections.abc import Callable
+
+from makespan.model.instance import Instance
+from makespan.model.result import Upper, UpperBound
 from makespan.proof.bounds.best_case import least_possible
-from makespan.proof.bounds.closed_form import closed_form
 from makespan.proof.bounds.issue_slots import issue_slots
 from makespan.proof.bounds.pairing import pairs
 from makespan.proof.bounds.pessimistic import any_units, pessimistic
@@ -12,6 +15,7 @@ from makespan.proof.bounds.theorem_f import theorem_f
 from makespan.proof.bounds.theorem_l import theorem_l
 
 __all__ = [
+    "CLOSED_FORMS",
     "Phase",
     "any_units",
     "closed_form",
@@ -25,3 +29,28 @@ __all__ = [
     "theorem_f",
     "theorem_l",
 ]
+
+CLOSED_FORMS: tuple[Callable[[Instance], UpperBound | None], ...] = (
+    theorem_1s,
+    theorem_e,
+    theorem_f,
+    theorem_l,
+    issue_slots,
+)
+"""All besides M^L + M^C, for which theorem 1S stands on real multiprocessors; each is None for an instance that it does
+not know. `verify.bounds` has its own of each."""
+
+
+def closed_form(instance: Instance) -> UpperBound:
+    """Return the smallest of all; among equal ones the one that leans on the fewest rules of the machine.
+
+    Those that know no promise of a scheduler bound any scheduler, and so this one.
+
+    >>> closed_form(Instance.of("CLLC", warps=8)).upper
+    18
+    """
+    asked = dict.fromkeys((instance, instance.relaxed))
+    found = [bound for one in asked for form in CLOSED_FORMS if (bound := form(one)) is not None]
+    if not instance.is_multiprocessor:
+        found.insert(0, UpperBound(pessimistic(instance), Upper.PESSIMISTIC))
+    return min(found, key=lambda one: one.upper)

@@ -1,14 +1,16 @@
-"""A lower bound on the shortest schedule of one SM."""
+"""Lower bounds on the shortest schedule of one SM, and of a whole GPU."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
+from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
 from makespan.model.lowered import Reservation
-from makespan.model.machine import Machine
+from makespan.model.machine import Machine, WarpAssignment
 from makespan.model.program import Program
 from makespan.proof.bounds.alone import alone, place_timings
 from makespan.proof.bounds.gates import PortGates
@@ -29,6 +31,34 @@ def least_possible(instance: Instance) -> int:
     found = [program.lightest(latencies) for program, _ in programs if not program.timings]
     found += busy(instance.machine, programs, partial(_most_of_a_partition, instance))
     return max((1, _longest_warp(instance), *found))  # every path has an instruction
+
+
+def least_possible_gpu(gpu: GpuInstance) -> int:
+    """Cycles that every schedule takes, whatever the dispatcher and the schedulers do.
+
+    A block has its room for as long as it takes alone at least: so some slot, or what there is of a resource on all
+    SMs, is taken for that long by all blocks that share it. And the work of all blocks keeps ports busy, those of all
+    SMs, or of one with as many blocks of a grid as some SM must have.
+
+    >>> from makespan import Machine, Program
+    >>> block = ((Program.chain("CCLL"), 2),)
+    >>> least_possible_gpu(GpuInstance.of(block, 10**9, Machine.of({"C": 1, "L": 1}), sms=10, resident=4))
+    400000000
+
+    Raises:
+        UnsupportedError: there are delays as places.
+    """
+    machine = replace(gpu.machine, assignment=WarpAssignment.ANY)  # of the warps of a later block
+    found, taken = list[int](), [0] * len(gpu.room)
+    for grid in gpu.grids:
+        time = least_possible(Instance.merged(grid.block, machine))
+        found.append(-(-grid.blocks // (gpu.sms * gpu.most_resident(grid))) * time)
+        taken = [cycles + grid.blocks * own * time for cycles, own in zip(taken, grid.takes, strict=True)]
+        busiest = -(-grid.blocks // gpu.sms)
+        found += busy(machine, [(program, busiest * count) for program, count in grid.block])
+    found += (-(-cycles // (gpu.sms * room)) for cycles, room in zip(taken, gpu.room, strict=True))
+    everybody = [(program, grid.blocks * count) for grid in gpu.grids for program, count in grid.block]
+    return max((*found, *busy(machine, everybody, sms=gpu.sms)))
 
 
 def _longest_warp(instance: Instance) -> int:

@@ -4,12 +4,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from makespan.model.certificate import Certificate
+from makespan.model.certificate import Certificate, Weights
 from makespan.model.feature import Features
 from makespan.model.instance import Instance
+from makespan.model.result import Bounds
 from makespan.model.schedule import Schedule
-from makespan.proof.engines.finding import Finding
 from makespan.proof.engines.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Parts of an answer; what an engine could not prove in time is None.
+
+    Args:
+        witness: a schedule; its length is a lower bound on the worst case once it has been replayed.
+        upper: a proven upper bound on the worst case, in cycles.
+        evidence: what proves `upper`: an `Upper`, or the name of the engine where nobody else can prove it again.
+        certificate: the potentials that prove `upper`, where these do.
+        weights: of pairs, where these do.
+        best_case: proven interval of the shortest schedule.
+    """
+
+    witness: Schedule | None = None
+    upper: int | None = None
+    evidence: str | None = None
+    certificate: Certificate | None = None
+    weights: tuple[Weights, ...] = ()
+    best_case: Bounds | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from makespan.model.result import Bounds, Result, Status, Step
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import gpu_run
 from makespan.model.simulate.gpu_replay import replay_gpu
-from makespan.proof.bounds.gpu_best_case import least_possible
+from makespan.proof.bounds.best_case import least_possible_gpu
 from makespan.proof.bounds.theorem_g import theorem_g
 from makespan.proof.engines.limits import Limits
 from makespan.proof.engines.phased import solve
@@ -57,7 +57,7 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
 
 def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
     """By theorem G, and by schedules of policies."""
-    last, least = theorem_g(gpu), least_possible(gpu)
+    last, least = theorem_g(gpu), least_possible_gpu(gpu)
     budget.improved(Step(round(budget.elapsed, 6), THEOREM_G, least, last.upper, THEOREM_G))
     longest = _run(gpu_run.longest_gpu_run, gpu, budget)
     quickest = _run(gpu_run.shortest_gpu_run, gpu, budget) if best_case else None
@@ -175,4 +175,4 @@ def _shortest(gpu: GpuInstance, found: dict[int, Result], budget: Limits) -> tup
     run = _run(gpu_run.shortest_gpu_run, gpu, budget)
     most = max(even) if run is None else min(max(even), run.schedule.makespan)
     shown = run.schedule if run is not None and run.schedule.makespan == most else None
-    return Bounds(max(min(most_loaded), least_possible(gpu)), most), shown
+    return Bounds(max(min(most_loaded), least_possible_gpu(gpu)), most), shown

@@ -1,19 +1,38 @@
-"""`solve`: the worst case of an instance, partition by partition or phase by phase where that can be."""
+"""`solve`: the worst case of an instance, phase by phase and partition by partition where that can be.
 
-from collections.abc import Sequence
-from typing import Protocol
+Both are passes of one form: an instance is cut into parts, each different part is solved once, and what is proven of
+the parts, and their schedules, become those of the whole. Phases between barriers follow one another, so their worst
+cases add up (docs/theory.md, 7, propositions P and P'). Partitions that share nothing run side by side, so the slowest
+decides (docs/theory.md, 8, proposition Q).
+"""
 
-from makespan.host.errors import InputError
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain
+from typing import Protocol, TypeVar
+
+from makespan.host.errors import BrokenPromiseError, InputError
 from makespan.model.instance import Instance
+from makespan.model.machine import Machine
 from makespan.model.machine.values import shown
+from makespan.model.program import BARRIER, Program
 from makespan.model.result import Bounds, Result, Status, Step, Upper, UpperBound
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
 from makespan.proof.bounds import Phase, closed_form, pessimistic, phases
-from makespan.proof.bounds.partitions import partitions
-from makespan.proof.engines import joining, partitioned, portfolio
+from makespan.proof.bounds.partitions import PartitionContent, Partitions, WarpSpread, partitions
+from makespan.proof.engines import portfolio
+from makespan.proof.engines.backends import AUTO, BACKENDS, CERTIFICATES
 from makespan.proof.engines.construct import greedy
 from makespan.proof.engines.limits import Limits
+
+PhasePlaces = tuple[int, ...]
+"""For every place of the program of a phase, the place of the whole program."""
+
+_HeldUses = tuple[tuple[int, int], ...]
+"""For every use of the class of an instruction, which resource it takes, and for how many cycles it is held."""
+
+_Key = TypeVar("_Key")
 
 
 class InstanceSource(Protocol):
@@ -47,8 +66,8 @@ def solve(
         if not callable(getattr(instance, "instance", None)):
             raise InputError(f"solve takes an Instance, such as Instance.of('CL', warps=2), not {shown(instance)}")
         instance = instance.instance()
-    if backend not in portfolio.BACKENDS:
-        raise InputError(f"unknown backend {backend!r}; known: {', '.join(portfolio.BACKENDS)}")
+    if backend not in BACKENDS:
+        raise InputError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
     budget = limits or Limits()
     cut = phases(instance) if instance.has_barriers else None
     if cut is None:
@@ -77,55 +96,100 @@ def _is_within(one: Result, other: Result) -> bool:
 
 
 def _whole(instance: Instance, backend: str, budget: Limits, *, best_case: bool) -> Result:
-    """Return all that lies between two barriers, partition by partition where that can be."""
+    """Return the result of an instance that is not cut at barriers, partition by partition where that can be."""
     if (parts := partitions(instance)) is not None:
-        return partitioned.solve(instance, parts, backend=backend, best_case=best_case, budget=budget)
+        return _by_partitions(instance, parts, backend, budget, best_case=best_case)
     return portfolio.solve(instance, backend=backend, best_case=best_case, budget=budget)
 
 
-def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case: bool, budget: Limits) -> Result:
-    """Equal phases are solved once; the time is shared among the different ones, and those left over are bounded."""
-    solved: dict[Instance, Result] = {}
-    bounds: dict[Instance, UpperBound] = {}
-    best_case_seconds = 0.0
-    questions = list(dict.fromkeys(phase.instance for phase in cut))
-    for number, question in enumerate(questions):
-        if budget.expired:
-            bounds[question] = closed_form(question)
-            continue
-        budget.progress(f"phase {number + 1} of {len(questions)} different ones")
-        share = budget.part(1 / (len(questions) - number))
-        result = _whole(question, backend, share, best_case=best_case)
-        best_case_seconds += result.best_case_seconds or 0.0
-        solved[question] = result
-        bounds[question] = result.proven
-    results = [solved[phase.instance] for phase in cut if phase.instance in solved]
-    joined = None
-    if len(results) == len(cut):
-        joined = joining.join_phases(instance, cut, [result.witness for result in results])
-    lag = sum(phase.lag for phase in cut)
-    upper, evidence = sum(bounds[phase.instance].upper for phase in cut) + lag, Upper.PHASES
-    worst_bound = pessimistic(instance)
-    if worst_bound < upper:
-        upper, evidence = worst_bound, Upper.PESSIMISTIC
-    witness = _longest(instance, joined, upper, budget)
-    seconds = budget.elapsed - best_case_seconds
-    engines = "+".join(sorted({result.backend for result in results})) or "certificate"
+def _solve_each(
+    name: str,
+    questions: Mapping[_Key, Instance],
+    solve_part: Callable[[Instance, Limits], Result],
+    budget: Limits,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[tuple[_Key, Result]]:
+    """Yield the result of every different part, until `stop` says so; the time that is left is shared equally."""
+    for number, (key, question) in enumerate(questions.items()):
+        if stop():
+            return
+        budget.progress(f"{name} {number + 1} of {len(questions)} different ones")
+        yield key, solve_part(question, budget.part(1 / (len(questions) - number)))
+
+
+def _result(
+    instance: Instance,
+    results: Collection[Result],
+    backend: str,
+    budget: Limits,
+    elapsed: float,
+    witness: Schedule,
+    proven: UpperBound,
+    best_case: Bounds | None,
+    *,
+    phases: tuple[UpperBound, ...] = (),
+    partitions: tuple[UpperBound, ...] = (),
+) -> Result:
+    """Return the result of the whole.
+
+    Args:
+        instance: the whole.
+        results: what was found for its different parts.
+        backend: what the user asked for.
+        budget: that of all parts together.
+        elapsed: the seconds that the parts took, their best cases included.
+        witness: a schedule of the whole, replayed.
+        proven: the upper bound of the whole.
+        best_case: None means that it was not asked for.
+        phases: what is proven of every different phase.
+        partitions: what is proven of every different partition.
+    """
+    best_case_seconds = sum((result.best_case_seconds or 0.0 for result in results), 0.0)
+    seconds = elapsed - best_case_seconds
+    engines = "+".join(sorted({result.backend for result in results})) or CERTIFICATES.backend
+    upper, evidence = proven.upper, str(proven.evidence)
     return Result(
         instance=instance,
         bounds=Bounds(witness.makespan, upper),
         witness=witness,
         upper_evidence=evidence,
-        pessimistic=worst_bound,
-        best_case=_best_case(instance, results, witness, budget, lag if joined else None) if best_case else None,
-        backend=backend if backend != "auto" else engines,
+        pessimistic=pessimistic(instance),
+        best_case=best_case,
+        backend=backend if backend != AUTO else engines,
         seconds=seconds,
         assumptions=instance.assumptions,
         interrupted=budget.interrupted,
-        phases=tuple(bounds.values()),
-        best_case_seconds=best_case_seconds if best_case else None,
+        weights=proven.weights,
+        phases=phases,
+        partitions=partitions,
+        best_case_seconds=None if best_case is None else best_case_seconds,
         history=(Step(round(seconds, 6), engines, witness.makespan, upper, evidence),),
     )
+
+
+# --- phases ---------------------------------------------------------------------------------------------------
+
+
+def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case: bool, budget: Limits) -> Result:
+    """Return what the phases prove: equal ones are solved once, and those for which no time is left are bounded."""
+    questions = {phase.instance: phase.instance for phase in cut}
+
+    def solve_phase(question: Instance, share: Limits) -> Result:
+        return _whole(question, backend, share, best_case=best_case)
+
+    solved = dict(_solve_each("phase", questions, solve_phase, budget, lambda: budget.expired))
+    bounds = {one: solved[one].proven if one in solved else closed_form(one) for one in questions}
+    results = [solved[phase.instance] for phase in cut if phase.instance in solved]
+    joined = join_phases(instance, cut, [result.witness for result in results]) if len(results) == len(cut) else None
+    # a phase may begin late by its lag, when ports of earlier phases are still held (theory.md, 7, proposition P')
+    lag = sum(phase.lag for phase in cut)
+    proven = UpperBound(sum(bounds[phase.instance].upper for phase in cut) + lag, Upper.PHASES)
+    if (worst := pessimistic(instance)) < proven.upper:
+        proven = UpperBound(worst, Upper.PESSIMISTIC)
+    witness = _longest(instance, joined, proven.upper, budget)
+    elapsed, parts = budget.elapsed, tuple(bounds.values())
+    best = _best_case_of_phases(instance, results, witness, budget, lag if joined else None) if best_case else None
+    return _result(instance, solved.values(), backend, budget, elapsed, witness, proven, best, phases=parts)
 
 
 def _longest(instance: Instance, joined: Schedule | None, upper: int, budget: Limits) -> Schedule:
@@ -139,7 +203,7 @@ def _longest(instance: Instance, joined: Schedule | None, upper: int, budget: Li
     return found
 
 
-def _best_case(
+def _best_case_of_phases(
     instance: Instance, results: Sequence[Result], witness: Schedule, budget: Limits, lag: int | None
 ) -> Bounds:
     """The phases' best cases add up to a bound from below and, where schedules of phases can be joined, from above.
@@ -152,3 +216,226 @@ def _best_case(
     if lag is None:
         return Bounds(lower, known.upper)
     return Bounds(lower, min(known.upper, sum(bounds.upper for bounds in each) + lag))
+
+
+def join_phases(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Schedule]) -> Schedule | None:
+    """Return a schedule of the whole; None if a warp may not be where the next phase wants it.
+
+    Warps of a group are interchangeable at the start of a phase that they all begin at the same place. Where all have
+    to wait first for ports of earlier phases, each partition begins as late as it must.
+    """
+    if not _joinable(instance, cut):
+        return None
+    machine, programs = instance.machine, tuple(instance.programs())
+    units = {unit.name: unit for unit in machine.units}
+    paths: list[list[int]] = [[] for _ in programs]
+    latencies: list[list[int]] = [[] for _ in programs]
+    uses: list[list[_HeldUses]] = [[] for _ in programs]
+    cycles: list[list[int]] = []
+    partition_of = instance.partition_of_warp or witnesses[0].partitions
+    busy: dict[tuple[int, str], int] = {}  # by partition and port, until when
+    for phase, witness in zip(cut, witnesses, strict=True):
+        begun = end = len(cycles)
+        delays = [
+            max((0, *(busy.get((part, name), 0) - begun for name, _ in phase.late)))
+            for part in range(machine.partitions)
+        ]
+        crew = _crew(instance, phase)
+        if instance.partition_of_warp is None:
+            crew = _match_partitions(crew, witness.partitions, partition_of)
+        issued = []
+        for number, (program, at) in enumerate(_issues(phase, witness)):
+            warp, places = crew[number]
+            path = witness.paths[number]
+            own_latencies = witness.latencies[number] if witness.latencies else only_latencies(machine, program, path)
+            own_uses = witness.uses[number] if witness.uses else only_uses(machine, program, path)
+            visited = [places[place] for place in path]
+            paths[warp] += [*_gap(programs[warp], paths[warp], visited[0]), *visited]
+            latencies[warp] += own_latencies
+            uses[warp] += own_uses
+            part = partition_of[warp]
+            for cycle, place, latency, held in zip(at, path, own_latencies, own_uses, strict=True):
+                now, unit = begun + delays[part] + cycle, units[program.places[place].unit]
+                issued.append((now, warp))
+                timing = program.timings[place] if program.timings else None
+                lasts = latency if timing is None else max(timing.stall, latency if timing.sets else 0)
+                end = max(end, now + lasts)
+                ports = [(unit.name, unit.interval)]
+                ports += [(use.resources[which], n) for use, (which, n) in zip(unit.uses, held, strict=True)]
+                for name, interval in ports:
+                    busy[part, name] = max(now + interval, busy.get((part, name), 0))
+        cycles += [[] for _ in range(end - begun)]
+        for now, warp in issued:
+            cycles[now].append(warp)
+    whole = ((*path, *_gap(program, path, program.end)) for program, path in zip(programs, paths, strict=True))
+    return Schedule(
+        tuple(tuple(sorted(executing)) for executing in cycles),
+        tuple(whole),
+        () if instance.fixed_latencies else tuple(map(tuple, latencies)),
+        partition_of if instance.partition_of_warp is None else (),
+        () if machine.fixed_uses else tuple(map(tuple, uses)),
+    )
+
+
+def _joinable(instance: Instance, cut: Sequence[Phase]) -> bool:
+    """Return whether each group enters every phase but its first at one place only, in partitions of equal contents."""
+    if instance.partition_of_warp is None and not instance.identical:
+        return False
+    seen: set[int] = set()
+    for part in chain.from_iterable(phase.parts for phase in cut):
+        if part.group in seen and len(part.program.starts) > 1:
+            return False
+        seen.add(part.group)
+    return True
+
+
+def _issues(phase: Phase, witness: Schedule) -> Iterator[tuple[Program, list[int]]]:
+    """For every warp of a phase its program, and in which cycles it issues."""
+    at: list[list[int]] = [[] for _ in witness.paths]
+    for cycle, executing in enumerate(witness.cycles):
+        for number in executing:
+            at[number].append(cycle)
+    yield from zip(phase.instance.programs(), at, strict=True)
+
+
+def _crew(instance: Instance, phase: Phase) -> list[tuple[int, PhasePlaces]]:
+    """For every warp of a phase which warp of the whole it is, and the places of its part in the whole."""
+    first = [0]
+    for group in instance.groups:
+        first.append(first[-1] + group.warps)
+    return [
+        (warp, part.places)
+        for group in phase.instance.groups
+        for part in phase.parts
+        if part.program == group.program
+        for warp in range(first[part.group], first[part.group + 1])
+    ]
+
+
+def _match_partitions(
+    crew: Sequence[tuple[int, PhasePlaces]], partitions: Sequence[int], partition_of: Sequence[int]
+) -> list[tuple[int, PhasePlaces]]:
+    """The same crew of equal warps, so that partitions of a phase are such of the whole, the larger ones the larger."""
+
+    def by_size(partitions: Sequence[int]) -> list[int]:
+        return sorted(set(partitions), key=lambda part: (-partitions.count(part), part))
+
+    name = dict(zip(by_size(partitions), by_size(partition_of), strict=True))
+    free = {part: deque(n for n, own in enumerate(partition_of) if own == part) for part in name.values()}
+    return [crew[free[name[part]].popleft()] for part in partitions]
+
+
+def _gap(program: Program, path: Sequence[int], target: int) -> list[int]:
+    """Return the barriers on the way from the end of `path`, or from a start, to `target`."""
+    before: dict[int, int | None] = dict.fromkeys(program.places[path[-1]].successors if path else program.starts)
+    waiting = deque(before)
+    while waiting:
+        at = waiting.popleft()
+        if at == target:
+            return _back(before, at)
+        if at != program.end and program.places[at].unit == BARRIER:
+            for after in program.places[at].successors:
+                if after not in before:
+                    before[after] = at
+                    waiting.append(after)
+    raise BrokenPromiseError(f"no barriers lead to place {target}")
+
+
+def _back(before: dict[int, int | None], at: int) -> list[int]:
+    found: list[int] = []
+    step = before[at]
+    while step is not None:
+        found.append(step)
+        step = before[step]
+    return found[::-1]
+
+
+# --- partitions -----------------------------------------------------------------------------------------------
+
+
+def _by_partitions(instance: Instance, cut: Partitions, backend: str, budget: Limits, *, best_case: bool) -> Result:
+    """Return what the partitions prove; an upper bound of the whole that is smaller counts, too."""
+
+    def solve_partition(question: Instance, share: Limits) -> Result:
+        return portfolio.solve(question, backend=backend, best_case=best_case, budget=share)
+
+    solved = dict(_solve_each("partition", cut.questions, solve_partition, budget))
+    slowest = max(solved, key=lambda content: solved[content].bounds.lower)
+    spread = next(spread for spread in cut.spreads if slowest in spread)
+    witness = join_partitions(instance, spread, {content: result.witness for content, result in solved.items()})
+    replay(instance, witness)
+    proven = UpperBound(max(result.bounds.upper for result in solved.values()), Upper.PARTITIONS)
+    if (whole := closed_form(instance)).upper <= proven.upper:  # leans on less, and no partition has to be checked
+        proven = whole
+    results, elapsed = solved.values(), budget.elapsed
+    best = _best_case_of_partitions(cut, results) if best_case else None
+    parts = tuple(result.proven for result in results)
+    return _result(instance, results, backend, budget, elapsed, witness, proven, best, partitions=parts)
+
+
+def _best_case_of_partitions(cut: Partitions, results: Iterable[Result]) -> Bounds:
+    known = [result.best_case for result in results if result.best_case is not None]
+    return Bounds(fastest(cut, (bounds.lower for bounds in known)), fastest(cut, (bounds.upper for bounds in known)))
+
+
+def fastest(cut: Partitions, cycles: Iterable[int]) -> int:
+    """The best case, where those of the questions are these: of a way to spread the slowest, of all ways the least."""
+    of = dict(zip(cut.questions, cycles, strict=True))
+    return min(max(of[content] for content in spread if any(content)) for spread in cut.spreads)
+
+
+def join_partitions(instance: Instance, spread: WarpSpread, witnesses: Mapping[PartitionContent, Schedule]) -> Schedule:
+    """Return the schedules of the partitions side by side; a shorter one ends earlier."""
+    programs, machine = tuple(instance.programs()), instance.machine
+    cycles: list[list[int]] = []
+    paths: list[tuple[int, ...]] = [()] * instance.warps
+    latencies: list[tuple[int, ...]] = [()] * instance.warps
+    uses: list[tuple[_HeldUses, ...]] = [()] * instance.warps
+    partition_of = [0] * instance.warps
+    for part, crew in enumerate(_crews(instance, spread)):
+        if not crew:
+            continue
+        own = witnesses[spread[part]]
+        cycles += [[] for _ in range(own.makespan - len(cycles))]
+        for executing, issued in zip(cycles, own.cycles, strict=False):
+            executing += [crew[number] for number in issued]
+        for number, warp in enumerate(crew):
+            partition_of[warp], paths[warp] = part, own.paths[number]
+            # where nothing is said in a partition there is no choice, though there is one elsewhere
+            latencies[warp] = (
+                own.latencies[number] if own.latencies else only_latencies(machine, programs[warp], paths[warp])
+            )
+            uses[warp] = own.uses[number] if own.uses else only_uses(machine, programs[warp], paths[warp])
+    names = {part: name for name, part in enumerate(dict.fromkeys(partition_of))}
+    return Schedule(
+        tuple(tuple(sorted(executing)) for executing in cycles),
+        tuple(paths),
+        () if instance.fixed_latencies else tuple(latencies),
+        tuple(names[part] for part in partition_of) if instance.partition_of_warp is None else (),
+        () if machine.fixed_uses else tuple(uses),
+    )
+
+
+def _crews(instance: Instance, spread: WarpSpread) -> list[list[int]]:
+    """For every partition its warps in their order."""
+    if (fixed := instance.partition_of_warp) is not None:
+        return [[warp for warp, own in enumerate(fixed) if own == part] for part in range(len(spread))]
+    first = list(accumulate((group.warps for group in instance.groups), initial=0))
+    crews: list[list[int]] = []
+    for content in spread:
+        crews.append([warp for at, count in zip(first, content, strict=False) for warp in range(at, at + count)])
+        first = [at + count for at, count in zip(first, content, strict=False)]
+    return crews
+
+
+def only_latencies(machine: Machine, program: Program, path: Sequence[int]) -> tuple[int, ...]:
+    """Return the latencies on a path of a warp without barriers, where they leave no choice."""
+    least = {unit.name: unit.latency.least for unit in machine.units}
+    timings = program.timings
+    return tuple(timings[at].latency[0] if timings else least[program.places[at].unit] for at in path)
+
+
+def only_uses(machine: Machine, program: Program, path: Sequence[int]) -> tuple[_HeldUses, ...]:
+    """What is held on such a path, where that leaves no choice."""
+    held = {unit.name: tuple((0, use.least) for use in unit.uses) for unit in machine.units}
+    return tuple(held[program.places[at].unit] for at in path)

@@ -14,37 +14,21 @@ from makespan.model.schedule import Schedule
 from makespan.model.simulate import Choices, replay, shortest_run
 from makespan.model.simulate.choices import choose_routes
 from makespan.proof.bounds import closed_form, least_possible, pessimistic
-from makespan.proof.engines.certificate.engine import Certificates
-from makespan.proof.engines.cpsat.engine import CpSat
-from makespan.proof.engines.engine import Engine, KnownBounds, refusal
-from makespan.proof.engines.finding import Finding
-from makespan.proof.engines.ilp.engine import Ilp
-from makespan.proof.engines.levels.engine import LevelsEngine
-from makespan.proof.engines.limits import Limits
-from makespan.proof.engines.search.engine import Search
-from makespan.proof.engines.two_warps.engine import TwoWarps
-
-TWO_WARPS, CERTIFICATES, LEVELS, SEARCH, CPSAT, ILP = (
-    TwoWarps(),
-    Certificates(),
-    LevelsEngine(),
-    Search(),
-    CpSat(),
-    Ilp(),
+from makespan.proof.engines.backends import (
+    AUTO,
+    BACKENDS,
+    BOUNDS,
+    CERTIFICATES,
+    CPSAT,
+    ENGINES,
+    LEVELS,
+    SEARCH,
+    TWO_WARPS,
+    Search,
+    TwoWarps,
 )
-
-ENGINES: tuple[Engine, ...] = (TWO_WARPS, CERTIFICATES, LEVELS, SEARCH, CPSAT, ILP)
-"""All there are."""
-
-AUTO = "auto"
-BOUNDS = CERTIFICATES.backend
-"""Under this name goes what is known before any engine begins: closed-form bounds and policies' schedules."""
-
-BACKENDS = {
-    AUTO: "certificate, then search and CP-SAT if a gap is left",
-    **{each.backend: "; ".join(e.about for e in ENGINES if e.backend == each.backend) for each in ENGINES},
-}
-"""What `backend` may be."""
+from makespan.proof.engines.engine import Engine, Finding, KnownBounds, refusal
+from makespan.proof.engines.limits import Limits
 
 SHARE_OF_TIME = 0.5
 """What certificates and beams may take of the time before the search begins."""

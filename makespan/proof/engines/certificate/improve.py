@@ -1,20 +1,21 @@
 """Certificates and the witnesses that follow them, coarse and quick first, finer while time lasts."""
 
 from collections.abc import Callable, Hashable, Iterator
+from math import lcm
 from typing import NamedTuple
 
-from makespan.model.certificate import DELAYED_LABEL, Certificate, Potential, PotentialNode
+from makespan.model.certificate import DELAYED_LABEL, Certificate, Potential, PotentialNode, PotentialTable
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
 from makespan.model.result import Upper
 from makespan.proof.bounds.conditions import Mode, ProofQuestion
 from makespan.proof.bounds.delays import expand_latencies
 from makespan.proof.bounds.front import Front, front
+from makespan.proof.bounds.pairing import Pairing
 from makespan.proof.bounds.potential import PotentialProof, synthesise
 from makespan.proof.bounds.theorem_e import theorem_e
 from makespan.proof.engines.certificate import beam
-from makespan.proof.engines.certificate.guide import guides
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.limits import Limits
 
 SMALL_PLACES = 40
@@ -106,7 +107,7 @@ class _Followed(NamedTuple):
     def theorem_e(cls, instance: Instance) -> "_Followed | None":
         """Those of theorem E, where the beam knows the instance."""
         bound = None if instance.beyond(beam.KNOWS) else theorem_e(instance)
-        return None if bound is None else cls(bound.upper, guides(instance))
+        return None if bound is None else cls(bound.upper, theorem_e_potentials(instance))
 
 
 def _witnesses(
@@ -177,3 +178,45 @@ def stop_and_class(node: PotentialNode) -> Hashable:
 def stop_and_kind(node: PotentialNode) -> Hashable:
     """Return the same, and the kind; the last finisher's class only at stops, where it is what lies ahead."""
     return stop_ahead(node), node.kind
+
+
+def theorem_e_potentials(instance: Instance) -> tuple[Potential, ...]:
+    """One potential for every group that may hold the laggard; all classes count, and every place its last reserve."""
+    capacities = instance.machine.capacities
+    classes = tuple(unit for unit in capacities if any(unit in group.program.units for group in instance.groups))
+    scale = lcm(*(capacities[unit] for unit in classes))
+    masses = {unit: scale // capacities[unit] for unit in classes}
+    rows = [_left_and_open(Pairing.scan(group.program, masses, masses)) for group in instance.groups]
+    steps = [group.program.sums(dict.fromkeys(classes, scale), max) for group in instance.groups]
+    units = [[place.unit for place in group.program.places] for group in instance.groups]
+    kind = (0,) * len(classes)
+    numbers = range(len(classes))
+    nodes = tuple((PotentialNode(last, kind, label), label) for last in numbers for label in numbers)
+
+    def table(last: int, label: str) -> PotentialTable:
+        others = (
+            tuple(left - (unit != label) * opened for unit, (left, opened) in zip(own, row, strict=True))
+            for own, row in zip(units, rows, strict=True)
+        )
+        laggard = (left - (unit != label) * scale for unit, left in zip(units[last], steps[last], strict=False))
+        return PotentialTable(tuple(others), tuple(laggard), 0)
+
+    return tuple(
+        Potential(last, classes, kind, 0, tuple(table(last, label) for label in classes), nodes)
+        for last in range(len(instance.groups))
+    )
+
+
+def _left_and_open(pairing: Pairing) -> list[tuple[int, int]]:
+    """For every place the most mass from there on, less what pairs from there on take, and what is open toward it."""
+    program, masses = pairing.program, pairing.masses
+    left = [0] * (program.end + 1)
+    for at in range(program.end - 1, -1, -1):
+        unit, successors = program.places[at]
+        most = masses[unit] - pairing.reserves[at][-1]
+        ahead = [left[after] for after in successors]
+        for number, after in enumerate(successors):
+            if after != program.end and program.places[after].unit != unit:
+                ahead[number] -= min(most, pairing.limits[after])
+        left[at] = masses[unit] + max(ahead)
+    return [(left[at], reserves[-1]) for at, reserves in enumerate(pairing.reserves)]

@@ -10,7 +10,7 @@ from makespan.model.schedule import Schedule
 from makespan.proof.bounds.conditions import Stopped
 from makespan.proof.engines.cpsat import NAME
 from makespan.proof.engines.cpsat.model import KNOWS, CpModel, booleans, build
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.limits import Limits
 
 MOST_BOOLEANS = 2_000_000

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from makespan.host.errors import BrokenPromiseError, InputError, UnsupportedError
 from makespan.host.tool import temporary_folder
 from makespan.model.instance import Instance
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.ilp import NAME
 from makespan.proof.engines.ilp.model import FORMS, IlpModel, IlpValues, build, pulp, shape
 from makespan.proof.engines.limits import Limits
@@ -151,7 +151,7 @@ def _highs(model: IlpModel, folder: Path, limits: Limits) -> _SolverAnswer:
     _, names, _, _ = model.problem.writeMPS(str(files["model.mps"]), rename=1)
     paths = [str(files[name]) for name in ("model.mps", "result", "improving")]
     until = str(time.time() + limits.remaining)
-    _run([sys.executable, "-m", "makespan.proof.engines.ilp.highs", *paths, until], files["log"], limits)
+    _run([sys.executable, "-m", "makespan.proof.engines.ilp.solver", *paths, until], files["log"], limits)
     result: dict[str, Any] = json.loads(_text(files["result"]) or '{"status": "", "values": {}}')
     optimal = result["status"] == "OPTIMAL"
     values = result["values"] if optimal else last_solution(_text(files["improving"]))
@@ -209,3 +209,46 @@ def _start(command: Sequence[str], out: Any) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(  # noqa: S603 - the command is ours
         command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
     )
+
+
+def run_highs(model_file: str, result_file: str, improving_file: str, until: str) -> None:
+    """Minimise by the HiGHS inside OR-Tools until a time of day, with a log on stdout.
+
+    This is a process of its own, so that it can be killed. The package `highspy` cannot be loaded beside OR-Tools: both
+    bring a HiGHS, and their symbols clash.
+
+    Args:
+        model_file: the programme, as MPS.
+        result_file: receives the status and, when optimal, the value of every variable, as JSON.
+        improving_file: receives every better solution as soon as it is found; OR-Tools loses them at a time limit.
+        until: seconds since the epoch.
+    """
+    from ortools.linear_solver.python import model_builder_helper as engine
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    model = engine.ModelBuilderHelper()
+    if not model.import_from_mps_file(model_file):
+        sys.exit(f"{model_file}: not an MPS file")
+    solver = engine.ModelSolverHelper("highs")
+    solver.enable_output(True)
+    solver.set_solver_specific_parameters(
+        "output_flag=true\nlog_to_console=true\nthreads=1\nmip_rel_gap=0\n"
+        f"mip_improving_solution_save=true\nmip_improving_solution_file={improving_file}"
+    )
+    solver.set_time_limit_in_seconds(max(0.01, float(until) - time.time()))
+    solver.solve(model)
+    values = {}
+    if solver.status() == engine.SolveStatus.OPTIMAL:
+        values = {model.var_name(v): solver.variable_value(v) for v in range(model.num_variables())}
+    _write_whole(Path(result_file), json.dumps({"status": solver.status().name, "values": values}))
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Whole or not at all, for we may be killed at any time."""
+    part = path.with_suffix(".part")
+    part.write_text(text, "utf-8")
+    part.replace(path)
+
+
+if __name__ == "__main__":
+    run_highs(*sys.argv[1:])

@@ -13,7 +13,7 @@ from makespan.model.feature import PROGRAMS, Feature
 from makespan.model.instance import Instance
 from makespan.model.result import Bounds, Status, Upper
 from makespan.proof.bounds.delays import Expansion, contract_schedule, expand_latencies
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.limits import Limits
 from makespan.proof.engines.search import packing, states, table
 

@@ -21,7 +21,7 @@ from makespan.model.program import BARRIER, Program
 from makespan.model.result import Bounds, Upper
 from makespan.model.schedule import Schedule, WarpMove
 from makespan.proof.bounds.delays import contract_schedule, expand_latencies
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.limits import Limits
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS

@@ -48,7 +48,7 @@ from makespan.model.schedule import Schedule
 from makespan.model.simulate import shortest_run
 from makespan.proof.bounds import least_possible, pessimistic
 from makespan.proof.bounds.conditions import Stopped
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.limits import Limits
 from makespan.proof.engines.search import packing, remaining
 from makespan.proof.engines.search import states_compiled as loops

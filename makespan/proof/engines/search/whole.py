@@ -20,7 +20,7 @@ from makespan.model.program import BARRIER
 from makespan.model.result import Bounds, Upper
 from makespan.model.schedule import Schedule
 from makespan.proof.bounds.partitions import MOST_CREWS, spreads
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.limits import Limits
 from makespan.proof.engines.search.plain import SMALL_STATES
 from makespan.proof.engines.search.warp_states import FINISHED, Move, WarpStates

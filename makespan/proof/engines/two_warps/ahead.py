@@ -19,7 +19,7 @@ from makespan.model.instance import Instance
 from makespan.model.program import BARRIER
 from makespan.model.result import Bounds, Upper
 from makespan.model.schedule import Schedule
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.limits import Limits
 from makespan.proof.engines.two_warps.holdings import Chosen, Holdings, most_ways
 from makespan.proof.engines.two_warps.situations import Range, Situations, entries

@@ -20,7 +20,7 @@ from makespan.model.machine import Machine, UnitClass
 from makespan.model.program import Program
 from makespan.model.result import Bounds, Upper
 from makespan.model.schedule import Schedule
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.limits import Limits
 from makespan.proof.engines.two_warps import events_compiled as loops
 

@@ -6,7 +6,7 @@ from makespan.model.feature import Feature
 from makespan.model.instance import Instance
 from makespan.model.result import Upper
 from makespan.model.schedule import Schedule
-from makespan.proof.engines.finding import Finding
+from makespan.proof.engines.engine import Finding
 
 KNOWS = frozenset({Feature.CLASSES, Feature.GROUPS})
 

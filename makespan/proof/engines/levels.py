@@ -15,10 +15,10 @@ from makespan.host.errors import BrokenPromiseError
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, UnitClass
 from makespan.model.schedule import Schedule
-from makespan.proof.bounds.closed_form import closed_form
+from makespan.proof.bounds import closed_form
 from makespan.proof.bounds.issue_slots import slots_of
-from makespan.proof.engines.finding import Finding
-from makespan.proof.engines.levels import levels_compiled as loops
+from makespan.proof.engines import levels_compiled as loops
+from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.limits import Limits
 
 EVIDENCE = "levels"
