@@ -8,7 +8,10 @@ more. So kernels begin counting at `NIL` and hand on `NIL` and `ONE`, which it t
 """
 
 import logging
+import sys
 from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -77,14 +80,31 @@ else:
     def _kept(function: CompiledFunction, options: dict[str, Any]) -> CompiledFunction:
         njit = cast(Any, numba.njit)
         try:
-            return cast(CompiledFunction, njit(cache=True, **options)(function))
+            made = njit(cache=True, **options)(function)
         except RuntimeError as error:  # numba looks for a folder that it may write to when it decorates
             if "no locator available" not in str(error):
                 raise
-        _progress.is_kept = False
-        made = njit(**options)(function)
-        made._cache = cast(Any, _ReadOnly)(function)  # noqa: SLF001 - numba has no other way to load without saving
+            _progress.is_kept = False
+            made = njit(**options)(function)
+            made._cache = cast(Any, _ReadOnly)(function)  # noqa: SLF001 - numba has no other way to load without saving
+        if hasattr(made, "_cache"):  # numba looks at this before it reads the rest, which may name types of long ago
+            made._cache._cache_file._version = numba.__version__, _sources(function.__module__)  # noqa: SLF001
         return cast(CompiledFunction, made)
+
+    @cache
+    def _sources(module: str) -> tuple[tuple[str, float, int], ...]:
+        """Return name, time and size of the modules whose code and types are in the machine code of a module.
+
+        Numba itself notices a change only in the file of the function that is called.
+        """
+        found, waiting = dict[str, tuple[str, float, int]](), [module]
+        while waiting:
+            name = waiting.pop()
+            if isinstance(name, str) and name.startswith("makespan.") and name not in found:
+                file = Path(str(sys.modules[name].__file__)).stat()
+                found[name] = name, file.st_mtime, file.st_size
+                waiting += [getattr(value, "__module__", "") for value in vars(sys.modules[name]).values()]
+        return tuple(sorted(found.values()))
 
     class _Beside(caching.InTreeCacheLocator):
         """Machine code that lies beside its module, whether or not anything can be written there."""
