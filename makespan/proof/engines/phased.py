@@ -147,7 +147,7 @@ def _result(
     best_case_seconds = sum((result.best_case_seconds or 0.0 for result in results), 0.0)
     seconds = elapsed - best_case_seconds
     engines = "+".join(sorted({result.backend for result in results})) or CERTIFICATES.backend
-    upper, evidence = proven.upper, str(proven.evidence)
+    upper, evidence = proven.upper, proven.evidence
     return Result(
         instance=instance,
         bounds=Bounds(witness.makespan, upper),
