@@ -15,7 +15,7 @@ from typing import NamedTuple
 from benchmarks.kernels import FOLDER, KERNELS
 from makespan import Bounds, Limits, Machine, solve
 from makespan.cli.source import kernel_question
-from makespan.kernels.question import KernelQuestion, launched
+from makespan.kernels.question import KernelQuestion, launch_kernel
 
 BLOCKS = {"matmul_tiled": "16x16", "stencil": "32x8"}
 """Threads of a block where not 256 in a row."""
@@ -59,7 +59,7 @@ def rows(arch: str, seconds: float) -> Iterator[str]:
         }
         ptx = kernel_question(**asked)  # type: ignore[arg-type]
         code = kernel_question(**asked, arch=arch)  # type: ignore[arg-type]
-        machine = launched(code).default_machine
+        machine = launch_kernel(code).default_machine
         answers = [answer(each, machine, seconds) for each in (ptx, replace(code, blocks_per_sm=1), code)]
         yield f"| {kernel} | {' | '.join(map(str, answers))} |"
 

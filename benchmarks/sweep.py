@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from makespan.many.sweep.rows import rows
-from makespan.many.sweep.store import opened
+from makespan.many.sweep.rows import sweep_rows
+from makespan.many.sweep.store import open_store
 
 PORT = 8797
 SPEC = """
@@ -87,15 +87,15 @@ def wait_for(path: Path, answers: int) -> int:
     while True:
         time.sleep(0.5)
         if path.exists() and path.stat().st_size:
-            with opened(path) as store:
+            with open_store(path) as store:
                 if (known := len(store.answered())) >= answers:
                     return known
 
 
 def said(path: Path) -> dict[str, tuple[object, ...]]:
     """By key what must not depend on who computed it."""
-    with opened(path) as store:
-        return {row.key: (row.question, row.status, row.worst) for row in rows(store)}
+    with open_store(path) as store:
+        return {row.key: (row.question, row.status, row.worst) for row in sweep_rows(store)}
 
 
 def main() -> int:

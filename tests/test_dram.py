@@ -13,7 +13,7 @@ import pytest
 from makespan import InputError, KernelQuestion, Launch, Program
 from makespan.kernels import dram, ptx
 from makespan.kernels.gpu_question import SharedLaunch, gpu_instance, of_kernels
-from makespan.kernels.question import launched
+from makespan.kernels.question import launch_kernel
 from makespan.model.assumptions import AssumptionKind
 from makespan.model.conditions import conditions
 from makespan.model.gpu import GpuInstance
@@ -56,7 +56,7 @@ def flying(instance: Instance, policy: str, seed: int) -> Iterator[tuple[Program
 
 @pytest.mark.parametrize("name", [*(f"{kernel}.ptx" for kernel in KERNELS), "reduction.sm_86.cubin"])
 def test_no_run_has_more_in_flight_than_is_counted(name: str) -> None:
-    (instance,) = launched(asked(name, SHORT)).instances(CARD.machine)
+    (instance,) = launch_kernel(asked(name, SHORT)).instances(CARD.machine)
     draw, most = random.Random(name), 0
     for _ in range(6):
         for program, seen in flying(instance, draw.choice(sorted(POLICIES)), draw.randrange(2**32)):
@@ -66,7 +66,7 @@ def test_no_run_has_more_in_flight_than_is_counted(name: str) -> None:
 
 
 def test_what_is_counted_is_in_flight_in_some_run() -> None:
-    (instance,) = launched(asked("vecadd.ptx", SHORT)).instances(CARD.machine)
+    (instance,) = launch_kernel(asked("vecadd.ptx", SHORT)).instances(CARD.machine)
     seen = [pair for seed in range(3) for pair in flying(instance, "gto", seed)]
     assert max(flown for _, flown in seen) == dram.bytes_in_flight(seen[0][0]) == 2 * 1024
 
@@ -123,7 +123,9 @@ def test_what_is_in_flight_is_no_less_than_on_any_path_and_exact_on_one() -> Non
 
 
 def test_a_warp_that_blocks_has_one_access_in_flight() -> None:
-    (blocking,) = launched(asked("vecadd.ptx", SHORT, dependences=ptx.Dependences.BLOCKING)).instances(CARD.machine)
+    (blocking,) = launch_kernel(asked("vecadd.ptx", SHORT, dependences=ptx.Dependences.BLOCKING)).instances(
+        CARD.machine
+    )
     assert {dram.bytes_in_flight(program) for program in blocking.programs()} == {2048}  # a store is waited for, too
     assert dram.bytes_in_flight(replace(Program.chain("LLL"), accesses=(LOAD, LOAD, STORE))) == 1024
     assert dram.bytes_in_flight(Program.chain("LLL")) == 0
@@ -181,7 +183,7 @@ def test_what_stays_in_the_sm_asks_nothing_of_dram() -> None:
 
 def test_machine_code_says_what_is_awaited() -> None:
     """Warp 0 of the reduction stores the sum, the other one does not."""
-    (instance,) = launched(asked("reduction.sm_86.cubin", SHORT)).instances(CARD.machine)
+    (instance,) = launch_kernel(asked("reduction.sm_86.cubin", SHORT)).instances(CARD.machine)
     loads, store = {"LDG": (1024, True)}, {"STG": (2048, False)}
     for program, expected in zip(instance.programs(), (loads | store, loads), strict=True):
         rows = zip(program.origins, program.accesses, strict=True)
@@ -276,13 +278,13 @@ def test_a_launch_takes_as_long_as_dram_needs_for_what_it_surely_moves() -> None
 
 def test_launches_that_are_there_together_move_what_they_move_together() -> None:
     both = [
-        launched(asked("vecadd.ptx", [text], blocks))
+        launch_kernel(asked("vecadd.ptx", [text], blocks))
         for text, blocks in (("global=..450+dram", 7), ("global=..900", 9))
     ]
     shared = [SharedLaunch(name, kernel, {"slots": 1}) for name, kernel in zip("ab", both, strict=True)]
     gpu = of_kernels(shared, CARD.machine, sms=46, card=CARD, room={"slots": 4})
     assert gpu.dram == int((16 * 2 * 4096 + 4 * 2**20) * Fraction(1_725, 448_000))
-    halves = [replace(shared[1], kernel=launched(asked("vecadd.ptx", ["global=..450+dram@0.5"], 9))), shared[0]]
+    halves = [replace(shared[1], kernel=launch_kernel(asked("vecadd.ptx", ["global=..450+dram@0.5"], 9))), shared[0]]
     assert of_kernels(halves, CARD.machine, sms=46, card=CARD, room={"slots": 4}).dram == int(
         2 * (16 * 2 * 4096 + 4 * 2**20) * Fraction(1_725, 448_000)
     )
@@ -342,7 +344,7 @@ def test_local_memory_counts_a_sector_for_each_word() -> None:
 def test_launches_that_are_there_together_have_in_flight_what_they_have_together() -> None:
     given = ["global=..39"]
     one = told(gpu_instance(replace(asked("vecadd.ptx", given, 92), blocks_per_sm=2), CARD))
-    launches = [SharedLaunch(name, launched(asked("vecadd.ptx", given, 46)), {"slots": 1}) for name in "ab"]
+    launches = [SharedLaunch(name, launch_kernel(asked("vecadd.ptx", given, 46)), {"slots": 1}) for name in "ab"]
     both = told(of_kernels(launches, CARD.machine, sms=46, card=CARD, room={"slots": 2}))
     need = re.compile(r"although DRAM may need (\d+) cycles")
     assert [int(found[1]) for found in map(need.search, (one, both)) if found] == [int(need.findall(one)[0])] * 2

@@ -7,7 +7,7 @@ import pytest
 
 from makespan import InputError, KernelQuestion, Launch
 from makespan.kernels.gpu_question import gpu_instance
-from makespan.kernels.question import launched
+from makespan.kernels.question import launch_kernel
 from makespan.model.gpu import GpuInstance
 from makespan.model.machine import GivenRange, find_machine, given_latencies, gpus
 
@@ -49,7 +49,7 @@ def test_code_for_an_older_sm_finds_the_room_of_the_gpu() -> None:
     machine = find_machine("ampere-ga10x").machine
     assert gpu_instance(older, CARD, machine=machine, sms=4).resident == 6
     alone = replace(older, latencies={"global": GivenRange(None, 900)}, blocks_per_sm=8)
-    assert launched(alone).instances()[0].blocks == 8
+    assert launch_kernel(alone).instances()[0].blocks == 8
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from makespan.cli.source import instances as of_options
 from makespan.host import tool
 from makespan.host.errors import MissingInputsError
 from makespan.kernels import flow, ptx
-from makespan.kernels.question import bounds_template, launched
+from makespan.kernels.question import bounds_template, launch_kernel
 from makespan.model.strings import NamedInstance
 from tests.command import Outcome, Runner
 
@@ -320,8 +320,8 @@ def test_machine_code_asks_for_the_loops_of_its_ptx() -> None:
     """Also where it has a branch of two predicates, so that nothing follows from the machine code itself."""
     both = counted("L", 4, "n", TWO_TESTS).replace("setp.lt.u32 %p, %i, %n;", "setp.lt.and.u32 %p, %i, %n, %q;")
     question = KernelQuestion(ptx.parse(text(both), "k.ptx"), arch="sm_86")
-    assert not launched(question).flow.is_plain
-    ((name, _, deciders),) = {asked for info in launched(question).loops for asked in info.asks}
+    assert not launch_kernel(question).flow.is_plain
+    ((name, _, deciders),) = {asked for info in launch_kernel(question).loops for asked in info.asks}
     assert (name, deciders) == ("k.cu:4", (flow.LaunchInput("parameters", "n"),))
 
 
@@ -329,5 +329,5 @@ def test_machine_code_asks_for_the_loops_of_its_ptx() -> None:
 def test_loops_that_became_one_are_both_asked_for() -> None:
     loops = (Path(__file__).parent / "sass" / "loops.ptx").read_text()
     question = KernelQuestion(ptx.parse(loops, "k.ptx"), arch="sm_86", entry="merged")
-    (info,) = launched(question).loops
+    (info,) = launch_kernel(question).loops
     assert [asked.name for asked in info.asks] == ["OUTER", "INNER"]

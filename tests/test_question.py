@@ -19,8 +19,8 @@ from makespan.deadlines import files
 from makespan.deadlines.description import KernelLaunch
 from makespan.deadlines.wcet import on_one_sm, on_sms
 from makespan.kernels import flow, kernel_file, ptx
-from makespan.kernels.kernel_file import Kind
-from makespan.kernels.question import instances, launched
+from makespan.kernels.kernel_file import FileKind
+from makespan.kernels.question import instances, launch_kernel
 from makespan.model.machine import PAPER
 from makespan.model.program import Program
 from makespan.model.result import Bounds
@@ -185,7 +185,7 @@ def test_bounds_of_other_kernels_are_left_out() -> None:
     body = "{label}: add.u32 a, a, a; @p bra {label}; ret;"
     kernels = (f".entry {name}() {{ {body.format(label=label)} }}" for name, label in (("j", "A"), ("k", "B")))
     Path("loops.ptx").write_text("".join(kernels))
-    found = launched(of("loops.ptx", entry="k", loop_bounds=flow.loop_bounds(["A=3", "B=4"])))
+    found = launch_kernel(of("loops.ptx", entry="k", loop_bounds=flow.loop_bounds(["A=3", "B=4"])))
     (loop,) = found.loops
     assert loop.bound == flow.LoopBound(4, False, "command line", flow.BoundBasis.USER)
 
@@ -195,7 +195,7 @@ def test_a_kind_of_file_more_is_a_line_of_the_table(monkeypatch: pytest.MonkeyPa
     toy = ModuleType("toy")
     toy.read = lambda path: ptx.parse(path.read_text().replace("plus", "add.u32"), str(path))  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "toy", toy)
-    monkeypatch.setattr(kernel_file, "KINDS", {**kernel_file.KINDS, ".toy": Kind("toy")})
+    monkeypatch.setattr(kernel_file, "KINDS", {**kernel_file.KINDS, ".toy": FileKind("toy")})
     Path("k.toy").write_text(".entry k() { plus a, a, a; ret; }")
     asked = [of("k.toy", warps=2).instance(), by_options("k.toy", "--warps", "2"), by_task("k.toy", "warps = 2")]
     assert asked == [Instance.of(Program.chain("C"), 2)] * 3

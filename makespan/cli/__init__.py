@@ -30,7 +30,7 @@ from makespan.cli.running import (
     DONE,
     INTERRUPTED,
     NOT_MEASURED,
-    interrupted,
+    interrupted_code,
     stoppable,
 )
 from makespan.host.errors import BrokenPromiseError, MakespanError, MeasurementError, ParseError, did_you_mean
@@ -100,7 +100,7 @@ ELSEWHERE = {
 @click.pass_context
 def cli(context: click.Context) -> int | None:
     """Proven worst-case makespan of GPU warps on one streaming multiprocessor."""
-    context.color = colours.wanted()
+    context.color = colours.wants_colours()
     if context.invoked_subcommand is not None:
         return None
     click.echo(context.get_help(), err=True)
@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         code = run(given)
     except Exception:  # noqa: BLE001 - exit code 1, Python's own, would say that the answer is no
-        _tell(_shown(f"{traceback.format_exc()}makespan: this is a bug; please report it with the lines above"))
+        _tell(_escape_text(f"{traceback.format_exc()}makespan: this is a bug; please report it with the lines above"))
         code = BUG
     if threading.active_count() > 1:  # a solver that was told to stop still winds up: nobody waits for it
         sys.stdout.flush()
@@ -140,13 +140,13 @@ def run(given: list[str]) -> int:
         with stoppable(), inputs_kept():
             code = cli.main(args=given, prog_name="makespan", standalone_mode=False)
     except click.UsageError as error:
-        return _complain(_misused(error), as_json, BAD_INPUT)
+        return _complain(_usage_text(error), as_json, BAD_INPUT)
     except click.ClickException as error:
         return _complain(error.format_message(), as_json, BAD_INPUT)
     except MakespanError as error:
-        return _failed(error, as_json)
+        return _complain_of(error, as_json)
     except (KeyboardInterrupt, click.Abort):
-        return _complain("interrupted", as_json, interrupted())
+        return _complain("interrupted", as_json, interrupted_code())
     except BrokenPipeError:
         return BROKEN_PIPE
     except MemoryError:
@@ -161,18 +161,18 @@ def run(given: list[str]) -> int:
             raise
         return BROKEN_PIPE
     if code == INTERRUPTED:
-        return interrupted()
+        return interrupted_code()
     return code if isinstance(code, int) else DONE
 
 
-def _misused(error: click.UsageError) -> str:
+def _usage_text(error: click.UsageError) -> str:
     said = error.format_message()
     if isinstance(error, click.NoSuchOption):
         said = f"No such option {error.option_name!r}{did_you_mean(error.option_name, error.possibilities or ())}"
     return f"{said} (see '{error.ctx.command_path} --help')" if error.ctx else said
 
 
-def _failed(error: MakespanError, as_json: bool) -> int:
+def _complain_of(error: MakespanError, as_json: bool) -> int:
     if isinstance(error, BrokenPromiseError):
         return _complain(f"internal contradiction, please report it: {error}", as_json, BUG)
     code = NOT_MEASURED if isinstance(error, MeasurementError) else BAD_INPUT
@@ -185,12 +185,12 @@ def _complain(message: str, as_json: bool, code: int, context: str = "") -> int:
         details = [*message.split("\n")[1:], *context.splitlines()]
         text = json.dumps({"error": line, "details": details, "exit_code": code})
     else:
-        text = "\n".join(filter(None, (colours.failed(_shown(message)), _shown(context))))
+        text = "\n".join(filter(None, (colours.paint_error(_escape_text(message)), _escape_text(context))))
     _tell(text)
     return code
 
 
-def _shown(text: str) -> str:
+def _escape_text(text: str) -> str:
     """Return no text of a file commands a terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
@@ -198,7 +198,7 @@ def _shown(text: str) -> str:
 def _tell(text: str) -> None:
     """A line on stderr; where that takes none, the exit code says it alone."""
     try:
-        click.echo(text, err=True, color=colours.wanted())
+        click.echo(text, err=True, color=colours.wants_colours())
     except OSError:
         _silence(sys.stderr)
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from makespan.cli.help_page import Command, examples
+from makespan.cli.help_page import HelpCommand, examples
 from makespan.cli.options import cuda_options, launch_options, option
 from makespan.cli.parameters import OneOf
 from makespan.cli.source import chosen_kernels, kernel_question
 
 
-@click.command("bounds-template", cls=Command, epilog=examples("makespan bounds-template ptx/fir.ptx"))
+@click.command("bounds-template", cls=HelpCommand, epilog=examples("makespan bounds-template ptx/fir.ptx"))
 @click.argument("source")
 @click.option("--input-format", type=OneOf(["ptx"]), help="format of standard input (SOURCE '-')")
 @option("kernel", help="only this kernel")

@@ -29,7 +29,7 @@ _WORDS = "|".join(_MEANINGS)
 _SAID = re.compile(rf"^(?:{_WORDS})\b|(?<=  )(?:{_WORDS})(?=  |$| \d)", re.MULTILINE)
 
 
-def wanted() -> bool | None:
+def wants_colours() -> bool | None:
     """Whether there are colours: `NO_COLOR` and `FORCE_COLOR` say so; None leaves it to whether it is a terminal.
 
     Source: no-color.org and force-color.org; of both together the first wins, as in Python.
@@ -41,15 +41,15 @@ def wanted() -> bool | None:
     return False if os.environ.get("TERM") == "dumb" else None
 
 
-def painted(text: str) -> str:
+def paint_verdicts(text: str) -> str:
     r"""A text with its verdicts in colour, at the start of lines and as cells of tables; `click.echo` knows where to.
 
-    >>> painted("exact: the worst case is 9 cycles, and exact")
+    >>> paint_verdicts("exact: the worst case is 9 cycles, and exact")
     '\x1b[32mexact\x1b[0m: the worst case is 9 cycles, and exact'
     """
     return _SAID.sub(lambda found: click.style(found[0], fg=_MEANINGS[found[0]]), text)
 
 
-def failed(message: str) -> str:
+def paint_error(message: str) -> str:
     """What `makespan` says where something went wrong."""
     return f"{click.style('makespan:', fg=_BAD)} {message}"

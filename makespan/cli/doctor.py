@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from makespan.cli.help_page import Command, examples
+from makespan.cli.help_page import HelpCommand, examples
 from makespan.host.errors import InputError
 from makespan.report.lines import fact_lines, terminal_width
 from makespan.version import __version__
@@ -15,7 +15,7 @@ _LIBRARIES = ("numpy", "ortools", "numba", "lark", "networkx", "matplotlib", "pu
 _TOOLS = "ptxas", "nvdisasm", "cuobjdump"
 
 
-@click.command("doctor", cls=Command, epilog=examples("makespan doctor"))
+@click.command("doctor", cls=HelpCommand, epilog=examples("makespan doctor"))
 def command() -> None:
     """Print versions, and compile the inner loops so that later runs start at once."""
     click.echo(f"makespan {__version__}, Python {platform.python_version()} on {platform.machine()}")

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from makespan.cli.help_page import Command, examples, section
+from makespan.cli.help_page import HelpCommand, examples, section
 from makespan.cli.options import source_options
 from makespan.cli.parameters import OneOf
 from makespan.cli.source import instances
@@ -22,7 +22,7 @@ from makespan.proof.engines.ilp.solver import MOST_TERMS
 
 @click.command(
     "export",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan export --string CLLCLL --warps 2 --model mps -o model.mps",
         "makespan export ptx/vecadd.ptx --warps 2 --model cp -o model.txt",

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from makespan.cli.help_page import option_name
-from makespan.cli.output import QUIET, all_written, refuse_twice, remark, rendered
-from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, attended
+from makespan.cli.output import QUIET, refuse_twice, remark, render, write_all
+from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, interruptible
 from makespan.cli.source import (
     check_no_instance,
     check_string,
@@ -20,7 +20,7 @@ from makespan.cli.source import (
     promised_machine,
     source_kind,
 )
-from makespan.cli.window import check_window, window, written
+from makespan.cli.window import check_window, drawn_window, written_lines
 from makespan.host.errors import InputError, MissingInput, MissingInputsError
 from makespan.kernels.options import given_options
 from makespan.model import strings
@@ -229,11 +229,11 @@ class GpuOutputs:
         """
         part, drawn = None, self.gantt
         if result.witness is not None and (self.first is not None or self.end is not None):
-            part = window(result.witness.makespan, self.first, self.end)
+            part = drawn_window(result.witness.makespan, self.first, self.end)
             drawn = () if part is None else drawn
         writing = [partial(draw_gpu, result, path, window=part) for path in drawn]
-        all_written([*writing, partial(write_bundle, result, self.bundle)] if self.bundle else writing)
-        return [*written(drawn), *([f"bundle: {self.bundle}"] if self.bundle else [])]
+        write_all([*writing, partial(write_bundle, result, self.bundle)] if self.bundle else writing)
+        return [*written_lines(drawn), *([f"bundle: {self.bundle}"] if self.bundle else [])]
 
 
 def print_answer(launch: GpuLaunch, limits: Limits, output: str, files: GpuOutputs, *, best_case: bool) -> int:
@@ -242,7 +242,7 @@ def print_answer(launch: GpuLaunch, limits: Limits, output: str, files: GpuOutpu
 
     if files.gantt and len(launch.instance.grids) > 1:
         raise InputError("--gantt draws the blocks of one launch: leave it out, or ask for each launch alone")
-    with attended(limits, quiet=output == QUIET):
+    with interruptible(limits, quiet=output == QUIET):
         result = solve_gpu(launch.instance, best_case=best_case, limits=limits)
     click.echo(_answer_text(launch, result, output))  # first: a file that fails must not cost the answer
     for line in files.write(result):
@@ -258,7 +258,7 @@ def print_answer(launch: GpuLaunch, limits: Limits, output: str, files: GpuOutpu
 def _answer_text(launch: GpuLaunch, result: GpuResult, output: str) -> str:
     gate, name = launch.gate, launch.name
     remarks = [] if gate is None else [in_time(gate, result.bounds, result.caveats)]
-    return rendered(
+    return render(
         output,
         text=lambda: text.gpu_report(result, remarks, name=name, clock=launch.clock, width=terminal_width()),
         data=lambda: gpu_document(launch, result),

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from makespan.cli.help_page import Command, examples
-from makespan.cli.output import format_option, rendered
+from makespan.cli.help_page import HelpCommand, examples
+from makespan.cli.output import format_option, render
 from makespan.host.errors import InputError
 from makespan.model.machine.gpus import Gpu, find_gpu, shipped_gpus
 from makespan.report.lines import align_columns, bullet_lines, fact_lines, terminal_width
@@ -16,7 +16,7 @@ _HEADER = (
 )
 
 
-@click.command("gpus", cls=Command, epilog=examples("makespan gpus", "makespan gpus rtx-3070"))
+@click.command("gpus", cls=HelpCommand, epilog=examples("makespan gpus", "makespan gpus rtx-3070"))
 @click.argument("gpu", metavar="[NAME|FILE.toml]", required=False)
 @format_option()
 def command(gpu: str | None, output: str) -> None:
@@ -24,7 +24,7 @@ def command(gpu: str | None, output: str) -> None:
     files = list(shipped_gpus().values()) if gpu is None else [find_gpu(gpu)]
     if not all(file.data for file in files):
         raise InputError(f"{gpu}: there is no number of a GPU in it, such as sms: see docs/gpus.md")
-    said = rendered(
+    said = render(
         output,
         text=lambda: "\n".join(_table(files) if gpu is None else _page(files[0])),
         data=lambda: map(_document, files),

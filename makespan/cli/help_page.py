@@ -62,7 +62,7 @@ def option_name(name: str) -> str:
     return f"--{option_of_field(name)}"
 
 
-class Command(click.Command):
+class HelpCommand(click.Command):
     """A command whose help shows the sections of its options, and that shows how to give what it misses."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

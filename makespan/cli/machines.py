@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from makespan.cli.help_page import Command, examples
-from makespan.cli.output import format_option, rendered
+from makespan.cli.help_page import HelpCommand, examples
+from makespan.cli.output import format_option, render
 from makespan.model.feature import Feature
 from makespan.model.machine import (
     OPERATIONS,
@@ -36,7 +36,7 @@ _LEGEND = (
 
 @click.command(
     "machines",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan machines", "makespan machines turing", "makespan machines examples/partitioned.toml --format json"
     ),
@@ -46,7 +46,7 @@ _LEGEND = (
 def command(machine: str | None, output: str) -> None:
     """List the machines that come with the package, or show one, or a machine file, with all its sources."""
     files = list(shipped_machines().values()) if machine is None else [find_machine(machine)]
-    said = rendered(
+    said = render(
         output,
         text=lambda: "\n".join(_table(files) if machine is None else _page(files[0])),
         data=lambda: map(_document, files),
@@ -88,7 +88,7 @@ def _page(file: MachineFile) -> Iterator[str]:
         "partitions": "" if machine.partitions == 1 else f"{machine.partitions}, warps assigned: {machine.assignment}",
         "issue width": _issue(file) if machine.issue_width else "no limit",
         "scheduler": "" if machine.scheduler is SchedulerPromise.ANY else str(machine.scheduler),
-        **{unit.name: _described(unit) for unit in machine.units},
+        **{unit.name: _machine_text(unit) for unit in machine.units},
         **{ports.name: f"{_ports(ports)}, which classes use" for ports in machine.resources},
         "engines": _support(machine),
         "unverified": _doubt(file),
@@ -112,7 +112,7 @@ def _ports(ports: UnitClass | PortResource) -> str:
     return f"{many} shared by all partitions" if ports.shared else many
 
 
-def _described(unit: UnitClass) -> str:
+def _machine_text(unit: UnitClass) -> str:
     held = "1 cycle" if unit.interval == 1 else f"{unit.interval} cycles"
     uses = "".join(f"; uses {use}" for use in unit.uses)
     return f"{_ports(unit)}, held for {held}; latency {unit.latency}{uses}"

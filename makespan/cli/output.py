@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from makespan.cli.colours import painted
+from makespan.cli.colours import paint_verdicts
 from makespan.cli.help_page import Decorator, section
 from makespan.cli.parameters import OneOf
 from makespan.host.errors import InputError
@@ -37,19 +37,19 @@ def text_form(output: str, *, quiet: bool) -> str:
     return QUIET if quiet else output
 
 
-def rendered(output: str, *, text: Callable[[], str], data: Callable[[], Any], **others: Callable[[], str]) -> str:
+def render(output: str, *, text: Callable[[], str], data: Callable[[], Any], **others: Callable[[], str]) -> str:
     """What the writer of a format makes; only this one is called. An iterator gives plain data line by line.
 
     Verdicts of a text have colours.
 
-    >>> rendered("json", text=lambda: "2 cycles", data=lambda: {"cycles": 2})
+    >>> render("json", text=lambda: "2 cycles", data=lambda: {"cycles": 2})
     '{"cycles": 2}'
     """
     if output in DATA:
         made = data()
         return "\n".join(map(DATA[output], made)) if isinstance(made, Iterator) else DATA[output](made)
     made = {TEXT: text, **others}[output]()
-    return painted(made) if output in (TEXT, QUIET) else made
+    return paint_verdicts(made) if output in (TEXT, QUIET) else made
 
 
 def remark(line: str, output: str) -> None:
@@ -70,7 +70,7 @@ def refuse_twice(paths: Sequence[Path]) -> None:
         seen.add(path.resolve())
 
 
-def all_written(writers: Iterable[Callable[[], None]]) -> None:
+def write_all(writers: Iterable[Callable[[], None]]) -> None:
     """Write several files, of which one that fails costs no other.
 
     Raises:

@@ -82,11 +82,11 @@ def progress(*, quiet: bool = False) -> Iterator[Progress]:
 def counting(total: int, what: str, *, quiet: bool = False) -> Iterator[Callable[[], None]]:
     """Progress of so many steps: what to call after each of them."""
     with progress(quiet=quiet) as line:
-        rest = Rest(total)
+        rest = RemainingTime(total)
         yield lambda: line(f"{what}: {rest.after_one()}")
 
 
-class Rest:
+class RemainingTime:
     """How many of so many are done, and about how long the rest takes; before the first one is done nobody knows."""
 
     def __init__(self, total: int, *, clock: Callable[[], float] = time.monotonic) -> None:

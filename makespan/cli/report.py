@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli import help_page
-from makespan.cli.colours import painted
+from makespan.cli.colours import paint_verdicts
 from makespan.cli.gpu import GpuLaunch, gpu_launch
 from makespan.cli.options import deadline_options, engine_options, gpu_options, source_options
 from makespan.cli.output import DATA
 from makespan.cli.parameters import WARPS
-from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, attended, exit_code
+from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, exit_code, interruptible
 from makespan.cli.source import given_machine, instances, kernel_question
 from makespan.host.errors import BrokenPromiseError, InputError
 from makespan.host.output_file import check_writable, write_whole
@@ -50,7 +50,7 @@ _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed", "deadline", "clock")
 
 @click.command(
     "report",
-    cls=help_page.Command,
+    cls=help_page.HelpCommand,
     epilog=help_page.examples("makespan report ptx/vecadd.ptx --block 256 -o report.html"),
 )
 @source_options
@@ -124,12 +124,12 @@ def command(
         )
         if tuple(_inputs({**source, "gpu": gpu})) != inputs:
             raise InputError(_CHANGED)
-        limits = Limits(reading.left, memory_limit, threads, seed, improved=_improved(steps))
+        limits = Limits(reading.left, memory_limit, threads, seed, improved=_step_printer(steps))
         return _whole_gpu(launch, known, limits, output, bundle, check=check, best_case=best_case)
     gate = read_deadline(deadline, clock)
     with within(time_limit) as reading:
         question, others = _questions(source, curve)
-        launched = _launched(source)
+        launched = _launched_kernel(source)
         known = PageContext(
             name=str(source["source"] or "an instruction string"),
             choices=Choices(),
@@ -144,8 +144,8 @@ def command(
         raise InputError(_CHANGED)
 
     def solved(instance: Instance, *, best_case: bool, seconds: float = time_limit, steps: bool = False) -> Result:
-        limits = Limits(seconds, memory_limit, threads, seed, improved=_improved(steps))
-        with attended(limits):
+        limits = Limits(seconds, memory_limit, threads, seed, improved=_step_printer(steps))
+        with interruptible(limits):
             return solve(instance, backend=backend, best_case=best_case, limits=limits)
 
     instance = question.instance
@@ -155,7 +155,7 @@ def command(
     evidence = made_bundle(replace(gap.result, best_case=None))  # runs that narrow the best case are not in it
     done = {point.instance.warps for point in points}
     missing = tuple(other.instance.warps for other in others if other.instance.warps not in done)
-    known = replace(known, curve=points or None, missing=missing, verdict=_checked(evidence) if check else None)
+    known = replace(known, curve=points or None, missing=missing, verdict=_confirm(evidence) if check else None)
     _write(render_page(page_data(gap, known, evidence["sha256"])), output, evidence, bundle)
     _tell(text.verdict_line(gap.result), output, bundle)
     if any(point.interrupted for point in points):
@@ -163,7 +163,7 @@ def command(
     return exit_code(gap.result, question, gate)
 
 
-def _improved(steps: bool, /) -> Callable[[Step], None]:
+def _step_printer(steps: bool, /) -> Callable[[Step], None]:
     """Return a printer of proven intervals on stderr, for a program that shows them; silent unless `steps`."""
     return lambda step: click.echo(DATA["json"](step._asdict()), err=True) if steps else None
 
@@ -179,10 +179,10 @@ def _whole_gpu(
     best_case: bool,
 ) -> int:
     """Solve and write the page of a launch on a whole GPU; the exit code."""
-    with attended(limits):
+    with interruptible(limits):
         result = solve_gpu(launch.instance, best_case=best_case, limits=limits)
     evidence = gpu_bundle(result)
-    known = replace(known, verdict=_checked(evidence) if check else None)
+    known = replace(known, verdict=_confirm(evidence) if check else None)
     name = None if launch.card is None else launch.card.name
     _write(gpu_page(result, known, evidence["sha256"], name=name, clock=launch.clock), output, evidence, bundle)
     _tell(str(result), output, bundle)
@@ -200,7 +200,7 @@ def _write(page: str, output: Path, evidence: dict[str, Any], bundle: Path | Non
 
 
 def _tell(verdict: str, output: Path, bundle: Path | None) -> None:
-    click.echo(painted(verdict))
+    click.echo(paint_verdicts(verdict))
     for name, path in (("page", output), ("bundle", bundle)):
         if path is not None:
             click.echo(f"{name}: {path}")
@@ -252,14 +252,14 @@ def _read(what: str, path: Path) -> PageInput:
     return PageInput(what, str(path), read_bytes(path, what, MAX_FILE_BYTES))
 
 
-def _launched(source: dict[str, Any]) -> "LaunchedKernel | None":
+def _launched_kernel(source: dict[str, Any]) -> "LaunchedKernel | None":
     """Return the kernel that is asked about; None where the source is none."""
     if source["source"] is None or not is_kernel(source["source"]):
         return None
-    from makespan.kernels.question import launched
+    from makespan.kernels.question import launch_kernel
 
     about = {name: value for name, value in source.items() if name not in _NOT_OF_KERNELS}
-    return launched(kernel_question(**about), given_machine(source["capacity"], source["machine"]))
+    return launch_kernel(kernel_question(**about), given_machine(source["capacity"], source["machine"]))
 
 
 def _machine_file(source: dict[str, Any], instance: Instance) -> MachineFile | None:
@@ -287,7 +287,7 @@ def _points(first: Result, others: Iterable[NamedInstance], solved: Callable[[In
             return
 
 
-def _checked(evidence: dict[str, Any]) -> "Verdict":
+def _confirm(evidence: dict[str, Any]) -> "Verdict":
     """What the independent checker says.
 
     Raises:
@@ -333,10 +333,10 @@ def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
         yield name if value else max(parameter.secondary_opts, key=len)
     else:
         for item in value if isinstance(value, tuple) else (value,):
-            yield from (name, _spelled(item))
+            yield from (name, _spelling(item))
 
 
-def _spelled(value: Any) -> str:
+def _spelling(value: Any) -> str:
     if isinstance(value, range):
         return str(value.start) if len(value) == 1 else f"{value.start}..{value.stop - 1}"
     capacities = getattr(value, "capacities", None)

@@ -39,10 +39,10 @@ def exit_code(result: Result, asked: NamedInstance | None = None, gate: Deadline
     return DONE if result.status is Status.EXACT else UNDECIDED
 
 
-def worst(codes: Collection[int]) -> int:
+def worst_code(codes: Collection[int]) -> int:
     """Return the exit code of a command that has several answers.
 
-    >>> worst([DONE, UNDECIDED, DONE]), worst([NO, UNDECIDED])
+    >>> worst_code([DONE, UNDECIDED, DONE]), worst_code([NO, UNDECIDED])
     (3, 1)
     """
     return next((code for code in (INTERRUPTED, NO, UNDECIDED) if code in codes), DONE)
@@ -59,7 +59,7 @@ def stoppable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def interrupted() -> int:
+def interrupted_code() -> int:
     """Return the exit code of a command that was stopped: it tells which signal came first."""
     return TERMINATED if _stopped_by[:1] == [signal.SIGTERM] else INTERRUPTED
 
@@ -70,7 +70,7 @@ def _abort(number: int, frame: FrameType | None) -> NoReturn:
 
 
 @contextmanager
-def attended(limits: "Limits", *, quiet: bool = False) -> Iterator[None]:
+def interruptible(limits: "Limits", *, quiet: bool = False) -> Iterator[None]:
     """Progress is shown, and the first Ctrl-C or SIGTERM asks the engines to keep what they have proven and stop.
 
     The second one kills.

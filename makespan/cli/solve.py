@@ -10,22 +10,22 @@ from typing import Any
 import click
 
 from makespan.cli import gpu as whole_gpu
-from makespan.cli.help_page import Command, examples, section
+from makespan.cli.help_page import HelpCommand, examples, section
 from makespan.cli.options import question_options
 from makespan.cli.output import (
     QUIET,
     TEXT,
-    all_written,
     format_option,
     quiet_option,
     refuse_twice,
     remark,
-    rendered,
+    render,
     text_form,
+    write_all,
 )
 from makespan.cli.question import SolveEffort, instance_document, instances_on_sm
-from makespan.cli.running import INTERRUPTED, attended, exit_code, worst
-from makespan.cli.window import check_window, gantt_option, window, window_options, written
+from makespan.cli.running import INTERRUPTED, exit_code, interruptible, worst_code
+from makespan.cli.window import check_window, drawn_window, gantt_option, window_options, written_lines
 from makespan.host.errors import InputError
 from makespan.host.stopwatch import within
 from makespan.model.deadline import Deadline, DeadlineOutcome
@@ -47,7 +47,7 @@ _WIDTH_OF_OUTCOME = 11
 
 @click.command(
     "solve",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan solve ptx/vecadd.ptx --block 256", "makespan solve --string CLLCLL --warps 1..8 --capacity C=2,L=1"
     ),
@@ -93,17 +93,17 @@ def command(
     _check_outputs(gantt, bundle, len(asked))
     check_window(gantt, first, end)
     _check_timeline(timeline, output, len(asked))
-    form = _Form(
+    form = _ResultPrinter(
         text_form(output, quiet=quiet), gate, _rows(asked, gate, best=effort.best_case) if len(asked) > 1 else None
     )
     _say(form.head())
     results: list[Result] = []
     for number, question in enumerate(asked):
         limits = effort.limits(effort.time_limit if number else reading.left)
-        with attended(limits, quiet=quiet):
+        with interruptible(limits, quiet=quiet):
             result = solve(question.instance, backend=effort.backend, best_case=effort.best_case, limits=limits)
         results.append(result)
-        shown = window(result.witness.makespan, first, end) if gantt else None
+        shown = drawn_window(result.witness.makespan, first, end) if gantt else None
         drawn = () if shown is None else gantt
         try:
             _leave(result, drawn, bundle, shown)
@@ -111,7 +111,7 @@ def command(
             _say(form.one(question, result))
             if timeline:
                 click.echo(_timeline(result))
-        for line in () if quiet else _written(drawn, bundle):
+        for line in () if quiet else _written_files(drawn, bundle):
             remark(line, output)
         if limits.short_of_memory and result.status is not Status.EXACT and not quiet:
             click.echo("a search stopped for want of memory: with a larger --memory-limit it may prove more", err=True)
@@ -120,11 +120,11 @@ def command(
     _say(form.foot(asked, results))
     if results[-1].interrupted:
         return INTERRUPTED
-    return worst([exit_code(result, question, gate) for question, result in zip(asked, results, strict=True)])
+    return worst_code([exit_code(result, question, gate) for question, result in zip(asked, results, strict=True)])
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _ResultPrinter:
     """How results are printed; `rows` is the table of several, None for a single one."""
 
     output: str
@@ -139,7 +139,7 @@ class _Form:
 
     def one(self, question: NamedInstance, result: Result) -> str:
         """Return one result."""
-        return rendered(
+        return render(
             self.output,
             text=lambda: self._text(question, result),
             quiet=lambda: "" if self.rows else self._quiet(question, result),
@@ -228,11 +228,11 @@ def _check_timeline(asked: bool, output: str, instances: int) -> None:
 
 def _leave(result: Result, gantt: Sequence[Path], bundle: Path | None, shown: CycleWindow | None) -> None:
     drawn = [partial(_draw, result, path, shown) for path in gantt]
-    all_written([*drawn, partial(write_bundle, result, bundle)] if bundle else drawn)
+    write_all([*drawn, partial(write_bundle, result, bundle)] if bundle else drawn)
 
 
-def _written(gantt: Sequence[Path], bundle: Path | None) -> Iterator[str]:
-    yield from written(gantt)
+def _written_files(gantt: Sequence[Path], bundle: Path | None) -> Iterator[str]:
+    yield from written_lines(gantt)
     if bundle is not None:
         yield f"bundle: {bundle}"
 

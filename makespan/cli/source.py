@@ -65,9 +65,9 @@ def instances(
     check_no_instance(instance)
     named, intervals = given_machine(capacity, machine), given_intervals(holds)
     if letters is None:
-        from makespan.kernels.question import launched
+        from makespan.kernels.question import launch_kernel
 
-        kernel = launched(_question(str(source), {"warps": warps, **about}), named)
+        kernel = launch_kernel(_question(str(source), {"warps": warps, **about}), named)
         chosen = narrow_intervals(named or kernel.default_machine, intervals)
         return tuple(NamedInstance(each, str(source)) for each in kernel.instances(chosen))
     chosen = narrow_intervals(named or PAPER, intervals)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.help_page import Command, examples, section
+from makespan.cli.help_page import HelpCommand, examples, section
 from makespan.cli.options import kernel_options, machine_option, timing_options
-from makespan.cli.output import TEXT, format_option, rendered
+from makespan.cli.output import TEXT, format_option, render
 from makespan.cli.parameters import OneOf
 from makespan.cli.source import chosen_kernels, kernel_question
 from makespan.host.errors import InputError
@@ -27,7 +27,7 @@ _TEXT_WIDTH = 48
 
 @click.command(
     "strings",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples("makespan strings ptx/divergent.ptx --listing", "makespan strings ptx/fir.ptx --dot"),
 )
 @click.argument("source")
@@ -74,11 +74,11 @@ def command(
     for number, shown in enumerate(described):
         if number and output == TEXT:
             click.echo()
-        click.echo(_printed(shown, lines, output))
+        click.echo(_kernel_text(shown, lines, output))
 
 
-def _printed(shown: dict[str, Any], lines: Callable[[dict[str, Any]], list[str]], output: str) -> str:
-    return rendered(output, text=lambda: "\n".join(lines(shown)), data=lambda: shown)
+def _kernel_text(shown: dict[str, Any], lines: Callable[[dict[str, Any]], list[str]], output: str) -> str:
+    return render(output, text=lambda: "\n".join(lines(shown)), data=lambda: shown)
 
 
 def _listing(launched: "LaunchedKernel", machine: Machine | None) -> dict[str, Any]:
@@ -246,10 +246,10 @@ def _dot(launched: "LaunchedKernel", *, alone: bool) -> str:
         if alone:
             raise
         return f"// kernel {launched.kernel.name}: {' '.join(str(refusal).split())}"
-    lines = [f'digraph "{_escaped(launched.kernel.name)}" {{', "  node [shape=box, fontname=monospace];"]
+    lines = [f'digraph "{_escape(launched.kernel.name)}" {{', "  node [shape=box, fontname=monospace];"]
     for number, block in enumerate(found.blocks):
-        code = "".join(f"{i.line}: {_escaped(str(i))}\\l" for i in (found.code[at] for at in found.numbers(number)))
-        lines.append(f'  b{number} [label="{_escaped(found.name(number))}\\n{code}"];')
+        code = "".join(f"{i.line}: {_escape(str(i))}\\l" for i in (found.code[at] for at in found.numbers(number)))
+        lines.append(f'  b{number} [label="{_escape(found.name(number))}\\n{code}"];')
         sides = SIDES if found.is_branch(number) else ("",)
         for side, after in zip(sides, block.successors, strict=True):
             label = f' [label="{side}"]' if side else ""
@@ -257,5 +257,5 @@ def _dot(launched: "LaunchedKernel", *, alone: bool) -> str:
     return "\n".join([*lines, "  end [shape=doublecircle, label=end];", "}"])
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')

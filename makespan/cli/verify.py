@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from makespan.cli.help_page import Command, examples
-from makespan.cli.output import format_option, rendered
+from makespan.cli.help_page import HelpCommand, examples
+from makespan.cli.output import format_option, render
 from makespan.cli.running import DONE, NO, UNDECIDED
 from makespan.host.text_file import read_bytes
 from makespan.verify import Outcome, Refused, Verdict, parse, verify
@@ -16,7 +16,7 @@ _EXIT_CODES = {Outcome.ACCEPTED: DONE, Outcome.REJECTED: NO, Outcome.UNPROVEN: U
 
 @click.command(
     "verify",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan solve ptx/vecadd.ptx --block 256 --bundle evidence.json", "makespan verify evidence.json"
     ),
@@ -33,7 +33,7 @@ def command(bundle: Path, output: str) -> int:
         verdict = verify(parse(content))
     except Refused as refusal:
         verdict = Verdict(Outcome.REJECTED, str(refusal))
-    click.echo(rendered(output, text=lambda: _text(verdict), data=lambda: _document(verdict)))
+    click.echo(render(output, text=lambda: _text(verdict), data=lambda: _document(verdict)))
     return _EXIT_CODES[verdict.outcome]
 
 

@@ -50,7 +50,7 @@ def check_window(gantt: Sequence[Path], first: int | None, end: int | None) -> N
         raise InputError(f"--from {first or 0} --to {end}: the picture would have no cycle")
 
 
-def window(makespan: int, first: int | None, end: int | None) -> CycleWindow | None:
+def drawn_window(makespan: int, first: int | None, end: int | None) -> CycleWindow | None:
     """Return the cycles to draw; what lies beyond the makespan is cut.
 
     None, with a line on stderr, where the schedule is over before the first of them: the answer is known by then, and
@@ -63,6 +63,6 @@ def window(makespan: int, first: int | None, end: int | None) -> CycleWindow | N
     return CycleWindow(first or 0, makespan if end is None else min(end, makespan))
 
 
-def written(paths: Sequence[Path]) -> Iterator[str]:
+def written_lines(paths: Sequence[Path]) -> Iterator[str]:
     """Yield a line for each file of a schedule."""
     yield from (f"{'picture' if path.suffix.lower() in PICTURES else 'schedule'}: {path}" for path in paths)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from makespan.cli.help_page import Command, examples, section
-from makespan.cli.output import QUIET, TEXT, format_option, remark, rendered
+from makespan.cli.help_page import HelpCommand, examples, section
+from makespan.cli.output import QUIET, TEXT, format_option, remark, render
 from makespan.cli.parameters import SECONDS, SIZE, OneOf
 from makespan.cli.progress import notice, progress
 from makespan.cli.running import DONE, INTERRUPTED, NO, UNDECIDED
@@ -66,7 +66,9 @@ class WindowRange(click.ParamType[tuple[Fraction, Fraction]]):
 
 
 @click.command(
-    "schedulability", cls=Command, epilog=examples("makespan schedulability examples/tasks.toml --gantt worst.png")
+    "schedulability",
+    cls=HelpCommand,
+    epilog=examples("makespan schedulability examples/tasks.toml --gantt worst.png"),
 )
 @click.argument("tasks", type=click.Path(path_type=Path))
 @section(
@@ -237,7 +239,7 @@ def _last_assessment(known: Iterator[Assessment]) -> Assessment:
 
 
 def _output_text(found: Assessment, output: str) -> str:
-    return rendered(
+    return render(
         output,
         text=lambda: report(found, width=terminal_width()),
         quiet=lambda: verdict(found),

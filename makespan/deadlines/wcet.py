@@ -37,7 +37,7 @@ from makespan.host.errors import InputError
 from makespan.host.stopwatch import within
 from makespan.host.text_file import read_bytes
 from makespan.kernels.gpu_question import as_given, dispatch_cycles, of_kernel
-from makespan.kernels.question import LaunchedKernel, launched
+from makespan.kernels.question import LaunchedKernel, launch_kernel
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.assumptions import AssumptionKind as About
@@ -79,7 +79,7 @@ def on_sms(launch: KernelLaunch, sms: int, card: Gpu | None = None) -> GpuInstan
             f"latency of {name}: {latency} depends on {latency.depends_on}: say on which GPU, with"
             ' gpu = "NAME" at the top (--gpu for CSV)'
         )
-    found = launched(question, launch.machine, card)
+    found = launch_kernel(question, launch.machine, card)
     chosen = launch.machine or (found.default_machine if card is None else card.machine)
     machine = narrow_intervals(chosen, launch.holds)
     if found.launch.grid is None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from makespan.cli.help_page import Command, examples, section
+from makespan.cli.help_page import HelpCommand, examples, section
 from makespan.cli.options import kernel_options, machine_option, option
-from makespan.cli.output import format_option, quiet_option, refuse_twice, remark, rendered, text_form
+from makespan.cli.output import format_option, quiet_option, refuse_twice, remark, render, text_form
 from makespan.cli.parameters import SECONDS
 from makespan.cli.progress import counting
-from makespan.cli.running import DONE, NO, attended
+from makespan.cli.running import DONE, NO, interruptible
 from makespan.cli.source import given_machine, kernel_question
 from makespan.host.errors import InputError, MakespanError
 from makespan.host.text_file import claim_output, is_file
@@ -39,7 +39,7 @@ def _words(context: click.Context, parameter: click.Parameter, given: str) -> tu
 
 @click.command(
     "validate",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan validate ptx/vecadd.cu --gpu rtx-3070 --block 256 --latency global=..900 \\",
         "    --buffer 0=1024 --buffer 1=1024 --buffer 2=1024 --param n=256 -o runs.jsonl",
@@ -201,7 +201,7 @@ def command(
             report.draw_campaign(judged, plot)
     finally:  # a file that fails costs nobody the answer
         click.echo(
-            rendered(
+            render(
                 printed,
                 text=lambda: report.campaign_report(judged, terminal_width()),
                 quiet=lambda: report.campaign_verdict(judged),
@@ -304,7 +304,7 @@ def _solve_question(question: Any, seconds: float, *, best_case: bool, quiet: bo
     from makespan.proof.engines.gpu import solve_gpu
 
     limits = Limits(seconds)
-    with attended(limits, quiet=quiet):
+    with interruptible(limits, quiet=quiet):
         return (solve if isinstance(question, Instance) else solve_gpu)(question, best_case=best_case, limits=limits)
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.help_page import Command, examples
-from makespan.cli.output import TEXT, format_option, rendered
+from makespan.cli.help_page import HelpCommand, examples
+from makespan.cli.output import TEXT, format_option, render
 from makespan.cli.parameters import choice
 from makespan.cli.running import DONE, NO
 from makespan.estimates.commands.microbench.benchmark import write_program
@@ -23,7 +23,7 @@ _PATH = click.Path(path_type=Path)
 
 @click.command(
     "sm",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan microbench sm --emit cuda -o bench", "makespan microbench sm --fit sm.csv --machine turing -o my.toml"
     ),
@@ -84,7 +84,7 @@ def _fit(csv: Path, machine: str, target: Path | None, output: str) -> int:
     if target is not None:
         write_whole(target, sm_file.machine_toml(made).encode(), "the machine file")
     click.echo(
-        rendered(output, text=lambda: "\n".join(_lines(told, base, remarks)), data=lambda: _document(told, remarks))
+        render(output, text=lambda: "\n".join(_lines(told, base, remarks)), data=lambda: _document(told, remarks))
     )
     if target is not None and output == TEXT:
         click.echo(f"machine file: {target}")

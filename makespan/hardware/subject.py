@@ -12,7 +12,7 @@ from makespan.host.text_file import read_bytes
 from makespan.kernels import kernel_file, ptx, sass
 from makespan.kernels.flow import Launch
 from makespan.kernels.gpu_question import as_given, at_work, of_kernel
-from makespan.kernels.question import KernelQuestion, LaunchedKernel, launched
+from makespan.kernels.question import KernelQuestion, LaunchedKernel, launch_kernel
 from makespan.model.architecture import check_architecture, default_architecture, is_machine_code, virtual_architecture
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
@@ -76,7 +76,7 @@ class MeasuredKernel:
     def recorded_ptx(self) -> LaunchedKernel:
         """Return the kernel with records as PTX, launched alike."""
         question = replace(self.recorded.question, arch=None, dynamic_shared=None)
-        return launched(replace(question, source=self.harness.module))
+        return launch_kernel(replace(question, source=self.harness.module))
 
     @property
     def capability(self) -> str:
@@ -135,9 +135,9 @@ def measured_kernel(question: KernelQuestion, arch: str, buffers: Mapping[str, s
     placed = {str(names.index(name)): value for name, value in launch.parameters.items()}  # as both copies have them
     launch = replace(launch, parameters=placed, grid=launch.grid or (1, 1, 1))
     common = replace(question, entry=kernel.name, launch=launch, arch=arch, keep_ptx=None)
-    image, code = kernel_file.assembled(harness.module, arch)
+    image, code = kernel_file.assemble_module(harness.module, arch)
     recorded = LaunchedKernel(replace(common, source=code), code, code.kernel(kernel.name))
-    return MeasuredKernel(harness, image, recorded, launched(replace(common, source=module)), arguments)
+    return MeasuredKernel(harness, image, recorded, launch_kernel(replace(common, source=module)), arguments)
 
 
 def _check_for_both(question: KernelQuestion) -> None:

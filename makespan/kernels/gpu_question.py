@@ -8,7 +8,14 @@ from types import MappingProxyType
 
 from makespan.host.errors import InputError, MissingInput, MissingInputsError, Naming
 from makespan.kernels import dram, ptx, sass
-from makespan.kernels.question import Kernel, KernelQuestion, LaunchedKernel, check_resident, launched, told_resident
+from makespan.kernels.question import (
+    Kernel,
+    KernelQuestion,
+    LaunchedKernel,
+    check_resident,
+    launch_kernel,
+    residency_notes,
+)
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.gpu import BlockPrograms, GpuInstance, Grid, assuming
@@ -51,7 +58,7 @@ def gpu_instance(
         sms = card.count_sms(None if sms is None else str(sms))
     elif sms is None:
         raise InputError("a whole GPU has how many SMs? give gpu, such as 'rtx-3070', or sms")
-    kernel = launched(question, machine, card)
+    kernel = launch_kernel(question, machine, card)
     chosen = machine or (kernel.default_machine if card is None else card.machine)
     return as_given(of_kernel(kernel, narrow_intervals(chosen, holds), sms=sms, card=card), machine, card)
 
@@ -76,7 +83,7 @@ def of_kernel(
     chosen = machine or (known.default_machine if card is None else card.machine)
     block = _block(known, chosen, (*_missing_resident(known, card), *known.missing_shared))
     resident, told = _resident(known, sum(warps for _, warps in block), blocks, card)
-    (doubts,), busy, served = _served([kernel], [block], [blocks], [min(blocks, sms * resident)], card)
+    (doubts,), busy, served = _dram_service([kernel], [block], [blocks], [min(blocks, sms * resident)], card)
     return GpuInstance.of(
         assuming(block, *told, *served, *doubts),
         blocks,
@@ -143,7 +150,7 @@ def of_kernels(
     has = {name: share.room for own in shares for name, share in own.items()}
     fit = [min(share.room // share.takes for share in own.values() if share.takes) for own in shares]
     at_once = [min(count, sms * most) for count, most in zip(counts, fit, strict=True)]
-    doubts, busy, served = _served([launch.kernel for launch in launches], blocks, counts, at_once, card)
+    doubts, busy, served = _dram_service([launch.kernel for launch in launches], blocks, counts, at_once, card)
     grids = []
     for launch, count, block, own, doubt in zip(launches, counts, blocks, shares, doubts, strict=True):
         taken = ", ".join(f"{share.takes} of {share.room} {share.unit}" for share in own.values() if share.takes)
@@ -244,7 +251,7 @@ def at_work(kernel: LaunchedKernel, sms: int, blocks: int, card: Gpu | None) -> 
 
 
 def _beside_dram(kernel: LaunchedKernel, sms: int, card: Gpu | None) -> LaunchedKernel:
-    """Return the same with latencies without the cycles in which DRAM is busy; `_served` counts these.
+    """Return the same with latencies without the cycles in which DRAM is busy; `_dram_service` counts these.
 
     Raises:
         InputError: nobody says what DRAM moves, or what else uses it.
@@ -265,7 +272,7 @@ def _beside_dram(kernel: LaunchedKernel, sms: int, card: Gpu | None) -> Launched
     return LaunchedKernel(replace(kernel.question, latencies=beside), kernel.module, kernel.kernel)
 
 
-def _served(
+def _dram_service(
     kernels: Sequence[LaunchedKernel],
     blocks: Sequence[BlockPrograms],
     counts: Sequence[int],
@@ -356,7 +363,7 @@ def _resident(kernel: LaunchedKernel, warps: int, blocks: int, card: Gpu | None)
     if asked is None:
         _check_known(room, kernel.kernel.source, named("blocks_per_sm"))
     check_resident(asked or room.blocks_per_sm, room, named)
-    return asked or room.blocks_per_sm, told_resident(room, asked, blocks)
+    return asked or room.blocks_per_sm, residency_notes(room, asked, blocks)
 
 
 def _unknown(room: Occupancy) -> str:

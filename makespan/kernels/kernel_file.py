@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PROGRAM = b"\x7fELF"
 
 
-class Kind(NamedTuple):
+class FileKind(NamedTuple):
     """A kind of file: the module whose `read` gives its kernels, whether that compiles, and whether it is machine code.
 
     What compiles takes `arch` and `keep`; machine code takes `arch`, to choose among several.
@@ -31,12 +31,12 @@ class Kind(NamedTuple):
     is_machine_code: bool = False
 
 
-_MACHINE_CODE = Kind("makespan.kernels.sass", is_machine_code=True)
+_MACHINE_CODE = FileKind("makespan.kernels.sass", is_machine_code=True)
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
+KINDS: Mapping[str, FileKind] = MappingProxyType(
     {
-        ".ptx": Kind("makespan.kernels.ptx"),
-        ".cu": Kind("makespan.kernels.ptx.cuda", compiles=True),
+        ".ptx": FileKind("makespan.kernels.ptx"),
+        ".cu": FileKind("makespan.kernels.ptx.cuda", compiles=True),
         ".cubin": _MACHINE_CODE,
         ".fatbin": _MACHINE_CODE,
     }
@@ -90,7 +90,7 @@ def read(path: Path, *, arch: str | None = None, keep_ptx: Path | None = None, n
     return _for_gpu(module, arch)
 
 
-def _kind(path: Path) -> Kind | None:
+def _kind(path: Path) -> FileKind | None:
     """The kind of a file; a program or library in the format of Linux may have any suffix of its own, or none."""
     if path.suffix in KINDS or not is_file(path):
         return KINDS.get(path.suffix)
@@ -125,10 +125,10 @@ def _for_gpu(module: "Module", arch: str | None) -> "Module":
 
     if arch is None or not architecture.is_machine_code(arch) or not isinstance(module, ptx.PtxModule):
         return module
-    return assembled(module, arch)[1]
+    return assemble_module(module, arch)[1]
 
 
-def assembled(module: "ptx.PtxModule", arch: str) -> "tuple[bytes, sass.SassModule]":
+def assemble_module(module: "ptx.PtxModule", arch: str) -> "tuple[bytes, sass.SassModule]":
     """Return the machine code that the assembler makes of PTX: a file to load, and the kernels in it.
 
     Raises:

@@ -8,7 +8,7 @@ from makespan.host.errors import InputError
 from makespan.host.text_file import parse_toml
 from makespan.kernels.gpu_question import SharedLaunch, as_given, of_kernels
 from makespan.kernels.options import LAUNCH_OPTIONS, kernel_question, key_of_field, launch_values
-from makespan.kernels.question import KernelQuestion, launched
+from makespan.kernels.question import KernelQuestion, launch_kernel
 from makespan.kernels.toml_table import checked_text, count, entry_name, only, tables, text
 from makespan.model.gpu import GpuInstance
 from makespan.model.gpu.instance import MAX_GRIDS, MAX_ROOM
@@ -107,7 +107,7 @@ def _launches(
         raise InputError(f"two launches are called {twice[0]}")
     if room is None and (said := [name for name, _, takes in found if takes]):
         raise InputError(f"launch {said[0]}: takes is nothing without room: say what an SM has in [room]")
-    shared = (SharedLaunch(name, launched(question, machine, card), takes) for name, question, takes in found)
+    shared = (SharedLaunch(name, launch_kernel(question, machine, card), takes) for name, question, takes in found)
     return SharedLaunches(tuple(shared), room)
 
 

@@ -45,7 +45,7 @@ Module: TypeAlias = ptx.PtxModule | sass.SassModule
 Kernel: TypeAlias = ptx.PtxKernel | sass.SassKernel
 
 
-class Language(Protocol):
+class KernelLanguage(Protocol):
     """What the package of a language can say of its kernels, or of what its `flow` made of them."""
 
     def flow(self, kernel: Any) -> Flow:
@@ -71,10 +71,10 @@ class Language(Protocol):
         """Return the warps of a launch."""
 
 
-_LANGUAGES: Mapping[type, Language] = MappingProxyType({ptx.PtxModule: ptx, sass.SassModule: sass})
+_LANGUAGES: Mapping[type, KernelLanguage] = MappingProxyType({ptx.PtxModule: ptx, sass.SassModule: sass})
 
 
-def language(module: Module) -> Language:
+def language(module: Module) -> KernelLanguage:
     """Return the package that knows the language of a module."""
     return _LANGUAGES[type(module)]
 
@@ -142,7 +142,7 @@ class KernelQuestion:
             *(("latencies", given, GivenRange) for given in self.latencies.values()),
         ):
             if not isinstance(value, kind):
-                raise InputError(f"{what} of a kernel question: {_shown(kind)} is needed, not {value!r:.60}")
+                raise InputError(f"{what} of a kernel question: {_type_name(kind)} is needed, not {value!r:.60}")
         if self.paths not in (None, "automaton", "single"):
             raise InputError(f"paths of a kernel are automaton or single, not {self.paths!r:.40}")
         if self.dependences is not None and not isinstance(self.dependences, ptx.Dependences):
@@ -236,7 +236,7 @@ class KernelQuestion:
         return found[0]
 
 
-def _shown(kind: Any) -> str:
+def _type_name(kind: Any) -> str:
     return getattr(kind, "__name__", str(kind))
 
 
@@ -285,7 +285,7 @@ def instances(question: KernelQuestion, machine: Machine | None = None) -> tuple
     >>> [instance.warps for instance in instances(KernelQuestion(Path("ptx/vecadd.ptx"), warps=range(1, 4)))]
     [1, 2, 3]
     """
-    return launched(question, machine).instances(machine)
+    return launch_kernel(question, machine).instances(machine)
 
 
 def bounds_template(question: KernelQuestion, module: Module, kernels: Sequence[Kernel]) -> str:
@@ -301,7 +301,9 @@ def bounds_template(question: KernelQuestion, module: Module, kernels: Sequence[
     return language(module).bounds_template(kernels, loops=loops)
 
 
-def launched(question: KernelQuestion, machine: Machine | None = None, card: Gpu | None = None) -> "LaunchedKernel":
+def launch_kernel(
+    question: KernelQuestion, machine: Machine | None = None, card: Gpu | None = None
+) -> "LaunchedKernel":
     """Return the kernel that is asked about, read.
 
     Args:
@@ -325,7 +327,7 @@ class LaunchedKernel:
     kernel: Kernel
 
     @property
-    def language(self) -> Language:
+    def language(self) -> KernelLanguage:
         """Return the package that knows it."""
         return language(self.module)
 
@@ -458,7 +460,7 @@ class LaunchedKernel:
         check_resident(asked or 1, room, self.question.named)
         blocks = asked or min(room.blocks_per_sm, room.blocks_per_sm if grid is None else prod(grid))
         then = "one of them runs alone" if blocks == 1 else f"{blocks} of them start together"
-        told = told_resident(room, asked, room.blocks_per_sm if grid is None else prod(grid), then)
+        told = residency_notes(room, asked, room.blocks_per_sm if grid is None else prod(grid), then)
         return resident(assuming(block, *told), blocks, machine)
 
     def residency(self, warps: int, limits: SmLimits | None = None) -> Occupancy:
@@ -525,7 +527,7 @@ def check_resident(blocks: int, room: Occupancy, named: Naming) -> None:
         raise InputError(f"{named('blocks_per_sm')} {blocks}: only {room}")
 
 
-def told_resident(room: Occupancy, asked: int | None, blocks: int, then: str = "") -> tuple[Assumption, ...]:
+def residency_notes(room: Occupancy, asked: int | None, blocks: int, then: str = "") -> tuple[Assumption, ...]:
     """How many blocks fit on an SM, and whether a user says that fewer are there, of so many that are launched."""
     fits = assumptions.residency(f"{room}; {then}" if then else str(room))
     if asked is None or asked >= min(room.blocks_per_sm, blocks):

@@ -14,7 +14,7 @@ from makespan.many.commands.answering import answer
 from makespan.many.commands.benchmark import run
 from makespan.many.library import claims, collection
 from makespan.many.library.standing import standings
-from makespan.many.sweep.job import Failure, Found, Job, Outcome
+from makespan.many.sweep.job import JobAnswer, JobFailure, JobOutcome, SweepJob
 from makespan.model import strings
 from makespan.verify import digest
 from makespan.version import THEORY, __version__
@@ -67,7 +67,7 @@ class Library:
 
     def submit(self, **fields: object) -> Path:
         """A file with what another solver claims of the first instance."""
-        (entry,) = collection.read(self.folder).chosen([], ["one"])
+        (entry,) = collection.read_library(self.folder).chosen([], ["one"])
         line = {"instance": "one", "digest": digest(question_instance(entry.ask)), "solver": "theirs", "version": "7"}
         path = self.kept / "theirs.jsonl"
         path.write_text(json.dumps(line | {"seconds": 1.0} | fields) + "\n")
@@ -77,16 +77,16 @@ class Library:
 class Here:
     """A crew that answers in this process, at once."""
 
-    def submit(self, job: Job) -> "Future[Outcome]":
-        future: Future[Outcome] = Future()
+    def submit(self, job: SweepJob) -> "Future[JobOutcome]":
+        future: Future[JobOutcome] = Future()
         said = answer({"question": job.question, "key": job.key, "bundle": True})
         if "cause" in said:
-            future.set_result(Outcome(job, None, (Failure(said["cause"], said["reason"], 0.0),)))
+            future.set_result(JobOutcome(job, None, (JobFailure(said["cause"], said["reason"], 0.0),)))
         else:
-            future.set_result(Outcome(job, Found(said["document"], said["digest"], said["bundle"])))
+            future.set_result(JobOutcome(job, JobAnswer(said["document"], said["digest"], said["bundle"])))
         return future
 
-    def outcome(self, job: Job, future: "Future[Outcome]") -> Outcome:
+    def outcome(self, job: SweepJob, future: "Future[JobOutcome]") -> JobOutcome:
         return future.result()
 
 
@@ -307,18 +307,20 @@ def test_the_page_has_the_table_of_what_is_known(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("family", ["paper", "anomalies"])
 def test_tiny_instances_of_the_library_are_what_they_are_known_to_be(family: str) -> None:
-    known = {claim.instance: claim for claim in claims.read(SHIPPED / claims.KNOWN)}
-    for entry in collection.read(SHIPPED).chosen([family], []):
+    known = {claim.instance: claim for claim in claims.read_claims(SHIPPED / claims.KNOWN)}
+    for entry in collection.read_library(SHIPPED).chosen([family], []):
         found = solve_question(from_folder(entry.ask, SHIPPED))
         assert (found.lower, found.upper) == (known[entry.name].lower, known[entry.name].upper), entry.name
         assert found.document.get("expected") == found.upper
 
 
 def test_what_is_known_encloses_the_worst_cases_that_instance_files_state() -> None:
-    known = standings([entry.name for entry in collection.read(SHIPPED).entries], claims.read(SHIPPED / claims.KNOWN))
+    known = standings(
+        [entry.name for entry in collection.read_library(SHIPPED).entries], claims.read_claims(SHIPPED / claims.KNOWN)
+    )
     files = {name: strings.read_instances(SHIPPED / name) for name in FILES}
     stated = 0
-    for entry in collection.read(SHIPPED).chosen(["paper", "anomalies", "long-strings"], []):
+    for entry in collection.read_library(SHIPPED).chosen(["paper", "anomalies", "long-strings"], []):
         source, which = entry.ask["source"], entry.ask["instance"]
         expected = strings.choose_instance(files[source], which, source).makespan
         lower, upper = known[entry.name].interval

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from makespan import cli
-from makespan.cli.colours import painted
+from makespan.cli.colours import paint_verdicts
 from makespan.deadlines.verdict import DeadlineAnswer
 from makespan.model.deadline import DeadlineOutcome
 from makespan.model.result import Status
@@ -52,5 +52,5 @@ def test_an_error_is_red_and_data_are_data(capsys: pytest.CaptureFixture[str], m
 @pytest.mark.parametrize("word", [*Status, *DeadlineAnswer, *Checked, *map("deadline {}".format, DeadlineOutcome)])
 def test_every_verdict_has_a_colour_and_keeps_its_words(word: str) -> None:
     """At the start of a line, and nowhere within a sentence."""
-    shown = painted(f"{word} if so: a {word} one\n")
+    shown = paint_verdicts(f"{word} if so: a {word} one\n")
     assert shown in {f"{colour}{word}{OFF} if so: a {word} one\n" for colour in (GREEN, YELLOW, RED)}

@@ -12,7 +12,7 @@ from makespan.host.errors import InputError
 from makespan.kernels import launch_file as launches
 from makespan.kernels import sass
 from makespan.kernels.gpu_question import SharedLaunch, of_kernels
-from makespan.kernels.question import KernelQuestion, LaunchedKernel, launched
+from makespan.kernels.question import KernelQuestion, LaunchedKernel, launch_kernel
 from makespan.model.machine import GivenRange, gpus
 from makespan.proof.bounds.theorem_g import theorem_g
 from tests.command import Runner
@@ -137,7 +137,7 @@ def test_pictures_of_several_launches_are_refused(
 @cache
 def polynomial() -> LaunchedKernel:
     latencies = {"global": GivenRange(None, 600)}
-    return launched(KernelQuestion(CUBIN, launch=Launch(block=(128, 1, 1), grid=(100, 1, 1)), latencies=latencies))
+    return launch_kernel(KernelQuestion(CUBIN, launch=Launch(block=(128, 1, 1), grid=(100, 1, 1)), latencies=latencies))
 
 
 def shared(name: str, *, registers: int | None = None) -> SharedLaunch:

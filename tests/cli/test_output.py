@@ -8,8 +8,8 @@ import click
 import pytest
 
 from makespan.cli import cli
-from makespan.cli.output import DATA, QUIET, TEXT, remark, rendered, text_form
-from makespan.cli.running import BAD_INPUT, DONE, INTERRUPTED, NO, UNDECIDED, worst
+from makespan.cli.output import DATA, QUIET, TEXT, remark, render, text_form
+from makespan.cli.running import BAD_INPUT, DONE, INTERRUPTED, NO, UNDECIDED, worst_code
 from makespan.host.errors import InputError
 
 COMMANDS = Path(__file__).parents[2] / "makespan" / "cli"
@@ -51,10 +51,10 @@ def test_only_the_writer_that_is_asked_for_runs() -> None:
     def never() -> Any:
         raise AssertionError
 
-    assert rendered(TEXT, text=lambda: "2 cycles", data=never, csv=never) == "2 cycles"
-    assert rendered("csv", text=never, data=never, csv=lambda: "2") == "2"
-    assert rendered("json", text=never, data=lambda: {"cycles": 2}) == '{"cycles": 2}'
-    assert rendered("json", text=never, data=lambda: iter(({"a": 1}, {"b": 2}))) == '{"a": 1}\n{"b": 2}'
+    assert render(TEXT, text=lambda: "2 cycles", data=never, csv=never) == "2 cycles"
+    assert render("csv", text=never, data=never, csv=lambda: "2") == "2"
+    assert render("json", text=never, data=lambda: {"cycles": 2}) == '{"cycles": 2}'
+    assert render("json", text=never, data=lambda: iter(({"a": 1}, {"b": 2}))) == '{"a": 1}\n{"b": 2}'
 
 
 def test_quiet_is_a_form_of_the_text_alone() -> None:
@@ -71,7 +71,7 @@ def test_remarks_leave_standard_output_to_whoever_parses_it(capsys: pytest.Captu
 
 
 def test_of_several_answers_the_worst_is_the_exit_code() -> None:
-    assert [worst(codes) for codes in ([], [DONE], [DONE, UNDECIDED], [UNDECIDED, NO], [NO, INTERRUPTED])] == [
+    assert [worst_code(codes) for codes in ([], [DONE], [DONE, UNDECIDED], [UNDECIDED, NO], [NO, INTERRUPTED])] == [
         DONE, DONE, UNDECIDED, NO, INTERRUPTED
     ]  # fmt: skip
     assert len({DONE, NO, BAD_INPUT, UNDECIDED, INTERRUPTED}) == 5

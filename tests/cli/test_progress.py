@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from makespan.cli import progress as told
-from makespan.cli.progress import Notices, Progress, Rest, counting, notice, progress
+from makespan.cli.progress import Notices, Progress, RemainingTime, counting, notice, progress
 from makespan.model.result import Step
 
 WIPE = "\r\x1b[K"
@@ -74,7 +74,7 @@ def test_what_stays_is_said_in_a_line_of_its_own(
 
 
 def test_the_rest_is_told_from_the_second_on(clock: Clock) -> None:
-    rest = Rest(4, clock=clock)
+    rest = RemainingTime(4, clock=clock)
     said = []
     for now in (50, 60, 80, 85):  # the first one loads
         clock.now = now

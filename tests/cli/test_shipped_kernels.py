@@ -15,8 +15,8 @@ from makespan.host import tool
 from makespan.kernels import kernel_file
 from makespan.kernels.ptx import cuda
 from makespan.many.commands.answering import answer
-from makespan.many.sweep.job import Cause, Failure, Found, Job
-from makespan.many.sweep.job import Outcome as Came
+from makespan.many.sweep.job import FailureCause, JobAnswer, JobFailure, SweepJob
+from makespan.many.sweep.job import JobOutcome as Came
 from makespan.proof.engines import Limits
 from tests.command import Outcome, Runner
 
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.skipif(
     None in map(shutil.which, ("nvcc", "gcc")) or None in map(tool.find, ("ptxas", "nvdisasm")),
     reason="nvcc, a host compiler, ptxas and nvdisasm are not all installed",
 )
-READ, ASSEMBLED = cache(cuda.read), cache(kernel_file.assembled)
+READ, ASSEMBLED = cache(cuda.read), cache(kernel_file.assemble_module)
 
 
 @pytest.fixture(autouse=True)
@@ -130,15 +130,15 @@ def test_what_only_newer_gpus_have_is_compiled_for_them(folder: Path, capsys: py
 class Here:
     """A crew of a sweep that answers in this process, as its own processes do."""
 
-    def submit(self, job: Job) -> "Future[Came]":
+    def submit(self, job: SweepJob) -> "Future[Came]":
         came, future = answer({"question": dict(job.question), "key": job.key, "bundle": False}), Future[Came]()
         if "cause" in came:
-            future.set_result(Came(job, None, (Failure(Cause(came["cause"]), came["reason"], 0),)))
+            future.set_result(Came(job, None, (JobFailure(FailureCause(came["cause"]), came["reason"], 0),)))
         else:
-            future.set_result(Came(job, Found(came["document"], came["digest"])))
+            future.set_result(Came(job, JobAnswer(came["document"], came["digest"])))
         return future
 
-    def outcome(self, job: Job, future: "Future[Came]") -> Came:
+    def outcome(self, job: SweepJob, future: "Future[Came]") -> Came:
         del job
         return future.result()
 

@@ -11,8 +11,8 @@ import pytest
 from makespan.cli.question_key import question_key
 from makespan.many.commands import answering
 from makespan.many.commands.answering import answer
-from makespan.many.sweep.running import Tally
-from makespan.many.sweep.store import Contradiction, opened
+from makespan.many.sweep.running import SweepTally
+from makespan.many.sweep.store import AnswerContradiction, open_store
 from makespan.verify import Outcome as Verdict
 from makespan.verify import parse, verify
 from tests.command import Outcome, Runner
@@ -64,7 +64,7 @@ def test_a_sweep_answers_as_solve_does_and_asks_nothing_twice(sweep: Runner, tmp
     told = "6 of 8 questions have an answer in a.sqlite; 2 have none, and 'makespan sweep export' tells why"
     solved = sweep("a.toml", "-q", "-o", "a.sqlite", "--workers", 1, "--bundles", "b")
     assert solved == Outcome(3, f"{told} ({why})\n", "")
-    with opened(tmp_path / "a.sqlite") as store:
+    with open_store(tmp_path / "a.sqlite") as store:
         found = [(asked.question, asked.document, asked.failure) for asked in store.asked()]
     uppers = {
         (question["warps"], question.get("capacity")): document["upper"] for question, document, _ in found if document
@@ -86,7 +86,7 @@ def test_a_sweep_answers_as_solve_does_and_asks_nothing_twice(sweep: Runner, tmp
 
 def test_a_contradiction_is_a_bug_and_says_so(sweep: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.toml").write_text('string = "CL"\nwarps = 1')
-    found = Tally(1, 0, 0, answered=1, contradictions=[Contradiction("k", (3, 5), (6, 9))])
+    found = SweepTally(1, 0, 0, answered=1, contradictions=[AnswerContradiction("k", (3, 5), (6, 9))])
     monkeypatch.setattr("makespan.many.commands.sweep.run.sweep", lambda *_, **__: found)
     code, out, err = sweep("a.toml", "-o", "a.sqlite")
     assert (code, out) == (70, "1 of 1 questions have an answer in a.sqlite\n")

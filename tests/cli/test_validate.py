@@ -19,7 +19,7 @@ KERNEL = (
     *("--buffer", "0=128", "--buffer", "1=128", "--buffer", "2=128", "--time-limit", 0.1),
 )
 ASKED = (*KERNEL, "--gpu", "rtx-3070")
-ASSEMBLED = cache(kernel_file.assembled)
+ASSEMBLED = cache(kernel_file.assemble_module)
 """The same machine code is made once."""
 
 

@@ -157,7 +157,7 @@ FORMATS: dict[str, Format] = {
     ),
     "bundle-verify": Format(Command("verify {path}"), ".json", BUNDLES, (NO, BAD_INPUT)),
     "kept": Format(readers.kept, ".json", BUNDLES[:1]),
-    "spec": Format(by("many.sweep.spec:read"), ".toml", (honest.SPEC, honest.GATE)),
+    "spec": Format(by("many.sweep.spec:read_spec"), ".toml", (honest.SPEC, honest.GATE)),
     "gate": Format(Command("gate {path} --junit {here}/j.xml"), ".toml", (honest.GATE,)),
     "question": Format(readers.question, ".json", (honest.QUESTION, honest.KERNEL_QUESTION)),
     "table": Format(readers.table, ".sqlite", (honest.swept,)),
@@ -166,7 +166,7 @@ FORMATS: dict[str, Format] = {
         readers.family, ".toml", (honest.FAMILY, "benchmarks/library/paper.toml", "benchmarks/library/gpus.toml")
     ),
     "family-show": Format(Command("benchmark show {here}"), ".toml", (honest.FAMILY,)),
-    "results": Format(by("many.library.claims:read"), ".jsonl", ("benchmarks/library/known.jsonl",)),
+    "results": Format(by("many.library.claims:read_claims"), ".jsonl", ("benchmarks/library/known.jsonl",)),
     "results-check": Format(
         Command("benchmark check {here} {path} --evidence {here}/kept", {"tiny.toml": honest.FAMILY}),
         ".jsonl",

@@ -7,10 +7,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import cast
 
-from makespan.many.serve import Jobs, Limits, Server
-from makespan.many.serve.form import EVIDENCE, PAGE, Question
-from makespan.many.serve.jobs import Job
-from makespan.many.serve.server import Handler
+from makespan.many.serve import PageServer, ServeJobs, ServeLimits
+from makespan.many.serve.form import EVIDENCE, PAGE, FormQuestion
+from makespan.many.serve.jobs import ServeJob
+from makespan.many.serve.server import PageHandler
 
 ANSWERED = "A" * 22
 _ANSWER = re.compile(
@@ -41,13 +41,13 @@ class _Connection:
 
 
 @cache
-def _server() -> Server:
+def _server() -> PageServer:
     """At the port that a browser leaves out, with one answer."""
     folder = Path(mkdtemp())
-    server = Server("127.0.0.1", 0, Jobs(folder, Limits(running=0, waiting=2)), shared=False)
+    server = PageServer("127.0.0.1", 0, ServeJobs(folder, ServeLimits(running=0, waiting=2)), shared=False)
     server.server_close()
     server.server_port = 80
-    job = server.jobs._jobs[ANSWERED] = Job(Question((), {}, 1), folder, ended=float("inf"))
+    job = server.jobs._jobs[ANSWERED] = ServeJob(FormQuestion((), {}, 1), folder, ended=float("inf"))
     for name in (PAGE, EVIDENCE):
         (job.folder / name).write_bytes(b"{}")
     return server
@@ -62,7 +62,7 @@ def answer(path: Path) -> int:
     server = _server()
     server.jobs._waiting.clear()
     connection = _Connection(path.read_bytes())
-    Handler(cast("object", connection), ("127.0.0.1", 1), server)  # type: ignore[arg-type]
+    PageHandler(cast("object", connection), ("127.0.0.1", 1), server)  # type: ignore[arg-type]
     sent = bytes(connection.sent)
     match = _ANSWER.fullmatch(sent)
     if not sent:  # there was no request

@@ -145,9 +145,9 @@ def string(path: Path) -> object:
 
 def table(path: Path) -> object:
     """All that a sweep asks of its table."""
-    from makespan.many.sweep.store import opened
+    from makespan.many.sweep.store import open_store
 
-    with opened(path) as store:
+    with open_store(path) as store:
         return store.answered(), store.failed(), store.contradicted(), tuple(store.asked())
 
 
@@ -155,7 +155,7 @@ def question(path: Path) -> object:
     """What a process of a sweep is asked."""
     from makespan.host.errors import InputError
     from makespan.many.commands.answering import answer
-    from makespan.many.sweep.job import Cause
+    from makespan.many.sweep.job import FailureCause
 
     try:
         asked = dict(json.loads(path.read_bytes()))
@@ -164,16 +164,16 @@ def question(path: Path) -> object:
     asked |= {"time-limit": 0.05, "memory-limit": "64MiB"}
     with PATIENT:
         found = answer({"question": asked, "key": "", "bundle": False})
-    if found["cause"] == Cause.BUG:
+    if found["cause"] == FailureCause.BUG:
         raise AssertionError(found["reason"])
-    return 0 if found["cause"] == Cause.CHANGED else 2
+    return 0 if found["cause"] == FailureCause.CHANGED else 2
 
 
 def family(path: Path) -> object:
     """A library of one family."""
     from makespan.many.library import collection
 
-    return collection.read(path.parent)
+    return collection.read_library(path.parent)
 
 
 def samples(path: Path) -> object:
@@ -201,16 +201,16 @@ def measured(path: Path) -> object:
 
 def form(path: Path) -> object:
     """What the page of `serve` sends."""
-    from makespan.many.serve.form import question, read
+    from makespan.many.serve.form import form_question, read_form
 
-    return question(read(path.read_bytes()), most_seconds=60, compiles=False)
+    return form_question(read_form(path.read_bytes()), most_seconds=60, compiles=False)
 
 
 def judged(path: Path) -> object:
     """Runs of a kernel held against its bound; it is assembled once."""
     from makespan.kernels import kernel_file
 
-    once = _assembled(kernel_file.assembled)
+    once = _assembled(kernel_file.assemble_module)
     with patch.object(kernel_file, "assembled", once):
         return run([*VALIDATE.split(), "--from", str(path), "--counterexample", str(path.parent / "above.jsonl")])
 

@@ -85,7 +85,7 @@ def test_every_sample_is_assembled_with_records_for_every_architecture(path: Pat
     module = kernel_file.read(path, arch=f"compute_{arch}")
     assert isinstance(module, ptx.PtxModule)
     made = add_records(module)
-    _, code = kernel_file.assembled(made.module, f"sm_{arch}")
+    _, code = kernel_file.assemble_module(made.module, f"sm_{arch}")
     assert sum("CLOCK" in str(each) for each in code.kernel(made.name).code) == 1 + made.ends
 
 

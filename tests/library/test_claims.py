@@ -19,12 +19,12 @@ GOOD = {"instance": "a", "digest": "0" * 64, "solver": "s", "version": "1", "sec
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     path.write_text(json.dumps(GOOD | {"schedule": {"cycles": []}, "limit": 5, "evidence": "e"}) + "\n\n")
-    (found,) = claims.read(path)
+    (found,) = claims.read_claims(path)
     assert (found.where, found.who) == (f"{path}:1", "s 1")
     again = tmp_path / "again.jsonl"
-    again.write_text(claims.written([found]))
+    again.write_text(claims.claim_lines([found]))
     assert json.loads(again.read_text()) == GOOD | {"schedule": {"cycles": []}, "limit": 5.0, "evidence": "e"}
-    assert claims.written(claims.read(again)) == again.read_text()
+    assert claims.claim_lines(claims.read_claims(again)) == again.read_text()
 
 
 def test_what_is_known_is_as_published() -> None:
@@ -61,4 +61,4 @@ def test_a_line_that_is_no_result_is_refused_by_file_and_line(line: str, message
     path = tmp_path / "results.jsonl"
     path.write_text(f"{json.dumps(GOOD)}\n{line}\n")
     with pytest.raises(InputError, match=re.escape(f"{path}:2: {message}")):
-        claims.read(path)
+        claims.read_claims(path)

@@ -16,7 +16,7 @@ GOOD = HEAD + 'ask = { warps = 2, capacity = "C=1" }\ninstance = [{ name = "a", 
 def library(folder: Path, **files: str) -> collection.Library:
     for name, text in files.items():
         (folder / f"{name}.toml").write_text(text)
-    return collection.read(folder)
+    return collection.read_library(folder)
 
 
 def test_options_of_a_family_are_those_of_its_instances_unless_they_say_otherwise(tmp_path: Path) -> None:
@@ -57,9 +57,9 @@ def test_a_family_that_is_none_is_refused_by_file(text: str, message: str, tmp_p
 
 def test_a_folder_without_a_family_is_no_library(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="0 TOML files; a library has one for each family"):
-        collection.read(tmp_path)
+        collection.read_library(tmp_path)
     with pytest.raises(InputError, match="no folder; a library is a folder"):
-        collection.read(tmp_path / "missing")
+        collection.read_library(tmp_path / "missing")
 
 
 def test_families_that_are_drawn_are_drawn_again_as_they_are() -> None:

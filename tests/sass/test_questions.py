@@ -18,7 +18,7 @@ from makespan.deadlines.wcet import on_one_sm, on_sms
 from makespan.host import tool
 from makespan.kernels import kernel_file, ptx, sass
 from makespan.kernels.ptx.module import Compilation
-from makespan.kernels.question import launched
+from makespan.kernels.question import launch_kernel
 from makespan.kernels.sass import disassembler
 from makespan.model.assumptions import as_compiled
 from makespan.model.machine import PAPER, given_latencies, machines_for, shipped_machines
@@ -55,7 +55,7 @@ def cubin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def code(question: KernelQuestion) -> tuple[sass.SassInstruction, ...]:
-    kernel = launched(question).kernel
+    kernel = launch_kernel(question).kernel
     assert isinstance(kernel, sass.SassKernel)
     return kernel.code
 
@@ -123,15 +123,15 @@ def test_what_is_said_of_other_languages_is_refused(
     module: sass.SassModule, about: dict[str, object], message: str
 ) -> None:
     with pytest.raises(InputError, match=f"^{message}"):
-        launched(KernelQuestion(module, launch=BLOCK, **about))  # type: ignore[arg-type]
+        launch_kernel(KernelQuestion(module, launch=BLOCK, **about))  # type: ignore[arg-type]
 
 
 def test_the_machine_is_that_of_the_architecture(module: sass.SassModule) -> None:
-    assert launched(KernelQuestion(VECADD)).default_machine is PAPER
-    assert launched(KernelQuestion(module)).default_machine.name == "ampere-ga10x"
+    assert launch_kernel(KernelQuestion(VECADD)).default_machine is PAPER
+    assert launch_kernel(KernelQuestion(module)).default_machine.name == "ampere-ga10x"
     other = replace(module, kernels=(replace(module.kernel(), sm=103),))
     with pytest.raises(InputError, match=r"no machines for sm_103 come with the package: say which one with machine$"):
-        _ = launched(KernelQuestion(other)).default_machine
+        _ = launch_kernel(KernelQuestion(other)).default_machine
 
 
 def test_no_two_machines_that_come_with_the_package_are_for_one_architecture() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from makespan.cli.source import kernel_question
 from makespan.host import tool
-from makespan.kernels.question import launched
+from makespan.kernels.question import launch_kernel
 from makespan.model.machine import given_intervals, narrow_intervals
 from makespan.proof.bounds.theorem_1s import bound
 
@@ -41,7 +41,7 @@ def test_no_bound_is_below_a_simulated_window(row: dict[str, str]) -> None:
         loop_bounds=words(row["loop_bound"]),
         latencies=[f"{operation}=..{row['global']}" for operation in ("global", "atomic")],
     )
-    wide = launched(question).default_machine
+    wide = launch_kernel(question).default_machine
     least = next(
         use.least for unit in wide.units for use in unit.uses if unit.name == "L" and "memory" in use.resources
     )

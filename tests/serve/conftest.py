@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from makespan.many.serve import Jobs, Limits, Server
+from makespan.many.serve import PageServer, ServeJobs, ServeLimits
 
 JSON = {"Content-Type": "application/json"}
 
@@ -31,7 +31,7 @@ class Answer:
 
 @dataclass
 class Client:
-    server: Server
+    server: PageServer
 
     def __call__(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=60)
@@ -54,8 +54,10 @@ class Client:
 
 @pytest.fixture(scope="package")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    jobs = Jobs(tmp_path_factory.mktemp("serve"), Limits(running=1, waiting=5, seconds=9, memory_bytes=2 << 30))
-    with Server("127.0.0.1", 0, jobs, shared=False) as server:
+    jobs = ServeJobs(
+        tmp_path_factory.mktemp("serve"), ServeLimits(running=1, waiting=5, seconds=9, memory_bytes=2 << 30)
+    )
+    with PageServer("127.0.0.1", 0, jobs, shared=False) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         yield Client(server)
         server.shutdown()
@@ -63,6 +65,6 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 @pytest.fixture
-def idle(tmp_path: Path) -> Jobs:
+def idle(tmp_path: Path) -> ServeJobs:
     """Questions wait here, and none ever runs."""
-    return Jobs(tmp_path, Limits(running=0, waiting=2))
+    return ServeJobs(tmp_path, ServeLimits(running=0, waiting=2))

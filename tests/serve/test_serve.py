@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.many.serve import form, jobs
-from makespan.many.serve.form import Question, RefusedError, question
-from makespan.many.serve.jobs import BusyError, Jobs, Limits
+from makespan.many.serve.form import FormQuestion, RefusedFieldError, form_question
+from makespan.many.serve.jobs import BusyError, ServeJobs, ServeLimits
 from tests.command import Runner
 from tests.serve.conftest import JSON, Client
 
@@ -40,8 +40,8 @@ add.xyz;
         (0, "", "there is no answer, and nothing was said", 0),
     ],
 )
-def test_why_there_is_no_answer(code: int, log: str, message: str, details: int, idle: Jobs) -> None:
-    name = idle.ask(Question(("--string=CL", "--warps=2"), {}, 1))
+def test_why_there_is_no_answer(code: int, log: str, message: str, details: int, idle: ServeJobs) -> None:
+    name = idle.ask(FormQuestion(("--string=CL", "--warps=2"), {}, 1))
     job = idle._waiting.pop()
     job.folder.mkdir()
     (job.folder / "log.txt").write_text(log)
@@ -159,7 +159,7 @@ def test_who_is_slow_makes_room_for_others_and_ends(client: Client, monkeypatch:
         connection.close()
 
 
-NAMES = [field.name for part in form.fields() for field in part]
+NAMES = [field.name for part in form.form_fields() for field in part]
 WORDS = st.text(max_size=8) | st.sampled_from(["-x", "--output=/x", "a=1\n-b", "../k.ptx", "turing", "A=1", "\ud800"])
 
 
@@ -170,8 +170,8 @@ WORDS = st.text(max_size=8) | st.sampled_from(["-x", "--output=/x", "a=1\n-b", "
 )
 def test_no_value_becomes_an_option_or_the_name_of_a_file(values: dict[str, str], kind: str, source: str) -> None:
     try:
-        asked = question({**values, "kind": kind, "source": source}, most_seconds=60, compiles=True)
-    except RefusedError as error:
+        asked = form_question({**values, "kind": kind, "source": source}, most_seconds=60, compiles=True)
+    except RefusedFieldError as error:
         refused_in = error.field
         assert refused_in in (*NAMES, "source", "time-limit")
         return
@@ -181,7 +181,7 @@ def test_no_value_becomes_an_option_or_the_name_of_a_file(values: dict[str, str]
         assert word in (*form.FILES.values(), "--best-case") or name[2:] in ("string", "machine", "time-limit", *values)
         assert value.isprintable()
         if name == "--machine":
-            assert value in (*dict.fromkeys(form.fields()[0][2].choices), "machine.toml")
+            assert value in (*dict.fromkeys(form.form_fields()[0][2].choices), "machine.toml")
         if name == "--loop-bound":
             assert "=" in value
 
@@ -198,18 +198,18 @@ def test_no_value_becomes_an_option_or_the_name_of_a_file(values: dict[str, str]
     ],
 )
 def test_what_the_form_does_not_offer_is_refused_there(field: str, value: str, message: str) -> None:
-    with pytest.raises(RefusedError) as refused:
-        question({"kind": "string", "source": "CL", field: value}, most_seconds=60, compiles=True)
+    with pytest.raises(RefusedFieldError) as refused:
+        form_question({"kind": "string", "source": "CL", field: value}, most_seconds=60, compiles=True)
     assert (refused.value.field, str(refused.value)) == (field, message)
 
 
 def test_cuda_is_not_compiled_for_strangers() -> None:
-    with pytest.raises(RefusedError, match="#include could read files of this machine"):
-        question({"kind": "cuda", "source": "int", "warps": "1"}, most_seconds=1, compiles=False)
+    with pytest.raises(RefusedFieldError, match="#include could read files of this machine"):
+        form_question({"kind": "cuda", "source": "int", "warps": "1"}, most_seconds=1, compiles=False)
 
 
-def test_a_queue_has_an_end(idle: Jobs) -> None:
-    asked = Question(("--string=CL", "--warps=2"), {}, 1)
+def test_a_queue_has_an_end(idle: ServeJobs) -> None:
+    asked = FormQuestion(("--string=CL", "--warps=2"), {}, 1)
     names = [idle.ask(asked) for _ in range(2)]
     with pytest.raises(BusyError, match="2 questions wait already"):
         idle.ask(asked)
@@ -223,14 +223,14 @@ def test_a_queue_has_an_end(idle: Jobs) -> None:
 
 
 def test_who_comes_too_late_is_told_to_come_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client.server.jobs, "limits", Limits(running=0, waiting=0))
+    monkeypatch.setattr(client.server.jobs, "limits", ServeLimits(running=0, waiting=0))
     answer = client.ask(kind="string", source="CL", warps="2")
     message = "0 questions wait already: try again in a minute"
     assert (answer.code, answer.data) == (429, {"field": "source", "message": message})
 
 
-def test_old_answers_are_forgotten(idle: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Question(("--string=CL", "--warps=2"), {}, 1)
+def test_old_answers_are_forgotten(idle: ServeJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = FormQuestion(("--string=CL", "--warps=2"), {}, 1)
     first, second = idle.ask(asked), idle.ask(asked)
     for name in (first, second):
         (idle._folder / name).mkdir()

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from makespan.many.sweep.job import Cause, Failure, Found, Job, Outcome
-from makespan.many.sweep.rows import Row, rows
-from makespan.many.sweep.store import opened
+from makespan.many.sweep.job import FailureCause, JobAnswer, JobFailure, JobOutcome, SweepJob
+from makespan.many.sweep.rows import SweepRow, sweep_rows
+from makespan.many.sweep.store import open_store
 
 Said = tuple[int, int] | str | None
 """What is known: bounds, why there is no answer, or nothing."""
@@ -24,15 +24,15 @@ def document(lower: int, upper: int) -> dict[str, Any]:
     }
 
 
-def table(path: Path, said: Sequence[tuple[Mapping[str, Any], Said]]) -> tuple[Row, ...]:
+def table(path: Path, said: Sequence[tuple[Mapping[str, Any], Said]]) -> tuple[SweepRow, ...]:
     """Write a table, in this order, and read it."""
-    jobs = [Job(question, f"key {sorted(question.items())}") for question, _ in said]
-    with opened(path, create=True) as store:
+    jobs = [SweepJob(question, f"key {sorted(question.items())}") for question, _ in said]
+    with open_store(path, create=True) as store:
         store.plan(jobs)
         for job, (_, known) in zip(jobs, said, strict=True):
             if isinstance(known, str):
-                store.keep(Outcome(job, None, (Failure(Cause.REFUSED, known, 0.0),)))
+                store.keep(JobOutcome(job, None, (JobFailure(FailureCause.REFUSED, known, 0.0),)))
             elif known is not None:
-                store.keep(Outcome(job, Found(document(*known), "d")))
-    with opened(path) as store:
-        return rows(store)
+                store.keep(JobOutcome(job, JobAnswer(document(*known), "d")))
+    with open_store(path) as store:
+        return sweep_rows(store)

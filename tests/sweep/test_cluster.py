@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from makespan.host.errors import InputError
-from makespan.many.sweep.cluster import _Cluster, cluster
-from makespan.many.sweep.job import Cause, Job, Outcome
-from makespan.many.sweep.running import sweep
-from makespan.many.sweep.store import opened
-from makespan.many.sweep.workshop import shared
+from makespan.many.sweep.cluster import _ClusterCrew, cluster_crew
+from makespan.many.sweep.job import FailureCause, JobOutcome, SweepJob
+from makespan.many.sweep.running import run_sweep
+from makespan.many.sweep.store import open_store
+from makespan.many.sweep.workshop import shared_workshop
 
 ANSWERER = "tests.sweep.answerer"
 
@@ -20,27 +20,27 @@ class Lost(Exception):
 
 
 def test_a_job_that_takes_workers_with_it_fails_alone_and_a_broken_cluster_is_one_line() -> None:
-    def submit(job: Job) -> "Future[Outcome]":
-        future: Future[Outcome] = Future()
+    def submit(job: SweepJob) -> "Future[JobOutcome]":
+        future: Future[JobOutcome] = Future()
         future.set_exception({"lost": Lost("3 workers\ndied"), "gone": CancelledError()}[job.key])
         return future
 
-    crew = _Cluster(submit, Lost)
-    lost = Job({}, "lost")
+    crew = _ClusterCrew(submit, Lost)
+    lost = SweepJob({}, "lost")
     outcome = crew.outcome(lost, crew.submit(lost))
     assert outcome.found is None
-    assert [(failure.cause, failure.reason) for failure in outcome.failures] == [(Cause.DIED, "3 workers died")]
+    assert [(failure.cause, failure.reason) for failure in outcome.failures] == [(FailureCause.DIED, "3 workers died")]
     with pytest.raises(
         InputError, match="the cluster fails: CancelledError; the same command goes on where this one was"
     ):
-        crew.outcome(lost, crew.submit(Job({}, "gone")))
+        crew.outcome(lost, crew.submit(SweepJob({}, "gone")))
 
 
 def test_without_the_library_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with (
         pytest.raises(InputError, match=r"--scheduler needs dask\.distributed: pip install 'makespan\[cluster\]'"),
-        cluster("tcp://127.0.0.1:1", ANSWERER, Path(), 1.0, wants_bundle=False),
+        cluster_crew("tcp://127.0.0.1:1", ANSWERER, Path(), 1.0, wants_bundle=False),
     ):
         pass
 
@@ -48,19 +48,21 @@ def test_without_the_library_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.filterwarnings("default")
 def test_workers_of_a_cluster_answer_and_survive_what_their_jobs_do(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
-    jobs = [Job({"do": "answer", "value": value}, f"k{value}") for value in range(5)] + [Job({"do": "die"}, "die")]
+    jobs = [SweepJob({"do": "answer", "value": value}, f"k{value}") for value in range(5)] + [
+        SweepJob({"do": "die"}, "die")
+    ]
     with (
         distributed.LocalCluster(1, threads_per_worker=2, processes=False, dashboard_address=None) as workers,
-        opened(tmp_path / "a.sqlite", create=True) as store,
+        open_store(tmp_path / "a.sqlite", create=True) as store,
     ):
         store.plan(jobs)
-        with cluster(workers.scheduler_address, ANSWERER, Path.cwd(), 60.0, wants_bundle=False) as crew:
-            tally = sweep(jobs, store, crew)
+        with cluster_crew(workers.scheduler_address, ANSWERER, Path.cwd(), 60.0, wants_bundle=False) as crew:
+            tally = run_sweep(jobs, store, crew)
         assert (tally.answered, tally.failed) == (5, 1)
         assert store.failed() == {"die"}
-        shared(ANSWERER, Path.cwd(), 60.0, False).close()  # as a worker does on its way out
+        shared_workshop(ANSWERER, Path.cwd(), 60.0, False).close()  # as a worker does on its way out
     with (
         pytest.raises(InputError, match="--scheduler nonsense://x: unknown address scheme"),
-        cluster("nonsense://x", ANSWERER, Path(), 1.0, wants_bundle=False),
+        cluster_crew("nonsense://x", ANSWERER, Path(), 1.0, wants_bundle=False),
     ):
         pass

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from makespan.host.errors import InputError
-from makespan.many.sweep.rows import Row, chosen, columns, rows
-from makespan.many.sweep.series import Curve, Times, curves, heat_map, times
-from makespan.many.sweep.store import opened
+from makespan.many.sweep.rows import SweepRow, choose_rows, columns, sweep_rows
+from makespan.many.sweep.series import AnswerTimes, SweepCurve, answer_times, heat_map, sweep_curves
+from makespan.many.sweep.store import open_store
 from makespan.model.result import Bounds
 from tests.sweep.tables import Said, document, table
 
@@ -52,8 +52,8 @@ def test_an_answer_that_is_none_is_refused(wrong: dict[str, Any], tmp_path: Path
         text = json.dumps(document(3, 5) | wrong)
         row = (key, "{}", "exact", 3, 5, 0.0, "d", text, 1, "now")
         connection.execute("INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-    with opened(path) as store, pytest.raises(InputError, match="an answer that is none"):
-        rows(store)
+    with open_store(path) as store, pytest.raises(InputError, match="an answer that is none"):
+        sweep_rows(store)
 
 
 def test_an_answer_that_another_one_contradicts_says_so(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_an_answer_that_another_one_contradicts_says_so(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> tuple[Row, ...]:
+def found(tmp_path: Path) -> tuple[SweepRow, ...]:
     said: list[tuple[dict[str, Any], Said]] = [
         ({"warps": warps, "string": string}, (warps, 2 * warps) if warps < 3 else "late")
         for warps in (1, 2, 3)
@@ -73,32 +73,35 @@ def found(tmp_path: Path) -> tuple[Row, ...]:
     return table(tmp_path / "a.sqlite", said)
 
 
-def test_curves_rise_along_a_number_and_know_where_there_is_no_answer(found: tuple[Row, ...]) -> None:
+def test_curves_rise_along_a_number_and_know_where_there_is_no_answer(found: tuple[SweepRow, ...]) -> None:
     points = ((1.0, Bounds(1, 2)), (2.0, Bounds(2, 4)), (3.0, None))
-    assert curves(found, "warps", "string").curves == (Curve("string CL", points), Curve("string CLL", points))
-    assert curves(chosen(found, [("string", "CL")]), "warps", None).curves == (Curve("", points),)
+    assert sweep_curves(found, "warps", "string").curves == (
+        SweepCurve("string CL", points),
+        SweepCurve("string CLL", points),
+    )
+    assert sweep_curves(choose_rows(found, [("string", "CL")]), "warps", None).curves == (SweepCurve("", points),)
 
 
-def test_a_map_has_a_cell_for_each_answer(found: tuple[Row, ...]) -> None:
+def test_a_map_has_a_cell_for_each_answer(found: tuple[SweepRow, ...]) -> None:
     made = heat_map(found, ("warps", "string"))
     assert (made.columns, made.rows) == ((1, 2, 3), ("CL", "CLL"))
     assert made.cells == {(warps, s): Bounds(warps, 2 * warps) for warps in (1, 2) for s in made.rows}
 
 
-def test_times_are_of_all_questions(found: tuple[Row, ...]) -> None:
-    assert times(found, None) == (Times("", 6, (0.02, 0.02, 0.04, 0.04), ()),)
+def test_times_are_of_all_questions(found: tuple[SweepRow, ...]) -> None:
+    assert answer_times(found, None) == (AnswerTimes("", 6, (0.02, 0.02, 0.04, 0.04), ()),)
 
 
-def test_a_picture_that_would_hide_something_is_refused(found: tuple[Row, ...], tmp_path: Path) -> None:
+def test_a_picture_that_would_hide_something_is_refused(found: tuple[SweepRow, ...], tmp_path: Path) -> None:
     many = table(tmp_path / "b.sqlite", [({"warps": 1, "seed": seed}, (1, 1)) for seed in range(9)])
     cases: dict[str, Callable[[], object]] = {
-        r"choose by --where string=\.\.\., or": lambda: curves(found, "warps", None),
+        r"choose by --where string=\.\.\., or": lambda: sweep_curves(found, "warps", None),
         r"several questions have one place": lambda: heat_map(many, ("warps", "warps")),
-        "--over string: 'CL' is no number": lambda: curves(found, "string", "warps"),
-        "no question says 'warp'; did you mean 'warps'": lambda: curves(found, "warp", None),
-        "no question says 'x'; there are string, warps": lambda: times(found, "x"),
-        "9 groups, and at most 8": lambda: times(many, "seed"),
-        "no question has warps = '4': there are 1, 2, 3": lambda: chosen(found, [("warps", "4")]),
+        "--over string: 'CL' is no number": lambda: sweep_curves(found, "string", "warps"),
+        "no question says 'warp'; did you mean 'warps'": lambda: sweep_curves(found, "warp", None),
+        "no question says 'x'; there are string, warps": lambda: answer_times(found, "x"),
+        "9 groups, and at most 8": lambda: answer_times(many, "seed"),
+        "no question has warps = '4': there are 1, 2, 3": lambda: choose_rows(found, [("warps", "4")]),
     }
     for message, ask in cases.items():
         with pytest.raises(InputError, match=message):

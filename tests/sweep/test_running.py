@@ -10,48 +10,48 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.host.errors import InputError
-from makespan.many.sweep.job import Cause, Failure, Found, Job, Outcome
-from makespan.many.sweep.running import Tally, local, sweep
-from makespan.many.sweep.store import Store, opened
+from makespan.many.sweep.job import FailureCause, JobAnswer, JobFailure, JobOutcome, SweepJob
+from makespan.many.sweep.running import SweepTally, local_crew, run_sweep
+from makespan.many.sweep.store import AnswerStore, open_store
 from makespan.many.sweep.workshop import Workshop
 
 ANSWERER = "tests.sweep.answerer"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with opened(tmp_path / "a.sqlite", create=True) as store:
+def store(tmp_path: Path) -> Iterator[AnswerStore]:
+    with open_store(tmp_path / "a.sqlite", create=True) as store:
         yield store
 
 
-def job(do: str = "answer", **more: Any) -> Job:
+def job(do: str = "answer", **more: Any) -> SweepJob:
     question = {"do": do, **more}
-    return Job(question, str(sorted(question.items())))
+    return SweepJob(question, str(sorted(question.items())))
 
 
 class Hands:
     """A crew that answers at once, and counts what it is asked."""
 
-    def __init__(self, came: Callable[[Job], Outcome]) -> None:
+    def __init__(self, came: Callable[[SweepJob], JobOutcome]) -> None:
         self.came, self.asked = came, list[str]()
 
-    def submit(self, job: Job) -> "Future[Outcome]":
+    def submit(self, job: SweepJob) -> "Future[JobOutcome]":
         self.asked.append(job.key)
-        future: Future[Outcome] = Future()
+        future: Future[JobOutcome] = Future()
         future.set_result(self.came(job))
         return future
 
-    def outcome(self, job: Job, future: "Future[Outcome]") -> Outcome:
+    def outcome(self, job: SweepJob, future: "Future[JobOutcome]") -> JobOutcome:
         return future.result()
 
 
-def found(job: Job, value: int = 7) -> Outcome:
+def found(job: SweepJob, value: int = 7) -> JobOutcome:
     document = {"status": "exact", "lower": value, "upper": value, "seconds": 0.0}
-    return Outcome(job, Found(document, ""))
+    return JobOutcome(job, JobAnswer(document, ""))
 
 
-def failed(job: Job) -> Outcome:
-    return Outcome(job, None, (Failure(Cause.DIED, "died", 0.0),))
+def failed(job: SweepJob) -> JobOutcome:
+    return JobOutcome(job, None, (JobFailure(FailureCause.DIED, "died", 0.0),))
 
 
 class Killed(BaseException):
@@ -68,25 +68,25 @@ def test_a_sweep_that_is_cut_off_anywhere_goes_on_where_it_was(
     numbers: list[int], fails: set[int], at: float, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("cut") / "a.sqlite"
-    jobs = [Job({"n": number}, f"k{number}") for number in numbers]
+    jobs = [SweepJob({"n": number}, f"k{number}") for number in numbers]
     hands = Hands(lambda job: failed(job) if job.question["n"] in fails else found(job, job.question["n"]))
     kept, before = 0, int(at * len(set(numbers)))
 
-    def cut(_: Outcome) -> None:
+    def cut(_: JobOutcome) -> None:
         nonlocal kept
         kept += 1
         if kept > before:
             raise Killed
 
-    with opened(path, create=True) as store:
+    with open_store(path, create=True) as store:
         store.plan(jobs)
         try:
-            sweep(jobs, store, hands, kept=cut)
+            run_sweep(jobs, store, hands, kept=cut)
         except Killed:
             hands.asked.clear()
             done = len(store.answered()) + len(store.failed())
             assert done == before < len(set(numbers))
-            tally = sweep(jobs, store, hands)
+            tally = run_sweep(jobs, store, hands)
             assert len(hands.asked) == len(set(numbers)) - before
             assert (tally.known + tally.skipped, tally.done) == (before, len(set(numbers)))
         assert store.answered() == {f"k{number}" for number in set(numbers) - fails}
@@ -95,46 +95,46 @@ def test_a_sweep_that_is_cut_off_anywhere_goes_on_where_it_was(
             assert asked.document is None or asked.document["lower"] == asked.question["n"]
 
 
-def test_what_failed_is_asked_again_on_request_only(store: Store) -> None:
+def test_what_failed_is_asked_again_on_request_only(store: AnswerStore) -> None:
     jobs = [job("a"), job("b")]
-    sweep(jobs, store, Hands(failed))
+    run_sweep(jobs, store, Hands(failed))
     idle = Hands(found)
-    assert str(sweep(jobs, store, idle)) == "2 of 2"
+    assert str(run_sweep(jobs, store, idle)) == "2 of 2"
     assert idle.asked == []
-    assert sweep(jobs, store, idle, retry=True).answered == 2
+    assert run_sweep(jobs, store, idle, retry=True).answered == 2
     assert (store.answered(), store.failed()) == ({job.key for job in jobs}, set())
 
 
-def test_a_contradiction_does_not_stop_a_sweep_and_is_told(store: Store) -> None:
-    def came(job: Job) -> Outcome:
+def test_a_contradiction_does_not_stop_a_sweep_and_is_told(store: AnswerStore) -> None:
+    def came(job: SweepJob) -> JobOutcome:
         store.keep(found(job, 9))  # as another sweep that writes the same file may
         return found(job, 7)
 
-    tally = sweep([job("a"), job("b")], store, Hands(came))
+    tally = run_sweep([job("a"), job("b")], store, Hands(came))
     assert (tally.answered, len(tally.contradictions)) == (2, 2)
 
 
 def test_progress_tells_how_long_the_rest_takes() -> None:
-    tally = Tally(100, 10, 5, 20, 4, began=0.0)
+    tally = SweepTally(100, 10, 5, 20, 4, began=0.0)
     assert str(tally).startswith("39 of 100, 4 failed, about ")
-    assert str(Tally(3, 3, 0)) == "3 of 3"
+    assert str(SweepTally(3, 3, 0)) == "3 of 3"
 
 
-def test_whatever_a_process_does_costs_its_own_job_alone(store: Store, tmp_path: Path) -> None:
+def test_whatever_a_process_does_costs_its_own_job_alone(store: AnswerStore, tmp_path: Path) -> None:
     once = job("die once", mark=str(tmp_path / "mark"))
     jobs = [job(value=1), job("die"), job("refuse"), once, job("hang"), job(value=2)]
     workshop = Workshop(ANSWERER, Path.cwd(), 2.5)
     store.plan(jobs)
-    with local(2, workshop) as crew:
-        tally = sweep(jobs, store, crew)
+    with local_crew(2, workshop) as crew:
+        tally = run_sweep(jobs, store, crew)
     assert (tally.answered, tally.failed) == (3, 3)
     known = {asked.key: asked for asked in store.asked()}
     assert (known[once.key].document is not None, known[once.key].attempts) == (True, 1)
     causes = {one.question["do"]: known[one.key].failure for one in jobs if known[one.key].document is None}
     assert {do: failure and failure.cause for do, failure in causes.items()} == {
-        "die": Cause.DIED,
-        "refuse": Cause.REFUSED,
-        "hang": Cause.TIME,
+        "die": FailureCause.DIED,
+        "refuse": FailureCause.REFUSED,
+        "hang": FailureCause.TIME,
     }
     assert known[job("die").key].attempts == 2
     died = causes["die"]
@@ -142,24 +142,27 @@ def test_whatever_a_process_does_costs_its_own_job_alone(store: Store, tmp_path:
     assert died.reason == "its process ended: SIGKILL, as for want of memory: out of luck"
 
 
-def test_a_process_that_does_not_start_ends_the_sweep_with_one_line(store: Store) -> None:
+def test_a_process_that_does_not_start_ends_the_sweep_with_one_line(store: AnswerStore) -> None:
     message = "python -m tests.sweep.nobody does not start: its process ended: exit code 1: .*No module named"
-    with pytest.raises(InputError, match=message), local(1, Workshop("tests.sweep.nobody", Path.cwd(), 60.0)) as crew:
-        sweep([job(), job("hang")], store, crew)
+    with (
+        pytest.raises(InputError, match=message),
+        local_crew(1, Workshop("tests.sweep.nobody", Path.cwd(), 60.0)) as crew,
+    ):
+        run_sweep([job(), job("hang")], store, crew)
     assert store.answered() | store.failed() == set()
 
 
-def test_who_leaves_a_sweep_leaves_no_process_behind(store: Store) -> None:
+def test_who_leaves_a_sweep_leaves_no_process_behind(store: AnswerStore) -> None:
     workshop = Workshop(ANSWERER, Path.cwd(), 60.0, wants_bundle=True)
     pids = list[int]()
 
-    def leave(outcome: Outcome) -> None:
+    def leave(outcome: JobOutcome) -> None:
         assert outcome.found is not None
         assert outcome.found.bundle == "{}\n"
         pids.append(outcome.found.document["process"])
         raise Killed
 
-    with pytest.raises(Killed), local(1, workshop) as crew:
-        sweep([job(), job("hang")], store, crew, kept=leave)
+    with pytest.raises(Killed), local_crew(1, workshop) as crew:
+        run_sweep([job(), job("hang")], store, crew, kept=leave)
     status = Path(f"/proc/{pids[0]}/stat")
     assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"

@@ -15,7 +15,7 @@ from makespan.many.sweep import spec
 def read(folder: Path, text: str) -> tuple[dict[str, Any], ...]:
     path = folder / "a.toml"
     path.write_text(text)
-    return spec.read(path)
+    return spec.read_spec(path)
 
 
 def test_blocks_share_what_is_at_the_top_and_say_otherwise_what_they_like(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.help_page import Command, examples, section
+from makespan.cli.help_page import HelpCommand, examples, section
 from makespan.cli.options import source_options
-from makespan.cli.output import format_option, rendered
+from makespan.cli.output import format_option, render
 from makespan.cli.parameters import SECONDS
-from makespan.cli.running import attended, exit_code
+from makespan.cli.running import exit_code, interruptible
 from makespan.cli.source import instances
 from makespan.estimates.commands import METHODS
 from makespan.estimates.commands.hong_kim import active_blocks_option
@@ -32,7 +32,7 @@ _RESOURCES = ("regs", "ptxas", "smem")
 
 @click.command(
     "compare",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples("makespan estimate --compare ptx/vecadd.ptx --block 128 --grid 80 --gpu quadro-fx5600"),
 )
 @source_options
@@ -89,7 +89,7 @@ def command(
     gap, said = _proven(proof.instance, reading.left)
     launch = f"{question.kernel.name}, {question.launch}"
     compared = report.Estimates(launch, f"GPU {card.name}", gap, said, found, missing)
-    click.echo(rendered(output, text=lambda: report.report(compared), data=lambda: report.document(compared)))
+    click.echo(render(output, text=lambda: report.report(compared), data=lambda: report.document(compared)))
     return exit_code(gap.result)
 
 
@@ -159,6 +159,6 @@ def _proven(instance: "Instance", seconds: float) -> "tuple[PolicyGap, str]":
     choices = Choices(LATENCIES[0], PATHS[0], 0, GROUP_SIZE)
     schedules = runs(instance, choices)
     limits = Limits(seconds)
-    with attended(limits):
+    with interruptible(limits):
         result = solve(instance, best_case=True, limits=limits)
     return enclosing(result, schedules), simulation.describe_settings(instance, choices)

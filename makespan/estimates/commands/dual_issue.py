@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.help_page import Command, examples
+from makespan.cli.help_page import HelpCommand, examples
 from makespan.estimates.commands.issue_device import device_options, measure_characteristics
 from makespan.estimates.commands.question import LaunchOptions, kernel_options, report_options, show
 from makespan.host.errors import InputError
@@ -17,7 +17,7 @@ _K20_SMS, _K20_CLOCK = 13, 0.706
 
 @click.command(
     "dual-issue",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan estimate --method dual-issue --ffma 1e9",
         "makespan estimate --method dual-issue ptx/polynomial.ptx --block 256 --grid 104 --param 3=26624",

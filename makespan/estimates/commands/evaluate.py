@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.help_page import Command, examples
-from makespan.cli.output import format_option, remark, rendered
+from makespan.cli.help_page import HelpCommand, examples
+from makespan.cli.output import format_option, remark, render
 from makespan.cli.parameters import SECONDS, OneOf, extents
 from makespan.cli.progress import counting
 from makespan.cli.running import DONE, NOT_MEASURED
@@ -29,7 +29,7 @@ def command() -> None:
 
 
 @command.command(
-    "cost-table", cls=Command, short_help="Predicted over measured times, by a cost table.", epilog=_EXAMPLES
+    "cost-table", cls=HelpCommand, short_help="Predicted over measured times, by a cost table.", epilog=_EXAMPLES
 )
 @device_options
 @click.option("--table", required=True, metavar="NAME|FILE.json", help="the cost table that predicts")
@@ -88,7 +88,7 @@ def cost_table(
         write_whole(target, csv(qualities).encode(), "the histogram")
     if plot is not None:
         draw_quality(qualities, plot)
-    said = rendered(
+    said = render(
         output,
         text=lambda: "\n".join(text(name, quality) for name, quality in qualities.items()),
         data=lambda: document(qualities),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.help_page import Command, examples, option_name
+from makespan.cli.help_page import HelpCommand, examples, option_name
 from makespan.cli.parameters import choice
 from makespan.estimates.commands.question import (
     LaunchOptions,
@@ -29,7 +29,7 @@ active_blocks_option = click.option(
 
 @click.command(
     "hong-kim",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan estimate --method hong-kim ptx/vecadd.ptx --block 128 --grid 80 --gpu quadro-fx5600 \\",
         "    --set mem_ld=500",

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.help_page import Command, examples, stack
+from makespan.cli.help_page import HelpCommand, examples, stack
 from makespan.cli.output import TEXT
 from makespan.cli.parameters import OneOf, choice
 from makespan.estimates.commands.question import (
@@ -32,7 +32,7 @@ cache_options = stack(
 
 @click.command(
     "kleimenov-popova",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan estimate --method kleimenov-popova ptx/vecadd.ptx --block 128 --grid 80 --gpu measured.toml \\",
         "    --worst-case-cache",

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from makespan.cli.help_page import Command, examples
-from makespan.cli.output import format_option, rendered
+from makespan.cli.help_page import HelpCommand, examples
+from makespan.cli.output import format_option, render
 from makespan.cli.running import DONE, NO
 from makespan.host.errors import InputError
 
@@ -29,7 +29,7 @@ def command() -> None:
 
 
 @command.command(
-    "check", cls=Command, short_help="Reads, banks and the operand cache per issue cycle.", epilog=_CHECKING
+    "check", cls=HelpCommand, short_help="Reads, banks and the operand cache per issue cycle.", epilog=_CHECKING
 )
 @click.argument("listing", type=click.Path(path_type=Path))
 @_BANKS
@@ -51,12 +51,12 @@ def check(listing: Path, banks: str, pattern: str | None, no_cache: bool, output
         reports = listings.check(read, _bank_bits(banks), cache=not no_cache)
     except InputError as error:
         raise InputError(f"{listing}: {error}") from None
-    said = rendered(output, text=lambda: report.cycles_text(reports), data=lambda: report.cycles_document(reports))
+    said = render(output, text=lambda: report.cycles_text(reports), data=lambda: report.cycles_document(reports))
     click.echo(said)
     return NO if any(found.ways > 1 for found in reports) else DONE
 
 
-@command.command("decode", cls=Command, short_help="A scheduling word into seven control codes.", epilog=_DECODING)
+@command.command("decode", cls=HelpCommand, short_help="A scheduling word into seven control codes.", epilog=_DECODING)
 @click.argument("word", metavar="0xWORD")
 @format_option()
 def decode(word: str, output: str) -> None:
@@ -64,7 +64,7 @@ def decode(word: str, output: str) -> None:
     from makespan.estimates.dual_issue import control_codes
 
     codes = control_codes.decode(_hex(word, "a scheduling word", 16))
-    said = rendered(
+    said = render(
         output,
         text=lambda: "\n".join(
             f"{number}  {code:02x}  {control_codes.code_text(code)}" for number, code in enumerate(codes)
@@ -74,7 +74,7 @@ def decode(word: str, output: str) -> None:
     click.echo(said)
 
 
-@command.command("encode", cls=Command, short_help="Seven control codes into a scheduling word.", epilog=_ENCODING)
+@command.command("encode", cls=HelpCommand, short_help="Seven control codes into a scheduling word.", epilog=_ENCODING)
 @click.argument("codes", nargs=-1, required=True, metavar="CODE...")
 @format_option()
 def encode(codes: tuple[str, ...], output: str) -> None:
@@ -82,7 +82,7 @@ def encode(codes: tuple[str, ...], output: str) -> None:
     from makespan.estimates.dual_issue import control_codes
 
     word = control_codes.encode(_codes(codes))
-    click.echo(rendered(output, text=lambda: f"{word:#018x}", data=lambda: {"word": f"{word:#018x}"}))
+    click.echo(render(output, text=lambda: f"{word:#018x}", data=lambda: {"word": f"{word:#018x}"}))
 
 
 def _hex(text: str, what: str, digits: int) -> int:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.help_page import Command, examples
-from makespan.cli.output import rendered
+from makespan.cli.help_page import HelpCommand, examples
+from makespan.cli.output import render
 from makespan.cli.parameters import SECONDS, extents
 from makespan.estimates.commands.question import LaunchOptions, kernel_options, report_options
 from makespan.host.errors import InputError
@@ -23,7 +23,7 @@ _ITERATION = ("arrays", "constants", "functions", "wg", "dedupe_reads", "alike")
 
 @click.command(
     "opencl-cost-table",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan estimate --method opencl-cost-table ptx/vecadd.ptx --block 256 --grid 4096 --table rmbp-gt650m"
     ),
@@ -86,7 +86,7 @@ def command(
     interval = priced.interval_bytes
     work = _of_kernel(asked, interval, options) if expr is None else _of_iteration(expr, interval, options)
     prediction = predict(priced, work, _parse_assignments(overrides, "--override", float))
-    said = rendered(
+    said = render(
         output,
         text=lambda: cost_prediction.text(prediction, explain=explain, cpu_seconds=cpu_time),
         data=lambda: cost_prediction.document(prediction, cpu_time),

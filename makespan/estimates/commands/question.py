@@ -9,7 +9,7 @@ import click
 
 from makespan.cli.help_page import option_name, section
 from makespan.cli.options import cuda_options, launch_options, option
-from makespan.cli.output import format_option, rendered
+from makespan.cli.output import format_option, render
 from makespan.cli.source import kernel_question
 from makespan.host.errors import InputError
 from makespan.host.text_file import claim_input
@@ -104,12 +104,12 @@ class LaunchOptions:
         """
         from makespan.estimates.profile import read_resources
         from makespan.estimates.question import LaunchQuestion
-        from makespan.kernels.question import launched
+        from makespan.kernels.question import launch_kernel
 
         ptxas = self.resources["ptxas"]
         if ptxas is not None:
             claim_input(ptxas)
-        found = launched(kernel_question(str(self.source), **{**self.kernel, "arch": self.arch(gpu)}))
+        found = launch_kernel(kernel_question(str(self.source), **{**self.kernel, "arch": self.arch(gpu)}))
         resources = {
             "registers": self.resources["regs"],
             "resources": None if ptxas is None else read_resources(ptxas, found.kernel.name),
@@ -130,7 +130,7 @@ def show(found: "Estimate", *, explain: bool, output: str, **more: Any) -> None:
     """Print an estimate; `more` are keys of its document."""
     from makespan.estimates.report import estimate as report
 
-    said = rendered(
+    said = render(
         output, text=lambda: report.text(found, explain=explain), data=lambda: {**report.document(found), **more}
     )
     click.echo(said)

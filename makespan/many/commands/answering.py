@@ -18,7 +18,7 @@ from makespan.cli.question import solve_question
 from makespan.cli.question_key import question_key
 from makespan.host.errors import BrokenPromiseError, MakespanError
 from makespan.host.text_file import inputs_kept
-from makespan.many.sweep.job import Cause
+from makespan.many.sweep.job import FailureCause
 
 
 def main() -> None:
@@ -48,17 +48,17 @@ def answer(job: Mapping[str, Any]) -> dict[str, Any]:
             found = solve_question(question)
             if question_key(question) != job["key"]:
                 reason = "a file that it names is not what it was when the sweep began, or not the same here"
-                return {"cause": Cause.CHANGED, "reason": reason}
+                return {"cause": FailureCause.CHANGED, "reason": reason}
     except BrokenPromiseError as error:
-        return {"cause": Cause.BUG, "reason": f"internal contradiction, please report it: {error}"}
+        return {"cause": FailureCause.BUG, "reason": f"internal contradiction, please report it: {error}"}
     except MakespanError as error:
-        return {"cause": Cause.REFUSED, "reason": str(error).split("\n", 1)[0]}
+        return {"cause": FailureCause.REFUSED, "reason": str(error).split("\n", 1)[0]}
     except MemoryError:
-        return {"cause": Cause.DIED, "reason": "not enough memory for this input"}
+        return {"cause": FailureCause.DIED, "reason": "not enough memory for this input"}
     except Exception as error:  # noqa: BLE001 - it costs this job and no other
         place = traceback.extract_tb(error.__traceback__)[-1]
         told = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
-        return {"cause": Cause.BUG, "reason": " ".join(told.split())}
+        return {"cause": FailureCause.BUG, "reason": " ".join(told.split())}
     bundle = found.bundle.decode() if job["bundle"] else None
     return {"document": found.document, "digest": found.digest, "bundle": bundle}
 

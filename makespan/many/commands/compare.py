@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from makespan.cli.colours import painted
-from makespan.cli.help_page import Command, examples, section
+from makespan.cli.colours import paint_verdicts
+from makespan.cli.help_page import HelpCommand, examples, section
 from makespan.cli.options import source_options
-from makespan.cli.output import all_written, quiet_option, refuse_twice
+from makespan.cli.output import quiet_option, refuse_twice, write_all
 from makespan.cli.parameters import SECONDS, SIZE
-from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, attended
+from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, interruptible
 from makespan.cli.source import instances
 from makespan.host.errors import InputError
 from makespan.host.stopwatch import within
@@ -73,7 +73,9 @@ def _range(item: str) -> range | None:
     return range(first, last + 1) if 1 <= first <= last else None
 
 
-@click.command("compare", cls=Command, epilog=examples("makespan compare --string CLLCLL --warps 1..8 -o curve.png"))
+@click.command(
+    "compare", cls=HelpCommand, epilog=examples("makespan compare --string CLLCLL --warps 1..8 -o curve.png")
+)
 @source_options
 @section(
     "Source",
@@ -121,14 +123,14 @@ def command(
     points = plan_points(asked, vary)
     whole = Limits(reading.left, memory_limit)
     found: list[ComparisonPoint] = []
-    with attended(whole, quiet=quiet):
+    with interruptible(whole, quiet=quiet):
         found.extend(compute_points(points, seconds=time_limit, whole=whole, best_case=best_case))
     name = source["source"] or "--string"
     comparison = Comparison(str(name), asked[0].machine, vary, tuple(found), whole.interrupted)
     try:
-        all_written(partial(write_comparison, comparison, path) for path in outputs)
+        write_all(partial(write_comparison, comparison, path) for path in outputs)
     finally:  # a file that fails costs nobody the answer
-        click.echo(painted(_verdict(comparison) if quiet else _report(comparison)))
+        click.echo(paint_verdicts(_verdict(comparison) if quiet else _report(comparison)))
     for path in outputs if not quiet else ():
         click.echo(f"{'data' if path.suffix.lower() in DATA else 'picture'}: {path}")
     if comparison.interrupted:

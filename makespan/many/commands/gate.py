@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from makespan.cli.help_page import Command, examples
+from makespan.cli.help_page import HelpCommand, examples
 from makespan.cli.output import quiet_option
 from makespan.cli.progress import progress
 from makespan.cli.question import QuestionData, from_folder, read_question, solve_question
-from makespan.cli.running import BAD_INPUT, GATE, worst
+from makespan.cli.running import BAD_INPUT, GATE, worst_code
 from makespan.host.errors import BrokenPromiseError, InputError, MakespanError
 from makespan.host.output_file import check_writable, write_whole
 from makespan.many.sweep import spec
@@ -23,7 +23,7 @@ from makespan.report.result.text import deadline_verdict as verdict
 _UNNAMED = {"source", "deadline", "clock", "time-limit", "memory-limit", "threads", "seed"}
 
 
-@click.command("gate", cls=Command, epilog=examples("makespan gate gate.toml --junit makespan.xml"))
+@click.command("gate", cls=HelpCommand, epilog=examples("makespan gate gate.toml --junit makespan.xml"))
 @click.argument("spec_path", metavar="SPEC.toml", type=click.Path(path_type=Path))
 @click.option("--junit", "report", type=click.Path(path_type=Path), metavar="FILE.xml", help="leave a report for CI")
 @quiet_option
@@ -33,7 +33,7 @@ def command(spec_path: Path, report: Path | None, quiet: bool) -> int:
     SPEC.toml asks as that of a sweep, and each question has a deadline. Exit code: 0 if all are proven to be in time,
     1 if a schedule of one is too late, 2 if one is refused, whatever the others are, 3 if one is not decided.
     """
-    questions = _asked(spec_path)
+    questions = _read_questions(spec_path)
     if report is not None:
         check_writable(report, "the report")
     checks = []
@@ -43,15 +43,15 @@ def command(spec_path: Path, report: Path | None, quiet: bool) -> int:
             click.echo(f"{check.name}: {check.line}")
     if report is not None:
         write_whole(report, junit_document(str(spec_path), checks), "the report")
-    click.echo(_counted(checks))
+    click.echo(_counts_text(checks))
     if any(check.outcome is None for check in checks):
         return BAD_INPUT
-    return worst({GATE[check.outcome] for check in checks if check.outcome is not None})
+    return worst_code({GATE[check.outcome] for check in checks if check.outcome is not None})
 
 
-def _asked(path: Path) -> tuple[QuestionData, ...]:
+def _read_questions(path: Path) -> tuple[QuestionData, ...]:
     """Return the questions, each of which has a deadline; what the options alone tell is told before the work."""
-    questions = spec.read(path)
+    questions = spec.read_spec(path)
     for question in questions:
         try:
             if read_question(from_folder(question, path.parent))["deadline"] is None:
@@ -90,7 +90,7 @@ def _text(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _counted(checks: Sequence[DeadlineCheck]) -> str:
+def _counts_text(checks: Sequence[DeadlineCheck]) -> str:
     words = [str(check.outcome or "refused") for check in checks]
     counts = [f"{words.count(word)} {word}" for word in (*map(str, DeadlineOutcome), "refused") if word in words]
     return f"{len(checks)} deadline{'s' * (len(checks) != 1)}: {', '.join(counts)}"

@@ -5,17 +5,17 @@ import webbrowser
 
 import click
 
-from makespan.cli.help_page import Command, examples
+from makespan.cli.help_page import HelpCommand, examples
 from makespan.cli.parameters import SECONDS, SIZE
 from makespan.cli.running import DONE
 from makespan.host.errors import InputError
 from makespan.host.tool import temporary_folder
-from makespan.many.serve import Jobs, Limits, Server, is_loopback
+from makespan.many.serve import PageServer, ServeJobs, ServeLimits, is_loopback
 
 _LEAST_MEMORY_BYTES = 1 << 30
 
 
-@click.command("serve", cls=Command, epilog=examples("makespan serve --open"))
+@click.command("serve", cls=HelpCommand, epilog=examples("makespan serve --open"))
 @click.option("--host", default="127.0.0.1", show_default=True, help="the address to listen at")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8127, show_default=True, help="the port; 0 takes a free one"
@@ -42,7 +42,7 @@ def command(
     if memory < _LEAST_MEMORY_BYTES:
         raise InputError("--memory: a question needs 1GiB to load its libraries")
     with temporary_folder() as folder:
-        running = Jobs(folder, Limits(jobs, waiting, time_limit, memory))
+        running = ServeJobs(folder, ServeLimits(jobs, waiting, time_limit, memory))
         try:
             with _listening(host, port, running, shared=shared) as server:
                 for number in (signal.SIGINT, signal.SIGTERM):  # one that is ignored would be by all children, too
@@ -58,9 +58,9 @@ def command(
     return DONE
 
 
-def _listening(host: str, port: int, running: Jobs, *, shared: bool) -> Server:
+def _listening(host: str, port: int, running: ServeJobs, *, shared: bool) -> PageServer:
     try:
-        return Server(host, port, running, shared=shared)
+        return PageServer(host, port, running, shared=shared)
     except OSError as error:
         raise InputError(
             f"cannot listen at {host}, port {port}: {error.strerror or error}; give another --port, or 0 for a free one"

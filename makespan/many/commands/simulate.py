@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.help_page import Command, examples, section
+from makespan.cli.help_page import HelpCommand, examples, section
 from makespan.cli.options import source_options
 from makespan.cli.output import (
     QUIET,
     TEXT,
-    all_written,
     format_option,
     quiet_option,
     refuse_twice,
     remark,
-    rendered,
+    render,
     text_form,
+    write_all,
 )
 from makespan.cli.parameters import SECONDS, OneOf, choice
-from makespan.cli.running import DONE, attended, exit_code, worst
+from makespan.cli.running import DONE, exit_code, interruptible, worst_code
 from makespan.cli.source import instances
-from makespan.cli.window import check_window, gantt_option, window, window_options, written
+from makespan.cli.window import check_window, drawn_window, gantt_option, window_options, written_lines
 from makespan.host.errors import InputError
 from makespan.host.stopwatch import within
 from makespan.model.instance import MAX_WARPS, Instance
@@ -41,7 +41,7 @@ ALL = "all"
 
 @click.command(
     "simulate",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan simulate --string CLLCLL --warps 6", "makespan simulate ptx/vecadd.ptx --block 256 --policy gto"
     ),
@@ -126,7 +126,7 @@ def command(
         else _one(question, policy, choices, output, many=len(asked) > 1, gantt=gantt, first=first, end=end)
         for number, question in enumerate(asked)
     ]
-    return worst(codes)
+    return worst_code(codes)
 
 
 def _check_pictures(policy: str, gantt: Sequence[Path], plot: Path | None, instances: int) -> None:
@@ -167,7 +167,7 @@ def _one(
     schedule = one_run(instance, policy, choices)
     verdict = simulation.simulation_verdict(instance, policy, schedule.makespan)
     brief = simulation.run_row(instance.warps, schedule.makespan, policy, question.name or "")
-    said = rendered(
+    said = render(
         output,
         text=lambda: (
             brief if many else simulation.simulation_report(instance, policy, choices, statistics(instance, schedule))
@@ -179,11 +179,11 @@ def _one(
         csv=lambda: simulation.run_csv_row(instance, policy, schedule.makespan),
     )
     click.echo(said)
-    shown = window(schedule.makespan, first, end) if gantt else None
+    shown = drawn_window(schedule.makespan, first, end) if gantt else None
     drawn = () if shown is None else gantt
     if shown is not None:
         _draw(instance, schedule, gantt, shown, verdict)
-    for line in written(drawn) if output != QUIET else ():
+    for line in written_lines(drawn) if output != QUIET else ():
         remark(line, output)
     return DONE
 
@@ -193,7 +193,7 @@ def _draw(instance: Instance, schedule: Schedule, paths: Sequence[Path], shown: 
     from makespan.report.schedule.picture import ScheduleView
 
     view = ScheduleView(title, str(instance), shown)
-    all_written(partial(write_schedule, instance, schedule, path, view) for path in paths)
+    write_all(partial(write_schedule, instance, schedule, path, view) for path in paths)
 
 
 def _all(
@@ -204,10 +204,10 @@ def _all(
 
     schedules = runs(question.instance, choices)
     limits = Limits(seconds)
-    with attended(limits, quiet=output == QUIET):
+    with interruptible(limits, quiet=output == QUIET):
         result = solve(question.instance, best_case=True, limits=limits)
     gap = enclosing(result, schedules)
-    click.echo(_rendered(question, gap, choices, output, many=many))
+    click.echo(_run_text(question, gap, choices, output, many=many))
     if plot is not None:
         draw_policy_gap(gap, plot)
         if output != QUIET:
@@ -215,7 +215,7 @@ def _all(
     return exit_code(gap.result)
 
 
-def _rendered(question: NamedInstance, gap: PolicyGap, choices: Choices, output: str, *, many: bool) -> str:
+def _run_text(question: NamedInstance, gap: PolicyGap, choices: Choices, output: str, *, many: bool) -> str:
     from makespan.report import policy_gap, simulation
     from makespan.report.lines import assumption_lines, terminal_width
     from makespan.report.result import text
@@ -230,7 +230,7 @@ def _rendered(question: NamedInstance, gap: PolicyGap, choices: Choices, output:
     def verdict() -> list[str]:
         return [text.verdict_line(result), policy_gap.gap_summary(gap)]
 
-    return rendered(
+    return render(
         output,
         text=report,
         quiet=lambda: "\n".join([f"{text.subject_line(result)}:", *verdict()] if many else verdict()),

@@ -26,7 +26,7 @@ _MOST_TEXT = 200
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+class BoundClaim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """Bounds on the worst case of an instance, in cycles, with who says so and what speaks for it.
 
     Args:
@@ -56,7 +56,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         return f"{self.solver} {self.version}"
 
 
-def read(path: Path, *, rewritten: bool = False) -> tuple[Claim, ...]:
+def read_claims(path: Path, *, rewritten: bool = False) -> tuple[BoundClaim, ...]:
     """Return the claims in a file; `where` of each is its file and line.
 
     Args:
@@ -72,22 +72,22 @@ def read(path: Path, *, rewritten: bool = False) -> tuple[Claim, ...]:
     return tuple(_claim(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line.strip())
 
 
-def written(claims: Iterable[Claim]) -> str:
+def claim_lines(claims: Iterable[BoundClaim]) -> str:
     """Lines of claims."""
     return "".join(f"{_line(claim)}\n" for claim in claims)
 
 
-def _line(claim: Claim) -> str:
+def _line(claim: BoundClaim) -> str:
     fields = msgspec.to_builtins(msgspec.structs.replace(claim, where=""))
     return json.dumps(fields, separators=(",", ":"))
 
 
-def _claim(line: bytes, where: str) -> Claim:
+def _claim(line: bytes, where: str) -> BoundClaim:
     try:
         fields = parse(line)
         if isinstance(fields, dict) and "where" in fields:
             raise msgspec.ValidationError("Object contains unknown field `where`")
-        claim = msgspec.structs.replace(msgspec.convert(fields, Claim), where=where)
+        claim = msgspec.structs.replace(msgspec.convert(fields, BoundClaim), where=where)
     except (Refused, ValueError) as error:  # also a name that no encoding has
         raise InputError(f"{where}: not a result: {str(error).removeprefix('not a bundle: ')}") from None
     if (wrong := next(_wrong(claim), None)) is not None:
@@ -95,7 +95,7 @@ def _claim(line: bytes, where: str) -> Claim:
     return claim
 
 
-def _wrong(claim: Claim) -> Iterator[str]:
+def _wrong(claim: BoundClaim) -> Iterator[str]:
     """What of a claim cannot be meant."""
     for name in ("lower", "upper"):
         value = getattr(claim, name)

@@ -26,7 +26,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LibraryEntry:
     """An instance: the options of `makespan solve` by their long names, `source` for the argument."""
 
     name: str
@@ -36,14 +36,14 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class InstanceFamily:
     """Instances of a kind, in the order of the file `path`."""
 
     name: str
     path: Path
     title: str
     source: str
-    entries: tuple[Entry, ...]
+    entries: tuple[LibraryEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ class Library:
     """All families in a folder, in alphabetical order; no two instances have one name."""
 
     folder: Path
-    families: tuple[Family, ...]
+    families: tuple[InstanceFamily, ...]
 
     @property
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[LibraryEntry]:
         """Return the instances of all families."""
         return (entry for family in self.families for entry in family.entries)
 
-    def chosen(self, families: Sequence[str], names: Sequence[str]) -> tuple[Entry, ...]:
+    def chosen(self, families: Sequence[str], names: Sequence[str]) -> tuple[LibraryEntry, ...]:
         """Return the instances of these families, and those with these names; all where neither is said.
 
         Raises:
@@ -75,20 +75,20 @@ class Library:
         return tuple(entry for entry in self.entries if every or entry.family in families or entry.name in names)
 
 
-class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+class _InstanceTable(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     ask: dict[str, Any]
     note: str = ""
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
+class _FamilyTable(msgspec.Struct, forbid_unknown_fields=True):
     title: str
     source: str
-    instance: list[_Entry]
+    instance: list[_InstanceTable]
     ask: dict[str, Any] = {}
 
 
-def read(folder: Path) -> Library:
+def read_library(folder: Path) -> Library:
     """Return the library in a folder.
 
     Raises:
@@ -110,10 +110,10 @@ def read(folder: Path) -> Library:
     return library
 
 
-def _family(path: Path) -> Family:
+def _family(path: Path) -> InstanceFamily:
     document = parse_toml(read_text(path, "family of instances", MAX_FILE_BYTES), "family of instances", str(path))
     try:
-        file = msgspec.convert(document, _File)
+        file = msgspec.convert(document, _FamilyTable)
     except msgspec.ValidationError as error:
         raise InputError(f"{path}: not a family of instances: {error}") from None
     _check_name(path.stem, "the name of a family, which is that of its file,", str(path))
@@ -121,8 +121,8 @@ def _family(path: Path) -> Family:
         raise InputError(f"{path}: no instance in it; write a table [[instance]] with name and ask for each")
     for number, entry in enumerate(file.instance, start=1):
         _check_name(entry.name, "the name of an instance", f"{path}: instance {number}")
-    entries = (Entry(one.name, path.stem, {**file.ask, **one.ask}, one.note) for one in file.instance)
-    return Family(path.stem, path, file.title, file.source, tuple(entries))
+    entries = (LibraryEntry(one.name, path.stem, {**file.ask, **one.ask}, one.note) for one in file.instance)
+    return InstanceFamily(path.stem, path, file.title, file.source, tuple(entries))
 
 
 def _check_name(name: str, what: str, where: str) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from makespan.host.text_file import is_file, read_bytes
-from makespan.many.library.claims import Claim
+from makespan.many.library.claims import BoundClaim
 from makespan.verify import Outcome, Refused, digest, execute, parse, verify
 from makespan.verify.reading import MOST_BYTES
 from makespan.verify.refusal import TooMuchWork
 
 
-class Proof(StrEnum):
+class ClaimEvidence(StrEnum):
     """What stands for a bound; `word` is that of whoever claims it, and nothing else."""
 
     WORD = "word"
@@ -20,14 +20,14 @@ class Proof(StrEnum):
     BUNDLE = "bundle"
 
 
-class Proofs(NamedTuple):
+class ClaimProofs(NamedTuple):
     """What stands for the two bounds of a claim."""
 
-    lower: Proof = Proof.WORD
-    upper: Proof = Proof.WORD
+    lower: ClaimEvidence = ClaimEvidence.WORD
+    upper: ClaimEvidence = ClaimEvidence.WORD
 
 
-def proofs(claim: Claim, question: Mapping[str, Any], bundles: Path | None) -> Proofs:
+def check_claim(claim: BoundClaim, question: Mapping[str, Any], bundles: Path | None) -> ClaimProofs:
     """What stands for a claim about `question`, an instance as in a bundle.
 
     Args:
@@ -43,18 +43,18 @@ def proofs(claim: Claim, question: Mapping[str, Any], bundles: Path | None) -> P
         )
     if claim.lower is not None and claim.upper is not None and claim.lower > claim.upper:
         raise Refused(f"lower {claim.lower} exceeds upper {claim.upper}")
-    found = Proofs()
+    found = ClaimProofs()
     if claim.schedule is not None and claim.lower is not None:
         try:
             execute(question, claim.schedule, claim.lower)
         except TooMuchWork:
             raise Refused("the schedule is too large for this checker") from None
-        found = Proofs(lower=Proof.SCHEDULE)
+        found = ClaimProofs(lower=ClaimEvidence.SCHEDULE)
     path = None if bundles is None or claim.bundle is None else bundles / f"{claim.bundle}.json"
     return found if path is None or not is_file(path) else _of_bundle(path, claim, found)
 
 
-def _of_bundle(path: Path, claim: Claim, found: Proofs) -> Proofs:
+def _of_bundle(path: Path, claim: BoundClaim, found: ClaimProofs) -> ClaimProofs:
     document: Any = parse(read_bytes(path, "bundle", MOST_BYTES))
     verdict = verify(document)
     if verdict.outcome is Outcome.REJECTED:
@@ -62,7 +62,7 @@ def _of_bundle(path: Path, claim: Claim, found: Proofs) -> Proofs:
     if document["sha256"] != claim.bundle or digest(document["instance"]) != claim.digest:
         raise Refused(f"{path}: this bundle is another one, or about another question")
     if claim.lower is not None and verdict.lower is not None and verdict.lower >= claim.lower:
-        found = found._replace(lower=Proof.BUNDLE)
+        found = found._replace(lower=ClaimEvidence.BUNDLE)
     if claim.upper is not None and verdict.upper is not None and verdict.upper <= claim.upper:
-        found = found._replace(upper=Proof.BUNDLE)
+        found = found._replace(upper=ClaimEvidence.BUNDLE)
     return found

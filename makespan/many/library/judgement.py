@@ -6,30 +6,30 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from makespan.many.library.claims import Claim
-from makespan.many.library.evidence import Proof, Proofs
-from makespan.many.library.standing import Standing, standings
+from makespan.many.library.claims import BoundClaim
+from makespan.many.library.evidence import ClaimEvidence, ClaimProofs
+from makespan.many.library.standing import InstanceStanding, standings
 
 
-class Beaten(NamedTuple):
+class BeatenBound(NamedTuple):
     """A side of what is known, `lower` or `upper`, that a claim is sharper at."""
 
     instance: str
     side: str
     known: int
-    claim: Claim
+    claim: BoundClaim
 
     def __str__(self) -> str:
         better = f"{self.side} {getattr(self.claim, self.side)} by {self.claim.who}"
         return f"BEATEN: {self.instance}: {better}, {self.known} was known"
 
 
-class Contradiction(NamedTuple):
+class ClaimContradiction(NamedTuple):
     """Two claims of which one is wrong: a schedule that is longer than none can be."""
 
     instance: str
-    lower: Claim
-    upper: Claim
+    lower: BoundClaim
+    upper: BoundClaim
 
     def __str__(self) -> str:
         low, high = self.lower, self.upper
@@ -40,31 +40,31 @@ class Contradiction(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class ClaimJudgement:
     """What claims come to beside what is known."""
 
-    beaten: tuple[Beaten, ...]
-    contradictions: tuple[Contradiction, ...]
+    beaten: tuple[BeatenBound, ...]
+    contradictions: tuple[ClaimContradiction, ...]
 
 
-def judge(names: Sequence[str], known: Iterable[Claim], new: Iterable[Claim]) -> Judgement:
+def judge_claims(names: Sequence[str], known: Iterable[BoundClaim], new: Iterable[BoundClaim]) -> ClaimJudgement:
     """Hold new claims against known ones, and all of them against each other."""
     before, after = standings(names, known), standings(names, new)
-    beaten: list[Beaten] = []
-    contradictions: list[Contradiction] = []
+    beaten: list[BeatenBound] = []
+    contradictions: list[ClaimContradiction] = []
     for name in names:
-        together = Standing(before[name].claims + after[name].claims)
+        together = InstanceStanding(before[name].claims + after[name].claims)
         if together.is_contradiction and together.lower is not None and together.upper is not None:
-            contradictions.append(Contradiction(name, together.lower, together.upper))
+            contradictions.append(ClaimContradiction(name, together.lower, together.upper))
             continue
-        beaten += (Beaten(name, *better) for better in before[name].beaten_by(after[name]))
-    return Judgement(tuple(beaten), tuple(contradictions))
+        beaten += (BeatenBound(name, *better) for better in before[name].beaten_by(after[name]))
+    return ClaimJudgement(tuple(beaten), tuple(contradictions))
 
 
-def backed(claim: Claim, proofs: Proofs) -> Claim | None:
+def backed_claim(claim: BoundClaim, proofs: ClaimProofs) -> BoundClaim | None:
     """Return the sides of a claim that more than a word stands for; None if there is no such side."""
-    lower = claim.lower if proofs.lower is not Proof.WORD else None
-    upper = claim.upper if proofs.upper is not Proof.WORD else None
+    lower = claim.lower if proofs.lower is not ClaimEvidence.WORD else None
+    upper = claim.upper if proofs.upper is not ClaimEvidence.WORD else None
     if lower is None and upper is None:
         return None
     return replace(
@@ -72,12 +72,12 @@ def backed(claim: Claim, proofs: Proofs) -> Claim | None:
         lower=lower,
         upper=upper,
         evidence=None if upper is None else claim.evidence,
-        bundle=claim.bundle if Proof.BUNDLE in proofs else None,
+        bundle=claim.bundle if ClaimEvidence.BUNDLE in proofs else None,
         schedule=None if lower is None else claim.schedule,
     )
 
 
-def best(names: Sequence[str], claims: Iterable[Claim]) -> tuple[Claim, ...]:
+def best_claims(names: Sequence[str], claims: Iterable[BoundClaim]) -> tuple[BoundClaim, ...]:
     """Return the fewest claims with the best bounds of each instance, in the order of `names`.
 
     Args:

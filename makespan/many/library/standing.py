@@ -4,17 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from makespan.many.library.claims import Claim
+from makespan.many.library.claims import BoundClaim
 
 
 @dataclass(frozen=True)
-class Standing:
+class InstanceStanding:
     """All claims about one instance, in the order in which they were made; the first of equal ones has the honour."""
 
-    claims: tuple[Claim, ...]
+    claims: tuple[BoundClaim, ...]
 
     @cached_property
-    def lower(self) -> Claim | None:
+    def lower(self) -> BoundClaim | None:
         """Return the claim with the largest lower bound."""
         return max(
             (claim for claim in self.claims if claim.lower is not None),
@@ -23,7 +23,7 @@ class Standing:
         )
 
     @cached_property
-    def upper(self) -> Claim | None:
+    def upper(self) -> BoundClaim | None:
         """Return the claim with the smallest upper bound."""
         found = [claim for claim in self.claims if claim.upper is not None]
         return min(found, key=lambda claim: claim.upper or 0, default=None)
@@ -53,11 +53,11 @@ class Standing:
         return None if lower is None or upper is None else 100 * (upper - lower) / lower
 
     @property
-    def best(self) -> tuple[Claim, ...]:
+    def best(self) -> tuple[BoundClaim, ...]:
         """Return the claims with the best known bounds, at most one for each side."""
         return tuple(claim for claim in self.claims if claim is self.lower or claim is self.upper)
 
-    def beaten_by(self, other: "Standing") -> Iterator[tuple[str, int, Claim]]:
+    def beaten_by(self, other: "InstanceStanding") -> Iterator[tuple[str, int, BoundClaim]]:
         """Yield the sides, `lower` or `upper`, known here and sharper there: with what is known, and whose claim is."""
         low, high = other.lower, other.upper
         if low and self.lower and (low.lower or 0) > (known := self.lower.lower or 0):
@@ -66,10 +66,10 @@ class Standing:
             yield "upper", known, high
 
 
-def standings(names: Sequence[str], claims: Iterable[Claim]) -> Mapping[str, Standing]:
+def standings(names: Sequence[str], claims: Iterable[BoundClaim]) -> Mapping[str, InstanceStanding]:
     """What is claimed of each of these instances; claims about others are left out."""
-    found: dict[str, list[Claim]] = {name: [] for name in names}
+    found: dict[str, list[BoundClaim]] = {name: [] for name in names}
     for claim in claims:
         if claim.instance in found:
             found[claim.instance].append(claim)
-    return {name: Standing(tuple(about)) for name, about in found.items()}
+    return {name: InstanceStanding(tuple(about)) for name, about in found.items()}

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-from makespan.many.library.claims import Claim
-from makespan.many.library.collection import Entry
-from makespan.many.library.standing import Standing, standings
+from makespan.many.library.claims import BoundClaim
+from makespan.many.library.collection import LibraryEntry
+from makespan.many.library.standing import InstanceStanding, standings
 from makespan.report.lines import align_columns
 
 SCHEMA = "makespan.benchmark/1"
@@ -53,7 +53,7 @@ class InstanceRow:
 LibraryRow = FamilyRow | InstanceRow
 
 
-def family_rows(entries: Sequence[Entry], solvers: Mapping[str, Sequence[Claim]]) -> Iterator[FamilyRow]:
+def family_rows(entries: Sequence[LibraryEntry], solvers: Mapping[str, Sequence[BoundClaim]]) -> Iterator[FamilyRow]:
     """Yield a row for each family and solver, and for all families together where there are several."""
     names: dict[str, list[str]] = {}
     for entry in entries:
@@ -75,7 +75,7 @@ def family_rows(entries: Sequence[Entry], solvers: Mapping[str, Sequence[Claim]]
             )
 
 
-def instance_rows(entries: Sequence[Entry], claims: Sequence[Claim]) -> Iterator[InstanceRow]:
+def instance_rows(entries: Sequence[LibraryEntry], claims: Sequence[BoundClaim]) -> Iterator[InstanceRow]:
     """Yield a row for each instance, with the best bounds that are claimed."""
     for name, standing in standings([entry.name for entry in entries], claims).items():
         best, (lower, upper) = standing.best, standing.interval
@@ -91,7 +91,7 @@ def instance_rows(entries: Sequence[Entry], claims: Sequence[Claim]) -> Iterator
         )
 
 
-def instance_difficulty(standing: Standing) -> str:
+def instance_difficulty(standing: InstanceStanding) -> str:
     """In a word, what is known of it: unknown, open, or by the seconds of the slower proof trivial, easy or hard."""
     if not standing.claims:
         return "unknown"

@@ -8,7 +8,7 @@ from typing import Any
 
 from makespan.host.errors import InputError
 from makespan.host.output_file import check_writable, write_whole
-from makespan.many.sweep.rows import Row, columns
+from makespan.many.sweep.rows import SweepRow, columns
 
 _CYCLES = ("lower", "upper", "best_lower", "best_upper")
 
@@ -24,7 +24,7 @@ def check_table_path(path: Path) -> None:
     check_writable(path, "the table")
 
 
-def write_table(found: Sequence[Row], path: Path) -> None:
+def write_table(found: Sequence[SweepRow], path: Path) -> None:
     """Write all rows to `path`, whole or not at all.
 
     Raises:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from makespan.many.report import marks
-from makespan.many.sweep.rows import FAILED, MISSING, Row, options
-from makespan.many.sweep.series import Curves, Map, Times
+from makespan.many.sweep.rows import FAILED, MISSING, SweepRow, options
+from makespan.many.sweep.series import AnswerTimes, SweepCurves, SweepMap
 from makespan.model.result import Status
 from makespan.model.wording import promise_words
 from makespan.report.pictures import FASTEST, GREY, PROVEN, RUN, shorten_middle, write_figure
@@ -34,7 +34,7 @@ _LEAST_SECONDS = 1e-3
 """Where an axis of times begins; what took less stands there."""
 
 
-def draw_sweep(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...], path: Path) -> None:
+def draw_sweep(found: Sequence[SweepRow], shown: SweepCurves | SweepMap | tuple[AnswerTimes, ...], path: Path) -> None:
     """Write a picture to `path` (.png, .svg or .pdf), whole or not at all.
 
     Raises:
@@ -45,23 +45,31 @@ def draw_sweep(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...], pa
     )
 
 
-def figure_of(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...]) -> "Figure":
+def figure_of(found: Sequence[SweepRow], shown: SweepCurves | SweepMap | tuple[AnswerTimes, ...]) -> "Figure":
     """Return the picture as a matplotlib figure; `found` are the rows that it is made of."""
-    figure = _curves(shown) if isinstance(shown, Curves) else _map(shown) if isinstance(shown, Map) else _times(shown)
+    figure = (
+        _curves(shown)
+        if isinstance(shown, SweepCurves)
+        else _map(shown)
+        if isinstance(shown, SweepMap)
+        else _times(shown)
+    )
     marks.draw_head(figure, _title(shown), *_subtitle_lines(found, shown))
     return figure
 
 
-def _title(shown: Curves | Map | tuple[Times, ...]) -> str:
+def _title(shown: SweepCurves | SweepMap | tuple[AnswerTimes, ...]) -> str:
     match shown:
-        case Curves():
+        case SweepCurves():
             return f"Worst case over {shown.over}"
-        case Map():
+        case SweepMap():
             return f"Worst case over {shown.over[0]} and {shown.over[1]}"
     return "Answers over the time that they took"
 
 
-def _subtitle_lines(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...]) -> tuple[str, str]:
+def _subtitle_lines(
+    found: Sequence[SweepRow], shown: SweepCurves | SweepMap | tuple[AnswerTimes, ...]
+) -> tuple[str, str]:
     """What all questions have in common, and how many answers there are on which conditions."""
     values = {name: {str(row.question.get(name, "")) for row in found} for name in options(found)}
     common = ", ".join(f"{name} {next(iter(each))}" for name, each in values.items() if len(each) == 1)
@@ -74,7 +82,7 @@ def _subtitle_lines(found: Sequence[Row], shown: Curves | Map | tuple[Times, ...
     return common or "several options", f"{result_text.count_states('question', states, caveats)}{proven}"
 
 
-def _curves(shown: Curves) -> "Figure":
+def _curves(shown: SweepCurves) -> "Figure":
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -119,7 +127,7 @@ def _legend(figure: "Figure", keys: "Sequence[Line2D]") -> None:
         text.set_parse_math(False)
 
 
-def _map(shown: Map) -> "Figure":
+def _map(shown: SweepMap) -> "Figure":
     from matplotlib import colormaps
     from matplotlib.colors import Normalize
 
@@ -149,7 +157,7 @@ def _map(shown: Map) -> "Figure":
     return figure
 
 
-def _times(shown: Sequence[Times]) -> "Figure":
+def _times(shown: Sequence[AnswerTimes]) -> "Figure":
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 

@@ -24,7 +24,7 @@ PAGE, EVIDENCE = "report.html", "evidence.json"
 DEFAULT_SECONDS = 20.0
 
 
-class Field(NamedTuple):
+class FormField(NamedTuple):
     """An option of `makespan report`, `--name`, that the page asks for; empty is left out.
 
     Args:
@@ -42,42 +42,44 @@ class Field(NamedTuple):
 
 
 @cache
-def fields() -> tuple[tuple[Field, ...], tuple[Field, ...]]:
+def form_fields() -> tuple[tuple[FormField, ...], tuple[FormField, ...]]:
     """Return all that is asked besides the source: what most questions need, and the rest."""
     return (
         (
-            Field("warps", "Warps", "how many run it, such as 8; not beside a block"),
-            Field("block", "Block", "threads of a block, such as 256 or 16x16"),
-            Field(
+            FormField("warps", "Warps", "how many run it, such as 8; not beside a block"),
+            FormField("block", "Block", "threads of a block, such as 256 or 16x16"),
+            FormField(
                 "machine",
                 "Machine of the SM",
                 "empty: that of the GPU, or the paper's, C=1 and L=1",
                 tuple(shipped_machines()),
             ),
-            Field("param", "Parameters of the kernel", "NAME=N, each on a line", lines=2),
+            FormField("param", "Parameters of the kernel", "NAME=N, each on a line", lines=2),
         ),
         (
-            Field("gpu", "GPU", "a launch of all blocks of a grid on a whole GPU", tuple(gpus.shipped_gpus())),
-            Field("grid", "Grid", "blocks, such as 4096 or 64x64"),
-            Field("sms", "SMs", "a number or a MIG instance; empty: all of the GPU"),
-            Field("blocks-per-sm", "Blocks on an SM", "at once, where machine code does not tell"),
-            Field("arch", "Architecture", "sm_86: machine code; compute_86: PTX; empty: CUDA as of the GPU or machine"),
-            Field("dynamic-shared", "Dynamic shared memory", "bytes of each block of machine code"),
-            Field("kernel", "Kernel", "its name, where there are several"),
-            Field("unknown", "Unknown opcodes", "the class to count them in, such as C"),
-            Field("capacity", "Ports by class", "in the place of a machine, such as C=2,L=1"),
-            Field("deadline", "Deadline", "such as 200ns, or 280cycles"),
-            Field("clock", "Clock", "of the SM, at least, such as 1.4GHz"),
-            Field("loop-bound", "Loop bounds", "LABEL=N at most, LABEL==N exactly, each on a line", lines=3),
-            Field("latency", "Latencies", "such as global=..900, each on a line", lines=3),
-            Field("hold", "Ports held for", "such as memory=2, each on a line", lines=3),
-            Field(MACHINE_FILE, "A machine of your own", "the text of a machine file", lines=3, most=16 << 10),
+            FormField("gpu", "GPU", "a launch of all blocks of a grid on a whole GPU", tuple(gpus.shipped_gpus())),
+            FormField("grid", "Grid", "blocks, such as 4096 or 64x64"),
+            FormField("sms", "SMs", "a number or a MIG instance; empty: all of the GPU"),
+            FormField("blocks-per-sm", "Blocks on an SM", "at once, where machine code does not tell"),
+            FormField(
+                "arch", "Architecture", "sm_86: machine code; compute_86: PTX; empty: CUDA as of the GPU or machine"
+            ),
+            FormField("dynamic-shared", "Dynamic shared memory", "bytes of each block of machine code"),
+            FormField("kernel", "Kernel", "its name, where there are several"),
+            FormField("unknown", "Unknown opcodes", "the class to count them in, such as C"),
+            FormField("capacity", "Ports by class", "in the place of a machine, such as C=2,L=1"),
+            FormField("deadline", "Deadline", "such as 200ns, or 280cycles"),
+            FormField("clock", "Clock", "of the SM, at least, such as 1.4GHz"),
+            FormField("loop-bound", "Loop bounds", "LABEL=N at most, LABEL==N exactly, each on a line", lines=3),
+            FormField("latency", "Latencies", "such as global=..900, each on a line", lines=3),
+            FormField("hold", "Ports held for", "such as memory=2, each on a line", lines=3),
+            FormField(MACHINE_FILE, "A machine of your own", "the text of a machine file", lines=3, most=16 << 10),
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class FormQuestion:
     """The words that follow `makespan report`, the files of its folder by name, and its time limit in seconds."""
 
     words: tuple[str, ...]
@@ -85,7 +87,7 @@ class Question:
     seconds: float
 
 
-class RefusedError(InputError):
+class RefusedFieldError(InputError):
     """A value that is not taken; `field` has its name in the form."""
 
     def __init__(self, field: str, message: str) -> None:
@@ -93,10 +95,10 @@ class RefusedError(InputError):
         super().__init__(message)
 
 
-def read(body: bytes) -> dict[str, str]:
+def read_form(body: bytes) -> dict[str, str]:
     """Return the values of a form as its script sends them, an object of JSON; those that are given.
 
-    >>> read(b'{"kind": "ptx"}')
+    >>> read_form(b'{"kind": "ptx"}')
     {'kind': 'ptx'}
 
     Raises:
@@ -105,23 +107,23 @@ def read(body: bytes) -> dict[str, str]:
     try:
         given: dict[str, str] = msgspec.to_builtins(msgspec.json.decode(body, type=_values_of_form()))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RefusedError(SOURCE, f"these are no values of the form: {error}") from None
+        raise RefusedFieldError(SOURCE, f"these are no values of the form: {error}") from None
     return given
 
 
 @cache
 def _values_of_form() -> type[msgspec.Struct]:
-    names = [SOURCE, KIND, "time-limit", "best-case", *(field.name for part in fields() for field in part)]
+    names = [SOURCE, KIND, "time-limit", "best-case", *(field.name for part in form_fields() for field in part)]
     own = {f"field{number}": name for number, name in enumerate(names)}
     return msgspec.defstruct(
         "Values", [(name, str, "") for name in own], rename=own, omit_defaults=True, forbid_unknown_fields=True
     )
 
 
-def question(values: Mapping[str, str], *, most_seconds: float, compiles: bool) -> Question:
+def form_question(values: Mapping[str, str], *, most_seconds: float, compiles: bool) -> FormQuestion:
     """The question that the values of a form ask. No value is the name of a file, and no word an option of its own.
 
-    >>> question({"kind": "string", "source": "CL", "warps": "2"}, most_seconds=60, compiles=False).words
+    >>> form_question({"kind": "string", "source": "CL", "warps": "2"}, most_seconds=60, compiles=False).words
     ('--string=CL', '--warps=2', '--time-limit=20')
 
     Args:
@@ -130,13 +132,13 @@ def question(values: Mapping[str, str], *, most_seconds: float, compiles: bool) 
     Raises:
         RefusedError: something that the form does not offer, or that is too long.
     """
-    every = {field.name: field for part in fields() for field in part}
+    every = {field.name: field for part in form_fields() for field in part}
     files: dict[str, bytes] = {}
     words = list(_source(values, files, compiles=compiles))
     for name, value in values.items():
         if name == MACHINE_FILE and value.strip():
             if values.get("machine") or values.get("capacity"):
-                raise RefusedError(name, "a machine of your own, and another one: give one of them")
+                raise RefusedFieldError(name, "a machine of your own, and another one: give one of them")
             files[name] = _text(name, value, every[name].most)
             words.append(f"--machine={name}")
         elif name in every and name != MACHINE_FILE:
@@ -144,17 +146,17 @@ def question(values: Mapping[str, str], *, most_seconds: float, compiles: bool) 
     if values.get("best-case"):
         words.append("--best-case")
     seconds = _seconds(values.get("time-limit") or f"{min(DEFAULT_SECONDS, most_seconds):g}", most_seconds)
-    return Question((*words, f"--time-limit={seconds:g}"), files, seconds)
+    return FormQuestion((*words, f"--time-limit={seconds:g}"), files, seconds)
 
 
 def _source(values: Mapping[str, str], files: dict[str, bytes], *, compiles: bool) -> Iterator[str]:
     kind, text = values.get(KIND, ""), values.get(SOURCE, "")
     if kind not in KINDS:
-        raise RefusedError(SOURCE, f"what is it? one of {', '.join(KINDS.values())}")
+        raise RefusedFieldError(SOURCE, f"what is it? one of {', '.join(KINDS.values())}")
     if not text.strip():
-        raise RefusedError(SOURCE, f"nothing is here: paste the {KINDS[kind]}")
+        raise RefusedFieldError(SOURCE, f"nothing is here: paste the {KINDS[kind]}")
     if kind == "cuda" and not compiles:
-        raise RefusedError(
+        raise RefusedFieldError(
             SOURCE, "CUDA is not compiled here: #include could read files of this machine; paste the PTX of nvcc --ptx"
         )
     if kind in FILES:
@@ -166,16 +168,16 @@ def _source(values: Mapping[str, str], files: dict[str, bytes], *, compiles: boo
     yield f"--string={_printable(SOURCE, letters)}"
 
 
-def _values(field: Field, value: str) -> Iterator[str]:
+def _values(field: FormField, value: str) -> Iterator[str]:
     """What is given, each value for itself."""
     given = [line.strip() for line in (value.splitlines() if field.lines > 1 else [value]) if line.strip()]
     if len(given) > MOST_LINES:
-        raise RefusedError(field.name, f"{len(given)} lines are more than {MOST_LINES}")
+        raise RefusedFieldError(field.name, f"{len(given)} lines are more than {MOST_LINES}")
     for each in given:
         if field.choices and each not in field.choices:
-            raise RefusedError(field.name, f"{each[:40]!r} is none of the list")
+            raise RefusedFieldError(field.name, f"{each[:40]!r} is none of the list")
         if field.name == "loop-bound" and "=" not in each:  # else it would be the name of a file
-            raise RefusedError(field.name, f"{each[:40]!r} is no loop bound: give LABEL=N or LABEL==N")
+            raise RefusedFieldError(field.name, f"{each[:40]!r} is no loop bound: give LABEL=N or LABEL==N")
         _text(field.name, each, field.most)
         yield _printable(field.name, each)
 
@@ -183,14 +185,14 @@ def _values(field: Field, value: str) -> Iterator[str]:
 def _text(name: str, value: str, most_bytes: int) -> bytes:
     data = value.encode("utf-8", "replace")
     if len(data) > most_bytes:
-        raise RefusedError(name, f"{len(data)} bytes are more than {most_bytes}: use makespan on the command line")
+        raise RefusedFieldError(name, f"{len(data)} bytes are more than {most_bytes}: use makespan on the command line")
     return data
 
 
 def _printable(name: str, value: str) -> str:
     """Return a word that a process may be given: no NUL byte, and nothing else that nobody sees."""
     if not value.isprintable():
-        raise RefusedError(name, f"{value[:40]!r} has letters that do not print")
+        raise RefusedFieldError(name, f"{value[:40]!r} has letters that do not print")
     return value
 
 
@@ -200,5 +202,5 @@ def _seconds(text: str, most: float) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds <= most:
-        raise RefusedError("time-limit", f"{text[:40]!r} is no number of seconds above 0 and at most {most:g}")
+        raise RefusedFieldError("time-limit", f"{text[:40]!r} is no number of seconds above 0 and at most {most:g}")
     return seconds

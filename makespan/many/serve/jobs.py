@@ -19,7 +19,7 @@ from shutil import rmtree
 from typing import Any, BinaryIO
 
 from makespan.host import limited
-from makespan.many.serve.form import EVIDENCE, PAGE, SOURCE, Question, RefusedError, fields
+from makespan.many.serve.form import EVIDENCE, PAGE, SOURCE, FormQuestion, RefusedFieldError, form_fields
 
 SECONDS_BESIDE = 60.0
 """Beyond the time limit of a question: to load, to read a kernel, to run policies, to check, to draw."""
@@ -34,12 +34,12 @@ _COMMAND = "  makespan "
 """So a line begins with a command to copy, which is of no use to whoever sees the page."""
 
 
-class BusyError(RefusedError):
+class BusyError(RefusedFieldError):
     """So many questions wait that no more are taken."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServeLimits:
     """What questions may take: how many run and wait at once, the longest time limit, bytes of memory of each."""
 
     running: int = 2
@@ -49,10 +49,10 @@ class Limits:
 
 
 @dataclass(slots=True, eq=False)
-class Job:
+class ServeJob:
     """A question on its way: the exit code of its process, and why there is no answer where that does not say it."""
 
-    question: Question
+    question: FormQuestion
     folder: Path
     process: "subprocess.Popen[bytes] | None" = None
     code: int | None = None
@@ -68,20 +68,20 @@ class Job:
         return self.ended is not None and (self.folder / PAGE).is_file()
 
 
-class Jobs:
+class ServeJobs:
     """All questions, by a name that nobody can guess."""
 
-    def __init__(self, folder: Path, limits: Limits) -> None:
+    def __init__(self, folder: Path, limits: ServeLimits) -> None:
         self.limits = limits
         self._folder = folder
-        self._jobs: dict[str, Job] = {}
-        self._waiting: deque[Job] = deque()
+        self._jobs: dict[str, ServeJob] = {}
+        self._waiting: deque[ServeJob] = deque()
         self._changed = threading.Condition()
         self._closed = False
         for _ in range(limits.running):
             threading.Thread(target=self._work, daemon=True).start()
 
-    def ask(self, question: Question) -> str:
+    def ask(self, question: FormQuestion) -> str:
         """Take a question; its name.
 
         Raises:
@@ -92,7 +92,7 @@ class Jobs:
                 raise BusyError(SOURCE, f"{len(self._waiting)} questions wait already: try again in a minute")
             self._tidy()
             name = secrets.token_urlsafe(16)
-            job = self._jobs[name] = Job(question, self._folder / name)
+            job = self._jobs[name] = ServeJob(question, self._folder / name)
             self._waiting.append(job)
             self._changed.notify()
         return name
@@ -169,7 +169,7 @@ class Jobs:
                     job.question = replace(job.question, words=(), files={})
                     job.ended = time.monotonic()
 
-    def _start(self, job: Job) -> None:
+    def _start(self, job: ServeJob) -> None:
         job.folder.mkdir()
         for name, content in job.question.files.items():
             (job.folder / name).write_bytes(content)
@@ -193,7 +193,7 @@ class Jobs:
                 start_new_session=True,
             )
 
-    def _wait(self, job: Job) -> None:
+    def _wait(self, job: ServeJob) -> None:
         if job.process is None:
             return
         patience = job.question.seconds + SECONDS_BESIDE
@@ -206,7 +206,7 @@ class Jobs:
             _signal(job, number)
         job.code = job.process.wait()
 
-    def _refusal(self, job: Job, said: list[str]) -> dict[str, Any]:
+    def _refusal(self, job: ServeJob, said: list[str]) -> dict[str, Any]:
         """Why there is no page, and the field of the form where that can be mended."""
         at = max((number for number, line in enumerate(said) if line.startswith(_SAID)), default=None)
         if job.code == 2 and at is not None:
@@ -233,13 +233,13 @@ class Jobs:
             rmtree(job.folder, ignore_errors=True)
 
 
-def _signal(job: Job, number: signal.Signals) -> None:
+def _signal(job: ServeJob, number: signal.Signals) -> None:
     if job.process is not None and job.process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(job.process.pid, number)
 
 
-def _shrink(job: Job) -> None:
+def _shrink(job: ServeJob) -> None:
     """Keep of a folder only what is asked for again."""
     with suppress(OSError):
         for path in list(job.folder.iterdir()):
@@ -270,7 +270,7 @@ def _field(message: str) -> str:
     """Return the field of the place where a message begins, of the first option that it names, or else the source."""
     if place := re.match(r"(machine\.toml):|[\w.]+:\d+:\d+:", message):
         return place[1] or SOURCE
-    names = {field.name for part in fields() for field in part}
+    names = {field.name for part in form_fields() for field in part}
     named = (word.strip("':;,.()") for word in message.split())
     options = (word[2:].partition("=")[0] for word in named if word.startswith("--"))
     return next((name for name in options if name in names), SOURCE)

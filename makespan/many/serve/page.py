@@ -4,12 +4,12 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from makespan.many.serve.form import DEFAULT_SECONDS, KINDS, fields
+from makespan.many.serve.form import DEFAULT_SECONDS, KINDS, form_fields
 from makespan.report.html.page import page_file, security_policy
 from makespan.version import __version__
 
 if TYPE_CHECKING:
-    from makespan.many.serve.jobs import Limits
+    from makespan.many.serve.jobs import ServeLimits
 
 EXAMPLE = {"kind": "string", "source": "CLLC|LCLCC", "warps": "6"}
 
@@ -26,13 +26,13 @@ def _style() -> str:
 POLICY = f"{security_policy(_style(), _own('page.js'))}; connect-src 'self'; frame-src 'self'; frame-ancestors 'none'"
 
 
-def page(limits: "Limits", *, shared: bool) -> str:
+def page_text(limits: "ServeLimits", *, shared: bool) -> str:
     """Return the HTML of a server with these limits."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    main, more = fields()
+    main, more = form_fields()
     return environment.from_string(_own("page.html.j2")).render(
         style=Markup(_style()),  # noqa: S704 - files of this package
         script=Markup(_own("page.js")),  # noqa: S704

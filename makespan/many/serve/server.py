@@ -21,9 +21,9 @@ from io import BufferedIOBase
 from operator import itemgetter
 from typing import Any
 
-from makespan.many.serve.form import EVIDENCE, MOST_SOURCE_BYTES, PAGE, RefusedError, question, read
-from makespan.many.serve.jobs import BusyError, Jobs
-from makespan.many.serve.page import POLICY, page
+from makespan.many.serve.form import EVIDENCE, MOST_SOURCE_BYTES, PAGE, RefusedFieldError, form_question, read_form
+from makespan.many.serve.jobs import BusyError, ServeJobs
+from makespan.many.serve.page import POLICY, page_text
 
 MOST_HEAD_BYTES = 16 << 10
 MOST_BODY_BYTES = 2 * MOST_SOURCE_BYTES
@@ -47,19 +47,19 @@ _SANDBOX = "sandbox allow-scripts; frame-ancestors 'self'"
 """Beside the policy that the page of an answer has itself: it gets no origin, so it can ask this server for nothing."""
 
 
-class Server(ThreadingHTTPServer):
+class PageServer(ThreadingHTTPServer):
     """A thread for a connection, for so many connections as there may be; each ends after a while, however it talks."""
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, host: str, port: int, jobs: Jobs, *, shared: bool) -> None:
+    def __init__(self, host: str, port: int, jobs: ServeJobs, *, shared: bool) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.jobs, self.shared = jobs, shared
-        self.page = page(jobs.limits, shared=shared).encode()
+        self.page = page_text(jobs.limits, shared=shared).encode()
         self._ends: dict[socket.socket, float] = {}
         self._most_threads = threading.active_count() + 2 * MOST_CONNECTIONS
-        super().__init__((host, port), Handler)
+        super().__init__((host, port), PageHandler)
 
     def server_bind(self) -> None:
         """Without asking a name server what this machine is called."""
@@ -127,10 +127,10 @@ class _Head:
         return line
 
 
-class Handler(BaseHTTPRequestHandler):
+class PageHandler(BaseHTTPRequestHandler):
     """One request, one answer, and the end of the connection."""
 
-    server: Server
+    server: PageServer
     server_version, sys_version = "makespan", ""
     default_request_version = "HTTP/1.0"  # what is no request gets an answer with a head all the same
     timeout = SECONDS_TO_ASK
@@ -201,9 +201,9 @@ class Handler(BaseHTTPRequestHandler):
     def _ask(self, body: bytes) -> None:
         jobs = self.server.jobs
         try:
-            asked = question(read(body), most_seconds=jobs.limits.seconds, compiles=not self.server.shared)
+            asked = form_question(read_form(body), most_seconds=jobs.limits.seconds, compiles=not self.server.shared)
             self._json(HTTPStatus.ACCEPTED, {"name": jobs.ask(asked)})
-        except RefusedError as error:
+        except RefusedFieldError as error:
             code = HTTPStatus.TOO_MANY_REQUESTS if isinstance(error, BusyError) else HTTPStatus.BAD_REQUEST
             self._json(code, {"field": error.field, "message": str(error)})
 

@@ -7,34 +7,36 @@ from functools import partial
 from pathlib import Path
 
 from makespan.host.errors import InputError
-from makespan.many.sweep.job import Cause, Failure, Job, Outcome
-from makespan.many.sweep.running import Crew
-from makespan.many.sweep.workshop import shared
+from makespan.many.sweep.job import FailureCause, JobFailure, JobOutcome, SweepJob
+from makespan.many.sweep.running import WorkerCrew
+from makespan.many.sweep.workshop import shared_workshop
 
 SECONDS_TO_CONNECT = 20
 
 
-def outcome_there(module: str, folder: str, wall_seconds: float, wants_bundle: bool, job: Job) -> Outcome:
+def outcome_there(module: str, folder: str, wall_seconds: float, wants_bundle: bool, job: SweepJob) -> JobOutcome:
     """What a worker of the cluster runs."""
-    return shared(module, Path(folder), wall_seconds, wants_bundle).outcome(job)
+    return shared_workshop(module, Path(folder), wall_seconds, wants_bundle).outcome(job)
 
 
-class _Cluster:
-    def __init__(self, submit: "Callable[[Job], Future[Outcome]]", lost: type[Exception]) -> None:
+class _ClusterCrew:
+    def __init__(self, submit: "Callable[[SweepJob], Future[JobOutcome]]", lost: type[Exception]) -> None:
         self.submit, self._lost = submit, lost
 
-    def outcome(self, job: Job, future: "Future[Outcome]") -> Outcome:
+    def outcome(self, job: SweepJob, future: "Future[JobOutcome]") -> JobOutcome:
         try:
             return future.result()
         except self._lost as error:
-            return Outcome(job, None, (Failure(Cause.DIED, " ".join(str(error).split())[:300], 0.0),))
+            return JobOutcome(job, None, (JobFailure(FailureCause.DIED, " ".join(str(error).split())[:300], 0.0),))
         except Exception as error:  # the scheduler is gone, say, or the workers do not have this package
             said = f"{type(error).__name__} {' '.join(str(error).split())[:200]}".strip()
             raise InputError(f"the cluster fails: {said}; the same command goes on where this one was") from error
 
 
 @contextmanager
-def cluster(address: str, module: str, folder: Path, wall_seconds: float, *, wants_bundle: bool) -> Iterator[Crew]:
+def cluster_crew(
+    address: str, module: str, folder: Path, wall_seconds: float, *, wants_bundle: bool
+) -> Iterator[WorkerCrew]:
     """All workers of the scheduler at an address such as `tcp://10.0.0.1:8786`; they see the same files as we do.
 
     A worker that dies costs its jobs nothing but time, until one has taken several with it.
@@ -54,6 +56,6 @@ def cluster(address: str, module: str, folder: Path, wall_seconds: float, *, wan
     with client:
         executor = client.get_executor(pure=False)  # what failed once and is asked again is to be tried again
         try:
-            yield _Cluster(partial(executor.submit, asking), KilledWorker)
+            yield _ClusterCrew(partial(executor.submit, asking), KilledWorker)
         finally:
             executor.shutdown(wait=False)

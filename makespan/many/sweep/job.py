@@ -7,14 +7,14 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class SweepJob:
     """A question and its key, which equal questions share."""
 
     question: Mapping[str, Any]
     key: str
 
 
-class Cause(StrEnum):
+class FailureCause(StrEnum):
     """Why there is no answer.
 
     Args:
@@ -33,16 +33,16 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class JobFailure:
     """An attempt without an answer; the reason is one line."""
 
-    cause: Cause
+    cause: FailureCause
     reason: str
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class JobAnswer:
     """An answer as data: what `--format json` prints, the digest of its bundle, and that itself if it was wanted."""
 
     document: Mapping[str, Any]
@@ -51,9 +51,9 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobOutcome:
     """What came of a job: an answer, or None after the last of several attempts that failed."""
 
-    job: Job
-    found: Found | None
-    failures: tuple[Failure, ...] = ()
+    job: SweepJob
+    found: JobAnswer | None
+    failures: tuple[JobFailure, ...] = ()

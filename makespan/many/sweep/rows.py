@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from makespan.host.errors import InputError, did_you_mean
-from makespan.many.sweep.store import Asked, Store
+from makespan.many.sweep.store import AnswerStore, StoredQuestion
 from makespan.model.result import Bounds
 
 FAILED, MISSING = "failed", "missing"
@@ -19,7 +19,7 @@ _NUMBERS = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SweepRow:
     """A question and what is known of it.
 
     Args:
@@ -44,7 +44,7 @@ class Row:
     reason: str = ""
 
 
-def rows(store: Store) -> tuple[Row, ...]:
+def sweep_rows(store: AnswerStore) -> tuple[SweepRow, ...]:
     """Return all questions, in an order that does not depend on who was done first.
 
     Raises:
@@ -65,19 +65,19 @@ def sorted_as(value: object) -> tuple[tuple[int, int | str], ...]:
     return tuple((0, int(part[:4000])) if at % 2 else (1, part) for at, part in parts)
 
 
-def _row(asked: Asked, caveats: tuple[str, ...]) -> Row:
-    question = {name: _said(value) for name, value in asked.question.items()}
+def _row(asked: StoredQuestion, caveats: tuple[str, ...]) -> SweepRow:
+    question = {name: _plain_value(value) for name, value in asked.question.items()}
     document, failure = asked.document, asked.failure
     if document is None:
         reason = "" if failure is None else failure.reason
-        return Row(question, asked.key, FAILED if failure else MISSING, attempts=asked.attempts, reason=reason)
+        return SweepRow(question, asked.key, FAILED if failure else MISSING, attempts=asked.attempts, reason=reason)
     try:
         worst, best, deadline = (
             _bounds([document["lower"], document["upper"]]),
             document["best_case"],
             document.get("deadline"),
         )
-        return Row(
+        return SweepRow(
             question,
             asked.key,
             str(worst.status),
@@ -94,7 +94,7 @@ def _row(asked: Asked, caveats: tuple[str, ...]) -> Row:
         raise InputError(f"key {asked.key:.64}: an answer that is none: {error!r:.100}") from None
 
 
-def _said(value: object) -> Any:
+def _plain_value(value: object) -> Any:
     """Return a value as one cell holds it."""
     if isinstance(value, list):
         return " ".join(map(str, value))
@@ -108,12 +108,12 @@ def _bounds(ends: Sequence[Any]) -> Bounds:
     return Bounds(lower, upper)
 
 
-def options(found: Iterable[Row]) -> tuple[str, ...]:
+def options(found: Iterable[SweepRow]) -> tuple[str, ...]:
     """Return all that some question says, in alphabetical order."""
     return tuple(sorted({name for row in found for name in row.question}))
 
 
-def columns(found: Sequence[Row]) -> dict[str, list[Any]]:
+def columns(found: Sequence[SweepRow]) -> dict[str, list[Any]]:
     """A list for each column, None where a row has nothing: options first, and what a number is worth beside it."""
     table: dict[str, list[Any]] = {name: [row.question.get(name) for row in found] for name in options(found)}
     ends = {"": "worst", "best_": "best"}
@@ -136,7 +136,7 @@ def columns(found: Sequence[Row]) -> dict[str, list[Any]]:
     return table | told
 
 
-def chosen(found: Sequence[Row], wanted: Iterable[tuple[str, str]]) -> tuple[Row, ...]:
+def choose_rows(found: Sequence[SweepRow], wanted: Iterable[tuple[str, str]]) -> tuple[SweepRow, ...]:
     """Return the rows in which every option has its value, as text.
 
     Raises:
@@ -144,7 +144,7 @@ def chosen(found: Sequence[Row], wanted: Iterable[tuple[str, str]]) -> tuple[Row
     """
     left = tuple(found)
     for name, value in wanted:
-        known(name, found)
+        check_option(name, found)
         left = tuple(row for row in left if str(row.question.get(name, "")) == value)
         if not left:
             values = sorted({str(row.question.get(name, "")) for row in found}, key=sorted_as)
@@ -152,7 +152,7 @@ def chosen(found: Sequence[Row], wanted: Iterable[tuple[str, str]]) -> tuple[Row
     return left
 
 
-def known(name: str, found: Iterable[Row]) -> None:
+def check_option(name: str, found: Iterable[SweepRow]) -> None:
     """Refuse a name that no question says.
 
     Raises:

@@ -8,23 +8,23 @@ from time import monotonic
 from typing import Protocol
 
 from makespan.host.stopwatch import about_left
-from makespan.many.sweep.job import Job, Outcome
-from makespan.many.sweep.store import Contradiction, Store
+from makespan.many.sweep.job import JobOutcome, SweepJob
+from makespan.many.sweep.store import AnswerContradiction, AnswerStore
 from makespan.many.sweep.workshop import Workshop
 
 
-class Crew(Protocol):
+class WorkerCrew(Protocol):
     """Whoever answers: this process, or a cluster."""
 
-    def submit(self, job: Job) -> "Future[Outcome]":
+    def submit(self, job: SweepJob) -> "Future[JobOutcome]":
         """Begin a job, now or later."""
 
-    def outcome(self, job: Job, future: "Future[Outcome]") -> Outcome:
+    def outcome(self, job: SweepJob, future: "Future[JobOutcome]") -> JobOutcome:
         """What came of it; raises where nothing more can come of any."""
 
 
 @dataclass(slots=True)
-class Tally:
+class SweepTally:
     """How far a sweep is.
 
     Args:
@@ -42,7 +42,7 @@ class Tally:
     answered: int = 0
     failed: int = 0
     reason: str = ""
-    contradictions: list[Contradiction] = field(default_factory=list)
+    contradictions: list[AnswerContradiction] = field(default_factory=list)
     began: float = 0.0
 
     @property
@@ -62,15 +62,15 @@ def _nothing(came: object) -> None:
     del came
 
 
-def sweep(
-    jobs: Sequence[Job],
-    store: Store,
-    crew: Crew,
+def run_sweep(
+    jobs: Sequence[SweepJob],
+    store: AnswerStore,
+    crew: WorkerCrew,
     *,
     retry: bool = False,
-    kept: Callable[[Outcome], None] = _nothing,
-    progress: Callable[[Tally], None] = _nothing,
-) -> Tally:
+    kept: Callable[[JobOutcome], None] = _nothing,
+    progress: Callable[[SweepTally], None] = _nothing,
+) -> SweepTally:
     """Answer what the table does not know yet; a job that fails costs nobody else anything.
 
     Args:
@@ -81,9 +81,9 @@ def sweep(
     wanted = {job.key: job for job in jobs}
     known = store.answered() & wanted.keys()
     skipped = set() if retry else store.failed() & wanted.keys()
-    tally = Tally(len(wanted), len(known), len(skipped))
+    tally = SweepTally(len(wanted), len(known), len(skipped))
     open_jobs = [job for key, job in wanted.items() if key not in known and key not in skipped]
-    for outcome in outcomes(open_jobs, crew):
+    for outcome in job_outcomes(open_jobs, crew):
         kept(outcome)
         if (contradiction := store.keep(outcome)) is not None:
             tally.contradictions.append(contradiction)
@@ -97,9 +97,9 @@ def sweep(
     return tally
 
 
-def outcomes(jobs: Collection[Job], crew: Crew) -> Iterator[Outcome]:
+def job_outcomes(jobs: Collection[SweepJob], crew: WorkerCrew) -> Iterator[JobOutcome]:
     """In the order in which they come; what is not done when nobody listens any more is taken back."""
-    running: dict[Future[Outcome], Job] = {}
+    running: dict[Future[JobOutcome], SweepJob] = {}
     try:
         running.update((crew.submit(job), job) for job in jobs)
         for future in as_completed(running):
@@ -110,24 +110,24 @@ def outcomes(jobs: Collection[Job], crew: Crew) -> Iterator[Outcome]:
             future.cancel()
 
 
-class _Local:
+class _LocalCrew:
     def __init__(self, threads: ThreadPoolExecutor, workshop: Workshop) -> None:
         self._threads, self._workshop = threads, workshop
 
-    def submit(self, job: Job) -> "Future[Outcome]":
+    def submit(self, job: SweepJob) -> "Future[JobOutcome]":
         return self._threads.submit(self._workshop.outcome, job)
 
-    def outcome(self, job: Job, future: "Future[Outcome]") -> Outcome:
+    def outcome(self, job: SweepJob, future: "Future[JobOutcome]") -> JobOutcome:
         del job
         return future.result()
 
 
 @contextmanager
-def local(workers: int, workshop: Workshop) -> Iterator[Crew]:
+def local_crew(workers: int, workshop: Workshop) -> Iterator[WorkerCrew]:
     """So many processes on this machine; on the way out they end at once."""
     threads = ThreadPoolExecutor(workers)
     try:
-        yield _Local(threads, workshop)
+        yield _LocalCrew(threads, workshop)
     finally:
         workshop.stop()
         threads.shutdown(cancel_futures=True)

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from makespan.host.errors import InputError
-from makespan.many.sweep.rows import Row, known, options, sorted_as
+from makespan.many.sweep.rows import SweepRow, check_option, options, sorted_as
 from makespan.model.result import Bounds, Status
 
 MOST_CURVES, MOST_CELLS = 8, 200
 """As many looks as there are to tell apart, and cells beside each other."""
 
 
-class Curve(NamedTuple):
+class SweepCurve(NamedTuple):
     """Answers of a group by the value of an option, rising; None where there is none."""
 
     name: str
@@ -20,15 +20,15 @@ class Curve(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Curves:
+class SweepCurves:
     """Worst cases over an option."""
 
     over: str
-    curves: tuple[Curve, ...]
+    curves: tuple[SweepCurve, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Map:
+class SweepMap:
     """Worst cases over two options, by a pair of values; what is not in `cells` is not known."""
 
     over: tuple[str, str]
@@ -37,7 +37,7 @@ class Map:
     cells: dict[tuple[Any, Any], Bounds]
 
 
-class Times(NamedTuple):
+class AnswerTimes(NamedTuple):
     """Of a group of so many questions the seconds of answers, rising: of all, and of those that are exact."""
 
     name: str
@@ -46,32 +46,32 @@ class Times(NamedTuple):
     exact: tuple[float, ...]
 
 
-def curves(found: Sequence[Row], over: str, by: str | None) -> Curves:
+def sweep_curves(found: Sequence[SweepRow], over: str, by: str | None) -> SweepCurves:
     """Worst cases over an option that is a number, a curve for each value of another one.
 
     Raises:
         InputError: an option that no question says, a value that is no number, too many groups, or questions that
             differ in something else.
     """
-    known(over, found)
+    check_option(over, found)
     groups = _groups(found, by)
     made = []
     for name, group in groups.items():
         _one_for_each(group, (over,), by)
         points = {_number(over, row): row.worst for row in group}
-        made.append(Curve(name, tuple(sorted(points.items(), key=lambda point: point[0]))))
-    return Curves(over, tuple(made))
+        made.append(SweepCurve(name, tuple(sorted(points.items(), key=lambda point: point[0]))))
+    return SweepCurves(over, tuple(made))
 
 
-def heat_map(found: Sequence[Row], over: tuple[str, str]) -> Map:
+def heat_map(found: Sequence[SweepRow], over: tuple[str, str]) -> SweepMap:
     """Worst cases over two options.
 
     Raises:
-        InputError: as `curves`.
+        InputError: as `sweep_curves`.
     """
     axes = []
     for name in over:
-        known(name, found)
+        check_option(name, found)
         axes.append(tuple(sorted({row.question.get(name, "") for row in found}, key=sorted_as)))
         if len(axes[-1]) > MOST_CELLS:
             raise InputError(f"{name} has {len(axes[-1])} values, and at most {MOST_CELLS} fit: choose some by --where")
@@ -81,29 +81,29 @@ def heat_map(found: Sequence[Row], over: tuple[str, str]) -> Map:
         for row in found
         if row.worst is not None
     }
-    return Map(over, axes[0], axes[1], cells)
+    return SweepMap(over, axes[0], axes[1], cells)
 
 
-def times(found: Sequence[Row], by: str | None) -> tuple[Times, ...]:
+def answer_times(found: Sequence[SweepRow], by: str | None) -> tuple[AnswerTimes, ...]:
     """Return how long answers took, by the value of an option.
 
     Raises:
         InputError: an option that no question says, or too many groups.
     """
     return tuple(
-        Times(name, len(group), _seconds(group, list(Status)), _seconds(group, [Status.EXACT]))
+        AnswerTimes(name, len(group), _seconds(group, list(Status)), _seconds(group, [Status.EXACT]))
         for name, group in _groups(found, by).items()
     )
 
 
-def _seconds(group: Sequence[Row], states: Sequence[Status]) -> tuple[float, ...]:
+def _seconds(group: Sequence[SweepRow], states: Sequence[Status]) -> tuple[float, ...]:
     return tuple(sorted(row.seconds for row in group if row.seconds is not None and row.status in states))
 
 
-def _groups(found: Sequence[Row], by: str | None) -> dict[str, list[Row]]:
+def _groups(found: Sequence[SweepRow], by: str | None) -> dict[str, list[SweepRow]]:
     if by is None:
         return {"": list(found)}
-    known(by, found)
+    check_option(by, found)
     values = sorted({str(row.question.get(by, "")) for row in found}, key=sorted_as)
     if len(values) > MOST_CURVES:
         raise InputError(f"--by {by}: {len(values)} groups, and at most {MOST_CURVES} can be told apart: use --where")
@@ -111,7 +111,7 @@ def _groups(found: Sequence[Row], by: str | None) -> dict[str, list[Row]]:
     return {names[value]: [row for row in found if str(row.question.get(by, "")) == value] for value in values}
 
 
-def _number(name: str, row: Row) -> float:
+def _number(name: str, row: SweepRow) -> float:
     try:
         return float(row.question[name])
     except (KeyError, TypeError, ValueError):
@@ -120,7 +120,7 @@ def _number(name: str, row: Row) -> float:
         ) from None
 
 
-def _one_for_each(found: Sequence[Row], over: Sequence[str], by: str | None) -> None:
+def _one_for_each(found: Sequence[SweepRow], over: Sequence[str], by: str | None) -> None:
     """Refuse rows that differ in what the picture does not show."""
     shown = {*over, by}
     varied = [

@@ -20,10 +20,10 @@ _EACH, _BLOCKS, _SOURCE = "each", "sweep", "source"
 _RANGE = re.compile(r"(\d{1,9})\.\.(\d{1,9})", re.ASCII)
 _PATTERN = re.compile(r"[*?[]")
 
-Table = Mapping[str, Any]
+SpecTable = Mapping[str, Any]
 
 
-def read(path: Path) -> tuple[dict[str, Any], ...]:
+def read_spec(path: Path) -> tuple[dict[str, Any], ...]:
     """Return the questions of a spec, each once, in the order of the file; the last of several lists changes first.
 
     Names of files start from the folder of the spec, and so do patterns in `source`.
@@ -38,14 +38,14 @@ def read(path: Path) -> tuple[dict[str, Any], ...]:
         raise InputError(f"{path}: {error}") from None
 
 
-def _questions(document: Table, folder: Path) -> tuple[dict[str, Any], ...]:
+def _questions(document: SpecTable, folder: Path) -> tuple[dict[str, Any], ...]:
     blocks = document.get(_BLOCKS, [{}])
     if not isinstance(blocks, list) or not blocks or not all(isinstance(block, dict) for block in blocks):
         raise InputError(f"{_BLOCKS} must be tables [[{_BLOCKS}]]")
-    common, multiplied = _parted({name: value for name, value in document.items() if name != _BLOCKS})
+    common, multiplied = _split_each({name: value for name, value in document.items() if name != _BLOCKS})
     several = []
     for block in blocks:
-        own, axes = _parted(block)
+        own, axes = _split_each(block)
         said = {name: value for name, value in multiplied.items() if name not in own} | axes
         fixed = {name: value for name, value in (common | own).items() if name not in axes}
         several.append((fixed, {name: _values(name, value, folder) for name, value in said.items()}))
@@ -58,7 +58,7 @@ def _questions(document: Table, folder: Path) -> tuple[dict[str, Any], ...]:
     return tuple({repr(sorted(question.items())): question for question in found}.values())
 
 
-def _parted(table: Table) -> tuple[dict[str, Any], dict[str, Any]]:
+def _split_each(table: SpecTable) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the options that are said once, and those that are multiplied."""
     each = table.get(_EACH, {})
     if not isinstance(each, dict):
@@ -75,7 +75,7 @@ def _parted(table: Table) -> tuple[dict[str, Any], dict[str, Any]]:
 def _values(name: str, said: object, folder: Path) -> tuple[Any, ...]:
     """What a list in `each` stands for."""
     items = said if isinstance(said, list) else [said]
-    found = tuple(islice((value for item in items for value in _expanded(name, item, folder)), MAX_JOBS + 1))
+    found = tuple(islice((value for item in items for value in _expand_item(name, item, folder)), MAX_JOBS + 1))
     if not found:
         raise InputError(f"{_EACH}.{name} is empty: a list of values, or a range such as 1..48")
     if len(found) > MAX_JOBS:
@@ -83,7 +83,7 @@ def _values(name: str, said: object, folder: Path) -> tuple[Any, ...]:
     return found
 
 
-def _expanded(name: str, item: object, folder: Path) -> Iterator[Any]:
+def _expand_item(name: str, item: object, folder: Path) -> Iterator[Any]:
     if isinstance(item, str) and (match := _RANGE.fullmatch(item)):
         first, last = map(int, match.groups())
         if first > last:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from makespan.host.errors import InputError
 from makespan.host.text_file import is_file
-from makespan.many.sweep.job import Cause, Failure, Found, Job, Outcome
+from makespan.many.sweep.job import FailureCause, JobAnswer, JobFailure, JobOutcome, SweepJob
 from makespan.version import THEORY
 
 APPLICATION, VERSION = 0x4D4B5350, 1
@@ -66,7 +66,7 @@ _SCHEMA = {
 }
 
 
-class Contradiction(NamedTuple):
+class AnswerContradiction(NamedTuple):
     """Two answers to one question of which one must be wrong; both are in the table."""
 
     key: str
@@ -78,18 +78,18 @@ class Contradiction(NamedTuple):
         return f"key {self.key}: {kept} cycles were kept, and now it is {found}; both are in the table"
 
 
-class Asked(NamedTuple):
+class StoredQuestion(NamedTuple):
     """A question, its key, and what is known: an answer, or the last failed attempt and how many there were."""
 
     question: dict[str, Any]
     key: str
     document: dict[str, Any] | None
     digest: str | None
-    failure: Failure | None
+    failure: JobFailure | None
     attempts: int
 
 
-class Store:
+class AnswerStore:
     """An open table; to be used by one thread, and closed."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
@@ -99,7 +99,7 @@ class Store:
         """Leave the file; everything that was kept is in it."""
         self._connection.close()
 
-    def plan(self, jobs: Iterable[Job]) -> int:
+    def plan(self, jobs: Iterable[SweepJob]) -> int:
         """Remember what is asked; how many questions had another key before, as a file or the theory has changed."""
         rows = [(_text(job.question), job.key) for job in jobs]
         with self._transaction():
@@ -118,7 +118,7 @@ class Store:
             rows = self._connection.execute("SELECT DISTINCT key FROM failure")
             return {key for (key,) in rows} - self.answered()
 
-    def keep(self, outcome: Outcome) -> Contradiction | None:
+    def keep(self, outcome: JobOutcome) -> AnswerContradiction | None:
         """Keep what came of a job, in one transaction; an answer that is known already stays as it is.
 
         Raises:
@@ -128,14 +128,14 @@ class Store:
         is_too_large = found is not None and found.document["upper"] > _MOST_CYCLES
         if is_too_large:
             failures.append(
-                Failure(Cause.REFUSED, f"a bound of more than {_MOST_CYCLES} cycles: no table holds it", 0.0)
+                JobFailure(FailureCause.REFUSED, f"a bound of more than {_MOST_CYCLES} cycles: no table holds it", 0.0)
             )
         with self._transaction():
             for failure in failures:
                 self._fail(job.key, failure)
             return None if found is None or is_too_large else self._answer(job, found)
 
-    def _answer(self, job: Job, found: Found) -> Contradiction | None:
+    def _answer(self, job: SweepJob, found: JobAnswer) -> AnswerContradiction | None:
         document = found.document
         lower, upper = document["lower"], document["upper"]
         known = self._connection.execute("SELECT lower, upper FROM result WHERE key = ?", (job.key,)).fetchone()
@@ -148,9 +148,9 @@ class Store:
             return None
         second = (None, job.key, _text(document), _now())
         self._connection.execute("INSERT INTO contradiction VALUES (?, ?, ?, ?)", second)
-        return Contradiction(job.key, known, (lower, upper))
+        return AnswerContradiction(job.key, known, (lower, upper))
 
-    def _fail(self, key: str, failure: Failure) -> None:
+    def _fail(self, key: str, failure: JobFailure) -> None:
         count = "(SELECT 1 + coalesce(max(attempt), 0) FROM failure WHERE key = ?)"
         row = (key, key, failure.cause, failure.reason, failure.seconds, _now())
         self._connection.execute(f"INSERT INTO failure VALUES (?, {count}, ?, ?, ?, ?)", row)  # noqa: S608 - of ours
@@ -160,7 +160,7 @@ class Store:
         with self._complaints():
             return {key for (key,) in self._connection.execute("SELECT key FROM contradiction")}
 
-    def asked(self) -> Iterator[Asked]:
+    def asked(self) -> Iterator[StoredQuestion]:
         """Everything that was asked, with what is known of it.
 
         Raises:
@@ -171,9 +171,9 @@ class Store:
             ON f.key = a.key AND f.attempt = (SELECT max(attempt) FROM failure WHERE key = a.key) ORDER BY a.question"""
         with self._complaints():
             for question, key, document, digest, cause, reason, seconds, attempts in self._connection.execute(query):
-                failure = None if cause is None else Failure(cause, str(reason), float(seconds))
+                failure = None if cause is None else JobFailure(cause, str(reason), float(seconds))
                 known = None if document is None else _table(document)
-                yield Asked(_table(question), str(key), known, digest, failure, int(attempts))
+                yield StoredQuestion(_table(question), str(key), known, digest, failure, int(attempts))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -186,18 +186,18 @@ class Store:
                 raise
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
-            raise InputError(f"{self._path}: cannot write the table: {_told(error)}") from None
+            raise InputError(f"{self._path}: cannot write the table: {_error_text(error)}") from None
 
     @contextmanager
     def _complaints(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, ValueError, TypeError, RecursionError) as error:
-            raise InputError(f"{self._path}: cannot read the table: {_told(error)}") from None
+            raise InputError(f"{self._path}: cannot read the table: {_error_text(error)}") from None
 
 
 @contextmanager
-def opened(path: Path, *, create: bool = False) -> Iterator[Store]:
+def open_store(path: Path, *, create: bool = False) -> Iterator[AnswerStore]:
     """The table in a file; with `create` there may be none yet.
 
     Raises:
@@ -208,18 +208,18 @@ def opened(path: Path, *, create: bool = False) -> Iterator[Store]:
     try:
         connection = sqlite3.connect(path, timeout=SECONDS_FOR_OTHERS, isolation_level=None)
     except sqlite3.Error as error:
-        raise InputError(f"{path}: cannot open the table: {_told(error)}") from None
+        raise InputError(f"{path}: cannot open the table: {_error_text(error)}") from None
     with closing(connection):
         try:
-            _checked(connection, path, create=create)
+            _check_schema(connection, path, create=create)
         except (sqlite3.Error, UnicodeDecodeError) as error:  # what SQLite says may have names of a damaged file
             is_place = getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_THE_PLACE
             what = "cannot open the table" if is_place else "not a table of makespan sweep"
-            raise InputError(f"{path}: {what}: {_told(error)}") from None
-        yield Store(connection, path)
+            raise InputError(f"{path}: {what}: {_error_text(error)}") from None
+        yield AnswerStore(connection, path)
 
 
-def _checked(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
+def _check_schema(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
     """Make the tables in an empty file, and refuse any other that has not exactly ours."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
     for pragma in ("trusted_schema = OFF", "cell_size_check = ON", f"query_only = {'OFF' if create else 'ON'}"):
@@ -258,7 +258,7 @@ def _table(text: str) -> dict[str, Any]:
     return found
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 

@@ -19,7 +19,7 @@ from typing import IO
 
 from makespan.host.errors import InputError
 from makespan.host.tool import no_room
-from makespan.many.sweep.job import Cause, Failure, Found, Job, Outcome
+from makespan.many.sweep.job import FailureCause, JobAnswer, JobFailure, JobOutcome, SweepJob
 
 ATTEMPTS = 2
 """Of a job whose process died, which may have been the fault of another: too little memory for both."""
@@ -41,40 +41,40 @@ class Workshop:
         self._module, self._folder, self._seconds, self._bundle = module, folder, wall_seconds, wants_bundle
         self._own, self._all, self._lock, self._closed = threading.local(), set[_Process](), threading.Lock(), False
 
-    def outcome(self, job: Job) -> Outcome:
+    def outcome(self, job: SweepJob) -> JobOutcome:
         """What comes of a job, after a second attempt where a process died.
 
         Raises:
             InputError: a process ends by itself before it has answered anything: none would.
         """
-        failures: list[Failure] = []
+        failures: list[JobFailure] = []
         while True:
             began = time.monotonic()
             came = self._attempt(job)
-            if isinstance(came, Found):
-                return Outcome(job, came, tuple(failures))
-            failures.append(Failure(*came, time.monotonic() - began))
-            if failures[-1].cause is not Cause.DIED or len(failures) == ATTEMPTS or self._closed:
-                return Outcome(job, None, tuple(failures))
+            if isinstance(came, JobAnswer):
+                return JobOutcome(job, came, tuple(failures))
+            failures.append(JobFailure(*came, time.monotonic() - began))
+            if failures[-1].cause is not FailureCause.DIED or len(failures) == ATTEMPTS or self._closed:
+                return JobOutcome(job, None, tuple(failures))
 
-    def _attempt(self, job: Job) -> Found | tuple[Cause, str]:
+    def _attempt(self, job: SweepJob) -> JobAnswer | tuple[FailureCause, str]:
         line = json.dumps({"question": dict(job.question), "key": job.key, "bundle": self._bundle})
         process = self._process()
         said = process.ask(line, self._seconds)
         if said is not None:
             found = json.loads(said)
             if "cause" in found:
-                return Cause(found["cause"]), str(found["reason"])
-            return Found(found["document"], found["digest"], found["bundle"])
+                return FailureCause(found["cause"]), str(found["reason"])
+            return JobAnswer(found["document"], found["digest"], found["bundle"])
         with self._lock:
             self._all.discard(process)
         del self._own.process
         ended = process.epitaph()
         if process.late:
-            return Cause.TIME, f"stopped after {self._seconds:g} s, the wall limit of a job"
+            return FailureCause.TIME, f"stopped after {self._seconds:g} s, the wall limit of a job"
         if not process.has_answered and not process.was_killed and not self._closed:
             raise InputError(f"python -m {self._module} does not start: {ended}")
-        return Cause.DIED, ended
+        return FailureCause.DIED, ended
 
     def _process(self) -> "_Process":
         process: _Process | None = getattr(self._own, "process", None)
@@ -175,7 +175,7 @@ def _signal(number: int) -> str:
 
 
 @cache
-def shared(module: str, folder: Path, wall_seconds: float, wants_bundle: bool) -> Workshop:
+def shared_workshop(module: str, folder: Path, wall_seconds: float, wants_bundle: bool) -> Workshop:
     """Return the workshop of this process, for one that is asked by others."""
     workshop = Workshop(module, folder, wall_seconds, wants_bundle=wants_bundle)
     atexit.register(workshop.close)

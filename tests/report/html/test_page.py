@@ -462,7 +462,7 @@ def test_a_file_that_changes_meanwhile_is_refused(shell: Shell, monkeypatch: pyt
         return found
 
     monkeypatch.setattr("makespan.cli.report.instances", changing)
-    monkeypatch.setattr("makespan.cli.report._launched", lambda source: None)
+    monkeypatch.setattr("makespan.cli.report._launched_kernel", lambda source: None)
     code, _, err = shell("makespan report divergent.ptx --warps 2 -o p.html")
     assert (code, err) == (2, "makespan: a file changed while it was read: run this again\n")
 

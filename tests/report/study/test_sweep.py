@@ -12,8 +12,8 @@ import pytest
 from makespan.host.errors import InputError
 from makespan.many.report.sweep_file import as_csv, as_parquet, check_table_path, write_table
 from makespan.many.report.sweep_picture import draw_sweep, figure_of
-from makespan.many.sweep.rows import Row, columns
-from makespan.many.sweep.series import Curves, Map, Times, curves, heat_map, times
+from makespan.many.sweep.rows import SweepRow, columns
+from makespan.many.sweep.series import AnswerTimes, SweepCurves, SweepMap, answer_times, heat_map, sweep_curves
 from tests.sweep.tables import Said, table
 
 SAID: list[tuple[dict[str, Any], Said]] = [
@@ -25,11 +25,11 @@ SAID: list[tuple[dict[str, Any], Said]] = [
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> tuple[Row, ...]:
+def found(tmp_path: Path) -> tuple[SweepRow, ...]:
     return table(tmp_path / "a.sqlite", SAID)
 
 
-def test_csv_has_every_question_and_what_is_not_known_is_empty(found: tuple[Row, ...], tmp_path: Path) -> None:
+def test_csv_has_every_question_and_what_is_not_known_is_empty(found: tuple[SweepRow, ...], tmp_path: Path) -> None:
     write_table(found, tmp_path / "a.csv")
     read = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
     assert [(row["string"], row["warps"], row["lower"], row["upper"], row["reason"]) for row in read] == [
@@ -41,7 +41,7 @@ def test_csv_has_every_question_and_what_is_not_known_is_empty(found: tuple[Row,
     assert as_csv(columns(())).decode().startswith("status,lower,upper,")
 
 
-def test_parquet_has_the_same_with_types(found: tuple[Row, ...]) -> None:
+def test_parquet_has_the_same_with_types(found: tuple[SweepRow, ...]) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     read = parquet.read_table(io.BytesIO(as_parquet(columns(found)))).to_pydict()
     assert read == columns(found)
@@ -61,9 +61,11 @@ def test_a_table_is_csv_or_parquet(tmp_path: Path) -> None:
         check_table_path(tmp_path / "a.xls")
 
 
-SHOWN: list[tuple[Callable[[tuple[Row, ...]], Curves | Map | tuple[Times, ...]], str, list[str]]] = [
+SHOWN: list[
+    tuple[Callable[[tuple[SweepRow, ...]], SweepCurves | SweepMap | tuple[AnswerTimes, ...]], str, list[str]]
+] = [
     (
-        lambda found: curves(found, "warps", "string"),
+        lambda found: sweep_curves(found, "warps", "string"),
         "Worst case over warps",
         ["string CL$", "string CLL", "bounded: lower to upper", "no answer for one of them"],
     ),
@@ -73,7 +75,7 @@ SHOWN: list[tuple[Callable[[tuple[Row, ...]], Curves | Map | tuple[Times, ...]],
         ["at most so much: the worst case is only bounded", "no answer, or not asked"],
     ),
     (
-        lambda found: times(found, "string"),
+        lambda found: answer_times(found, "string"),
         "Answers over the time that they took",
         ["string CL$: 3", "string CLL: 1", "exact", "exact or bounded"],
     ),
@@ -82,7 +84,7 @@ SHOWN: list[tuple[Callable[[tuple[Row, ...]], Curves | Map | tuple[Times, ...]],
 
 @pytest.mark.parametrize(("made", "title", "keys"), SHOWN)
 def test_a_picture_says_what_it_shows_and_on_which_conditions(
-    made: Callable[[tuple[Row, ...]], Any], title: str, keys: list[str], found: tuple[Row, ...]
+    made: Callable[[tuple[SweepRow, ...]], Any], title: str, keys: list[str], found: tuple[SweepRow, ...]
 ) -> None:
     figure = figure_of(found, made(found))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == keys
@@ -91,25 +93,25 @@ def test_a_picture_says_what_it_shows_and_on_which_conditions(
     assert head[2].startswith("4 questions if every instruction takes one cycle: 2 exact, 1 bounded, 1 failed")
 
 
-def test_a_picture_does_not_say_more_than_its_answers(found: tuple[Row, ...]) -> None:
+def test_a_picture_does_not_say_more_than_its_answers(found: tuple[SweepRow, ...]) -> None:
     fair = [replace(row, caveats=("for a fair scheduler",)) for row in found]
     for rows, proven in (
         (found, "work-conserving scheduler"),
         (fair, "; proven for every work-conserving scheduler that is fair"),
         ([row for row in found if row.worst is None], "1 failed"),
     ):
-        below = figure_of(rows, curves(rows, "warps", "string")).texts
+        below = figure_of(rows, sweep_curves(rows, "warps", "string")).texts
         assert " ".join(text.get_text() for text in below).endswith(proven)
     unsaid = [replace(row, question={"warps": row.question["warps"]}) for row in found[:1]]
-    assert [curve.name for curve in curves([*unsaid, *found[1:]], "warps", "string").curves] == [
+    assert [curve.name for curve in sweep_curves([*unsaid, *found[1:]], "warps", "string").curves] == [
         "without string", "string CL$", "string CLL"
     ]  # fmt: skip
 
 
-def test_conditions_are_written_whole_and_the_picture_grows_for_them(found: tuple[Row, ...]) -> None:
+def test_conditions_are_written_whole_and_the_picture_grows_for_them(found: tuple[SweepRow, ...]) -> None:
     caveats = ("for the PTX as written", f"with unverified latencies ({', '.join(40 * ['special'])})", "if global")
     doubted = [replace(row, caveats=caveats) for row in found]
-    for made in (lambda rows: curves(rows, "warps", "string"), lambda rows: heat_map(rows, ("warps", "string"))):
+    for made in (lambda rows: sweep_curves(rows, "warps", "string"), lambda rows: heat_map(rows, ("warps", "string"))):
         short, long = (figure_of(rows, made(rows)) for rows in (found, doubted))
         head = " ".join(text.get_text() for text in long.texts)
         assert f"4 questions {', '.join(caveats)}: 2 exact, 1 bounded, 1 failed; proven for every" in head
@@ -124,26 +126,26 @@ def test_conditions_are_written_whole_and_the_picture_grows_for_them(found: tupl
         assert ends[0] == pytest.approx(ends[1])
 
 
-def test_rows_of_a_map_that_begin_alike_have_different_names(found: tuple[Row, ...]) -> None:
+def test_rows_of_a_map_that_begin_alike_have_different_names(found: tuple[SweepRow, ...]) -> None:
     alike = [replace(found[0], question={"warps": 1, "string": 30 * "CL" + end}) for end in "CL"]
     (axes, _) = figure_of(alike, heat_map(alike, ("warps", "string"))).axes
     assert len({label.get_text() for label in axes.get_yticklabels()}) == 2
 
 
-def test_equal_tables_give_equal_pictures(found: tuple[Row, ...], tmp_path: Path) -> None:
+def test_equal_tables_give_equal_pictures(found: tuple[SweepRow, ...], tmp_path: Path) -> None:
     for path in (tmp_path / "a.svg", tmp_path / "b.svg"):
         draw_sweep(found, heat_map(found, ("warps", "string")), path)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     assert "4 questions" in (tmp_path / "a.svg").read_text()
 
 
-def test_cells_and_marks_tell_exact_from_bounded(found: tuple[Row, ...]) -> None:
+def test_cells_and_marks_tell_exact_from_bounded(found: tuple[SweepRow, ...]) -> None:
     cells = figure_of(found, heat_map(found, ("warps", "string"))).axes[0]
     assert sorted(text.get_text() for text in cells.texts) == ["2", "3", "\N{LESS-THAN OR EQUAL TO}7"]
     assert sum(patch.get_hatch() == "////" for patch in cells.patches) == 1
-    marks = figure_of(found, curves(found, "warps", "string")).axes[0]
+    marks = figure_of(found, sweep_curves(found, "warps", "string")).axes[0]
     heights: list[Any] = [line.get_ydata() for line in marks.lines]
     assert {tuple(each) for each in heights if len(each) == 2} == {(2, 7)}
-    steps = figure_of(found, times(found, None)).axes[0].lines
+    steps = figure_of(found, answer_times(found, None)).axes[0].lines
     highest: list[Any] = [line.get_ydata() for line in steps]
     assert [max(each) for each in highest] == [75.0, 50.0]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.help_page import stack
-from makespan.cli.output import TEXT, format_option, rendered
+from makespan.cli.output import TEXT, format_option, render
 from makespan.cli.parameters import choice
 from makespan.host.errors import InputError
 from makespan.kernels import kernel_file
@@ -120,7 +120,7 @@ def _fit(asked: MicrobenchOptions, path: Path, table: "SampleColumns", fit: Any)
     if asked.gpu_out is not None:
         described = described.with_data({found.key: found.datum() for found in parameters})
         write_whole(asked.gpu_out, gpu_text(described).encode(), "the GPU file")
-    said = rendered(
+    said = render(
         asked.output,
         text=lambda: "\n".join(_lines(parameters)),
         data=lambda: {"schema": "makespan.microbench/1", "parameters": [found.document() for found in parameters]},

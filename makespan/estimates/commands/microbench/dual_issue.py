@@ -5,15 +5,15 @@ from typing import Any
 
 import click
 
-from makespan.cli.help_page import Command, examples
-from makespan.cli.output import format_option, rendered
+from makespan.cli.help_page import HelpCommand, examples
+from makespan.cli.output import format_option, render
 from makespan.cli.parameters import choice
 from makespan.estimates.commands.issue_device import REGISTERS, device_options, measure_characteristics
 from makespan.estimates.commands.microbench.benchmark import write_program
 from makespan.host.errors import InputError
 
 
-@click.command("dual-issue", cls=Command, epilog=examples("makespan microbench dual-issue --device vgk110"))
+@click.command("dual-issue", cls=HelpCommand, epilog=examples("makespan microbench dual-issue --device vgk110"))
 @device_options
 @click.option(
     "--registers", type=int, default=REGISTERS, show_default=True, metavar="N", help="compare R0..R(N-1), 2 to 255"
@@ -57,4 +57,4 @@ def command(
     found = measure_characteristics(**device, registers=registers, single_code=single_code, only=patterns)
     if machine_out is not None:
         write_whole(machine_out, method.machine_file(found).encode(), "the machine file")
-    click.echo(rendered(output, text=lambda: report.text(found), data=lambda: report.document(found)))
+    click.echo(render(output, text=lambda: report.text(found), data=lambda: report.document(found)))

@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from makespan.cli.help_page import Command, examples
+from makespan.cli.help_page import HelpCommand, examples
 from makespan.estimates.commands.microbench.benchmark import MicrobenchOptions, benchmark, options
 
 
 @click.command(
     "latency",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan microbench latency --emit cuda -o bench",
         "makespan microbench latency --fit latency.csv --gpu rtx-3070 --gpu-out mine.toml",

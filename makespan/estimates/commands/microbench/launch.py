@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from makespan.cli.help_page import Command, examples
+from makespan.cli.help_page import HelpCommand, examples
 from makespan.estimates.commands.microbench.benchmark import MicrobenchOptions, benchmark, options, warp_size_option
 
 
 @click.command(
     "launch",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan microbench launch --emit cuda -o bench",
         "makespan microbench launch --fit launch.csv --gpu rtx-3070 --gpu-out mine.toml",

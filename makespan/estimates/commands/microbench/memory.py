@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from makespan.cli.help_page import Command, examples
+from makespan.cli.help_page import HelpCommand, examples
 from makespan.cli.parameters import choice
 from makespan.estimates.commands.microbench.benchmark import (
     MicrobenchOptions,
@@ -17,7 +17,7 @@ from makespan.estimates.commands.microbench.benchmark import (
 
 @click.command(
     "memory",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan microbench memory --emit cuda -o bench",
         "makespan microbench memory --fit memory.csv --gpu quadro-fx5600 --gpu-out mine.toml",

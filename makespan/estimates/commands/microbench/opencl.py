@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.help_page import Command, examples
+from makespan.cli.help_page import HelpCommand, examples
 from makespan.cli.parameters import SECONDS, choice
 from makespan.cli.progress import counting
 from makespan.cli.running import DONE, INTERRUPTED
@@ -25,7 +25,7 @@ _SECONDS = {False: 480.0, True: 60.0}  # by --quick
 _SHOWN = 10
 
 
-@click.command("opencl", cls=Command, epilog=examples("makespan microbench opencl --quick -o table.json"))
+@click.command("opencl", cls=HelpCommand, epilog=examples("makespan microbench opencl --quick -o table.json"))
 @device_options
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="of the noise of --virtual"

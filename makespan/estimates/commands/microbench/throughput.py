@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 
-from makespan.cli.help_page import Command, examples
+from makespan.cli.help_page import HelpCommand, examples
 from makespan.estimates.commands.microbench.benchmark import MicrobenchOptions, benchmark, options, run_options
 
 
-@click.command("throughput", cls=Command, epilog=examples("makespan microbench throughput --emit opencl -o bench"))
+@click.command("throughput", cls=HelpCommand, epilog=examples("makespan microbench throughput --emit opencl -o bench"))
 @options
 @run_options
 def command(**given: Any) -> None:

@@ -6,20 +6,26 @@ from pathlib import Path
 
 import click
 
-from makespan.cli.help_page import Command, examples
+from makespan.cli.help_page import HelpCommand, examples
 from makespan.cli.progress import progress
 from makespan.cli.running import BAD_INPUT, DONE, NO
-from makespan.many.commands.benchmark.library import Asked, library_options, made_known, told, update_options
+from makespan.many.commands.benchmark.library import (
+    ChosenInstances,
+    library_options,
+    tell_judgement,
+    update_known,
+    update_options,
+)
 from makespan.many.library import claims
-from makespan.many.library.claims import Claim
-from makespan.many.library.evidence import Proof, proofs
-from makespan.many.library.judgement import backed
+from makespan.many.library.claims import BoundClaim
+from makespan.many.library.evidence import ClaimEvidence, check_claim
+from makespan.many.library.judgement import backed_claim
 from makespan.verify import Refused
 
 
 @click.command(
     "check",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan benchmark check benchmarks/library",
         "makespan benchmark check benchmarks/library theirs.jsonl --bundles evidence --update",
@@ -45,12 +51,12 @@ def command(
     Exit code 1: a claim is wrong or contradicts another one; 2: some instance cannot be asked here. With --update a
     bound becomes known if a schedule or a bundle proves it again; a word alone never does.
     """
-    asked = Asked.of(folder, families, names)
+    asked = ChosenInstances.of(folder, families, names)
     questions, failed = asked.posed()
-    counted: Counter[Proof] = Counter()
+    counted: Counter[ClaimEvidence] = Counter()
     wrong = set[int]()
-    proven: list[Claim] = []
-    claimed = asked.about(claim for path in results for claim in claims.read(path))
+    proven: list[BoundClaim] = []
+    claimed = asked.about(claim for path in results for claim in claims.read_claims(path))
     every = (*claimed, *asked.about(asked.known))
     with progress() as show:
         for number, claim in enumerate(every):
@@ -58,22 +64,23 @@ def command(
                 continue
             show(f"{number} of {len(every)} claims checked; next: {claim.instance}")
             try:
-                found = proofs(claim, questions[claim.instance], bundles)
+                found = check_claim(claim, questions[claim.instance], bundles)
             except Refused as refusal:
                 click.echo(f"WRONG: {claim.where}: {claim.instance}: {str(refusal).removeprefix('not a bundle: ')}")
                 wrong.add(id(claim))
                 continue
             counted.update(found)
-            if number < len(claimed) and (good := backed(claim, found)) is not None:
+            if number < len(claimed) and (good := backed_claim(claim, found)) is not None:
                 proven.append(good)
     asked = replace(asked, known=tuple(claim for claim in asked.known if id(claim) not in wrong))
     new = [claim for claim in claimed if id(claim) not in wrong]
-    judged = told(asked.names, asked.about(asked.known), new, folder=evidence, more=questions)
+    judged = tell_judgement(asked.names, asked.about(asked.known), new, folder=evidence, more=questions)
     if update:
-        made_known(asked, proven, judged.contradictions)
+        update_known(asked, proven, judged.contradictions)
     said = f"{len(questions)} instances, {len(asked.about(asked.known))} claims known and {len(new)} new"
     click.echo(
-        f"{said}: {counted[Proof.SCHEDULE]} schedules executed, {counted[Proof.BUNDLE]} bounds proven by bundles;"
+        f"{said}: {counted[ClaimEvidence.SCHEDULE]} schedules executed,"
+        f" {counted[ClaimEvidence.BUNDLE]} bounds proven by bundles;"
         f" {len(wrong)} wrong, {len(judged.beaten)} better, {len(judged.contradictions)} contradictions"
     )
     return NO if wrong or judged.contradictions else BAD_INPUT if failed else DONE

@@ -13,9 +13,9 @@ from makespan.cli.question import QuestionData, from_folder, question_instance
 from makespan.host.errors import InputError
 from makespan.host.output_file import make_folder, write_whole
 from makespan.many.library import claims, collection
-from makespan.many.library.claims import Claim
-from makespan.many.library.collection import Entry, Library
-from makespan.many.library.judgement import Contradiction, Judgement, best, judge
+from makespan.many.library.claims import BoundClaim
+from makespan.many.library.collection import Library, LibraryEntry
+from makespan.many.library.judgement import ClaimContradiction, ClaimJudgement, best_claims, judge_claims
 from makespan.report.result.bundle import bundle_bytes
 from makespan.verify import digest
 
@@ -40,24 +40,26 @@ update_options = section(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ChosenInstances:
     """Instances of a library, and what is known of them."""
 
     library: Library
-    entries: tuple[Entry, ...]
-    known: tuple[Claim, ...]
+    entries: tuple[LibraryEntry, ...]
+    known: tuple[BoundClaim, ...]
 
     @classmethod
-    def of(cls, folder: Path, families: Sequence[str], names: Sequence[str]) -> "Asked":
+    def of(cls, folder: Path, families: Sequence[str], names: Sequence[str]) -> "ChosenInstances":
         """Those that `library_options` ask for.
 
         Raises:
             InputError: no library, no such family or instance, or a line that is no claim.
         """
-        library = collection.read(folder)
+        library = collection.read_library(folder)
         known = folder / claims.KNOWN
         return cls(
-            library, library.chosen(families, names), claims.read(known, rewritten=True) if known.exists() else ()
+            library,
+            library.chosen(families, names),
+            claims.read_claims(known, rewritten=True) if known.exists() else (),
         )
 
     @property
@@ -70,20 +72,20 @@ class Asked:
         found: dict[str, dict[str, Any]] = {}
         for entry in self.entries:
             try:
-                found[entry.name] = question_instance(question(entry, self.library))
+                found[entry.name] = question_instance(entry_question(entry, self.library))
             except InputError as error:
                 place = f"{self.library.folder / entry.family}.toml: instance {entry.name!r}"
                 click.echo(f"makespan: {place}: {error}", err=True)
         return found, len(found) < len(self.entries)
 
-    def without_other_questions(self, digests: Mapping[str, str]) -> "Asked":
+    def without_other_questions(self, digests: Mapping[str, str]) -> "ChosenInstances":
         """Without what is known of instances that had these names before they changed; each is told."""
         other = [claim for claim in self.known if claim.digest != digests.get(claim.instance, claim.digest)]
         for claim in other:
             click.echo(f"left out: {claim.where}: {claim.instance} was another question then", err=True)
         return replace(self, known=tuple(claim for claim in self.known if claim not in other))
 
-    def about(self, found: Iterable[Claim]) -> tuple[Claim, ...]:
+    def about(self, found: Iterable[BoundClaim]) -> tuple[BoundClaim, ...]:
         """Those of some claims that are about these instances.
 
         Raises:
@@ -97,14 +99,19 @@ class Asked:
         return tuple(claim for claim in claimed if claim.instance in mine)
 
 
-def question(entry: Entry, library: Library) -> QuestionData:
+def entry_question(entry: LibraryEntry, library: Library) -> QuestionData:
     """What `solve` is asked; names of files in it are those that the file of the family means."""
     return from_folder(entry.ask, library.folder)
 
 
-def told(
-    names: Sequence[str], known: Sequence[Claim], new: Sequence[Claim], *, folder: Path, more: Mapping[str, Any]
-) -> Judgement:
+def tell_judgement(
+    names: Sequence[str],
+    known: Sequence[BoundClaim],
+    new: Sequence[BoundClaim],
+    *,
+    folder: Path,
+    more: Mapping[str, Any],
+) -> ClaimJudgement:
     """Say what new claims about some instances beat and contradict.
 
     Args:
@@ -114,7 +121,7 @@ def told(
     Raises:
         InputError: a file that cannot be written.
     """
-    found = judge(names, known, new)
+    found = judge_claims(names, known, new)
     for beaten in found.beaten:
         click.echo(str(beaten))
     for contradiction in found.contradictions:
@@ -123,7 +130,9 @@ def told(
     return found
 
 
-def made_known(asked: Asked, new: Sequence[Claim], contradictions: Sequence[Contradiction]) -> None:
+def update_known(
+    asked: ChosenInstances, new: Sequence[BoundClaim], contradictions: Sequence[ClaimContradiction]
+) -> None:
     """Write what is better than known into the library, but for instances of which somebody is wrong.
 
     Raises:
@@ -132,11 +141,11 @@ def made_known(asked: Asked, new: Sequence[Claim], contradictions: Sequence[Cont
     wrong = {contradiction.instance for contradiction in contradictions}
     good = [claim for claim in new if claim.instance not in wrong]
     every = [entry.name for entry in asked.library.entries]
-    text = claims.written(best(every, [*asked.known, *good]))
+    text = claims.claim_lines(best_claims(every, [*asked.known, *good]))
     write_whole(asked.library.folder / claims.KNOWN, text.encode(), "what is known")
 
 
-def _keep(contradiction: Contradiction, folder: Path, more: Any) -> Path:
+def _keep(contradiction: ClaimContradiction, folder: Path, more: Any) -> Path:
     """Return one file for each pair of claims: the same pair has the same name."""
     lower, upper = (msgspec.to_builtins(claim) for claim in (contradiction.lower, contradiction.upper))
     content = {"instance": contradiction.instance, "lower": lower, "upper": upper, "more": more}

@@ -8,20 +8,27 @@ from typing import Any
 
 import click
 
-from makespan.cli.help_page import Command, examples, section
+from makespan.cli.help_page import HelpCommand, examples, section
 from makespan.cli.options import engine_options
-from makespan.cli.progress import Rest
+from makespan.cli.progress import RemainingTime
 from makespan.cli.question_key import question_key
 from makespan.cli.running import BAD_INPUT, BUG, DONE, NO
 from makespan.host.errors import InputError
 from makespan.host.output_file import check_writable, make_folder, write_whole
 from makespan.host.text_file import claim_output
 from makespan.many.commands import answering
-from makespan.many.commands.benchmark.library import Asked, library_options, made_known, question, told, update_options
+from makespan.many.commands.benchmark.library import (
+    ChosenInstances,
+    entry_question,
+    library_options,
+    tell_judgement,
+    update_known,
+    update_options,
+)
 from makespan.many.library import claims
-from makespan.many.library.claims import Claim
-from makespan.many.sweep.job import Cause, Failure, Found, Job
-from makespan.many.sweep.running import local, outcomes
+from makespan.many.library.claims import BoundClaim
+from makespan.many.sweep.job import FailureCause, JobAnswer, JobFailure, SweepJob
+from makespan.many.sweep.running import job_outcomes, local_crew
 from makespan.many.sweep.workshop import Workshop
 from makespan.report.result.bundle import bundle_bytes
 from makespan.verify import digest
@@ -39,7 +46,7 @@ _SECONDS_BESIDE = 600.0
 
 @click.command(
     "run",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan benchmark run benchmarks/library --time-limit 10 -o results.jsonl",
         "makespan benchmark run benchmarks/library --family random --backend cpsat -o cpsat.jsonl",
@@ -81,7 +88,7 @@ def command(
     A line is written as soon as it is proven; what the file has of this version with this limit is not solved again.
     Exit code 1: some result contradicts what is known; 2: some instance cannot be asked here.
     """
-    asked = Asked.of(folder, families, names)
+    asked = ChosenInstances.of(folder, families, names)
     check_writable(output, "the results")
     if bundles is not None:
         make_folder(bundles, "the bundles")
@@ -89,21 +96,21 @@ def command(
     posed, failed = asked.posed()
     digests = {name: digest(instance) for name, instance in posed.items()}
     asked = asked.without_other_questions(digests)
-    before = asked.about(claims.read(output, rewritten=True)) if output.exists() else ()
+    before = asked.about(claims.read_claims(output, rewritten=True)) if output.exists() else ()
     ours = (solver, _VERSION)
     mine = [one for one in before if (one.solver, one.version) == ours and one.digest == digests.get(one.instance)]
-    judged = [told(asked.names, asked.about(asked.known), mine, folder=evidence, more=posed)]
+    judged = [tell_judgement(asked.names, asked.about(asked.known), mine, folder=evidence, more=posed)]
     done = {_attempt(claim) for claim in mine}
     wanted = {
         name: attempt
         for name, of_instance in digests.items()
         if (attempt := (name, of_instance, solver, _VERSION, effort["time_limit"])) not in done
     }
-    causes = set[Cause]()
-    rest = Rest(len(wanted))
+    causes = set[FailureCause]()
+    rest = RemainingTime(len(wanted))
     for name, found in _answers(asked, wanted, effort, workers):
         place = f"{rest.after_one()}: {name}"
-        if isinstance(found, Failure):
+        if isinstance(found, JobFailure):
             causes.add(found.cause)
             click.echo(f"{place}: not solved: {found.reason}", err=True)
             continue
@@ -114,44 +121,44 @@ def command(
         if bundles is not None:
             write_whole(bundles / f"{found.digest}.json", text.encode(), "the bundle")
         click.echo(f"{place}: {claim.lower}..{claim.upper}, {claim.seconds:.2f} s", err=True)
-        judged.append(told([name], [*asked.known, *mine], [claim], folder=evidence, more={name: bundle}))
+        judged.append(tell_judgement([name], [*asked.known, *mine], [claim], folder=evidence, more={name: bundle}))
         mine.append(claim)
     contradictions = [one for judgement in judged for one in judgement.contradictions]
     if update:
-        made_known(asked, mine, contradictions)
+        update_known(asked, mine, contradictions)
     beaten = sum(len(judgement.beaten) for judgement in judged)
     click.echo(f"{len(mine)} results, {beaten} bounds beaten, {len(contradictions)} contradictions")
-    return NO if contradictions else BUG if Cause.BUG in causes else BAD_INPUT if failed else DONE
+    return NO if contradictions else BUG if FailureCause.BUG in causes else BAD_INPUT if failed else DONE
 
 
 def _answers(
-    asked: Asked, wanted: Container[str], effort: dict[str, Any], workers: int
-) -> Iterator[tuple[str, Found | Failure]]:
+    asked: ChosenInstances, wanted: Container[str], effort: dict[str, Any], workers: int
+) -> Iterator[tuple[str, JobAnswer | JobFailure]]:
     """What comes of each instance; of equal questions one is answered."""
     said = {name.replace("_", "-"): value for name, value in effort.items()}
-    jobs, names, read = dict[str, Job](), dict[str, list[str]](), dict[str, str]()
+    jobs, names, read = dict[str, SweepJob](), dict[str, list[str]](), dict[str, str]()
     for entry in asked.entries:
         if entry.name in wanted:
-            full = {**question(entry, asked.library), **said}
+            full = {**entry_question(entry, asked.library), **said}
             key = question_key(full, known=read)
-            jobs.setdefault(key, Job(full, key))
+            jobs.setdefault(key, SweepJob(full, key))
             names.setdefault(key, []).append(entry.name)
     workshop = Workshop(answering.__name__, Path.cwd(), effort["time_limit"] + _SECONDS_BESIDE, wants_bundle=True)
-    with local(workers, workshop) as crew:
-        for outcome in outcomes(jobs.values(), crew):
+    with local_crew(workers, workshop) as crew:
+        for outcome in job_outcomes(jobs.values(), crew):
             for name in names[outcome.job.key]:
                 yield name, outcome.found or outcome.failures[-1]
 
 
-def _attempt(claim: Claim) -> tuple[object, ...]:
+def _attempt(claim: BoundClaim) -> tuple[object, ...]:
     """What need not be done twice."""
     return tuple(getattr(claim, name) for name in _ATTEMPT)
 
 
-def _claim(attempt: tuple[Any, ...], found: Found, bundle: dict[str, Any]) -> Claim:
+def _claim(attempt: tuple[Any, ...], found: JobAnswer, bundle: dict[str, Any]) -> BoundClaim:
     witness, evidence = bundle["witness"], bundle["result"]["evidence"]
     is_short = witness is not None and len(bundle_bytes(witness)) <= MOST_SCHEDULE
-    return Claim(
+    return BoundClaim(
         **dict(zip(_ATTEMPT, attempt, strict=True)),
         seconds=round(found.document["seconds"], 3),
         lower=found.document["lower"],
@@ -162,7 +169,7 @@ def _claim(attempt: tuple[Any, ...], found: Found, bundle: dict[str, Any]) -> Cl
     )
 
 
-def _append(path: Path, claim: Claim) -> None:
+def _append(path: Path, claim: BoundClaim) -> None:
     """One line in one step, on the disk before the next instance begins.
 
     Raises:
@@ -171,7 +178,7 @@ def _append(path: Path, claim: Claim) -> None:
     claim_output(path)
     try:
         with path.open("ab", buffering=0) as file:
-            file.write(claims.written([claim]).encode())
+            file.write(claims.claim_lines([claim]).encode())
             os.fsync(file.fileno())
     except OSError as error:
         raise InputError(f"{path}: cannot write the results: {error.strerror or error}") from None

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from makespan.cli.help_page import Command, examples
-from makespan.cli.output import format_option, rendered
-from makespan.many.commands.benchmark.library import Asked, library_options
+from makespan.cli.help_page import HelpCommand, examples
+from makespan.cli.output import format_option, render
+from makespan.many.commands.benchmark.library import ChosenInstances, library_options
 from makespan.many.library import claims
-from makespan.many.library.claims import Claim
+from makespan.many.library.claims import BoundClaim
 from makespan.many.report.library import (
     KNOWN,
     LibraryRow,
@@ -22,7 +22,7 @@ from makespan.many.report.library import (
 
 @click.command(
     "table",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan benchmark table benchmarks/library",
         "makespan benchmark table benchmarks/library theirs.jsonl --each --format markdown",
@@ -36,15 +36,15 @@ def command(
     folder: Path, families: tuple[str, ...], names: tuple[str, ...], results: tuple[Path, ...], each: bool, output: str
 ) -> None:
     """What is known of LIBRARY and what RESULTS claim. Nothing is checked: that is what 'benchmark check' is for."""
-    asked = Asked.of(folder, families, names)
-    solvers: dict[str, list[Claim]] = {KNOWN: list(asked.about(asked.known))}
+    asked = ChosenInstances.of(folder, families, names)
+    solvers: dict[str, list[BoundClaim]] = {KNOWN: list(asked.about(asked.known))}
     for path in results:
-        for claim in asked.about(claims.read(path)):
+        for claim in asked.about(claims.read_claims(path)):
             solvers.setdefault(claim.who, []).append(claim)
     every = [claim for found in solvers.values() for claim in found]
     rows: list[LibraryRow] = [*instance_rows(asked.entries, every)] if each else [*family_rows(asked.entries, solvers)]
     click.echo(
-        rendered(
+        render(
             output,
             text=lambda: library_text(rows),
             data=lambda: library_document(rows),

@@ -4,18 +4,18 @@ from pathlib import Path
 
 import click
 
-from makespan.cli.help_page import Command, examples
+from makespan.cli.help_page import HelpCommand, examples
 from makespan.host.errors import InputError
 from makespan.many.report.sweep_picture import draw_sweep
-from makespan.many.sweep.rows import chosen, rows
-from makespan.many.sweep.series import Curves, Map, Times, curves, heat_map, times
-from makespan.many.sweep.store import opened
+from makespan.many.sweep.rows import choose_rows, sweep_rows
+from makespan.many.sweep.series import AnswerTimes, SweepCurves, SweepMap, answer_times, heat_map, sweep_curves
+from makespan.many.sweep.store import open_store
 from makespan.report.pictures import check_picture_path
 
 
 @click.command(
     "plot",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan sweep plot warps.sqlite --over warps --by capacity -o curves.png",
         "makespan sweep plot warps.sqlite --over warps --over capacity -o map.png",
@@ -35,17 +35,17 @@ def command(table: Path, output: Path, over: tuple[str, ...], by: str | None, wh
     wanted = [(name, value) for name, sign, value in (each.partition("=") for each in where) if sign]
     if len(wanted) < len(where):
         raise InputError("--where: expected OPTION=VALUE, such as warps=8")
-    with opened(table) as store:
-        found = rows(store)
+    with open_store(table) as store:
+        found = sweep_rows(store)
     if not found:
         raise InputError(f"{table}: nothing was asked yet")
-    left = chosen(found, wanted)
-    shown: Curves | Map | tuple[Times, ...]
+    left = choose_rows(found, wanted)
+    shown: SweepCurves | SweepMap | tuple[AnswerTimes, ...]
     match over:
         case ():
-            shown = times(left, by)
+            shown = answer_times(left, by)
         case (only,):
-            shown = curves(left, only, by)
+            shown = sweep_curves(left, only, by)
         case first, second, *_:
             shown = heat_map(left, (first, second))
     draw_sweep(left, shown, output)

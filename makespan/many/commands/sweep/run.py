@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from makespan.cli.help_page import Command, examples
+from makespan.cli.help_page import HelpCommand, examples
 from makespan.cli.output import quiet_option
 from makespan.cli.parameters import SECONDS
 from makespan.cli.progress import progress
@@ -19,9 +19,9 @@ from makespan.host.errors import BrokenPromiseError, InputError
 from makespan.host.output_file import check_writable, make_folder, write_whole
 from makespan.many.commands import answering
 from makespan.many.sweep import spec
-from makespan.many.sweep.job import Job, Outcome
-from makespan.many.sweep.running import Crew, Tally, local, sweep
-from makespan.many.sweep.store import opened
+from makespan.many.sweep.job import JobOutcome, SweepJob
+from makespan.many.sweep.running import SweepTally, WorkerCrew, local_crew, run_sweep
+from makespan.many.sweep.store import open_store
 from makespan.many.sweep.workshop import Workshop
 
 _MOST_WORKERS = 1024
@@ -29,7 +29,7 @@ _MOST_WORKERS = 1024
 
 @click.command(
     "run",
-    cls=Command,
+    cls=HelpCommand,
     epilog=examples(
         "makespan sweep warps.toml -o warps.sqlite", "makespan sweep warps.toml -o warps.sqlite --retry-failed"
     ),
@@ -67,29 +67,31 @@ def command(
         make_folder(bundles, "the bundles")
     kept = partial(_leave, bundles)
     crew = _crew(scheduler, workers, folder, wall_limit, wants_bundle=bundles is not None)
-    with opened(table, create=True) as store:
+    with open_store(table, create=True) as store:
         if (changed := store.plan(jobs)) and not quiet:
             click.echo(f"{changed} questions are new: a file, an option's meaning or the theory has changed", err=True)
         try:
             with crew as hands, progress(quiet=quiet) as show:
-                tally = sweep(jobs, store, hands, retry=retry_failed, kept=kept, progress=lambda one: show(str(one)))
+                tally = run_sweep(
+                    jobs, store, hands, retry=retry_failed, kept=kept, progress=lambda one: show(str(one))
+                )
         except KeyboardInterrupt:
             keys = {job.key for job in jobs}
             known = len(store.answered() & keys)
             click.echo(f"interrupted: {known} of {len(keys)} are in {table}; the same command goes on", err=True)
             return INTERRUPTED
-    return _told(tally, table)
+    return _tell_tally(tally, table)
 
 
-def _jobs(path: Path, show: Callable[[str], None]) -> list[Job]:
+def _jobs(path: Path, show: Callable[[str], None]) -> list[SweepJob]:
     """Return the questions with their keys; their files are named as from the folder of the spec."""
-    questions = spec.read(path)
+    questions = spec.read_spec(path)
     known: dict[str, str] = {}
     jobs = []
     with contextlib.chdir(path.resolve().parent):
         for question in questions:
             try:
-                jobs.append(Job(question, question_key(question, known=known)))
+                jobs.append(SweepJob(question, question_key(question, known=known)))
                 show(f"{len(jobs)} of {len(questions)} questions looked at")
             except InputError as error:
                 said = ", ".join(f"{name} = {value}" for name, value in question.items())
@@ -99,24 +101,24 @@ def _jobs(path: Path, show: Callable[[str], None]) -> list[Job]:
 
 def _crew(
     scheduler: str | None, workers: int | None, folder: Path, wall_limit: float, *, wants_bundle: bool
-) -> AbstractContextManager[Crew]:
+) -> AbstractContextManager[WorkerCrew]:
     module = answering.__name__
     if scheduler is not None:
-        from makespan.many.sweep.cluster import cluster
+        from makespan.many.sweep.cluster import cluster_crew
 
-        return cluster(scheduler, module, folder, wall_limit, wants_bundle=wants_bundle)
+        return cluster_crew(scheduler, module, folder, wall_limit, wants_bundle=wants_bundle)
     workshop = Workshop(module, folder, wall_limit, wants_bundle=wants_bundle)
-    return local(workers or len(os.sched_getaffinity(0)), workshop)
+    return local_crew(workers or len(os.sched_getaffinity(0)), workshop)
 
 
-def _leave(folder: Path | None, outcome: Outcome) -> None:
+def _leave(folder: Path | None, outcome: JobOutcome) -> None:
     """A bundle, named by the digest that it states of itself."""
     found = outcome.found
     if folder is not None and found is not None and found.bundle is not None:
         write_whole(folder / f"{found.digest}.json", found.bundle.encode(), "the bundle")
 
 
-def _told(tally: Tally, table: Path) -> int:
+def _tell_tally(tally: SweepTally, table: Path) -> int:
     """What the sweep came to, and the exit code."""
     known = f", {tally.known} known before" if tally.known else ""
     missing = tally.failed + tally.skipped
