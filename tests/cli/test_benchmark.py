@@ -92,7 +92,7 @@ class Here:
 
 @pytest.fixture
 def library(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Library:
-    monkeypatch.setattr(run, "local", lambda workers, workshop: nullcontext(Here()))
+    monkeypatch.setattr(run, "local_crew", lambda workers, workshop: nullcontext(Here()))
     return Library(tmp_path, Runner("benchmark", capsys))
 
 

@@ -57,7 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def compiling_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What compilers make of a kernel is made once for all commands."""
     monkeypatch.setattr(cuda, "read", READ)
-    monkeypatch.setattr(kernel_file, "assembled", ASSEMBLED)
+    monkeypatch.setattr(kernel_file, "assemble_module", ASSEMBLED)
 
 
 def asked(path: Path) -> dict[str, object]:

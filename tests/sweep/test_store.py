@@ -82,14 +82,14 @@ def test_a_bound_that_no_table_holds_is_a_failure(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from makespan.many.sweep.job import Found, Job, Outcome
-from makespan.many.sweep.store import opened
-with opened(Path(sys.argv[1]), create=True) as store:
+from makespan.many.sweep.job import JobAnswer, JobOutcome, SweepJob
+from makespan.many.sweep.store import open_store
+with open_store(Path(sys.argv[1]), create=True) as store:
     for at in range(16):
         key = f"{sys.argv[2]}{at}" if at % 2 else f"both{at}"
         document = {"status": "exact", "lower": at, "upper": at, "seconds": 0.0}
-        store.plan([Job({"at": key}, key)])
-        store.keep(Outcome(Job({"at": key}, key), Found(document, "")))
+        store.plan([SweepJob({"at": key}, key)])
+        store.keep(JobOutcome(SweepJob({"at": key}, key), JobAnswer(document, "")))
 """
 
 
