@@ -16,7 +16,14 @@ from makespan.deadlines.holistic import (
 )
 from makespan.deadlines.task import ChainStart, GpuTask, SegmentKind, ServerPolicy, TaskChain, TaskSet, core_label
 from makespan.deadlines.utilisation import ONE, excess, resource_loads, scaled_sum
-from makespan.deadlines.verdict import ChainVerdict, DeadlineAnswer, ResourceLoad, TaskSetVerdict, TaskVerdict
+from makespan.deadlines.verdict import (
+    ChainVerdict,
+    DeadlineAnswer,
+    ResourceLoad,
+    TaskSetVerdict,
+    TaskVerdict,
+    list_names,
+)
 from makespan.host.errors import BrokenPromiseError
 
 DEFAULT_LIMITS = AnalysisLimits()
@@ -34,7 +41,6 @@ TRIGGERED = "all segments of an activation together (theorems 8 and 9; Tindell a
 
 _EDF = (ServerPolicy.EDF, ServerPolicy.EDF_RELEASE)
 _OPINION_WORK = 20_000
-_SHOWN = 5
 
 
 def analyse(task_set: TaskSet, *, limits: AnalysisLimits = DEFAULT_LIMITS, evidence: bool = True) -> TaskSetVerdict:
@@ -44,8 +50,8 @@ def analyse(task_set: TaskSet, *, limits: AnalysisLimits = DEFAULT_LIMITS, evide
     those of `response-time-analysis`, a second implementation.
 
     Args:
-        limits: where to stop; what is not proven by then stays undecided.
-        evidence: whether to search for a schedule in which a task misses, for tasks without a proof.
+        limits: Where to stop; what is not proven by then stays undecided.
+        evidence: Whether to search for a schedule in which a task misses, for tasks without a proof.
 
     Raises:
         InputError: a task without a partition, CPU time with a deadline beyond the period, or chains by data that
@@ -68,7 +74,7 @@ def verdicts(
     verdict = _proven(task_set, limits)
     yield verdict
     names = [task.task for task in verdict.tasks if task.answer is DeadlineAnswer.UNKNOWN]
-    if verdict.answer is DeadlineAnswer.UNKNOWN:
+    if verdict.answer is DeadlineAnswer.UNKNOWN:  # a yes or no needs no schedule
         for miss in misses(task_set, names, attempts=limits.attempts, jobs=limits.jobs, progress=progress):
             verdict = verdict.with_miss(miss)
             yield verdict
@@ -80,7 +86,7 @@ def is_proven(task_set: TaskSet, limits: AnalysisLimits = DEFAULT_LIMITS) -> boo
     Raises:
         InputError: as `analyse`.
     """
-    found = responses_in_time(task_set, limits)
+    found = responses_in_time(task_set, limits)  # it stops at the first late task
     return found is not None and all(
         _chain_verdict(task_set, c, found).answer is DeadlineAnswer.YES for c in task_set.chains
     )
@@ -104,6 +110,7 @@ def _task_verdict(task_set: TaskSet, task: GpuTask, found: Responses, demanded: 
         return TaskVerdict(task.name, None, DeadlineAnswer.UNKNOWN, (), False, _reason(task_set, task, found, demanded))
     resource = task.segments[-1].resource
     rivals = task_set.on(resource) if resource is not None else ()
+    # theorems 1 and 2
     is_exact = response.way is None and bool(rivals) and all(_is_regular(other, found) for other in rivals)
     method = response.way or METHODS[next(s.policy for s in task_set.servers if s.name == resource)]
     return TaskVerdict(
@@ -113,6 +120,7 @@ def _task_verdict(task_set: TaskSet, task: GpuTask, found: Responses, demanded: 
         response.parts,
         is_exact,
         method,
+        # the schedule of the proof takes all longest times
         is_attained=is_exact and all(_is_shown(other) for other in rivals),
     )
 
@@ -131,7 +139,7 @@ def _is_regular(task: GpuTask, found: Responses) -> bool:
 def _reason(task_set: TaskSet, task: GpuTask, found: Responses, demanded: Sequence[ResourceLoad]) -> str:
     if task.name in found.stopped:
         return "no bound: the analysis stopped at its limit"
-    full = {load.name for load in demanded if load.is_overload}
+    full = {load.name for load in demanded if load.is_overload}  # the reason that says most comes first
     places = [server.resource for server in task_set.servers if task.on(server.name)]
     if over := [resource for resource in (*places, core_label(task.core)) if resource in full]:
         return f"no bound: {over[0]} is overloaded"
@@ -169,9 +177,8 @@ def _notes(task_set: TaskSet, found: Responses, limits: AnalysisLimits) -> Itera
         yield "offsets are not used: bounds hold for every phase, and may be too large for these"
     if found.stopped:
         names = [task.name for task in task_set.tasks if task.name in found.stopped]
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        listed = ", ".join(names[:_SHOWN]) + more
-        yield f"stopped at the limit of {limits.one} additions for a bound, {limits.total} in all: {listed}"
+        stopped = f"stopped at the limit of {limits.one} additions for a bound, {limits.total} in all"
+        yield f"{stopped}: {list_names(names)}"
     for resource, served in found.served.items():
         if _is_confirmed(resource, served):
             yield f"{resource}: response-time-analysis computes the same bounds"
@@ -190,9 +197,9 @@ def _is_confirmed(resource: str, served: ServerBounds) -> bool:
     from makespan.deadlines import prosa
 
     theirs = prosa.prosa_bounds(served.streams, served.policy)
-    if served.policy is ServerPolicy.FIFO:
+    if served.policy is ServerPolicy.FIFO:  # the package gives FIFO one bound for all tasks
         known = [max(known)] * len(known)
-    if list(theirs) != known:
+    if list(theirs) != known:  # One of two implementations is wrong, so neither result may be used.
         raise BrokenPromiseError(
             f"{resource}: bounds of {known} ticks, but response-time-analysis has {list(theirs)}: do not trust"
             " either, and report it"
@@ -208,7 +215,7 @@ def _is_cheap(streams: Sequence[Stream], policy: ServerPolicy, longest: int) -> 
     if any(stream.is_wild for stream in streams) or (policy in _EDF and any(stream.lag for stream in streams)):
         return False
     parts = [(stream.wcet, stream.period) for stream in streams]
-    if excess(parts) >= 0:
+    if excess(parts) >= 0:  # the package does not end at full utilisation
         return False
     early = longest + sum(stream.wcet * (1 + stream.delay // stream.period) for stream in streams)
     seen = early * ONE // (ONE - scaled_sum(parts))

@@ -25,7 +25,7 @@ def arrivals_within(length: int, period: int, jitter: int) -> int:
 
     Source: Audsley, Burns, Richardson, Tindell and Wellings, Software Engineering Journal 8(5), 1993.
     """
-    return (length + jitter) // period + 1
+    return (length + jitter) // period + 1  # whole numbers only: floats are too small by one beyond 2^53
 
 
 def first_multiple(first: int, period: int, least: int) -> int:
@@ -34,7 +34,7 @@ def first_multiple(first: int, period: int, least: int) -> int:
     >>> first_multiple(3, 10, 0), first_multiple(3, 10, 14)
     (3, 23)
     """
-    return first + max(0, -((first - least) // period)) * period
+    return first + max(0, -((first - least) // period)) * period  # -(x // -y) rounds up without a float
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,11 @@ class Stream:
     still be known to consist of kernels of at most `wcet`.
 
     Args:
-        wcet: of one kernel, at most.
-        period: least distance of two events.
-        deadline: from that instant to the absolute deadline by which an EDF partition orders.
-        priority: larger is more urgent, for a partition with fixed priorities.
-        is_wild: whether jitter and lag are not bounded.
+        wcet: The longest time of one kernel.
+        period: The least distance of two events.
+        deadline: The time from that instant to the absolute deadline by which an EDF partition orders.
+        priority: A larger number is more urgent, for a partition with fixed priorities.
+        is_wild: Whether jitter and lag have no bound.
     """
 
     wcet: int
@@ -94,12 +94,13 @@ def least_fixed_point(demand: Callable[[int], int], start: int, cost: int, steps
     """Return the least x of at least `start` with `demand(x) <= x`, for a demand that never shrinks.
 
     Args:
-        cost: steps that one evaluation takes.
+        cost: The steps that one evaluation takes.
 
     Raises:
         OutOfStepsError: it takes too long, or there is none.
     """
     steps.spend(cost)
+    # monotone, so every iterate is below the least fixed point, and the first that holds is it
     while (more := demand(start)) > start:
         steps.spend(cost)
         start = more
@@ -110,9 +111,9 @@ class StepFunction(NamedTuple):
     """A function of lengths of at least 1 that never falls.
 
     Args:
-        rise: in every period.
-        end: the last length of the table; as far and a period before it the function has settled.
-        starts: lengths from which on each of `values` holds, the first one 1.
+        rise: The rise in every period.
+        end: The last length of the table; from a period before it on the function has settled.
+        starts: The lengths from which on each of `values` holds; the first one is 1.
     """
 
     period: int
@@ -128,8 +129,8 @@ class StepFunction(NamedTuple):
         """Return the table of a function.
 
         Args:
-            once: lengths at which it may rise.
-            again: lengths at which it may rise, and every whole number of periods before and after them; it has settled
+            once: The lengths at which it may rise.
+            again: Lengths at which it may rise, and every whole number of periods before and after them; it has settled
                 from the last of all of these lengths on.
 
         >>> stairs = StepFunction.of(lambda length: 3 * -(-length // 10) + 2 * (length > 4), 10, 3, once=[5], again=[1])
@@ -137,7 +138,7 @@ class StepFunction(NamedTuple):
         [3, 3, 5, 5, 8, 302]
         """
         once, again = tuple(once), tuple(again)
-        end = max((1, *once, *again)) + period
+        end = max((1, *once, *again)) + period  # one period after all rises, in which every recurring rise is seen
         starts = {1, *(start for start in once if start >= 1)}
         starts.update(*(range((start - 1) % period + 1, end + 1, period) for start in again))
         found = sorted(starts)
@@ -145,5 +146,6 @@ class StepFunction(NamedTuple):
 
     def at(self, length: int) -> int:
         """Return the value for a length."""
+        # go back by whole periods into the table; each of them adds `rise`
         periods = max(0, -((self.end - length) // self.period))
         return periods * self.rise + self.values[bisect_right(self.starts, length - periods * self.period) - 1]

@@ -24,6 +24,10 @@ from makespan.model.units import shown_frequency, shown_time
 QUICK = AnalysisLimits(one=100_000, total=500_000)
 """What the analysis may spend on one of the many questions about margins; what is not proven by then is not proven."""
 
+_proven = partial(analyse, evidence=False)
+_quickly_proven = partial(analyse, limits=QUICK, evidence=False)  # for questions that are asked a hundred times
+_is_quickly_proven = partial(is_proven, limits=QUICK)
+
 ASSIGNMENTS = (*map(str, Heuristic), EXACT)
 
 
@@ -32,19 +36,19 @@ class Assessment:
     """A system with all that is known of it.
 
     Args:
-        task_set: in ticks, each task on its partition where one was found.
-        tick: seconds.
-        wcets: of copies and kernels, by the names of `Description.executions`.
-        assignment: where tasks without a partition went; None where all had one.
-        verdict: None where some task has no partition.
-        margins: what breaks first; empty if not asked for.
-        notes: assumptions, each in a line.
-        assumed_spin: tasks whose threads spin while they wait, as nothing says that they block.
-        priorities: what priorities mean in the file; here a larger one is always more urgent.
-        gpu: the name of that whose SMs the partitions are; None where nobody says.
-        sms: how many SMs each partition has.
-        fewest: how many would do; empty if not asked for.
-        is_interrupted: whether more would be known if it had been let to.
+        task_set: The tasks in ticks, each on its partition where one was found.
+        tick: The seconds of a tick.
+        wcets: The times of copies and kernels, by the names of `Description.executions`.
+        assignment: Where tasks without a partition went; None where all had one.
+        verdict: The verdict; None where some task has no partition.
+        margins: What breaks first; it is empty if not asked for.
+        notes: The assumptions, each in a line.
+        assumed_spin: The tasks whose threads spin while they wait, as nothing says that they block.
+        priorities: What priorities mean in the file; here a larger one is always more urgent.
+        gpu: The name of the GPU whose SMs the partitions are; None where no GPU is named.
+        sms: The number of SMs of each partition.
+        fewest: The fewest SMs that suffice; it is empty if not asked for.
+        is_interrupted: Whether the user stopped before all was known.
     """
 
     where: str
@@ -106,10 +110,10 @@ def assess(
     assignments ask only what is proven.
 
     Args:
-        assignment: one of `ASSIGNMENTS`; needed where a task has no partition.
+        assignment: One of `ASSIGNMENTS`; it is needed where a task has no partition.
         exact: whether to walk through all schedules for the verdict, too, as far as there are few enough.
-        seconds: for an exact assignment.
-        limits: of the verdict; margins have their own.
+        seconds: The time for an exact assignment.
+        limits: The limits of the verdict; margins have their own.
 
     Raises:
         InputError: a description that makes no task set, a task without a partition and no `assignment`.
@@ -194,21 +198,6 @@ def _verdicts(
         yield verdict
     if walk is not None and verdict is not None:
         yield from walk(verdict)
-
-
-def _proven(system: TaskSet, /) -> TaskSetVerdict:
-    """Return the verdict without a search for late schedules."""
-    return analyse(system, evidence=False)
-
-
-def _quickly_proven(system: TaskSet, /) -> TaskSetVerdict:
-    """Return the same within limits for a question that is asked a hundred times."""
-    return analyse(system, limits=QUICK, evidence=False)
-
-
-def _is_quickly_proven(system: TaskSet, /) -> bool:
-    """Return whether the answer within these limits is yes."""
-    return is_proven(system, QUICK)
 
 
 def _assign_kernels(system: TaskSet, kind: str | None, seconds: float) -> KernelAssignment | None:
@@ -302,7 +291,6 @@ def _notes(description: Description, wcets: Mapping[str, Wcet], verdict: TaskSet
 
 
 def _notes_on_partitions(description: Description) -> Iterator[str]:
-    """Yield how partitions and cores serve."""
     partitions = description.partitions
     if not partitions or any(entry.slices is None for entry in partitions):
         yield (
@@ -327,7 +315,6 @@ def _notes_on_partitions(description: Description) -> Iterator[str]:
 
 
 def _notes_on_copies(description: Description) -> Iterator[str]:
-    """Yield the assumptions on copy engines."""
     if any(part.kind is SegmentKind.COPY for part in description.executions.values()):
         yield (
             "a copy engine serves one copy at a time, to its end, and only these: copies of other processes, which the"
@@ -357,7 +344,6 @@ def _notes_on_waiting(description: Description) -> Iterator[str]:
 
 
 def _notes_on_launches(description: Description) -> Iterator[str]:
-    """Yield what launches take, by who says so."""
     launches = {name: part.launch for name, part in description.executions.items()}
     for launch in dict.fromkeys(launches.values()):
         names = ", ".join(name for name, other in launches.items() if other == launch)
@@ -371,7 +357,6 @@ def _notes_on_launches(description: Description) -> Iterator[str]:
 
 
 def _note_on_gpu(description: Description) -> Iterator[str]:
-    """Yield the assumptions on the GPU."""
     card = description.card
     if card is None:
         return

@@ -18,7 +18,7 @@ from fractions import Fraction
 from itertools import combinations, count, pairwise
 from typing import TYPE_CHECKING, Protocol
 
-from makespan.deadlines.chains import heads, predecessors
+from makespan.deadlines.chains import family_heads
 from makespan.deadlines.task import ChainStart, GpuPartition, GpuTask, SegmentKind, ServerPolicy, Slices, TaskSet
 from makespan.deadlines.utilisation import utilisation
 from makespan.deadlines.verdict import DeadlineAnswer, TaskSetVerdict
@@ -58,10 +58,10 @@ class KernelAssignment:
     """An assignment of the unassigned kernels to partitions.
 
     Args:
-        places: partition by task, for the tasks that had none; None where no assignment was found.
-        method: a heuristic, or `EXACT`, with the heuristic in parentheses that found it first.
-        is_proven: where `places` is None: whether the analysis refuses every assignment.
-        questions: how many sets of kernels the analysis was asked about.
+        places: The partition by task, for the tasks that had none; None where no assignment was found.
+        method: A heuristic, or `EXACT`, with the heuristic in parentheses that found it first.
+        is_proven: Whether the analysis refuses every assignment, where `places` is None.
+        questions: How many sets of kernels the analysis was asked about.
     """
 
     places: Mapping[str, str] | None
@@ -75,13 +75,13 @@ class _FitOracle:
 
     def __init__(self, task_set: TaskSet, analysis: TaskSetAnalysis) -> None:
         self.task_set, self.analysis = task_set, analysis
-        self.families = _families(task_set)
+        self.families = family_heads(task_set)
         self.known: dict[tuple[str, frozenset[str]], bool] = {}
 
     def holds(self, partition: str, names: Iterable[str]) -> bool:
         """Return whether the tasks that are there already and those named all meet their deadlines on the partition."""
         key = (partition, frozenset(names))
-        if key not in self.known:
+        if key not in self.known:  # each question costs a whole analysis
             verdict = self.analysis(_isolate(self.task_set, partition, key[1]))
             there = {task.name for task in self.task_set.on(partition)} | key[1]
             self.known[key] = all(task.answer is DeadlineAnswer.YES for task in verdict.tasks if task.task in there)
@@ -114,6 +114,7 @@ def _pack(task_set: TaskSet, oracle: _FitOracle, heuristic: Heuristic) -> dict[s
             return None
         held[partition].append(task.name)
         load[partition] += _free_utilisation(task)
+    # chains across partitions count only here
     return _partition_of(held) if oracle.agrees(_partition_of(held)) else None
 
 
@@ -127,8 +128,8 @@ def assign_exactly(
     to one of which no kernel can be left out, and excluded wherever it fails.
 
     Args:
-        seconds: for CP-SAT; heuristics end by themselves.
-        heuristics: what to try first.
+        seconds: The time for CP-SAT; heuristics end by themselves.
+        heuristics: The heuristics to try first.
 
     Source: logic-based Benders decomposition, Hooker and Ottosson, Mathematical Programming 96, 2003.
 
@@ -150,7 +151,7 @@ def assign_exactly(
         if proposal is None:
             break
         refused = [(p, names) for p, names in proposal.items() if not oracle.holds(p, names)]
-        if not refused and oracle.agrees(_partition_of(proposal)):
+        if not refused and oracle.agrees(_partition_of(proposal)):  # CP-SAT proposes, the analysis decides
             return KernelAssignment(_partition_of(proposal), EXACT, is_proven=False, questions=len(oracle.known))
         for partition, together in refused:
             master.exclude(partition, _minimal_conflict(oracle, partition, together))
@@ -165,7 +166,7 @@ class _AssignmentModel:
     def __init__(self, task_set: TaskSet) -> None:
         from ortools.sat.python import cp_model
 
-        self.task_set, self.is_empty, self.families = task_set, False, _families(task_set)
+        self.task_set, self.is_empty, self.families = task_set, False, family_heads(task_set)
         self.model: CpModel = cp_model.CpModel()
         free, partitions = task_set.unassigned, task_set.partitions
         self.put: dict[tuple[str, str], IntVar] = {
@@ -197,7 +198,9 @@ class _AssignmentModel:
         together = tuple(names)
         own = {self.families[name] for name in together}
         others = [t.name for t in self.task_set.unassigned if self.families[t.name] in own and t.name not in together]
+        # what fails on one fails on all of them
         for p in next((kind for kind in _equal_partitions(self.task_set) if partition in kind), (partition,)):
+            # with others of these families it may hold, so `more` lifts the limit
             more = sum(self.put[name, p] for name in others)
             self.model.add(sum(self.put[name, p] for name in together) <= len(together) - 1 + more)
 
@@ -212,9 +215,9 @@ class _AssignmentModel:
 
         solver = cp_model.CpSolver()
         solver.parameters.max_time_in_seconds = seconds
-        solver.parameters.num_workers = 1
+        solver.parameters.num_workers = 1  # the same assignment in every run
         status = solver.solve(self.model)
-        self.is_empty = status == cp_model.INFEASIBLE
+        self.is_empty = status == cp_model.INFEASIBLE  # a proof, unlike time that is up
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None
         found: dict[str, list[str]] = {p.name: [] for p in self.task_set.partitions}
@@ -242,7 +245,7 @@ def _isolate(task_set: TaskSet, partition: str, names: frozenset[str]) -> TaskSe
 
 def _small_conflicts(oracle: _FitOracle, task_set: TaskSet) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield single kernels and pairs that do not fit: cheap questions that exclude most assignments."""
-    kinds = {kind[0] for kind in _equal_partitions(task_set)} | _used_partitions(task_set)
+    kinds = {kind[0] for kind in _equal_partitions(task_set)} | _used_partitions(task_set)  # one of each kind is enough
     names = [task.name for task in task_set.unassigned]
     for partition in (p.name for p in task_set.partitions if p.name in kinds):
         single = {name for name in names if not oracle.holds(partition, [name])}
@@ -258,14 +261,8 @@ def _minimal_conflict(oracle: _FitOracle, partition: str, names: Sequence[str]) 
     for family in dict.fromkeys(oracle.families[name] for name in names):
         fewer = [other for other in core if oracle.families[other] != family]
         if not oracle.holds(partition, fewer):
-            core = fewer
+            core = fewer  # the family is not needed for the conflict
     return core
-
-
-def _families(task_set: TaskSet) -> dict[str, str]:
-    """Return the head of each task: itself, or whose data starts it."""
-    first = heads(predecessors(task_set))
-    return {task.name: first.get(task.name, task.name) for task in task_set.tasks}
 
 
 def _equal_partitions(task_set: TaskSet) -> list[tuple[str, ...]]:
@@ -292,7 +289,6 @@ def _partition_of(held: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def _free_utilisation(task: GpuTask) -> Fraction:
-    """Return the utilisation of its kernels that have no partition."""
     return Fraction(sum(s.wcet for s in task.of(SegmentKind.KERNEL) if s.resource is None), task.period)
 
 

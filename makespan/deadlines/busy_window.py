@@ -10,12 +10,11 @@ there that goes before the path and had become ready was done. From then until t
 without a break for what goes before the path, also of earlier activations of its family. Proof: theorem 9.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from makespan.deadlines.arrivals import MOST_ACTIVATIONS, StepBudget
 from makespan.deadlines.interference import (
-    Blocker,
     PathStages,
     ResourceTime,
     StageWait,
@@ -28,16 +27,16 @@ from makespan.deadlines.interference import (
 )
 from makespan.deadlines.operations import BoundTable, TaskOperation, urgency
 from makespan.deadlines.task import GpuTask
-from makespan.deadlines.workload import Demand, Workload, work_since_idle
+from makespan.deadlines.workload import Demand, work_since_idle
 
 
 class _FamilyDemand(NamedTuple):
     """The demand of the path's own family on the resource on which the path begins, in one busy window.
 
     Args:
-        rows: for each operation in an activation when it is ready after the event, at most, and its work.
-        ahead: of the same activation, before the path.
-        beside: of the same activation or a later one, at any time.
+        rows: For each operation in an activation, the longest time from the event until it is ready, and its work.
+        ahead: The work of the same activation, before the path.
+        beside: The work of the same activation or a later one, at any time.
     """
 
     period: int
@@ -45,31 +44,20 @@ class _FamilyDemand(NamedTuple):
     ahead: int
     beside: int
 
-    def cases(self, busy: int, earliest: int) -> Iterator[tuple[int, int]] | None:
-        """Return the work of earlier activations, with the least time from the start of the window to the path.
+    def cases(self, busy: int, earliest: int) -> list[tuple[int, int]] | None:
+        """Return `W` and `m` of theorem 9: earlier activations' work, and the least time until the path begins.
 
         There is a case for each number of them, one or more, and for each operation that may be the first of the
         earliest; the result is None where there are too many.
         """
         if any((busy + ready - earliest) // self.period > MOST_ACTIVATIONS for ready, _ in self.rows):
             return None
-        return self._cases(busy, earliest)
-
-    def _cases(self, busy: int, earliest: int) -> Iterator[tuple[int, int]]:
-        whole = sum(work for _, work in self.rows)
+        whole, found = sum(work for _, work in self.rows), []
         for ready, _ in self.rows:
             first = sum(work for other, work in self.rows if other >= ready)
-            for q in range(1, (busy + ready - earliest) // self.period + 1):
-                yield first + (q - 1) * whole, q * self.period - ready + earliest
-
-
-class _WindowDemand(NamedTuple):
-    """The demand on a resource in a busy window: of others, of the path's family, and of what may have begun."""
-
-    others: tuple[Workload, ...]
-    whole: Workload
-    family: _FamilyDemand
-    blockers: tuple[Blocker, ...]
+            most = (busy + ready - earliest) // self.period
+            found += [(first + (q - 1) * whole, q * self.period - ready + earliest) for q in range(1, most + 1)]
+        return found
 
 
 def busy_window_length(
@@ -78,35 +66,40 @@ def busy_window_length(
     """Return the longest time from when a path is ready until its end; None without a bound.
 
     Args:
-        stages: its operations on the resource of the first.
-        fixed: its launches.
-        others: what it takes on other resources.
+        stages: The operations of the path on the resource of the first.
+        fixed: The launches of the path.
+        others: The time of the path on other resources.
 
     Raises:
         OutOfStepsError: it takes longer than allowed.
     """
     if not _is_covered(known, stages):
         return None
-    asked = _window_demand(known, stages)
-    if asked is None:
+    first, resource, rank = stages.first, stages.resource, stages.rank
+    head = known.graph.family[first.task.name]
+    own, own_blockers = split_by_urgency(known, head, resource, rank)
+    rivals = rival_demand(known, head, resource, rank, None)
+    whole, family = work_since_idle(known, own), _family_demand(known, own, stages)
+    if rivals is None or whole is None or family is None:
         return None
-    first, family = stages.first, asked.family
+    blockers = longest_first((*rivals.blockers, *own_blockers))
     ahead, blocking = family.ahead, count_blockable(stages.operations[1:]) + 1
     source = known.graph.operations[first.sources[0]] if first.is_handed_over else None
     if source is not None and urgency(source.task) < stages.rank:  # it has kept the server until the path was ready
         ahead, blocking = source.wcet - 1, blocking - 1
-    at_start = StageWait(ahead, (*asked.others, asked.whole), asked.blockers, min(1, blocking))
+    at_start = StageWait(ahead, (*rivals.workloads, whole), blockers, min(1, blocking))
+    # `L`: no earlier activation matters beyond it
     busy = least_length(0, (ResourceTime(0, None, (at_start,)),), horizon, steps)
     cases = None if busy is None else family.cases(busy, first.earliest)
     if cases is None:
         return None
     work, worst = sum(operation.wcet for operation in stages.operations), 0
-    for before, event in ((0, 0), *cases):
-        wait = StageWait(before + ahead + family.beside, asked.others, asked.blockers, blocking)
+    for before, event in ((0, 0), *cases):  # W = 0 and m = 0 is the case without an earlier activation
+        wait = StageWait(before + ahead + family.beside, rivals.workloads, blockers, blocking)
         found = least_length(fixed, (ResourceTime(work, None, (wait,)), *others), horizon, steps)
         if found is None:
             return None
-        worst = max(worst, found - max(ahead, event))
+        worst = max(worst, found - max(ahead, event))  # the path is ready no earlier than both in the window
     return worst
 
 
@@ -116,19 +109,6 @@ def _is_covered(known: BoundTable, stages: PathStages) -> bool:
     if not graph.is_ranked(resource) or resource in graph.slices:
         return False
     return graph.is_server(resource) or not first.task.spins or not first.index
-
-
-def _window_demand(known: BoundTable, stages: PathStages) -> _WindowDemand | None:
-    resource, rank, head = stages.resource, stages.rank, known.graph.family[stages.first.task.name]
-    own, blockers = split_by_urgency(known, head, resource, rank)
-    asked, whole, family = (
-        rival_demand(known, head, resource, rank, None),
-        work_since_idle(known, own),
-        _family_demand(known, own, stages),
-    )
-    if asked is None or whole is None or family is None:
-        return None
-    return _WindowDemand(asked.workloads, whole, family, longest_first((*asked.blockers, *blockers)))
 
 
 def _family_demand(known: BoundTable, asked: Sequence[Demand], stages: PathStages) -> _FamilyDemand | None:
@@ -171,10 +151,11 @@ class PathWindows:
         operations = [self.graph.operations[number] for number in path]
         if path not in self.needs:
             self.needs[path] = self._needs(_by_resource(operations))
+        # equal versions: nothing that it needs has changed
         state = tuple(map(self.known.version.__getitem__, self.needs[path]))
         before = self.lengths.get(path)
         if before is None or before[0] != state:
-            least = 1 if before is None else before[1]
+            least = 1 if before is None else before[1]  # bounds only rise, so the last length is a place to start from
             before = self.lengths[path] = state, None if least is None else self._length(operations, least, steps)
         return before[1]
 
@@ -192,17 +173,19 @@ class PathWindows:
 
     def _length(self, path: Sequence[TaskOperation], least: int, steps: StepBudget) -> int | None:
         stages = _by_resource(path)
+        # the gap of the first operation is over when it is ready
         alone, fixed = sum(operation.wcet for operation in path), sum(operation.gap for operation in path[1:])
         ways = [self._way(there, len(path)) for there in stages]
         known, others = [[way for way in some if way is not None] for some in (ways, ways[1:])]
         found = None
-        if len(known) == len(ways):
+        if len(known) == len(ways):  # a resource without a bound leaves the path without one by theorem 8
             found = least_length(fixed, known, self.horizon, steps, least)
         key = tuple(operation.number for operation in path)
         if len(others) < len(ways) - 1 or (found is not None and found <= self.busy.get(key, fixed + alone)):
             return found
+        # theorem 9, only where it can be less
         more = busy_window_length(self.known, stages[0], fixed, others, self.horizon, steps)
-        self.busy[key] = self.horizon + 1 if more is None else more
+        self.busy[key] = self.horizon + 1 if more is None else more  # it never falls: no need to ask again below it
         return min((length for length in (found, more) if length is not None), default=None)
 
     def _way(self, stages: PathStages, count: int) -> ResourceTime | None:
@@ -252,6 +235,7 @@ def oblivious_response(known: BoundTable, task: GpuTask, horizon: int, steps: St
         if rival is task or urgency(rival) < urgency(task):
             continue
         arrival, whole = known.arrival(rival), known.whole(rival)
+        # theorem 5 demands different priorities
         if urgency(rival) == urgency(task) or arrival is None or whole is None:
             return None
         rows.append((whole, rival.period, arrival + rival.jitter))

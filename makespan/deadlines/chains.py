@@ -27,7 +27,7 @@ def predecessors(task_set: TaskSet) -> dict[str, tuple[str, ...]]:
                 starts.setdefault(follower, {})[name] = None
     _refuse_timers(task_set, starts)
     order = _sources_first(starts)
-    for name in order:
+    for name in order:  # sources first, so that what a task inherits from its head is checked
         for source in starts[name]:
             _check_follower(task_set.by_name[name], task_set.by_name[source])
     found = {name: tuple(starts[name]) for name in order}
@@ -39,8 +39,14 @@ def heads(starts: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     """Return the task whose arrivals start each task that data starts; `starts` is the result of `predecessors`."""
     found: dict[str, str] = {}
     for name, sources in starts.items():
-        found[name] = found.get(sources[0], sources[0])
+        found[name] = found.get(sources[0], sources[0])  # any source will do: all go back to one head
     return found
+
+
+def family_heads(task_set: TaskSet) -> dict[str, str]:
+    """Return the head of the family of every task, which is the task itself if no data starts it."""
+    first = heads(predecessors(task_set))
+    return {name: first.get(name, name) for name in task_set.by_name}
 
 
 def _refuse_two_heads(starts: Mapping[str, tuple[str, ...]]) -> None:
@@ -87,4 +93,4 @@ def sampled_latency(tasks: Sequence[GpuTask], responses: Sequence[int]) -> int:
     Source: Davare, Zhu, Di Natale, Pinello, Kanajan and Sangiovanni-Vincentelli, DAC 2007; for the age:
         Guenzel, Teper, Chen, von der Brueggen and Chen, ECRTS 2023.
     """
-    return sum(task.period + response for task, response in zip(tasks, responses, strict=True))
+    return sum(task.period + response for task, response in zip(tasks, responses, strict=True))  # theorem 7

@@ -23,9 +23,9 @@ from makespan.deadlines.files import read
 from makespan.deadlines.holistic import AnalysisLimits
 from makespan.deadlines.report.chart import ChartView, ticks_of
 from makespan.deadlines.report.document import document
-from makespan.deadlines.report.text import execution_times, list_names, report, verdict
+from makespan.deadlines.report.text import execution_times, report, verdict
 from makespan.deadlines.sensitivity import FewestSms, fewest_sms
-from makespan.deadlines.verdict import DeadlineAnswer
+from makespan.deadlines.verdict import DeadlineAnswer, list_names
 from makespan.deadlines.wcet import Solver, Wcet, each_execution_time
 from makespan.host.errors import InputError, did_you_mean
 from makespan.host.output_file import check_writable, make_folder, write_whole
@@ -188,7 +188,6 @@ def command(
 
 
 def _names(description: Description, chosen: str | None) -> tuple[str, ...]:
-    """Return the tasks to draw; none where the user chooses none."""
     names = () if chosen is None else tuple(dict.fromkeys(name.strip() for name in chosen.split(",")))
     known = [entry.name for entry in description.tasks]
     if unknown := [name for name in names if name not in known]:
@@ -309,7 +308,6 @@ def _page(found: Assessment, path: Path | None, view: ChartView, given: bytes | 
 
 
 def _late(found: Assessment) -> tuple[str, ...]:
-    """Return the first few tasks that miss their deadlines."""
     tasks = () if found.verdict is None else found.verdict.tasks
     return tuple(task.task for task in tasks if task.miss is not None)[:_DRAWN]
 

@@ -72,7 +72,7 @@ class BundleFile:
     """The result that `makespan solve --bundle` left; it is verified before it is used.
 
     Args:
-        evidence: why the path that the bundle fixed, if it did, is the only one.
+        evidence: Why the path that the bundle fixed, if it did, is the only one.
     """
 
     path: Path
@@ -84,11 +84,12 @@ class KernelLaunch:
     """A kernel to be solved for a machine.
 
     Args:
-        question: `launch.grid` has all blocks, and is None only beside `warps`, for one block; `blocks_per_sm` says how
-            many of them fit on one SM at the same time: neither more nor fewer.
-        machine: None for that of the GPU; where nobody says which, the default of the kernel, see `LaunchedKernel`.
-        evidence: why the path that `take` or `trace` fixes is the only one.
-        holds: for how long its ports are held, see `machine.narrow_intervals`.
+        question: Its `launch.grid` has all blocks, and is None only beside `warps`, for one block; `blocks_per_sm` says
+            how many of them fit on one SM at the same time, neither more nor fewer.
+        machine: None means the machine of the GPU or, where no GPU is named, the default of the kernel, see
+            `LaunchedKernel`.
+        evidence: Why the path that `take` or `trace` fixes is the only one.
+        holds: For how long its ports are held, see `machine.narrow_intervals`.
     """
 
     question: "KernelQuestion"
@@ -113,9 +114,9 @@ class ServedEntry:
     """A copy or a kernel of every job.
 
     Args:
-        kind: which of the two.
-        resource: its copy engine or partition; None for a kernel that is still to be assigned.
-        launch: from the end of what comes before it until it is ready there; None where nobody says.
+        kind: Whether it is a copy or a kernel.
+        resource: Its copy engine or partition; None means a kernel that is still to be assigned.
+        launch: The time from the end of what comes before it until it is ready there; None where the file gives none.
     """
 
     kind: SegmentKind
@@ -141,8 +142,8 @@ class TaskEntry:
     """A task as described; times in seconds, the rest as in `task.Task`, priorities as they were given.
 
     Args:
-        wait: None where the file says nothing: then a thread with a core is taken to spin, as CUDA does by default;
-            this is a condition of the verdict, and not the worse of the two ways.
+        wait: None means that the file says nothing: then a thread with a core is taken to spin, as CUDA does by
+            default; this is a condition of the verdict, and not the worse of the two ways.
     """
 
     name: str
@@ -224,12 +225,13 @@ class Description:
     """A whole task file.
 
     Args:
-        where: the file, for messages.
-        clock: hertz of the SM clock that counts cycles, at least; needed where a source is in cycles.
-        clock_by: who says so, where the file does not.
-        step: seconds, the shortest step of walks through all schedules; None: what divides all times. Nothing else
-            depends on it.
-        card: the GPU whose SMs the partitions are; None where nobody says which.
+        where: The file, for messages.
+        clock: The least frequency in hertz of the SM clock that counts cycles; it is needed where a source is in
+            cycles.
+        clock_by: Who says so, where the file does not.
+        step: The seconds of the shortest step of walks through all schedules; None means what divides all times.
+            Nothing else depends on it.
+        card: The GPU whose SMs the partitions are; None where no GPU is named.
     """
 
     where: str
@@ -269,9 +271,9 @@ class ExecutionTime:
     """The time that a copy or a kernel takes, in seconds.
 
     Args:
-        at_most: in every run.
-        at_least: in some run; None where nobody knows.
-        is_shown: whether that run is one of the kernel itself, or only one of its control flow.
+        at_most: A bound for every run.
+        at_least: The time of some run; None where no run is known.
+        is_shown: Whether that run is one of the kernel itself, or only one of its control flow.
     """
 
     at_most: Fraction
@@ -283,7 +285,7 @@ def task_set(description: Description, execution_times: Mapping[str, ExecutionTi
     """Return the task set in ticks that divide all times, and are short enough for continuous time.
 
     Args:
-        execution_times: of `Description.executions`, by the same names.
+        execution_times: The times of `Description.executions`, by the same names.
 
     Returns:
         The task set, and the seconds of a tick.

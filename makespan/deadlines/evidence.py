@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat
 from random import Random
 
-from makespan.deadlines.chains import heads, predecessors
+from makespan.deadlines.chains import family_heads, heads
 from makespan.deadlines.scenarios import MOST_JOBS, critical_scenarios, random_scenario, vary_scenario
 from makespan.deadlines.simulation import CompletedJob, Scenario, ServiceStretch, SimulatedRun, simulate, turns_per_job
 from makespan.deadlines.task import ChainStart, GpuTask, JobSegment, TaskSet
@@ -32,7 +32,7 @@ def worst_runs(task_set: TaskSet, name: str, *, seed: int = 0, most_jobs: int = 
     """
     random = Random(f"{seed} {name}")  # noqa: S311  reproducible, not secret
     worst: SimulatedRun | None = None
-    for scenario in chain(critical_scenarios(task_set, name, most_jobs=most_jobs), repeat(None)):
+    for scenario in chain(critical_scenarios(task_set, name, most_jobs=most_jobs), repeat(None)):  # likely ones first
         run = simulate(scenario or _attempt(task_set, name, worst, random, most_jobs))
         yield run
         worst = run if worst is None or _slack(run, name) <= _slack(worst, name) else worst
@@ -40,6 +40,7 @@ def worst_runs(task_set: TaskSet, name: str, *, seed: int = 0, most_jobs: int = 
 
 def _attempt(task_set: TaskSet, name: str, worst: SimulatedRun | None, random: Random, most_jobs: int) -> Scenario:
     job = None if worst is None else worst.tightest(name)
+    # a fresh start now and then, lest it stays in a dead end
     if worst is None or job is None or random.random() < _FRESH:
         return random_scenario(task_set, random, most_jobs, "random arrivals, jitter and execution times")
     return vary_scenario(worst, job, random, "found by search from worse to worse")
@@ -54,7 +55,7 @@ def find_miss(
     arguments give the same answer; `find_late_run` gives the whole schedule.
 
     Args:
-        tries: scenarios to simulate, the critical instants among them.
+        tries: The number of scenarios to simulate, the critical instants among them.
 
     Raises:
         InputError: a task without a partition.
@@ -84,8 +85,8 @@ def misses(
     A round is one attempt for each task: one miss is enough for the answer, and the others of its round cost little.
 
     Args:
-        attempts: for each task.
-        jobs: of all simulated schedules together, or turns of contexts that they take; then the search ends.
+        attempts: The number of attempts for each task.
+        jobs: The jobs of all simulated schedules together, or turns of contexts that they take; then the search ends.
     """
     hunts = {name: _attempts(task_set, name, 0, MOST_JOBS) for name in names}
     is_found = False
@@ -95,7 +96,7 @@ def misses(
             run, miss = next(hunt, (None, None))
             if run is not None:
                 costs = turns_per_job(run.scenario.task_set)
-                jobs -= sum(costs[job.task] for job in run.jobs)
+                jobs -= sum(costs[job.task] for job in run.jobs)  # work, not seconds: the same answer on every machine
             if miss is not None:
                 is_found = True
                 yield miss
@@ -111,6 +112,7 @@ def _attempts(task_set: TaskSet, name: str, seed: int, most_jobs: int) -> Iterat
     if system is None:
         return
     for number, found in enumerate(worst_runs(system, name, seed=seed, most_jobs=most_jobs), 1):
+        # fewer conditions of the no
         run = _without_unshown(found, name) if _first_late(found, name) is not None else found
         job = _first_late(run, name)
         words = f"{run.scenario.words} (attempt {number}, seed {seed})"
@@ -134,10 +136,10 @@ def _without_unshown(run: SimulatedRun, name: str) -> SimulatedRun:
     A sporadic task may never arrive, so what is left is a legal schedule by itself; a strictly periodic one must.
     """
     scenario = run.scenario
-    family = _families(scenario.task_set)
+    family = family_heads(scenario.task_set)
     given = {family[task.name] for task in _tasks_with_given_times(scenario.task_set)}
     away = [task for task in scenario.task_set.tasks if family[task.name] in given]
-    if not away or family[name] in given or any(task.offset is not None for task in away):
+    if not away or family[name] in given or any(task.offset is not None for task in away):  # these must arrive
         return run
     rest = _subset(scenario.task_set, (task for task in scenario.task_set.tasks if family[task.name] not in given))
     left = Scenario(
@@ -147,7 +149,7 @@ def _without_unshown(run: SimulatedRun, name: str) -> SimulatedRun:
         f"{scenario.words}, tasks left out whose times nobody has shown",
     )
     shown = simulate(left)
-    return run if _first_late(shown, name) is None else shown
+    return run if _first_late(shown, name) is None else shown  # only a run that still misses refutes
 
 
 def attainable(task_set: TaskSet, name: str) -> TaskSet | None:
@@ -160,7 +162,7 @@ def attainable(task_set: TaskSet, name: str) -> TaskSet | None:
     Raises:
         InputError: a task without a partition.
     """
-    family = _families(task_set)
+    family = family_heads(task_set)
     near = _neighbours(task_set, name, family)
     unknown = {family[task.name] for task in near if any(segment.known == 0 for segment in task.segments)}
     if max(turns_per_job(task_set).values()) > MOST_TURNS:
@@ -178,7 +180,6 @@ def _with_attained_times(task: GpuTask) -> GpuTask:
 
 
 def _subset(task_set: TaskSet, some: Iterable[GpuTask]) -> TaskSet:
-    """Return these tasks, with the servers and the chains by data that they need."""
     tasks = tuple(some)
     names, hosts = {task.name for task in tasks}, {segment.resource for task in tasks for segment in task.segments}
     return TaskSet(
@@ -187,12 +188,6 @@ def _subset(task_set: TaskSet, some: Iterable[GpuTask]) -> TaskSet:
         tuple(chain for chain in task_set.chains if chain.activation is ChainStart.DATA and names >= {*chain.tasks}),
         tuple(engine for engine in task_set.engines if engine.name in hosts),
     )
-
-
-def _families(task_set: TaskSet) -> dict[str, str]:
-    """Return the head of each task's family."""
-    first = heads(predecessors(task_set))
-    return {name: first.get(name, name) for name in task_set.by_name}
 
 
 def _neighbours(task_set: TaskSet, name: str, family: Mapping[str, str]) -> list[GpuTask]:
@@ -207,7 +202,7 @@ def _neighbours(task_set: TaskSet, name: str, family: Mapping[str, str]) -> list
         for task in task_set.tasks
     }
     near, size = {name}, 0
-    while len(near) > size:
+    while len(near) > size:  # until nothing more is reached
         size, reached = len(near), set().union(*(places[other] for other in near))
         near = {other for other, here in places.items() if here & reached}
     return [task for task in task_set.tasks if task.name in near]
@@ -248,7 +243,7 @@ def worst_window(
     Copies and kernels run for times that they can take, as for `find_miss`.
 
     Args:
-        tries: scenarios for each task.
+        tries: The number of scenarios for each task.
 
     Raises:
         InputError: a task without a partition, or no execution time of these tasks that is attained.
@@ -273,12 +268,12 @@ def _work_since(run: SimulatedRun, job: CompletedJob) -> int:
     """Return since when one of its resources works without a break, or the event if it is earlier."""
     own = {s.resource for s in run.stretches if (s.task, s.job) == (job.task, job.number)}
     start = job.release
-    for stretch in sorted(run.stretches, key=lambda stretch: -stretch.end):
+    for stretch in sorted(run.stretches, key=lambda stretch: -stretch.end):  # back in time, as long as they join
         if stretch.resource in own and stretch.start < start <= stretch.end:
             start = stretch.start
     head = heads(run.scenario.starts).get(job.task, job.task)
     event = next(other.arrival for other in run.jobs if (other.task, other.number) == (head, job.number))
-    return min(start, event)
+    return min(start, event)  # data may have come long after the event
 
 
 def _slack(run: SimulatedRun, name: str) -> int:

@@ -46,6 +46,7 @@ def late_job(task_set: TaskSet, name: str, most_states: int, *, grid: int = 1) -
     stepped, system = attainable(in_steps(task_set, grid), name), attainable(task_set, name)
     if stepped is None or system is None or any(task.offset is not None for task in stepped.tasks):
         return None
+    # the simulation judges in unrounded times
     for run in longest_runs(system, name, most_states, stepped=stepped, grid=grid):
         late = next((job for job in run.late if job.task == name), None)
         if late is not None:
@@ -63,9 +64,9 @@ def in_steps(task_set: TaskSet, grid: int) -> TaskSet:
 
     def segment_of(segment: JobSegment) -> JobSegment:
         steps, rest = divmod(segment.known, grid)
-        is_unknown = not steps or (segment.attained is not None and rest)
+        is_unknown = not steps or (segment.attained is not None and rest)  # a shown time must be whole steps
         attained = 0 if is_unknown else None if segment.attained is None else steps
-        wcet = max(1, segment.wcet // grid)
+        wcet = max(1, segment.wcet // grid)  # limits down and periods up, so that every schedule is a legal one
         return replace(segment, wcet=wcet, attained=attained, delay=segment.delay // grid)
 
     def task_of(task: GpuTask) -> GpuTask:
@@ -85,7 +86,7 @@ def longest_runs(
     may.
 
     Args:
-        stepped: what is walked through instead, in ticks that are `grid` times as long; it may lack tasks.
+        stepped: The task set to walk through instead, in ticks that are `grid` times as long; it may lack tasks.
 
     Raises:
         TooManyStatesError: there are too many.
@@ -95,7 +96,7 @@ def longest_runs(
     walk = StateWalk(walked, tasks, 1, is_short=lambda segment: segment.attained is None, is_traced=True)
     walk.run(most_states)
     jobs = tuple(_longer(job, grid) for job in _jobs(walk, tasks, _path(walk, name)))
-    for order in islice(permutations(task_set.by_name), _ORDERS):
+    for order in islice(permutations(task_set.by_name), _ORDERS):  # the walk does not say who goes first among equals
         yield simulate(Scenario(task_set, jobs, order, f"the longest response of {name} in all schedules"))
 
 
@@ -108,13 +109,14 @@ def _path(walk: StateWalk, name: str) -> list[tuple[WalkState, WalkStep]]:
     """Return the steps to the end of the job of a task that takes longest, each with the state before it."""
     trail: list[AgedJob] = []
     mark: AgedJob | None = walk.last[name]
+    # back to the arrival: no job is older than its response
     while mark is not None and len(trail) <= walk.response[name]:
         trail.append(mark)
         mark = walk.before.get(mark)
     way = [trail[-1][0]]
     while way[-1] in walk.first:
         way.append(walk.first[way[-1]])
-    way.reverse()
+    way.reverse()  # from the first state of the walk to that arrival
     path = [(state, next(s for s in _steps(walk, state) if s.reached == then)) for state, then in pairwise(way)]
     trail.reverse()
     for (state, family, at), (then, _, later) in pairwise(trail):
@@ -153,7 +155,7 @@ def _jobs(walk: StateWalk, tasks: Sequence[GpuTask], path: Sequence[tuple[WalkSt
         for now, (state, step) in enumerate(path):
             local, is_new = step.come[number]
             if is_new:
-                found.append(_ChosenActivation(mine, now))
+                found.append(_ChosenActivation(mine, now))  # an activation arrives in this step
                 pending.append(found[-1])
             _come(family.rows(state[number]), family.rows(local), pending)
             served, ticked = family.rows(step.served[number]), step.way[number]
@@ -204,9 +206,9 @@ def sharpen_verdict(
     be exact. A task that remains without a proof is refuted by a simulated schedule, if the walks lead to one.
 
     Args:
-        tick: seconds.
-        step: seconds, the last grid where events may lie between ticks; None: what divides all times.
-        most_states: of a walk; finer grids have more, and none is tried after one that has too many.
+        tick: The seconds of a tick.
+        step: The seconds of the last grid where events may lie between ticks; None means what divides all times.
+        most_states: The most states of a walk; finer grids have more, and none is tried after one that has too many.
 
     Raises:
         BrokenPromiseError: a walk contradicts the verdict.
@@ -216,6 +218,7 @@ def sharpen_verdict(
         names = ", ".join(task.name for task in tasks)
         said = None
         last = _shortest_step(task_set, tasks, None if step is None else ceil(step / tick))
+        # where all happens at whole ticks, the last grid is a tick
         by_ticks = [1] if task_set.unit == 1 and last > 1 else []
         tried = [grid for grid in (*grids(tasks, last), *by_ticks) if not _is_overfull(tasks, grid)]
         if not tried:
@@ -227,7 +230,7 @@ def sharpen_verdict(
                 continue
             progress(f"all schedules of {names}, in steps of {_step_text(grid, tick)}")
             found = walk_part(task_set, tasks, grid=grid, most_states=most_states)
-            if not found.response:
+            if not found.response:  # finer grids have more states still
                 more = f"more than {most_states} states in steps of {_step_text(grid, tick)}: {names}"
                 said = f"{said}; {more}" if said else more
                 break
@@ -241,6 +244,7 @@ def sharpen_verdict(
             verdict = replace(verdict, notes=(*verdict.notes, said))
             yield verdict
         if tried and obstacle(task_set, tasks) is None:
+            # only a miss can answer these
             unproven = {task.task for task in verdict.tasks if task.answer is DeadlineAnswer.UNKNOWN}
             for name in (task.name for task in tasks if task.name in unproven):
                 progress(f"a schedule in which {name} is late")
@@ -304,7 +308,7 @@ def _is_overfull(tasks: Sequence[GpuTask], grid: int) -> bool:
     for task in tasks:
         for segment in task.segments:
             resource = task.core if segment.kind is SegmentKind.CPU else (segment.kind, segment.resource)
-            share = Fraction(-(-segment.wcet // grid), task.period // grid)
+            share = Fraction(-(-segment.wcet // grid), task.period // grid)  # rounded as in the walk
             demanded[resource] = demanded.get(resource, Fraction(0)) + share
     return max(demanded.values()) > 1
 
@@ -326,6 +330,7 @@ def _merge_walk(
 def _task(known: TaskVerdict, verdict: TaskSetVerdict, found: WalkResult, how: str, *, is_exact: bool) -> TaskVerdict:
     ticks = found.response[known.task]
     deadline = verdict.tasks_analysed.by_name[known.task].deadline
+    # two proofs that contradict each other
     if known.miss is not None and known.miss.completion - known.miss.arrival > ticks:
         raise BrokenPromiseError(f"{known.task} takes longer in a schedule than the {ticks} ticks of all: report it")
     if known.response is not None:
@@ -334,7 +339,7 @@ def _task(known: TaskVerdict, verdict: TaskSetVerdict, found: WalkResult, how: s
             raise BrokenPromiseError(
                 f"{known.task} may take {ticks} ticks, and the {was} was {known.response}: trust neither, and report it"
             )
-        if not is_exact and ticks >= known.response:
+        if not is_exact and ticks >= known.response:  # a bound that is no better says nothing
             return known
     answer = DeadlineAnswer.YES if ticks <= deadline else DeadlineAnswer.UNKNOWN
     return replace(

@@ -19,7 +19,7 @@ from itertools import chain, combinations, product
 from operator import ge, le
 from typing import NamedTuple
 
-from makespan.deadlines.chains import heads, predecessors
+from makespan.deadlines.chains import family_heads, heads, predecessors
 from makespan.deadlines.family_states import (
     EndedJob,
     FamilyStep,
@@ -48,9 +48,9 @@ class WalkResult:
     """The result of a walk in ticks; tasks are missing whose states were too many.
 
     Args:
-        response: the longest time from the arrival of a job until its end.
-        end: the same from the event at the head of its family.
-        states: how many it has looked at, also again because a job in one could be older.
+        response: The longest time from the arrival of a job until its end.
+        end: The same from the event at the head of its family.
+        states: How many states it has looked at, also again because a job in one could be older.
     """
 
     response: Mapping[str, int]
@@ -66,9 +66,9 @@ class WalkStep(NamedTuple):
     """A step of a walk.
 
     Args:
-        come: for each family what it is after arrivals, releases and launches, and whether something has arrived.
-        served: what it is when servers have chosen.
-        way: how it goes on from there.
+        come: What each family is after arrivals, releases and launches, and whether something has arrived.
+        served: The state when servers have chosen.
+        way: How each family goes on from there.
     """
 
     reached: WalkState
@@ -94,9 +94,10 @@ def explore(
     Parts that share no core, server or data are walked through one by one.
 
     Args:
-        grid: the ticks of a step.
-        most_states: to look at, for each part; also bounds the steps from them.
-        is_short: all may be, as the model says; with fewer it is quicker, and may be less.
+        grid: The ticks of a step.
+        most_states: The most states to look at, for each part; it also bounds the steps from them.
+        is_short: Which segments may take less than their limits. By default all may, as the model says; with fewer the
+            walk is quicker, and its result may be less.
 
     Raises:
         InputError: a kernel without a partition, or chains by data that contradict themselves.
@@ -115,7 +116,7 @@ def explore(
     ]
     response = {name: ticks for one in found for name, ticks in one.response.items()}
     end = {name: ticks for one in found for name, ticks in one.end.items()}
-    known = [name for name in task_set.by_name if name in response]
+    known = [name for name in task_set.by_name if name in response]  # in the order of the task set
     return WalkResult(
         {name: response[name] for name in known}, {name: end[name] for name in known}, sum(one.states for one in found)
     )
@@ -154,6 +155,7 @@ def obstacle(task_set: TaskSet, tasks: Sequence[GpuTask], *, grid: int = 1) -> s
         if partition.slices is not None and any(task.on(partition.name) for task in tasks):
             return f"partition {partition.name} is time-sliced: its schedules are not explored"
     for task, other in combinations(tasks, 2):
+        # theorem 12
         if grid > 1 and task.core is not None and (task.core, task.priority) == (other.core, other.priority):
             return (
                 f"tasks {task.name} and {other.name} of core {task.core} have the same priority: no walk bounds what"
@@ -168,15 +170,15 @@ def independent_parts(task_set: TaskSet) -> list[tuple[GpuTask, ...]]:
     Raises:
         InputError: chains by data that contradict themselves.
     """
-    starts = predecessors(task_set)
+    family = family_heads(task_set)
     groups: list[tuple[set[object], list[str]]] = []
     for task in task_set.tasks:
-        shared: set[object] = {("family", heads(starts).get(task.name, task.name)), ("core", task.core)}
+        shared: set[object] = {("family", family[task.name]), ("core", task.core)}
         shared = (shared | {(s.kind, s.resource) for s in task.of(SegmentKind.COPY, SegmentKind.KERNEL)}) - {
             ("core", None)
         }
         names = [task.name]
-        for group in [group for group in groups if group[0] & shared]:
+        for group in [group for group in groups if group[0] & shared]:  # merge all groups that the task links
             shared |= group[0]
             names = group[1] + names
             groups.remove(group)
@@ -191,7 +193,7 @@ class StateWalk:
     a job in it turns out to have a greater age.
 
     Args:
-        is_traced: whether to keep how jobs in states got their ages, and states were met first.
+        is_traced: Whether to keep how jobs in states got their ages, and from which states others were met first.
     """
 
     def __init__(
@@ -207,7 +209,7 @@ class StateWalk:
         self.families = list(_families(task_set, tasks, grid, is_short))
         self.response = dict.fromkeys(self.names, 0)
         self.end = dict.fromkeys(self.names, 0)
-        self.grid, self.lengths = grid, (1,) if grid == 1 else (0, 1)
+        self.grid, self.lengths = grid, (1,) if grid == 1 else (0, 1)  # on a grid events of one step have an order
         start = tuple(family.start for family in self.families)
         self.looks = 0
         self.is_traced = is_traced
@@ -218,7 +220,7 @@ class StateWalk:
         courses = [course for family in self.families for course in family.courses]
         self.policies = {part.policy for course in courses for part in course.parts}
         self.least: dict[ServerPolicy, int] = {}
-        if not any(course.doubt for course in courses):
+        if not any(course.doubt for course in courses):  # deadlines below these are before those of every later job
             self.least[ServerPolicy.EDF] = min(course.due for course in courses)
             self.least[ServerPolicy.EDF_RELEASE] = min(course.released for course in courses)
 
@@ -228,7 +230,7 @@ class StateWalk:
         A state is left out if another one differs from it only by jobs that are as old or older, and by families that
         may come as early or earlier: all that can follow from it, follows from that as well.
         """
-        if self.least_states() > most_states:
+        if self.least_states() > most_states:  # hopeless: do not begin
             raise TooManyStatesError
         todo = deque(self.ages)
         waiting = set(todo)
@@ -237,12 +239,13 @@ class StateWalk:
         while todo:
             state = todo.popleft()
             waiting.remove(state)
-            if state not in self.ages:
+            if state not in self.ages:  # another state has made it needless meanwhile
                 continue
             self.looks += 1
             for step in self.steps(state, self.ages[state]):
                 reached, ages = step.reached, step.ages
                 steps += 1
+                # counts, not seconds: the same on every machine
                 if max(self.looks, len(self.ages), steps // _STEPS) > most_states:
                     raise TooManyStatesError
                 known = self.ages.get(reached)
@@ -255,7 +258,7 @@ class StateWalk:
                 )
                 others = alike.setdefault(rows, {})
                 reach = (*timers, *chain(*ages))
-                if any(all(map(ge, other, reach)) for other in others.values()):
+                if any(all(map(ge, other, reach)) for other in others.values()):  # lemma 4
                     continue
                 for other in [other for other, less in others.items() if all(map(le, less, reach))]:
                     del others[other], self.ages[other]
@@ -278,7 +281,7 @@ class StateWalk:
             for at, (age, source) in enumerate(zip(mine, ticked.ages, strict=True)):
                 if known is None or age > known[family][at]:
                     here = len(self.families[family].rows(state[family])) * self.families[family].width
-                    is_new = source is None or source >= here
+                    is_new = source is None or source >= here  # it began in this step, so its way begins here
                     self.before[step.reached, family, at] = (
                         None if is_new or source is None else (state, family, source)
                     )
@@ -288,7 +291,7 @@ class StateWalk:
         families = self.families
         for come in product(*(family.comings(local) for family, local in zip(families, state, strict=True))):
             old = [
-                (*mine, *[0] * family.width) if is_new else mine
+                (*mine, *[0] * family.width) if is_new else mine  # a new activation has age 0
                 for family, mine, (_, is_new) in zip(families, ages, come, strict=True)
             ]
             for served in self._served(tuple(local for local, _ in come)):
@@ -306,18 +309,17 @@ class StateWalk:
                 offers.setdefault(resource, []).append((key, doubt, number, position))
         for view in views:
             for resource in view.busy:
-                offers.pop(resource, None)
+                offers.pop(resource, None)  # a busy server chooses nothing
         if not offers:
             yield state
             return
-        for chosen in product(*map(_most_urgent, offers.values())):
+        for chosen in product(*map(_most_urgent, offers.values())):  # ties in every order
             yield tuple(
                 family.served(local, tuple(sorted(position for of, position in chosen if of == number)))
                 for number, (family, local) in enumerate(zip(self.families, state, strict=True))
             )
 
     def _computing(self, state: WalkState) -> Iterator[tuple[tuple[Position, ...], ...]]:
-        """Yield the jobs of each family that cores have chosen."""
         offers: dict[ResourceKey, list[tuple[int, int, Position]]] = {}
         for number, (family, local) in enumerate(zip(self.families, state, strict=True)):
             for core, rank, position in family.view(local).computing:
@@ -325,6 +327,7 @@ class StateWalk:
         ways = []
         for offered in offers.values():
             most = max(rank for rank, _, _ in offered)
+            # ties in every order
             ways.append([(number, position) for rank, number, position in offered if rank == most])
         for chosen in product(*ways):
             yield tuple(
@@ -357,6 +360,7 @@ class StateWalk:
     def _slowed(self, way: Sequence[FamilyStep]) -> WalkState:
         """Return the state with one step more for what was preempted by a segment that ended early."""
         reached = tuple(ticked.local for ticked in way)
+        # theorem 12 allows one step for each such gap
         for core, rank in {short for ticked in way for short in ticked.short}:
             reached = tuple(
                 family.slowed(local, core, rank) for family, local in zip(self.families, reached, strict=True)
@@ -375,15 +379,17 @@ class StateWalk:
 
         The order counts among jobs that wait for a FIFO server, and among deadlines that no later job can come before.
         """
-        if self.policies <= {None, ServerPolicy.FIXED_PRIORITY}:
+        if self.policies <= {None, ServerPolicy.FIXED_PRIORITY}:  # nothing there compares times
             return state
         marks = [family.marks(local) for family, local in zip(self.families, state, strict=True)]
         values: dict[str | ResourceKey, set[int]] = {}
         for kind, value in (mark for found in marks for mark in found):
+            # a deadline that no later job can precede
             if not isinstance(kind, ServerPolicy) or value < self.least.get(kind, value):
                 values.setdefault(kind, set()).add(value)
         new: dict[tuple[str | ResourceKey, int], int] = {}
         for kind, found in values.items():
+            # the largest numbers that keep the order
             start = self.least[kind] - len(found) if isinstance(kind, ServerPolicy) else 1
             new |= {(kind, value): start + at for at, value in enumerate(sorted(found))}
         changed = {mark: value for mark, value in new.items() if mark[1] != value}
@@ -396,7 +402,7 @@ class StateWalk:
 
 
 def _most_urgent(offers: Sequence[tuple[int, int, int, Position]]) -> list[tuple[int, Position]]:
-    """Return those that may be the first, as far as the grid tells."""
+    # deadlines rounded up against ones rounded down: theorem 12
     least = min(key + doubt for key, doubt, _, _ in offers)
     return [(number, position) for key, _, number, position in offers if key <= least]
 
@@ -415,7 +421,8 @@ def _families(task_set: TaskSet, tasks: Sequence[GpuTask], grid: int, is_short: 
         for name in names:
             task = task_set.by_name[name]
             sources = tuple(names.index(source) for source in starts.get(name, ()))
-            courses.append(_course(task, grid, numbers[name], sources, policies, is_short))
+            courses.append(_course(task, grid, numbers[name], sources, policies, is_short))  # limits rounded up
+        # periods are rounded down, so that jobs come more often
         yield TaskFamily(courses, head.period // grid, is_exact=grid == 1)
 
 

@@ -35,11 +35,11 @@ class GridJob(NamedTuple):
     """A job; all times in steps of the grid.
 
     Args:
-        time: since when it is in its stage or, of CPU time, how long it has run; kept where a limit asks for it.
-        turn: of two that wait for the same FIFO server, the one with the larger number has come before.
-        due: until its deadline, as far as an EDF server will ask for it.
-        released: the same, as far as a server will that sees only releases.
-        is_late: whether it must be given a step more than its time: see `exploration`.
+        time: Since when it is in its stage or, for CPU time, how long it has run; it is kept where a limit asks for it.
+        turn: Of two that wait for the same FIFO server, the one with the larger number has come before.
+        due: The time until its deadline, as far as an EDF server will ask for it.
+        released: The same, as far as a server will ask for it that sees only releases.
+        is_late: Whether it must be given a step more than its time: see `exploration`.
     """
 
     stage: Stage
@@ -80,12 +80,12 @@ class GridTask:
     """A task on the grid.
 
     Args:
-        number: its own among all tasks.
-        sources: the tasks of the family whose ends it waits for.
-        due: from its arrival until its deadline, rounded down.
-        released: the same from its release, if it came as late as it may.
-        doubt: how much `due` and `released` are rounded down, at most.
-        core: where it spins; None if it does not.
+        number: Its number among all tasks.
+        sources: The tasks of the family whose ends it waits for.
+        due: The time from its arrival until its deadline, rounded down.
+        released: The same from its release, if it came as late as it may.
+        doubt: How much `due` and `released` are rounded down, at most.
+        core: The core on which it spins; None if it does not.
     """
 
     number: int
@@ -126,9 +126,9 @@ class FamilyStep(NamedTuple):
     """A state after a step.
 
     Args:
-        ages: for each age of the new state, which one of the old it continues; None: it starts.
-        ends: where a segment has ended, in the state before.
-        short: cores and ranks of what has used them for less than it may.
+        ages: For each age of the new state, which one of the old it continues; None means that it starts.
+        ends: The positions in the state before at which a segment has ended.
+        short: The cores and ranks of what has used them for less than it may.
     """
 
     local: int
@@ -142,8 +142,8 @@ class TaskFamily:
     """All states of a family that have been met, by number.
 
     Args:
-        courses: of its tasks; the head first, and each after its sources.
-        is_exact: whether a step is a tick, in which every limit holds; else several steps may be of one instant.
+        courses: The tasks on the grid, the head first, and each after its sources.
+        is_exact: Whether a step is a tick, in which every limit holds; otherwise several steps may be of one instant.
     """
 
     def __init__(self, courses: Sequence[GridTask], period: int, *, is_exact: bool) -> None:
@@ -152,7 +152,7 @@ class TaskFamily:
         self._is_exact = is_exact
         self._locals: list[FamilyState] = []
         self._numbers: dict[FamilyState, int] = {}
-        self.split = cache(self._split)
+        self.split = cache(self._split)  # what a family can do is computed once for each of its states
         self.comings = cache(self._comings)
         self.view = cache(self._view)
         self.served = cache(self._served)
@@ -163,6 +163,7 @@ class TaskFamily:
         self.start = self._number(FamilyState(period, ()))
 
     def _number(self, local: FamilyState) -> int:
+        # states are compared and cached by number, not by value
         known = self._numbers.setdefault(local, len(self._locals))
         if known == len(self._locals):
             self._locals.append(local)
@@ -183,7 +184,7 @@ class TaskFamily:
         """Return the states after arrivals, releases and launches, and whether an activation is new there."""
         local = self._locals[number]
         ways = [(local, False)]
-        if local.timer == self.period:
+        if local.timer == self.period:  # sporadic: it may come, and need not
             head = self._tidy(0, GridJob(Stage.ARRIVED, due=self.courses[0].due))
             ways.append((FamilyState(0, (*local.rows, (head, *[AWAITED] * (self.width - 1)))), True))
         return tuple(
@@ -196,7 +197,7 @@ class TaskFamily:
         if slot == self.width:
             yield rows
             return
-        for released in self._moved(rows, slot, None):
+        for released in self._moved(rows, slot, None):  # a release, then launches in the order of segments
             for launched in self._launched(released, slot, 0):
                 yield from self._ready(launched, slot + 1)
 
@@ -214,8 +215,9 @@ class TaskFamily:
         course = self.courses[slot]
         stage, at = (Stage.ARRIVED, 0) if segment is None else (Stage.LAUNCHED, segment)
         limit = course.jitter if segment is None else course.parts[segment].delay
+        # the earliest first: releases and launches keep the order of jobs
         pending = [n for n, row in enumerate(rows) if row[slot].stage is stage and row[slot].segment == at]
-        for row in (*pending, None):
+        for row in (*pending, None):  # None: all of them get it
             if row is None or rows[row][slot].time < limit or (limit and not self._is_exact):
                 yield rows
             if row is not None:
@@ -233,7 +235,7 @@ class TaskFamily:
     def _tidy(self, slot: int, job: GridJob) -> GridJob:
         """Return the job without the times that no server will ask for."""
         course = self.courses[slot]
-        due = job.due if course.asks(ServerPolicy.EDF, job) else 0
+        due = job.due if course.asks(ServerPolicy.EDF, job) else 0  # fewer different states
         released = job.released if job.stage is not Stage.ARRIVED and course.asks(ServerPolicy.EDF_RELEASE, job) else 0
         return job._replace(due=due, released=released)
 
@@ -251,14 +253,15 @@ class TaskFamily:
                 part = course.parts[job.segment]
                 core = part.resource if part.policy is None else course.core
                 if core is not None:
-                    computing.setdefault(slot, (core, course.rank, (row, slot)))
+                    computing.setdefault(slot, (core, course.rank, (row, slot)))  # of a task the earlier job goes first
                 if part.policy is None:
                     continue
-                if job.stage is Stage.SERVED:
+                if job.stage is Stage.SERVED:  # it runs to its end, so its server is taken
                     busy.append(part.resource)
                 elif job.stage is Stage.READY:
                     key, doubt = self._key(course, part.policy, job)
                     known = waiting.get((slot, part.resource))
+                    # of a task the most urgent offers itself; rows are in order of arrival
                     if known is None or key < known[1]:
                         waiting[slot, part.resource] = (part.resource, key, doubt, (row, slot))
         return FamilyView(tuple(busy), tuple(waiting.values()), tuple(computing.values()))
@@ -293,7 +296,7 @@ class TaskFamily:
                 is_run = job.stage is Stage.SERVED or (
                     part is not None and part.policy is None and (row, slot) in on_core
                 )
-                older = self._older(slot, job, length, is_run=is_run)
+                older = self._older(slot, job, length, is_run=is_run)  # limits must hold when time passes
                 if older is None:
                     return ()
                 rows = _replace_job(rows, (row, slot), older)
@@ -313,8 +316,8 @@ class TaskFamily:
             part = course.parts[job.segment]
             limit = part.delay if job.stage is Stage.LAUNCHED else part.wcet
             if job.stage is Stage.LAUNCHED or is_run:
-                time += length - (is_run and job.is_late)
-            elif part.policy is ServerPolicy.FIFO:
+                time += length - (is_run and job.is_late)  # a step for nothing: see theorem 12 on pieces
+            elif part.policy is ServerPolicy.FIFO:  # steps in the queue, of which only the order counts
                 turn += 1
         if time > limit:
             return None
@@ -323,7 +326,7 @@ class TaskFamily:
 
     def _endings(self, rows: PendingJobs, running: Sequence[Position]) -> Iterable[tuple[Position, ...]]:
         full = [position for position in running if self._left(rows, position) == 0]
-        must = full if self._is_exact else []
+        must = full if self._is_exact else []  # on a grid a step of length 0 may follow
         may = [position for position in running if position in full or self._part(rows, position).is_short]
         free = [position for position in may if position not in must]
         subsets = chain.from_iterable(combinations(free, size) for size in range(len(free) + 1))
@@ -344,9 +347,9 @@ class TaskFamily:
             job, course = rows[row][slot], self.courses[slot]
             part = course.parts[job.segment]
             if part.policy is None and job.time < part.wcet:
-                short.append((part.resource, course.rank))
+                short.append((part.resource, course.rank))  # a gap that is not kept, in theorem 12
             elif part.policy is not None and course.core is not None:
-                short.append((course.core, course.rank))
+                short.append((course.core, course.rank))  # its thread has spun there: the same
             if job.segment + 1 < len(course.parts):
                 rows = _replace_job(rows, (row, slot), self._enter(slot, job.segment + 1, job))
             else:

@@ -75,8 +75,8 @@ def task_entry(
     """Return a table `[[task]]`, or a row with the same keys.
 
     Args:
-        launch: what the launch of its copies and kernels takes where it says nothing else.
-        vouched: where evidence belongs, for a message.
+        launch: The time that the launch of its copies and kernels takes where the table says nothing else.
+        vouched: Where evidence belongs, for a message.
 
     Raises:
         InputError: an unknown key, a missing one, one without effect, or a value that does not fit; the message names
@@ -231,21 +231,18 @@ def _refuse_ineffective(table: Mapping[str, object], segments: SegmentEntries, w
 def _with_defaults(
     segment: CpuEntry | ServedEntry, partition: str | None, launch: GivenTime | None
 ) -> CpuEntry | ServedEntry:
-    """Return the segment with what its task says for all segments."""
     if isinstance(segment, CpuEntry):
         return segment
     return replace(segment, resource=segment.resource or partition, launch=segment.launch or launch)
 
 
 def _one_kernel(table: Mapping[str, object], folder: Path, where: str, vouched: str) -> SegmentEntries:
-    """Return a kernel between `cpu_before` and `cpu_after`."""
     kernel = ServedEntry(SegmentKind.KERNEL, _source(table, folder, where, vouched))
     before, after = (duration(table.get(key, "0s"), f"{where}: {key}") for key in _CPU)
     return (*([CpuEntry(before)] if before else []), kernel, *([CpuEntry(after)] if after else []))
 
 
 def _segments(value: object, folder: Path, where: str) -> SegmentEntries:
-    """Return the list `segments` of a task."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise InputError(f'{where}: segments must be a list of tables such as {{ cpu = "1ms" }}, not {shown(value)}')
     if not 1 <= len(value) <= MAX_SEGMENTS:
@@ -331,7 +328,6 @@ def _evidence(table: Mapping[str, object], key: str, where: str) -> str | None:
 
 
 def _positive(table: Mapping[str, object], key: str, where: str) -> Fraction:
-    """Return a time of more than zero, in seconds."""
     seconds = duration(table[key], f"{where}: {key}")
     if seconds == 0:
         raise InputError(f"{where}: {key} must be more than zero")
@@ -386,9 +382,9 @@ def read(path: Path, *, gpu: str | None = None, clock: str | None = None, priori
     """Return the tasks that a `.toml` or `.csv` file describes; paths in it start from its folder.
 
     Args:
-        gpu: for a CSV file, which cannot say it: whose SMs the partitions are, see `gpus.find_gpu`.
-        clock: for a CSV file: the SM clock, such as `1.4GHz`.
-        priorities: for a CSV file: one of `Priorities`.
+        gpu: The GPU whose SMs the partitions are, see `gpus.find_gpu`; only for a CSV file, which cannot say it.
+        clock: The SM clock, such as `1.4GHz`; only for a CSV file.
+        priorities: One of `Priorities`; only for a CSV file.
 
     Raises:
         InputError: a file that cannot be read or is too large, anything unknown in it, values out of range, chains by

@@ -47,10 +47,10 @@ class Response:
     """The proven response of every job of a task, in ticks.
 
     Args:
-        total: from the arrival until the end of the job.
-        end: from the event, the arrival at the head of its chain by data, or its own, until the end of the job.
-        parts: what `total` consists of.
-        way: what bounds it, where it is not the theorem of the policy for a single segment.
+        total: The time from the arrival until the end of the job.
+        end: The time from the event, the arrival at the head of its family, until the end of the job.
+        parts: What `total` consists of.
+        way: What bounds it, where it is not the theorem of the policy for a single segment.
     """
 
     total: int
@@ -64,10 +64,10 @@ class AnalysisLimits:
     """Limits at which an analysis stops undecided; none counts seconds, so that answers depend on no machine.
 
     Args:
-        one: additions for one bound of one kernel.
-        total: additions in all.
-        attempts: schedules that are simulated to find a late job, for each task without a proof.
-        jobs: of all these schedules together.
+        one: The additions for one bound of one kernel.
+        total: The additions in all.
+        attempts: The schedules that are simulated to find a late job, for each task without a proof.
+        jobs: The jobs of all these schedules together.
     """
 
     one: int = 1_000_000
@@ -81,7 +81,7 @@ class ServerBounds:
     """The streams of a server, one for each operation, and the bounds from ready to end, None where none holds.
 
     Args:
-        is_plain: whether each is the first segment of its task and all that its family has there.
+        is_plain: Whether each is the first segment of its task and all that its family has there.
     """
 
     policy: ServerPolicy
@@ -95,10 +95,10 @@ class Responses:
     """The proven responses of all tasks, None where nothing is proven.
 
     Args:
-        stopped: the tasks for which the limits did not suffice.
-        served: by the theorem of its policy, for each server.
-        starts: whose ends start a task that data starts.
-        lost: for each task without a bound, the first one that lost it among those that it needs, and itself.
+        stopped: The tasks for which the limits did not suffice.
+        served: The bounds by the theorem of its policy, for each server.
+        starts: The tasks whose ends start a task, for each task that data starts.
+        lost: For each task without a bound, the task that lost its bound first among those that it needs.
     """
 
     of: Mapping[str, Response | None]
@@ -139,7 +139,7 @@ class _HolisticAnalysis:
     def __init__(self, task_set: TaskSet, limits: AnalysisLimits) -> None:
         self.tasks, self.limits, self.steps = task_set, limits, StepBudget(limits.total)
         self.graph = Graph(task_set)
-        least = least_unit(1 + max(operation.earliest for operation in self.graph.operations))
+        least = least_unit(1 + max(operation.earliest for operation in self.graph.operations))  # theorem 4
         if 1 < task_set.unit < least:
             raise InputError(f"a unit of {task_set.unit} ticks is too short for these tasks: take {least} at least")
         self.known = BoundTable(self.graph)
@@ -156,6 +156,8 @@ class _HolisticAnalysis:
 
     def rounds(self) -> Iterator[Mapping[str, int | None]]:
         """Raise bounds until nothing changes; only the last ones are bounds, the others are below them."""
+        # The least fixed point: theorem 6. It starts from what everything takes alone and only rises, so no
+        # round may be skipped.
         before, number = None, 0
         while before != (now := (self.total.copy(), *map(tuple, (self.known.end, self.known.since, self.known.span)))):
             before, number = now, number + 1
@@ -195,7 +197,7 @@ class _HolisticAnalysis:
             rivals = tuple(s for s, other in zip(streams, families, strict=True) if other != head)
             family = [o for o, other in zip(operations, families, strict=True) if other == head]
             own = analysed_operation(self.known, operation, mine, family)
-            if self.asked.get(operation.number) != (own, rivals):
+            if self.asked.get(operation.number) != (own, rivals):  # the same question has the same answer
                 self.asked[operation.number] = own, rivals
                 self.bounds[operation.number] = self._served(operation, own, rivals)
 
@@ -219,11 +221,8 @@ class _HolisticAnalysis:
             return None
         policy = self.graph.policies[operation.resource]
         arrival = own.stream.lag + (0 if policy is ServerPolicy.EDF else operation.task.jitter)
-        since = (0, arrival, own.stream.delay)
+        since = (0, arrival, own.stream.delay)  # from readiness: span; from the arrival; from the event
         return self._limited(operation.task, lambda steps: kernel_bounds(own, rivals, policy, since, steps))
-
-    def _up(self, ticks: int) -> int:
-        return self.tasks.up(ticks)
 
     # One operation, by windows
 
@@ -238,7 +237,7 @@ class _HolisticAnalysis:
             known.since[number] = known.span[number] = None
         if before != known.of(operation):
             known.version[self.graph.family[operation.task.name]] += 1
-            if is_late:
+            if is_late:  # It may creep on for ever. To drop a bound is safe: what is infinite claims nothing.
                 self.stopped.add(operation.task.name)
                 known.end[number] = known.since[number] = known.span[number] = None
                 if self.total[operation.task.name] is not None:
@@ -248,15 +247,15 @@ class _HolisticAnalysis:
     def _bound(self, operation: TaskOperation) -> None:
         known, number, task = self.known, operation.number, operation.task
         served = self.bounds.get(number)
-        spans = [self._window(task, (number,))]
+        spans = [self._window(task, (number,))]  # every bound that holds may be taken: the least of them counts
         ends: list[int | None] = []
         sinces: list[int | None] = []
         if served is not None:
-            spans.append(self._up(served[0].response))
-            sinces.append(self._up(served[1].response))
-            ends.append(self._up(self.graph.earliest(task) + served[2].response))
+            spans.append(self.tasks.up(served[0].response))
+            sinces.append(self.tasks.up(served[1].response))
+            ends.append(self.tasks.up(self.graph.earliest(task) + served[2].response))
         known.span[number] = span = _least_bound(spans)
-        run = self.graph.run(number)
+        run = self.graph.run(number)  # every suffix of it is a path whose length bounds the same end
         firsts = [(self.graph.operations[first], run[at:]) for at, first in enumerate(run[:-1])]
         ends += [
             _sum_of_bounds(known.ready(operation), span),
@@ -264,18 +263,18 @@ class _HolisticAnalysis:
         ]
         since = self._least_window((known.lag(first), path) for first, path in firsts if first.task is task)
         sinces += [_sum_of_bounds(known.lag(operation), span), since]
-        if len(self.graph.operations[run[0]].sources) > 1:
+        if len(self.graph.operations[run[0]].sources) > 1:  # a join: no single path leads back to the event
             ends.append(self._longest_way(operation))
         known.end[number], known.since[number] = self._within(_least_bound(ends)), self._within(_least_bound(sinces))
         if number == self.graph.of[task.name][-1]:
-            self._close(task, number, None if served is None else self._up(served[1].response))
+            self._close(task, number, None if served is None else self.tasks.up(served[1].response))
 
     def _within(self, bound: int | None) -> int | None:
-        return None if bound is None or bound > self.horizon else bound
+        return None if bound is None or bound > self.horizon else bound  # beyond it bounds grow without end
 
     def _window(self, task: GpuTask, path: tuple[int, ...]) -> int | None:
         length = self._limited(task, lambda steps: self.windows.length(path, steps))
-        return None if length is None else self._up(length)
+        return None if length is None else self.tasks.up(length)
 
     def _least_window(self, windows: Iterable[tuple[int | None, tuple[int, ...]]]) -> int | None:
         """Return the least sum of when a path is ready and its length, for paths to the same end."""
@@ -293,7 +292,7 @@ class _HolisticAnalysis:
         found = []
         for path in self.graph.paths(operation.number, MOST_PATHS):
             length = self._window(operation.task, path)
-            if length is None:
+            if length is None:  # a bound must cover every way
                 return None
             found.append(self.graph.operations[path[0]].gap + length)
         return max(found, default=None)
@@ -302,7 +301,7 @@ class _HolisticAnalysis:
         """Set the bound of a whole job, and what it implies for the end of its last segment."""
         since = self.known.since[last]
         as_cpu_time = self._limited(task, lambda steps: oblivious_response(self.known, task, self.horizon, steps))
-        total = self._within(_least_bound((since, as_cpu_time)))
+        total = self._within(_least_bound((since, as_cpu_time)))  # theorem 5 beside the windows
         takes_turns = any(
             self.graph.operations[number].resource in self.graph.slices for number in self.graph.of[task.name]
         )
@@ -311,7 +310,7 @@ class _HolisticAnalysis:
         end = _least_bound((self.known.end[last], _sum_of_bounds(self.known.arrival(task), total)))
         if total is None or end is None:
             self.lost.append(task.name)
-            total = end = None
+            total = end = None  # both or none, since each is needed where the other is
         self.total[task.name] = self.known.since[last] = total
         self.known.end[last] = end
 
@@ -325,7 +324,7 @@ class _HolisticAnalysis:
             self.stopped.add(task.name)
             return None
         finally:
-            self.steps.left -= allowed - max(0, steps.left)
+            self.steps.left -= allowed - max(0, steps.left)  # also what a question spent that was given up
 
     # What is said of it
 
@@ -342,7 +341,7 @@ class _HolisticAnalysis:
         own = [
             ("jitter", task.jitter),
             ("launches", sum(segment.delay for segment in task.segments)),
-            ("blocking", self._up(blocking)),
+            ("blocking", self.tasks.up(blocking)),
             *((word, sum(segment.wcet for segment in task.of(kind))) for kind, word in _WORDS.items()),
         ]
         waiting = ("interference", total - sum(ticks for _, ticks in own))
@@ -352,7 +351,7 @@ class _HolisticAnalysis:
         """Return the task that lost its bound first among those that a task without one needs."""
         needs = {name: self._needs(self.tasks.by_name[name]) for name in self.lost}
         found: dict[str, str] = {}
-        for first in self.lost:
+        for first in self.lost:  # in the order in which they lost their bounds
             todo = [] if first in found else [first]
             while todo:
                 name = todo.pop()

@@ -43,8 +43,8 @@ class ContextTurns(NamedTuple):
     """The wait of a kernel of `wcet` ticks on a partition that contexts take in turn.
 
     Args:
-        own: what else its own context does before it, without switches.
-        others: what each other context does, with switches; None: nobody knows how much.
+        own: The work of its own context before it, without switches.
+        others: The work of each other context, with switches; None where it has no known bound.
     """
 
     wcet: int
@@ -63,10 +63,10 @@ class ContextTurns(NamedTuple):
         Source: round robin as in Wang, Liu, Wong and Kim, ECRTS 2024, Lemma 1, with the switches back to the context.
         """
         before = self.own.within(length)
-        if not self.others:
+        if not self.others:  # a partition with one context never switches
             return before
         length_of_turn, switch = self.slices.length, self.slices.switch
-        turns = -(-(self.wcet + before) // length_of_turn)
+        turns = -(-(self.wcet + before) // length_of_turn)  # `s` of theorem 10: own turns that begin in the window
         most = turns * (length_of_turn + switch)
         waits = (most if share is None else min(most, share.within(length)) for share in self.others)
         return before + turns * switch + sum(waits)
@@ -82,6 +82,7 @@ class Blocker(NamedTuple):
     @classmethod
     def of(cls, demand: Demand) -> "Blocker":
         """Return the blocker for a demand: when it blocks, it has run for at least one tick."""
+        # whole ticks; theorem 4 makes it right in continuous time
         return cls(demand.work - 1, demand.task.period, demand.late)
 
 
@@ -89,10 +90,10 @@ class StageWait(NamedTuple):
     """The wait of the operations of a path on one resource.
 
     Args:
-        own: of the same family, whenever it comes.
-        others: of every other family.
-        blockers: the longest first.
-        stages: how many of the operations may find that one of the blockers has begun.
+        own: The work of the same family, whenever it comes.
+        others: The work of every other family.
+        blockers: The work that may have begun, the longest first.
+        stages: How many of the operations may find that one of the blockers has begun.
     """
 
     own: int
@@ -121,7 +122,7 @@ class ResourceTime(NamedTuple):
     """The time of a path on one resource: its `work` and the least of `waits`, or `spans` if that is less.
 
     Args:
-        spans: what its operations take one by one, each from when it is ready.
+        spans: The sum of what its operations take one by one, each from when it is ready; None without a bound.
     """
 
     work: int
@@ -138,7 +139,7 @@ class ResourceTime(NamedTuple):
         least = min((self.work + wait.within(length) for wait in self.waits), default=self.spans)
         if least is None:
             raise ValueError("nothing bounds what a path takes on a resource")
-        return least if self.spans is None else min(least, self.spans)
+        return least if self.spans is None else min(least, self.spans)  # both are bounds on the same ticks
 
 
 def least_length(
@@ -147,14 +148,14 @@ def least_length(
     """Return the least length of a window that holds all that a path takes in it; None beyond the horizon.
 
     Args:
-        fixed: ticks for which no resource is needed.
-        least: a length that it cannot be below.
+        fixed: The ticks for which no resource is needed.
+        least: A length that it cannot be below.
 
     Raises:
         OutOfStepsError: it takes longer than allowed.
     """
     cost = sum(way.cost for way in ways)
-    length = max(least, fixed + sum(way.work for way in ways))
+    length = max(least, fixed + sum(way.work for way in ways))  # no solution is less, so the iteration may start there
     while length <= horizon:
         steps.spend(cost)
         demand = fixed + sum(way.within(length) for way in ways)
@@ -181,8 +182,8 @@ class PathStages(NamedTuple):
     """The operations of a path on one resource.
 
     Args:
-        first: of the whole path, there or not: the window begins when it is ready.
-        rank: the urgency of the least urgent of them.
+        first: The first operation of the whole path, on this resource or not: the window begins when it is ready.
+        rank: The urgency of the least urgent of them.
     """
 
     resource: str
@@ -199,11 +200,13 @@ class PathStages(NamedTuple):
         """Return how often work of the own family may go before them, of the same activation or a later one.
 
         Args:
-            done: from the event until the end of the last of them, at most.
+            done: The longest time from the event until the end of the last of them.
         """
+        # once, if concurrent
         times = int(any(graph.is_concurrent(demand.task, operation.task) for operation in self.operations))
         if demand.task is self.last.task and not graph.is_server(self.resource):
             return times  # on a core the earlier job of a task goes first
+        # what follows the last stage follows it in every activation, since activations keep their order
         if demand.first is not self.last and not graph.is_before(self.last, demand.first):
             times += overlapping_activations(done - demand.first.earliest, demand.task.period)
         return times
@@ -217,9 +220,9 @@ def stage_waits(known: BoundTable, stages: PathStages) -> Iterator[StageWait | C
         return
     head = graph.family[stages.first.task.name]
     own = _own_family(known, stages, demands(known, resource, head))
-    if own is None:
+    if own is None:  # its own family has no bound yet
         return
-    rank = stages.rank if graph.is_ranked(resource) else None
+    rank = stages.rank if graph.is_ranked(resource) else None  # elsewhere everything may go before
     if (asked := rival_demand(known, head, resource, rank, len(stages.operations))) is not None:
         yield StageWait(own + asked.fixed, asked.workloads, asked.blockers, count_blockable(stages.operations))
     if graph.policies.get(resource) in (ServerPolicy.EDF, ServerPolicy.EDF_RELEASE):
@@ -241,10 +244,10 @@ def rival_demand(
     """Return what all families but that of `head` demand of a resource; None where nothing bounds it.
 
     Args:
-        rank: what is less urgent goes before only if it has begun; None where that does not count.
-        stages: operations that become ready in the window, anywhere; None for one before which all was done.
+        rank: Less urgent work goes before only if it has begun; None means that urgency does not count.
+        stages: The operations that become ready in any window; None means a window before which all was done.
     """
-    others = known.graph.rivals[resource][head]
+    others = known.graph.rivals[resource][head]  # a change in the own family leaves this value as it is
     return known.kept(
         (rival_demand, head, resource, rank, stages), others, lambda: _sum_rivals(known, others, resource, rank, stages)
     )
@@ -277,6 +280,7 @@ def _rival_family(
     workload = work_since_idle(known, ahead) if stages is None else work_in_any_window(known, ahead, resource, stages)
     if workload is None:
         return None
+    # the same for every window, so it is added once, not at each length
     if workload.stairs is None and workload.most is not None:
         return RivalDemand(workload.most, (), blockers)
     return RivalDemand(0, (workload,), blockers)
@@ -288,6 +292,7 @@ def split_by_urgency(
     """Return the demands of a family that are at least as urgent as `rank`, and blockers for the others."""
     asked = demands(known, resource, head)
     ahead = [demand for demand in asked if rank is None or urgency(demand.task) >= rank]
+    # a core preempts what is less urgent, so only a server can be blocked
     later = [demand for demand in asked if demand not in ahead] if known.graph.is_server(resource) else []
     return ahead, tuple(map(Blocker.of, later))
 
@@ -305,7 +310,8 @@ def _by_deadlines(
         if group is None or None in due:
             return
         most = sum(times * demand.work for times, demand in zip(due, family, strict=True) if times is not None)
-        groups.append(group._replace(most=most))
+        groups.append(group._replace(most=most))  # both bound the same work: the window, and the deadlines
+    # with a later deadline any of them may have begun
     blockers = longest_first(Blocker.of(demand) for family in asked for demand in family)
     yield StageWait(own, tuple(groups), blockers, count_blockable(stages.operations))
 
@@ -316,11 +322,11 @@ def _due_first(known: BoundTable, stages: PathStages, demand: Demand) -> int | N
     since, arrival = known.since[demand.first.number], known.arrival(other)
     if since is None or arrival is None:
         return None
-    arrival -= known.graph.earliest(other)
+    arrival -= known.graph.earliest(other)  # `A`: how much later than at the earliest the other arrives, at most
     ahead = task.deadline - other.deadline + since
     if known.graph.policies[stages.resource] is ServerPolicy.EDF_RELEASE:
         ahead, arrival = ahead - task.jitter + other.jitter, arrival + other.jitter
-    return -((ahead + arrival) // -other.period) if ahead > 0 else 0
+    return -((ahead + arrival) // -other.period) if ahead > 0 else 0  # the arrivals in an interval of D_i - D_j + R + A
 
 
 def _own_family(known: BoundTable, stages: PathStages, asked: Sequence[Demand]) -> int | None:
@@ -329,7 +335,7 @@ def _own_family(known: BoundTable, stages: PathStages, asked: Sequence[Demand]) 
     done, found = known.end[stages.last.number], 0
     for demand in asked:
         task = demand.task
-        if not graph.is_server(stages.resource) and urgency(task) < stages.rank:
+        if not graph.is_server(stages.resource) and urgency(task) < stages.rank:  # a core preempts it
             continue
         if demand.end is None or done is None:
             return None
@@ -347,9 +353,11 @@ def _context_turns(known: BoundTable, stages: PathStages) -> Iterator[ContextTur
     """Yield the wait of one operation where contexts take turns; several operations wait each by itself."""
     graph, resource = known.graph, stages.resource
     slices, mine = graph.slices[resource], stages.last.task.context
+    # a context that computes on a core in between loses its turn
     if len(stages.operations) > 1 or (own := _context_share(known, stages, mine, None)) is None:
         return
     contexts = dict.fromkeys(task.context for task in graph.residents[resource] if task.context != mine)
+    # None is allowed: s (L + θ) needs none
     others = (_context_share(known, stages, context, slices) for context in contexts)
     yield ContextTurns(stages.last.wcet, slices, own, tuple(others))
 
@@ -365,6 +373,7 @@ def _context_share(
     }
     fixed, groups = _own_family(known, stages, asked.pop(head)), []
     for demanded in filter(None, asked.values()):
+        # only within the own context kernels go first in, first out
         group = work_in_any_window(known, demanded, resource, 0 if slices is not None else len(stages.operations))
         if group is None:
             return None

@@ -19,13 +19,13 @@ class TaskOperation:
     """A segment of every activation; times in ticks.
 
     Args:
-        number: its own in `Graph.operations`.
-        index: of the segment in its task.
-        gap: from the ends of its sources, or the arrival, until it is ready, at most.
-        resource: the name of its resource, with what that is.
-        sources: the operations whose ends it waits for; none at the head of its family.
-        earliest: from the event until it is ready, at least: everything takes a tick.
-        is_handed_over: whether it is ready at the instant at which its only source leaves the same server.
+        number: Its number in `Graph.operations`.
+        index: The index of the segment in its task.
+        gap: The longest time from the ends of its sources, or the arrival, until it is ready.
+        resource: The name of its resource, with what that is.
+        sources: The operations whose ends it waits for; the head of a family has none.
+        earliest: The least time from the event until it is ready: every operation takes a tick.
+        is_handed_over: Whether it is ready at the instant at which its only source leaves the same server.
     """
 
     number: int
@@ -43,15 +43,16 @@ class Graph:
     """All operations, each after its sources; nothing here changes while bounds are computed.
 
     Args:
-        starts: whose ends start a task that data starts.
-        of: the operations of each task, in their order.
-        family: the head of each task.
-        before: the tasks whose ends a task waits for, directly or not.
-        slices: of the partitions that contexts take in turn.
+        starts: The tasks whose ends start a task, for each task that data starts.
+        of: The operations of each task, in their order.
+        family: The head of each task.
+        before: The tasks whose ends a task waits for, directly or not.
+        slices: The slices of the partitions that contexts take in turn.
     """
 
     def __init__(self, task_set: TaskSet) -> None:
         if task_set.unassigned:
+            # nothing bounds a kernel on an unknown partition
             raise InputError(f"task {task_set.unassigned[0].name} has no partition: assign it, then analyse")
         self.tasks = task_set
         self.starts: Mapping[str, tuple[str, ...]] = predecessors(task_set)
@@ -75,9 +76,11 @@ class Graph:
         numbers = []
         for index, segment in enumerate(task.segments):
             resource = core_label(task.core) if segment.resource is None else self._places[segment.resource]
-            gap = segment.delay + (0 if index else task.jitter)
+            gap = segment.delay + (0 if index else task.jitter)  # jitter delays the first segment, like a launch
             number, sources = len(self.operations), [self.operations[wait] for wait in waits]
-            earliest = max((source.earliest + 1 for source in sources), default=0)
+            earliest = max((source.earliest + 1 for source in sources), default=0)  # each takes a tick at least
+            # With no gap the server that a source leaves chooses when this one is ready: nothing has
+            # begun between.
             is_handed_over = (
                 resource in self.policies and not gap and [source.resource for source in sources] == [resource]
             )
@@ -160,6 +163,7 @@ class Graph:
     def between(self, one: int, other: int) -> int:
         """Return how many operations run, at least, from the end of `one` until `other`, which needs it, is ready."""
         if (one, other) not in self._between:
+            # sources come first in the numbering, so one pass finds all longest ways
             most = {one: 0}  # on the longest way from it to each
             for operation in self.operations[one + 1 : other + 1]:
                 if ways := [most[source] for source in operation.sources if source in most]:
@@ -185,7 +189,7 @@ class Graph:
                 done.append(way)
             ways += [(source, *way) for source in sources]
             if len(ways) + len(done) > most:
-                return ()
+                return ()  # too many: what the caller computes without them is a bound, too
         return tuple(done)
 
 
@@ -201,10 +205,10 @@ class BoundTable:
     """Bounds on every operation by its number, None where there is none; at first what everything takes alone.
 
     Args:
-        end: from the event, the arrival at the head of its family, until its end.
-        since: from the arrival of its own task until its end.
-        span: from when it is ready until its end.
-        version: a number for each family, by its head, that changes with its bounds.
+        end: From the event, the arrival at the head of its family, until its end.
+        since: From the arrival of its own task until its end.
+        span: From when it is ready until its end.
+        version: A number for each family, by its head, that changes with its bounds.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -215,6 +219,7 @@ class BoundTable:
         self.version = dict.fromkeys(graph.families, 0)
         self._kept: dict[Hashable, tuple[tuple[int, ...], Any]] = {}
         for operation in graph.operations:
+            # alone: no smaller value can be a bound, so the least fixed point lies above
             took = operation.gap + operation.wcet
             self.end.append((self._latest(operation.sources) or 0) + took)
             self.since.append(took + (self.since[-1] or 0 if operation.index else 0))
@@ -224,7 +229,7 @@ class BoundTable:
         """Return a value that depends on bounds of these families only, computed anew when one of them changes."""
         state = tuple(map(self.version.__getitem__, heads))
         before = self._kept.get(key)
-        if before is None or before[0] != state:
+        if before is None or before[0] != state:  # equal versions mean equal bounds, so the old value is right
             before = self._kept[key] = state, value()
         found: _ValueT = before[1]
         return found

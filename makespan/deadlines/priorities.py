@@ -20,6 +20,7 @@ from makespan.deadlines.exploration import independent_parts
 from makespan.deadlines.holistic import AnalysisLimits, responses
 from makespan.deadlines.response import AnalysedOperation, kernel_bounds
 from makespan.deadlines.task import ChainStart, GpuTask, ServerPolicy, TaskChain, TaskSet
+from makespan.deadlines.verdict import list_names
 
 MOST_QUESTIONS = 500
 """How often a heuristic search asks the analysis."""
@@ -43,8 +44,8 @@ def find_priorities(
     """Return priorities for the tasks on cores and on servers with fixed priorities; old ones do not count.
 
     Args:
-        limits: of each question to the analysis.
-        progress: told how many tasks of a part have their priority, each time that one gets it.
+        limits: The limits of each question to the analysis.
+        progress: It is called with how many tasks of a part have their priority, each time that one gets it.
 
     Raises:
         InputError: a kernel without a partition, or chains by data that contradict themselves.
@@ -60,7 +61,7 @@ def find_priorities(
     for tasks in independent_parts(task_set):
         part = _PriorityGroup(task_set, tasks, limits)
         order = part.order(progress)
-        if part.ranked:
+        if part.ranked:  # priorities decide nothing in the other parts
             ranks |= _ranks(part.ranked if order is None else order)
             notes.append(part.note(order))
     return PriorityOrder(_with_priorities(task_set, ranks), tuple(notes))
@@ -87,23 +88,24 @@ class _PriorityGroup:
             all(len(task.segments) == 1 for task in tasks)
             and {task.segments[0].resource for task in tasks} <= places
             and len({task.segments[0].resource for task in tasks}) == 1
-            and not names & of_chains
+            and not names & of_chains  # else more than the own deadlines is asked for, and theorem 11 does not hold
         )
 
     def order(self, progress: Callable[[str], None]) -> list[GpuTask] | None:
         """Return the tasks, the most urgent first; None where no order was found."""
-        holds = self._fits if self.is_plain else self._is_in_time
+        holds = self._fits if self.is_plain else self._is_in_time  # theorem 11, or a heuristic
         above, below = list(self.ranked), list[GpuTask]()
-        if not self.is_plain and self._is_proven(above):
+        if not self.is_plain and self._is_proven(above):  # the order by deadlines often holds
             return above
         while above:
             progress(f"searching for priorities: {len(below)} of {len(self.ranked)} tasks have theirs")
+            # any that fits here will do: theorem 11
             found = next((task for task in reversed(above) if holds(task, above, below)), None)
             if found is None:
                 return None
             above.remove(found)
             below.insert(0, found)
-        self.is_stopped = not self._is_proven(below)
+        self.is_stopped = not self._is_proven(below)  # whatever was found is proven by the whole analysis
         return None if self.is_stopped else below
 
     def _is_proven(self, order: Sequence[GpuTask]) -> bool:
@@ -113,7 +115,7 @@ class _PriorityGroup:
         """Return whether the whole analysis bounds the task in time, with those above as they stand."""
         if not self.left:
             return False
-        self.left -= 1
+        self.left -= 1  # a limit by questions, not by seconds
         order = (*(other for other in above if other is not task), task, *below)
         found = responses(_with_priorities(self.task_set, _ranks(order)), self.limits).of[task.name]
         return found is not None and found.total <= task.deadline
@@ -121,19 +123,19 @@ class _PriorityGroup:
     def _fits(self, task: GpuTask, above: Sequence[GpuTask], below: Sequence[GpuTask]) -> bool:
         """Return whether theorem 1 bounds the task in time; it counts who is above, not in which order."""
         own = AnalysedOperation.alone(_stream(task, 1))
+        # only above or below counts, no order among them
         rivals = [_stream(other, 2) for other in above if other is not task] + [_stream(other, 0) for other in below]
         try:
             found = kernel_bounds(
                 own, rivals, ServerPolicy.FIXED_PRIORITY, (own.stream.delay,), StepBudget(self.limits.one)
             )
-        except OutOfStepsError:
+        except OutOfStepsError:  # then "every order is too late" must not be said
             self.is_stopped = True
             return False
         return found is not None and found[0].response <= task.deadline
 
     def note(self, order: Sequence[GpuTask] | None) -> str:
-        """Return a line on the result of the search."""
-        names = _names_text([task.name for task in order or self.ranked])
+        names = list_names([task.name for task in order or self.ranked], _SHOWN)
         if order is not None:
             return f"priorities by Audsley's search, the most urgent first: {names}"
         if self.is_plain and not self.is_stopped:
@@ -141,11 +143,6 @@ class _PriorityGroup:
         if self.is_plain:
             return f"the search for priorities stopped at its limit, and they go by deadlines: {names}"
         return f"no priorities were found, by a heuristic, so that others may hold; they go by deadlines: {names}"
-
-
-def _names_text(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
 
 
 def _binds(chain: TaskChain) -> bool:

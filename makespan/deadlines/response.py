@@ -34,16 +34,16 @@ class AnalysedOperation:
     """An operation, and what else its family demands of the server in a busy window; times in ticks.
 
     Args:
-        stream: the operation itself.
-        each: what an earlier activation asks for.
-        firsts: the same of the earliest activation in the window, with how late after the event the first of it may be
-            ready, at most: a case for each operation that may be that first one.
-        late: how much later after the event any operation of the family may be ready than any other.
-        ahead: what the same activation asks for before the operation is ready.
-        beside: what the same activation or a later one may ask for at any time.
-        blockers: what operations of the family that do not go before leave when the window begins, at most, each with
+        stream: The operation itself.
+        each: The work of an earlier activation.
+        firsts: The same for the earliest activation in the window, with how late after the event the first operation
+            may be ready, at most; there is a case for each operation that may be that first one.
+        late: How much later after the event any operation of the family may be ready than any other.
+        ahead: The work of the same activation before the operation is ready.
+        beside: The work of the same activation or a later one at any time.
+        blockers: What operations of the family that do not go before leave when the window begins, at most, each with
             its deadline as in `Stream`.
-        is_handed_over: whether it is ready at the instant at which a less urgent one of its activation leaves the
+        is_handed_over: Whether it is ready at the instant at which a less urgent one of its activation leaves the
             server: then no other can have begun.
     """
 
@@ -68,6 +68,7 @@ class AnalysedOperation:
 
     def is_too_long(self, busy: int | None) -> bool:
         """Return whether a busy window of this length is too long to look through; None is endless."""
+        # each activation has a case for each operation, so long windows cost too much; alone it has one
         return not self.is_alone and (busy is None or busy > MOST_ACTIVATIONS * self.stream.period)
 
     @property
@@ -78,9 +79,10 @@ class AnalysedOperation:
     def before(self, q: int) -> list[tuple[int, int | None]]:
         """Return the work before the operation after `q` earlier activations, and its earliest event or None."""
         rest = self.ahead + self.beside
-        if not q:
+        if not q:  # no earlier activation: the event may be as early as its delay allows
             return [(rest, None)]
         rest += (q - 1) * self.each
+        # one case for each first operation
         return [(rest + work, q * self.stream.period - delay) for work, delay in self.firsts]
 
 
@@ -90,18 +92,19 @@ def kernel_bounds(
     """Return the longest time until an operation ends, for each entry of `since`; None if nothing bounds it.
 
     Args:
-        rivals: what other families ask of the server.
-        since: from which instant to count, as the most that can lie between it and the moment at which the kernel is
-            ready: 0 from there, `delay` from the event; nothing between 0 and the lag.
+        rivals: The streams of other families on the server.
+        since: The instants to count from, each as the most that can lie between it and the moment at which the kernel
+            is ready: 0 from there, `delay` from the event, and nothing between 0 and the lag.
 
     Raises:
         OutOfStepsError: the analysis takes longer than allowed.
     """
     if policy is ServerPolicy.FIXED_PRIORITY:
         return _fixed_priority(own, rivals, since, steps)
-    if any(stream.is_wild for stream in rivals):
+    if any(stream.is_wild for stream in rivals):  # without urgency whatever has no bound may go before
         return None
     if policy is ServerPolicy.FIFO:
+        # FIFO is EDF with E = 0 and the anchor at readiness
         own = replace(own, stream=_ordered_by_readiness(own.stream), blockers=())
         rivals = [_ordered_by_readiness(stream) for stream in rivals]
     return _EdfAnalysis(own, rivals, steps).bounds(since)
@@ -117,9 +120,10 @@ def busy_period(streams: Sequence[Stream], blocking: int, steps: StepBudget) -> 
     Source: Davis, Burns, Bril and Lukkien, Real-Time Systems 35(3), 2007.
     """
     full, is_late = _excess(streams), blocking > 0 or any(s.delay for s in streams)
-    if full > 0 or (full == 0 and is_late):
+    if full > 0 or (full == 0 and is_late):  # at a utilisation of 1 any blocking or jitter is never worked off
         return None
     rows = [(s.wcet, s.period, s.delay) for s in streams]
+    # What any solution must exceed, without the ceilings; scaled sums are too small, so it stays a lower bound.
     early = blocking * ONE + scaled_sum((c * j, t) for c, t, j in rows)
     start = max(sum(c for c, _, _ in rows), -(-early // (ONE - _load(streams))) if full < 0 else 0)
     return least_fixed_point(
@@ -144,17 +148,18 @@ def _fixed_priority(
         Systems 35(3), 2007.
     """
     rank, streams = own.stream.priority, rivals
-    rivals = [s for s in streams if s.priority >= rank]
+    rivals = [s for s in streams if s.priority >= rank]  # equal priorities go in any order: count each as more urgent
+    # begun a tick before the window at least
     blocking = max((s.wcet - 1 for s in streams if s.priority < rank), default=0)
     blocking = 0 if own.is_handed_over else max((blocking, *(rest for rest, _ in own.blockers)))
-    if any(s.is_wild for s in rivals) or _excess([own.whole, *rivals]) > 0:
+    if any(s.is_wild for s in rivals) or _excess([own.whole, *rivals]) > 0:  # wild streams of less urgency only block
         return None
     busy = busy_period([own.whole, *rivals], max(blocking, own.ahead), steps)
     if own.is_too_long(busy):
         return None
     repeats = _repeats(own, rivals, busy)
     best = [0] * len(since)
-    for q in count():
+    for q in count():  # the first kernel of a window need not be the worst: that was the flaw of the first CAN analysis
         for start, event in _starts(own, q, rivals, blocking, steps):
             ends = [start + own.stream.wcet - _latest(own.ahead - x, event) for x in since]
             best = [max(pair) for pair in zip(best, ends, strict=True)]
@@ -170,7 +175,7 @@ def _latest(instant: int, event: int | None) -> int:
 
 def _repeats(own: AnalysedOperation, rivals: Sequence[Stream], busy: int | None) -> int:
     """Return a number of earlier activations from which on a busy window is no worse than it was."""
-    period, late = own.stream.period, own.ahead + own.whole.delay
+    period, late = own.stream.period, own.ahead + own.whole.delay  # theorem 3
     return -(-late // period) + _hyperperiod((own.stream, *rivals), busy) // period + (not own.is_alone)
 
 
@@ -179,7 +184,7 @@ def _hyperperiod(streams: Sequence[Stream], busy: int | None) -> int:
     found = 1
     for stream in streams:
         found = lcm(found, stream.period)
-        if busy is not None and found >= busy:
+        if busy is not None and found >= busy:  # the window ends first, so a longer multiple changes nothing
             break
     return found
 
@@ -194,7 +199,7 @@ def _starts(
 ) -> Iterator[tuple[int, int | None]]:
     """Yield the latest start after `q` earlier activations, with the earliest event, in each case."""
     rows = [(s.wcet, s.period, s.delay) for s in rivals]
-    spare = ONE - _load(rivals)
+    spare = ONE - _load(rivals)  # too large by rounding, so `start` is too small: a safe first value
     least = scaled_sum((c * (j + 1), t) for c, t, j in rows)
     for work, event in own.before(q):
         before = blocking + work
@@ -228,7 +233,7 @@ class _EdfAnalysis:
         if _excess(streams) > 0:
             return None
         own, ahead = self.own, self.family.ahead
-        busy = busy_period(streams, 0, self.steps)
+        busy = busy_period(streams, 0, self.steps)  # all kernels count in it, also one that blocks
         if self.family.is_too_long(busy):
             return None
         horizon = self._horizon(busy)
@@ -244,12 +249,13 @@ class _EdfAnalysis:
         """Keep in `best` what is worse for a kernel with this release, for any number of earlier activations.
 
         Args:
-            every: of all rivals that are due before, however late they come.
-            blocking: of one with a later deadline, which goes before only if it has begun.
+            every: The work of all rivals that are due before, however late they come.
+            blocking: The rest of one with a later deadline, which goes before only if it has begun.
         """
         own, family = self.own, self.family
         self.steps.spend(_OF_A_RELEASE)
         most_earlier = max((release + delay) // own.period for _, delay in family.firsts)
+        # an upper bound on what a look can give, without a fixed point
         top = blocking + max(work for work, _ in family.before(max(0, most_earlier))) + every + own.wcet
         if all(top - late <= most.response for late, most in zip(latest, best, strict=True)):
             return
@@ -268,6 +274,7 @@ class _EdfAnalysis:
         own, family = self.own, self.family
         yield from family.before(0)
         for at, (_, delay) in enumerate(family.firsts):
+            # fewer gain nothing: the event may be as late with more
             first = max(1, (release - own.jitter + delay) // own.period)
             for q in range(first, (release + delay) // own.period + 1):
                 yield family.before(q)[at]
@@ -280,13 +287,14 @@ class _EdfAnalysis:
         def demand(w: int) -> int:
             return before + sum(c * ((min(w, last) + j) // t + 1) for c, t, j, last in rows)
 
+        # it starts no earlier than its release
         return least_fixed_point(demand, max(before, release), len(rows) + 1, self.steps)
 
     def _horizon(self, busy: int | None) -> int:
         """Return the release from which on releases only repeat, or the end of the busy window if it is less."""
         regular = max((s.deadline - self.own.deadline - s.lag for s in self.rivals), default=0)
         repeated = max(0, regular) + _hyperperiod((self.own, *self.rivals), busy)
-        if busy is None:
+        if busy is None:  # full utilisation: theorem 3 bounds the releases to look at
             return repeated
         return busy if not self.family.is_alone else min(busy, repeated)
 
@@ -306,6 +314,7 @@ class _EdfAnalysis:
         events = [event for event in events if event[0] < horizon]
         heapify(events)
         later = [(first, s.wcet - 1) for s, first in zip(self.rivals, due, strict=True)]
+        # its own family may block, too
         later += [(deadline - own.deadline, rest) for rest, deadline in self.family.blockers]
         later.sort(reverse=True)
         while events:
@@ -321,7 +330,7 @@ class _EdfAnalysis:
                     jobs = _jobs(self.rivals[index], due[index], release)
                     every += self.rivals[index].wcet * (jobs - counted[index])
                     counted[index] = jobs
-            while later and later[-1][0] <= release:
+            while later and later[-1][0] <= release:  # with this release they go before, so they no longer block
                 later.pop()
             yield release, every, max((rest for _, rest in later), default=0)
 
@@ -335,10 +344,11 @@ def operation_stream(known: BoundTable, operation: TaskOperation, lag: int | Non
     """Return an operation as a stream; deadlines count from the arrival, or by `edf-release` the release.
 
     Args:
-        lag: from the arrival until it is ready, at most; under `edf-release` its jitter and what follows the release.
+        lag: The longest time from the arrival until it is ready; by `edf-release` its jitter and what follows the
+            release.
     """
     task, arrival = operation.task, known.arrival(operation.task)
-    if arrival is None or lag is None:
+    if arrival is None or lag is None:  # it may still block for at most its time: keep the stream
         return Stream(operation.wcet, task.period, priority=urgency(task), is_wild=True)
     arrival, deadline = arrival - known.graph.earliest(task), task.deadline
     if known.graph.policies[operation.resource] is not ServerPolicy.EDF:
@@ -362,7 +372,7 @@ def analysed_operation(
     ahead = beside = 0
     blockers = []
     for other, at in zip(family, latest, strict=True):
-        if is_ranked and urgency(other.task) < urgency(task):
+        if is_ranked and urgency(other.task) < urgency(task):  # it blocks only if it has begun
             blockers.append((other.wcet - 1, 0))
             continue
         ready.append((at - event, other.wcet))

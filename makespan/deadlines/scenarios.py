@@ -23,11 +23,11 @@ class JobPattern:
     """A pattern of how the jobs of one task come and run; all in ticks.
 
     Args:
-        first: the first arrival.
-        gaps: how much later than the period each next job arrives.
-        waits: from arrival to release.
-        times: for how long each job runs in each of its segments.
-        delays: how long each launch of a job takes.
+        first: The first arrival.
+        gaps: How much later than the period each next job arrives.
+        waits: The time from arrival to release, for each job.
+        times: For how long each job runs in each of its segments.
+        delays: How long each launch of a job takes.
     """
 
     first: int
@@ -42,14 +42,14 @@ class JobPattern:
         rows = zip(self.gaps, self.waits, self.times, self.delays, strict=True)
         for number, (gap, wait, times, delays) in enumerate(rows):
             arrival += gap
-            released = max(released, arrival + wait)
+            released = max(released, arrival + wait)  # releases of a task keep the order of arrivals
             yield JobPlan(task.name, number, arrival, released, times, delays)
             arrival += task.period
 
 
 def random_scenario(task_set: TaskSet, random: Random, most_jobs: int, words: str) -> Scenario:
     """Return random phases, gaps, jitter and execution times, each extreme in some tasks."""
-    until = arrival_limit(task_set, busy_time(task_set), most_jobs)
+    until = arrival_limit(task_set, busy_time(task_set), most_jobs)  # about as long as resources stay busy
     courses = {task.name: _random_pattern(task, random, until) for task in task_set.tasks}
     order = list(task_set.by_name)
     random.shuffle(order)
@@ -59,7 +59,7 @@ def random_scenario(task_set: TaskSet, random: Random, most_jobs: int, words: st
 def _random_pattern(task: GpuTask, random: Random, until: int) -> JobPattern:
     first = random.choice((0, random.randint(0, task.period))) if task.offset is None else task.offset
     count = max(1, -(-(until - first) // task.period))
-    is_tight = task.offset is not None or random.random() < 0.6
+    is_tight = task.offset is not None or random.random() < 0.6  # bursts make jobs late, gaps seldom do
     gaps = tuple(0 if is_tight or random.random() < 0.7 else random.randint(0, task.period) for _ in range(count))
     habit = random.choice(("none", "first", "any"))
     waits = tuple(_random_wait(task, random, habit, number) for number in range(count))
@@ -76,7 +76,7 @@ def _random_wait(task: GpuTask, random: Random, habit: str, number: int) -> int:
 
 def least_time(segment: JobSegment) -> int:
     """Return the shortest time of a segment in scenarios; a time that is shown is not known to be ever shorter."""
-    return 1 if segment.attained is None else segment.wcet
+    return 1 if segment.attained is None else segment.wcet  # a refutation may only use times that are possible
 
 
 def _column(random: Random, low: int, high: int, count: int) -> tuple[int, ...]:
@@ -101,7 +101,7 @@ def vary_scenario(run: SimulatedRun, job: CompletedJob, random: Random, words: s
         before = [other.number for other in run.jobs if other.task == name and other.arrival < job.completion]
         at = random.randint(0, max(before, default=0))
         change = random.randrange(5)
-        if change == 0:
+        if change == 0:  # who goes first among equals
             order.remove(name)
             order.insert(random.choice((0, len(order))), name)
         elif change == 1 and task.offset is None and name not in scenario.starts:
@@ -109,12 +109,11 @@ def vary_scenario(run: SimulatedRun, job: CompletedJob, random: Random, words: s
         elif change == 2 and task.offset is None and name not in scenario.starts:
             courses[name] = _change_gap(courses[name], task, random, at)
         else:
-            courses[name] = _change_job(courses[name], task, random, at)
+            courses[name] = _change_job(courses[name], task, random, at)  # always legal, whatever the task
     return scenario_of(scenario.task_set, courses, tuple(order), words)
 
 
 def _patterns(scenario: Scenario) -> dict[str, JobPattern]:
-    """Return the patterns of a scenario, by task."""
     by_task: dict[str, list[JobPlan]] = {name: [] for name in scenario.task_set.by_name}
     for job in scenario.jobs:
         by_task[job.task].append(job)
@@ -137,12 +136,12 @@ def _shift_arrivals(course: JobPattern, scenario: Scenario, random: Random) -> J
     """Return all jobs earlier or later, by a little or such that two releases meet or just miss each other."""
     other = random.choice(scenario.jobs)
     mine = course.first + course.waits[0]
+    # just before, at, or after it
     step = random.choice((other.release - mine + random.randint(-1, 1), random.randint(-3, 3)))
     return replace(course, first=max(0, course.first + step))
 
 
 def _change_gap(course: JobPattern, task: GpuTask, random: Random, at: int) -> JobPattern:
-    """Return one job and all after it later, or as soon as the period allows."""
     gap = random.choice((0, 1, random.randint(0, task.period)))
     return replace(course, gaps=(*course.gaps[:at], gap if at else 0, *course.gaps[at + 1 :]))
 
@@ -195,14 +194,14 @@ def quick_pattern(task: GpuTask, course: JobPattern, until: int) -> JobPattern:
 def packed_pattern(task: GpuTask, release: int, until: int) -> JobPattern:
     """Return jobs of which the first is released at `release`, as late as allowed, and the others as early."""
     if task.offset is not None:
-        return full_pattern(task, task.offset, release, until)
+        return full_pattern(task, task.offset, release, until)  # its arrivals are fixed
     return full_pattern(task, max(0, release - task.jitter), release, until)
 
 
 def scenario_of(task_set: TaskSet, courses: Mapping[str, JobPattern], order: tuple[str, ...], words: str) -> Scenario:
     """Return a scenario of the jobs of all patterns; of tasks that are started by data, as many as start them."""
     jobs = {name: tuple(course.jobs(task_set.by_name[name])) for name, course in courses.items()}
-    for follower, sources in predecessors(task_set).items():
+    for follower, sources in predecessors(task_set).items():  # sources first, so that their jobs are counted already
         jobs[follower] = _jobs_started_by_data(follower, courses[follower], len(jobs[sources[0]]))
     return Scenario(task_set, tuple(job for several in jobs.values() for job in several), order, words)
 
@@ -231,7 +230,7 @@ def arrival_limit(task_set: TaskSet, wanted: int, most_jobs: int) -> int:
         return wanted
     alone = min(task.period * (most_jobs // costs[task.name] + 1) for task in task_set.tasks)
     low, high = 0, min(wanted, alone)  # jobs(high) > most_jobs
-    while high - low > 1:
+    while high - low > 1:  # bisect: the number of jobs never falls with the time
         middle = (low + high) // 2
         low, high = (middle, high) if jobs(middle) <= most_jobs else (low, middle)
     return low
@@ -254,7 +253,7 @@ def periodic_scenario(task_set: TaskSet, *, most_jobs: int = MOST_JOBS) -> Scena
     last one. Longer ones are cut at `most_jobs` jobs, and the words of the scenario say so.
     """
     offsets = [task.offset or 0 for task in task_set.tasks]
-    length = hyperperiod(task_set)
+    length = hyperperiod(task_set)  # the pattern repeats only after all offsets and the first hyperperiod
     until = max(offsets) + (length if len(set(offsets)) == 1 else 2 * length)
     cut = arrival_limit(task_set, until, most_jobs)
     words = "periodic from the offsets" if any(offsets) else "synchronous periodic release"
@@ -317,7 +316,6 @@ class _SegmentVisit(NamedTuple):
 
 
 def _visits(task_set: TaskSet) -> list[_SegmentVisit]:
-    """Return all segments; those of a task in their order."""
     starts = predecessors(task_set)
     first = heads(starts)
     found: list[_SegmentVisit] = []
@@ -340,8 +338,8 @@ class _Meeting:
     """A segment of a task, `mine`, and what it meets on its resource.
 
     Args:
-        is_aimed: whether heads are released such that all would be ready at once there, not released at once.
-        met: of each family that comes there, its longest segment there.
+        is_aimed: Whether heads are released such that all would be ready at once there, not released at once.
+        met: The longest segment there of each family that comes there.
     """
 
     def __init__(
@@ -356,10 +354,11 @@ class _Meeting:
         self.task_set, self.mine, self.is_aimed = task_set, mine, is_aimed
         self.started = {visit.task.name for visit in visits if visit.before}
         self.there = [visit for visit in visits if visit.resource == mine.resource]
-        longest = sorted(self.there, key=lambda visit: visit.segment.wcet)
+        longest = sorted(self.there, key=lambda visit: visit.segment.wcet)  # the last one of a family stays in `met`
         self.met = {visit.head.name: visit for visit in longest} | {mine.head.name: mine}
         policies = {server.name: server.policy for server in task_set.servers}
         self.policy = policies.get(mine.segment.resource or "", ServerPolicy.FIXED_PRIORITY)
+        # so that every release and blocker before it is at 0 or later
         self.start = 1 + max(task.jitter for task in task_set.tasks) + max(visit.ready for visit in visits)
         self.until = arrival_limit(task_set, self.start + busy_time(task_set), most_jobs)
 
@@ -374,6 +373,7 @@ class _Meeting:
             said = words + (f", {name} {shift} ticks later" if shift else "")
             yield scenario_of(self.task_set, self._bunched(changed) if is_bunched else changed, order, said)
             for blocker in self._blockers(shift):
+                # begun a tick before, as in the proof of theorem 1
                 changed[blocker.head.name] = packed_pattern(blocker.head, self.start - 1 - blocker.ready, self.until)
                 said += f", one tick after the {blocker.segment.kind} of {blocker.task.name} has begun"
                 yield scenario_of(self.task_set, self._bunched(changed) if is_bunched else changed, order, said)
@@ -404,7 +404,7 @@ class _Meeting:
 
     def _shifts(self) -> list[int]:
         """Return how much later than all others the task may be ready to meet the deadline of another's job."""
-        if self.policy not in _EDF:
+        if self.policy not in _EDF:  # elsewhere urgency does not depend on the release
             return [0]
         due, length, found = self._due(self.mine), self.until - self.start, {0}
         for visit in self._rivals():

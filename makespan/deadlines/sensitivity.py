@@ -19,7 +19,7 @@ from typing import Protocol, TypeAlias
 
 from makespan.deadlines.analysis import analyse
 from makespan.deadlines.assignment import TaskSetAnalysis
-from makespan.deadlines.chains import heads, predecessors
+from makespan.deadlines.chains import family_heads
 from makespan.deadlines.description import Description, KernelLaunch, Priorities, task_set
 from makespan.deadlines.priorities import find_priorities
 from makespan.deadlines.task import MAX_TICKS, JobSegment, SegmentKind, TaskSet
@@ -39,12 +39,12 @@ class Margin:
     """The border between what is proven and what is not, of one quantity.
 
     Args:
-        quantity: what was varied.
-        holds: the last value at which all deadlines are proven; None where none was found.
-        fails: the neighbouring value at which they are not; None where none was found.
-        breaks: tasks and chains without a proof, and overloaded resources, at `fails`.
-        refuted: whether there is evidence of a miss or of overload at `fails`, not only a lack of proof.
-        supposes: the tasks whose given times must be attained for this evidence.
+        quantity: What was varied.
+        holds: The last value at which all deadlines are proven; None where none was found.
+        fails: The neighbouring value at which they are not; None where none was found.
+        breaks: The tasks and chains without a proof, and overloaded resources, at `fails`.
+        refuted: Whether there is evidence of a miss or of overload at `fails`, not only a lack of proof.
+        supposes: The tasks whose given times must be attained for this evidence.
     """
 
     quantity: str
@@ -69,14 +69,15 @@ def execution_factor(
     """Return the largest factor on the execution times of all kernels, or of those of task `only`, in thousandths.
 
     Args:
-        analysis: says who is late where it fails.
-        proves: whether the answer of `analysis` is yes; asked for every other value.
+        analysis: It says who is late at the value that fails.
+        proves: It says whether the answer of `analysis` is yes, for every other value.
     """
-    finer = 1 if task_set.unit == 1 else THOUSANDTHS
+    finer = 1 if task_set.unit == 1 else THOUSANDTHS  # then a thousandth of each time is a whole number of ticks
     whole = task_set.finer(finer)
 
     def at(thousandths: int) -> TaskSet:
         def longer(ticks: int) -> int:
+            # up: a proof for longer times holds for these
             return min(MAX_TICKS, ceil(Fraction(ticks * thousandths, THOUSANDTHS)))
 
         def scaled(segment: JobSegment) -> JobSegment:
@@ -92,7 +93,7 @@ def execution_factor(
         return replace(whole, tasks=tuple(tasks))
 
     what = "execution times of the kernels" if only is None else f"execution time of {only}"
-    harder = _doublings(THOUSANDTHS, THOUSANDTHS * MOST_FACTOR)
+    harder = _doublings(THOUSANDTHS, THOUSANDTHS * MOST_FACTOR)  # the way on which proofs get lost
     return _border(what, analysis, proves, at, THOUSANDTHS, harder, _halvings(THOUSANDTHS, 1), Fraction(1, THOUSANDTHS))
 
 
@@ -103,12 +104,14 @@ def shortest_period(task_set: TaskSet, analysis: TaskSetAnalysis, proves: Deadli
 
     Tasks that start each other by data have one period, so it changes for all of them.
     """
-    own, together = task_set.by_name[task], _started_together(task_set, task)
+    own, family = task_set.by_name[task], family_heads(task_set)
+    together = {name for name, head in family.items() if head == family[task]}  # they have one period
     parts = min(THOUSANDTHS, own.period) if task_set.unit == 1 else THOUSANDTHS
     finer = 1 if task_set.unit == 1 else parts
     whole = task_set.finer(finer)
 
     def period_of(count: Fraction) -> int:
+        # up, so that the period that is reported is one that was analysed
         return ceil(count * own.period * finer / parts)
 
     def at(count: int) -> TaskSet:
@@ -121,20 +124,13 @@ def shortest_period(task_set: TaskSet, analysis: TaskSetAnalysis, proves: Deadli
     return replace(found, holds=holds, fails=fails)
 
 
-def _started_together(task_set: TaskSet, name: str) -> set[str]:
-    """Return the task and all that start it by data or that it starts, directly or not."""
-    first = heads(predecessors(task_set))
-    own = first.get(name, name)
-    return {own, *(follower for follower, head in first.items() if head == own)}
-
-
 def slowest_clock(
     at: Callable[[Fraction], TaskSet], clock_hz: Fraction, analysis: TaskSetAnalysis, proves: DeadlineProof
 ) -> Margin:
     """Return the slowest clock of the GPU in Hz, in thousandths of `clock_hz`, at which all deadlines are proven.
 
     Args:
-        at: the task set at a clock in Hz; what was given in seconds does not change with it.
+        at: It returns the task set at a clock in Hz; what was given in seconds does not change with it.
     """
     step = clock_hz / THOUSANDTHS
     easier = _doublings(THOUSANDTHS, THOUSANDTHS * MOST_FACTOR)
@@ -158,10 +154,10 @@ def _border(
         good, bad = (value, bad) if proves(at(value)) else (good, value)
         if good is not None and bad is not None:
             break
-    while good is not None and bad is not None and abs(good - bad) > 1:
+    while good is not None and bad is not None and abs(good - bad) > 1:  # both ends are answers for just these values
         middle = (good + bad) // 2
         good, bad = (middle, bad) if proves(at(middle)) else (good, middle)
-    failed = None if bad is None else analysis(at(bad))
+    failed = None if bad is None else analysis(at(bad))  # the whole analysis only once, for its reasons
     return Margin(
         quantity,
         None if good is None else good * unit,
@@ -195,9 +191,9 @@ class TriedSizes:
     """The result for some numbers of SMs.
 
     Args:
-        sms: of each partition.
-        unproven: tasks and chains that are not proven to be in time, of those that were asked for.
-        seconds: the proven execution time of every kernel whose partition was asked for.
+        sms: The number of SMs of each partition.
+        unproven: The tasks and chains that are not proven to be in time, of those that were asked for.
+        seconds: The proven execution time of every kernel whose partition was asked for.
     """
 
     sms: Mapping[str, int]
@@ -213,10 +209,11 @@ class FewestSms:
     """A search for one partition, where the others have the SMs of the file, or for all of them together.
 
     Args:
-        partition: None: all have the fewest of their own.
-        tried: numbers of its SMs, from 1 on, up to the first that proves all deadlines of its tasks, and of chains with
-            one of them, if any does; of all together only that one, if the GPU has so many SMs.
-        most: how many there are for it, with those of the file for the others.
+        partition: None means that all partitions have the fewest of their own.
+        tried: The results for its numbers of SMs, from 1 on, up to the first that proves all deadlines of its tasks,
+            and of chains with one of them, if any does. For all together it is only that one, if the GPU has enough
+            SMs.
+        most: The most SMs that it can have, with those of the file for the others.
     """
 
     partition: str | None
@@ -251,7 +248,7 @@ def _each(
     for name in names:
         most = _sms_of_gpu(description) - sum(sms for other, sms in description.sms.items() if other != name)
         tried = list[TriedSizes]()
-        for sms in range(1, most + 1):
+        for sms in range(1, most + 1):  # not bisected: more SMs can be worse
             progress(f"partition {name} with {sms} of up to {most} SMs")
             tried.append(prove(description.with_sms({name: sms}), {name}))
             if not tried[-1].unproven:
@@ -269,18 +266,18 @@ def _together(description: Description, found: Iterable[FewestSms], prove: _Size
     if None in alone:
         return
     changed, most = description.with_sms(fewest), _sms_of_gpu(description)
-    fits = sum(changed.sms.values()) <= most
+    fits = sum(changed.sms.values()) <= most  # else no proof is needed
     yield FewestSms(None, (prove(changed, set(changed.sms)),) if fits else (), most)
 
 
 def _prover(solver: Solver) -> _SizeProver:
     """Return a proof for the tasks on some partitions; equal kernels on as many SMs are solved once."""
-    known: dict[tuple[str, tuple[int, ...]], Wcet] = {}
+    known: dict[tuple[str, tuple[int, ...]], Wcet] = {}  # over all numbers that are tried
 
     def prove(description: Description, asked: set[str]) -> TriedSizes:
         wcets = dict(each_execution_time(description, solver, known))
         system, _ = task_set(description, {name: wcet.time() for name, wcet in wcets.items()})
-        if description.priorities is Priorities.AUDSLEY:
+        if description.priorities is Priorities.AUDSLEY:  # other times may need another order
             system = find_priorities(system).task_set
         verdict = analyse(system, evidence=False)
         mine = {task.name for resource in asked for task in system.on(resource)}
@@ -297,7 +294,6 @@ def _prover(solver: Solver) -> _SizeProver:
 
 
 def _solved_partitions(description: Description) -> tuple[str, ...]:
-    """Return the partitions on which every kernel is solved."""
     if description.card is None:
         raise InputError(
             f"{description.where}: --fewest-sms needs to know how many SMs there are:"
@@ -317,5 +313,4 @@ def _solved_partitions(description: Description) -> tuple[str, ...]:
 
 
 def _sms_of_gpu(description: Description) -> int:
-    """Return how many SMs the GPU has."""
     return 0 if description.card is None else description.card.count_sms()

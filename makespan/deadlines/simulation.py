@@ -47,9 +47,10 @@ class Scenario:
     """A decision of everything that the model leaves open.
 
     Args:
-        jobs: by task in any order, within a task in the order of arrival; of a task that data starts, all of them.
-        order: all tasks; the earlier one goes first where the rules do not say who does.
-        words: how it came about, for people.
+        jobs: The jobs by task in any order, within a task in the order of arrival; of a task that data starts, all of
+            them.
+        order: All tasks; the earlier one goes first where the rules do not say who does.
+        words: How it came about, for people.
 
     Raises:
         InputError: a task without a partition, too many jobs, or a scenario that the model does not allow.
@@ -68,7 +69,7 @@ class Scenario:
         if sorted(self.order) != sorted(self.task_set.by_name):
             raise InputError("the order of a scenario names every task once")
         costs = turns_per_job(self.task_set)
-        if (count := sum(costs.get(job.task, 1) for job in self.jobs)) > MAX_JOBS:
+        if (count := sum(costs.get(job.task, 1) for job in self.jobs)) > MAX_JOBS:  # each turn is an event
             raise InputError(f"{count} turns of contexts exceed the limit of {MAX_JOBS} in a simulation")
         last: dict[str, JobPlan] = {}
         for job in self.jobs:
@@ -115,7 +116,7 @@ def _broken_arrival_rule(
     task: GpuTask, starts: Mapping[str, tuple[str, ...]], previous: JobPlan | None, job: JobPlan, name: str
 ) -> str | None:
     if task.name in starts:
-        if job.arrival or not 0 <= job.release <= task.jitter:
+        if job.arrival or not 0 <= job.release <= task.jitter:  # data decides when it arrives
             return (
                 f"{name} is started by data of {', '.join(starts[task.name])}, with a delay of 0..{task.jitter} ticks"
             )
@@ -124,7 +125,7 @@ def _broken_arrival_rule(
         return f"{name} arrives at {job.arrival}, and the task is strictly periodic"
     if job.arrival < 0 or (previous is not None and job.arrival < previous.arrival + task.period):
         return f"{name} arrives too early, at {job.arrival}"
-    if not job.arrival <= job.release <= job.arrival + task.jitter:
+    if not job.arrival <= job.release <= job.arrival + task.jitter:  # jitter delays, it never advances
         return f"{name} arrives at {job.arrival} and is released at {job.release}"
     if previous is not None and job.release < previous.release:
         return f"{name} is released before the one before it"
@@ -136,7 +137,7 @@ def _broken_time_rule(task: GpuTask, job: JobPlan, name: str) -> str | None:
     if len(job.times) != len(task.segments) or len(delays) != len(task.segments):
         return f"{name} has {len(task.segments)} segments, not {len(job.times)} times and {len(delays)} delays"
     for number, (segment, time, delay) in enumerate(zip(task.segments, job.times, delays, strict=True), 1):
-        if not 1 <= time <= segment.wcet:
+        if not 1 <= time <= segment.wcet:  # every segment takes a tick at least
             return f"segment {number} of {name} runs for {time} ticks, and 1..{segment.wcet} are allowed"
         if not 0 <= delay <= segment.delay:
             return f"segment {number} of {name} is launched in {delay} ticks, and 0..{segment.delay} are allowed"
@@ -251,7 +252,7 @@ class _SimulatedResource:
             raise ValueError(f"nothing runs on {self.name}")
         self.running = self.end = None
         if piece.left is not None:
-            piece.left -= now - self.since
+            piece.left -= now - self.since  # the rest is what a preempted segment still has to run
         job, index = piece.walk.job, piece.walk.index
         kind = piece.walk.task.segments[index].kind
         return piece, ServiceStretch(self.name, kind, job.task, job.number, index, self.since, now, piece.left is None)
@@ -261,7 +262,7 @@ class _SimulatedResource:
         if self.running is piece:
             return self.stop(now)[1]
         self.waiting.remove(piece)
-        heapify(self.waiting)
+        heapify(self.waiting)  # `remove` breaks the order of the heap
         return None
 
     def choose(self, now: int) -> ServiceStretch | None:
@@ -308,15 +309,16 @@ class _SlicedPartition(_SimulatedResource):
             return
         own = [piece for piece in self.waiting if piece.walk.task.context == self.context]
         self.since = now
+        # its turn is over: no work left, slice used up, or a pause in it
         if not (own and self.left and self.stopped == now):
-            self.queue += [self.context] * bool(own)
+            self.queue += [self.context] * bool(own)  # with work left it goes behind all others
             if (context := self.queue.pop(0)) != self.context:
                 self.since += self.slices.switch if self.context is not None else 0
             self.context, self.left = context, self.slices.length
         self.running = min(piece for piece in self.waiting if piece.walk.task.context == self.context)
         self.waiting.remove(self.running)
         heapify(self.waiting)
-        self.end = self.since + min(self.left, self.running.left or 0)
+        self.end = self.since + min(self.left, self.running.left or 0)  # the slice begins after the switch
 
 
 class _Simulation:
@@ -330,7 +332,7 @@ class _Simulation:
             server.name: _SimulatedResource(server.resource, server.policy, preemptive=False)
             for server in task_set.servers
         }
-        for partition in task_set.partitions:
+        for partition in task_set.partitions:  # those that contexts take in turn replace plain servers
             if partition.slices is not None:
                 self.servers[partition.name] = _SlicedPartition(partition.resource, partition.policy, partition.slices)
         self.resources = (*self.cores.values(), *self.servers.values())
@@ -365,7 +367,7 @@ class _Simulation:
             if resource.end == now:
                 piece, stretch = resource.stop(now)
                 self.stretches.append(stretch)
-                if not piece.left:
+                if not piece.left:  # else its slice has ended, or it spins no longer
                     self._go_on(piece.walk, now)
 
     def come(self, now: int) -> None:
@@ -387,6 +389,7 @@ class _Simulation:
         """Launch the current segment now that what comes before it has ended, and spin meanwhile."""
         job, task, index = walk.job, walk.task, walk.index
         delay = job.delays[index] if job.delays else 0
+        # jobs of a task keep their order
         ready = self.ready[job.task, index] = max(now + delay, self.ready.get((job.task, index), 0))
         if task.spins and task.segments[index].kind is not SegmentKind.CPU:
             walk.spin = self._ask(self.cores[task.core or ""], walk, None, now)
@@ -402,6 +405,7 @@ class _Simulation:
 
     def _ask(self, resource: _SimulatedResource, walk: _JobProgress, left: int | None, now: int) -> _ServiceRequest:
         job = walk.job
+        # ties: as the scenario says
         key = (_urgency_key(resource.policy, walk.task, job, now), self.rank[job.task], job.number)
         piece = _ServiceRequest(walk, left, key)
         heappush(resource.waiting, piece)
@@ -425,7 +429,7 @@ class _Simulation:
     def _start_by_data(self, name: str, number: int, now: int) -> None:
         """Count one more job that has ended of those that start a job by data."""
         ended = self.data[name, number] = self.data.get((name, number), 0) + 1
-        if ended == len(self.sources[name]):
+        if ended == len(self.sources[name]):  # it waits for the last of all that start it
             walk = self.started[name, number]
             release = max(now + walk.job.release, self.released.get(name, 0))
             self.released[name] = release
@@ -438,7 +442,7 @@ def _urgency_key(policy: ServerPolicy, task: GpuTask, job: JobPlan, now: int) ->
     if policy is ServerPolicy.EDF:
         return job.arrival + task.deadline
     if policy is ServerPolicy.EDF_RELEASE:
-        return job.release + task.deadline - task.jitter
+        return job.release + task.deadline - task.jitter  # who sees only releases takes each for the latest possible
     if policy is ServerPolicy.FIFO:
         return now
     if task.priority is None:
@@ -450,6 +454,7 @@ def simulate(scenario: Scenario) -> SimulatedRun:
     """Follow the scenario until its last job has ended."""
     system = _Simulation(scenario)
     while (now := system.next) is not None:
+        # this order is the rule: all that ends or comes at an instant is there when choices are made
         system.end_segments(now)
         system.come(now)
         system.choose(now)

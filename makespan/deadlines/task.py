@@ -67,8 +67,8 @@ class Slices:
     A turn lasts for `length`, or until its context has no work left, and then the next context that has some is served.
 
     Args:
-        length: of a turn, without the switch before it.
-        switch: what changing from one context to another takes, at most.
+        length: The length of a turn, without the switch before it.
+        switch: The longest time that a change from one context to another takes.
     """
 
     length: int
@@ -85,7 +85,7 @@ class GpuPartition(SegmentServer):
     """A part of the GPU that serves one kernel at a time: an SM, several, or all of them.
 
     Args:
-        slices: how contexts share it, where they take turns; `policy` is the order within one context.
+        slices: The rule by which contexts share it, None where they do not; `policy` is the order within a context.
     """
 
     what: ClassVar[str] = "partition"
@@ -131,7 +131,7 @@ class JobSegment:
     """A part of every job of a task, on one resource; times in ticks.
 
     Args:
-        wcet: proven upper bound on its execution time.
+        wcet: A proven upper bound on its execution time.
         resource: the name of the copy engine, or of the partition of the kernel; None means that the kernel is not yet
             assigned. It is always None for CPU time, which runs on the core of the task.
         delay: the longest time from the end of what comes before the segment until it is ready: what a launch takes. It
@@ -165,15 +165,16 @@ class GpuTask:
     """A recurring job of the system; all times in ticks.
 
     Args:
-        segments: what each job runs through, in this order.
-        period: the least distance of two arrivals.
-        deadline: from the arrival of a job until its end.
-        jitter: at most so long from the arrival of a job until its release.
-        offset: arrival of the first job of a strictly periodic task; None: any, and jobs may come later than that.
-        priority: larger is more urgent; needed where fixed priorities, or a CPU core, serve the task.
-        core: the CPU core of its host thread; needed for CPU time.
-        wait: what that thread does meanwhile; needed with a core and with copies or kernels.
-        context: the process of its kernels; needed where contexts take turns.
+        segments: What each job runs through, in this order.
+        period: The least distance of two arrivals.
+        deadline: The time from the arrival of a job within which it must end.
+        jitter: The longest time from the arrival of a job until its release.
+        offset: The arrival of the first job of a strictly periodic task. None means any arrival, and later jobs may
+            come later than a period after the one before.
+        priority: A larger number is more urgent; it is needed where fixed priorities, or a CPU core, serve the task.
+        core: The CPU core of its host thread; it is needed for CPU time.
+        wait: How that thread waits; it is needed with a core and with copies or kernels.
+        context: The process of its kernels; it is needed where contexts take turns.
     """
 
     name: str
@@ -328,7 +329,7 @@ def least_unit(segments: int) -> int:
     """Return the least number of ticks that must divide all times for bounds to hold in continuous time.
 
     Args:
-        segments: those that come one after the other on the longest way from an arrival through what its data starts.
+        segments: The segments that follow each other on the longest way from an arrival through what its data starts.
 
     >>> least_unit(1), least_unit(3)
     (2, 10)
@@ -343,9 +344,9 @@ class TaskSet:
     """Tasks, the partitions and copy engines that serve them, and the chains that they form.
 
     Args:
-        unit: 1 if everything happens at whole ticks. Else jobs arrive, and segments begin and end, at any instants, all
-            times here are multiples of so many ticks, at least `least_unit`, and analyses round bounds up to multiples,
-            so that they hold in continuous time.
+        unit: 1 means that everything happens at whole ticks. Otherwise jobs arrive, and segments begin and end, at any
+            instants. Then all times are multiples of this number of ticks, at least `least_unit`, and analyses round
+            bounds up to multiples, so that they hold in continuous time.
     """
 
     tasks: tuple[GpuTask, ...]

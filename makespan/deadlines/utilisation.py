@@ -16,7 +16,7 @@ def exact_sum(parts: Iterable[tuple[int, int]]) -> Fraction:
     return sum((Fraction(amount, every) for amount, every in parts), Fraction(0))
 
 
-ONE = 1 << 192
+ONE = 1 << 192  # finer than any ratio of times that a task file has
 """What `scaled_sum` means by 1."""
 
 
@@ -35,11 +35,11 @@ def excess(parts: Sequence[tuple[int, int]]) -> int:
     (0, 1, -1)
     """
     about = scaled_sum(parts)
-    if about > ONE:
+    if about > ONE:  # rounded down and yet above 1
         return 1
-    if about + len(parts) < ONE:
+    if about + len(parts) < ONE:  # rounded up and yet below 1
         return -1
-    exact = exact_sum(parts)
+    exact = exact_sum(parts)  # only sums next to 1 pay for exact fractions
     return (exact > 1) - (exact < 1)
 
 
@@ -75,6 +75,7 @@ def server_load(name: str, tasks: Sequence[GpuTask], resource: str | None = None
 
 
 def _core_load(name: str, tasks: Sequence[GpuTask]) -> ResourceLoad:
+    # without spinning, whose least time is not known: the load refutes
     demand = exact_sum((task.cpu, task.period) for task in tasks)
     supposes = tuple(task.name for task in tasks if task.cpu)
     return ResourceLoad(name, demand.numerator, demand.denominator, demand, supposes)

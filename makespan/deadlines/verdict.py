@@ -1,10 +1,17 @@
 """What analyses say: proven, refuted by a legal schedule, or neither."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
 from makespan.deadlines.task import TaskSet
+
+
+def list_names(names: Sequence[str], most: int = 5) -> str:
+    """Return the first few names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 class DeadlineAnswer(StrEnum):
@@ -24,8 +31,8 @@ class Miss:
     """A job that a simulated legal schedule completes after its deadline, the evidence for a no; times in ticks.
 
     Args:
-        scenario: how jobs arrive and how long they run in that schedule, in a few words.
-        supposes: the tasks whose jobs take times in it that are given, not shown to be attained.
+        scenario: A few words on how jobs arrive and how long they run in that schedule.
+        supposes: The tasks whose jobs take times in it that are given, not shown to be attained.
     """
 
     task: str
@@ -40,13 +47,13 @@ class TaskVerdict:
     """One task's worst-case response time, from arrival to completion, in ticks.
 
     Args:
-        response: proven upper bound; None where the analysis found none.
-        parts: what the bound consists of, in order, for example ("jitter", 3), ("kernel with blocking", 12).
+        response: A proven upper bound; None where the analysis found none.
+        parts: What the bound consists of, in order, for example ("jitter", 3), ("kernel with blocking", 12).
         is_exact: whether legal schedules of the model attain the bound, or come as close to it as one likes, if all
             bounds on times are attained.
-        is_attained: whether it is so, because all kernels that it counts are shown to take the times that it counts.
-        method: the theorem behind it.
-        miss: evidence against it.
+        is_attained: Whether they do, because all kernels that count are shown to take the times that count.
+        method: The theorem behind it.
+        miss: Evidence against the deadline.
     """
 
     task: str
@@ -64,8 +71,8 @@ class ChainVerdict:
     """A chain's end-to-end latency in ticks: proven upper bounds; None where a task of it has none.
 
     Args:
-        reaction: from a change of the input until the first output that reflects it.
-        age: from reading an input until the last moment at which an output that reflects it is in use.
+        reaction: The time from a change of the input until the first output that reflects it.
+        age: The time from reading an input until the last moment at which an output that reflects it is in use.
     """
 
     chain: str
@@ -80,8 +87,8 @@ class ResourceLoad:
     """The part of the time for which a server or core is demanded, at most, as a ratio of whole numbers.
 
     Args:
-        attained: what of it is demanded with times that segments are shown to take, or that are given.
-        supposes: the tasks whose times in `attained` are given.
+        attained: The part of it that is demanded with times that segments are shown to take, or that are given.
+        supposes: The tasks whose times in `attained` are given.
     """
 
     name: str
@@ -124,7 +131,7 @@ class TaskSetVerdict:
         """Return the tasks whose given times must be attained for the answer `NO` to be true."""
         grounds = [task.miss.supposes for task in self.tasks if task.miss is not None]
         grounds += [load.supposes for load in self.loads if load.is_refuted]
-        return min(grounds, key=len, default=())
+        return min(grounds, key=len, default=())  # any ground proves the no; take the one that supposes least
 
     def with_miss(self, miss: Miss) -> "TaskSetVerdict":
         """Return the same, with evidence against one task."""

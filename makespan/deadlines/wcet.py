@@ -64,8 +64,8 @@ def on_sms(launch: KernelLaunch, sms: int, card: Gpu | None = None) -> GpuInstan
     """Return all blocks of a launch on a partition of `sms` SMs.
 
     Args:
-        card: the GPU that they belong to. All its other SMs count as at work, whatever runs there, where a latency
-            grows with the number of active SMs.
+        card: The GPU that they belong to. All its other SMs count as active, whatever runs there, where a latency grows
+            with the number of active SMs.
 
     Raises:
         InputError: a kernel that cannot be read or made a program; a launch that lacks something, more resident blocks
@@ -136,11 +136,11 @@ class Wcet:
     """An upper bound on the execution time of a kernel or a copy, proven or given.
 
     Args:
-        cycles: the same in cycles of the SM clock; None where it was given as a time.
-        evidence: where it comes from, in one line.
-        at_least: seconds that some schedule of the model takes; None where nothing is known.
-        assumptions: what must hold; what is given has none.
-        is_one_path: as of a `WorstCaseClaim`.
+        cycles: The same in cycles of the SM clock; None where it was given as a time.
+        evidence: A line on where it comes from.
+        at_least: The seconds that some schedule of the model takes; None where nothing is known.
+        assumptions: What must hold; a given time has none.
+        is_one_path: The same as in a `WorstCaseClaim`.
     """
 
     seconds: Fraction
@@ -191,10 +191,11 @@ class Solver:
     """A solver of kernels, with its limits and its store.
 
     Args:
-        limits: makes the budget of one instance.
-        store: asked before a kernel is solved.
-        is_for_bounds: whether only upper ends matter: then nobody looks for long schedules of several waves.
-        known: what was solved before, by instance and by what is assumed of it, which is no part of its equality.
+        limits: It makes the budget of one instance.
+        store: It is asked before a kernel is solved.
+        is_for_bounds: Whether only upper ends matter: then no long schedules of several waves are looked for.
+        known: The claims that were solved before, by instance and by its assumptions, which are no part of its
+            equality.
     """
 
     limits: Callable[[], Limits]
@@ -240,7 +241,7 @@ def each_execution_time(
     """Yield the same one by one, as they become known.
 
     Args:
-        found: what is known, by source and by the numbers of SMs that may run it; it grows.
+        found: The times that are known, by source and by the numbers of SMs that may run it; it grows.
     """
     found = {} if found is None else found
     for name, entry in description.executions.items():
@@ -265,7 +266,7 @@ def claim_of_bundle(path: Path, sizes: Sequence[int]) -> WorstCaseClaim:
     What is assumed of the machine follows from the verified instance; what else the file says is marked as said by it.
 
     Args:
-        sizes: how many SMs the partition has, or those that may be it; a bundle of a GPU must be about as many.
+        sizes: The numbers of SMs that the partition may have; a bundle of a GPU must be about that number.
 
     Raises:
         InputError: a file that cannot be read, is no bundle or an estimate, is rejected by the checker, or is about
@@ -315,7 +316,6 @@ def claim_of_bundle(path: Path, sizes: Sequence[int]) -> WorstCaseClaim:
 
 
 def _document(path: Path) -> Any:
-    """Return the JSON of a file that may be a bundle."""
     content = read_bytes(path, "bundle", MOST_BYTES)
     try:
         document: Any = parse(content)

@@ -16,9 +16,9 @@ class Demand(NamedTuple):
     """Work of at most `work` ticks in every activation, from the operation `first` on.
 
     Args:
-        end: from the event until it is done, at most; None: nobody knows.
-        first: the first operation that it belongs to.
-        last: the last one.
+        end: The longest time from the event until it is done; None if no bound is known.
+        first: The first operation that it belongs to.
+        last: The last operation that it belongs to.
     """
 
     task: GpuTask
@@ -41,6 +41,7 @@ class Demand(NamedTuple):
         before = self.task.segments[: self.first.index]
         if self.task.spins and any(segment.kind is SegmentKind.CPU for segment in before):
             return 1
+        # events in `late` ticks, T apart
         return None if self.late is None else max(1, -(self.late // -self.task.period))
 
 
@@ -62,6 +63,7 @@ def demands(known: BoundTable, resource: str, head: str, slices: Slices | None =
 
 def _task_work(known: BoundTable, resource: str, task: GpuTask, slices: Slices | None) -> Iterator[Demand]:
     graph = known.graph
+    # on its core a spinning job is one segment from release to end
     if task.spins and resource == core_label(task.core):
         yield _spinning_work(known, task)
         return
@@ -79,7 +81,7 @@ def _spinning_work(known: BoundTable, task: GpuTask) -> Demand:
     work, end, since = known.whole(task), known.end[last.number], known.since[last.number]
     if work is None or end is None or since is None:
         return Demand(task, 0, None, first, last)
-    return Demand(task, min(work, since, end), end, first, last)
+    return Demand(task, min(work, since, end), end, first, last)  # each of the three bounds the time that it can spin
 
 
 def with_switches(work: int, slices: Slices) -> int:
@@ -88,7 +90,7 @@ def with_switches(work: int, slices: Slices) -> int:
     >>> with_switches(25, Slices(10, 2))
     31
     """
-    return work + -(-work // slices.length) * slices.switch
+    return work + -(-work // slices.length) * slices.switch  # first in its context for one turn a slice: theorem 10
 
 
 def overlapping_activations(length: int, period: int) -> int:
@@ -97,7 +99,7 @@ def overlapping_activations(length: int, period: int) -> int:
     >>> overlapping_activations(10, 10), overlapping_activations(11, 10)
     (0, 1)
     """
-    return max(0, -(length // -period) - 1)
+    return max(0, -(length // -period) - 1)  # those n >= 1 with n T < length
 
 
 MOST_CASES = 12
@@ -108,8 +110,9 @@ class WindowWork(NamedTuple):
     """Work in a window that begins with this work or with what comes before it in its activation.
 
     Args:
-        start: when it may begin after the start of the window, if it is of the first activation; None: it was before.
-        first: when it may begin in the next activation, less a period.
+        start: The time from the start of the window at which it may begin in the first activation; None if it was
+            before.
+        first: The time at which it may begin in the next activation, less a period.
     """
 
     work: int
@@ -121,8 +124,8 @@ class Workload(NamedTuple):
     """The work of one family on one resource in a window.
 
     Args:
-        stairs: for each length of the window; None where nobody knows.
-        most: a bound for any window; None without one.
+        stairs: The work for each length of the window; None where it is not known.
+        most: A bound for any window; None without one.
     """
 
     stairs: StepFunction | None
@@ -142,10 +145,10 @@ class PeriodicWork(NamedTuple):
     """The work of a family that comes once in a period.
 
     Args:
-        rows: all of it, each with how much later it may be.
-        joint: the same in one row.
-        cases: for each operation that may be the first one in the window, all that can follow; none: its order is not
-            known, or activations overlap.
+        rows: All of it, each work with how much later it may be than at the earliest.
+        joint: All of it as one row.
+        cases: All that can follow, for each operation that may be the first one in the window. It is empty where the
+            order is not known, or where activations overlap.
     """
 
     period: int
@@ -168,10 +171,12 @@ class PeriodicWork(NamedTuple):
             and Nelissen, Leibniz Transactions on Embedded Systems 5(1), 2018.
         """
         work, late = self.joint
-        found = -((length + late) // -self.period) * work
+        found = -((length + late) // -self.period) * work  # lemma 2 for all operations together
         if len(self.rows) > 1:
+            # lemma 2 for each
             found = min(found, sum(-((length + late) // -self.period) * work for work, late in self.rows))
         if self.cases:
+            # lemma 3: the worst first one
             found = min(found, max(_begun_work(case, self.period, length) for case in self.cases))
         return found
 
@@ -191,7 +196,8 @@ def work_in_any_window(known: BoundTable, demands: Sequence[Demand], resource: s
     The result is None where nothing bounds the work.
 
     Args:
-        stages: how many operations become ready in the window: on a FIFO server only what is there then goes before.
+        stages: The number of operations that become ready in the window: on a FIFO server only what is there at these
+            instants goes before them.
     """
     graph, head = known.graph, known.graph.family[demands[0].task.name]
     stages = stages if graph.policies.get(resource) is ServerPolicy.FIFO else 0
@@ -202,17 +208,16 @@ def work_in_any_window(known: BoundTable, demands: Sequence[Demand], resource: s
 def _work_in_any_window(graph: Graph, demands: Sequence[Demand], stages: int) -> Workload | None:
     """Return the same; `stages` is 0 unless the resource is a FIFO server."""
     period = demands[0].task.period
-    most = _waiting_work(demands, stages) if stages else None
+    most = _waiting_work(demands, stages) if stages else None  # first in, first out: later work cannot go before
     ends = [demand.end for demand in demands if demand.end is not None]
-    if len(ends) < len(demands):
+    if len(ends) < len(demands) or sum(demand.work for demand in demands) > period:  # lemma 2 needs c <= T
         return None if most is None else Workload(None, most)
-    if sum(demand.work for demand in demands) > period:
-        return None if most is None else Workload(None, most)
+    # the jitter of lemma 2 is R - c, not R
     begins = [end - demand.work for demand, end in zip(demands, ends, strict=True)]
     rows = tuple((d.work, max(0, begin - d.first.earliest)) for d, begin in zip(demands, begins, strict=True))
     work = sum(work for work, _ in rows)
     latest = max(ends) - min(demand.first.earliest for demand in demands)
-    cases = _orders(graph, demands, begins, is_ready=False) if latest <= period else ()
+    cases = _orders(graph, demands, begins, is_ready=False) if latest <= period else ()  # lemma 3 needs E_m - e_1 <= T
     stairs = PeriodicWork(period, rows, (work, max(0, latest - work)), cases).stairs
     return Workload(stairs if most is None or stairs.values[0] < most else None, most)
 
@@ -241,10 +246,11 @@ def _work_since_idle(known: BoundTable, demands: Sequence[Demand]) -> Workload |
         if ready is None or demand.end is None:
             return None
         begins.append(ready)
+        # after idle time only what becomes ready in the window counts
         rows.append((demand.work, ready - demand.first.earliest))
     work, period = sum(work for work, _ in rows), demands[0].task.period
     latest = max(begins) - min(demand.first.earliest for demand in demands)
-    cases = _orders(known.graph, demands, begins, is_ready=True)
+    cases = _orders(known.graph, demands, begins, is_ready=True)  # theorem 9 asks nothing of T here
     return Workload(PeriodicWork(period, tuple(rows), (work, latest), cases).stairs, most=None)
 
 
@@ -254,17 +260,17 @@ def _orders(
     """Return the cases of lemma 3, one for each operation that may be the first of its family in a window.
 
     Args:
-        begins: when each begins or, with `is_ready`, is ready, at most.
+        begins: The latest time at which each begins or, with `is_ready`, is ready.
     """
     if not 1 < len(demands) <= MOST_CASES:
         return ()
-    if not all(graph.is_before(a.first, b.first) for a, b in pairwise(demands)):
+    if not all(graph.is_before(a.first, b.first) for a, b in pairwise(demands)):  # concurrent ones have no order
         return ()
     early = demands[0].first.earliest
     at = [0]  # when each begins, if all are as close together as they can be
     for one, other in pairwise(demands):  # what is between them takes a tick each
         at.append(at[-1] + one.work + graph.between(one.last.number, other.first.number))
-    if at[-1] > demands[0].task.period:
+    if at[-1] > demands[0].task.period:  # the next activation could begin between them
         return ()
     found = []
     for k, begin in enumerate(begins):

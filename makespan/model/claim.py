@@ -17,10 +17,10 @@ class WorstCaseClaim:
     """A proven interval, in cycles, of the worst case of some warps or of all blocks of a launch.
 
     Args:
-        subject: whose worst case it is.
-        proof: what proves `upper`.
-        assumptions: what must hold for the number to be a worst case of the source.
-        is_one_path: whether every warp has a single path. With several, no input of the kernel need lead to the one
+        subject: The warps or blocks whose worst case it is.
+        proof: The method that proves `upper`.
+        assumptions: What must hold for the number to be a worst case of the source.
+        is_one_path: Whether every warp has a single path. With several, no input of the kernel need lead to the one
             that `lower` takes: a loop may make fewer iterations than its bound, and conditions can exclude each other.
     """
 

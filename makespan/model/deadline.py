@@ -30,9 +30,9 @@ class Deadline:
     """A deadline after the start of the warps.
 
     Args:
-        cycles: the last whole cycle that is in time; a makespan is in time if it is no more.
-        seconds: as it was given, or what the cycles are at `clock`; None without one.
-        clock: hertz; may be None for a deadline in cycles.
+        cycles: The last whole cycle that is in time; a makespan is in time if it is no more.
+        seconds: The time as it was given, or that of the cycles at `clock`; None without one.
+        clock: The clock in hertz; it may be None for a deadline in cycles.
     """
 
     cycles: int

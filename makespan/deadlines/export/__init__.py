@@ -9,7 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from makespan.deadlines.export import pycpa, rt_app, schedule_abstraction, simso
-from makespan.deadlines.export.common import ExportedTexts, refuse_slices, refuse_unassigned
+from makespan.deadlines.export.common import ExportedTexts, refuse_unknown_here
 from makespan.deadlines.task import TaskSet
 
 __all__ = ["Exported", "Format", "export"]
@@ -40,11 +40,10 @@ def export(task_set: TaskSet, kind: Format, *, tick: Fraction, stem: str) -> Exp
     """Return texts by file name, each name beginning with `stem`, with notes on what differs from the task set.
 
     Args:
-        tick: length of a tick in seconds.
+        tick: The length of a tick in seconds.
 
     Raises:
         InputError: the tool cannot express the task set; the message says what.
     """
-    refuse_unassigned(task_set)
-    refuse_slices(task_set)
+    refuse_unknown_here(task_set)
     return _WRITERS[kind](task_set, tick, stem)

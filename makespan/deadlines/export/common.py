@@ -18,22 +18,14 @@ class ExportedTexts:
     notes: tuple[str, ...]
 
 
-def refuse_unassigned(task_set: TaskSet) -> None:
-    """Refuse tasks that have no partition.
+def refuse_unknown_here(task_set: TaskSet) -> None:
+    """Refuse what no tool here knows: tasks without a partition, and contexts that take a partition in turn.
 
     Raises:
-        InputError: naming them.
+        InputError: naming the tasks, or the first partition.
     """
     if missing := [task.name for task in task_set.unassigned]:
         raise InputError(f"no partition runs {', '.join(missing)}: assign them before the export")
-
-
-def refuse_slices(task_set: TaskSet) -> None:
-    """Refuse partitions that contexts take in turn: every tool here serves one job after the other.
-
-    Raises:
-        UnsupportedError: naming the first.
-    """
     for partition in task_set.partitions:
         if partition.slices is not None and task_set.on(partition.name):
             raise UnsupportedError(

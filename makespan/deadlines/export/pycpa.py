@@ -120,7 +120,6 @@ def _body(graph: Graph, unit: int) -> Iterator[str]:
 
 
 def _entry(graph: Graph, operation: TaskOperation, unit: int) -> Iterator[str]:
-    """Yield what starts an operation: events, or the ends of others."""
     name, gap = _name(operation), operation.gap // unit
     if not operation.sources:
         yield f"{name}.in_event_model = model.PJdEventModel(P={operation.task.period // unit}, J={gap})"

@@ -26,7 +26,7 @@ _LARGEST_US = 2**31 - 1
 
 
 def rt_app_workload(task_set: TaskSet, tick: Fraction, stem: str) -> ExportedTexts:
-    """Return the workload as JSON."""
+    """Return the workload as JSON for rt-app."""
     refuse_policies(task_set, "rt-app", ServerPolicy.FIXED_PRIORITY)
     for follower, sources in predecessors(task_set).items():
         raise UnsupportedError(

@@ -90,7 +90,6 @@ def _notes(task_set: TaskSet) -> Iterator[str]:
 
 
 def _followers(task_set: TaskSet) -> dict[str, str]:
-    """Return the task that data of each one starts."""
     found: dict[str, str] = {}
     for follower, sources in predecessors(task_set).items():
         if len(sources) > 1:

@@ -78,12 +78,13 @@ class DeadlineChart:
     """The picture as data; times in ticks from the start of the window, of which it shows `start` to `end`.
 
     Args:
-        resources: what runs segments, a row each.
-        tasks: a row each; the number of a task says its look.
-        arrows: from segment to segment of a job.
-        handovers: from job to job of an activation.
-        cut: on which sides, "before" and "after", there is more than fits and nobody asked for less than all of it.
-        left_out: tasks and resources without a row that have something to show.
+        resources: What runs segments, a row each.
+        tasks: The tasks, a row each; the number of a task says its look.
+        arrows: The arrows from segment to segment of a job.
+        handovers: The links from job to job of an activation.
+        cut: The sides, "before" and "after", on which there is more than fits, unless less than all of it was asked
+            for.
+        left_out: The numbers of tasks and resources without a row that have something to show.
     """
 
     resources: tuple[str, ...]
@@ -103,8 +104,8 @@ class ChartView(NamedTuple):
     """The part of a window to show.
 
     Args:
-        tasks: their rows, and all that their resources run; empty: all.
-        part: from when to when, in ticks from the start of the window; None: from its start until the job and its
+        tasks: The tasks with their rows, and all that their resources run; empty means all tasks.
+        part: The first and last tick from the start of the window. None means from its start until the job and its
             deadline have ended, or as much of the end of that as is not too much.
     """
 

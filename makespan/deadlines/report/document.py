@@ -160,5 +160,4 @@ def _fewest(fewest: FewestSms) -> dict[str, Any]:
 
 
 def _exact(value: Fraction) -> str:
-    """Return a fraction in lowest terms, such as 3/7 or 12."""
     return str(value)

@@ -21,9 +21,10 @@ class GanttLayout(NamedTuple):
     """The measures for one width of a window.
 
     Args:
-        left: what is left beside the chart for the names of rows, and `above` each row where they stand there.
-        letters: of a name, at most.
-        ticks: how many there are at most.
+        left: The width beside the chart for the names of rows; `above` is the height over each row where they stand
+            there.
+        letters: The most letters of a name.
+        ticks: The most ticks of the axis.
     """
 
     name: str
@@ -99,7 +100,6 @@ class _GanttDraft:
         self.axis = self.middle + self.job * len(chart.tasks)
 
     def x(self, time: int) -> float:
-        """Return the x of a time, within the chart."""
         chart, layout = self.chart, self.layout
         inside = min(max(time, chart.start), chart.end) - chart.start
         return round(layout.left + inside * (layout.width - layout.left - layout.right) / (chart.end - chart.start), 1)
@@ -120,7 +120,6 @@ class _GanttDraft:
         )
 
     def names(self, names: tuple[str, ...], top: float, high: float) -> Iterator[GanttText]:
-        """Yield the names beside or above rows."""
         for number, name in enumerate(names):
             y = top + high * number
             short = shorten_middle(make_visible(name), self.layout.letters)
@@ -130,11 +129,9 @@ class _GanttDraft:
                 yield GanttText(self.layout.left - 8, round(y + high / 2 + 4, 1), short, "name")
 
     def centre(self, row: int) -> float:
-        """Return the y of the row of a resource."""
         return self.high * row + self.layout.above + self.layout.row / 2
 
     def lane(self, span: JobSpan) -> float:
-        """Return the y of a job."""
         room = self.job - self.layout.above
         top = self.middle + self.job * span.row + self.layout.above
         return round(top + room / 2 + (span.lane - (span.lanes - 1) / 2) * 0.7 * room / span.lanes, 1)
@@ -156,7 +153,6 @@ class _GanttDraft:
         )  # fmt: skip
 
     def arrows(self) -> Iterator[Stroke]:
-        """Yield the arrows from segment to segment."""
         for arrow in self.chart.arrows:
             x, to_x, y, to_y = self.x(arrow.end), self.x(arrow.start), self.centre(arrow.row), self.centre(arrow.to_row)
             half = self.layout.row * _TALL / 2
@@ -169,7 +165,6 @@ class _GanttDraft:
                 yield Stroke(f"M{x} {y + side:.1f}L{to_x} {to_y - side:.1f}", looks)
 
     def handovers(self) -> Iterator[Stroke]:
-        """Yield the arrows from job to job."""
         for source, follower in self.chart.handovers:
             one, other = self.chart.spans[source], self.chart.spans[follower]
             if self.is_inside(one.completion) and self.is_inside(other.arrival):
@@ -177,7 +172,6 @@ class _GanttDraft:
                 yield Stroke(path, "arrow")
 
     def is_inside(self, time: int) -> bool:
-        """Return whether the chart shows the time."""
         return self.chart.start <= time <= self.chart.end
 
     def job_marks(self, span: JobSpan) -> Iterator[Stroke]:

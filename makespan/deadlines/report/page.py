@@ -37,10 +37,10 @@ class PageContents:
     """Everything that a page shows besides an assessment.
 
     Args:
-        windows: the worst schedule that a search has found for a task, where one was made.
-        without: why there is none, of some others.
-        view: what of them to draw.
-        inputs: everything that was read.
+        windows: The worst schedule that a search has found for a task, where one was made.
+        without: The reason why there is none, for some others.
+        view: The part of them to draw.
+        inputs: Everything that was read.
     """
 
     windows: Mapping[str, ScheduleWindow]

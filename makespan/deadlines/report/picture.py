@@ -42,7 +42,7 @@ def draw_window(window: ScheduleWindow, tick: Fraction, path: Path, *, title: st
     """Write the picture of a window to `path` (.png, .svg or .pdf), whole or not at all.
 
     Args:
-        tick: seconds.
+        tick: The seconds of a tick.
 
     Raises:
         InputError: a file that cannot be written, or nothing to show.
@@ -185,7 +185,6 @@ def _draw_spans(axes: "Axes", shown: DeadlineChart, scale: float) -> None:
 
 
 def _height(span: JobSpan) -> float:
-    """Return the y of its lane."""
     return span.row + 0.5 + (span.lane - (span.lanes - 1) / 2) * _LANE / span.lanes
 
 

@@ -7,14 +7,12 @@ from itertools import groupby
 from makespan.deadlines.assessment import Assessment
 from makespan.deadlines.sensitivity import FewestSms, Margin, TriedSizes
 from makespan.deadlines.task import GpuPartition, GpuTask, JobSegment, SegmentKind, SegmentServer
-from makespan.deadlines.verdict import ChainVerdict, DeadlineAnswer, ResourceLoad, TaskVerdict
+from makespan.deadlines.verdict import ChainVerdict, DeadlineAnswer, ResourceLoad, TaskVerdict, list_names
 from makespan.deadlines.wcet import Wcet, WcetGround, wcet_key
 from makespan.model.assumptions import quote_name
 from makespan.model.units import shown_frequency, shown_time, time_at_least, time_at_most
-from makespan.model.wording import scope_words
+from makespan.model.wording import count_words, scope_words
 from makespan.report.lines import WIDTH, align_columns, wrap_line
-
-_NAMES = 5  # in one line
 
 
 def percent(load: ResourceLoad) -> str:
@@ -29,17 +27,6 @@ def percent(load: ResourceLoad) -> str:
     if load.is_refuted:
         return f"{share}, more than there is"
     return f"{share} at most, and no more is shown than there is" if load.is_overload else share
-
-
-def list_names(names: Sequence[str]) -> str:
-    """Return the first few names, and how many more there are."""
-    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-    return ", ".join(names[:_NAMES]) + more
-
-
-def count_of(count: int, what: str) -> str:
-    """Return `1 task` or `2 tasks`."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def fewest_line(fewest: FewestSms) -> str:
@@ -129,12 +116,10 @@ def _conditions(assessment: Assessment) -> Iterator[str]:
 
 
 def _owners(assessment: Assessment, keys: Sequence[str]) -> list[str]:
-    """Return the tasks that execution times belong to."""
     return [task.name for task in assessment.task_set.tasks if any(key in keys for key, _ in _timed_segments(task))]
 
 
 def _timed_segments(task: GpuTask) -> Iterator[tuple[str, JobSegment]]:
-    """Yield the copies and kernels of a task, with the keys of their execution times."""
     for index, segment in enumerate(task.segments):
         if segment.kind is not SegmentKind.CPU:
             yield wcet_key(task, index), segment
@@ -152,7 +137,7 @@ def report(assessment: Assessment, *, width: int = WIDTH) -> str:
     """Return the whole report: the answer, the table, what explains it, and what all of it rests on.
 
     Args:
-        width: columns of text; the table has the width that it needs.
+        width: The columns of text; the table has the width that it needs.
     """
     lines = [*wrap_line(verdict(assessment), width), *wrap_line(subject(assessment), width)]
     lines += ["", *align_columns(list(_rows(assessment)), right=NUMBERS)]
@@ -182,21 +167,23 @@ def further(assessment: Assessment) -> dict[str, list[str]]:
 
 def subject(assessment: Assessment) -> str:
     """Return one line: how many tasks run where."""
-    tasks = count_of(len(assessment.task_set.tasks), "task")
+    tasks = count_words(len(assessment.task_set.tasks), "task")
     engines = assessment.task_set.engines
     clock = "" if assessment.clock is None else f", SM clock {shown_frequency(assessment.clock)}"
     several = assessment.gpu is not None
-    sms = {name: f", {count_of(count, 'SM')}" if several or count > 1 else "" for name, count in assessment.sms.items()}
+    sms = {
+        name: f", {count_words(count, 'SM')}" if several or count > 1 else "" for name, count in assessment.sms.items()
+    }
     tick = assessment.tick
     partitions = [f"{p.name} ({order(p, tick)}{sms.get(p.name, '')})" for p in assessment.task_set.partitions]
     of = "" if assessment.gpu is None else f" of {assessment.gpu}"
-    places = [f"{count_of(len(partitions), 'partition')}{of}, {list_names(partitions)}"] if partitions else []
+    places = [f"{count_words(len(partitions), 'partition')}{of}, {list_names(partitions)}"] if partitions else []
     if engines:
         named = list_names([f"{engine.name} ({engine.policy})" for engine in engines])
-        places.append(f"{count_of(len(engines), 'copy engine')}, {named}")
+        places.append(f"{count_words(len(engines), 'copy engine')}, {named}")
     cores = list(assessment.task_set.cores)
     if cores and (engines or not partitions):
-        places.append(f"{count_of(len(cores), 'core')}, {list_names(cores)}")
+        places.append(f"{count_words(len(cores), 'core')}, {list_names(cores)}")
     return f"{assessment.where}: {tasks} on {'; '.join(places)}{clock}"
 
 
@@ -241,7 +228,6 @@ def resources_text(task: GpuTask) -> str:
 
 
 def _alone(task: GpuTask, assessment: Assessment) -> Fraction:
-    """Return the seconds that a job works, at most."""
     return task.cpu * assessment.tick + sum(assessment.wcets[key].seconds for key, _ in _timed_segments(task))
 
 
@@ -252,7 +238,6 @@ def _voucher(task: GpuTask, wcets: Mapping[str, Wcet]) -> str:
 
 
 def _segments(assessment: Assessment) -> list[str]:
-    """Return what the jobs of each task run through, where it is more than one segment."""
     return [
         f"{task.name}: {segments_line(task, assessment.tick)}"
         for task in assessment.task_set.tasks
@@ -271,7 +256,6 @@ def segments_line(task: GpuTask, tick: Fraction) -> str:
 
 
 def _parts(assessment: Assessment) -> list[str]:
-    """Return what each bound consists of, and by which theorem."""
     tasks = () if assessment.verdict is None else assessment.verdict.tasks
     lines = [f"{task.task}: {_sum(task, assessment.tick)}" for task in tasks]
     methods = dict.fromkeys(task.method for task in tasks if task.response is not None)
