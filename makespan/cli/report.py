@@ -12,7 +12,7 @@ import click
 from makespan.cli import help_page
 from makespan.cli.colours import paint_verdicts
 from makespan.cli.gpu import GpuLaunch, gpu_launch
-from makespan.cli.options import deadline_options, engine_options, gpu_options, source_options
+from makespan.cli.options import SOLVE_OPTIONS, deadline_options, engine_options, gpu_options, source_options
 from makespan.cli.output import DATA
 from makespan.cli.parameters import WARPS
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, exit_code, interruptible
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from makespan.verify import Verdict
 
 _EVIDENCE = "evidence.json"
+_INPUTS = {"gpu": "GPU", "loop-bound": "loop bounds"}
+"""The words for files of options that are not called like the option."""
 _CHANGED = "a file changed while it was read: run this again"
 _FOR_PAGE = ("output", "curve", "bundle", "check", "steps")
 _NOT_OF_KERNELS = ("letters", "instance", "capacity", "machine", "holds", "keep_ptx")
@@ -230,22 +232,17 @@ def _questions(source: dict[str, Any], curve: range | None) -> tuple[NamedInstan
 
 
 def _inputs(source: dict[str, Any]) -> Iterator[PageInput]:
-    """Everything that the options name, with its content."""
+    """Yield everything that the options name, with its content."""
     if source["letters"] is not None:
         yield PageInput("instruction string", "--string", source["letters"].encode("utf-8", "surrogateescape"))
+        source = {**source, "source": None}  # both are refused later
     elif source["source"] == "-":
         raise InputError("a page states the name and the digest of its source: give a file, not '-'")
-    elif source["source"] is not None:
-        yield _read("source", Path(source["source"]))
-    machine = source["machine"]
-    if machine is not None and machine.endswith(".toml"):
-        yield _read("machine", Path(machine))
-    if source["gpu"] is not None and source["gpu"].endswith(".toml"):
-        yield _read("GPU", Path(source["gpu"]))
-    for what in ("classes", "trace"):
-        if source[what] is not None:
-            yield _read(what, source[what])
-    yield from (_read("loop bounds", Path(name)) for name in source["loop_bounds"] if "=" not in name)
+    for option in SOLVE_OPTIONS.values():
+        value = source.get(option.keyword)
+        for each in (value or ()) if option.many else (value,):
+            if each is not None and option.is_file(str(each)):
+                yield _read(_INPUTS.get(option.name, option.name), Path(each))
 
 
 def _read(what: str, path: Path) -> PageInput:

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from makespan.cli.options import SOLVE_OPTIONS
 from makespan.host.errors import InputError
+from makespan.kernels.options import QuestionOption
 from makespan.model.machine import gpus, shipped_machines
 
 MOST_SOURCE_BYTES = 1 << 20
@@ -41,41 +43,26 @@ class FormField(NamedTuple):
     most: int = 200
 
 
+_FIRST = ("warps", "block", "machine", "param")
+"""The options that most questions need; the page shows them first."""
+
+
 @cache
 def form_fields() -> tuple[tuple[FormField, ...], tuple[FormField, ...]]:
-    """Return all that is asked besides the source: what most questions need, and the rest."""
-    return (
-        (
-            FormField("warps", "Warps", "how many run it, such as 8; not beside a block"),
-            FormField("block", "Block", "threads of a block, such as 256 or 16x16"),
-            FormField(
-                "machine",
-                "Machine of the SM",
-                "empty: that of the GPU, or the paper's, C=1 and L=1",
-                tuple(shipped_machines()),
-            ),
-            FormField("param", "Parameters of the kernel", "NAME=N, each on a line", lines=2),
-        ),
-        (
-            FormField("gpu", "GPU", "a launch of all blocks of a grid on a whole GPU", tuple(gpus.shipped_gpus())),
-            FormField("grid", "Grid", "blocks, such as 4096 or 64x64"),
-            FormField("sms", "SMs", "a number or a MIG instance; empty: all of the GPU"),
-            FormField("blocks-per-sm", "Blocks on an SM", "at once, where machine code does not tell"),
-            FormField(
-                "arch", "Architecture", "sm_86: machine code; compute_86: PTX; empty: CUDA as of the GPU or machine"
-            ),
-            FormField("dynamic-shared", "Dynamic shared memory", "bytes of each block of machine code"),
-            FormField("kernel", "Kernel", "its name, where there are several"),
-            FormField("unknown", "Unknown opcodes", "the class to count them in, such as C"),
-            FormField("capacity", "Ports by class", "in the place of a machine, such as C=2,L=1"),
-            FormField("deadline", "Deadline", "such as 200ns, or 280cycles"),
-            FormField("clock", "Clock", "of the SM, at least, such as 1.4GHz"),
-            FormField("loop-bound", "Loop bounds", "LABEL=N at most, LABEL==N exactly, each on a line", lines=3),
-            FormField("latency", "Latencies", "such as global=..900, each on a line", lines=3),
-            FormField("hold", "Ports held for", "such as memory=2, each on a line", lines=3),
-            FormField(MACHINE_FILE, "A machine of your own", "the text of a machine file", lines=3, most=16 << 10),
-        ),
-    )
+    """Return all that is asked besides the source: what most questions need, and the rest, long fields last."""
+    shown = {name: option for name, option in SOLVE_OPTIONS.items() if option.label}
+    words = {"machine": tuple(shipped_machines()), "gpu": tuple(gpus.shipped_gpus())}
+    every = {
+        name: FormField(name, option.label, option.hint, words.get(name, ()), _lines(option))
+        for name, option in shown.items()
+    }
+    rest = sorted((field for name, field in every.items() if name not in _FIRST), key=lambda field: field.lines)
+    own = FormField(MACHINE_FILE, "A machine of your own", "the text of a machine file", lines=3, most=16 << 10)
+    return tuple(every[name] for name in _FIRST), (*rest, own)
+
+
+def _lines(option: QuestionOption) -> int:
+    return 1 if not option.many else 2 if option.name in _FIRST else 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +163,10 @@ def _values(field: FormField, value: str) -> Iterator[str]:
     for each in given:
         if field.choices and each not in field.choices:
             raise RefusedFieldError(field.name, f"{each[:40]!r} is none of the list")
-        if field.name == "loop-bound" and "=" not in each:  # else it would be the name of a file
-            raise RefusedFieldError(field.name, f"{each[:40]!r} is no loop bound: give LABEL=N or LABEL==N")
+        if not field.choices and SOLVE_OPTIONS[field.name].is_file(each):  # no page reads a file of this machine
+            wanted = SOLVE_OPTIONS[field.name].metavar.removesuffix("|FILE").replace("|", " or ")
+            what = field.label.lower().removesuffix("s")
+            raise RefusedFieldError(field.name, f"{each[:40]!r} is no {what}: give {wanted}")
         _text(field.name, each, field.most)
         yield _printable(field.name, each)
 
