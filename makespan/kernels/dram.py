@@ -1,6 +1,6 @@
-"""What a launch asks of the DRAM that all SMs share, and for how many cycles of an SM that keeps it busy.
+"""The bytes that a launch asks of the DRAM that all SMs share, and the cycles for which they keep it busy.
 
-Nobody knows the addresses, so each access counts with all that its lanes can touch. docs/theory.md, 16, has the proof
+The addresses are not known, so each access counts with all that its lanes can touch. docs/theory.md, 16, has the proof
 of what these cycles do to a launch.
 """
 
@@ -27,10 +27,10 @@ def bytes_moved(program: Program) -> int:
     3072
 
     Raises:
-        InputError: nobody knows it of some access; it names the line.
+        InputError: it is not known of some access; the error names the line.
     """
     ahead = [0] * (program.end + 1)
-    for at in range(program.end - 1, -1, -1):
+    for at in range(program.end - 1, -1, -1):  # backwards: places are in topological order
         access = program.accesses[at] if program.accesses else None
         own = 0 if access is None else access.moved
         if own is None:
@@ -42,8 +42,8 @@ def bytes_moved(program: Program) -> int:
 def bytes_in_flight(program: Program) -> int:
     """Return the bytes that DRAM moves at most for the accesses of a warp that are awaited and in flight at one time.
 
-    An access is on its way until its warp has awaited what it sets. Stores, for which nobody waits, are not counted,
-    and neither is what nobody knows.
+    An access is on its way until its warp has awaited what it sets. Stores, which are not awaited, are not counted,
+    and neither are unknown numbers of bytes.
 
     >>> from makespan.model.program import Access, InstructionTiming, ProgramPlace
     >>> loads = (Access("global", 1024, True),) * 2
@@ -58,11 +58,12 @@ def bytes_in_flight(program: Program) -> int:
     most = 0
     for at, access in enumerate(program.accesses):
         here = flying.pop(at)
+        # before its own access: it issues when these are there
         here.settle(program.timings[at].awaits if program.timings else None)
         if access is not None and access.is_awaited:
             here.add(program.timings[at].sets if program.timings else (), access.moved or 0)
             most = max(most, here.total)
-        *others, last = program.places[at].successors
+        *others, last = program.places[at].successors  # the last successor takes the state itself, others copies
         for after in others:
             flying.setdefault(after, _BytesInFlight()).join(here)
         if last in flying:
@@ -86,7 +87,7 @@ class _BytesInFlight:
     def settle(self, awaits: tuple[int, ...] | None) -> None:
         """Drop what a warp has awaited: these tokens, or all if None."""
         gone = list(self.own) if awaits is None else [(token,) for token in awaits if (token,) in self.own]
-        if awaits and self._several:
+        if awaits and self._several:  # most accesses set one token, which needs no search
             gone += [sets for sets in self.own if len(sets) > 1 and not {*sets}.isdisjoint(awaits)]
         for sets in gone:
             self.total -= self.own.pop(sets)
@@ -112,7 +113,7 @@ def busy_cycles(launches: Sequence[tuple[BlockPrograms, int]], card: Gpu, share:
     Raises:
         InputError: the GPU file lacks the bandwidth, the clock or the size of L2, or see `bytes_moved`.
     """
-    dirty = card.whole("l2_bytes")
+    dirty = card.whole("l2_bytes")  # L2 may be full of lines that were written before the launch
     total = dirty + sum(blocks * warps * bytes_moved(program) for block, blocks in launches for program, warps in block)
     most = int(_cycles(total, card) / share)
     launched = count_words(sum(blocks for _, blocks in launches), "block")
@@ -167,7 +168,7 @@ def latency_doubts(
     if unknown := card.missing("mem_bw_gbs", "clock_ghz"):
         lacking = f"{', '.join(unknown)} of {card.name} is not known"
         return (assumptions.gpu(f"nobody says whether DRAM serves what is in flight: {lacking}"),)
-    need = ceil(_cycles(touched, card))
+    need = ceil(_cycles(touched, card))  # Little's law: what is in flight takes this long at the peak
     late = [f"{name} {most}" for name, most in within.items() if most < need]
     if not late:
         return ()

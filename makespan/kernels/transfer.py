@@ -61,6 +61,7 @@ def transfer_bounds(
         InputError: a bound for a loop of the PTX that another bound or the code contradicts.
     """
     kernel, text = flow.kernel, flow.kernel.ptx_text
+    # a key that is an address of machine code, or that names another kernel
     for_code = tuple(one for one in given if one.key in kernel.labels or one.kernel not in (None, kernel.name))
     others = tuple(one for one in given if one not in for_code)
     own = sass.bounds_for(kernel, for_code, kernels) if for_code else ()
@@ -71,7 +72,7 @@ def transfer_bounds(
         compiled = module.kernel(kernel.name)
         found, fitted = ptx.flow(compiled), ptx.fit_launch(_by_position(launch, kernel), compiled)
         loops = loop_nest(found)
-    except (ParseError, UnsupportedError, InputError) as refusal:
+    except (ParseError, UnsupportedError, InputError) as refusal:  # the machine code can still be answered without
         why = f"the PTX that it was compiled from does not tell more: {refusal}"
         told = {loop.header: TransferredBound(None, why) for loop in loop_nest(flow).loops}
         return TransferredCode(replace(flow, transferred=told), tuple(given))
@@ -90,7 +91,6 @@ def _is_wanted(flow: sass.SassFlow, given: Sequence[GivenBound], launch: Launch)
 
 
 def _by_position(launch: Launch, kernel: sass.SassKernel) -> Launch:
-    """Return the launch with parameters by their position, by which every language knows them."""
     position = {declared.name: str(number) for number, declared in enumerate(kernel.parameters)}
     return replace(launch, parameters={position.get(key, key): value for key, value in launch.parameters.items()})
 
@@ -140,7 +140,6 @@ class _PtxLoops:
 
     @cached_property
     def keys(self) -> tuple[_PtxLoop, ...]:
-        """Return the loops, by number."""
         blocks = self.flow.blocks
         return tuple(_PtxLoop(self.flow.name(loop.header), blocks[loop.header].line) for loop in self.nest.loops)
 
@@ -173,6 +172,7 @@ class _PtxLoops:
             read = {name for block in own for name in self.flow.ending(block).reads}
             inside = {at for block in loop.blocks for at in self.flow.numbers(block)}
             lines = {self.flow.last(block).line for block in own}
+            # writers of a register that a test reads
             lines |= {self.flow.code[at].line for at in inside if not read.isdisjoint(self.flow.effects[at].writes)}
             for line in lines:
                 found.setdefault(line, set()).add(key)
@@ -184,6 +184,7 @@ class _PtxLoops:
         found: dict[_PtxLoop, set[_PtxLoop]] = {}
         for number, loop in enumerate(self.nest.loops):
             found.setdefault(self.keys[number], set()).update(self.keys[n] for n in self.nest.around(loop.header))
+        # an inlined copy may lie in another copy of itself
         return {key: around - {key} for key, around in found.items()}
 
     @cached_property
@@ -197,7 +198,7 @@ class _PtxLoops:
         found: dict[_PtxLoop, _PtxLoopBound | None] = {}
         for key, loop, info in zip(self.keys, self.nest.loops, self.infos, strict=True):
             this = None
-            if info.bound is not None and info.against is None:
+            if info.bound is not None and info.against is None:  # a bound against the code is not carried further
                 heads = info.bound.maximum + (not loop.is_bottom_tested)
                 this = _PtxLoopBound(heads, loop.is_bottom_tested, info)
             known = found.setdefault(key, this)
@@ -206,7 +207,6 @@ class _PtxLoops:
         return found
 
     def outer(self, key: _PtxLoop) -> Set[_PtxLoop | None]:
-        """Return the innermost loops around a loop, by copy."""
         numbers = (number for number, other in enumerate(self.keys) if other == key)
         above = (self.nest.loops[number].outer for number in numbers)
         return {None if number is None else self.keys[number] for number in above}
@@ -220,7 +220,7 @@ class _PtxLoops:
 
     def _is_elusive(self, number: int) -> bool:
         loop = self.nest.loops[number]
-        ends = {block for block, _ in loop.exits} | loop.latches
+        ends = {block for block, _ in loop.exits} | loop.latches  # tests that leave or repeat the loop
         return goes_around(self.flow, loop, {b for b in ends if self._tests(b, number)})
 
 
@@ -265,7 +265,7 @@ class _MatchedCode:
         """
         loop, keys = self.nest.loops[number], self.decided[number]
         own = [block for block in loop.blocks if self.nest.innermost[block] == number]
-        self._refuse_gaps(own)
+        self._refuse_gaps(own)  # first of all: the line table must tell every branch
         around = self.source.around
         if not keys:
             raise _NoBoundError("no line of it is that of a test of a PTX loop")
@@ -274,12 +274,13 @@ class _MatchedCode:
             raise _NoBoundError(f"it has lines of PTX loops that are not inside of each other: {_loops_text(keys)}")
         outermost, inner = first[0], keys - {first[0]}
         below = [n for n in range(len(self.nest.loops)) if n != number and number in self._around(n)]
+        # inner PTX loops still have machine loops of their own
         is_copy = all(any(key in self.decided[n] for n in below) for key in inner)
         if is_copy and not self._goes_past(number, own, {outermost}):
             return self._of_one(outermost, is_bottom_tested=loop.is_bottom_tested)
         if self._goes_past(number, own, keys):
             raise _NoBoundError(f"it can repeat without passing a test of a PTX loop ({_loops_text(keys)})")
-        return self._of_several(self._chain(outermost, inner))
+        return self._of_several(self._chain(outermost, inner))  # the loop may have become of all of them together
 
     def _of_one(self, key: _PtxLoop, *, is_bottom_tested: bool) -> TransferredBound:
         most = self._bound(key)
@@ -291,12 +292,12 @@ class _MatchedCode:
         if len(asks := self._asks(keys)) > 1:
             raise _NoBoundError(f"it is a copy of PTX loops whose bounds nobody knows: {_loops_text(keys)}", asks)
         for key in keys:
-            heads *= self._bound(key).heads
+            heads *= self._bound(key).heads  # collapsed loops: every head for every head around it
         return self._said(heads, keys)
 
     def _said(self, maximum: int, keys: Sequence[_PtxLoop]) -> TransferredBound:
         where = f"PTX line{'s' * (len(keys) > 1)} {', '.join(str(key.line) for key in keys)}"
-        if maximum > MAX_ITERATIONS:
+        if maximum > MAX_ITERATIONS:  # a bound that large is no use to an automaton
             raise _NoBoundError(f"the PTX tells a bound above {MAX_ITERATIONS}, that of {_loops_text(keys)}")
         known = [(key.label, bound) for key in keys if (bound := self._bound(key).info.bound) is not None]
         bounds = ", ".join(f"{label} {bound}" for label, bound in known)
@@ -346,12 +347,11 @@ class _MatchedCode:
             if self.flow.has_sides(block) and self._last(block) not in inside:
                 raise _NoBoundError(f"the line table does not tell of which PTX line `{self.flow.last(block)}` is")
         touched = {key for block in own for line in self._lines(block) for key in inside.get(line, ()) if key}
-        touched = touched.union(*(self.source.around[key] for key in touched))
+        touched = touched.union(*(self.source.around[key] for key in touched))  # merging may have happened at any level
         if elusive := touched & self.source.elusive:
             raise _NoBoundError(f"PTX loop {min(elusive)} can go around without a test of its own")
 
     def _goes_past(self, number: int, own: Sequence[int], keys: Set[_PtxLoop]) -> bool:
-        """Return whether a loop can go around without a test of these PTX loops."""
         loop, tests = self.nest.loops[number], self.source.tests
         at = {block: tests.get(self._last(block)) for block in own if self.flow.has_sides(block)}
         passed = {block for block, key in at.items() if key is not None and key in keys}
@@ -364,7 +364,6 @@ class _MatchedCode:
             outer = self.nest.loops[outer].outer
 
     def _lines(self, block: int) -> Set[int]:
-        """Return the lines of PTX from which the instructions of a block come."""
         return {line for number in self.flow.numbers(block) if (line := self._line(number))}
 
     def _last(self, block: int) -> int:

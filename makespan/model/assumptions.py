@@ -266,7 +266,7 @@ def about_code(
     """Yield what a program of a kernel supposes in every language.
 
     Args:
-        compilation: how the code was made, in words; None if it was given as it is.
+        compilation: how the code was made, as text; None if it was given as it is.
         executed: the assumption that the GPU executes this code.
         lanes_do: what is supposed of the lanes of a warp.
         guarded: how many instructions have a guard.

@@ -27,7 +27,7 @@ class VerdictCondition(NamedTuple):
         kinds: one phrase speaks of all assumptions of these kinds.
         words: the phrase; `{}` is where it names what the assumptions are about.
         cause: what brings the condition about, for readers of the documentation.
-        form: what the assumptions may be about, as a regular expression: a file in which somebody else wrote an
+        form: what the assumptions may be about, as a regular expression: a file in which another author wrote an
             assumption adds no other words to a verdict.
         listed: how the phrase names several things.
     """
@@ -220,6 +220,6 @@ def is_well_formed(assumption: Assumption) -> bool:
     False
     """
     condition = _CONDITION_OF.get(assumption.kind)
-    if condition is None or not condition.form:
+    if condition is None or not condition.form:  # such a kind names nothing in a verdict
         return not assumption.about
     return bool(assumption.about) and all(re.fullmatch(condition.form, said) for said in assumption.about)

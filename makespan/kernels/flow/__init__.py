@@ -11,7 +11,7 @@ from makespan.kernels.flow.analysis import LanguageAnalysis
 from makespan.kernels.flow.branches import SIDES, BranchInfo, TraceStep, branch_infos, parse_takes, read_trace
 from makespan.kernels.flow.computation import Computation, SourceOperand
 from makespan.kernels.flow.dataflow import influential_registers
-from makespan.kernels.flow.divergence import Reconvergence, closure, reconvergences
+from makespan.kernels.flow.divergence import closure, reconvergences
 from makespan.kernels.flow.execution import (
     AbstractState,
     Execution,
@@ -30,6 +30,7 @@ from makespan.kernels.flow.grid import (
     ParameterValue,
     ThreadRegisters,
     dim3_text,
+    find_parameter,
     launch,
 )
 from makespan.kernels.flow.instruction_set import (
@@ -57,12 +58,12 @@ from makespan.kernels.flow.loop_bound import (
     read_bounds,
 )
 from makespan.kernels.flow.loop_info import LoopInfo, bounds_that_fit, loop_infos
-from makespan.kernels.flow.loops import Loop, LoopNest, goes_around, loop_nest
+from makespan.kernels.flow.loops import LoopNest, goes_around, loop_nest
 from makespan.kernels.flow.operations import SECTOR, TimedCode, dram_access, missing_latencies, serving_operations
 from makespan.kernels.flow.paths import missing_inputs_error, refuse_unbounded
 from makespan.kernels.flow.programs import KernelWarps, PathMode, WarpOptions
+from makespan.kernels.flow.runs import ThreadDetail, ThreadGroup, thread_groups
 from makespan.kernels.flow.spread import UNIFORM, LaneSpread, LaneSpreads, Surroundings
-from makespan.kernels.flow.threads import ThreadDetail, ThreadGroup, thread_groups
 from makespan.kernels.flow.uniformity import decided_sides, declared_uniform, uniform_branches
 from makespan.kernels.flow.walk import BoundedFlow
 
@@ -96,7 +97,6 @@ __all__ = [
     "LanguageAnalysis",
     "Launch",
     "LaunchInput",
-    "Loop",
     "LoopBound",
     "LoopEffort",
     "LoopInfo",
@@ -105,7 +105,6 @@ __all__ = [
     "ParameterValue",
     "PathMode",
     "PreparedCode",
-    "Reconvergence",
     "Routine",
     "Semantics",
     "SourceLine",
@@ -126,6 +125,7 @@ __all__ = [
     "declared_uniform",
     "dim3_text",
     "dram_access",
+    "find_parameter",
     "given_bound",
     "goes_around",
     "influential_registers",

@@ -1,4 +1,4 @@
-"""What control flow tells of the kernels of a language: their loops with bounds, their branches, a bounds file."""
+"""The analyses of control flow that every language offers: loops with bounds, branches, a bounds file."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

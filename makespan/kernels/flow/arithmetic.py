@@ -61,7 +61,7 @@ def elementwise(scalar: Callable[..., int | None]) -> Callable[..., tuple[Any]]:
 def conjunction(a: Any, b: Any) -> tuple[Any]:
     """Return `a & b`; None where that is unknown."""
     if a is None or b is None:
-        return (0 if _is(a, 0) or _is(b, 0) else None,)
+        return (0 if _is(a, 0) or _is(b, 0) else None,)  # 0 decides a conjunction alone
     return (a & b,)
 
 
@@ -70,7 +70,7 @@ def disjunction(m: int) -> Callable[[Any, Any], tuple[Any]]:
 
     def compute(a: Any, b: Any) -> tuple[Any]:
         if a is None or b is None:
-            return (m if _is(a, m) or _is(b, m) else None,)
+            return (m if _is(a, m) or _is(b, m) else None,)  # all ones decide a disjunction alone
         return (a | b,)
 
     return compute
@@ -107,7 +107,7 @@ def as_signed(a: int, w: int) -> int:
 def sign_extend(a: Any, w: int) -> Any:
     """Return a signed number of `w` bits in 64 bits."""
     s = 1 << (w - 1)
-    return ((a ^ s) - s) & ALL
+    return ((a ^ s) - s) & ALL  # turns the sign bit into borrows above it, without a branch
 
 
 def product(a: int, b: int, w: int, signed: bool) -> int:
@@ -124,7 +124,7 @@ def shifted_right(a: Any, b: Any, w: int, *, signed: bool) -> Any:
     """Return `a` shifted right by `b`; a signed shift by w or more leaves copies of the sign."""
     if not signed:
         return select(truth_bit(b < w), a >> at_most(b, 63), 0)
-    s, by = 1 << (w - 1), at_most(b, w - 1)
+    s, by = 1 << (w - 1), at_most(b, w - 1)  # a shift by w - 1 leaves only copies of the sign, as larger ones do
     return (((a ^ s) >> by) - (s >> by)) & ones(w)
 
 
@@ -144,7 +144,7 @@ def signed_division(w: int, *, remainder: bool) -> Callable[..., tuple[Any]]:
 
     def compute(a: int, b: int) -> int | None:
         x, y = as_signed(a, w), as_signed(b, w)
-        if y == 0 or (y == -1 and x == -(2 ** (w - 1))):
+        if y == 0 or (y == -1 and x == -(2 ** (w - 1))):  # the results of both depend on the hardware
             return None
         quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
         return (x - quotient * y if remainder else quotient) & ones(w)
@@ -156,7 +156,7 @@ def extract_field(a: int, position: int, length: int, w: int, signed: bool) -> i
     """Return `length` bits from `position` on; above the field there are copies of its sign, or zeros."""
     field = a >> position & ones(length)
     sign = a >> min(position + length - 1, w - 1) & 1 if signed and length else 0
-    present = max(0, min(length, w - position))
+    present = max(0, min(length, w - position))  # the part of the field that lies within the register
     return (field | (ALL << present if sign else 0)) & ones(w)
 
 
@@ -187,4 +187,4 @@ def ieee(bits: int, w: int) -> float | None:
     """Return the float with these bits; None for a subnormal one."""
     found: float = struct.unpack("<f" if w == 32 else "<d", bits.to_bytes(w // 8, "little"))[0]
     least = 2.0**-126 if w == 32 else 2.0**-1022
-    return None if found != 0 and abs(found) < least else found
+    return None if found != 0 and abs(found) < least else found  # hardware may take subnormal numbers for zero

@@ -92,7 +92,7 @@ class Branching:
 
     Args:
         uniform: branches, by block, whose lanes always go the same way.
-        decided: branches, by block, of which only this side is ever taken.
+        decided: branches, by block, that only ever take this side.
     """
 
     def __init__(
@@ -109,6 +109,7 @@ class Branching:
         self._around = [tuple(bounded.nest.around(block))[::-1] for block in range(bounded.flow.exit + 1)]
         self._heads = {loop.header for loop in bounded.nest.loops}
         self._repeats = [bounded.most_repeats(loop) or 0 for loop in loops]
+        # only exact bounds can forbid an exit
         self._slack = [self._exit_slack(loop) if bounded.is_exact(loop) else None for loop in loops]
 
     def begin(self) -> RepeatsLeft:
@@ -124,6 +125,7 @@ class Branching:
         if block not in self._checked:
             self._checked.add(block)
             point = self._points[block]
+            # lanes that repeat the innermost shared loop only have fewer repeats left
             outer = self._around[block][: self._shared(block, point)][:-1]
             heads = {self._terrain.nest.loops[loop].header: loop for loop in outer}
             if heads and (repeated := heads.keys() & blocks_between(self._terrain.flow, block, point)):
@@ -132,7 +134,7 @@ class Branching:
 
     def may_part(self, block: int) -> bool:
         """Return whether lanes may go different ways at the end of a block."""
-        return block not in self._uniform and block not in self._decided
+        return block not in self._uniform and block not in self._decided  # lanes of such branches stay together
 
     def ways(self, block: int, counts: RepeatsLeft) -> list[tuple[int, RepeatsLeft]]:
         """Return the blocks that may follow, each once and with its counts; those that a bound forbids are left out."""
@@ -150,7 +152,7 @@ class Branching:
         left = self._around[block][self._shared(block, after) :]
         for loop, count in zip(left, counts[len(counts) - len(left) :], strict=True):
             slack = self._slack[loop]
-            if slack is not None and count > slack:
+            if slack is not None and count > slack:  # leaving now would make fewer iterations than exactly N
                 return None
         return self._arrive(block, after, counts)
 
@@ -158,11 +160,10 @@ class Branching:
         shared = self._shared(block, after)
         kept, entered = counts[:shared], self._around[after][shared:]
         if after in self._heads and not entered:  # by way of a back edge
-            return (*kept[:-1], kept[-1] - 1) if kept[-1] else None
-        return (*kept, *(self._repeats[loop] for loop in entered))
+            return (*kept[:-1], kept[-1] - 1) if kept[-1] else None  # a spent bound forbids the back edge
+        return (*kept, *(self._repeats[loop] for loop in entered))  # every entry starts with a full count
 
     def _shared(self, block: int, after: int) -> int:
-        """Return how many loops are around both blocks."""
         one, other = self._around[block], self._around[after]
         if one == other:
             return len(one)
@@ -200,14 +201,14 @@ class _SideOrder:
     """The ways of a branch that may still run, as a set of their numbers; of many ways, only how many are left."""
 
     def __init__(self, ways: int) -> None:
-        self.all = frozenset(range(ways))
+        self.all = frozenset(range(ways))  # numbers of ways
         self._is_exact = ways <= MAX_ORDERED_SIDES
 
     def choices(self, left: frozenset[int]) -> frozenset[int]:
         return left if self._is_exact or not left else self.all
 
     def without(self, left: frozenset[int], way: int) -> frozenset[int]:
-        return left - {way if self._is_exact else len(left) - 1}
+        return left - {way if self._is_exact else len(left) - 1}  # a set that only counts drops its largest number
 
     def remainders(self) -> Iterator[frozenset[int]]:
         """Yield everything that may be left after the first way, smaller sets first."""
@@ -240,7 +241,7 @@ class AutomatonBuilder:
         self._looks = list(zip(letters, timings or repeat(None, len(letters)), strict=True))
         kinds = {look: number for number, look in enumerate(dict.fromkeys(self._looks))}
         self._kinds = [kinds[look] for look in self._looks]
-        self._numbers: dict[tuple[int, frozenset[int]], int] = {}
+        self._numbers: dict[tuple[int, frozenset[int]], int] = {}  # the place of a kind with these places behind it
         self._behind: list[set[int]] = []
         self._edges = self._steps = 0
         bounds = ", ".join(f"{info.label} {info.bound.iterations}" for info in bounded.infos if info.bound)
@@ -255,17 +256,18 @@ class AutomatonBuilder:
 
     def automaton(self, branchings: Iterable[Branching]) -> Automaton | None:
         """Return what a warp may execute under any of the rules; None if loop bounds forbid every path."""
+        # the union over all rules: an assembler may use any of them
         starts = frozenset(chain.from_iterable([self._starts(branching) for branching in branchings]))
         if not starts:
             return None
         made = list(self._numbers)
         used, waiting = set[int](), list(starts - _ENDED)
-        while waiting:
+        while waiting:  # places in reach of a start; others were only tried
             place = waiting.pop()
             if place not in used:
                 used.add(place)
                 waiting += made[place][1] - _ENDED
-        kept = sorted(used, reverse=True)
+        kept = sorted(used, reverse=True)  # places were numbered from the end, so this order is topological
         order = {place: number for number, place in enumerate(kept)} | {_END: len(used)}
         looks = [self._looks[min(self._behind[place])] for place in kept]
         afters = (tuple(sorted(order[after] for after in made[place][1])) for place in kept)
@@ -278,9 +280,9 @@ class AutomatonBuilder:
         )
 
     def _starts(self, branching: Branching) -> frozenset[int]:
-        """Return the places at which a warp may begin."""
         first = RunTask(0, branching.begin(), self._terrain.flow.exit, RunGoal(_ENDED, _ENDED))
         done: dict[RunTask, frozenset[int]] = {}
+        # an explicit stack: loops make the recursion as deep as their bounds
         stack, opened = [(first, self._run(first, branching))], {first}
         answer: frozenset[int] | None = None
         while stack:
@@ -294,7 +296,7 @@ class AutomatonBuilder:
                 continue
             answer = done.get(wanted)
             if answer is None:
-                if wanted in opened:
+                if wanted in opened:  # a task that waits for itself would never end; by the order of blocks none should
                     raise self._too_large()
                 opened.add(wanted)
                 stack.append((wanted, self._run(wanted, branching)))
@@ -317,9 +319,9 @@ class AutomatonBuilder:
                     raise self._too_large()
                 check(f"making the automaton of {self._terrain.flow.kernel.name}", self._remedy)
                 ways = branching.ways(block, counts)
-                if not ways:
+                if not ways:  # no path keeps the bounds from here on
                     found = _NOWHERE
-                elif len(ways) == 1:
+                elif len(ways) == 1:  # follow without a task of its own
                     ((block, counts),) = ways
                 elif branching.may_part(block):
                     found = yield from self._part(ways, RunTask(block, counts, point, goal), branching)
@@ -327,8 +329,8 @@ class AutomatonBuilder:
                     runs = []
                     for after, left in ways:
                         runs.append((yield RunTask(after, left, point, goal)))
-                    found = frozenset().union(*runs)
-        for block in reversed(passed):
+                    found = frozenset().union(*runs)  # all lanes go the same way, any of these
+        for block in reversed(passed):  # letters are put before what follows them
             found = self._before(block, found)
         return found
 
@@ -348,11 +350,11 @@ class AutomatonBuilder:
                 runs.append((yield RunTask(*ways[way], meeting, goal)))
             return frozenset().union(*runs)
 
-        for left in order.remainders():
+        for left in order.remainders():  # smaller sets first, since larger ones need their goals
             for some_met in (True, False) if branching.drops else (True,):
-                stop = met if some_met else task.goal.dead
+                stop = met if some_met else task.goal.dead  # if every lane has ended, no lane is left to meet
                 goals[left, some_met] = stop | (yield from begun(left, some_met=some_met))
-        return (yield from begun(order.all, some_met=False))
+        return (yield from begun(order.all, some_met=False))  # at least one way runs
 
     def _before(self, block: int, afters: frozenset[int]) -> frozenset[int]:
         """Return the places at which to begin a block that goes on at any of some places."""
@@ -365,7 +367,7 @@ class AutomatonBuilder:
                 self._edges += len(afters)
                 if place >= self._most_places or self._edges > _MOST_EDGES * self._most_places:
                     raise self._too_large()
-            self._behind[place].add(at)
+            self._behind[place].add(at)  # instructions that share a place
             afters = frozenset((place,))
         return afters
 

@@ -42,6 +42,7 @@ def with_arrivals(made: Automaton) -> Automaton:
             timings.append(timing)
             behind.append(numbers)
         places.append(ProgramPlace(BARRIER if is_parted else unit, tuple(first[place] for place in after)))
+        # the warp arrives once the barrier has been served
         timings.append(_AT_BARRIER._replace(awaits=timing.sets) if is_parted else timing)
         behind.append(numbers)
     starts = tuple(first[place] for place in made.starts)
@@ -86,6 +87,7 @@ def refuse_parted_barriers(flow: Flow, parting: Set[int], rules: Iterable[Reconv
             sides = [closure(flow, [after], rule.points[branch]) for after in afters]
             parted = frozenset[int]().union(*sides)
             leading = sum(any(is_aligned and block in side for is_aligned, block in found) for side in sides)
+            # an aligned barrier on one side only is one to which all lanes come together
             loose = (place for place in found if place[1] in parted and (not place[0] or leading > 1))
             for instruction in (found[place] for place in sorted(loose)):
                 raise UnsupportedError(

@@ -60,7 +60,7 @@ def branch_keys(flow: Flow, block: int) -> tuple[str, str]:
 
 def controlled_loops(flow: Flow, nest: LoopNest, block: int) -> Iterator[int]:
     """Return the loops around a branch, innermost first, in which one of its sides stays and the other does not."""
-    taken, fall = flow.blocks[block].successors
+    taken, fall = flow.blocks[block].successors  # in the order of SIDES
     return (n for n in nest.around(block) if (taken in nest.loops[n].blocks) != (fall in nest.loops[n].blocks))
 
 
@@ -78,7 +78,7 @@ def parse_takes(texts: Iterable[str]) -> dict[str, str]:
         key, _, side = text.strip().rpartition("=")
         if not key or side not in SIDES:
             raise InputError(f"--take {text}: give LABEL=taken, LABEL=fall, or :LINE for the branch in a line")
-        if found.setdefault(key, side) != side:
+        if found.setdefault(key, side) != side:  # the last one must not win silently
             raise InputError(f"--take {key}: both taken and fall; use :LINE=... to tell branches apart")
     return found
 

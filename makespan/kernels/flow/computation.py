@@ -1,4 +1,4 @@
-"""What an instruction computes, as a value: from which sources, to which registers, by which function."""
+"""The computation of an instruction as a value: its sources, its results, and the function between them."""
 
 from collections.abc import Callable, Mapping, Set
 from itertools import product
@@ -44,6 +44,7 @@ class Computation(NamedTuple):
             return not any(source.register in unknown for source in self.sources)
         constants = {source.constant for source in self.sources if source.constant is not None}
         tried = {
+            # borders of signed and unsigned ranges, and the numbers compared with
             name: {0, 1, mask >> 1, mask, *(constant & mask for constant in constants)}
             for name, mask in self._masks.items()
             if name not in unknown
@@ -66,5 +67,5 @@ class Computation(NamedTuple):
             elif self.is_lenient:
                 values.append(None)
             else:
-                return (None,) * len(self.results)
+                return (None,) * len(self.results)  # without leniency one unknown source makes all unknown
         return self.compute(*values)

@@ -1,4 +1,4 @@
-"""What else has to be said of a launch, so that abstract execution can find out how often a loop runs.
+"""The inputs of a launch that are missing for abstract execution to find out how often a loop runs.
 
 The values of registers flow from parameters, from the sizes of the block and the grid and from the places of threads in
 them to the branches that leave a loop. For each register this analysis holds the inputs of the launch that would make
@@ -7,7 +7,7 @@ written: where the ways that part at a branch come together, and behind a loop t
 everything that was written on the way depends on the branch as well.
 
 A loop is decided by the inputs that make the outcome of one of its exits known. `execution` cannot follow the values in
-a loop of which it sees no end, so whatever the loop writes depends on these inputs, too.
+a loop without an end in sight, so whatever the loop writes depends on these inputs, too.
 """
 
 from collections.abc import Collection, Mapping, Sequence, Set
@@ -17,13 +17,12 @@ from typing import NamedTuple, TypeAlias
 
 from makespan.host.stopwatch import check
 from makespan.kernels.flow.computation import Computation
-from makespan.kernels.flow.dataflow import influential_registers, live_registers
+from makespan.kernels.flow.dataflow import Partings, influential_registers, live_registers
 from makespan.kernels.flow.execution import reverse_postorder
 from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.grid import Launch, LaunchInput, ParameterValue
 from makespan.kernels.flow.instruction_set import SHARED_REGISTER
 from makespan.kernels.flow.loops import Loop, LoopNest, goes_around
-from makespan.kernels.flow.partings import Partings
 
 MAX_WORK = 1_000_000
 """Registers and blocks that the analysis may look at; beyond it, it says that nothing decides."""
@@ -42,7 +41,7 @@ class _DecidingInputs(NamedTuple):
 _KNOWN = _DecidingInputs()
 _InputState: TypeAlias = dict[str, _DecidingInputs]
 _MixedInputs: TypeAlias = dict[str, _DecidingInputs | None]
-"""What the values of registers depend on besides; None where nothing makes them known."""
+"""Further inputs on which the values of registers depend; None where no input makes them known."""
 
 
 def deciders(
@@ -51,7 +50,7 @@ def deciders(
     """Return the inputs that are not given and that decide together how often a loop runs, by number of the loop.
 
     Args:
-        endless: the loops of which no end is in sight; others are not looked at.
+        endless: the loops without an end in sight; others are not looked at.
 
     Raises:
         InputError: a launch that does not fit the kernel.
@@ -76,7 +75,7 @@ class _Dependence:
         entering: what is known at the beginning of each block that was reached.
         guards: by block that ends in a branch, the value that decides which way it goes.
         mixed: by block, what registers depend on besides, wherever they come from.
-        decided: what has been found; empty for a loop of which the launch decides nothing.
+        decided: what has been found; empty for a loop that the launch does not decide.
         lost: the loops that nothing decides.
     """
 
@@ -101,7 +100,7 @@ class _Dependence:
             while waiting:
                 kernel = self.flow.kernel.name
                 check(f"looking for what decides the loops of {kernel}", "tell more of the launch with --param")
-                block = min(waiting, key=rank.__getitem__)
+                block = min(waiting, key=rank.__getitem__)  # in reverse postorder most blocks are passed once
                 waiting.remove(block)
                 waiting |= self._pass(block)
                 self._partings.work_left -= 1 + len(waiting) + len(self.entering[block])
@@ -109,7 +108,7 @@ class _Dependence:
                     return False
             for number in sorted(self.endless):
                 waiting |= self._decide(number)
-            waiting = waiting or self._give_up_one()
+            waiting = waiting or self._give_up_one()  # nothing changes any more: weaken one loop, and go on
         return True
 
     @cached_property
@@ -146,7 +145,7 @@ class _Dependence:
         guard = self.flow.ending(block).guard if self.flow.is_branch(block) else None
         if guard is not None:
             value = state.get(guard.register)
-            if self.guards.get(block, _KNOWN) != value:
+            if self.guards.get(block, _KNOWN) != value:  # what joins behind the branch depends on its guard
                 for join, names in self._partings.written(block, by_iteration=True).items():
                     changed |= self._mix(join, names, value)
             self.guards[block] = value
@@ -171,6 +170,7 @@ class _Dependence:
                 new = found if name in results and name != SHARED_REGISTER else None
                 if effect.guard is not None and new is not None:
                     old = state.get(name)
+                    # a guarded write keeps the old value in some lanes
                     sure = guard is not None and guard.is_sure and old is not None
                     new = new | guard | old if sure and guard is not None and old is not None else None
                 if new is None:
@@ -220,7 +220,7 @@ class _Dependence:
             if more is not None and (old is None or name in old):
                 new[name] = state[name] | more | (_KNOWN if old is None else old[name])
         self.entering[block] = new
-        return new != old
+        return new != old  # states only lose registers or gain inputs, so the fixed point is reached
 
     def _mix(self, block: int, names: Set[str], value: _DecidingInputs | None) -> set[int]:
         """Let registers depend on a value from a block on; return the block if its entering state changed."""
@@ -248,7 +248,7 @@ class _Dependence:
         """
         guards = {block: value for block, _ in loop.exits if (value := self.guards.get(block)) is not None}
         inputs = {value.inputs for value in guards.values()}
-        inputs.add(frozenset[LaunchInput]().union(*inputs))
+        inputs.add(frozenset[LaunchInput]().union(*inputs))  # all inputs together, if no exit alone decides
         fit = [
             each
             for each in inputs

@@ -1,4 +1,4 @@
-"""Where the lanes of a warp that went different ways come together again, and which branches may part them.
+"""The points at which lanes of a warp that went different ways reconverge.
 
 Lanes reconverge at the immediate post-dominator of the branch that parted them. A lane that ends early blurs what that
 is: hardware may count its end as a way to the end of the kernel, or take the lane out and let the others reconverge as
@@ -38,7 +38,7 @@ def reconvergences(flow: Flow) -> tuple[Reconvergence, ...]:
         UnsupportedError: flow from which no way leads to the end, or too many blocks.
     """
     reached = reachable(flow)
-    if len(reached) > MAX_BLOCKS:
+    if len(reached) > MAX_BLOCKS:  # dominators and closures of more blocks would take too long
         kernel = flow.kernel
         raise UnsupportedError(
             f"{kernel.file}:{kernel.line}: {kernel.name} has {len(reached)} basic blocks; divergent branches are"
@@ -46,14 +46,15 @@ def reconvergences(flow: Flow) -> tuple[Reconvergence, ...]:
         )
     ends = [block for block in reached if flow.exit in flow.blocks[block].successors]
     unconditional = [block for block in ends if set(flow.blocks[block].successors) == {flow.exit}]
-    _refuse_endless(flow, reached)
+    _refuse_endless(flow, reached)  # a block without a way to the end has no post-dominator
     if flow.meetings is not None:
         return (Reconvergence(flow.meetings, drops=True),)
     found: list[dict[int, int]] = []
     for counted in (ends, unconditional, [max(unconditional)] if unconditional else []):
         points = _points(flow, reached, frozenset(counted))
-        if points not in found:
+        if points not in found:  # the same points give the same sequences
             found.append(points)
+    # with all ends counted, no lane can end before its point
     return tuple(Reconvergence(points, drops=number > 0) for number, points in enumerate(found))
 
 
@@ -72,7 +73,7 @@ def closure(flow: Flow, begin: Iterable[int], avoid: int | None = None) -> froze
     found, waiting = set[int](), list(begin)
     while waiting:
         block = waiting.pop()
-        if block not in (flow.exit, avoid) and block not in found:
+        if block not in (flow.exit, avoid) and block not in found:  # `avoid` is where lanes wait, so ways stop there
             found.add(block)
             waiting += flow.blocks[block].successors
     return frozenset(found)
@@ -87,7 +88,7 @@ def _points(flow: Flow, reached: Set[int], ends: Set[int]) -> dict[int, int]:
     for block in reached:
         afters = (after for after in flow.blocks[block].successors if after != flow.exit or block in ends)
         backwards.add_edges_from((after, block) for after in afters)
-    above = nx.immediate_dominators(backwards, flow.exit)
+    above = nx.immediate_dominators(backwards, flow.exit)  # dominators of the reversed graph are post-dominators
     return {block: above.get(block, flow.exit) for block in sorted(reached) if len(flow.blocks[block].successors) > 1}
 
 

@@ -121,7 +121,7 @@ def prepare_execution(
     known: dict[int, Computation | None] = {}
 
     def is_computed(number: int) -> bool:
-        known[number] = flow.semantics.computation(number, parameters)
+        known[number] = flow.semantics.computation(number, parameters)  # remembered: the analysis asks once for each
         return known[number] is not None
 
     matter = influential_registers(flow, is_computed, besides)
@@ -154,7 +154,7 @@ def _nodes(flow: Flow, nest: LoopNest, heads: Mapping[int, int]) -> dict[int | N
         inside = nest.innermost.get(block)
         found[inside].append(block)
         if block in heads:
-            found[nest.loops[heads[block]].outer].append(block)
+            found[nest.loops[heads[block]].outer].append(block)  # the head stands for the whole inner loop
     return {number: tuple(blocks) for number, blocks in found.items()}
 
 
@@ -183,7 +183,7 @@ class Execution:
         steps_left: what it may take; beyond it, `run` raises `TooLongError`.
         attempts_left: what it may take besides, to run each loop by itself.
         counts: by loop that was entered; they hold for the loops that are in none of the next two.
-        endless: the loops of which no end was in sight, and how often each entry takes their back edges at least.
+        endless: the loops without an end in sight, and how often each entry takes their back edges at least.
         given_up: the loops that would have taken too many steps by themselves.
         sides: by block and side, which threads may go that way.
     """
@@ -217,7 +217,7 @@ class Execution:
                 continue
             inner = code.heads.get(block)
             if inner is not None and inner != region:
-                onward = list(self._loop(inner, here).items())
+                onward = list(self._loop(inner, here).items())  # an inner loop is one step of the outer one
             else:
                 onward = list(self._block(block, here))
             for after, there in onward:
@@ -232,7 +232,6 @@ class Execution:
         fronts[block] = front
 
     def _block(self, block: int, front: AbstractState) -> Iterator[tuple[int, AbstractState]]:
-        """Execute a block, and yield where its threads go."""
         code = self.code
         steps, successors = code.steps[block], code.flow.blocks[block].successors
         self._spend(1 + len(steps) + len(front.state) // _REGISTERS_A_STEP)
@@ -261,10 +260,11 @@ class Execution:
                 return left
         if self.effort is LoopEffort.EACH:
             self._attempt(number, front)
+        # summary: every register that the loop may write is unknown after any number of iterations
         forgetful = {name: value for name, value in front.state.items() if name not in self.code.written[number]}
         head = self.code.nest.loops[number].header
         left = self._sweep(number, head, AbstractState(forgetful, front.mask))
-        left.pop(head, None)
+        left.pop(head, None)  # one pass over unknown values covers all iterations
         return left
 
     def _unrolled(self, number: int, front: AbstractState) -> dict[int, AbstractState] | None:
@@ -273,10 +273,10 @@ class Execution:
         if number not in self.counts and not self._may_end(number, front):
             self.endless[number] = 0
             return None
-        for repeats in range(MAX_ITERATIONS + 1):
+        for repeats in range(MAX_ITERATIONS + 1):  # a bound above the limit is no use, so the run stops there
             found = self._sweep(number, head, front)
             back = found.pop(head, None)
-            if found and least is None:
+            if found and least is None:  # the first iteration in which some thread may leave
                 least = repeats
             for after, there in found.items():
                 self._arrive(left, after, there)
@@ -284,7 +284,7 @@ class Execution:
                 count = RepeatCount(least, repeats)
                 self.counts[number] = self.counts[number] | count if number in self.counts else count
                 return left
-            if self._stalls(number, front, back):
+            if self._stalls(number, front, back):  # the same state again: no end is in sight
                 break
             front = back
         fewest, seen = repeats + 1 if least is None else least, self.counts.get(number)
@@ -292,7 +292,6 @@ class Execution:
         return None
 
     def _attempt(self, number: int, front: AbstractState) -> None:
-        """Run one loop with all inner ones summarised."""
         alone = Execution(self.code, LoopEffort.NONE, self.threads, self.attempts_left)
         try:
             alone._unrolled(number, front)
@@ -307,9 +306,11 @@ class Execution:
         loop, written = self.code.nest.loops[number], self.code.written[number]
         steps = [step for block in loop.blocks for step in self.code.steps[block]]
         outside, known = front.state.keys() - written, set(front.state)
+        # the largest set that could be known: optimistic first
         while more := {name for step in steps if step.may_know(known) for name in step.writes} - known:
             known |= more
         while True:
+            # then shrunk to a fixed point
             found = outside | {name for step in steps if step.may_know(known) for name in step.writes}
             if found == known:
                 return any(self._may_decide(block, known) for block, _ in loop.exits)
@@ -320,7 +321,7 @@ class Execution:
         for step in reversed(self.code.steps[block]):
             if step.computation is not None and register in step.computation.results and step.may_know(known):
                 return True
-            if register in step.writes and step.guard is None:
+            if register in step.writes and step.guard is None:  # overwritten by something unknown
                 return False
         return register in known
 
@@ -340,7 +341,7 @@ class Execution:
 def _execute(step: ExecutionStep, state: "RegisterState") -> None:
     guard = 1 if step.guard is None else state.get(step.guard)
     if isinstance(guard, int) and step.guard is not None:
-        if guard & 1 != step.acts_at:
+        if guard & 1 != step.acts_at:  # the guard fails for all threads
             return
         guard = 1
     elif step.guard is not None and guard is not None and not step.acts_at:
@@ -351,7 +352,7 @@ def _execute(step: ExecutionStep, state: "RegisterState") -> None:
             if name is not None:
                 _write(state, name, value, guard)
     for name in step.forgets:
-        state.pop(name, None)
+        state.pop(name, None)  # no entry means unknown
 
 
 def _write(state: "RegisterState", name: str, value: "RegisterValue", guard: "RegisterValue") -> None:
@@ -362,7 +363,7 @@ def _write(state: "RegisterState", name: str, value: "RegisterValue", guard: "Re
         if value is None or old is None:
             new = None
         elif guard is None:
-            new = value if _equal(value, old) else None
+            new = value if _equal(value, old) else None  # either value may be there
         else:
             new = select(guard, value, old)
     if new is None:
@@ -394,7 +395,7 @@ def _merge_values(
     import numpy as np
 
     first, second = np.asarray(value, dtype=np.uint64), np.asarray(other, dtype=np.uint64)
-    if bool((mask & other_mask & (first != second)).any()):
+    if bool((mask & other_mask & (first != second)).any()):  # a thread that may come both ways has two values
         return None
     return np.where(mask, first, second)
 
@@ -406,7 +407,7 @@ def _narrow_mask(mask: "ThreadMask", guard: "RegisterValue", value: int) -> "Thr
     if isinstance(guard, int):
         return mask if guard & 1 == value else False
     found = (guard & 1 == value) & mask
-    return found if bool(found.any()) else False
+    return found if bool(found.any()) else False  # no thread can go that way
 
 
 def _either(one: "ThreadMask", other: "ThreadMask") -> "ThreadMask":

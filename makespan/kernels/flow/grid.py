@@ -1,9 +1,9 @@
-"""How a kernel is launched: the block, the grid, and what is known of the parameters."""
+"""The launch of a kernel: the block, the grid, and the known parameters."""
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -46,7 +46,7 @@ class ThreadRegisters(NamedTuple):
         block: the number of its block in the grid.
         grid_size: blocks of the grid.
         lane: its number in the warp.
-        lane_masks: by relation (eq, lt, le, gt, ge), the lanes of which the number is in this relation to its own.
+        lane_masks: by relation (eq, lt, le, gt, ge), the lanes whose number is in this relation to its own.
     """
 
     thread: tuple[str, str, str]
@@ -70,6 +70,7 @@ class ThreadRegisters(NamedTuple):
     def place(self, number: int, block: Dim3) -> dict[str, int]:
         """Return the registers that hold the position in its block of the thread with this number."""
         x, y, _ = block
+        # CUDA counts along x first, then y, then z
         return dict(zip(self.thread, (number % x, number // x % y, number // (x * y)), strict=True))
 
 
@@ -104,13 +105,13 @@ class Launch:
     ) -> None:
         threads = _check_dim3(block, MAX_BLOCK, named("block"))
         blocks = _check_dim3(grid, MAX_GRID, named("grid"))
-        if threads is not None and math.prod(threads) > MAX_BLOCK_THREADS:
+        if threads is not None and math.prod(threads) > MAX_BLOCK_THREADS:  # the product has a limit of its own
             raise InputError(f"{named('block')} {dim3_text(threads)}: more than {MAX_BLOCK_THREADS} threads in a block")
         if not isinstance(parameters, Mapping):
             raise InputError(f"the parameters of a launch are values by name, not {parameters!r:.40}")
         values = {"block": threads, "grid": blocks, "parameters": dict(parameters), "named": named}
         for name, value in values.items():
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, value)  # the class is frozen
 
     def __str__(self) -> str:
         """Return what is known as on a command line; empty if nothing is."""
@@ -126,7 +127,64 @@ class Launch:
     @property
     def warps_per_block(self) -> int | None:
         """Return the warps of a block, of which the last may be partial; None without a block."""
-        return None if self.threads_per_block is None else -(-self.threads_per_block // WARP_LANES)
+        return None if self.threads_per_block is None else -(-self.threads_per_block // WARP_LANES)  # rounded up
+
+    def with_parameters(self, find: Callable[[str], str], check: Callable[[str, int | float], object]) -> "Launch":
+        """Return the launch with parameters by the names in a kernel.
+
+        Args:
+            find: from what a user calls a parameter to its name in the kernel.
+            check: refuses a value that the parameter of this name cannot hold.
+
+        Raises:
+            InputError: two values for one parameter, or see `find` and `check`.
+        """
+        found: dict[str, int | float] = {}
+        for key, value in self.parameters.items():
+            check(name := find(key), value)
+            if found.setdefault(name, value) != value:  # two names of one parameter
+                said = self.named("parameters")
+                raise InputError(f"{said}: two values for parameter {name}: {found[name]} and {value}")
+        return replace(self, parameters=found)
+
+    def with_block(
+        self, kernel: str, required: Dim3 | None, most: int | None, requires: str = "", allows: str = ""
+    ) -> "Launch":
+        """Return the launch with the block that a kernel requires, if it requires one.
+
+        Args:
+            most: threads that the kernel allows in a block; None for any number.
+            requires: where the kernel says what it requires; `allows` says the same of `most`.
+
+        Raises:
+            InputError: another block than the required one, or too many threads.
+        """
+        if self.block is None:
+            return replace(self, block=required)
+        where = f"{self.named('block')} {dim3_text(self.block)}: kernel {kernel}"
+        if required not in (None, self.block):
+            raise InputError(f"{where} requires {dim3_text(required or self.block)}{requires}")
+        if most is not None and math.prod(self.block) > most:
+            raise InputError(f"{where} allows at most {most} threads in a block{allows}, so that it would not start")
+        return self
+
+
+def find_parameter(key: str, names: Sequence[str], own: Sequence[str | None] = ()) -> tuple[str | None, str]:
+    """Return the one of these parameters that a user calls `key`, or None and the reason why there is none.
+
+    Args:
+        own: the names of the parameters in the source, by position; empty if they are not known.
+    """
+    if key in names:
+        return key, ""
+    if key.isdecimal() and len(key) <= 4 and int(key) < len(names):
+        return names[int(key)], ""
+    if own.count(key) == 1:
+        return names[own.index(key)], ""
+    found = [name for name in names if name.endswith(f"_{key.removeprefix('_')}")] if key.strip("_") else []
+    if len(found) == 1:
+        return found[0], ""
+    return None, f"fits {len(found)} parameters" if found else "no such parameter"
 
 
 class LaunchInput(NamedTuple):
@@ -213,4 +271,4 @@ def _check_dim3(given: int | Sequence[int] | None, most: Dim3, field: str) -> Di
 
 
 def _is_whole(size: object) -> bool:
-    return isinstance(size, Integral) and not isinstance(size, bool)
+    return isinstance(size, Integral) and not isinstance(size, bool)  # True is an int in Python, and no size

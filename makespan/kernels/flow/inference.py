@@ -14,9 +14,9 @@ class ProvenIterations(NamedTuple):
     """The iterations that every entry to a loop makes, as the code proves, counted like those of a bound.
 
     Args:
-        least: so many iterations at least.
-        most: so many at most; None if no end is in sight.
-        source: what this follows from, in words.
+        least: the fewest iterations.
+        most: the most iterations; None if no end is in sight.
+        source: the facts that this follows from, as text.
         is_entered: false if this launch never comes to the loop, whatever `least` and `most` say.
     """
 
@@ -44,7 +44,7 @@ class ProvenIterations(NamedTuple):
 
     def disproof(self, said: LoopBound) -> str | None:
         """Return in words what the code makes instead; None where it does not contradict a bound."""
-        too_few = said.maximum < self.least
+        too_few = said.maximum < self.least  # an upper bound below what surely happens
         too_many = said.exact and self.most is not None and said.maximum > self.most
         if not self.is_entered or not (too_few or too_many):
             return None
@@ -72,6 +72,7 @@ def infer_iterations(
     found: dict[int, ProvenIterations] = {}
     for tried in runs.tries(warp):
         proven = {number: _proven(nest.loops[number], tried, number, source) for number in _followed_loops(nest, tried)}
+        # more detail comes first; less detail may still end loops that it gave up
         found = proven | {number: one for number, one in found.items() if one.most is not None or number not in proven}
         if not any(run.seen.given_up for run in tried):
             break  # less detail finds no more
@@ -85,7 +86,7 @@ def _followed_loops(nest: LoopNest, tried: Iterable[AbstractRun]) -> Iterator[in
 
 def _proven(loop: Loop, tried: Iterable[AbstractRun], number: int, source: str) -> ProvenIterations:
     """Return what all threads together did, in the iterations of `walk.BoundedFlow.most_repeats`."""
-    first = int(loop.is_bottom_tested)
+    first = int(loop.is_bottom_tested)  # one iteration has begun before the first back edge
     counts = [run.seen.counts[number] for run in tried if number in run.seen.counts]
     endless = [run.seen.endless[number] for run in tried if number in run.seen.endless]
     if not counts and not endless:

@@ -94,7 +94,7 @@ class SourceLine(NamedTuple):
 class Effect:
     """The effect of one instruction on control and on registers, each by a name of its own in the whole kernel.
 
-    An instruction of which nothing is known writes every register that it mentions, and reads it, too.
+    An instruction that is not known writes every register that it mentions, and reads it, too.
 
     Args:
         writes: what it may write. With a guard, it may also leave them as they are.
@@ -146,7 +146,7 @@ class AskedBound(NamedTuple):
 
     Args:
         name: by which it is best given: FILE:LINE of the source, if this means no other loop, or the label.
-        place: where the loop is, in words that follow "the loop".
+        place: where the loop is, as text that follows "the loop".
         deciders: what else could be said instead: the inputs of the launch that decide together how often it runs.
     """
 
@@ -161,7 +161,7 @@ class TransferredBound(NamedTuple):
     Args:
         maximum: iterations for each entry; None where no bound is known.
         source: who says so, or why there is none.
-        origin: the place there, in words; None where it cannot be told.
+        origin: the place there, as text; None where it is not known.
         given: the bounds on which this rests and that a user or a comment says, such as `L=16`.
         asks: the loops there whose bounds have to be given before one is known of this loop.
     """
@@ -179,8 +179,8 @@ class InstructionSet:
 
     Args:
         registers: where threads read who they are.
-        ends: the instructions that end a warp, in words.
-        aligned_barrier: the barrier that all lanes of a warp execute together, in words.
+        ends: the instructions that end a warp, as text.
+        aligned_barrier: the barrier that all lanes of a warp execute together, as text.
         has_lines: whether instructions stand in lines of a text; else at addresses.
     """
 

@@ -38,7 +38,7 @@ class GivenBound:
     trusted: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.maximum, bool) or not 0 <= self.maximum <= MAX_ITERATIONS:
+        if isinstance(self.maximum, bool) or not 0 <= self.maximum <= MAX_ITERATIONS:  # bool is an int, and no count
             raise InputError(f"{self.source}: a loop bound must be 1..{MAX_ITERATIONS}, not {self.maximum}")
 
     @property
@@ -60,7 +60,7 @@ class LoopBound(NamedTuple):
     """A bound on the iterations of a loop, with its source.
 
     Args:
-        source: who says so, in words.
+        source: who says so, as text.
         given: of a bound that was transferred from PTX, the bounds of PTX loops on which it rests and that a user or a
             comment says, such as `L=16`.
     """
@@ -77,7 +77,7 @@ class LoopBound(NamedTuple):
         >>> LoopBound(16, exact=True, source="command line", by=BoundBasis.USER).given_for("L")
         ('L==16',)
         """
-        own = (
+        own = (  # bounds that the code proves, or that stand elsewhere, are not conditions of this loop
             (f"{label}{'==' if self.exact else '='}{self.maximum}",)
             if self.by in (BoundBasis.USER, BoundBasis.COMMENT)
             else ()
@@ -138,7 +138,7 @@ def loop_bounds(arguments: Iterable[str], *, trusted: bool = False) -> tuple[Giv
 def _line_bound(line: str, place: str) -> GivenBound:
     match [part.strip() for part in line.split(",")]:
         case [key, count, *kernel] if key and len(kernel) <= 1:
-            if count.removeprefix("==") == "?":
+            if count.removeprefix("==") == "?":  # left over from a template
                 raise InputError(f"{place}: the bound of {key} is not filled in: put a number in place of the ?")
             maximum = _count(count.removeprefix("=="), place)
             return GivenBound(key, maximum, count.startswith("=="), place, next(iter(kernel), None))

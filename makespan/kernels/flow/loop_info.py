@@ -1,4 +1,4 @@
-"""Which bound holds for which loop, and what a report says about a loop.
+"""The bound that holds for each loop, and the facts that a report shows about it.
 
 In this order: the command line, a bounds file, our own comments, the comments of the compiler, inference. A bound that
 is inferred and exact takes the place of one in a comment that it keeps; one that is told from outside of the kernel
@@ -27,7 +27,7 @@ class LoopInfo(NamedTuple):
     """A loop as a report shows it; `line` is in the kernel, `source_line` is FILE:LINE of what it was compiled from.
 
     `hint` says why the comments in a loop without a bound tell none. `against` says what the code makes of a loop whose
-    bound was trusted although it contradicts that. `origin` is the place from which something is told of it, in words,
+    bound was trusted although it contradicts that. `origin` is the place from which something is told of it, as text,
     and `others` are the further bounds that are known then. `asks` are the loops whose bounds are to be given where
     this one has none: itself, or those from which something is told of it.
     """
@@ -53,17 +53,18 @@ def loop_infos(
         InputError: a bound for no loop, or one that another bound or the code contradicts.
     """
     names = _LoopNames.of(flow, nest)
-    bounds = _match_bounds(names, [g for g in given if g.place])
+    bounds = _match_bounds(names, [g for g in given if g.place])  # a bounds file first, so that the command line wins
     bounds |= _match_bounds(names, [g for g in given if not g.place])
     insisted = frozenset(number for g in given if g.trusted for number in names.matching(g))
     proven = infer_iterations(flow, nest, launch, warp) if flow.is_plain else {}
     hints: dict[int, str] = {}
-    if any(number not in bounds for number in range(len(nest.loops))):
+    if any(number not in bounds for number in range(len(nest.loops))):  # comments are read only if they are needed
         told, hints = _derived_bounds(flow, nest, proven)
         bounds = told | bounds
     against = {n: found for n, bound in bounds.items() if n in proven and (found := proven[n].disproof(bound))}
     for number, bound in bounds.items():
         if number in proven and proven[number].implies(bound):
+            # proven by the code, so no word of a user is left
             bounds[number] = bound._replace(by=BoundBasis.CODE, given=())
         _check(names.labels[number], nest.loops[number], bound, None if number in insisted else against.get(number))
     undecided = _undecided_loops(flow, nest, launch, proven) if len(bounds) < len(nest.loops) else {}
@@ -144,11 +145,13 @@ def _derived_bounds(
     for number, noted in noted_bounds(flow, nest).items():
         if not isinstance(noted, LoopBound):
             hints[number] = noted
+        # an exact inferred bound wins over a comment that it keeps
         elif number not in found or not found[number].exact or found[number].maximum > noted.maximum:
             found[number] = noted
     for number, loop in enumerate(nest.loops):
         told = flow.transferred.get(loop.header)
         bound = _bound(told) if told is not None else None
+        # of inferred and transferred bounds the smaller holds
         if bound is not None and (number not in found or bound.maximum < found[number].maximum):
             found[number] = bound
         elif bound is None and told is not None:
@@ -173,18 +176,17 @@ def bounds_for(
     for other in (k for k in kernels if k.name != kernel.name):
         if not strange:
             break
-        foreign = _bounds_of_kernel(other, strange, flow)
+        foreign = _bounds_of_kernel(other, strange, flow)  # a label of another kernel is no error here
         strange = [g for g in strange if g not in foreign]
         given = tuple(g for g in given if g not in foreign)
     return given
 
 
 def _bounds_of_kernel(kernel: R, given: Iterable[GivenBound], flow: Callable[[R], Flow]) -> list[GivenBound]:
-    """Return the bounds that some loop of a kernel is meant by, as far as its loops are understood."""
     try:
         names = _LoopNames.of(found := flow(kernel), loop_nest(found))
     except InputError:
-        return [g for g in given if g.key in kernel.labels]
+        return [g for g in given if g.key in kernel.labels]  # control flow that is not understood still has labels
     return [g for g in given if names.matching(g)]
 
 
@@ -308,7 +310,7 @@ def _match_bounds(names: _LoopNames, given: Iterable[GivenBound]) -> dict[int, L
         for number in numbers:
             said = LoopBound(bound.maximum, bound.exact, bound.source, BoundBasis.USER)
             other = found.setdefault(number, said)
-            if other[:2] != said[:2]:
+            if other[:2] != said[:2]:  # the same bound twice is no contradiction
                 raise InputError(f"two bounds for loop {names.labels[number]} differ: {other} and {said}")
     return found
 

@@ -114,7 +114,7 @@ def _spans(flow: Flow) -> dict[int, tuple[int, int]]:
             left[block] = len(came) + len(left)
         elif block not in came:
             came[block] = len(came) + len(left)
-            stack.append((block, True))
+            stack.append((block, True))  # comes back after all descendants
             stack += ((after, False) for after in flow.blocks[block].successors if after != flow.exit)
     return {block: (came[block], left[block]) for block in came}
 
@@ -131,11 +131,12 @@ def _bodies(flow: Flow, spans: Mapping[int, tuple[int, int]]) -> dict[int, set[i
     bodies: dict[int, set[int]] = {}
     total = 0
     for header in sorted(spans):
+        # a back edge comes from a descendant of its target
         if latches := [block for block in before[header] if descends(block, header)]:
             body = bodies[header] = {header}
             while latches:
                 block = latches.pop()
-                if not descends(block, header):
+                if not descends(block, header):  # a second entry: the graph is irreducible
                     raise _irreducible(flow, header, block)
                 if block not in body:
                     body.add(block)

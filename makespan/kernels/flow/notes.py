@@ -47,7 +47,7 @@ def _bound(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: Sequence[L
     """Return the bound that the comments in one loop tell, or the reason why they tell none."""
     first, file, name = marks[0], flow.kernel.file, flow.name(loop.header)
     for mark in marks:
-        if (mark.maximum, mark.source) != (first.maximum, first.source):
+        if (mark.maximum, mark.source) != (first.maximum, first.source):  # comments of two source loops
             return (
                 f"{file}:{mark.line}: this comment and that in line {first.line} differ, but stand in one loop,"
                 f" {name} (an inner loop may be unrolled entirely); give a --loop-bound instead"
@@ -56,16 +56,17 @@ def _bound(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: Sequence[L
         raise InputError(f"{file}:{first.line}: a loop bound must be 1..{MAX_ITERATIONS}, not {first.maximum}")
     source = f"comment at {file}:{first.line}"
     copies = _fewest_marks(flow, loop, [mark.block for mark in marks])
-    if not copies and first.is_own:
+    if not copies and first.is_own:  # a pass can avoid the comment, which then bounds nothing
         return (
             f"{file}:{first.line}: loop {name} can repeat without passing this comment, which then tells no bound;"
             " put it where every iteration passes, or give a --loop-bound instead"
         )
-    if copies > 1 and not _is_unrolled(flow, loop, marks, everywhere):
+    if copies > 1 and not _is_unrolled(flow, loop, marks, everywhere):  # N itself is safe in either case
         doubt = f"{source}, not divided by {copies}, as these need not be copies of one comment"
         return LoopBound(first.maximum, exact=False, source=doubt, by=BoundBasis.COMMENT)
     if copies < 2:
         return LoopBound(first.maximum, exact=False, source=source, by=BoundBasis.COMMENT)
+    # each pass uses up `copies` iterations of the source
     passes = max(first.maximum // copies, int(loop.is_bottom_tested))
     said = f"{source}, {copies} copies of {first.maximum} iterations"
     return LoopBound(passes, exact=False, source=said, by=BoundBasis.COMMENT)
@@ -73,12 +74,13 @@ def _bound(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: Sequence[L
 
 def _is_unrolled(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: Sequence[LoopMark]) -> bool:
     """Return whether a loop was made of several passes of another one, with a mark in each."""
-    if len(marks) < _FEWEST_COPIES or len({mark.place for mark in marks}) > 1:
+    if len(marks) < _FEWEST_COPIES or len({mark.place for mark in marks}) > 1:  # two copies may be two loops by chance
         return False
     numbers = (number for block in loop.blocks for number in flow.numbers(block))
     totals = Counter[str]()
     for register, step in filter(None, map(flow.semantics.step, numbers)):
         totals[register] += step
+    # counters must go up by as many steps as there are copies
     counts_up = bool(totals) and all(total % len(marks) == 0 for total in totals.values())
     return counts_up and _repeats_itself(flow, loop, marks, everywhere)
 
@@ -97,16 +99,15 @@ def _repeats_itself(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: S
     if not between[0] or any(piece != between[0] for piece in between):
         return False
     body = between[0]
-    cuts = range(len(body) + 1)
+    cuts = range(len(body) + 1)  # the loop may begin anywhere in the body
     return any(after[:cut] == body[:cut] and before[len(before) - len(body) + cut :] == body[cut:] for cut in cuts)
 
 
 def _fewest_marks(flow: Flow, loop: Loop, marked: list[int]) -> int:
-    """Return the fewest marks that a pass from the head of a loop to its back edge meets."""
     marks = Counter(marked)
     queue, done = [(marks[loop.header], loop.header)], set[int]()
     while queue:
-        met, block = heappop(queue)
+        met, block = heappop(queue)  # Dijkstra's algorithm, with marks as distances
         if block in loop.latches:
             return met
         if block not in done:

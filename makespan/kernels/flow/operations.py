@@ -1,4 +1,4 @@
-"""How a machine serves the instructions of a kernel, whatever the language."""
+"""The service of instructions by a machine, in every language."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ def dram_access(operation: str, per_lane: int | None, *, is_awaited: bool, words
     """Return what an instruction asks of DRAM; None for an operation that DRAM never serves.
 
     Args:
-        per_lane: bytes that DRAM moves at most for one lane in one place; None where nobody knows.
+        per_lane: bytes that DRAM moves at most for one lane in one place; None where it is not known.
         words: in how many places the data of one lane can lie. Local memory is interleaved by words of 32 bits, so an
             access to it, or to a generic address, touches a sector for each word.
 
@@ -109,7 +109,7 @@ def missing_latencies(
 
     Args:
         rows: what serves each instruction.
-        awaited: the numbers of the instructions whose results somebody may wait for.
+        awaited: the numbers of the instructions whose results may be awaited.
     """
     found: dict[str, MissingInput] = {}
     for number, row in enumerate(rows):
@@ -135,7 +135,7 @@ def _refuse_untimed(
     lacking = {name: at for at, name in reversed(list(enumerate(needed))) if name is not None and name not in table}
     if not lacking:
         return
-    names = sorted(lacking, key=lambda name: lacking[name])
+    names = sorted(lacking, key=lambda name: lacking[name])  # in the order of the text
     at = lacking[names[0]]
     raise InputError(
         f"{flow.kernel.file}:{flow.code[at].line}: `{flow.code[at]}` is an operation {names[0]}, which machine"

@@ -48,6 +48,7 @@ def _reachable_blocks(bounded: BoundedFlow, preferred: Mapping[int, int]) -> set
         if block not in found and block != bounded.flow.exit:
             found.add(block)
             sides = bounded.flow.blocks[block].successors
+            # a bound may overrule the preferred side later
             if block in preferred and not bounded.may_die(block, sides[preferred[block]]):
                 sides = (sides[preferred[block]],)
             waiting += (after for after in sides if not bounded.is_dead(block, after))
@@ -59,7 +60,6 @@ def _controls(bounded: BoundedFlow, block: int) -> list[int]:
 
 
 def _open(bounded: BoundedFlow, blocks: Set[int], *, to_maximum: bool) -> list[int]:
-    """Return the branches among these blocks that nothing decides."""
     choices = [b for b in sorted(blocks) if len(set(bounded.flow.blocks[b].successors)) == 2]
     return [b for b in choices if not (_is_decided(bounded, b) or (to_maximum and _controls(bounded, b)))]
 
@@ -119,7 +119,7 @@ def missing_bounds(
         hint = info.hint or "" if told is None or not told.asks else ""
         for name, place, deciders in info.asks:
             others = tuple((each.field, each.blank) for each in deciders if each.field not in asked)
-            if others or not deciders:
+            if others or not deciders:  # what the launch will tell need not be asked for
                 what = f"a bound for the loop {place}{_depending(deciders)}"
                 found.setdefault(name, MissingInput("loop_bounds", f"{name}=N", what, others, hint))
     if len(found) <= _MOST_LISTED:

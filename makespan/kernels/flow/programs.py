@@ -59,11 +59,11 @@ _MOST_LINES = 3
 
 
 Remarks: TypeAlias = Callable[[Sequence[int], bool], Iterator[Assumption]]
-"""What must hold for a program to stand for the kernel, whatever its paths; given the numbers of the instructions that
-may be executed, and whether there are branches among them."""
+"""A function that yields what a program of a kernel supposes, whatever its paths; given the numbers of the instructions
+that may be executed, and whether there are branches among them."""
 
 _WarpFacts: TypeAlias = tuple[tuple[LoopInfo, ...], tuple[tuple[int, int], ...]]
-"""What tells warps apart: their loops, and the sides that they take."""
+"""The facts in which warps differ: their loops, and the sides that they take."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class KernelWarps:
         take: `taken` or `fall` by label, or by `:LINE`, of the branch.
         trace: the outcome of every executed branch, in order.
         paths: `single` for the one path that take or trace fix, and the default with them; `automaton` for all paths,
-            of which `take` leaves out sides.
+            without the sides that `take` leaves out.
 
     Raises:
         InputError: no instruction, or a launch that does not fit the kernel.
@@ -127,7 +127,7 @@ class KernelWarps:
         """Return what one warp of the block may execute; None is for what every warp may.
 
         Raises:
-            MissingInputsError: a loop without bound, or a latency of which nobody knows the upper end.
+            MissingInputsError: a loop without bound, or a latency without a known upper end.
             InputError: a bound, `take` or `trace` that does not fit, or both of these.
             UnsupportedError: control flow or a barrier that cannot be followed; the message names the remedy.
         """
@@ -136,7 +136,7 @@ class KernelWarps:
             raise missing_inputs_error(self.flow.kernel, missing, self.launch.named)
         if self._kind == "single":
             return self._path(bounded)
-        known = bounded.infos, tuple(sorted(sides.items()))
+        known = bounded.infos, tuple(sorted(sides.items()))  # warps with equal loops and sides share one program
         if known not in self._made:
             self._made[known] = self._automaton(bounded, sides, visited)
         return self._made[known]
@@ -168,18 +168,18 @@ class KernelWarps:
             sides = (
                 decided_sides(self.flow, self.launch, warp) if self._kind == "automaton" and self.flow.is_plain else {}
             )
-            sides |= preferred_sides(self.flow, self.take)
+            sides |= preferred_sides(self.flow, self.take)  # what a user says wins over what was decided
             self._kept[warp] = BoundedFlow(self.flow, self._nest, infos), sides, _reachable(self.flow, sides)
         return self._kept[warp]
 
     def _missing_bounds(self, warp: int | None, asked: Container[str] = ()) -> tuple[MissingInput, ...]:
-        """Return the bounds of loops that a warp may come to and that are missing."""
         if self.trace is not None:
             return ()
         bounded, sides, visited = self._facts(warp)
         if self._kind == "single":
             return missing_bounds(bounded, unbounded_on_path(bounded, sides), asked)
         if "block" not in asked and visited not in self._expressible:
+            # before asking for bounds that would not help
             refuse_inexpressible(self.flow, sorted(visited), self.launch)
             self._expressible.add(visited)
         return missing_bounds(bounded, unbounded_in(bounded, visited), asked)
@@ -221,17 +221,18 @@ class KernelWarps:
         made = builder.automaton(Branching(bounded, rule, self._uniform, sides) for rule in rules)
         if made is None:
             raise self._no_way(bounded)
-        if made.may_be_empty:
+        if made.may_be_empty:  # a program has at least one place on every path
             raise self._nothing(always=not made.places)
         return self._program(made, (*self._remarks(visited), *self._about_paths(bounded, visited, parting)))
 
     def _program(self, made: Automaton, assumed: tuple[Assumption, ...]) -> Program:
         """Return the program of these places, each with its origin, without tokens that make no difference."""
         if self.code.timings:
-            made = drop_needless_tokens(with_arrivals(made), self.code.results)
+            made = drop_needless_tokens(with_arrivals(made), self.code.results)  # arrivals first: they await tokens
         origins = tuple(self._origin(behind) for behind in made.instructions)
         accesses: tuple[Access | None, ...] = ()
         if any(one is not None for one in self.code.accesses):
+            # a place that stands for several instructions takes the worst of them
             accesses = tuple(Access.worst(self.code.accesses[at] for at in behind) for behind in made.instructions)
         return Program(made.places, made.starts, origins, assumed, made.timings, accesses)
 

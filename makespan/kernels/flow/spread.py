@@ -1,4 +1,4 @@
-"""In which bits the lanes of a warp may differ, and what arithmetic makes of it.
+"""The bits in which lanes of a warp may differ, and the effect of arithmetic on them.
 
 A `LaneSpread` describes the lanes that are active together. In a block of 256 threads the number of a thread along x
 has spread 31; shifted right by 5 it has none, so it is uniform. The spread of a value that is not known is None.
@@ -52,7 +52,7 @@ def special_spreads(registers: ThreadRegisters, launch: Launch) -> dict[str, Lan
     varying = dict.fromkeys(registers.thread, 0)
     for number in range(prod(launch.block)):
         own = registers.place(number, launch.block)
-        base = registers.place(number - number % WARP_LANES, launch.block)
+        base = registers.place(number - number % WARP_LANES, launch.block)  # the first lane of the same warp
         for name, value in own.items():
             varying[name] |= value ^ base[name]
     found |= {name: LaneSpread(varied, 0) for name, varied in varying.items()}
@@ -73,10 +73,10 @@ def spread_of_sum(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneSprea
     a, b = spreads
     zeros = min(a.zeros, b.zeros)
     for one, other in ((a, b), (b, a)):
-        if not one.varying and one.zeros >= other.varying.bit_length():
+        if not one.varying and one.zeros >= other.varying.bit_length():  # no carry can leave the varying bits
             return LaneSpread(other.varying, zeros)
     varying = a.varying | b.varying
-    return LaneSpread(-(varying & -varying) & ones(w), zeros)
+    return LaneSpread(-(varying & -varying) & ones(w), zeros)  # all bits from the lowest varying one on
 
 
 def spread_of_product(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneSpread:
@@ -118,7 +118,7 @@ def spread_of_left_shift(spreads: Sequence[LaneSpread], constants: Sequence[int 
 def spread_of_right_shift(spreads: Sequence[LaneSpread], constants: Sequence[int | None], w: int) -> LaneSpread | None:
     """Return the spread of a right shift by a constant; None where the sign varies, whose copies come in."""
     by, varying = constants[1], spreads[0].varying & ones(w)
-    if by is None or varying >> (w - 1):
+    if by is None or varying >> (w - 1):  # copies of a varying sign would vary in all upper bits
         return None
     return LaneSpread(varying >> min(by, w), max(spreads[0].zeros - by, 0))
 

@@ -15,14 +15,14 @@ MOST_WORK = 20_000_000
 """Tokens that are looked at, over all places."""
 
 UNREAD = -1
-"""Stands for all results that nobody awaits."""
+"""Stands for all results that are not awaited."""
 
 
 def drop_needless_tokens(made: Automaton, results: Set[int]) -> Automaton:
     """Return the same warps with no more tokens than matter.
 
     Args:
-        results: the tokens for which a warp waits at its end; the others are dropped where nobody awaits them.
+        results: the tokens for which a warp waits at its end; the others are dropped if they are not awaited.
 
     Raises:
         UnsupportedError: too much work, or a place that needs too many tokens.
@@ -82,10 +82,10 @@ def _awaits(made: Automaton) -> Iterator[set[int]]:
     waves = _TokenWaves()
     for at, (place, timing) in enumerate(zip(made.places, made.timings, strict=True)):
         pending = waves.take(at)
-        awaited = {token for token in timing.awaits if token in pending}
+        awaited = {token for token in timing.awaits if token in pending}  # others were never set on any way here
         yield awaited
-        pending -= awaited
-        if timing.latency[1] > 1:
+        pending -= awaited  # what was awaited is there, and need not be awaited again
+        if timing.latency[1] > 1:  # a result after one cycle is there when the next instruction issues
             pending.update(timing.sets)
         waves.give(pending, place.successors)
 
@@ -112,11 +112,11 @@ def _merge_equal_places(made: Automaton, timings: Sequence[InstructionTiming]) -
     numbers: dict[tuple[str, InstructionTiming, tuple[int, ...]], int] = {}
     behind: list[set[int]] = []
     became = {end: -1}
-    for at in range(end - 1, -1, -1):
+    for at in range(end - 1, -1, -1):  # backwards, so that successors are merged first
         unit, successors = made.places[at]
         key = unit, timings[at], tuple(sorted({became[after] for after in successors}))
         became[at] = numbers.setdefault(key, len(numbers))
-        if len(behind) < len(numbers):
+        if len(behind) < len(numbers):  # a place that is like no later one
             behind.append(set())
         behind[became[at]].update(made.instructions[at])
     last = len(numbers) - 1

@@ -1,4 +1,4 @@
-"""Which branches all active lanes of a warp take alike, and which always go the same way.
+"""The branches that all active lanes of a warp take alike, and those that always go the same way.
 
 Values spread from lane to lane in two ways: through the operands of instructions (`spread`), and through control flow.
 Where lanes that parted at a branch come together, whatever either side wrote may differ between them. And where a loop
@@ -14,18 +14,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from makespan.host.stopwatch import check
-from makespan.kernels.flow.dataflow import branch_guard, influential_registers, live_registers
+from makespan.kernels.flow.dataflow import Partings, branch_guard, influential_registers, live_registers
 from makespan.kernels.flow.execution import reverse_postorder
 from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.grid import Launch
 from makespan.kernels.flow.instruction_set import SHARED_REGISTER
-from makespan.kernels.flow.partings import Partings
 from makespan.kernels.flow.runs import AbstractRuns
 from makespan.kernels.flow.spread import LaneSpread, Surroundings, special_spreads
 
 if TYPE_CHECKING:
     from makespan.kernels.flow.execution import ThreadMask
-    from makespan.kernels.flow.threads import ThreadGroup
+    from makespan.kernels.flow.runs import ThreadGroup
 
 MAX_WORK = 5_000_000
 """Registers, and blocks behind branches, that the analysis may look at; beyond it, branches count as divergent."""
@@ -43,7 +42,7 @@ def uniform_branches(flow: Flow, launch: Launch) -> frozenset[int]:
     """
     runs = AbstractRuns.of(flow, launch)
     branches = {block for block in range(flow.exit) if flow.is_branch(block)}
-    sure = {block for block in branches if flow.ending(block).is_uniform}
+    sure = {block for block in branches if flow.ending(block).is_uniform}  # the code itself promises it
     sure |= _by_execution(runs)
     return frozenset(sure.union(_by_spread(flow, runs, frozenset(sure))))
 
@@ -65,7 +64,7 @@ def decided_sides(flow: Flow, launch: Launch, warp: int | None) -> dict[int, int
         UnsupportedError: control flow that has no natural loops.
     """
     outcomes: dict[int, set[int]] = {}
-    for run in next(AbstractRuns.of(flow, launch).tries(warp), ()):
+    for run in next(AbstractRuns.of(flow, launch).tries(warp), ()):  # the first try has the most detail
         for block, side in run.seen.sides:
             outcomes.setdefault(block, set()).add(side)
     return {block: next(iter(sides)) for block, sides in sorted(outcomes.items()) if len(sides) == 1}
@@ -74,7 +73,7 @@ def decided_sides(flow: Flow, launch: Launch, warp: int | None) -> dict[int, int
 def _by_execution(runs: AbstractRuns) -> set[int]:
     """Return the branches that go one way in each warp, or are never executed; none if that takes too long."""
     found: set[int] | None = None
-    for group, seen in next(runs.tries(None), ()):
+    for group, seen in next(runs.tries(None), ()):  # every group must agree
         sides = seen.sides
         found = {
             block
@@ -90,7 +89,7 @@ def _splits(group: "ThreadGroup", taken: "ThreadMask", fall: "ThreadMask") -> bo
         return False
     if group.warps is None or taken is True or fall is True:
         return True
-    return bool(set(group.warps[taken].tolist()) & set(group.warps[fall].tolist()))
+    return bool(set(group.warps[taken].tolist()) & set(group.warps[fall].tolist()))  # a warp with threads on both sides
 
 
 @dataclass(slots=True)
@@ -165,7 +164,7 @@ class _Divergence:
         """Bring spreads to a block, and return whether that changed what enters it."""
         mixed = self.mixed.get(block, set())
         old = self.entering.get(block)
-        names = (self.live[block] & spreads.keys()) - mixed
+        names = (self.live[block] & spreads.keys()) - mixed  # mixed registers may differ for good
         if old is None:
             new = {name: spreads[name] for name in names}
         else:
@@ -190,5 +189,5 @@ def _by_spread(flow: Flow, runs: AbstractRuns, sure: frozenset[int]) -> Iterator
     matter = influential_registers(flow)
     partings = Partings.of(flow, runs.code.nest, matter, MAX_WORK)
     divergence = _Divergence(flow, around, sure, matter, partings, live_registers(flow, matter))
-    if divergence.solve():
+    if divergence.solve():  # beyond the limit no branch counts as uniform: the safe answer
         yield from (b for b in divergence.entering if flow.is_branch(b) and b not in divergence.divergent)

@@ -1,4 +1,4 @@
-"""Walks a control flow from the entry to the end of the warp, within loop bounds."""
+"""Walks through a control flow from the entry to the end of the warp, within loop bounds."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from makespan.kernels.flow.loops import LoopNest
 from makespan.model.program import MAX_PLACES
 
 BranchChoice: TypeAlias = Callable[[int, frozenset[int]], int]
-"""Which side a branch takes, given its block and the spent loops around it."""
+"""A function that chooses the side of a branch, given its block and the spent loops around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +135,12 @@ def by_preference(bounded: BoundedFlow, preferred: Mapping[int, int]) -> BranchC
     def choose(block: int, spent: frozenset[int]) -> int:
         side = preferred.get(block, staying[block])
         left = bounded.left_early(block, bounded.flow.blocks[block].successors[side], spent)
-        if left is not None and block in preferred:
+        if left is not None and block in preferred:  # an exact bound contradicts what the user says
             raise _leaves_early(bounded, left, block)
         permitted = bounded.permitted(block, spent)
         if not permitted:
             raise _no_side_left(bounded, block)
-        return side if side in permitted else permitted[0]
+        return side if side in permitted else permitted[0]  # a used-up bound overrules the preference
 
     return choose
 

@@ -142,7 +142,7 @@ def _body(block: list[Any]) -> tuple[Statement, ...]:
     while open_blocks:
         for part in open_blocks[-1]:
             if isinstance(part, list):
-                if len(open_blocks) == MAX_BLOCK_DEPTH:
+                if len(open_blocks) == MAX_BLOCK_DEPTH:  # later passes keep a scope for each open block
                     raise GrammarLimitError(part[0], f"blocks nest deeper than {MAX_BLOCK_DEPTH}")
                 open_blocks.append(iter(part))
                 break
@@ -160,7 +160,7 @@ def _statement(part: Any) -> Statement:
 
 
 def _flatten(rope: Rope) -> Iterator[str]:
-    stack = [rope]
+    stack = [rope]  # no recursion: hostile text nests deeply
     while stack:
         top = stack.pop()
         if isinstance(top, list):
@@ -177,12 +177,11 @@ def _join_text(rope: Rope) -> str:
 
 
 def _join_words(words: Iterable[Rope]) -> str:
-    """Return words with a blank between them, and commas and semicolons where a writer puts them."""
     texts = (_join_text(word) if isinstance(word, list) else word for word in words)
     return "".join(text if text in (",", ";") else f" {text}" for text in texts).lstrip()
 
 
 def _whole_number(number: Token) -> int:
-    if not number.isdecimal() or len(number) > 9:
+    if not number.isdecimal() or len(number) > 9:  # so that no number can eat memory
         raise GrammarLimitError(number, f"expected a whole number below 10^9, got {number[:20]!r}")
     return int(number)

@@ -11,7 +11,7 @@ from makespan.host.errors import UnsupportedError
 from makespan.kernels.ptx.module import Brace, Declaration, PtxInstruction, PtxKernel, PtxLabel, Statement, declares
 
 RETURN = "%return_"
-"""How the labels behind inlined functions begin."""
+"""The beginning of the labels behind inlined functions."""
 
 MAX_STATEMENTS = 200_000
 
@@ -23,7 +23,7 @@ def inline_calls(kernel: PtxKernel) -> PtxKernel:
         UnsupportedError: functions that call each other in a circle, or too much code.
     """
     functions = {function.name: function for function in kernel.functions if function.body is not None}
-    if kernel.body is None or not any(_called_function(s, functions) for s in kernel.body):
+    if kernel.body is None or not any(_called_function(s, functions) for s in kernel.body):  # most kernels need no copy
         return kernel
     return replace(kernel, body=_Inliner(kernel, functions).body())
 
@@ -72,19 +72,19 @@ class _Inliner:
                     found += [Brace(opens=False), PtxLabel(label, self._line(found))]
                 continue
             if label and isinstance(statement, PtxInstruction) and statement.name == "ret":
-                statement = replace(statement, operands=(label,))
+                statement = replace(statement, operands=(label,))  # a return is a branch behind the call
             function = _called_function(statement, self._functions)
             if function is None or not isinstance(statement, PtxInstruction):
                 found.append(statement)
             else:
                 self._calls += 1
                 behind = f"{RETURN}{self._calls}"
-                if function.name in (names := [name for name, _, _ in opened]):
+                if function.name in (names := [name for name, _, _ in opened]):  # an inlined circle would never end
                     raise self._circular(statement, [*names, function.name])
                 found += [replace(statement, operands=(*statement.operands, behind)), Brace(opens=True)]
                 found += _declarations(function)
                 opened.append((function.name, behind, iter(function.statements)))
-            if len(found) > MAX_STATEMENTS:
+            if len(found) > MAX_STATEMENTS:  # calls can multiply code exponentially
                 raise UnsupportedError(
                     f"{self._kernel.file}:{self._kernel.line}: with the functions that it calls, {self._kernel.name}"
                     f" has more than {MAX_STATEMENTS} statements"

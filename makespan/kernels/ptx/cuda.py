@@ -94,13 +94,13 @@ def read(path: Path, *, arch: str | None = None, keep: Path | None = None, secon
         ParseError: PTX that is not understood.
     """
     chosen = DEFAULT_ARCH if arch is None else arch
-    if _ARCH.fullmatch(chosen) is None:
+    if _ARCH.fullmatch(chosen) is None:  # the name becomes an argument of the compiler
         raise InputError(f"{chosen[:40]!r} is no virtual architecture; expected one such as {DEFAULT_ARCH}")
     if keep is not None and keep.suffix != ".ptx":
         raise InputError(f"{keep}: the file that keeps the PTX must end in .ptx")
     source, shown = _source(path), printable(str(path))
     if keep is not None:
-        claim_output(keep)
+        claim_output(keep)  # refuse before the long compilation, not after it
     compiler = choose_compiler(shown, chosen)
     text = compile_source(path, source, compiler, seconds)
     release = _RELEASE.search(text)
@@ -119,7 +119,7 @@ def choose_compiler(file: str, arch: str = DEFAULT_ARCH) -> Compiler:
         InputError: there is neither; the message names both remedies.
     """
     nvcc, library = shutil.which("nvcc"), nvrtc_library()
-    if nvcc is not None and _has_host_compiler():
+    if nvcc is not None and _has_host_compiler():  # without a host compiler nvcc fails on every file
         return _nvcc(Path(nvcc).absolute(), arch)
     if library is not None:
         return _nvrtc(library, arch)
@@ -164,7 +164,7 @@ def _without_unit(text: str) -> str:
     listed = {
         "".join(chr(int(byte)) for byte in re.findall(_HEX_DIGIT, match[2])) for match in _UNIT_IN_BYTES.finditer(text)
     }
-    if len(listed.union(_UNIT.findall(text))) != 1:
+    if len(listed.union(_UNIT.findall(text))) != 1:  # see above: two names must stay two
         return text
     text = _UNIT.sub(_NO_UNIT, text)
     return _UNIT_IN_BYTES.sub(lambda match: match[1] + re.sub(_HEX_DIGIT, str(ord("0")), match[2]), text)
@@ -185,6 +185,7 @@ def _nvrtc(library: Path, arch: str) -> Compiler:
     flags = (f"--gpu-architecture={arch}", "--generate-line-info")
     roots = [root for parent in wheel_roots() for root in sorted(parent.glob("*/include"))]
     headers = [folder for root in roots for folder in (root, root / "cccl") if folder.is_dir()]
+    # isolated: no module of the working folder is imported
     worker = (sys.executable, "-I", nvrtc.__file__, str(library), _SOURCE, _OUTPUT)
     return Compiler("NVRTC", (*worker, *flags, *(f"-I{folder}" for folder in headers), f"-I{_INCLUDE}"), flags)
 
@@ -203,12 +204,11 @@ def _run(path: Path, compiler: Compiler, folder: Path, seconds: float) -> tuple[
 
 
 def _complaint(path: Path, compiler: Compiler, code: int, log: str, folder: Path) -> str:
-    """Return one line about a compilation that failed: the place, the compiler, its words, and perhaps a remedy."""
     failure = _first_error(log)
     file = printable(str(path)) if failure.file is None else _user_file(failure.file, path, folder)
     where = file if failure.line is None else f"{file}:{failure.line}"
     what = printable(failure.what)[:_MESSAGE_WIDTH] or f"nothing, but it ended with code {code} and left no PTX"
-    if code == -signal.SIGXFSZ:
+    if code == -signal.SIGXFSZ:  # the limit on the size of files has struck
         what = f"nothing, but it wrote more than the limit of {MAX_BYTES >> 20} MiB"
     hint = ""
     if compiler.name == "NVRTC" and _DEVICE_CODE_ONLY.search(log):
@@ -237,7 +237,7 @@ def _first_error(log: str) -> _CompilerError:
 
 def _user_file(name: str, path: Path, folder: Path) -> str:
     local = name.removeprefix(f"{folder}/").removeprefix("./")
-    if local == _SOURCE:
+    if local == _SOURCE:  # the fixed name stands for the file of the user
         return printable(str(path))
     if local.startswith(f"{_INCLUDE}/"):
         return printable(str(path.parent / local.removeprefix(f"{_INCLUDE}/")))

@@ -29,7 +29,7 @@ def is_aligned(instruction: PtxInstruction) -> bool:
 def barrier_obstacle(instruction: PtxInstruction, threads: int | None) -> str | None:
     """Return why a barrier is no place at which all warps of a block wait; None if it is one."""
     parts = instruction.opcode.split(".")
-    if "cluster" in parts:
+    if "cluster" in parts:  # one SM does not hold the other blocks
         return "waits for other blocks of a cluster, and one SM is looked at; leave it out to look at the parts"
     kind = next((part for part in parts if part in _MOST_OPERANDS), None)
     if kind is None:
@@ -39,6 +39,7 @@ def barrier_obstacle(instruction: PtxInstruction, threads: int | None) -> str | 
     if len(instruction.operands) <= _MOST_OPERANDS[kind]:
         return None
     count = instruction.operands[1 if kind == "sync" else 2]
+    # all threads of the block, rounded up to whole warps
     if threads is not None and count == str(-(-threads // 32) * 32):
         return None
     return "waits for some threads of the block; only if it is for all, --block says so"
@@ -65,7 +66,7 @@ def ptx_effect(instruction: PtxInstruction, access: PtxAccess, source: SourceLin
         guard=None if instruction.guard is None else _guard(instruction.guard, access),
         transfer=(transfer := _transfer(instruction)),
         target=_target(instruction) if transfer else "",
-        is_uniform="uni" in instruction.opcode.split("."),
+        is_uniform="uni" in instruction.opcode.split("."),  # the programmer promises it
         barrier=_barrier(instruction),
         joins_lanes=_joins_lanes(instruction),
         source=source,

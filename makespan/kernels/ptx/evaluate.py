@@ -1,4 +1,4 @@
-"""What integer and predicate instructions compute, exactly; any other has no computation, so its result is unknown.
+"""The exact computations of integer and predicate instructions; results of all others are unknown.
 
 Values are those of `makespan.kernels.flow.arithmetic`. A source is cut to the width of its type when it is read, a
 result when it is written; a result of `cvt` and `ld` with a signed type is extended to 64 bits, because the register
@@ -74,7 +74,7 @@ def computation(
         return None
     results = _results(operands[0], access)
     texts = () if not form.types else operands[1:]
-    if len(texts) == 1 and (pair := _PAIR.fullmatch(texts[0])):
+    if len(texts) == 1 and (pair := _PAIR.fullmatch(texts[0])):  # a vector operand stands for two sources
         texts = pair.groups()
     if results is None or len(results) > form.most_results or len(texts) != len(form.types):
         return None
@@ -147,7 +147,7 @@ def _parameter(instruction: PtxInstruction, parameters: Mapping[str, ParameterVa
     if found is None or instruction.opcode.count(".") != 2 or not _TYPE.fullmatch(kind) or kind == "pred":
         return None
     w = width(kind)
-    if w > found.bits:
+    if w > found.bits:  # a load beyond the parameter reads something else
         return None
     value = sign_extend(found.value & ones(w), w) if kind.startswith("s") else found.value & ones(w)
     return _PtxMeaning((), lambda: (value,))
@@ -224,7 +224,7 @@ def _bitwise(key: str, kind: str) -> _PtxMeaning | None:
 def _arithmetic(key: str, kind: str) -> _PtxMeaning | None:
     w, signed = width(kind), kind.startswith("s")
     m, s = ones(w), 2 ** (w - 1)
-    bias = s if signed else 0
+    bias = s if signed else 0  # flipping the sign bit turns a signed order into an unsigned one
     two = (kind, kind)
     match key:
         case "add":
@@ -254,7 +254,7 @@ def _arithmetic(key: str, kind: str) -> _PtxMeaning | None:
 
 def _multiplication(key: str, kind: str) -> _PtxMeaning | None:
     w, signed = width(kind), kind.startswith("s")
-    m, low = ones(w), ones(24)
+    m, low = ones(w), ones(24)  # mul24 multiplies the lowest 24 bits
     two, three = (kind, kind), (kind, kind, kind)
     match key:
         case "mul.lo":
@@ -286,7 +286,7 @@ def _comparison(name: str, modifiers: list[str], kind: str) -> _PtxMeaning | Non
     if not modifiers or kind == "pred" or kind.endswith("8"):
         return None
     test = _float_test(modifiers[0], width(kind)) if kind.startswith("f") else _integer_test(modifiers[0], kind)
-    rest = [word for word in modifiers[1:] if word != "ftz"]
+    rest = [word for word in modifiers[1:] if word != "ftz"]  # subnormal numbers are unknown in any case
     if test is None or (len(rest) != len(modifiers) - 1 and kind != "f32"):
         return None
     if name == "set":
@@ -302,7 +302,7 @@ def _comparison(name: str, modifiers: list[str], kind: str) -> _PtxMeaning | Non
     combine = {"and": conjunction, "or": disjunction(1), "xor": _xor_or_unknown}[rest[0]]
 
     def compute(a: Any, b: Any, c: Any) -> tuple[Any, ...]:
-        p, q = _with_opposite(None if a is None or b is None else test(a, b))
+        p, q = _with_opposite(None if a is None or b is None else test(a, b))  # setp writes the test and its opposite
         return (*combine(p, c), *combine(q, c))
 
     return _PtxMeaning((kind, kind, "pred"), compute, is_lenient=True, most_results=2)
@@ -330,7 +330,7 @@ def _float_test(test: str, w: int) -> Callable[[Any, Any], Any] | None:
         x, y = ieee(a, w), ieee(b, w)
         if x is None or y is None:
             return None
-        unordered = math.isnan(x) or math.isnan(y)
+        unordered = math.isnan(x) or math.isnan(y)  # a test with u holds for NaN, any other fails
         if test in ("num", "nan"):
             return int(unordered == (test == "nan"))
         return int(test != ordered if unordered else TESTS[ordered](x, y))

@@ -31,7 +31,7 @@ def flow(kernel: PtxKernel | PtxFlow) -> PtxFlow:
     """
     if isinstance(kernel, PtxFlow):
         return kernel
-    kernel = inline_calls(kernel)
+    kernel = inline_calls(kernel)  # from here on a call is a branch, or is refused
     code, found, sources = kernel.instructions, register_accesses(kernel), source_lines(kernel)
     ranges = tuple(_ranges(kernel.statements))
     lines = (line for line, said in zip(sources, kernel.statements, strict=True) if isinstance(said, PtxInstruction))
@@ -53,7 +53,7 @@ def _blocks(
         if last is not None and _ends_block(last):
             taken = tuple(dict.fromkeys(number_at[at] for at in targets.get(stop - 1, ()))) or (len(ranges),)
             if last.name == "call":
-                successors = (number + 1, *taken)
+                successors = (number + 1, *taken)  # lanes that pass the guard go into the function, which follows
             else:
                 successors = (*taken, number + 1) if last.guard else taken
         begin = statements[span.start]
@@ -99,13 +99,12 @@ class _LabelScope:
 
     def find(self, name: str) -> int | None:
         scope: _LabelScope | None = self
-        while scope is not None and name not in scope.labels:
+        while scope is not None and name not in scope.labels:  # inner names hide outer ones
             scope = scope.outer
         return scope.labels[name] if scope else None
 
 
 def _targets(kernel: PtxKernel) -> dict[int, tuple[int, ...]]:
-    """Return the labels to which a branch may go, as numbers of statements, by number of the branching instruction."""
     scope, count = _LabelScope(), 0
     branches: list[tuple[int, PtxInstruction, _LabelScope]] = []
     scopes: dict[int, _LabelScope] = {}
@@ -147,7 +146,7 @@ def _target(
     if listed is None or not listed.text.startswith(_TARGETS):
         raise InputError(f"{where} goes to {branch.operands[-1]}, which is no list of .branchtargets")
     names = [name.strip() for name in listed.text[len(_TARGETS) :].rstrip(";").split(",")]
-    found = [scopes[target].find(name) for name in names]
+    found = [scopes[target].find(name) for name in names]  # names are seen from where the list stands
     if None in found:
         raise InputError(f"{where} may go to label {names[found.index(None)]}, which is not declared here")
     return tuple(at for at in found if at is not None)

@@ -101,8 +101,8 @@ class Classes:
             LookupError: nothing classifies this opcode.
         """
         own = {prefix.replace("::", "."): letter for prefix, letter in self.overrides.items()}
-        table = opcodes() if unknown_suffix(opcode) is None else {}
-        for prefix in prefixes(opcode):
+        table = opcodes() if unknown_suffix(opcode) is None else {}  # a misspelt suffix must not fall back to a prefix
+        for prefix in prefixes(opcode):  # longest first, so own and shipped prefixes compete by length
             if prefix in own:
                 return _letter(own[prefix])
             if prefix in table:
@@ -127,7 +127,7 @@ class Classes:
     def _seen(self, row: PtxOpcodeRow, opcode: str) -> str:
         if self.profile == "paper":
             return row.fold
-        double = row.f64 != NO_UNIT and "f64" in opcode.split(".")
+        double = row.f64 != NO_UNIT and "f64" in opcode.split(".")  # only rows that have a unit for doubles
         unit = row.f64 if double else row.unit
         return unit if unit in PROFILES[self.profile] or unit == NO_UNIT else row.fold
 
@@ -218,7 +218,7 @@ def _check_classes(document: Mapping[str, object], path: Path) -> dict[str, str]
 def _moves(kernel: PtxKernel) -> Iterator[tuple[PtxInstruction, bool]]:
     """Yield every instruction, and whether it is a mov that reads a variable, by the declarations in sight."""
     outer = [*kernel.variables, *(kernel.returns or ()), *(kernel.parameters or ())]
-    scopes = [_NameScope(), _NameScope()]
+    scopes = [_NameScope(), _NameScope()]  # the module, and the body of the kernel
     for declaration in outer:
         scopes[0].add(declaration)
     for statement in kernel.statements:
@@ -287,7 +287,7 @@ def operations(kernel: PtxKernel) -> tuple[str, ...]:
 
     Raises:
         ParseError: an opcode that the table does not have.
-        UnsupportedError: an instruction that takes a time that nobody bounds.
+        UnsupportedError: an instruction whose time has no known bound.
 
     >>> from makespan.kernels.ptx import parse
     >>> operations(parse(".entry k() { mov.u32 %r1, %tid.x; add.f32 %f1, %f2, %f3; ret; }", "k.ptx").kernel())
@@ -307,7 +307,7 @@ def _operation(kernel: PtxKernel, instruction: PtxInstruction) -> str:
     if found is None:
         remedy = "only a machine without operations takes it, with --classes FILE or --unknown C"
         raise unknown_opcode(kernel.file, instruction, remedy)
-    if found == NO_UNIT:
+    if found == NO_UNIT:  # a time without a bound cannot be in a proof
         raise UnsupportedError(
             f"{kernel.file}:{instruction.line}: `{instruction}`: nobody bounds how long it takes, so no machine that"
             " times operations takes it"
@@ -339,14 +339,12 @@ def _of_parameter(kernel: PtxKernel, instruction: PtxInstruction) -> str:
 
 @cache
 def _of_opcode(opcode: str) -> str | None:
-    """Return the operation of an opcode, a "+" kept; None if the table does not have it."""
     table = opcodes() if unknown_suffix(opcode) is None else {}
     row = next((table[prefix] for prefix in prefixes(opcode) if prefix in table), None)
     return None if row is None else _operation_of_row(row, frozenset(opcode.replace("::", ".").split(".")[1:]))
 
 
 def _operation_of_row(row: PtxOpcodeRow, suffixes: frozenset[str]) -> str:
-    """Return the operation of a row, completed by types and state spaces among the suffixes."""
     plain, _, floating = row.operation.partition("/")
     found = floating if floating and suffixes & _FLOAT else plain
     if "f64" in suffixes and row.f64 != NO_UNIT:
@@ -357,4 +355,5 @@ def _operation_of_row(row: PtxOpcodeRow, suffixes: frozenset[str]) -> str:
         return "predicate"
     if found == "global" and "global" not in suffixes:
         return next((operation for space, operation in _SPACES.items() if space in suffixes), found)
+    # a generic atomic may go to global memory, the slower one
     return "shared" if found == "atomic" and "shared" in suffixes and "global" not in suffixes else found

@@ -104,7 +104,7 @@ Statement: TypeAlias = PtxInstruction | PtxLabel | Declaration | Location | Dire
 
 
 KEEP_HINT = "lines are those of the PTX that was made; --keep-ptx FILE.ptx keeps it"
-"""What to add to positions in PTX that nobody has seen."""
+"""An addition to positions in PTX that the user has not seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,6 @@ def declares(declared: Mapping[str, int | None], name: str) -> bool:
 
 
 def _mangles(mangled: str, name: str) -> bool:
-    """Return whether the Itanium C++ ABI mangles a function `name`, outside namespaces, to `mangled`."""
     return re.match(rf"_Z{len(name)}{re.escape(name)}", mangled) is not None
 
 

@@ -9,11 +9,10 @@ import math
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import zip_longest
 
 from makespan.host.errors import InputError, Naming
-from makespan.kernels.flow import Dim3, Launch, ParameterValue, dim3_text
+from makespan.kernels.flow import Dim3, Launch, ParameterValue, dim3_text, find_parameter
 from makespan.kernels.ptx.module import Declaration, PtxKernel, Signatures
 
 _SCALAR = re.compile(r"\.([busf])(8|16|32|64)(?![0-9A-Za-z_])")
@@ -32,14 +31,15 @@ def fit_launch(launch: Launch, kernel: PtxKernel) -> Launch:
             not the one that the kernel requires, or has more threads than it allows.
     """
     declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
-    found: dict[str, int | float] = {}
-    for key, value in launch.parameters.items():
-        name = _find_parameter(key, list(declared), kernel, launch.named)
-        encode_parameter(declared[name], value, launch.named)
-        if found.setdefault(name, value) != value:
-            said = launch.named("parameters")
-            raise InputError(f"{said}: two values for parameter {name}: {found[name]} and {value}")
-    return replace(launch, block=_block(launch, kernel), parameters=found)
+    found = launch.with_parameters(
+        lambda key: _find_parameter(key, list(declared), kernel, launch.named),
+        lambda name, value: encode_parameter(declared[name], value, launch.named),
+    )
+    said = _declared_extents(kernel)
+    most = said.get(".maxntid")
+    # Source: PTX ISA, "Performance-Tuning Directives": `.maxntid` limits the product, not each extent
+    threads, because = (None, "") if most is None else (math.prod(most), f" (.maxntid {dim3_text(most)})")
+    return found.with_block(kernel.name, said.get(".reqntid"), threads, " (.reqntid)", because)
 
 
 def parameter_names(kernel: PtxKernel) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def scalar_type(declaration: Declaration) -> tuple[str, int] | None:
     ('u', 32)
     """
     types = _SCALAR.findall(declaration.text)
-    if len(types) != 1 or "[" in declaration.text:
+    if len(types) != 1 or "[" in declaration.text:  # an array or a structure holds more than a number
         return None
     return types[0][0], int(types[0][1])
 
@@ -120,31 +120,9 @@ def encode_parameter(declaration: Declaration, value: int | float, named: Naming
 
 def _hidden(kernel: PtxKernel) -> frozenset[str]:
     """Return the parameters of unknown value: those whose name the body declares anew, and all of a function."""
-    if not kernel.is_entry:
+    if not kernel.is_entry:  # a function is called with any values
         return frozenset(name for parameter in kernel.parameters or () for name, _ in parameter.names)
     return frozenset(name for s in kernel.statements if isinstance(s, Declaration) for name, _ in s.names)
-
-
-def _block(launch: Launch, kernel: PtxKernel) -> Dim3 | None:
-    """Return the block as far as it is known, which fits what the kernel says of it.
-
-    Source: PTX ISA, "Performance-Tuning Directives": `.maxntid` limits the product, not each extent.
-    """
-    given, block = launch.block, launch.named("block")
-    said = _declared_extents(kernel)
-    required, most = said.get(".reqntid"), said.get(".maxntid")
-    if given is None:
-        return required
-    if required not in (None, given):
-        raise InputError(
-            f"{block} {dim3_text(given)}: kernel {kernel.name} requires {dim3_text(required or given)} (.reqntid)"
-        )
-    if most is not None and math.prod(given) > math.prod(most):
-        raise InputError(
-            f"{block} {dim3_text(given)}: kernel {kernel.name} allows at most {math.prod(most)} threads in a block"
-            f" (.maxntid {dim3_text(most)}), so that it would not start"
-        )
-    return given
 
 
 def _declared_extents(kernel: PtxKernel) -> dict[str, Dim3]:
@@ -153,19 +131,12 @@ def _declared_extents(kernel: PtxKernel) -> dict[str, Dim3]:
 
 
 def _find_parameter(key: str, names: list[str], kernel: PtxKernel, named: Naming) -> str:
-    if key in names:
-        return key
-    if key.isdecimal() and len(key) <= 4 and int(key) < len(names):
-        return names[int(key)]
     said = _source_names(kernel, len(names))
-    if said.count(key) == 1:
-        return names[said.index(key)]
-    found = [name for name in names if name.endswith(f"_{key.removeprefix('_')}")] if key.strip("_") else []
-    if len(found) == 1:
-        return found[0]
+    found, problem = find_parameter(key, names, said)
+    if found is not None:
+        return found
     called = [f"{own} or {name}" if own else name for own, name in zip_longest(said, names)]
     listed = ", ".join(f"{position} is {name}" for position, name in enumerate(called)) or "there are none"
-    problem = f"fits {len(found)} parameters" if found else "no such parameter"
     raise InputError(
         f"{named('parameters')} {key}: {problem} of kernel {kernel.name}; give the position, or the name in the PTX:"
         f" {listed}"
@@ -194,7 +165,7 @@ _ATTRIBUTES = frozenset(
 )
 _OPEN, _CLOSE = "([{<", ")]}>"
 MOST_LETTERS = 20_000
-"""Of the brackets after a kernel's name; longer ones are left alone."""
+"""The longest brackets after a kernel's name that are read."""
 
 
 def signatures(source: str) -> Signatures:
@@ -203,7 +174,7 @@ def signatures(source: str) -> Signatures:
     >>> signatures('__global__ void scale(float *x, const int n = 4); // f(a)')
     (('scale', ('x', 'n')),)
     """
-    code = _NO_CODE.sub(" ", source)
+    code = _NO_CODE.sub(" ", source)  # comments and literals may hold anything
     found: dict[str, list[tuple[str | None, ...]]] = {}
     for match in _KERNEL.finditer(code):
         for name, brackets in _declared_functions(code, match.end()):
@@ -214,7 +185,7 @@ def signatures(source: str) -> Signatures:
 def source_parameter_names(kernel: str, known: Signatures, count: int) -> tuple[str | None, ...]:
     """Return the names of the `count` parameters of a kernel, by its plain or mangled name; all None if unknown."""
     fitting = {names for name, names in known if len(names) == count and _is(kernel, name)}
-    return fitting.pop() if len(fitting) == 1 else (None,) * count
+    return fitting.pop() if len(fitting) == 1 else (None,) * count  # declarations that differ tell nothing
 
 
 def _is(kernel: str, name: str) -> bool:
@@ -222,9 +193,8 @@ def _is(kernel: str, name: str) -> bool:
 
 
 def _declared_functions(code: str, at: int) -> Iterator[tuple[str, str]]:
-    """Yield the name and the inside of the brackets of the function that is declared from `at` on."""
     name = None
-    stop = min(len(code), at + MOST_LETTERS)
+    stop = min(len(code), at + MOST_LETTERS)  # keeps the time linear for hostile source
     while at < stop:
         letter = code[at]
         if letter == "(":
@@ -276,7 +246,6 @@ def _name(parameter: str) -> str | None:
 
 
 def _agreed_names(several: list[tuple[str | None, ...]]) -> tuple[str | None, ...]:
-    """Return the names on which all declarations agree; none at all where they differ in number."""
     if len({len(names) for names in several}) > 1:
         return ()
     return tuple(names[0] if len(set(names)) == 1 else None for names in zip(*several, strict=True))

@@ -1,4 +1,4 @@
-"""Reads PTX text into a `PtxModule`; what is not understood is an error with file, line, column and caret."""
+"""The reader of PTX text; text that it does not understand is an error with file, line, column and caret."""
 
 import re
 from collections.abc import Iterable
@@ -75,7 +75,7 @@ def parse(text: str, file: str = "<text>") -> PtxModule:
     """
     from lark.exceptions import UnexpectedInput
 
-    from makespan.kernels.ptx.builder import GrammarLimitError, lark
+    from makespan.kernels.ptx.builder import GrammarLimitError, lark  # lark is loaded only when text is parsed
 
     try:
         items: tuple[Item, ...] = lark().parse(text)  # type: ignore[assignment]
@@ -87,7 +87,6 @@ def parse(text: str, file: str = "<text>") -> PtxModule:
 
 
 def _add_context(items: tuple[Item, ...], file: str) -> tuple[Item, ...]:
-    """Return the items, each kernel with its surroundings: its file, files of `.loc`, variables, functions."""
     texts = (item.text for item in items if isinstance(item, Directive))
     files = tuple((int(m[1]), m[2]) for m in map(_FILE.match, texts) if m)
     variables = tuple(item for item in items if isinstance(item, Declaration))

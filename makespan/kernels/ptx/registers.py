@@ -79,7 +79,7 @@ def register_accesses(kernel: PtxKernel) -> tuple[PtxAccess, ...]:
     for statement in kernel.statements:
         match statement:
             case Brace(opens=True):
-                blocks += 1
+                blocks += 1  # every block has a number, so names inside become its own
                 inner.append(({}, blocks))
             case Brace():
                 inner.pop()
@@ -107,9 +107,9 @@ def _own_names(
     for name in {name for text in (*instruction.operands, instruction.guard or "") for name in names_in(text)}:
         block = next((number for names, number in reversed(inner) if declares(names, name)), None)
         if block is not None:
-            found[name] = f"{name}@{block}"
+            found[name] = f"{name}@{block}"  # the innermost declaration hides others
         elif not declares(own, name) and declares(module, name):
-            found[name] = SHARED_REGISTER
+            found[name] = SHARED_REGISTER  # a register of the module, which other functions may write
     return found
 
 
@@ -121,8 +121,8 @@ def _access(instruction: PtxInstruction, renamed: Mapping[str, str]) -> PtxAcces
     is_partial = bool(mentioned) and "." in instruction.operands[0]
     if instruction.name in _SILENT:
         return PtxAccess((), everything + axes + guard, renamed, is_partial)
-    if instruction.name not in _WRITES_FIRST:
+    if instruction.name not in _WRITES_FIRST:  # unknown: it may write whatever it mentions
         return PtxAccess(everything, everything + axes + guard, renamed, is_partial)
     first = tuple(renamed.get(name, name) for name in mentioned[0]) if mentioned else ()
-    kept = first if is_partial else ()
+    kept = first if is_partial else ()  # the rest of a vector register is kept, so it is read
     return PtxAccess(first, everything[len(first) :] + axes + kept + guard, renamed, is_partial)

@@ -71,7 +71,7 @@ class PtxSemantics:
         instruction = self.code[number]
         if is_barrier(instruction):
             return barrier_obstacle(instruction, threads)
-        if instruction.name != "call" or is_inlined(instruction):
+        if instruction.name != "call" or is_inlined(instruction):  # all other instructions can be expressed
             return None
         why, remedy = "calls what has no body in this file", "have the function compiled into it"
         if is_indirect(self.kernel, instruction):
@@ -130,11 +130,11 @@ def counting_step(instruction: PtxInstruction) -> tuple[str, int] | None:
     steps = [text for text in sources if _CONSTANT.match(text)]
     if to not in sources or not steps:
         return None
+    # 1 divides by no number of copies, so unrolling is not assumed
     return to, int(steps[0]) if _STEP.fullmatch(steps[0]) else 1
 
 
 def _places(kernel: PtxKernel) -> list[str]:
-    """Return the whole text of the `.loc` before every statement, with column and what it was inlined into."""
     place, found = "", []
     for statement in kernel.statements:
         if isinstance(statement, Location):
@@ -144,7 +144,6 @@ def _places(kernel: PtxKernel) -> list[str]:
 
 
 def _iterations_of(note: Note, file: str) -> int | None:
-    """Return the iterations that a comment tells; None when a compiler does not know them."""
     if _IS_OWN.match(note.text) is None:
         match = _COMPILER.match(note.text)
     elif (match := _OWN.fullmatch(note.text)) is None:

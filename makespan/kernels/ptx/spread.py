@@ -1,4 +1,4 @@
-"""In which bits the lanes of a warp may differ in the results of instructions, see `makespan.kernels.flow.spread`."""
+"""The bits in which lanes may differ in results of PTX instructions, see `makespan.kernels.flow.spread`."""
 
 import re
 from collections.abc import Mapping
@@ -74,7 +74,7 @@ def _result(
     operands = instruction.operands
     kind = instruction.opcode.rpartition(".")[2]
     if instruction.name == "mov" and kind.startswith("f"):  # no address: some write it for a load of the variable
-        around = around._replace(symbols=frozenset())
+        around = around._replace(symbols=frozenset())  # its value is not the uniform address
     found = [_operand(text, kind, access, spreads, around) for text in operands[1:]]
     known = [spread for spread in found if spread is not None]
     is_uniform = len(known) == len(found) and not any(spread.varying for spread in known)
@@ -93,7 +93,7 @@ def _result(
         return UNIFORM if is_uniform else None
     constants = [literal(text, kind) for text in operands[1:]]
     ruled = rule(known, constants, width(kind))
-    return UNIFORM if ruled is None and is_uniform else ruled
+    return UNIFORM if ruled is None and is_uniform else ruled  # a pure function of uniform values is uniform
 
 
 def _compares_uniformly(
@@ -111,10 +111,10 @@ def _compares_uniformly(
     value, bound = (_operand(text, kind, access, spreads, around) for text in instruction.operands[1:])
     if value is None or bound is None or bound.varying:
         return False
-    n = value.varying.bit_length()
+    n = value.varying.bit_length()  # lanes lie within a range of 2^n that starts at a multiple of it
     if n >= width(kind):
         return False
-    if test in ("lt", "ge", "lo", "hs"):
+    if test in ("lt", "ge", "lo", "hs"):  # the border lies below the bound
         return bound.zeros >= n
     number = literal(instruction.operands[2], kind)
     return test in ("le", "gt", "ls", "hi") and number is not None and (number + 1) % 2**n == 0
@@ -160,4 +160,4 @@ _RULES: Mapping[str, tuple[SpreadRule, int]] = {
     "shr": (spread_of_right_shift, 2),
     **dict.fromkeys(_CONVERSIONS, (spread_of_copy, 1)),
 }
-"""What is known of a result, and of how many sources it is computed."""
+"""The rule for a result, and the number of its sources."""

@@ -29,10 +29,10 @@ from makespan.model.program import Access, InstructionTiming
 _CARRY, ACCESSES, _FENCE, _COPIES = "<carry>", "<accesses>", "<fence>", "<copies>"
 
 WAY = "<way>"
-"""Pending while nobody knows where a warp goes on, so that all its instructions await it."""
+"""Pending while it is unknown where a warp goes on, so that all its instructions await it."""
 
 UNREAD = frozenset({ACCESSES, _COPIES})
-"""What a warp need not wait for at its end: its stores and copies go on without it."""
+"""Names that a warp does not wait for at its end: its stores and copies go on without it."""
 
 _SINK = "_"
 _READS_CARRY = frozenset({"addc", "subc", "madc"})
@@ -69,14 +69,15 @@ def needs(instruction: PtxInstruction, effect: Effect) -> PtxNeeds:
     if name in _ACCESS and not suffixes & {"param", "const"}:
         sets.add(ACCESSES)
         awaits.add(_FENCE)
-    if name in _FENCES or suffixes & {"acquire", "acq_rel"}:
+    if name in _FENCES or suffixes & {"acquire", "acq_rel"}:  # later accesses wait for the fence
         sets.add(_FENCE)
-    if name in _FENCES or suffixes & {"release", "acq_rel"}:
+    if name in _FENCES or suffixes & {"release", "acq_rel"}:  # the fence waits for earlier accesses
         awaits |= {ACCESSES, _FENCE}
     if name == "cp" and suffixes & _WAITS_FOR_COPIES:
         awaits.add(_COPIES)
     elif name == "cp" and "commit_group" not in suffixes:
         sets.add(_COPIES)
+    # results stay pending past a barrier, which sets none itself
     return PtxNeeds(frozenset() if is_barrier(instruction) else frozenset(sets), frozenset(awaits))
 
 
@@ -149,18 +150,18 @@ def timed_code(
     Raises:
         InputError: an opcode that nothing classifies, an operation that the machine lacks, or classes for a machine
             that needs none.
-        UnsupportedError: an instruction without unit of whose operands nobody could tell when they are there.
+        UnsupportedError: an instruction without unit, for whose operands nothing can wait.
     """
     table = timed_operations(machine, given)
     if not table:
         units = units_of(flow.kernel, classes)
-        _refuse_sleep(flow, classes)
+        _refuse_sleep(flow, classes)  # a class would count a sleep as one short instruction
         chosen = dependences or Dependences.BLOCKING
         plain = PtxCode(flow, machine, given, units, classes=classes, dependences=chosen)
         if chosen is Dependences.BLOCKING:
             return plain
         of_class = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units}
-        latencies = [of_class.get(unit or "", (1, 1)) for unit in units]
+        latencies = [of_class.get(unit or "", (1, 1)) for unit in units]  # without a unit there is nothing to wait for
         return _running_ahead(plain, latencies)
     if classes != Classes():
         raise InputError(
@@ -169,7 +170,7 @@ def timed_code(
         )
     found = operations(flow.kernel)
     needed = [None if is_barrier(instruction) else name for instruction, name in zip(flow.code, found, strict=True)]
-    rows = serving_operations(flow, machine, table, needed)
+    rows = serving_operations(flow, machine, table, needed)  # barriers are places of their own, without operation
     missing = missing_latencies(flow, machine, rows, range(len(rows)))
     units = tuple(None if row is None else row.unit for row in rows)
     chosen = dependences or Dependences.REGISTERS
@@ -185,7 +186,7 @@ def _accesses(code: PtxCode) -> Iterator[Access | None]:
     for name, instruction, effect in zip(code.operations, code.flow.code, code.flow.effects, strict=True):
         hints = [int(hint[1]) for suffix in instruction.opcode.split(".") if (hint := _HINT.fullmatch(suffix))]
         moved = _MOVED.get(instruction.name)
-        per_lane = None if moved is None else max((moved, *hints))
+        per_lane = None if moved is None else max((moved, *hints))  # a hint asks L2 for more than the sector
         is_awaited = blocks or bool(needs(instruction, effect).sets - {ACCESSES})
         words = _words(instruction.opcode)
         yield None if is_barrier(instruction) else dram_access(name, per_lane, is_awaited=is_awaited, words=words)
@@ -214,6 +215,7 @@ def _refuse_sleep(flow: PtxFlow, classes: Classes) -> None:
 def _running_ahead(code: PtxCode, latencies: Sequence[tuple[int, int]]) -> PtxCode:
     instructions = code.flow.code
     if code.dependences is Dependences.BLOCKING:
+        # one token for all: each instruction waits for the one before
         tokens: list[_SetsAndAwaits] = [((0,), (0,))] * len(instructions)
         results = frozenset({0})
     else:
@@ -223,6 +225,7 @@ def _running_ahead(code: PtxCode, latencies: Sequence[tuple[int, int]]) -> PtxCo
     timings = tuple(
         InstructionTiming(0, (0, 0), (), awaits)
         if is_barrier(instruction)
+        # a guard that fails for all lanes leaves nothing to wait for
         else InstructionTiming(1, (1 if _may_do_nothing(instruction) else latency[0], latency[1]), sets, awaits)
         for instruction, latency, (sets, awaits) in zip(instructions, latencies, tokens, strict=True)
     )
@@ -244,6 +247,7 @@ def _tokens(found: Sequence[PtxNeeds]) -> tuple[list[_SetsAndAwaits], frozenset[
         for name in sorted(need.sets):
             setters.setdefault(name, []).append(number)
     alike: dict[tuple[int, ...], int] = {}
+    # names with the same setters are always pending together
     token = {name: alike.setdefault(tuple(numbers), len(alike)) for name, numbers in setters.items()}
     tokens = [
         (

@@ -63,7 +63,7 @@ def inline_subroutines(kernel: SassKernel) -> tuple[InlinedInstruction, ...]:
         if instruction.name == "RET" and ends_block(instruction):
             if copy.behind is None:
                 raise steering_error(kernel, instruction, "returns from the kernel")
-            after = (copy.behind, *after)
+            after = (copy.behind, *after)  # the return that `_check_returns` proves below
         elif instruction.name == "CALL" and ends_block(instruction):
             copies += 1
             callee = _SubroutineCopy(copies, text.target(instruction), after[0], (*copy.outer, copy.entry))
@@ -78,7 +78,7 @@ def inline_subroutines(kernel: SassKernel) -> tuple[InlinedInstruction, ...]:
                 f"{kernel.file}: with what it calls, {kernel.name} has more than {MAX_INSTRUCTIONS} instructions"
             )
     if copies:
-        _check_returns(kernel, found)
+        _check_returns(kernel, found)  # inlining assumed that every return goes behind its call
     return tuple(found)
 
 
@@ -109,6 +109,7 @@ class _CodeMap:
         if not ends_block(instruction) or instruction.name in ("CALL", "BSYNC"):
             found: tuple[int, ...] = (behind,)
         else:
+            # BRA.DIV may go on behind itself
             is_sure = not conditions(instruction) and "DIV" not in instruction.modifiers
             found = (*self._taken(instruction), *(() if is_sure else (behind,)))
         for address in found:
@@ -167,7 +168,7 @@ def _check_returns(kernel: SassKernel, placed: Sequence[InlinedInstruction]) -> 
 
 
 def _constants_after(instruction: SassInstruction, access: SassAccess, known: Mapping[str, int]) -> Mapping[str, int]:
-    kept = {name: value for name, value in known.items() if name not in access.writes}
+    kept = {name: value for name, value in known.items() if name not in access.writes}  # any write forgets the constant
     value = _moved_constant(instruction, known)
     if value is not None and instruction.guard is None and len(access.writes) == 1:
         kept[access.writes[0]] = value
@@ -175,6 +176,7 @@ def _constants_after(instruction: SassInstruction, access: SassAccess, known: Ma
 
 
 def _moved_constant(instruction: SassInstruction, known: Mapping[str, int]) -> int | None:
+    # -0 * 0 + 0: compilers write 0 through another pipe
     if instruction.name == "HFMA2" and instruction.operands[1:] == ("-RZ", "RZ", "0", "0"):
         return 0
     is_move = instruction.name == "MOV" and len(instruction.operands) == 2

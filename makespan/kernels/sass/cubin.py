@@ -31,7 +31,7 @@ def assemble_ptx(ptx: str, file: str, arch: str) -> bytes:
     Raises:
         InputError: no ptxas, PTX that it does not accept, a limit that is exceeded.
     """
-    if _ARCH.fullmatch(arch) is None:
+    if _ARCH.fullmatch(arch) is None:  # the name becomes an argument of ptxas
         raise InputError(f"{arch[:40]!r} is no architecture of GPUs; expected one such as sm_86")
     shown, program = tool.printable(file), tool.find("ptxas")
     if program is None:
@@ -50,7 +50,6 @@ def assemble_ptx(ptx: str, file: str, arch: str) -> bytes:
 
 
 def _complaint(file: str, code: int, said: str) -> str:
-    """Return one line about PTX that ptxas does not accept: where, and what it says first."""
     found = next(filter(None, map(_ERROR.match, said.splitlines())), None)
     what = tool.printable(found["what"] if found else "")[:_PTXAS_WIDTH]
     place = f":{found['line']}" if found and found["file"] == _SOURCE else ""
@@ -82,17 +81,16 @@ def cubins(data: bytes, file: str, arch: str | None = None) -> tuple[bytes, ...]
         chosen, count = _choose_arch(listed, file, arch)
         if count > _MOST_CUBINS:
             raise InputError(f"{file}: {count} cubins for {chosen}; take out the one that matters with cuobjdump")
-        most_bytes = min(MAX_BYTES, _MOST_TOTAL_BYTES // count)
+        most_bytes = min(MAX_BYTES, _MOST_TOTAL_BYTES // count)  # one file must not use up the room of all
         _cuobjdump(program, folder, file, f"-arch={chosen} -xelf all", most_bytes)
         names = sorted((path for path in folder.iterdir() if path.suffix == ".cubin"), key=lambda path: path.name)
         found = [tool.head(path, most_bytes) for path in names]
-    if len(found) != count or None in found:
+    if len(found) != count or None in found:  # what was listed and what came out must be the same
         raise InputError(f"{file}: cuobjdump lists {count} cubins and takes out {len(found)}; give a cubin")
     return tuple(filter(None, found))
 
 
 def _choose_arch(listed: list[str], file: str, arch: str | None) -> tuple[str, int]:
-    """Return the architecture, and how many cubins are for it."""
     by_arch = Counter[str]()
     for name in listed:
         known = _NAME.fullmatch(name)

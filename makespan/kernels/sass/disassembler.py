@@ -36,7 +36,7 @@ from makespan.kernels.sass.module import (
 MAX_INSTRUCTIONS = 2**17
 MAX_OUTPUT_BYTES = 32 * 2**20
 RESERVED_SHARED_BYTES = 1024
-"""Of every block, for the system.
+"""Shared memory of every block that the system reserves.
 
 Source: CUDA C++ Programming Guide, technical specifications of compute capability 9.0; `ptxas -v`, which leaves them
 out, beside the sizes of sections.
@@ -107,7 +107,6 @@ def disassemble(data: bytes, file: str, source: str) -> SassModule:
 
 
 def _entry(image: Elf, section: Section, functions: Iterable[Symbol]) -> Symbol | None:
-    """Return the symbol of the kernel in a section of code; None for a function that only kernels call."""
     found = [symbol for symbol in functions if symbol.is_kernel]
     if not found:
         return None
@@ -139,7 +138,7 @@ def _disassembly(data: bytes, image: Elf) -> _Disassembly:
     try:
         about, functions = said
         version = about["SM"]["version"]
-        if version["major"] * 10 + version["minor"] != image.sm:
+        if version["major"] * 10 + version["minor"] != image.sm:  # another decoding would give other texts
             raise InputError(f"{image.file}: nvdisasm takes this cubin for another architecture than sm_{image.sm}")
         texts: dict[str, tuple[_DisassembledText, ...]] = {}
         for function in functions:
@@ -150,7 +149,7 @@ def _disassembly(data: bytes, image: Elf) -> _Disassembly:
         note = about.get(".note.nv.tkinfo", {})
         release = _RELEASE.search(note.get("tki_toolVersion", ""))
         compiler = f"{note['tki_toolName']:.20} {release[0]}" if release else None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:  # the output of a tool is input from outside
         what = f"nvdisasm says something that is not understood ({type(error).__name__})"
         raise InputError(f"{image.file}: {what}; {elf.INSTALL} brings one that is") from None
     return _Disassembly(texts, tool.printable(compiler) if compiler else None)
@@ -181,7 +180,7 @@ def _nvdisasm(data: bytes, file: str) -> Any:
 
 
 _ALL_PREDICATES = {"P2R": 1, "R2P": 0}
-"""Where `PR` stands among the operands of what reads or writes all predicates."""
+"""The position of `PR` among the operands of instructions that read or write all predicates."""
 
 
 def _text(said: Mapping[str, Any]) -> _DisassembledText:
@@ -256,7 +255,7 @@ def _kernel(file: _CubinContents, entry: Symbol, section: Section) -> SassKernel
             f"{image.file}: nvdisasm tells {len(texts)} instructions of {entry.name:.60}, the file has {len(words)}"
         )
     for number, (word, text) in enumerate(zip(words, texts, strict=True)):
-        if (text.guard or "PT").replace("U", "") != _guard(word):
+        if (text.guard or "PT").replace("U", "") != _guard(word):  # a check that texts and words belong together
             at = Address(number * INSTRUCTION_BYTES)
             raise InputError(
                 f"{image.file}: nvdisasm tells another predicate than the word at {at} of {entry.name:.60}"
@@ -311,13 +310,11 @@ def _guard(word: int) -> str:
 
 
 def _functions(symbols: Sequence[Symbol]) -> dict[str, int]:
-    """Return where the functions of a section begin, by name; names that are not unique are left out."""
     several = Counter(symbol.name for symbol in symbols)
     return {symbol.name: symbol.value for symbol in symbols if several[symbol.name] == 1}
 
 
 def _operands_with_address(text: _DisassembledText, functions: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the operands, with the address of a function in place of its name."""
     *others, last = text.operands or ("",)
     if text.opcode.startswith(("CALL.REL", "RET.REL")) and last in functions:
         return (*others, str(Address(functions[last])))
@@ -336,11 +333,12 @@ def _without_padding(
     behind = {str(instruction.address) for instruction in code[end:]}
     named = {operand for instruction in code[:end] for operand in instruction.operands}
     named.update(str(Address(target)) for targets in jumps for target in targets)
+    # no way leads from the code into the padding
     return code[:end] if end and _always_leaves(code[end - 1]) and not behind & named else code
 
 
 _OPERANDS_OF_LEAVING = {"EXIT": 0, "KILL": 0, "BRA": 1, "RET": 2}
-"""How many operands each has where it depends on no predicate; another would be one."""
+"""The number of operands of each without a predicate; a further operand would be one."""
 
 
 def _always_leaves(instruction: SassInstruction) -> bool:
@@ -357,7 +355,6 @@ def _numbers(image: Elf, attribute: Attribute, count: int) -> tuple[int, ...]:
 
 
 def _parameters(image: Elf, attributes: Iterable[Attribute]) -> tuple[int, tuple[SassParameter, ...]]:
-    """Return where parameters begin in bank 0, and the parameters by position."""
     first, found = 0, {}
     for attribute in attributes:
         if attribute.number == _PARAMETER_BANK:
@@ -366,13 +363,12 @@ def _parameters(image: Elf, attributes: Iterable[Attribute]) -> tuple[int, tuple
             _, place, size = _numbers(image, attribute, 3)
             size = size >> 18 if attribute.number == _PARAMETER else size & 0xFFFF
             found[place & 0xFFFF] = SassParameter(place >> 16, size)
-    if sorted(found) != list(range(len(found))):
+    if sorted(found) != list(range(len(found))):  # a parameter without a record would shift the others
         raise InputError(f"{image.file}: this cubin is damaged: it does not tell all parameters")
     return first, tuple(found[number] for number in range(len(found)))
 
 
 def _of_kernels(image: Elf) -> Iterator[tuple[tuple[int, int], int]]:
-    """Yield what `.nv.info` says of symbols: attribute and number of the symbol, and the value."""
     for attribute in image.attributes(".nv.info"):
         if attribute.number in {_REGISTERS, _FRAME, _STACK}:
             symbol, value = _numbers(image, attribute, 2)
@@ -423,13 +419,12 @@ def _constants(image: Elf, name: str) -> dict[int, bytes]:
     found = {}
     for bank in range(1, 32):
         section = image.section(f".nv.constant{bank}.{name}")
-        if section is not None and not any(image.relocations(section)):
+        if section is not None and not any(image.relocations(section)):  # the loader changes words with relocations
             found[bank] = bytes(section.data)
     return found
 
 
 def _jumps(image: Elf, attributes: Iterable[Attribute], size: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield the targets of every indirect branch that the compiler tells, by its address."""
     for attribute in attributes:
         if attribute.number != _BRANCH_TARGETS:
             continue

@@ -88,7 +88,7 @@ _PREDICATE = re.compile(r"!?U?P[0-9]")
 
 def ends_block(instruction: SassInstruction) -> bool:
     """Return whether another instruction than the next one may follow."""
-    return instruction.name in _JUMPS and instruction.guard not in ("!PT", "!UPT")
+    return instruction.name in _JUMPS and instruction.guard not in ("!PT", "!UPT")  # a guard that is never true
 
 
 def conditions(instruction: SassInstruction) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ def sass_effect(instruction: SassInstruction, access: SassAccess, ptx: Sequence[
     return Effect(
         writes=() if never else access.writes,
         reads=access.reads,
-        guard=_guard(holding[0]) if len(holding) == 1 else None,
+        guard=_guard(holding[0]) if len(holding) == 1 else None,  # with two conditions no register decides alone
         transfer=_transfer(instruction, len(holding)) if ends_block(instruction) else None,
         target=_target(instruction) if ends_block(instruction) else "",
         is_uniform=instruction.name == "BRA" and not {"U", "DIV"}.isdisjoint(instruction.modifiers),

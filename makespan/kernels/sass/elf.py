@@ -17,7 +17,7 @@ from makespan.host.errors import InputError, UnsupportedError
 
 MAX_BYTES = 64 * 2**20
 INSTALL = "pip install 'makespan[sass]'"
-"""What installs the tools that read and make machine code."""
+"""The command that installs the tools that read and make machine code."""
 
 _MAGIC = b"\x7fELF"
 
@@ -26,13 +26,13 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = {9: struct.Struct("<QQ"), 4: struct.Struct("<QQq")}
-"""By type of section: REL, where what is added stands in place, and RELA."""
+"""The forms of relocations by type of section: REL, whose addends stand in place, and RELA."""
 
 _STRINGS, _SYMBOLS, _NO_BITS = 3, 2, 8
 _MOST_SECTIONS, _MOST_SYMBOLS, _MOST_RELOCATIONS, _MOST_ATTRIBUTES = 50_000, 2**16, 200_000, 200_000
 _LONGEST_NAME = 2048
 _MOST_OVERLAP = 4
-"""How often a byte may be in a section, on average; some tools let two sections share their bytes."""
+"""The number of sections that hold a byte, on average, at most; some tools let two sections share bytes."""
 _NAME = re.compile(r"[\w.$@]*", re.ASCII)
 _INFO_SIZES = {1: 0, 2: 1, 3: 2}
 """Bytes of the value of an attribute, by its format; one of format 4 tells its size."""
@@ -109,7 +109,7 @@ class Elf:
         for table in self._relocating.get(section.number, ()):
             entry = _RELOCATION[table.kind]
             for offset, info, *addend in _table(self.file, table, entry, _MOST_RELOCATIONS):
-                if offset >= section.size or info >> 32 >= len(self.symbols):
+                if offset >= section.size or info >> 32 >= len(self.symbols):  # offsets of a hostile file lead anywhere
                     raise _damage_error(self.file, f"a relocation of {section.name:.60} that leads nowhere")
                 yield Relocation(offset, self.symbols[info >> 32], addend[0] if addend else None)
 
@@ -160,6 +160,7 @@ def read_elf(data: bytes, file: str) -> Elf:
         raise _damage_error(file, "it is not for 64 bits, lowest byte first")
     if kind != _EXECUTABLE:
         raise UnsupportedError(f"{file}: this cubin is relocatable; link it (nvlink, nvcc -dlink) and give the result")
+    # ABI version 8 moved the architecture within the flags
     sm = flags >> 8 & 0xFF if identity[8] >= 8 else flags & 0xFF
     if sm < 70:
         raise UnsupportedError(f"{file}: machine code for sm_{sm}; sm_70 and later can be read")
@@ -168,7 +169,7 @@ def read_elf(data: bytes, file: str) -> Elf:
     headers = [_SECTION.unpack_from(data, table + number * entry) for number in range(count)]
     view = memoryview(data)
     spans = [_span(view, header, file) for header in headers]
-    if sum(map(len, spans)) > _MOST_OVERLAP * len(data):
+    if sum(map(len, spans)) > _MOST_OVERLAP * len(data):  # overlapping sections could multiply the work
         raise _damage_error(file, "its sections overlap")
     if not names < count:
         raise _damage_error(file, "its sections have no names")
@@ -217,7 +218,7 @@ def _table(file: str, section: Section, entry: struct.Struct, most: int) -> Iter
 
 def _text(names: memoryview, at: int, file: str) -> str:
     """Return a name, which ends with a zero; one that a listing could take for something else is refused."""
-    text, zero, _ = bytes(names[at : at + _LONGEST_NAME]).partition(b"\0")
+    text, zero, _ = bytes(names[at : at + _LONGEST_NAME]).partition(b"\0")  # names end within a limit, or are refused
     name = text.decode("ascii", "replace")
     if not zero or not _NAME.fullmatch(name):
         raise _damage_error(file, f"it has an ill-formed name {name[:40]!r}")

@@ -1,4 +1,4 @@
-"""What integer and predicate instructions compute, exactly; any other has no computation, so its result is unknown.
+"""The exact computations of integer and predicate instructions; results of all others are unknown.
 
 Values are those of `makespan.kernels.flow.arithmetic`. An instruction of the uniform datapath (UIADD3) computes as its
 twin (IADD3) does.
@@ -77,7 +77,7 @@ def vector_opcode(name: str) -> str:
 
 
 def _comparison(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """ISETP; .EX goes on from a comparison of lower halves, which tells where both values are equal."""
+    # ISETP; .EX goes on from a comparison of lower halves, which tells where both values are equal.
     test, *rest = modifiers or ("",)
     combined = [word for word in rest if word in ("AND", "OR", "XOR")]
     kinds = [word for word in rest if word in ("U32", "U64", "S64")]
@@ -87,14 +87,14 @@ def _comparison(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMea
         return None
     kind, extends = kinds[0] if kinds else "S32", "EX" in rest
     w, compare = int(kind[1:]), _TESTS[test]
-    bias = 2 ** (w - 1) if kind.startswith("S") else 0
+    bias = 2 ** (w - 1) if kind.startswith("S") else 0  # turns signed order into unsigned order
     combine = {"AND": conjunction, "OR": disjunction(1), "XOR": _exclusive}[combined[0]]
 
     def compute(a: Any, b: Any, p: Any, below: Any = None) -> tuple[Any, ...]:
         truth = None
         if a is not None and b is not None:
             truth = truth_bit(compare(a ^ bias, b ^ bias))
-            if extends:
+            if extends:  # equal upper halves leave the decision to the lower ones
                 (truth,) = select_known(below, truth, truth_bit(a == b))
         return (*combine(truth, p), *combine(None if truth is None else 1 - truth, p))
 
@@ -107,7 +107,7 @@ def _exclusive(a: Any, b: Any) -> tuple[Any]:
 
 
 def _selection(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """SEL: the first value where the predicate holds, else the second."""
+    # SEL: the first value where the predicate holds, else the second.
     if not has_only(modifiers, "64") or len(operands.values) != 2 or len(operands.read) != 1:
         return None
     w = 64 if modifiers else 32
@@ -116,7 +116,7 @@ def _selection(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMean
 
 
 def _extreme(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """IMNMX and VIMNMX: the lesser value where the predicate holds, else the greater."""
+    # IMNMX and VIMNMX: the lesser value where the predicate holds, else the greater.
     kind = modifiers[0] if modifiers else "S32"
     if len(modifiers) > 1 or kind not in ("U32", "S32", "U64", "S64") or len(operands.values) != 2:
         return None
@@ -134,7 +134,7 @@ def _extreme(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeanin
 
 
 def _predicate_logic(instruction: SassInstruction) -> Computation | None:
-    """PLOP3.LUT: two functions of the same three predicates, each by its table."""
+    # PLOP3.LUT: two functions of the same three predicates, each by its table.
     operands = instruction.operands
     if instruction.modifiers != ("LUT",) or len(operands) != 7:
         return None
@@ -160,7 +160,7 @@ def _look_up_predicates(given: tuple[Any, ...], table: int) -> Any:
 
 
 def _vote(instruction: SassInstruction) -> Computation | None:
-    """VOTE.ANY and .ALL of a predicate that all threads share."""
+    # VOTE.ANY and .ALL of a predicate that all threads share.
     if instruction.modifiers not in (("ANY",), ("ALL",)):
         return None
     *written, read = instruction.operands
@@ -190,13 +190,12 @@ def _move(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning |
 
 
 def _to_uniform(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """R2UR takes the value of one lane, so it is known where all agree."""
+    # R2UR takes the value of one lane, so it is known where all agree.
     moved = _move(modifiers, operands) if not modifiers else None
     return moved and moved._replace(compute=lambda a: (_uniform_value(a),))
 
 
 def _constant(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """LDC and its like."""
     return _move(modifiers, operands) if operands.values and operands.values[0].text.startswith("c[") else None
 
 
@@ -207,7 +206,7 @@ def _part(instruction: SassInstruction, known: KnownBytes) -> Computation | None
     register, *rest = instruction.operands
     results, at = register_names(register), constant_place("".join(rest))
     size = _PARTS[instruction.modifiers]
-    value = known_word(*at, known, size) if at else None
+    value = known_word(*at, known, size) if at else None  # only constants that no host can change
     if results is None or value is None:
         return None
     found = sign_extend(value, 8 * size) & _M if instruction.modifiers[0].startswith("S") else value
@@ -215,7 +214,7 @@ def _part(instruction: SassInstruction, known: KnownBytes) -> Computation | None
 
 
 def _halves(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """HFMA2 of -0 * 0 and two numbers of 16 bits, by which compilers write constants."""
+    # HFMA2 of -0 * 0 and two numbers of 16 bits, by which compilers write constants.
     if not has_only(modifiers, "MMA") or len(operands.values) != 4 or operands.written or operands.read:
         return None
     *zeros, high, low = operands.values
@@ -235,7 +234,7 @@ def _half(text: str) -> int | None:
 
 
 def _special(instruction: SassInstruction) -> Computation | None:
-    """S2R and its like: what a thread knows of itself; a uniform register may take it from any lane."""
+    # S2R and its like read special registers; a uniform register may take the value of any lane.
     if len(instruction.operands) != 2:
         return None
     register, read = instruction.operands

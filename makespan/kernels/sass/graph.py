@@ -64,12 +64,11 @@ def flow(kernel: SassKernel | SassFlow) -> SassFlow:
 
 
 def _blocks(placed: Sequence[InlinedInstruction]) -> Iterator[BasicBlock]:
-    """Yield the basic blocks: one begins wherever a jump may go, and behind every jump."""
     number_at = {item.place: number for number, item in enumerate(placed)}
     afters = [tuple(number_at[place] for place in item.after) for item in placed]
     begins = {0}
     for number, item in enumerate(placed):
-        if ends_block(item.instruction) or afters[number] != (number + 1,):
+        if ends_block(item.instruction) or afters[number] != (number + 1,):  # copies of subroutines are not in sequence
             begins |= {number + 1, *afters[number]}
     firsts = sorted(begins - {len(placed)})
     block_at = {first: block for block, first in enumerate(firsts)}
@@ -77,7 +76,7 @@ def _blocks(placed: Sequence[InlinedInstruction]) -> Iterator[BasicBlock]:
         last, begin = placed[stop - 1].instruction, placed[first].instruction
         successors = tuple(block_at[number] for number in afters[stop - 1])
         if last.name in ENDS and ends_block(last):
-            successors = (len(firsts), *successors)
+            successors = (len(firsts), *successors)  # an end first, then where it goes on if its guard fails
         yield BasicBlock(first, stop, str(begin.address), begin.address, successors, begin.source)
 
 
@@ -94,14 +93,14 @@ def _meetings(
         regions = opened[block]
         for item in placed[blocks[block].first : blocks[block].stop]:
             if item.instruction.name == "BSYNC" and regions:
-                closed.add(regions[-1].behind)
+                closed.add(regions[-1].behind)  # only there do lanes wait for each other
             regions = _open_regions(kernel, item, regions)
         innermost[block] = regions
         for after in blocks[block].successors:
             if after < len(blocks) and after not in opened:
                 opened[after] = regions
                 waiting.append(after)
-            elif after < len(blocks) and opened[after] != regions:
+            elif after < len(blocks) and opened[after] != regions:  # the meeting point would depend on the way
                 raise steering_error(
                     kernel, placed[blocks[after].first].instruction, "is come to with different BSSYs open"
                 )
@@ -131,7 +130,7 @@ def _open_regions(kernel: SassKernel, item: InlinedInstruction, regions: "_Regio
                 raise steering_error(
                     kernel, instruction, f"does not stand before {Address(regions[-1].behind.address)}"
                 )
-            return regions[:-1]
+            return regions[:-1]  # its lanes go on together from here
         case "BMOV" if "CLEAR" in instruction.modifiers and instruction.operands[1] in names:
             raise steering_error(kernel, instruction, "changes which lanes wait for each other")
         case _:

@@ -53,7 +53,7 @@ def program(
         options: see `WarpOptions`; control bits say what an instruction waits for if the machine times operations.
 
     Raises:
-        InputError: a loop without bound, a bound, `take` or `trace` that does not fit, a latency that nobody bounds.
+        InputError: a loop without bound, a bound, `take` or `trace` that does not fit, a latency without bound.
         UnsupportedError: control flow, an opcode, or waiting that cannot be followed; the message names the remedy.
     """
     return warps(kernel, launch=launch, **options).program(warp)

@@ -1,4 +1,4 @@
-"""From which line an instruction comes, as the line tables of a cubin say: of the PTX, and of the source.
+"""The lines of PTX and of source from which instructions come, by the line tables of a cubin.
 
 Source: DWARF 4, section 6.2, line number information; what NVIDIA adds (extended opcodes for inlined calls) is skipped.
 """
@@ -35,7 +35,7 @@ class SectionLines:
     """The lines of the instructions in one section of code; `file` is the name of files that have none."""
 
     def __init__(self, rows: Sequence[LineRow], file: str | None = None) -> None:
-        self._rows = sorted(rows, key=lambda row: (row.address, row.line > 0))
+        self._rows = sorted(rows, key=lambda row: (row.address, row.line > 0))  # at one address a row with a line wins
         self._addresses = [row.address for row in self._rows]
         self._file = file
 
@@ -90,7 +90,7 @@ class _LineReader:
 
     def leb(self, *, signed: bool = False) -> int:
         value, shift = 0, 0
-        while shift < 64:
+        while shift < 64:  # longer numbers are damage
             byte = self.number(1)
             value |= (byte & 0x7F) << shift
             shift += 7
@@ -131,7 +131,7 @@ def _header(unit: _LineReader, version: int) -> _LineHeader:
     unit.number(2 if version == 4 else 1)
     base, span, first_special = unit.number(1), unit.number(1), unit.number(1)
     operands = [unit.number(1) for _ in range(first_special - 1)]
-    if not span:
+    if not span:  # a division by it follows
         raise IndexError
     return _LineHeader(step, base - ((base & 0x80) << 1), span, first_special, operands, _files(unit))
 
@@ -165,7 +165,7 @@ def _unit(
             now.address += (opcode - header.first_special) // header.span * header.step
             now.line += header.base + (opcode - header.first_special) % header.span
         if now.section is not None and (opcode == 1 or opcode >= header.first_special):  # copy
-            line = now.line if 0 < now.line < _MOST_LINE else 0
+            line = now.line if 0 < now.line < _MOST_LINE else 0  # a wrapped line number tells nothing
             yield now.section, LineRow(now.address, header.files.get(now.file), line)
 
 
@@ -181,7 +181,7 @@ def _run_extended(
     elif opcode == 2:
         now.section, start = origins.get(unit.at, (None, 0))
         now.address = unit.number(size - 1) + start
-    if not unit.at <= behind <= unit.end:
+    if not unit.at <= behind <= unit.end:  # the length must cover what was read, and end within the unit
         raise IndexError
     unit.at = behind
     return ended

@@ -41,7 +41,7 @@ from makespan.kernels.sass.operands import (
 _M = ones(32)
 
 KnownBytes: TypeAlias = Mapping[tuple[int, int], int]
-"""What is known of constants, by bank and offset in bytes."""
+"""The known bytes of constants, by bank and offset."""
 
 OpcodeModifiers: TypeAlias = tuple[str, ...]
 
@@ -68,7 +68,7 @@ class OpcodeMeaning(NamedTuple):
         parts = [part for part in found if part is not None]
         if registers is None or len(parts) < len(found) or len(operands.read) > len(self.defaults):
             return None
-        read = (*operands.read, *self.defaults[len(operands.read) :])
+        read = (*operands.read, *self.defaults[len(operands.read) :])  # texts leave out default predicates
         inputs = [_resolve_constant(source, known) for part in parts for source in part] + [
             predicate_source(text) for text in read
         ]
@@ -92,7 +92,7 @@ class OpcodeMeaning(NamedTuple):
 
 
 MeaningRule: TypeAlias = Callable[[OpcodeModifiers, SassOperands], OpcodeMeaning | None]
-"""What an opcode means with these modifiers and operands; None where nobody knows."""
+"""A function from modifiers and operands to the meaning of an opcode; None where it is not known."""
 
 
 def has_only(modifiers: OpcodeModifiers, *allowed: str) -> bool:
@@ -137,11 +137,11 @@ def _resolve_constant(source: SourceOperand, known: KnownBytes) -> SourceOperand
 
 def _summand(a: Any, sign: str) -> Any:
     """Return a number as it is added, so that it carries as the instruction does."""
-    return a if not sign else (a ^ _M) + (1 if sign == "-" else 0)
+    return a if not sign else (a ^ _M) + (1 if sign == "-" else 0)  # the carry of ~a + 1 is that of the hardware
 
 
 def _sum(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """IADD3, IADD and VIADD."""
+    # IADD3, IADD and VIADD.
     count, values = len(operands.values), operands.values
     if not has_only(modifiers, "X", "64") or count not in (2, 3):
         return None
@@ -169,10 +169,8 @@ def _total(terms: Any, mask: int) -> Any:
 
 
 def _product(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """IMAD; the third value of .WIDE and .HI has 64 bits.
-
-    Source: IMAD.HI of 64 bits: the sequence that ptxas makes of `div.u32`, and `nvdisasm -plr`.
-    """
+    # IMAD; the third value of .WIDE and .HI has 64 bits.
+    # Source: IMAD.HI of 64 bits: the sequence that ptxas makes of `div.u32`, and `nvdisasm -plr`.
     if len(operands.values) != 3 or not has_only(modifiers, "MOV", "SHL", "IADD", "U32", "WIDE", "HI", "X"):
         return None
     a, b, c = operands.values
@@ -197,12 +195,12 @@ def _product(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeanin
         return OpcodeMeaning(values, compute, defaults=defaults)
     if not carries:
         return OpcodeMeaning(values, with_signs(values, lambda *given: (*wide(*given), None)), 64, defaults)
-    over = elementwise(lambda a, b, c, p=0: a * b + c + p >> 64)
+    over = elementwise(lambda a, b, c, p=0: a * b + c + p >> 64)  # Python ints do not wrap, so this is the carry
     return OpcodeMeaning(values, with_signs(values, lambda *given: (*wide(*given), *over(*given))), 64, defaults)
 
 
 def _distance(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """VABSDIFF: how far two values are from each other, and the third."""
+    # VABSDIFF: the distance of two values, plus the third.
     if modifiers not in ((), ("U32",)) or len(operands.values) != 3 or any(value.sign for value in operands.values):
         return None
     signed = not modifiers
@@ -213,7 +211,7 @@ def _distance(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeani
 
 
 def _scaled_sum(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """LEA: a shifted left, or what a shift of 64 bits leaves in the upper half, and b."""
+    # LEA: a shifted left, or what a shift of 64 bits leaves in the upper half, and b.
     *values, by = operands.values
     shift, is_high, extends = by.number, "HI" in modifiers, "SX32" in modifiers
     if (
@@ -244,7 +242,7 @@ def _scaled_sum(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMea
 
 
 def _shift(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """SHF: 64 bits, the low half first, shifted by the second value; the low or the high half of what that makes."""
+    # SHF: 64 bits, the low half first, shifted by the second value; the low or the high half of what that makes.
     kinds = {"U32": 32, "S32": 32, "U64": 64, "S64": 64}
     found = [word for word in modifiers if word in kinds]
     if (
@@ -258,7 +256,7 @@ def _shift(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning 
     w, signed = kinds[found[0]], found[0].startswith("S")
 
     def compute(low: Any, by: Any, high: Any) -> tuple[Any, ...]:
-        by = by & (w - 1) if "W" in modifiers else at_most(by, w)
+        by = by & (w - 1) if "W" in modifiers else at_most(by, w)  # without .W larger shifts saturate
         whole = low | high << 32
         if "R" in modifiers:
             whole = shifted_right(whole, by, 64, signed=signed)
@@ -270,7 +268,7 @@ def _shift(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning 
 
 
 def _logic(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """LOP3.LUT; its predicate tells whether any bit is set, or else the predicate that it reads."""
+    # LOP3.LUT; its predicate tells whether any bit is set, or else the predicate that it reads.
     if modifiers != ("LUT",) or len(operands.values) != 4 or len(operands.read) != 1 or len(operands.written) > 1:
         return None
     *values, table = operands.values
@@ -287,14 +285,14 @@ def _logic(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning 
 
 
 def _bytes(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """PRMT: bytes of the first and third value, as the second selects them, or copies of their sign."""
+    # PRMT: bytes of the first and third value, as the second selects them, or copies of their sign.
     if modifiers or len(operands.values) != 3 or any(value.sign for value in operands.values):
         return None
 
     def permuted(a: int, selector: int, b: int) -> int:
         whole, found = a | b << 32, 0
         for at in range(4):
-            nibble = selector >> 4 * at & 15
+            nibble = selector >> 4 * at & 15  # its top bit asks for copies of the sign of the byte
             byte = whole >> 8 * (nibble & 7) & 255
             found |= (255 * (byte >> 7) if nibble & 8 else byte) << 8 * at
         return found
@@ -303,7 +301,7 @@ def _bytes(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning 
 
 
 def _field(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """SGXT: the lowest bits, extended."""
+    # SGXT: the lowest bits, extended.
     if not has_only(modifiers, "U32", "W") or len(operands.values) != 2 or any(value.sign for value in operands.values):
         return None
     signed, wraps = "U32" not in modifiers, "W" in modifiers
@@ -313,7 +311,7 @@ def _field(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning 
 
 
 def _mask(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """BMSK: so many ones, from so many bits on."""
+    # BMSK: a run of ones, given its position and length.
     if not has_only(modifiers, "W") or len(operands.values) != 2 or any(value.sign for value in operands.values):
         return None
     wraps = "W" in modifiers
@@ -335,7 +333,7 @@ def _of_one(function: Callable[[int], int | None], *allowed: str) -> MeaningRule
 
 
 def _leading(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:
-    """FLO: the number of the highest bit that is not as the sign, or how far it is from the top; of none, minus one."""
+    # FLO: the number of the highest bit unlike the sign, or its distance from the top; minus one without such a bit.
     if not has_only(modifiers, "U32", "SH") or len(operands.values) != 1 or operands.written:
         return None
 

@@ -65,7 +65,7 @@ class Control(NamedTuple):
 
 def control(word: int) -> Control:
     """Return the control bits of an instruction word of 128 bits."""
-    stall, keeps, write, read, waits, reuse = _split(word >> _FIRST_BIT)
+    stall, keeps, write, read, waits, reuse = _split(word >> _FIRST_BIT)  # the bit for yield is inverted
     return Control(stall, not keeps, _counter(write), _counter(read), waits, reuse)
 
 
@@ -157,7 +157,7 @@ class SassParameter(NamedTuple):
     Args:
         offset: in bytes from the first parameter.
         size: in bytes.
-        name: as the source or the PTX calls it; None where nobody tells.
+        name: as the source or the PTX calls it; None where it is not known.
         is_float: whether the PTX says that it is a float of 32 or 64 bits.
     """
 
@@ -175,7 +175,7 @@ class KernelResources(NamedTuple):
         shared_bytes: of a block, without what a launch adds.
         local_bytes: of a thread.
         barriers: of a block.
-        most_threads: of a block; None where nobody says.
+        most_threads: of a block; None where it is not known.
         block: the block that the kernel requires; None for any.
     """
 
@@ -201,7 +201,7 @@ class SassKernel:
         first_parameter: where in bank 0 the parameters begin, in bytes.
         jumps: by address of an indirect branch, the addresses to which it may go, where the file tells.
         ptx_text: the PTX that was compiled, where the file has it.
-        compilation: what made the file, in words.
+        compilation: what made the file, as text.
     """
 
     name: str

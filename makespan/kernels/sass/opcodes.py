@@ -12,7 +12,7 @@ from makespan.kernels.sass.module import SassInstruction, SassKernel
 from makespan.model.machine import Machine
 
 UNBOUNDED = "-"
-"""The operation of what nobody bounds."""
+"""The operation of an instruction whose time has no known bound."""
 
 _LANE_REGISTER = re.compile(r"(?<!\w)R\d")
 _SIZES = frozenset({"64", "96", "128", "192", "256", "512", "WIDE", "F64", "S64", "U64"})
@@ -36,7 +36,7 @@ def operations(kernel: SassKernel) -> tuple[str, ...]:
     """Return the operation of every instruction, in order: a name in `machine.OPERATIONS`.
 
     Raises:
-        UnsupportedError: an opcode that the table does not have, or one that takes a time that nobody bounds.
+        UnsupportedError: an opcode that the table does not have, or one whose time has no known bound.
     """
     return tuple(operation(instruction, kernel.file) for instruction in kernel.code)
 
@@ -57,6 +57,7 @@ def operation(instruction: SassInstruction, file: str) -> str:
             f"{file}:{instruction.line}: `{instruction}`: nobody bounds how long it takes, so no machine that times"
             " operations takes it"
         )
+    # all lanes read one address, as they do of parameters
     is_alike = found == "constant" and not any(map(_LANE_REGISTER.search, instruction.operands[1:]))
     return "parameter" if is_alike else found
 
@@ -72,9 +73,9 @@ def opcode_row(instruction: SassInstruction, file: str) -> SassOpcodeRow:
     ]
     if not fitting:
         raise unknown_form_error(instruction, file)
-    best = max(fitting, key=lambda row: len(row.modifiers))
+    best = max(fitting, key=lambda row: len(row.modifiers))  # the most specific row
     sized = {*best.writes, *best.reads} & {"m", "m?"}
-    if _SIZES & {*instruction.modifiers} - {*best.modifiers} and not sized:
+    if _SIZES & {*instruction.modifiers} - {*best.modifiers} and not sized:  # a wider form than the row describes
         raise unknown_form_error(instruction, file)
     return best
 

@@ -43,7 +43,7 @@ def constant_place(text: str) -> tuple[int, int] | None:
 @cache
 def machine_code(sm: int) -> InstructionSet:
     """Return the words and registers of the kernels of an architecture, such as 86."""
-    block, grid = next(places for since, places in _SIZES.items() if sm >= since)
+    block, grid = next(places for since, places in _SIZES.items() if sm >= since)  # newest architecture first
     return InstructionSet(
         ThreadRegisters(
             thread=_axes("SR_TID"),
@@ -86,7 +86,7 @@ class OperandValue(NamedTuple):
         if self.text in ("RZ", "URZ"):
             return 0
         match = _NUMBER.fullmatch(self.text)
-        if match is None or (number := int(match[2], 16)) >> self.width:
+        if match is None or (number := int(match[2], 16)) >> self.width:  # too wide for the operand
             return None
         return (-number if match[1] else number) & ones(self.width)
 
@@ -106,13 +106,14 @@ def split_operands(operands: tuple[str, ...], *, has_register: bool = True) -> S
     register: str | None = None
     written: list[str] = []
     read: list[str] = []
+    # leading predicates without ! are written
     while texts and (_is_written(texts[0]) or (has_register and register is None)):
         text = texts.pop(0)
         if _is_written(text):
             written.append(text)
         else:
             register = text
-    while texts and _PREDICATE.fullmatch(texts[-1]):
+    while texts and _PREDICATE.fullmatch(texts[-1]):  # trailing ones are read
         read.insert(0, texts.pop())
     if (has_register and register is None) or any(_PREDICATE.fullmatch(text) for text in texts):
         return None

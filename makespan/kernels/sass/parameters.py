@@ -1,16 +1,14 @@
-"""The parameters of a kernel of machine code: what a user calls them, and the bytes of constants that they make known.
+"""The parameters of a kernel of machine code: their names, and the bytes of constants that they make known.
 
 The code does not tell the type of a parameter, only where it lies and how many bytes it has. So where no PTX says that
 it is a float, a whole number is taken for an integer, and one with a point, such as 2.0, for a float.
 """
 
-import math
 import struct
 from collections.abc import Mapping
-from dataclasses import replace
 
 from makespan.host.errors import InputError, Naming
-from makespan.kernels.flow import Dim3, Launch, ParameterValue, dim3_text
+from makespan.kernels.flow import Launch, ParameterValue, find_parameter
 from makespan.kernels.sass.module import SassKernel
 from makespan.kernels.sass.module import SassParameter as Declared
 from makespan.kernels.sass.operands import constant_name
@@ -32,14 +30,12 @@ def fit_launch(launch: Launch, kernel: SassKernel) -> Launch:
         InputError: a name that fits no parameter or several, a value that its bytes cannot hold, a block that is not
             the one that the kernel requires, or has more threads than it allows.
     """
-    found: dict[str, int | float] = {}
-    for key, value in launch.parameters.items():
-        name = _find_parameter(key, kernel, launch.named)
-        _encode(name, _parameters_by_name(kernel)[name], value, launch.named)
-        if found.setdefault(name, value) != value:
-            said = launch.named("parameters")
-            raise InputError(f"{said}: two values for parameter {name}: {found[name]} and {value}")
-    return replace(launch, block=_block(launch, kernel), parameters=found)
+    declared = _parameters_by_name(kernel)
+    found = launch.with_parameters(
+        lambda key: _find_parameter(key, kernel, launch.named),
+        lambda name, value: _encode(name, declared[name], value, launch.named),
+    )
+    return found.with_block(kernel.name, kernel.resources.block, kernel.resources.most_threads)
 
 
 def known_parameters(kernel: SassKernel, launch: Launch) -> dict[str, ParameterValue]:
@@ -69,6 +65,7 @@ def numeric_parameter_names(kernel: SassKernel) -> dict[str, str]:
 
 def known_bytes(kernel: SassKernel, parameters: Mapping[str, ParameterValue]) -> dict[tuple[int, int], int]:
     """Return the known bytes of constants, by bank and offset in bytes."""
+    # only this bank cannot be changed by the host
     found = {(COMPILER_BANK, at): byte for at, byte in enumerate(kernel.constants.get(COMPILER_BANK, b""))}
     for name, declared in _parameters_by_name(kernel).items():
         if name in parameters:
@@ -89,7 +86,7 @@ def _encode(name: str, declared: Declared, value: int | float, named: Naming) ->
     size, said = declared.size, named("parameters")
     if size not in _SIZES:
         raise InputError(f"{said} {name}: it has {size} bytes, more than a number; its value cannot be given")
-    if declared.is_float or isinstance(value, float):
+    if declared.is_float or isinstance(value, float):  # the code does not tell the type, see above
         if size not in _FLOATS:
             raise InputError(f"{said} {name}={value}: expected a whole number for {size} bytes")
         try:
@@ -102,35 +99,14 @@ def _encode(name: str, declared: Declared, value: int | float, named: Naming) ->
     return ParameterValue(value & most, 8 * size)
 
 
-def _block(launch: Launch, kernel: SassKernel) -> Dim3 | None:
-    given, block = launch.block, launch.named("block")
-    required, most = kernel.resources.block, kernel.resources.most_threads
-    if given is None:
-        return required
-    if required not in (None, given):
-        raise InputError(f"{block} {dim3_text(given)}: kernel {kernel.name} requires {dim3_text(required or given)}")
-    if most is not None and math.prod(given) > most:
-        raise InputError(
-            f"{block} {dim3_text(given)}: kernel {kernel.name} allows at most {most} threads in a block, so that it"
-            " would not start"
-        )
-    return given
-
-
 def _find_parameter(key: str, kernel: SassKernel, named: Naming) -> str:
-    names = list(_parameters_by_name(kernel))
-    if key in names:
-        return key
-    if key.isdecimal() and len(key) <= 4 and int(key) < len(names):
-        return names[int(key)]
-    found = [name for name in names if name.endswith(f"_{key.removeprefix('_')}")] if key.strip("_") else []
-    if len(found) == 1:
-        return found[0]
+    found, problem = find_parameter(key, list(_parameters_by_name(kernel)))
+    if found is not None:
+        return found
     listed = ", ".join(
         f"{position} is {declared.name or f'the one at byte {declared.offset}'}"
         for position, declared in enumerate(kernel.parameters)
     )
-    problem = f"fits {len(found)} parameters" if found else "no such parameter"
     raise InputError(
         f"{named('parameters')} {key}: {problem} of kernel {kernel.name}; give the position: {listed or 'it has none'}"
     )

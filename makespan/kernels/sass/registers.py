@@ -1,6 +1,6 @@
-"""Which registers a machine instruction reads and writes, 32 bits each, by names that are their own in the kernel.
+"""The registers that a machine instruction reads and writes, 32 bits each, by names of their own in the kernel.
 
-A word of a constant bank that an address names outright is a register, too, which nobody writes.
+A word of a constant bank that an address names outright is a register, too, and is never written.
 """
 
 import re
@@ -60,12 +60,12 @@ def register_access(instruction: SassInstruction, kernel: SassKernel) -> SassAcc
     found = _shape((*words.writes, *words.reads)).fullmatch(kinds)
     if found is None:
         raise unknown_form_error(instruction, kernel.file)
-    writes, reads = list[str](), list(_registers_in(instruction.guard or "", 1))
+    writes, reads = list[str](), list(_registers_in(instruction.guard or "", 1))  # the guard is read, too
     for place, word in enumerate((*words.writes, *words.reads)):
         is_written = place < len(words.writes)
         for operand in instruction.operands[slice(*found.span(place + 1))]:
             names = tuple(_registers(operand, word.rstrip("?*"), instruction, kernel, is_written=is_written))
-            if is_written or word[0] in "xq":
+            if is_written or word[0] in "xq":  # x and q are operands that are read and written
                 writes += names
             if not is_written:
                 reads += names
@@ -117,8 +117,9 @@ def _address(text: str, instruction: SassInstruction, kernel: SassKernel) -> Ite
     is_alone = is_extended and text.count("[") == 1 and ".U32" not in text and len(_REGISTER.findall(text)) == 1
     for found in _REGISTER.finditer(text):
         is_wide = text[: found.start()].endswith(("desc[", "cx[")) or ".64" in found["parts"]
-        is_wide |= is_alone or (is_extended and found["kind"] == "UR")
+        is_wide |= is_alone or (is_extended and found["kind"] == "UR")  # addresses of global memory have 64 bits
         yield from _registers_in(f"{found['kind']}{found['number']}", 1 + is_wide)
+    # the hidden descriptor is read from the word
     if kernel.sm in _HIDING and is_extended and ".64" in text and "U" not in text and instruction.word:
         first = instruction.word >> (_LOADS_HIDE if instruction.name in ("LD", "LDG") else _OTHERS_HIDE) & _URZ
         yield from _registers_in("" if first == _URZ else f"UR{first}", 2)

@@ -1,4 +1,4 @@
-"""How many blocks of a kernel an SM holds at the same time."""
+"""The blocks of a kernel that an SM holds at the same time: its occupancy."""
 
 import re
 
@@ -30,12 +30,12 @@ def residency(
     2 blocks of 8 warps can be resident: registers limit
 
     Raises:
-        MissingInputsError: nobody says how much shared memory the launch gives.
+        MissingInputsError: it is not known how much shared memory the launch gives.
         InputError: a block that the kernel or the architecture does not allow; or the limits of the architecture are
             not known.
     """
     takes, where = kernel.resources, f"{kernel.source}: kernel {kernel.name}"
-    if takes.most_threads is not None and threads > takes.most_threads:
+    if takes.most_threads is not None and threads > takes.most_threads:  # such a launch would fail
         raise InputError(f"{where} allows blocks of {takes.most_threads} threads at most, not {threads}")
     if missing := missing_shared(kernel, dynamic_shared):
         raise MissingInputsError.of(where, missing)

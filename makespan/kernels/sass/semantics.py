@@ -1,4 +1,4 @@
-"""What machine code tells control flow beyond the effects of its instructions: `makespan.kernels.flow.Semantics`."""
+"""The answers of machine code to control flow beyond its effects: `makespan.kernels.flow.Semantics`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -76,7 +76,7 @@ class SassSemantics:
         )
         if operands is None or operands.register is None or instruction.modifiers:
             return None
-        texts = [value.sign + value.text for value in operands.values]
+        texts = [value.sign + value.text for value in operands.values]  # a negated register is not counted up
         steps = [as_signed(value.number, 32) for value in operands.values if value.number]
         return (operands.register, steps[0]) if operands.register in texts and len(steps) == 1 else None
 

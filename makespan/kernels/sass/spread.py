@@ -1,4 +1,4 @@
-"""In which bits the lanes of a warp may differ in the results of instructions, see `makespan.kernels.flow.spread`."""
+"""The bits in which lanes may differ in results of instructions, see `makespan.kernels.flow.spread`."""
 
 from collections.abc import Callable, Mapping
 
@@ -48,6 +48,7 @@ def sass_spread(
     for it is one access of the warp; loads that may race (STRONG), from local memory, or through a generic address
     that may lead there, do not.
     """
+    # one copy for the warp: no lane can differ
     if access.writes and all(name.startswith("U") for name in access.writes):
         return _rule_spread(instruction, access, spreads, around, known) or UNIFORM
     name = vector_opcode(instruction.name)
@@ -122,7 +123,7 @@ def _product(modifiers: tuple[str, ...], operands: SassOperands, sources: list[L
     a, b, c = sources
     for value, other in ((operands.values[0], b), (operands.values[1], a)):
         number = value.number
-        if number is not None and number.bit_count() == 1:
+        if number is not None and number.bit_count() == 1:  # a power of two shifts, and keeps lower bits uniform
             return spread_of_sum([_shift_spread(other, number.bit_length() - 1), c], None, 32)
     return spread_of_sum([spread_of_product([a, b], None, 32), c], None, 32)
 
@@ -150,7 +151,7 @@ def _shift(modifiers: tuple[str, ...], operands: SassOperands, sources: list[Lan
 
 
 def _logic(modifiers: tuple[str, ...], operands: SassOperands, sources: list[LaneSpread]) -> LaneSpread | None:
-    """Bit by bit: a source has a say where the table tells its 0 from its 1 at some value of the others."""
+    # Bit by bit: a source has a say where the table tells its 0 from its 1 at some value of the others.
     table = operands.values[3].number if len(operands.values) == 4 else None
     if modifiers != ("LUT",) or table is None or any(value.sign for value in operands.values):
         return None
@@ -187,12 +188,12 @@ def _comparison(modifiers: tuple[str, ...], operands: SassOperands, sources: lis
     if len(sources) != 2 or {"EX", "U64", "S64"} & set(modifiers):
         return None
     test, (value, bound), number = modifiers[0], sources, operands.values[1].number
-    if bound.varying:
+    if bound.varying:  # the bound may stand on either side
         test, value, bound = _MIRRORED.get(test, ""), bound, value
         number = operands.values[0].number
     if bound.varying or (n := value.varying.bit_length()) >= 32:
         return None
-    is_border = test in ("LT", "GE") and bound.zeros >= n
+    is_border = test in ("LT", "GE") and bound.zeros >= n  # all lanes lie on one side of a multiple of 2^n
     is_border |= test in ("LE", "GT") and number is not None and (number + 1) % 2**n == 0
     return UNIFORM if is_border else None
 
@@ -212,4 +213,4 @@ _RULES: Mapping[str, _OperandRule] = {
     "ULDC": _move,
     "ISETP": _comparison,
 }
-"""What is known of the one result of 32 bits, or of a comparison."""
+"""The rules for one result of 32 bits, or for a comparison."""

@@ -1,7 +1,7 @@
-"""Which unit class serves each machine instruction and, on a machine that times operations, what its control bits say.
+"""The unit class that serves each machine instruction and, where operations are timed, its timing by control bits.
 
 A counter of the scoreboard is a token of a program: pending until everything that counts on it is there. What the
-bits leave open is a range, of which the adversary chooses (docs/machine_code.md, "What the control bits promise").
+bits leave open is a range, from which the adversary chooses (docs/machine_code.md, "What the control bits promise").
 """
 
 import re
@@ -21,10 +21,10 @@ from makespan.model.program import BARRIER, Access, InstructionTiming
 
 _MEMORY = frozenset({"constant", "parameter", "shared", "global", "local", "atomic", "texture"})
 _FENCED = frozenset({"shared", "global", "local", "atomic", "texture"})
-"""What a fence waits for."""
+"""The operations that a fence waits for."""
 
 _WAY, _ACCESSES, _FIRST_RECONVERGENCE = COUNTERS, COUNTERS + 1, COUNTERS + 2
-"""Tokens behind the counters: pending while nobody knows when its warp goes on; accesses to memory; B0 and so on."""
+"""Tokens behind the counters: pending while it is unknown when the warp goes on; accesses to memory; B0 and so on."""
 
 _MOVED = {
     **dict.fromkeys(("LD", "LDG", "LDL", "LDGSTS"), SECTOR),
@@ -125,7 +125,7 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
 
     Raises:
         InputError: an operation that the machine lacks.
-        UnsupportedError: an opcode that nobody has written down, or waiting that control bits do not say.
+        UnsupportedError: an opcode that is not in the table, or waiting that control bits do not say.
     """
     table = timed_operations(machine, given)
     names = tuple(operation(instruction, flow.kernel.file) for instruction in flow.code)
@@ -133,7 +133,7 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
         letters = ["L" if name in _MEMORY else "C" for name in names]
         plain = tuple(None if effect.barrier else name for effect, name in zip(flow.effects, letters, strict=True))
         return SassCode(flow, machine, given, plain)
-    is_fenced = "fence" in names
+    is_fenced = "fence" in names  # accesses are awaited by fences alone
     found = [_tokens(flow, number, name, is_fenced=is_fenced and name in _FENCED) for number, name in enumerate(names)]
     awaited = {number for number, tokens in enumerate(found) if tokens.sets}
     rows = [row for row in serving_operations(flow, machine, table, names) if row is not None]
@@ -147,12 +147,13 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     timings = [_timing(flow, number, row, reading[number], found[number]) for number, row in enumerate(rows)]
     for number, carrier in carriers.items():
         timings[number] = timings[number]._replace(sets=tuple(sorted(found[number].results)))
-        ahead = sum(timing.stall for timing in timings[number:carrier])
-        most = max(timings[carrier].latency[1], reading[number] - ahead)
+        ahead = sum(timing.stall for timing in timings[number:carrier])  # the least cycles between the two issues
+        most = max(timings[carrier].latency[1], reading[number] - ahead)  # a carrier may serve several instructions
         timings[carrier] = timings[carrier]._replace(latency=(1, most), sets=tuple(found[number].reads))
     apart = {number for number, tokens in enumerate(found) if tokens.reads and tokens.results}
+    # a warp ends without waiting for its stores
     results = frozenset().union(*(timing.sets for timing in timings)) - {_ACCESSES}
-    late = frozenset(apart - carriers.keys())
+    late = frozenset(apart - carriers.keys())  # their operands count as read with the result: the safe side
     behind = frozenset(carrier for carrier in carriers.values() if timings[carrier].latency[1] > 1)
     accesses = tuple(_access(instruction, name) for instruction, name in zip(flow.code, names, strict=True))
     return SassCode(flow, machine, given, units, names, table, tuple(timings), results, accesses, late, behind)
@@ -178,8 +179,8 @@ def _reading(table: Mapping[str, TimedOperation], row: TimedOperation) -> int:
 def _carriers(flow: SassFlow, found: Sequence[_TokenUse]) -> dict[int, int]:
     """Return, by instruction with operands and a result to count, a later one that counts the operands for it.
 
-    A place has one latency for all that it sets. The later one is of the same block, sets nothing else, and nobody
-    before it or in it awaits the counter, so that to be pending from there on is to be pending: if the operands are
+    A place has one latency for all that it sets. The later one is of the same block, sets nothing else, and no
+    instruction up to it awaits the counter, so that to be pending from there on is to be pending: if the operands are
     read x cycles after the issue of the first, then max(1, x less the cycles between the two) after that of the later.
     Between the two are their stalls at least.
     """
@@ -190,7 +191,7 @@ def _carriers(flow: SassFlow, found: Sequence[_TokenUse]) -> dict[int, int]:
             if not (reads and found[number].results):
                 continue
             for later in range(number + 1, flow.blocks[block].stop):
-                if reads & found[later].awaits:
+                if reads & found[later].awaits:  # the operands are awaited before a later place could carry them
                     break
                 if (
                     carried.get(later, reads) == reads
@@ -205,6 +206,7 @@ def _carriers(flow: SassFlow, found: Sequence[_TokenUse]) -> dict[int, int]:
 def _tokens(flow: SassFlow, number: int, operation: str, *, is_fenced: bool) -> _TokenUse:
     instruction, effect = flow.code[number], flow.effects[number]
     bits = instruction.control
+    # BSSY and BMOV set reconvergence registers, which BSYNC awaits
     results = _reconvergences(effect.writes) | _counters(bits.write_counter)
     awaits = {_WAY, *bits.awaited, *_reconvergences(effect.reads), *_depbar(flow, instruction)}
     if is_fenced:
@@ -216,7 +218,7 @@ def _tokens(flow: SassFlow, number: int, operation: str, *, is_fenced: bool) -> 
     return _TokenUse(
         frozenset({_WAY}) if _holds_up(effect, operation) else frozenset(),
         frozenset(results),
-        frozenset(_counters(bits.read_counter) - results),
+        frozenset(_counters(bits.read_counter) - results),  # one counter for both is up until the result is there
         frozenset(awaits),
     )
 
@@ -226,7 +228,6 @@ def _counters(counter: int | None) -> set[int]:
 
 
 def _holds_up(effect: Effect, operation: str) -> bool:
-    """Return whether it is unknown, once the instruction is issued, when its warp goes on."""
     return effect.transfer is not None or effect.barrier is not None or effect.joins_lanes or operation == "fence"
 
 
@@ -234,13 +235,14 @@ def _timing(flow: SassFlow, number: int, row: TimedOperation, reading: int, toke
     instruction = flow.code[number]
     bits = instruction.control
     stall, longest = _stall(bits)
-    holds, most = tokens.holds, reading if tokens.reads else 1
+    holds, most = tokens.holds, reading if tokens.reads else 1  # operands alone are read sooner than results come
     if holds or tokens.results:
         most = row.most or 1
     if stall < longest:
         if tokens.results or tokens.reads:
             raise _unsupported_error(flow, instruction, f"a stall of {bits.stall} beside a counter, of unknown length")
-        holds, most = frozenset({_WAY}), max(most, longest)
+        holds, most = frozenset({_WAY}), max(most, longest)  # the adversary chooses the length of an open stall
+    # only then is the least latency a promise
     is_sure = bits.write_counter is not None and instruction.guard is None and not holds
     sets = tuple(sorted(holds | tokens.sets))
     return InstructionTiming(stall, (min(row.least, most) if is_sure else 1, most), sets, tuple(sorted(tokens.awaits)))
