@@ -9,21 +9,17 @@ from makespan.model.machine.gpus import DatumStatus, Gpu
 
 
 class Origin(StrEnum):
-    """Where a number comes from."""
+    """The origin of a number."""
 
-    GIVEN = "given"
-    """said by the user"""
-    DERIVED = "derived"
-    """computed from the kernel and its launch"""
-    GPU = "gpu"
-    """said by the GPU description, which names the source"""
-    MEASURED = "measured"
-    """by a microbenchmark on the device"""
+    GIVEN = "given"  # said by the user
+    DERIVED = "derived"  # computed from the kernel and its launch
+    GPU = "gpu"  # said by the GPU description, which names the source
+    MEASURED = "measured"  # by a microbenchmark on the device
 
 
 @dataclass(frozen=True, slots=True)
 class ModelQuantity:
-    """One input or intermediate value: its name in the model, value, unit, and where it comes from.
+    """An input or intermediate value: its name in the model, value, unit, and origin.
 
     Args:
         note: what a reader has to know besides: the source, a rule, a doubt.

@@ -10,7 +10,7 @@ from makespan.host.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class FittedLine:
-    """y = intercept + slope x.
+    """A line y = intercept + slope x.
 
     Args:
         intercept_error: standard error of the intercept; None with no more than two points, as that of the slope.

@@ -8,8 +8,8 @@ from typing import Any
 
 from makespan.host.errors import InputError, MeasurementError
 
+# Brings an OpenCL platform that runs on the CPU, without system packages.
 REMEDY = "pip install pyopencl pocl-binary-distribution"
-"""Brings an OpenCL platform that runs on the CPU, without system packages."""
 
 
 def devices() -> list[Any]:
@@ -58,14 +58,14 @@ class Opened:
 
     @contextmanager
     def explained(self, what: str) -> Iterator[None]:
-        """What OpenCL refuses within is a measurement that failed, told in one line; `what` as in `running`."""
+        """Turn what OpenCL refuses within into a `MeasurementError` of one line, which says that `what` failed."""
         try:
             yield
         except self.cl.Error as error:
             raise MeasurementError(f"{self.name}: {what} failed: {str(error).strip().splitlines()[0]}") from None
 
     def kernel(self, source: str, name: str) -> Any:
-        """Return a kernel of a program.
+        """Return a kernel of a program that is built for the device.
 
         Raises:
             MeasurementError: it does not build; the message has the build log.
@@ -78,7 +78,7 @@ class Opened:
                 raise MeasurementError(f"{self.name}: a kernel does not build; its build log:\n{error}") from None
 
     def buffer(self, size: int, content: Any = None) -> Any:
-        """Memory of the device, with that content if there is any."""
+        """Return memory of the device, with that content if there is any."""
         flags = self.cl.mem_flags
         with self.explained("allocating memory"):
             if content is None:
@@ -86,7 +86,7 @@ class Opened:
             return self.cl.Buffer(self.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=content)
 
     def nanoseconds(self, enqueue: Any, *arguments: Any, **options: Any) -> int:
-        """What one command takes by the clock of the device."""
+        """Return the time of one command by the clock of the device."""
         with self.explained("running"):
             event = enqueue(*arguments, **options)
             event.wait()
@@ -94,5 +94,5 @@ class Opened:
 
 
 def printable(text: str) -> str:
-    """What a driver says of itself, for a terminal."""
+    """Return the text of a driver on one line, without what a terminal cannot print."""
     return "".join(letter if letter.isprintable() else " " for letter in text).strip()

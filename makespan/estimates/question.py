@@ -37,7 +37,7 @@ class LaunchQuestion:
     def of(
         cls, found: LaunchedKernel, gpu: Gpu | None, resources: Mapping[str, int | Resources | None]
     ) -> "LaunchQuestion":
-        """What is asked of one SM, asked of a GPU.
+        """Return the question about one SM as a question about a GPU.
 
         Raises:
             InputError: machine code.
@@ -51,14 +51,14 @@ class LaunchQuestion:
         )
 
     def profile(self, coalescing: Coalescing | None = None) -> KernelProfile:
-        """What the launch executes; None for the usual coalescing."""
+        """Return the profile of the launch; a `coalescing` of None is the usual rule, segments of 128 bytes."""
         warp = {} if self.gpu is None else {"warp_size": self.gpu.whole("warp_size")}
         rest: dict[str, Any] = {**self.resources, **warp}
         return profile(self.kernel, self.launch, coalescing=coalescing, loop_bounds=self.loop_bounds, **rest)
 
 
 def hong_kim(question: LaunchQuestion, gpu: Gpu, active_blocks: int | None = None, **variant: Any) -> Estimate:
-    """Memory and computation warp parallelism (Hong and Kim).
+    """Return the estimate by memory and computation warp parallelism (Hong and Kim).
 
     Args:
         active_blocks: resident blocks of an SM; None for as many as fit.
@@ -84,7 +84,7 @@ def kleimenov_popova(
     sync_unit: str = "warps",
     measured: float | None = None,
 ) -> tuple[Estimate, model.PtxModel, model.StaticFixpointResult]:
-    """Dependences, waves and bandwidth fixed points (Kleimenov and Popova), with what it was computed from.
+    """Return the estimate by bandwidth fixed points (Kleimenov and Popova), its kernel model and its result.
 
     Raises:
         InputError: numbers of the GPU that are not known, each with how to get it; or see `from_ptx`.
@@ -98,7 +98,7 @@ def kleimenov_popova(
 
 
 def cycles_by_method(question: Callable[[], LaunchQuestion], gpu: Gpu) -> dict[str, float | None]:
-    """The cycles of the launch by each of these methods; None where one lacks something, of which its error tells."""
+    """Return the cycles of the launch by each method; None where the method lacks an input."""
     methods: dict[str, Callable[[], Estimate]] = {
         "hong-kim": lambda: hong_kim(question(), gpu),
         "kleimenov-popova": lambda: kleimenov_popova(question(), gpu, model.WORST_CASE_CACHE)[0],

@@ -12,15 +12,15 @@ METHODS = {
     "opencl-cost-table": "a measured table of costs (Pöppl 2014)",
     "dual-issue": "sustained FFMA throughput (Zhang et al. 2017)",
 }
+# Names that the literature behind a method suggests.
 ALIASES = {"static-fixpoint": "kleimenov-popova", "cost-table": "opencl-cost-table"}
-"""Names that the literature behind a method suggests."""
 
 COMPARE = "compare"
 COMMANDS = {**METHODS, COMPARE: "all of them, beside what is proven (also --compare)"}
 
 
 class MethodGroup(LazyGroup):
-    """Takes the method as the first word, alone or behind --method; `--compare` in its place asks for all methods."""
+    """A group that takes the method as its first word, alone or behind --method, or `--compare` for all methods."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Make the method the command."""

@@ -94,11 +94,6 @@ def command(
 
 
 def _question(asked: LaunchOptions, gpu: "Gpu") -> "LaunchQuestion":
-    """Return the kernel and its launch.
-
-    Raises:
-        InputError: no kernel, or a launch without block or grid.
-    """
     path = asked.source
     if path is None or (path != "-" and not is_kernel(path)):
         raise InputError("a comparison of estimates needs a kernel: a .ptx or .cu file")
@@ -150,7 +145,7 @@ def _dual_issue(question: "LaunchQuestion", gpu: "Gpu", device: str | None) -> "
 
 
 def _proven(instance: "Instance", seconds: float) -> "tuple[PolicyGap, str]":
-    """Best case, a run of every policy, worst case; and how the runs were made."""
+    """Return the best case, a run of every policy and the worst case, and how the runs were made."""
     from makespan.model.simulate.choices import GROUP_SIZE, LATENCIES, PATHS, Choices
     from makespan.proof.engines import Limits, solve
     from makespan.proof.policy_gap import enclosing, runs

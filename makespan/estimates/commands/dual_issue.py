@@ -60,7 +60,7 @@ def command(
 
 
 def _size(gpu: "Gpu | None", sms: int | None, clock_ghz: float | None, *, is_virtual: bool) -> tuple[int, float | None]:
-    """SMs and clock: as described, as given, or, with the virtual GK110, those of the reference machine."""
+    """Return the number of SMs and their clock: as described, as given, or of a Tesla K20 for the virtual GK110."""
     if gpu is not None:
         if sms is not None or clock_ghz is not None:
             raise InputError("--gpu says the SMs and their clock: no --sms and --clock-ghz beside it")

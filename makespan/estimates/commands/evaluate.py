@@ -23,9 +23,9 @@ _BOTH = "both"
 _EXAMPLES = examples("makespan evaluate cost-table --table rmbp-gt650m --virtual rmbp-gt650m --samples 20")
 
 
-@click.group(no_args_is_help=False, epilog=_EXAMPLES)
+@click.group(no_args_is_help=False, epilog=_EXAMPLES, help="See how good predictions are, on random expressions.")
 def command() -> None:
-    """See how good predictions are, on random expressions."""
+    """Group the evaluations of prediction methods."""
 
 
 @command.command(

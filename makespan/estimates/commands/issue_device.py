@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from makespan.estimates.dual_issue.arbiter import Pattern
 
 REGISTERS = 32
+# The first arguments of `measure_characteristics`.
 device_options = stack(
     click.option("--device", metavar="vgk110[:KEY=VALUE,...]", help="a virtual GK110 (the default); keys: noise, seed,"
                  " conflicts, arbiter, bubbles, latency"),
@@ -26,7 +27,6 @@ device_options = stack(
                  help="a bank conflict: by the largest gap of throughputs, or below 99.5 % of theory"),
     click.option("--fast", is_flag=True, help="compare each register with one of each bank, not with all"),
 )  # fmt: skip
-"""The first arguments of `measure_characteristics`."""
 
 
 def measure_characteristics(
@@ -41,7 +41,7 @@ def measure_characteristics(
     single_code: bool = False,
     only: "Sequence[Pattern]" = (),
 ) -> "Characteristics":
-    """What a device or a table of measurements is found to be.
+    """Return the characteristics that the tests find in a device or in a table of measurements.
 
     Args:
         only: the patterns to measure; none: the six of the ranking.

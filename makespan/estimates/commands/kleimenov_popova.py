@@ -84,7 +84,7 @@ def command(
 
 
 def hit_rates(l1pct: float | None, l2pct: float | None, worst_case_cache: bool) -> "HitRates":
-    """What the options say of the caches.
+    """Return the hit rates that the options give.
 
     Raises:
         InputError: nothing, too much, or parts out of range.

@@ -29,7 +29,11 @@ def command() -> None:
 
 
 @command.command(
-    "check", cls=HelpCommand, short_help="Reads, banks and the operand cache per issue cycle.", epilog=_CHECKING
+    "check",
+    cls=HelpCommand,
+    help="Per issue cycle: reads, banks, what the operand cache has, and conflicts. Exit 1 if there is a conflict.",
+    short_help="Reads, banks and the operand cache per issue cycle.",
+    epilog=_CHECKING,
 )
 @click.argument("listing", type=click.Path(path_type=Path))
 @_BANKS
@@ -37,7 +41,7 @@ def command() -> None:
 @click.option("--no-cache", is_flag=True, help="without an operand cache")
 @format_option()
 def check(listing: Path, banks: str, pattern: str | None, no_cache: bool, output: str) -> int:
-    """Per issue cycle: reads, banks, what the operand cache has, and conflicts. Exit 1 if there is a conflict."""
+    """Check a listing, and return the exit code: 1 if an issue cycle has a conflict."""
     from dataclasses import replace
 
     from makespan.estimates.dual_issue import listing as listings

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 DEVICE, CPU = 0, 1
 _DIGITS = 12
+# Options that a kernel file has no use for.
 _ITERATION = ("arrays", "constants", "functions", "wg", "dedupe_reads", "alike")
-"""Options that a kernel file has no use for."""
 
 
 @click.command(

@@ -10,12 +10,12 @@ from makespan.host.errors import InputError
 if TYPE_CHECKING:
     from makespan.estimates.opencl_cost_table.device import TimedDevice
 
+# The options that choose a device: a real one, or one that takes as long as a table says.
 device_options = stack(
     click.option("--device", type=click.IntRange(0), help="number of the OpenCL device [default: 0]"),
     click.option("--virtual", metavar="NAME|FILE.json", help="no device: one that takes as long as a table says"),
     click.option("--noise", type=click.FloatRange(0, 1, max_open=True), help="of --virtual, relative [default: 0.01]"),
 )
-"""The options that choose a device: a real one, or one that takes as long as a table says."""
 
 
 def open_device(device: int | None, virtual: str | None, noise: float | None, seed: int) -> "TimedDevice":

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from makespan.estimates.question import LaunchQuestion
     from makespan.model.machine.gpus import Gpu
 
+# A kernel and its launch; how its opcodes map to units does not matter to an estimate.
 kernel_options = section(
     "Kernel",
     option("kernel"),
@@ -27,7 +28,6 @@ kernel_options = section(
     option("loop-bound", "Kernel", help="iterations of a loop that are not inferred"),
     cuda_options,
 )
-"""A kernel and its launch; how its opcodes map to units does not matter to an estimate."""
 
 resource_options = section(
     "Launch",
@@ -68,7 +68,7 @@ class LaunchOptions:
 
     @classmethod
     def taken(cls, options: dict[str, Any]) -> "LaunchOptions":
-        """Those of some options; they are removed there."""
+        """Return the options of the kernel and of its resources, and remove them from `options`."""
         kernel, resources = ({name: options.pop(name, None) for name in names} for names in (_KERNEL, _RESOURCES))
         return cls(source=options.pop("source"), kernel=kernel, resources=resources)
 

@@ -13,22 +13,20 @@ from makespan.host.errors import InputError
 
 Pattern = tuple[int, ...]
 
+# The choices of two single issues among four cycles: six FFMAs in four cycles.
 PATTERNS: tuple[Pattern, ...] = tuple(sorted(set(permutations((1, 1, 2, 2)))))
-"""The choices of two single issues among four cycles: six FFMAs in four cycles."""
 
 
 class Arbiter(StrEnum):
-    """Who gets the shared lanes when both schedulers want them."""
+    """The rule by which one of two schedulers gets the shared lanes when both want them."""
 
-    FIXED = "fixed"
-    """always the first scheduler of the pair"""
-    ROUND_ROBIN = "round-robin"
-    """the one that lost last time"""
+    FIXED = "fixed"  # always the first scheduler of the pair
+    ROUND_ROBIN = "round-robin"  # the one that lost last time
 
 
 @dataclass(frozen=True, slots=True)
 class Bubbles:
-    """Issue cycles lost per block, if it starts or ends with a dual issue.
+    """The issue cycles that a block loses if it starts or ends with a dual issue.
 
     A calibration of published bars, for which the sources give no mechanism.
     """
@@ -41,7 +39,7 @@ class Bubbles:
             raise InputError(f"bubbles are cycles, not {self.start} and {self.end}")
 
     def of(self, pattern: Pattern) -> int:
-        """Cycles lost per repetition of `pattern`."""
+        """Return the cycles that are lost in each repetition of `pattern`."""
         return self.start * (pattern[0] == 2) + self.end * (pattern[-1] == 2)
 
 

@@ -12,34 +12,27 @@ from makespan.estimates.dual_issue.registers import MAX_REGISTERS, ZERO, BankFun
 from makespan.estimates.dual_issue.timing import Reference, reference, throughput
 from makespan.host.errors import InputError, MeasurementError
 
-PATENT_LIMIT = 0.995
-"""Of what single issue gives in theory: at or below is a conflict. Source: the patent."""
-_SURE_GAP = 3
-"""Standard deviations of a measurement that the two groups of throughputs must be apart."""
-_SURE_MARGIN = 3.7
-"""Standard deviations that pairs without a conflict must be above the fixed limit."""
+PATENT_LIMIT = 0.995  # of what single issue gives in theory: at or below is a conflict. Source: the patent
+_SURE_GAP = 3  # standard deviations of a measurement that the two groups of throughputs must be apart
+_SURE_MARGIN = 3.7  # standard deviations that pairs without a conflict must be above the fixed limit
 _FAST_MARGIN, _LEAST_MARGIN = 6, 0.002
 _SAME = 1e-6
-_ENOUGH = 8
-"""Values that tell their own noise."""
-_DEVIATION = 1.4826
-"""Standard deviation over median absolute deviation, of normal noise."""
+_ENOUGH = 8  # values that tell their own noise
+_DEVIATION = 1.4826  # standard deviation over median absolute deviation, of normal noise
 
 Pair = tuple[int, int]
 
 
 class Threshold(StrEnum):
-    """Where a conflict begins."""
+    """The throughput at or below which a pair of registers counts as a conflict."""
 
-    PATENT = "patent"
-    """at 99.5 % of the theoretical throughput of single issue"""
-    AUTO = "auto"
-    """in the middle of the largest gap between sorted throughputs"""
+    PATENT = "patent"  # at 99.5 % of the theoretical throughput of single issue
+    AUTO = "auto"  # in the middle of the largest gap between sorted throughputs
 
 
 @dataclass(frozen=True, slots=True)
 class BankResult:
-    """Registers by bank.
+    """The registers of each bank, as the test finds them.
 
     Args:
         classes: registers that conflict, by their lowest register; a bank each.
@@ -133,7 +126,7 @@ class _PairThroughput:
     code: int
 
     def __call__(self, pair: Pair) -> float:
-        """Throughput of a pair as a share of what single issue gives in theory."""
+        """Return the throughput of a pair as a share of what single issue gives in theory."""
         return (
             throughput(self.device, IssueInstruction(Opcode.FMUL, self.destination, pair, self.code))
             / self.device.sm.theory
@@ -147,7 +140,7 @@ def _limit(shares: Sequence[float], threshold: Threshold, theory: float, known: 
 
 
 def _patent_limit(clean: float, noise: float) -> float:
-    """Return the fixed limit, where what is free of conflicts is surely above it."""
+    """Return the fixed limit, or refuse it where noise may push pairs without a conflict below it."""
     if clean - PATENT_LIMIT < _SURE_MARGIN * noise:
         raise MeasurementError(
             f"unresolved: without conflicts this device reaches {clean:.2%} of theory, with a noise of {noise:.3%} too"
@@ -206,7 +199,7 @@ def check_levels(shares: Collection[float], limit: float, noise: float | None, *
 
 
 def classify(shares: Mapping[Pair, float], limit: float) -> BankResult:
-    """Banks from the throughput of every pair: connected parts of the graph of conflicts."""
+    """Return the banks: the connected components of the graph of the pairs that conflict."""
     registers = sorted({register for pair in shares for register in pair})
     conflicts = {pair for pair, share in shares.items() if share <= limit}
     classes = _conflict_classes(registers, conflicts)
@@ -246,7 +239,7 @@ def _pair(a: int, b: int) -> Pair:
 
 
 def _fast(probe: _PairThroughput, registers: Sequence[int], threshold: Threshold, known: Reference) -> BankResult:
-    """Return each register against the first of each class; the provisional limit must be in the largest gap, too."""
+    """Compare each register with the first of each class; the provisional limit must lie in the largest gap, too."""
     clean = known.rate / probe.device.sm.theory
     margin = max(_FAST_MARGIN * known.noise, _LEAST_MARGIN)
     limit = _patent_limit(clean, known.noise) if threshold is Threshold.PATENT else clean * (1 - margin)

@@ -16,17 +16,15 @@ from makespan.estimates.dual_issue.timing import (
 )
 from makespan.host.errors import MeasurementError
 
-TOLERANCE = 0.25
-"""Cycles that a measured distance may be off."""
+TOLERANCE = 0.25  # cycles that a measured distance may be off
 _WIDTHS = (5, 4, 3)
 _TESTED, _NEXT, _SOURCE = 3, 4, 5
-_LONGEST = 64
-"""Cycles of a span of which the repetitions are chosen."""
+_LONGEST = 64  # cycles of a span of which the repetitions are chosen
 
 
 @dataclass(frozen=True, slots=True)
 class CodeResult:
-    """What each control code does.
+    """The measured meaning of each control code.
 
     Args:
         gaps: cycles from an instruction with the code to the next independent one of its warp.
@@ -42,17 +40,17 @@ class CodeResult:
 
     @property
     def dual(self) -> tuple[int, ...]:
-        """Codes that open a dual issue: the next instruction comes in the same cycle."""
+        """Return the codes that open a dual issue: the next instruction comes in the same cycle."""
         return tuple(code for code, gap in enumerate(self.gaps) if gap <= TOLERANCE)
 
     @property
     def immediate(self) -> tuple[int, ...]:
-        """Codes without extra delay: the next instruction comes in the next cycle."""
+        """Return the codes without extra delay: the next instruction comes in the next cycle."""
         return tuple(code for code, gap in enumerate(self.gaps) if abs(gap - 1) <= TOLERANCE)
 
     @property
     def delayed(self) -> tuple[int, ...]:
-        """Codes that delay the next instruction by `gap - 1` extra cycles."""
+        """Return the codes that delay the next instruction by `gap - 1` extra cycles."""
         return tuple(code for code, gap in enumerate(self.gaps) if gap > 1 + TOLERANCE)
 
     def required_dual(self) -> int:
@@ -108,7 +106,7 @@ def interpret(gaps: Sequence[float], throughput: Sequence[float], latency: Seque
 
 
 def _fields(gaps: Sequence[float]) -> Iterator[StallField]:
-    """Stall fields, wide ones first and then low ones; codes that a field explains belong to no other."""
+    """Yield the stall fields, wide ones first and then low ones; a code belongs to at most one field."""
     explained: set[int] = set()
     for width, shift in product(_WIDTHS, range(8)):
         if shift + width > 8:

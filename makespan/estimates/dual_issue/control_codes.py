@@ -9,11 +9,9 @@ from dataclasses import dataclass
 
 from makespan.host.errors import InputError
 
-PER_BLOCK = 7
-"""Instructions of a block; with their scheduling word they are eight 64-bit words."""
+PER_BLOCK = 7  # instructions of a block; with their scheduling word they are eight 64-bit words
 CODES = 256
-SINGLE_ISSUE = 0x20
-"""The code that the sources call single-issue mode: the next instruction follows one cycle later."""
+SINGLE_ISSUE = 0x20  # the code that the sources call single-issue mode: the next instruction follows one cycle later
 
 _OPCODE, _OPCODE_MASK = 0x0800_0000_0000_0000, 0xFC00_0000_0000_0003
 _FIRST, _BITS = 2, 8
@@ -62,7 +60,7 @@ def decode(word: int) -> tuple[int, ...]:
 
 
 def code_text(code: int) -> str:
-    """A code as KeplerAs writes it, T:G:D:S:nn: bit 7, bit 6, bit 5 inverted, bit 4, and the low four bits in decimal.
+    """Return a code as KeplerAs writes it, T:G:D:S:nn: bits 7, 6, 5 (inverted) and 4, and the low four in decimal.
 
     >>> code_text(0x05), code_text(0x20)
     ('-:-:D:-:05', '-:-:-:-:00')
@@ -91,13 +89,12 @@ def parse_code(text: str) -> int:
 
 
 GK110_DUAL = 0x04
-GK110_PARTNERS = (0x05, 0x06, 0x07)
-"""Codes of the second instruction of a pair."""
+GK110_PARTNERS = (0x05, 0x06, 0x07)  # codes of the second instruction of a pair
 _GK110_LONGEST = 32
 
 
 def gk110_gap(code: int) -> int:
-    """Cycles from an instruction with this code to the next of its warp, on the reference machine.
+    """Return the cycles from an instruction with this code to the next of its warp, on the reference machine.
 
     Source: Zhang et al., PPoPP 2017, digitised figure and text; between the digitised points a straight line.
     """

@@ -22,12 +22,11 @@ class Opcode(StrEnum):
     FADD = "FADD"
     NOP = "NOP"
     LDS = "LDS"
-    S2R = "S2R"
-    """reads the clock"""
+    S2R = "S2R"  # reads the clock
 
 
+# Source registers of the arithmetic instructions, which need the 32 lanes of a group for a cycle.
 OPERANDS = {Opcode.FFMA: 3, Opcode.FMUL: 2, Opcode.FADD: 2}
-"""Source registers of the arithmetic instructions, which need the 32 lanes of a group for a cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class IssueInstruction:
 
     @property
     def is_arithmetic(self) -> bool:
-        """Return whether it needs lanes."""
+        """Return whether the instruction needs the lanes of a group."""
         return self.opcode in OPERANDS
 
     def __str__(self) -> str:
@@ -87,7 +86,7 @@ class IssueProgram:
 
 
 class IssueRun(NamedTuple):
-    """What one execution gives.
+    """The result of one execution.
 
     Args:
         cycles: from the first instruction to the last of all warps; a fraction where the device averages.
@@ -100,7 +99,7 @@ class IssueRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SmDescription:
-    """What is given of an SM, not measured.
+    """The given numbers of an SM, which no test measures.
 
     Args:
         lanes: for 32-bit floating-point numbers; also the FFMAs that it could complete per cycle.
@@ -123,16 +122,16 @@ class SmDescription:
 
     @property
     def theory(self) -> float:
-        """Lane-operations per cycle of single issue: each scheduler feeds the lanes of one warp."""
+        """Return the lane-operations per cycle of single issue: each scheduler feeds the lanes of one warp."""
         return float(self.schedulers * self.warp)
 
 
 class IssueDevice(Protocol):
-    """One SM that executes programs with given registers and control codes."""
+    """An SM that executes programs with given registers and control codes."""
 
     @property
     def sm(self) -> SmDescription:
-        """What it says of itself."""
+        """Return the description of the SM."""
         ...
 
     def run(self, program: IssueProgram, warps: int, loops: int) -> IssueRun:
@@ -157,12 +156,10 @@ def check_run(sm: SmDescription, program: IssueProgram, warps: int, loops: int) 
         )
 
 
+# Iterations of a loop with clock reads: the first pays for cache misses, the samples of the last survive.
 TIMED_LOOPS = 2
-"""Iterations of a loop with clock reads: the first pays for cache misses, the samples of the last survive."""
-CLOCK_STALL = 14
-"""Cycles between two clock reads, at least."""
-MOST_OVERHEAD = 0.005
-"""Share of a loop's instructions that its own control may have."""
+CLOCK_STALL = 14  # cycles between two clock reads, at least
+MOST_OVERHEAD = 0.005  # share of a loop's instructions that its own control may have
 
 
 def check_unrolled(count: int) -> None:

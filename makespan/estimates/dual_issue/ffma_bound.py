@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from makespan.model.machine.gpus import Gpu
 
 METHOD = "dual-issue"
-_FLOPS = 2
-"""A multiply-add counts as two floating-point operations."""
+_FLOPS = 2  # a multiply-add counts as two floating-point operations
 
 
 @dataclass(frozen=True, slots=True)
 class FfmaWork:
-    """FFMAs of a launch.
+    """The FFMAs of a launch.
 
     Args:
         operations: lane-operations; a warp-instruction counts for all lanes of its warp, active or not.
@@ -66,12 +65,12 @@ class FfmaWork:
 def estimate(
     found: Characteristics, work: FfmaWork, *, sms: int, clock_ghz: float | None, gpu: "Gpu | None" = None
 ) -> Estimate:
-    """Cycles of one SM for its share of the FFMAs, all of which are ready whenever a scheduler wants one.
+    """Return the time of one SM for its share of the FFMAs, if a scheduler never waits for one to be ready.
 
     Args:
         sms: streaming multiprocessors, over which the work is spread evenly.
         clock_ghz: for seconds and Gflop/s; None if it is not known.
-        gpu: the description that says both; None if somebody gave them.
+        gpu: the description that says both; None if they are given.
 
     Raises:
         InputError: no SM, or a clock that is none.

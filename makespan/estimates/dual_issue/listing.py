@@ -55,12 +55,12 @@ class ListingLine:
 
     @property
     def is_arithmetic(self) -> bool:
-        """Return whether it needs the lanes of a group, and reads its registers through the ports of the banks."""
+        """Return whether the instruction needs lanes, and reads registers through the ports of the banks."""
         return self.base in _ARITHMETIC
 
     @property
     def written(self) -> tuple[int, ...]:
-        """Registers that it writes, other than RZ."""
+        """Return the registers that the instruction writes, other than RZ."""
         if self.base.startswith(_NO_RESULT) or not self.operands:
             return ()
         first = _registers(self.operands[0])
@@ -70,7 +70,7 @@ class ListingLine:
 
     @property
     def sources(self) -> tuple[int, ...]:
-        """Registers that it reads, other than RZ; the address and the data of a store, too."""
+        """Return the registers that the instruction reads, other than RZ; a store reads its address and its data."""
         skipped = 0 if self.base.startswith(_NO_RESULT) else 1
         named = (register for operand in self.operands[skipped:] for register in _registers(operand))
         return tuple(register for register in named if register != ZERO)
@@ -91,7 +91,7 @@ Block = tuple[ListingLine, ...]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Blocks of seven instructions, of which only the last may be shorter.
+    """A listing in blocks of seven instructions; the last block may be shorter.
 
     Args:
         pattern: of single and dual issues that the listing says it has.
@@ -144,7 +144,7 @@ def parse(content: str, where: str) -> Listing:
 
 @lru_cache(maxsize=4096)
 def _fields(line: str) -> tuple[int, str, tuple[str, ...], str]:
-    """Code, mnemonic, operands and guard of an instruction; loops have the same line many times."""
+    """Return code, mnemonic, operands and guard of an instruction; loops have the same line many times."""
     if line.startswith("<"):
         raise UnsupportedError("sections and macros of KeplerAs are not read; give the expanded listing")
     match = _INSTRUCTION.fullmatch(line)
@@ -172,7 +172,7 @@ def _registers(operand: str) -> tuple[int, ...]:
 def _blocks(
     lines: Sequence[ListingLine], marks: Sequence[tuple[int, int, int | None]], where: str
 ) -> tuple[Block, ...]:
-    """Blocks as the comments cut them, or of seven."""
+    """Return the blocks that the comments mark, or blocks of seven without comments."""
     if not marks:
         return tuple(tuple(lines[at : at + PER_BLOCK]) for at in range(0, len(lines), PER_BLOCK))
     if marks[0][1]:
@@ -226,14 +226,14 @@ class CycleReport:
 
     @property
     def issued(self) -> int:
-        """Arithmetic instructions."""
+        """Return the number of arithmetic instructions."""
         return sum(line.is_arithmetic for line in self.lines)
 
 
 def check(
     listing: Listing, banks: Banks, *, dual: Collection[int] = (GK110_DUAL,), cache: bool = True
 ) -> tuple[CycleReport, ...]:
-    """Go through a listing.
+    """Return what each issue cycle of a listing does.
 
     Args:
         dual: control codes that open a dual issue.
@@ -270,7 +270,6 @@ def pattern_of(reports: Collection[CycleReport], block: int) -> Pattern:
 
 
 def _cycles(block: Block, number: int, dual: Collection[int]) -> Iterator[tuple[ListingLine, ...]]:
-    """Instructions of a block by issue cycle."""
     if len(block) == PER_BLOCK and block[-1].code in dual:
         raise InputError(
             f"line {block[-1].number}: a dual code on the last slot of block {number}: nothing can issue with"
@@ -295,7 +294,7 @@ def _cycles(block: Block, number: int, dual: Collection[int]) -> Iterator[tuple[
 
 
 def _check_pattern(found: Pattern, stated: Pattern | None, block: int) -> None:
-    """A block with dual issues of arithmetic has a whole pattern; one that the listing states has that one."""
+    """Refuse a block whose pattern is not the stated one, or has dual issues and is none of the six."""
     if 2 not in found and stated is None:
         return
     if (stated is None and sorted(found) != _WHOLE) or (stated is not None and found and found != stated):

@@ -41,8 +41,8 @@ _NEEDED = {
     "pattern": ("ops_per_cycle",),
 }
 _SINGLE = ("throughput", "bank")
+# What noise can add to the throughput of single issue, of a lane-operation per scheduler, lane and cycle.
 _MOST_OF_THEORY = 1.05
-"""What noise can add to the throughput of single issue, of a lane-operation per scheduler, lane and cycle."""
 MAX_BYTES = 8 << 20
 _LISTED = 5
 _MOST_CYCLES = 1e6
@@ -52,7 +52,7 @@ _MeasuredRow = dict[str, float]
 
 
 def read(path: Path, sm: SmDescription, threshold: Threshold = Threshold.AUTO) -> Characteristics:
-    """What a table of measurements says.
+    """Return the characteristics that a table of measurements gives.
 
     Raises:
         InputError: a file that is no such table, is incomplete, or has impossible values.
@@ -62,7 +62,7 @@ def read(path: Path, sm: SmDescription, threshold: Threshold = Threshold.AUTO) -
 
 
 def parse(content: str, where: str, sm: SmDescription, threshold: Threshold = Threshold.AUTO) -> Characteristics:
-    """What the text of a table says; raises as `read` does."""
+    """Return the same for the text of a table; raises as `read` does."""
     try:
         tests = _tests(content, sm)
         shares = _shares(tests["bank"], sm)
@@ -92,7 +92,7 @@ def parse(content: str, where: str, sm: SmDescription, threshold: Threshold = Th
 
 
 def _tests(content: str, sm: SmDescription) -> dict[str, dict[str, _MeasuredRow]]:
-    """Rows by test and key, each checked by itself."""
+    """Return the rows by test and key, each checked on its own."""
     tests: dict[str, dict[str, _MeasuredRow]] = {test: {} for test in _NEEDED}
     reader = csv.reader(content.splitlines())
     try:
@@ -171,7 +171,7 @@ def _number(text: str, column: str, at: str) -> float:
 
 
 def _shares(rows: Mapping[str, _MeasuredRow], sm: SmDescription) -> dict[Pair, float]:
-    """Throughput of each pair as a share of theory; all pairs of the registers that occur are there."""
+    """Return the throughput of each pair as a share of theory, and refuse a table that lacks a pair."""
     rates: dict[Pair, float] = {}
     for key, row in rows.items():
         a, b = (int(name[1:]) for name in key.split(":"))
@@ -206,7 +206,7 @@ def _single(
     codes: CodeResult | None,
     sm: SmDescription,
 ) -> float:
-    """Throughput of single issue without conflicts: as measured, or the best of a pair or of the single-issue code."""
+    """Return the throughput of single issue: as measured, or the best of a pair or of the single-issue code."""
     if tests["throughput"]:
         return tests["throughput"]["FMUL"]["ops_per_cycle"]
     rates = [share * sm.theory for share in shares.values()]

@@ -13,13 +13,12 @@ from makespan.estimates.dual_issue.pattern_ranking import PatternResult, best, c
 from makespan.estimates.dual_issue.timing import latency, pair_latency, reference
 from makespan.host.errors import InputError, MeasurementError
 
-_AGREE = 0.5
-"""Cycles that the two ways to measure the latency may differ by."""
+_AGREE = 0.5  # cycles that the two ways to measure the latency may differ by
 
 
 @dataclass(frozen=True, slots=True)
 class Characteristics:
-    """What the tests found out of an SM.
+    """The characteristics of an SM that the tests found.
 
     Args:
         name: of the device.
@@ -46,7 +45,7 @@ class Characteristics:
 
     @property
     def sustained(self) -> float:
-        """FFMA lane-operations per cycle and SM that the best measured code reaches."""
+        """Return the FFMA lane-operations per cycle and SM that the best measured code reaches."""
         return max([self.single, *(result.ops_per_cycle for result in self.patterns)])
 
     @property

@@ -12,11 +12,9 @@ from makespan.estimates.dual_issue.registers import ZERO
 from makespan.estimates.dual_issue.timing import LOOPS, UNROLLED, rate
 from makespan.host.errors import InputError, MeasurementError
 
-_BLOCKS = 3
-"""Blocks with accumulators of their own: 18 FFMAs take longer than the latency of one."""
+_BLOCKS = 3  # blocks with accumulators of their own: 18 FFMAs take longer than the latency of one
 _LEAST_DIFFERENCE = 0.002
-_SURE = 4
-"""Standard deviations that two efficiencies must differ by."""
+_SURE = 4  # standard deviations that two efficiencies must differ by
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ GK110_CODES = Codes(dual=0x04, partner=0x05, single=0x05)
 
 @dataclass(frozen=True, slots=True)
 class PatternResult:
-    """What a pattern reaches.
+    """The throughput that a pattern reaches.
 
     Args:
         ops_per_cycle: FFMA lane-operations per cycle and SM.
@@ -55,7 +53,7 @@ class PatternResult:
 
 
 def codes_for(found: CodeResult, *, single_code: bool = False) -> Codes:
-    """Codes of a measured device: the partner of a dual code is the code after it, if that brings no delay.
+    """Return the codes of a measured device; the partner of a dual code is the code after it, if that adds no delay.
 
     Args:
         single_code: whether FFMAs that issue alone have the code of single-issue mode instead of the partner's.
@@ -147,7 +145,7 @@ def patterns(
 
 
 def rank_patterns(results: Iterable[PatternResult]) -> tuple[PatternResult, ...]:
-    """Return the best first; of equals, the one with the later first dual issue last."""
+    """Return the patterns by falling efficiency; equal ones stand in rising order of the pattern."""
     return tuple(sorted(results, key=lambda result: (-result.efficiency, result.pattern)))
 
 
@@ -164,7 +162,7 @@ def best(results: Sequence[PatternResult], noise: float = 0.0) -> tuple[PatternR
 
 
 def distance(latency: float) -> int:
-    """Instructions that have to stand between two of which the second needs the first, in dual-issue code.
+    """Return the least number of instructions between two dependent ones in dual-issue code.
 
     Seven instructions take four cycles.
 

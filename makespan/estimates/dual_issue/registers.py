@@ -8,14 +8,12 @@ from typing import TypeAlias
 
 from makespan.host.errors import InputError
 
-ZERO = 255
-"""RZ reads as zero, forgets what is written to it, and needs no port."""
+ZERO = 255  # RZ reads as zero, forgets what is written to it, and needs no port
 MAX_REGISTERS = 255
 _INDEX_BITS, _MOST_BITS = 8, 3
 
 
-Banks: TypeAlias = Callable[[int], int]
-"""Which bank a register is in, by its number."""
+Banks: TypeAlias = Callable[[int], int]  # which bank a register is in, by its number
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +40,8 @@ class BankFunction:
         return " | ".join(terms) or "0"
 
 
+# Source: Zhang et al., PPoPP 2017: bank 0 {0, 2, 8, 10, ...}, 1 {1, 3, ...}, 2 {4, 6, ...}, 3 {5, 7, ...}.
 GK110_BANKS = BankFunction((0, 2))
-"""Source: Zhang et al., PPoPP 2017: bank 0 {0, 2, 8, 10, ...}, 1 {1, 3, ...}, 2 {4, 6, ...}, 3 {5, 7, ...}."""
 
 
 def ways(registers: Iterable[int], banks: Banks) -> int:
@@ -53,7 +51,7 @@ def ways(registers: Iterable[int], banks: Banks) -> int:
 
 
 def function_of(classes: Sequence[Sequence[int]]) -> BankFunction | None:
-    """The fewest bits of the register number, at most three, that tell the classes apart; None if no choice does."""
+    """Return the fewest register number bits, at most three, that tell the classes apart; None if no choice does."""
     home = {register: number for number, members in enumerate(classes) for register in members}
     for size in range(_MOST_BITS + 1):
         for bits in combinations(range(_INDEX_BITS), size):

@@ -24,19 +24,16 @@ WARPS_PER_SCHEDULER = 4
 UNROLLED = 255
 LOOPS = 100_000
 _REFERENCE_RUNS = 64
-_SURE = 0.06
-"""Standard error, in cycles, that a distance of two instructions is measured to."""
+_SURE = 0.06  # standard error, in cycles, that a distance of two instructions is measured to
 _MOST_RUNS = 400
-SHORT_CHAIN, LONG_CHAIN = 4, 12
-"""Instructions of the two chains whose difference is the latency."""
-CLOCKS, _FREE = (0, 1), tuple(range(2, 64))
-"""Registers for two clock reads, and those to choose operands from."""
+SHORT_CHAIN, LONG_CHAIN = 4, 12  # instructions of the two chains whose difference is the latency
+CLOCKS, _FREE = (0, 1), tuple(range(2, 64))  # registers for two clock reads, and those to choose operands from
 
 
 def throughput(
     device: IssueDevice, *instructions: IssueInstruction, unroll: int | None = None, loops: int = LOOPS, warps: int = 0
 ) -> float:
-    """Arithmetic lane-operations per cycle and SM, of independent instructions in a straight-line loop.
+    """Return the arithmetic lane-operations per cycle and SM of independent instructions in a straight-line loop.
 
     Args:
         unroll: how often the instructions are written down; as often as 255 instructions and the cache allow.
@@ -52,7 +49,7 @@ def throughput(
 
 
 def rate(device: IssueDevice, program: IssueProgram, warps: int, loops: int) -> float:
-    """Arithmetic lane-operations per cycle and SM.
+    """Return the arithmetic lane-operations per cycle and SM.
 
     Raises:
         MeasurementError: more than the device has lanes, or no time at all.
@@ -75,7 +72,7 @@ def clean_instruction(destination: int, register: int, code: int = SINGLE_ISSUE)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Throughput without conflicts in single-issue mode, measured repeatedly.
+    """The throughput without conflicts in single-issue mode, measured repeatedly.
 
     Args:
         rate: lane-operations per cycle and SM, on average.
@@ -100,7 +97,7 @@ def time_program(
     runs: int = 1,
     dependent: tuple[IssueInstruction, IssueInstruction] | None = None,
 ) -> float:
-    """Cycles between the clock reads before and after `tested`, and the fillers between the reads, on average."""
+    """Return the mean cycles between the clock reads around `tested` and the fillers between the reads."""
     program = clock_program(tested)
     check_timed(device.sm, program, 1, TIMED_LOOPS, dependent=dependent)
     spans = []
@@ -115,19 +112,19 @@ def time_program(
 
 
 def clock_program(tested: Sequence[IssueInstruction]) -> IssueProgram:
-    """Instructions between two clock reads, with fillers that the reads need."""
+    """Return the instructions between two clock reads, with the fillers that the reads need."""
     first, last = (IssueInstruction(Opcode.S2R, register) for register in CLOCKS)
     return IssueProgram((first, *[IssueInstruction(Opcode.NOP)] * CLOCK_STALL, *tested, last))
 
 
 def chain(first: int, second: int, code: int = SINGLE_ISSUE) -> tuple[IssueInstruction, ...]:
-    """FFMAs each of which reads what the one before wrote, in two registers."""
+    """Return FFMAs that each read what the one before wrote, in two registers."""
     pairs = [(first, second), (second, first)] * (LONG_CHAIN // 2)
     return tuple(IssueInstruction(Opcode.FFMA, target, (source,) * 3, code) for source, target in pairs)
 
 
 def runs_for(noise: float, cycles: float) -> int:
-    """Return how often to measure a span of so many cycles.
+    """Return how often a span of this many cycles must be measured.
 
     Raises:
         MeasurementError: too often.
@@ -141,7 +138,7 @@ def runs_for(noise: float, cycles: float) -> int:
 
 
 def latency(device: IssueDevice, *, code: int = SINGLE_ISSUE, noise: float = 0.0, seed: int = 0) -> float:
-    """Cycles from an FFMA to one that reads its result: how much longer a chain gets per instruction.
+    """Return the cycles from an FFMA to one that reads its result: what each further link adds to a chain.
 
     Args:
         code: control code of the instructions of the chain.
@@ -164,7 +161,7 @@ def latency(device: IssueDevice, *, code: int = SINGLE_ISSUE, noise: float = 0.0
 
 
 def pair_latency(device: IssueDevice, *, noise: float = 0.0, seed: int = 0) -> float:
-    """Return the same by two instructions: their span if dependent, less that if independent, and the issue gap of 1.
+    """Return the latency from two instructions: their span if dependent, less that if independent, and the gap of 1.
 
     Raises:
         MeasurementError: too noisy.

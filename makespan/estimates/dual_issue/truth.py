@@ -9,22 +9,18 @@ from makespan.estimates.dual_issue.device import IssueInstruction, IssueProgram,
 from makespan.estimates.dual_issue.registers import GK110_BANKS, ZERO, ways
 from makespan.host.errors import InputError
 
+# FFMAs per cycle and SM without a bank conflict, with two and with three registers in one bank. Source: Zhang et al.,
+# PPoPP 2017, table of conflicts; a patent of the same group has the same numbers.
 CLEAN, TWO_WAY, THREE_WAY = 127.50, 119.18, 94.52
-"""FFMAs per cycle and SM without a bank conflict, with two and with three registers in one bank.
-
-Source: Zhang et al., PPoPP 2017, table of conflicts; a patent of the same group has the same numbers.
-"""
 _OVERHEAD = 0.5 / 128
 _DUAL_OVERHEAD = 1 - 0.9726
 
 
 class Conflicts(StrEnum):
-    """What a bank conflict costs."""
+    """The cost of a bank conflict."""
 
-    CALIBRATED = "calibrated"
-    """what was published: other warps hide most of it"""
-    STRICT = "strict"
-    """k registers in one bank take k cycles"""
+    CALIBRATED = "calibrated"  # what was published: other warps hide most of it
+    STRICT = "strict"  # k registers in one bank take k cycles
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,7 @@ class Truth:
             raise InputError("overheads and noise are shares, 0 <= share < 1")
 
     def penalty(self, sources: frozenset[int]) -> float:
-        """Extra issue cycles of a scheduler for reading these registers at once.
+        """Return the extra issue cycles of a scheduler for reading these registers at once.
 
         Beyond three in a bank nothing is published: a full cycle for each further one.
         """
@@ -95,7 +91,7 @@ class Truth:
         return tuple(cycles)
 
     def bubble(self, block: tuple[IssueInstruction, ...]) -> int:
-        """Issue cycles that a block costs beyond its own."""
+        """Return the issue cycles that a block costs beyond its own."""
         shape = tuple(sum(one.is_arithmetic for one in cycle) for cycle in self.shape(block))
         return self.bubbles.of(shape)
 
@@ -109,12 +105,12 @@ class Truth:
 
 
 def blocks(instructions: tuple[IssueInstruction, ...]) -> list[tuple[IssueInstruction, ...]]:
-    """Instructions in blocks of seven, the last perhaps shorter."""
+    """Return the instructions in blocks of seven; the last block may be shorter."""
     return [instructions[at : at + PER_BLOCK] for at in range(0, len(instructions), PER_BLOCK)]
 
 
 def closed_form_cycles(truth: Truth, program: IssueProgram, warps: int, loops: int) -> float | None:
-    """Cycles of a noiseless execution; None for programs that the formula does not know.
+    """Return the cycles of a noiseless execution; None for programs that the formula does not cover.
 
     An iteration of the warps of a scheduler takes the issue slots of them all, with what conflicts add, or the gaps of
     one warp, whichever is more. That needs gaps of 1, which leave the scheduler no choice, or else equal gaps and

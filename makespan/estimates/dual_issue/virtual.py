@@ -45,7 +45,7 @@ class VirtualSm:
 
     @property
     def sm(self) -> SmDescription:
-        """What it says of itself."""
+        """Return the description of the SM."""
         return self._truth.sm
 
     def run(self, program: IssueProgram, warps: int, loops: int) -> IssueRun:
@@ -87,6 +87,7 @@ def _bubbles(text: str) -> Bubbles:
     return Bubbles(start, end)
 
 
+# How each is read, and an example.
 _OPTIONS: dict[str, tuple[Callable[[str], object], str]] = {
     "noise": (float, "0.0002"),
     "seed": (int, "1"),
@@ -95,16 +96,15 @@ _OPTIONS: dict[str, tuple[Callable[[str], object], str]] = {
     "bubbles": (_bubbles, "1/4"),
     "latency": (int, "9"),
 }
-"""How each is read, and an example."""
 
 
+# Iterations, and instructions of a warp, that are executed before a loop's time is extrapolated.
 _LEAST_WINDOW, _LEAST_INSTRUCTIONS = 2, 500
-"""Iterations, and instructions of a warp, that are executed before a loop's time is extrapolated."""
 
 
 @lru_cache(2**12)
 def simulate(truth: Truth, program: IssueProgram, warps: int, loops: int) -> IssueRun:
-    """What a noiseless execution of `loops` iterations gives.
+    """Return the result of a noiseless execution of `loops` iterations.
 
     A long loop is executed for a window of iterations and for two windows, and extrapolated from the difference. The
     cost of the loop itself is a share of the whole time; clock samples, which are taken inside of an iteration, do not
@@ -123,7 +123,7 @@ def simulate(truth: Truth, program: IssueProgram, warps: int, loops: int) -> Iss
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """What an SM has to know of an instruction and its place.
+    """An instruction at its slot, with all that an SM has to know of it.
 
     Args:
         needed: registers that an arithmetic instruction reads through the ports of the banks.
@@ -173,25 +173,18 @@ class _SimulatedWarp:
     number: int
     iteration: int = 0
     place: int = 0
-    free: int = 0
-    """when its last instruction lets the next one issue"""
-    clock: int = 0
-    """when it can read the clock again"""
-    at: int = 0
-    """when its next instruction can issue, if a scheduler takes it"""
-    written: dict[int, int] = field(default_factory=dict)
-    """when a register can be read"""
+    free: int = 0  # when its last instruction lets the next one issue
+    clock: int = 0  # when it can read the clock again
+    at: int = 0  # when its next instruction can issue, if a scheduler takes it
+    written: dict[int, int] = field(default_factory=dict)  # when a register can be read
 
 
 @dataclass(slots=True)
 class _Scheduler:
-    warps: list[_SimulatedWarp]
-    """those that have not finished"""
+    warps: list[_SimulatedWarp]  # those that have not finished
     free: int = 0
-    debt: float = 0.0
-    """parts of issue cycles that conflicts have cost and that no cycle was lost for so far"""
-    last: _SimulatedWarp | None = None
-    """the warp that issued last, unless it has finished"""
+    debt: float = 0.0  # parts of issue cycles that conflicts have cost and that no cycle was lost for so far
+    last: _SimulatedWarp | None = None  # the warp that issued last, unless it has finished
     cached: frozenset[int] = frozenset()
 
     def choice(self, now: int) -> _SimulatedWarp | None:
@@ -204,7 +197,7 @@ class _Scheduler:
 
     @property
     def next(self) -> int:
-        """Return the earliest cycle in which it could issue; there is a warp."""
+        """Return the earliest cycle in which the scheduler could issue; it must have a warp."""
         return max(min(warp.at for warp in self.warps), self.free)
 
 
@@ -234,7 +227,7 @@ class _SmSimulation:
         return self.end, tuple(self.samples)
 
     def cycle(self, number: int, now: int) -> None:
-        """One cycle of a pair of schedulers; if both want the shared lanes, one loses the cycle."""
+        """Simulate one cycle of a pair of schedulers; if both want the shared lanes, one loses the cycle."""
         picked = [(scheduler, warp) for scheduler in self.pairs[number] if (warp := scheduler.choice(now)) is not None]
         if len(picked) == 2 and all(self.slots[warp.place].on_shared_lanes for _, warp in picked):
             duals = [self.size(warp, now) for _, warp in picked]
@@ -282,7 +275,7 @@ class _SmSimulation:
         warp.at = self.earliest(warp)
 
     def stall(self, scheduler: _Scheduler, read: frozenset[int]) -> int:
-        """Cycles that the scheduler loses now to bank conflicts."""
+        """Return the cycles that the scheduler loses now to bank conflicts."""
         if read not in self.penalties:
             self.penalties[read] = self.truth.penalty(read)
         scheduler.debt += self.penalties[read]
@@ -291,14 +284,14 @@ class _SmSimulation:
         return stall
 
     def operands(self, warp: _SimulatedWarp, slot: _Slot) -> int:
-        """When the sources of an instruction have been computed."""
+        """Return the cycle in which all sources of an instruction have been computed."""
         written, at = warp.written, 0
         for register in slot.sources:
             at = max(at, written.get(register, 0))
         return at
 
     def earliest(self, warp: _SimulatedWarp) -> int:
-        """When the next instruction of a warp can issue at the earliest."""
+        """Return the first cycle in which the next instruction of a warp can issue."""
         slot = self.slots[warp.place]
         at = max(warp.free, self.operands(warp, slot))
         if slot.is_clock:

@@ -15,7 +15,7 @@ CompModel = Literal["uniform", "throughput"]
 
 
 def comp_cycles(gpu: HongKimGPU, kernel: HongKimKernel, model: CompModel | None = None) -> Fraction:
-    """Cycles in which one warp issues all its instructions, (11).
+    """Return the cycles in which one warp issues all its instructions, (11).
 
     Args:
         model: `uniform` charges `issue_cycles` for every instruction, as published for NVIDIA; `throughput` charges a
@@ -72,7 +72,7 @@ def _known_operations(gpu: HongKimGPU, kernel: HongKimKernel) -> dict[str, RealN
 def operations_per_cycle(
     *, global_size: int, operations: int, seconds: RealNumber, clock_mhz: RealNumber, compute_units: int
 ) -> Fraction:
-    """Throughput of one SM or compute unit, in operations per cycle.
+    """Return the throughput of one SM or compute unit, in operations per cycle.
 
     Args:
         global_size: work-items, or threads.
@@ -87,7 +87,7 @@ def operations_per_cycle(
 
 
 def norms(throughput: Mapping[str, RealNumber]) -> dict[str, int]:
-    """Costs relative to the fastest operation of the table, in whole numbers.
+    """Return the costs relative to the fastest operation of the table, in whole numbers.
 
     >>> norms({"f32_add": 21, "f32_div": 2, "f32x4_add": 40})
     {'f32_add': 2, 'f32_div': 20, 'f32x4_add': 1}

@@ -10,11 +10,10 @@ from makespan.estimates.profile import Coalescing, InstructionCount, KernelProfi
 from makespan.model.machine.gpu_keys import InstructionKind
 from makespan.model.machine.gpus import Gpu
 
-_DENOMINATOR = 10**9
-"""Means over warps are ratios of whole numbers, which a float has rounded."""
+_DENOMINATOR = 10**9  # means over warps are ratios of whole numbers, which a float has rounded
 
+# Operations that tables of throughputs know, by the first part of an opcode for single precision.
 _NAMED = MappingProxyType({"add": "f32_add", "sub": "f32_sub", "mul": "f32_mul", "div": "f32_div", "sin": "native_sin"})
-"""Operations that tables of throughputs know, by the first part of an opcode for single precision."""
 
 MEMORY_NOTE = "accesses to global, local and generic addresses"
 
@@ -79,7 +78,7 @@ def _executions(accesses: Iterable[MemoryOperation]) -> Fraction:
 
 
 def _mean(accesses: list[MemoryOperation] | tuple[MemoryOperation, ...], of: list[float | None]) -> Fraction | None:
-    """Weighted by executions; None if there is nothing to take it of."""
+    """Return the mean weighted by executions; None if there is no access or a value is not known."""
     weights = [_exact(access.executions) for access in accesses]
     values = [value for value in of if value is not None]
     if not weights or len(values) < len(weights):

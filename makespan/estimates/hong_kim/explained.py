@@ -63,7 +63,7 @@ def estimate_launch(
 
 
 def _guessed_coalescing(gpu: Gpu) -> Iterator[str]:
-    """What the description of a GPU leaves open of `coalescing`."""
+    """Yield a warning if the GPU description does not say how lanes share transactions."""
     how = coalescing(gpu)
     used = ("hong_kim.coalescing_rule", *(("hong_kim.segment_bytes",) if how.rule is Rule.SEGMENTS else ()))
     missing = gpu.missing(*used)

@@ -14,8 +14,8 @@ from makespan.model.machine.values import shown
 
 RealNumber: TypeAlias = int | float | Fraction
 
+# Larger numbers, and positive ones below its inverse, are typing errors; within it no result overflows a float.
 LARGEST = 10**18
-"""Larger numbers, and positive ones below its inverse, are typing errors; within it no result overflows a float."""
 
 
 def exact(value: object, what: str, *, positive: bool = False) -> Fraction:
@@ -50,16 +50,15 @@ def _number_text(value: int | float | Fraction) -> str:
     return str(value) if isinstance(value, Fraction) else shown(value)
 
 
-LANE_BYTES = 4
-"""Of a load whose width nobody gave: one float a lane, 128 bytes for a warp of 32."""
+LANE_BYTES = 4  # of a load of unknown width: one float a lane, 128 bytes for a warp of 32
 
+# Which microbenchmark measures what.
 _KERNELS = {
     "mem_ld": "latency kernel of `makespan microbench memory`",
     "departure_del_coal": "coalesced kernel of `makespan microbench memory`",
     "departure_del_uncoal": "uncoalesced kernel of `makespan microbench memory`",
     "issue_cycles": "kernels of `makespan microbench throughput` (warp_size / operations per cycle)",
 }
-"""Which microbenchmark measures what."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +108,7 @@ class HongKimGPU:
 
     @property
     def warp_size(self) -> int:
-        """Threads of a warp."""
+        """Return the number of threads of a warp."""
         return self.limits.warp_size
 
     def measured(self, name: str) -> Fraction:
@@ -181,7 +180,7 @@ class HongKimKernel:
 
     @property
     def mem_insts(self) -> Fraction:
-        """Accesses to device memory."""
+        """Return the number of accesses to device memory."""
         return Fraction(exact(self.coal_mem_insts, "") + exact(self.uncoal_mem_insts, ""))
 
     @property
@@ -190,6 +189,7 @@ class HongKimKernel:
         return self.mem_insts + exact(self.comp_insts, "")
 
 
+# Fields of `HongKimKernel` by the names that a list of counts has.
 COUNTS = {
     "comp": "comp_insts",
     "coal": "coal_mem_insts",
@@ -198,7 +198,6 @@ COUNTS = {
     "uncoal_per_mw": "uncoal_per_mw",
     "load_bytes": "load_bytes_per_warp",
 }
-"""Fields of `HongKimKernel` by the names that a list of counts has."""
 
 
 def counts(text: str, what: str) -> dict[str, Fraction]:
@@ -236,12 +235,12 @@ KEYS = {
     "uncoal_per_mw": "hong_kim.uncoal_per_mw",
 }
 DEVICE = ("sms", "clock_ghz", "mem_bw_gbs", "warp_size")
+# Prefix of the key, and suffix of the operation: `f32_add4` is an addition of vectors of four.
 _TABLES = {"hong_kim.throughput.": "", "hong_kim.vector_throughput.": "4"}
-"""Prefix of the key, and suffix of the operation: `f32_add4` is an addition of vectors of four."""
 
 
 def of_gpu(gpu: Gpu) -> HongKimGPU:
-    """What the description says to the model; what it does not say is asked for when it is needed.
+    """Return the numbers of a GPU description; a missing measured one is refused only when the model needs it.
 
     Raises:
         InputError: no number of SMs, clock, bandwidth or warp size.
@@ -259,7 +258,7 @@ def of_gpu(gpu: Gpu) -> HongKimGPU:
 
 
 def throughput_of(gpu: Gpu) -> dict[str, float]:
-    """Operations per cycle, by operation."""
+    """Return the operations per cycle, by operation."""
     return {
         key.removeprefix(prefix) + suffix: float(datum.value)
         for prefix, suffix in _TABLES.items()

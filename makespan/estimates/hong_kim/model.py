@@ -20,8 +20,7 @@ from makespan.host.errors import InputError
 from makespan.model.machine.occupancy import Occupancy, occupancy
 
 Variant = Literal["isca09", "issue-bounded"]
-Rep = Literal["real", "ceil"]
-"""How often an SM is filled: a real number as published, or whole waves."""
+Rep = Literal["real", "ceil"]  # how often an SM is filled: a real number as published, or whole waves
 
 _UNCOAL_NOTE = (
     "(8) charges an uncoalesced request as much as a coalesced one, although it moves a segment for each transaction:"
@@ -30,20 +29,16 @@ _UNCOAL_NOTE = (
 
 
 class Case(StrEnum):
-    """Which of the published formulas applies."""
+    """The published formula that applies."""
 
-    FEW_WARPS = "case 1"
-    """neither memory nor computation is saturated: MWP = CWP = N"""
-    MEMORY = "case 2"
-    """CWP >= MWP, or more computation than memory"""
-    COMPUTATION = "case 3"
-    """MWP > CWP"""
-    COMPUTE_ONLY = "compute-only"
-    """no access to device memory"""
+    FEW_WARPS = "case 1"  # neither memory nor computation is saturated: MWP = CWP = N
+    MEMORY = "case 2"  # CWP >= MWP, or more computation than memory
+    COMPUTATION = "case 3"  # MWP > CWP
+    COMPUTE_ONLY = "compute-only"  # no access to device memory
 
 
 class Bound(StrEnum):
-    """What the time depends on."""
+    """The resource that the time depends on."""
 
     MEMORY = "memory"
     COMPUTE = "compute"
@@ -59,7 +54,7 @@ class Symbols(dict[str, ModelQuantity]):
         self.exact: dict[str, Fraction] = {}
 
     def put(self, name: str, value: Fraction | int, unit: str = "", note: str = "") -> Fraction:
-        """Write a symbol down; gives its value."""
+        """Record a symbol and return its value."""
         shown = value if isinstance(value, int) else float(value)
         self[name] = ModelQuantity(name, shown, unit, Origin.DERIVED, note)
         self.exact[name] = Fraction(value)
@@ -81,12 +76,12 @@ class HongKimResult:
     seconds: Fraction
 
     def __getitem__(self, symbol: str) -> Fraction:
-        """The number of a symbol, such as MWP, N or CPI; those of memory are there only if there are accesses to it."""
+        """Return the value of a symbol, such as MWP, N or CPI; those of memory exist only if the kernel accesses it."""
         return self.symbols.exact[symbol]
 
     @property
     def total_cycles(self) -> Fraction:
-        """Execution and synchronisation."""
+        """Return the cycles of execution and synchronisation."""
         return self["exec"] + self["Synch_cost"]
 
     @property
@@ -141,12 +136,12 @@ def estimate(
 
 
 def cycles_to_seconds(cycles: Fraction, freq_ghz: Fraction) -> Fraction:
-    """Seconds of so many cycles."""
+    """Return the seconds that these cycles take."""
     return cycles / (freq_ghz * 10**9)
 
 
 def _residency(symbols: Symbols, gpu: HongKimGPU, kernel: HongKimKernel, rep: Rep) -> Iterator[str]:
-    """Resident blocks and warps of an SM, and how often it is filled (table 1 of the source); yields what is doubtful.
+    """Put down the resident blocks and warps of an SM and how often it is filled (table 1); yield the warnings.
 
     Raises:
         InputError: a block that no SM can hold, or no known limit and no `active_blocks_per_sm`.
@@ -193,7 +188,7 @@ def _occupancy(gpu: HongKimGPU, kernel: HongKimKernel, warps_per_block: int) -> 
 
 
 def _memory_parallelism(symbols: Symbols, gpu: HongKimGPU, kernel: HongKimKernel) -> None:
-    """MWP and what it is computed from, for a kernel that has memory instructions: (1) to (10).
+    """Put down MWP and what it is computed from, for a kernel that has memory instructions: (1) to (10).
 
     A departure delay is asked for only where the kernel has requests of its kind.
 
@@ -264,7 +259,7 @@ def _exec(case: Case, of: dict[str, Fraction]) -> Fraction:
 
 
 def _synch_cost(kernel: HongKimKernel, of: dict[str, Fraction]) -> Fraction:
-    """What the barriers add: the warps of a block leave for the memory one after another."""
+    """Return the cycles that the barriers add: the warps of a block leave for the memory one after another."""
     if "MWP" not in of:
         return Fraction(0)
     waits = exact(kernel.synch_insts, "synch_insts") * of["active_blocks"] * of["rep"]

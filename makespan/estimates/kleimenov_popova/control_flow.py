@@ -1,7 +1,7 @@
 """From the control flow of a kernel to the instructions that the main thread of a warp executes, in order.
 
 A branch that the launch decides goes one way. Where lanes part, both sides follow each other; where all lanes go the
-same way but nobody knows which, the longer side counts. A loop runs as often as its bound says; ways out of it in the
+same unknown way, the longer side counts. A loop runs as often as its bound says; ways out of it in the
 middle of its body are not taken.
 """
 
@@ -15,13 +15,12 @@ from makespan.kernels.flow import BoundedFlow, Flow, refuse_unbounded
 
 MAX_STEPS = 200_000
 MAX_DEPTH = 200
-_END = -1
-"""The end of an iteration, or of the kernel."""
+_END = -1  # the end of an iteration, or of the kernel
 
 
 @dataclass(slots=True)
 class ControlFlow:
-    """Follows the control flow of one warp.
+    """The control flow of one warp, as the sequence that its main thread executes.
 
     Args:
         singles: every instruction, by its number.
@@ -43,7 +42,7 @@ class ControlFlow:
     _done: dict[int, Repeat] = field(default_factory=dict)
 
     def sequence(self) -> Sequence:
-        """What is executed from the entry to the end.
+        """Return the steps that are executed from the entry to the end.
 
         Raises:
             InputError: a loop without a bound.
@@ -80,7 +79,7 @@ class ControlFlow:
         return found
 
     def _steps(self, region: int | None, node: int) -> list[SequenceStep]:
-        """What a block executes, or the inner loop that begins at it."""
+        """Return the instructions of a block, or the inner loop that begins at it."""
         inner = self._inner(region, node)
         if inner is not None:
             return [self._loop(inner)]
@@ -112,7 +111,7 @@ class ControlFlow:
         return heads[0] if heads else None
 
     def _ways(self, region: int | None, node: int) -> list[int]:
-        """Where it may go on, each once: blocks, heads of inner loops, or the end."""
+        """Return the successors, each once: blocks, heads of inner loops, or the end."""
         inner = self._inner(region, node)
         if inner is None:
             edges = [(node, after) for after in self._taken(node)]
@@ -126,7 +125,7 @@ class ControlFlow:
         return (successors[self.decided[block]],) if block in self.decided else successors
 
     def _staying(self, region: int | None, afters: list[int]) -> list[int]:
-        """Those that do not leave the loop, unless all do."""
+        """Return the successors that do not leave the loop, or the end if all leave it."""
         if region is None:
             return list(dict.fromkeys(_END if after == self._flow.exit else after for after in afters))
         loop = self.terrain.nest.loops[region]
@@ -134,7 +133,7 @@ class ControlFlow:
         return list(dict.fromkeys(inside)) or [_END]
 
     def _may_part(self, region: int | None, node: int) -> bool:
-        """Whether lanes may go different ways at the end of a block, or leave an inner loop at different exits."""
+        """Return whether lanes may diverge at the end of a block, or leave an inner loop at different exits."""
         inner = self._inner(region, node)
         sources = {node} if inner is None else {source for source, _ in self.terrain.nest.loops[inner].exits}
         return any(source not in self.uniform and source not in self.decided for source in sources)

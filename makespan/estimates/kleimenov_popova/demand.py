@@ -17,8 +17,7 @@ from typing import NamedTuple, TypeAlias
 from makespan.estimates.kleimenov_popova.device import GpuParameters, Levels
 from makespan.host.errors import InputError, UnsupportedError
 
-PROBES = (100.0, 400.0, 25600.0)
-"""Latencies at which a time function is tried; the second is a typical one."""
+PROBES = (100.0, 400.0, 25600.0)  # latencies at which a time function is tried; the second is a typical one
 
 TimeFunction: TypeAlias = Callable[[float], float]
 
@@ -30,7 +29,7 @@ class HitRates(NamedTuple):
     l2: float
 
     def checked(self) -> "HitRates":
-        """Return the same.
+        """Return the hit rates themselves.
 
         Raises:
             InputError: a part outside 0..1, or more than all together.
@@ -47,7 +46,7 @@ WORST_CASE_CACHE = HitRates(0, 0)
 
 
 class Thread(NamedTuple):
-    """What one thread asks for.
+    """The demand of one thread.
 
     Args:
         time: cycles when every access to global memory takes `lat` cycles; must not fall.
@@ -83,7 +82,7 @@ class Thread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WarpDemand:
-    """One warp of the kernel model; bytes are of all its threads together.
+    """A warp of the kernel model; bytes are those of all its threads together.
 
     Args:
         time: cycles of its longest thread when every access to global memory takes `lat` cycles.
@@ -103,7 +102,7 @@ class WarpDemand:
 
     @classmethod
     def of(cls, threads: Sequence[Thread]) -> "WarpDemand":
-        """Return the warp of some threads, of which the one that takes longest at a typical latency is the main one."""
+        """Return the warp of some threads; the one that takes longest at a typical latency is the main one."""
         typical = {thread: thread.typical() for thread in dict.fromkeys(threads)}
         main = max(typical, key=typical.__getitem__)
         return cls(
@@ -118,7 +117,7 @@ class WarpDemand:
 
     @property
     def dram_bytes(self) -> float:
-        """What no cache holds."""
+        """Return the bytes that no cache holds."""
         return max(self.bytes - self.l1_bytes - self.l2_bytes, 0.0)
 
     def __post_init__(self) -> None:
@@ -163,7 +162,7 @@ MAX_DIFFERENT_BLOCKS = 1 << 16
 
 
 class SyncUnit(StrEnum):
-    """What the size of a block is counted in for the cost of a barrier."""
+    """The unit in which the cost of a barrier counts the size of a block."""
 
     WARPS = "warps"
     THREADS = "threads"
@@ -171,7 +170,7 @@ class SyncUnit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What runs on one SM in one wave.
+    """The warps that run on one SM in one wave, as the time and the bytes that they need.
 
     Args:
         times: of the warps that differ, each with the cycles that its barriers add.
@@ -186,11 +185,11 @@ class Load:
     all_bytes: float
 
     def time(self, latencies: Levels) -> float:
-        """Cycles with these latencies."""
+        """Return the cycles at these latencies."""
         return self.time_at(self.latency(latencies))
 
     def time_at(self, latency: float) -> float:
-        """Cycles if each access to global memory takes so long."""
+        """Return the cycles if every access to global memory takes `latency` cycles."""
         return max([self.issue, *(time(latency) + extra for time, extra in self.times)])
 
     def latency(self, latencies: Levels) -> float:
@@ -204,7 +203,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """Blocks that run at the same time, and how often such a wave comes.
+    """Blocks that run at the same time, and the number of such waves in a row.
 
     Args:
         loads: of the SMs that are in use, each with the number of SMs that have it.
@@ -216,16 +215,16 @@ class Wave:
 
     @property
     def bytes(self) -> Levels:
-        """What the whole GPU asks for, by level."""
+        """Return the bytes that the whole GPU asks for, by level."""
         return Levels(*(sum(load.bytes[at] * count for load, count in self.loads) for at in range(len(Levels._fields))))
 
     def time(self, latencies: Sequence[Levels]) -> float:
-        """Cycles of the slowest SM, given the latencies of each load."""
+        """Return the cycles of the slowest SM, given the latencies of each load."""
         return max(load.time(levels) for (load, _), levels in zip(self.loads, latencies, strict=True))
 
 
 def load(blocks: Sequence[Sequence[WarpDemand]], device: GpuParameters, kernel: KernelModel, unit: SyncUnit) -> Load:
-    """What an SM has that these blocks run on."""
+    """Return the load of an SM that these blocks run on."""
     size = kernel.threads_per_block if unit is SyncUnit.THREADS else device.limits.warps_of(kernel.threads_per_block)
     barrier = device.departure_delay * (size - 1)
     warps = [warp for block in blocks for warp in block]

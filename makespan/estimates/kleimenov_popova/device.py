@@ -11,7 +11,7 @@ from makespan.model.machine.occupancy import SmLimits
 
 
 class LaunchLine(NamedTuple):
-    """`blocks * x1 + x2` seconds for a grid.
+    """The launch time of a grid, `blocks * x1 + x2` seconds.
 
     Args:
         x1: seconds per block.
@@ -27,7 +27,7 @@ class LaunchLine(NamedTuple):
 
 
 def relative_error(measured: float, predicted: float) -> float:
-    """`|(measured - predicted) / measured|`, the error metric of the paper.
+    """Return `|(measured - predicted) / measured|`, the error metric of the paper.
 
     Raises:
         InputError: a measured time that is not positive.
@@ -38,8 +38,7 @@ def relative_error(measured: float, predicted: float) -> float:
 
 
 PREFIX = "kleimenov_popova"
-EXTRA_SECTORS = 32 - 4
-"""Sectors of 32 bytes of an uncoalesced request of a warp, beyond those of a coalesced one."""
+EXTRA_SECTORS = 32 - 4  # sectors of 32 bytes of an uncoalesced request of a warp, beyond those of a coalesced one
 
 
 class Levels(NamedTuple):
@@ -51,8 +50,8 @@ class Levels(NamedTuple):
     uncoal: float
 
 
+# What the levels are called in GPU descriptions and reports.
 NAMES = {"l1": "L1", "l2": "L2", "dram": "DRAM", "uncoal": "uncoal"}
-"""What the levels are called in GPU descriptions and reports."""
 _LATENCIES = tuple(f"{PREFIX}.lat_{name}" for name in NAMES.values())
 
 
@@ -97,12 +96,12 @@ class GpuParameters:
 
     @property
     def departure_delay(self) -> float:
-        """Cycles between two sectors of an uncoalesced request: `(lat_uncoal - lat_DRAM) / 28`."""
+        """Return the cycles between two sectors of an uncoalesced request: `(lat_uncoal - lat_DRAM) / 28`."""
         return (self.latency.uncoal - self.latency.dram) / EXTRA_SECTORS
 
     @staticmethod
     def keys(gpu: Gpu) -> tuple[str, ...]:
-        """Those of a GPU description that `of` reads and that do not follow from others there."""
+        """Return the keys of a GPU description that `of` reads and that do not follow from others there."""
         bands = (f"{PREFIX}.band_{name}" for name in NAMES.values() if not (name == "DRAM" and _dram_band(gpu)))
         return ("sms", "warp_size", "clock_ghz", f"{PREFIX}.pb_per_sm", *_LATENCIES, *bands)
 
@@ -126,7 +125,7 @@ class GpuParameters:
 
 
 def _dram_band(gpu: Gpu) -> float | None:
-    """Bytes per cycle of the device memory: as told, or GB/s over GHz; None if neither is known."""
+    """Return the bytes per cycle of the device memory: as given, or GB/s over GHz; None if neither is known."""
     rate, clock = gpu.get("mem_bw_gbs"), gpu.get("clock_ghz")
     derived = None if rate is None or clock is None else rate / clock
     own = gpu.get(f"{PREFIX}.band_DRAM")

@@ -34,7 +34,7 @@ class ThreadModel:
         warps: their numbers in the block.
         bytes: that one thread moves from and to the device memory.
         uncoalesced_bytes: those of it that go in uncoalesced requests.
-        choices: lines of branches that all lanes take alike, nobody knows which way: the longer side counts.
+        choices: lines of branches that all lanes take alike, in an unknown direction: the longer side counts.
     """
 
     warps: tuple[int, ...]
@@ -140,7 +140,7 @@ def singles(launched: Launched) -> tuple[Single, ...]:
 
 
 def _back_edges(launched: Launched) -> frozenset[int]:
-    """The unconditional branches that go back to the head of a loop around them, by number of the instruction."""
+    """Return the unconditional branches back to the head of a loop around them, by number of the instruction."""
     code, blocks = launched.flow.code, launched.flow.blocks
     ends = {blocks[latch] for loop in launched.nest.loops for latch in loop.latches}
     last = {block.stop - 1 for block in ends if block.stop > block.first}
@@ -148,7 +148,7 @@ def _back_edges(launched: Launched) -> frozenset[int]:
 
 
 def _examples(found: PtxFlow, singles: Iterable[Single]) -> tuple[dict[str, Single], dict[str, str]]:
-    """An instruction of each class that the kernel has, one with a result if there is one, and where it stands."""
+    """Return an instruction of each class of the kernel, if possible one with a result, and where it stands."""
     example: dict[str, Single] = {}
     for single in singles:
         if single.kind not in example or (single.writes and not example[single.kind].writes):
@@ -168,7 +168,7 @@ class _LaunchedCode:
     singles: tuple[Single, ...]
 
     def sequences(self, length: Length) -> Iterator[tuple[Steps, tuple[int, ...], list[int]]]:
-        """What warps execute, the lines where a side was chosen, and the warps of a block that do so."""
+        """Yield the sequences that warps execute, the lines where a side was chosen, and the warps that execute it."""
         alike: dict[object, tuple[ControlFlow, list[int]]] = {}
         for warp in range(self.launched.launch.warps_per_block or 0):
             terrain, sides = self.launched.terrain(warp), self.launched.decided(warp)
@@ -246,7 +246,7 @@ def _kernel_model(
 
 
 def _notes(threads: Iterable[ThreadModel], source: _LaunchedCode, profiled: KernelProfile) -> Iterator[str]:
-    """What a reader has to know about the model."""
+    """Yield the assumptions of the model that a reader has to know."""
     yield "the hardware executes the PTX as it is written, although ptxas expands, unrolls and drops instructions"
     if source.launched.kernel.compilation is not None:
         yield str(source.launched.kernel.compilation)

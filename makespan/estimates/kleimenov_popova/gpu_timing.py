@@ -24,7 +24,7 @@ WARP_SIZE = 32
 
 
 def by_throughput(operations_per_cycle: float, *, warp_size: int = WARP_SIZE) -> float:
-    """Rule T: `warp_size / throughput` cycles, of operations per cycle of ONE processing block.
+    """Return the issue delay by rule T: `warp_size / throughput` cycles, of the throughput of ONE processing block.
 
     Raises:
         InputError: a throughput that is not positive, or a delay below one cycle, as it comes out of a throughput of
@@ -38,7 +38,7 @@ def by_throughput(operations_per_cycle: float, *, warp_size: int = WARP_SIZE) ->
 
 
 def by_units(units: float, *, warp_size: int = WARP_SIZE) -> float:
-    """Rule U: `max(warp_size / units, 1)` cycles, of functional units in ONE processing block.
+    """Return the issue delay by rule U: `max(warp_size / units, 1)` cycles, of the units of ONE processing block.
 
     Raises:
         InputError: a number of units that is not positive.
@@ -48,7 +48,7 @@ def by_units(units: float, *, warp_size: int = WARP_SIZE) -> float:
 
 
 def check_delay(delay: float, where: str) -> float:
-    """Return an issue delay, in cycles.
+    """Return the issue delay itself, in cycles.
 
     Raises:
         InputError: less than one cycle, or no number.
@@ -64,13 +64,12 @@ def refuse_not_positive(value: float, what: str, unit: str) -> None:
         raise InputError(f"{what} must be positive and finite, not {value:g} {unit}")
 
 
-VARIABLE = InstructionKind.GLOBAL
-"""The class whose latency is the variable `lat`."""
+VARIABLE = InstructionKind.GLOBAL  # the class whose latency is the variable `lat`
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Latency and issue delay by class of instruction, in cycles; the latency of global memory is the variable.
+    """The latency and issue delay of each class of instruction, in cycles; that of global memory is the variable.
 
     Raises:
         InputError: a latency below 0, a delay below 1, or no number.
@@ -128,14 +127,14 @@ def timing(gpu: Gpu, singles: Mapping[str, Single], where: Mapping[str, str]) ->
 
 
 def keys(gpu: Gpu, singles: Mapping[str, Single]) -> tuple[str, ...]:
-    """Those that `timing` reads, without the delays that rule T or U gives."""
+    """Return the keys that `timing` reads, without those of delays that rule T or U gives."""
     latencies = (f"{PREFIX}.latency.{kind}" for kind in _with_result(singles))
     delays = (f"{PREFIX}.delay.{kind}" for kind in singles if not _ways_given(gpu, kind))
     return (*latencies, *delays)
 
 
 def by_key(where: Mapping[str, str]) -> dict[str, str]:
-    """Where classes stand, by the keys of their latencies and delays."""
+    """Return where classes stand in the kernel, by the keys of their latencies and delays."""
     return {f"{PREFIX}.{table}.{kind}": place for kind, place in where.items() for table in ("latency", "delay")}
 
 

@@ -9,17 +9,16 @@ from makespan.estimates.kleimenov_popova.piecewise import RationalNumber, decima
 
 MAX_TERMS = 64
 
-_Sum: TypeAlias = tuple[tuple[str, RationalNumber], ...]
-"""Names with their positive coefficients, in order of names."""
+_Sum: TypeAlias = tuple[tuple[str, RationalNumber], ...]  # names with their positive coefficients, in order of names
 
 
 class TooManyTermsError(Exception):
-    """An expression with more sums than anybody reads."""
+    """an expression with more sums than a reader follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is known of the values of names, beside that none is negative.
+    """The known order of the values of names, none of which is negative.
 
     Args:
         above: pairs of names (more, less) with value(more) >= value(less).
@@ -40,7 +39,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class MaxPlus:
-    """The largest of some sums; those that another one covers are left out.
+    """The largest of some sums, without those that another one covers.
 
     Raises:
         TooManyTermsError: more than `MAX_TERMS` sums.
@@ -80,7 +79,7 @@ class MaxPlus:
         return {name for each in self.sums for name, _ in each}
 
     def __str__(self) -> str:
-        """What all sums share, plus the largest of what is left."""
+        """Return what all sums share, plus the largest of what remains of each."""
         least = {name: min(dict(each).get(name, 0) for each in self.sums) for name in self.names}
         common = tuple((name, count) for name, count in sorted(least.items()) if count > 0)
         rests = sorted(

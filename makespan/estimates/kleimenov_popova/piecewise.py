@@ -30,7 +30,7 @@ class PiecewiseLinear:
 
     @classmethod
     def line(cls, intercept: RationalNumber, slope: RationalNumber = 0) -> "PiecewiseLinear":
-        """`intercept + slope * lat`."""
+        """Return the function `intercept + slope * lat`."""
         return cls(((0, intercept),), slope)
 
     def __call__(self, lat: RationalNumber) -> RationalNumber:
@@ -106,7 +106,7 @@ class PiecewiseLinear:
 
     @property
     def lines(self) -> tuple[tuple[RationalNumber, RationalNumber], ...]:
-        """Intercept and slope of every piece, from small latencies to large ones."""
+        """Return intercept and slope of every piece, from small latencies to large ones."""
         pairs = zip(self.knots, self.slopes, strict=True)
         return tuple((y - slope * x, slope) for (x, y), slope in pairs)
 
@@ -123,7 +123,7 @@ class PiecewiseLinear:
         return value
 
     def __str__(self) -> str:
-        """`max(50 + 4*lat, 80 + lat)`, or the pieces with their ranges if that is not the maximum of them."""
+        """Return `max(50 + 4*lat, 80 + lat)`, or the pieces with their ranges if the function is not convex."""
         texts = [_line(*line) for line in self.lines]
         if len(texts) == 1:
             return texts[0]
@@ -152,7 +152,7 @@ def _places(one: PiecewiseLinear, other: PiecewiseLinear) -> Sequence[RationalNu
 
 
 def _distinct(points: Sequence[_Knot]) -> Iterator[_Knot]:
-    """Of points at one latency the last."""
+    """Yield the last of the points at each latency."""
     for at, point in enumerate(points):
         if at + 1 == len(points) or points[at + 1][0] != point[0]:
             yield point

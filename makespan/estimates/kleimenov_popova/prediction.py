@@ -25,7 +25,7 @@ _SUPPLIED = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How the published iteration is read.
+    """The reading of the published iteration.
 
     Args:
         eps: the change of the time, in cycles, at which the iteration may stop.
@@ -51,13 +51,13 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Fixpoint:
-    """Where the iteration ended.
+    """The state in which the iteration ended.
 
     Args:
         time: in cycles.
         latency: of the level, in cycles; the unloaded one where nothing waits for it.
         mul: by what the last iteration multiplied the latency; 1 where the level keeps up.
-        is_insensitive: nobody waits for this level, so that its bandwidth alone limits.
+        is_insensitive: no warp waits for this level, so that its bandwidth alone limits.
         is_converged: False when the iterations were used up.
     """
 
@@ -117,7 +117,7 @@ _OVERLOAD = 1e-6  # above what an iteration that has stopped is off by
 
 @dataclass(frozen=True, slots=True)
 class WaveResult:
-    """One wave.
+    """The result of one wave.
 
     Args:
         time: in cycles.
@@ -166,12 +166,12 @@ class StaticFixpointResult:
 
     @property
     def execution_s(self) -> float:
-        """Seconds of all waves."""
+        """Return the seconds of all waves."""
         return self.cycles / (self.clock_ghz * 1e9)
 
     @property
     def seconds(self) -> float:
-        """Launch and execution."""
+        """Return the seconds of launch and execution."""
         return self.launch_s + self.execution_s
 
     @property
@@ -254,14 +254,14 @@ class _Stages:
     points: list[tuple[str, Fixpoint]] = field(default_factory=list)
 
     def each_sm(self) -> None:
-        """The L1 cache, which every SM has for itself."""
+        """Find the fixed point of the L1 cache of every SM."""
         for at, (load, _) in enumerate(self.wave.loads):
             levels = self.latencies[at]
             point = self._point("l1", partial(_time_at_l1, load, levels), load.bytes)
             self.latencies[at] = levels._replace(l1=point.latency)
 
     def whole_gpu(self, name: str) -> None:
-        """A level that all SMs share."""
+        """Find the fixed point of a level that all SMs share."""
         before = list(self.latencies)
 
         def time(lat: float) -> float:
@@ -310,7 +310,7 @@ def _solve_wave(wave: Wave, device: GpuParameters, rules: Rules) -> WaveResult:
 
 
 def _limiter(wave: Wave, device: GpuParameters, time: float, unloaded: float) -> str:
-    """What would have to change for this wave to become shorter."""
+    """Return the resource that would have to change for this wave to become shorter."""
     if time <= unloaded * (1 + _CLOSE):
         return ISSUE if max(load.issue for load, _ in wave.loads) >= unloaded * (1 - _CLOSE) else DEPENDENCES
     needs = _needs(wave, device)

@@ -23,7 +23,7 @@ from makespan.host.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """One instruction.
+    """An instruction in a sequence.
 
     Args:
         number: of the instruction in its kernel.
@@ -54,7 +54,7 @@ SequenceStep: TypeAlias = Single | Repeat
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Steps one after the other."""
+    """A sequence of steps that are executed one after the other."""
 
     steps: tuple[SequenceStep, ...] = field(default=())
 
@@ -83,12 +83,12 @@ MAX_STEPS = 100_000
 
 
 class LoopRule(StrEnum):
-    """How the time of a loop follows from its body."""
+    """The rule by which the time of a loop follows from its body."""
 
+    # half the time of two iterations from a fresh state, for each trip; the back edge costs nothing (the paper)
     UNROLL2 = "unroll2"
-    """half the time of two iterations from a fresh state, for each trip; the back edge costs nothing (the paper)"""
+    # up to 64 iterations from the state at the entry, then the increment of the last 16; the back edge counts
     EXACT = "exact"
-    """up to 64 iterations from the state at the entry, then the increment of the last 16; the back edge counts"""
 
 
 class _TimeValue(Protocol):
@@ -101,19 +101,19 @@ V = TypeVar("V", bound=_TimeValue)
 
 
 class Arithmetic(Protocol[V]):
-    """What times are made of."""
+    """The operations from which the recurrence makes times."""
 
     def zero(self) -> V:
-        """Return no time."""
+        """Return the time zero."""
 
     def delay(self, kind: str) -> V:
         """Return the issue delay of a kind of instruction."""
 
     def latency(self, kind: str) -> V:
-        """Return its latency."""
+        """Return the latency of a kind of instruction."""
 
     def left_over(self, ready: V, time: V, loop: str, register: str) -> V:
-        """By how much a register is ready after the end of an unrolled loop: `max(0, ready - time)`."""
+        """Return how long a register is not ready after the end of an unrolled loop: `max(0, ready - time)`."""
 
     def further(self, before: V, after: V, times: RationalNumber) -> V:
         """Return the multiple of the time between two moments."""
@@ -129,7 +129,7 @@ class IssueState(Generic[V]):
 
 @dataclass(slots=True)
 class Recurrence(Generic[V]):
-    """Runs sequences of instructions.
+    """A run of the recurrence over sequences of instructions.
 
     Raises:
         UnsupportedError: more instructions than can be followed one by one.
@@ -140,7 +140,7 @@ class Recurrence(Generic[V]):
     steps_left: int = MAX_STEPS
 
     def run(self, sequence: Sequence, state: IssueState[V] | None = None, trips: int = 1) -> IssueState[V]:
-        """Return the state after so many executions of a sequence, by default from a fresh state."""
+        """Return the state after `trips` executions of a sequence; a state of None is a fresh one."""
         state = state or IssueState(self.arithmetic.zero())
         for _ in range(trips):
             for step in sequence.steps:

@@ -18,7 +18,7 @@ from makespan.host.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class _InCycles:
-    """Times as functions of `lat`."""
+    """The arithmetic of times that are functions of `lat`."""
 
     timing: Timing
 
@@ -41,7 +41,7 @@ class _InCycles:
 
 @dataclass(frozen=True, slots=True)
 class _InNames:
-    """Times as expressions in names; `rests` tells what stands behind `rest_LOOP_REGISTER`."""
+    """The arithmetic of times that are expressions in names; `rests` has what `rest_LOOP_REGISTER` stands for."""
 
     order: Order
     rests: dict[str, tuple[MaxPlus, MaxPlus]] = field(default_factory=dict)
@@ -68,12 +68,12 @@ class _InNames:
 
 
 def latency_name(kind: str) -> str:
-    """What the latency of a class is called in an expression."""
+    """Return the name that the latency of a class has in an expression."""
     return "lat" if kind == VARIABLE else f"lat_{kind}"
 
 
 class ThreadTime(NamedTuple):
-    """What one thread takes: cycles as a function of `lat`, and the sum of its issue delays in cycles."""
+    """The time of one thread: cycles as a function of `lat`, and the sum of its issue delays in cycles."""
 
     cycles: PiecewiseLinear
     delay: RationalNumber
@@ -105,7 +105,7 @@ def _kinds(sequence: Sequence) -> dict[int, str]:
 
 
 class TimeExpression(NamedTuple):
-    """Something that takes time, as an expression in names; `text` says why there is none where `value` is None."""
+    """A time as an expression in names; `text` says why there is none if `value` is None."""
 
     name: str
     text: str
@@ -113,7 +113,7 @@ class TimeExpression(NamedTuple):
 
 
 def expressions(sequence: Sequence, timing: Timing) -> tuple[TimeExpression, ...]:
-    """The time of two iterations of every loop, inner ones first, and of the whole sequence, in named quantities.
+    """Return the time of two iterations of every loop, inner ones first, and of the whole sequence, in names.
 
     Sums that can never be the largest are left out, given that no latency is below the issue delay of its class where
     `timing` says so.

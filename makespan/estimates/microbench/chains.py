@@ -15,20 +15,17 @@ from types import MappingProxyType
 from makespan.estimates.microbench.samples import DELAY, LATENCY
 from makespan.model.machine.gpu_keys import InstructionKind
 
-STREAMS = 32
-"""Registers of a stream: so many instructions lie between two on the same register."""
+STREAMS = 32  # registers of a stream, and so the distance of two instructions on the same register
 
-LENGTHS = (64, 192)
-"""Instructions of a chain or stream: multiples of `STREAMS`."""
-FORMS = (LATENCY, DELAY)
-"""What a chain tells, and what a stream tells."""
+LENGTHS = (64, 192)  # instructions of a chain or stream: multiples of `STREAMS`
+FORMS = (LATENCY, DELAY)  # what a chain tells, and what a stream tells
 _NEVER = "0x5bd1e995"
 _T, _V = "mov.b32 {x}, t;", "mov.b32 v, {x};"
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One or several instructions of a class, from a register to itself.
+    """One or several instructions of a class that compute a register from itself.
 
     Args:
         register: its type; a chain begins with `{x}` made from the 32-bit number `t` by `begin`.
@@ -49,6 +46,7 @@ _DOUBLE = ("cvt.rn.f64.u32 {x}, t;", "cvt.rzi.u32.f64 v, {x};")
 _POINTER = ("and.b32 v, t, 24; cvt.u64.u32 {x}, v; add.s64 {x}, {x}, memory;", "cvt.u32.u64 v, {x};")
 _OFFSET = ("and.b32 {x}, t, 124;", _V)
 
+# What is measured; all else must be given: an assembler removes copies (mov) and empty branches (bra).
 LINKS: Mapping[InstructionKind, Link] = MappingProxyType(
     {
         InstructionKind.F16: Link("b32", ("fma.rn.f16x2 {x}, {x}, a, b;",)),
@@ -70,11 +68,10 @@ LINKS: Mapping[InstructionKind, Link] = MappingProxyType(
         InstructionKind.BAR: Link("b32", ("bar.sync 0;",), forms=(DELAY,)),
     }
 )
-"""What is measured; all else must be given: an assembler removes copies (mov) and empty branches (bra)."""
 
 
 def kernels() -> Iterator[tuple[str, InstructionKind, int]]:
-    """Form, class and number of instructions of every kernel."""
+    """Yield form, class and number of instructions of every kernel."""
     for kind, link in LINKS.items():
         yield from ((form, kind, length) for form in link.forms for length in LENGTHS)
 
@@ -89,7 +86,7 @@ def body(form: str, kind: InstructionKind, length: int) -> list[str]:
 
 
 def chain_text(form: str, link: Link, length: int, *, in_rounds: bool = False) -> list[str]:
-    """The PTX between two readings of the clock, `start` and `stop`; needs registers seed, zero, memory and result.
+    """Return the PTX between two clock reads, `start` and `stop`; it needs registers seed, zero, memory and result.
 
     The caller passes 0 in `zero`. Lanes differ: an assembler knows what uniform is.
 
@@ -135,7 +132,7 @@ def _loop_lines(steps: Iterator[str]) -> Iterator[str]:
 
 
 def _repeat_steps(steps: tuple[str, ...], names: list[str], length: int) -> Iterator[str]:
-    """So many instructions in all: a chain step by step, a stream one step on every register before the next."""
+    """Yield `length` instructions: a chain step by step, a stream one step on every register before the next step."""
     left = length
     while left:
         for step in steps:

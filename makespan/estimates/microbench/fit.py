@@ -22,16 +22,14 @@ from makespan.model.machine.values import shown
 
 Method = Literal["slope", "single", "whole-gpu"]
 
-LOAD_BYTES = 4
-"""Of a thread: the memory kernels load one float."""
+LOAD_BYTES = 4  # of a thread: the memory kernels load one float
 LEAST_POINTS = 4
 BANDWIDTH_MARGIN = Fraction(105, 100)
+# Of the throughputs of one operation, greatest less smallest over the median: more is not one number.
 MOST_SPREAD = Fraction(10, 100)
-"""Of the throughputs of one operation, greatest less smallest over the median: more is not one number."""
+# Of launch times about their line, over their mean: more is no line, unless it rises and explains them by R^2.
 MOST_SCATTER = 0.1
-"""Of launch times about their line, over their mean: more is no line, unless it rises and explains them by R^2."""
-NOISE = 0.05
-"""By how much a measured issue delay may be below one cycle, the least there is."""
+NOISE = 0.05  # by how much a measured issue delay may be below one cycle, the least there is
 
 _KEYS = {
     LATENCY: "kleimenov_popova.latency.{}",
@@ -84,7 +82,7 @@ class _Runs:
 
 
 def _runs(samples: Iterable[MicrobenchSample], gpu: Gpu | None = None) -> dict[tuple[str, ...], _Runs]:
-    """Times in cycles by the clock of a GPU; as they are without one."""
+    """Return the times by what was measured, in cycles by the clock of `gpu`, or as they are without a GPU."""
     found: dict[tuple[str, ...], dict[int, list[Fraction]]] = {}
     for sample in samples:
         clock = exact(gpu.number("clock_ghz"), "clock_ghz") * 10**9 if gpu and sample.in_seconds else 1
@@ -95,7 +93,7 @@ def _runs(samples: Iterable[MicrobenchSample], gpu: Gpu | None = None) -> dict[t
 def fit_memory(
     samples: Sequence[MicrobenchSample], gpu: Gpu, source: str, *, method: Method = "slope", force: bool = False
 ) -> tuple[Parameter, ...]:
-    """Memory latency and departure delays, those of which there are samples.
+    """Return the memory latency and the departure delays that the samples give.
 
     `slope` fits lines; `single` divides the time of one walk by its length, launch included, in place of the latency;
     `whole-gpu` divides the time of full grids by their requests, in place of the departure delays. Without samples of
@@ -153,13 +151,13 @@ def _whole_gpu(key: str, runs: _Runs, gpu: Gpu, per: Fraction, source: str) -> P
 
 
 def bandwidth_departure(gpu: Gpu) -> Fraction:
-    """Cycles between two requests of an SM that the bandwidth of the memory leaves, all SMs busy."""
+    """Return the cycles between two requests of an SM that the memory bandwidth leaves if all SMs are busy."""
     bytes_per_cycle = exact(gpu.number("mem_bw_gbs"), "mem_bw_gbs") / exact(gpu.number("clock_ghz"), "clock_ghz")
     return LOAD_BYTES * gpu.whole("warp_size") * gpu.whole("sms") / bytes_per_cycle
 
 
 def _transactions(gpu: Gpu) -> Fraction:
-    """Of an uncoalesced request of a warp."""
+    """Return the number of transactions of an uncoalesced request of a warp."""
     given = gpu.get("hong_kim.uncoal_per_mw")
     return Fraction(gpu.whole("warp_size")) if given is None else exact(given, "uncoal_per_mw")
 
@@ -167,7 +165,7 @@ def _transactions(gpu: Gpu) -> Fraction:
 def fit_throughput(
     samples: Sequence[MicrobenchSample], gpu: Gpu, source: str, *, force: bool = False
 ) -> tuple[Parameter, ...]:
-    """Operations per cycle of one SM: the median of the runs of each operation.
+    """Return the operations per cycle of one SM: the median of the runs of each operation.
 
     Names that end in 4 are those of operations on vectors, whose runs count components.
 
@@ -206,7 +204,7 @@ def _throughput_key(operation: str) -> str:
 def fit_instructions(
     samples: Iterable[MicrobenchSample], gpu: Gpu, source: str, *, force: bool = False
 ) -> tuple[Parameter, ...]:
-    """Latencies and issue delays of instructions, latencies and bandwidths of memory.
+    """Return latencies and issue delays of instructions, and latencies and bandwidths of memory.
 
     Raises:
         InputError: one count only, or seconds, and no clock.
@@ -228,7 +226,7 @@ def fit_instructions(
 
 
 def fit_launch(samples: Iterable[MicrobenchSample], source: str, *, force: bool = False) -> tuple[Parameter, ...]:
-    """The launch time as a line in the number of blocks, for every number of warps of a block; a flat one is fine.
+    """Return the launch time as a line in the number of blocks, for every number of warps of a block.
 
     Raises:
         InputError: one size of the grid only.
@@ -267,7 +265,6 @@ def _scatter_notes(line: FittedLine, share: float, warps: str, *, force: bool) -
 
 
 def _mean(values: Sequence[Fraction]) -> tuple[Fraction, float | None]:
-    """Return the mean with its standard error."""
     mean = sum(values, Fraction(0)) / len(values)
     if len(values) == 1:
         return mean, None

@@ -25,7 +25,7 @@ _GROUP, _GROUPS_PER_UNIT = 64, 32
 
 
 def measure_memory(device: Opened, plan: MemoryPlan) -> Iterator[MicrobenchSample]:
-    """Runs of the three memory kernels, with one work-group.
+    """Yield the runs of the three memory kernels, with one work-group.
 
     Raises:
         MeasurementError: a kernel that does not build or run, or a time that is no time.
@@ -54,7 +54,7 @@ def measure_memory(device: Opened, plan: MemoryPlan) -> Iterator[MicrobenchSampl
 
 
 def measure_throughput(device: Opened, *, rounds: int = ROUNDS, repeats: int = REPEATS) -> Iterator[MicrobenchSample]:
-    """Runs of all operations on the whole device; raises as `measure_memory` does."""
+    """Yield the runs of all operations on the whole device; raises as `measure_memory` does."""
     (source,) = throughput_source("opencl", rounds=rounds).values()
     size = _GROUP * _GROUPS_PER_UNIT * device.device.max_compute_units
     arguments = (device.buffer(4 * size), np.float32(0.5), np.float32(1.0001), np.int32(rounds))

@@ -13,7 +13,7 @@ BANDWIDTH_LIMITED = "bandwidth_limited: within 5 % of the distance that the band
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A fitted number.
+    """A parameter of a GPU that was fitted to samples.
 
     Args:
         key: in a GPU description.
@@ -32,7 +32,7 @@ class Parameter:
 
     @property
     def bandwidth_limited(self) -> bool:
-        """Whether this is the distance that the bandwidth of the memory causes, and not the one that was asked for."""
+        """Return whether the memory bandwidth causes this distance, which is then not the departure delay."""
         return BANDWIDTH_LIMITED in self.doubts
 
     def datum(self) -> GpuDatum:
@@ -56,7 +56,7 @@ class Parameter:
         }
 
     def accepted(self, *, force: bool) -> "Parameter":
-        """This, if the line that it was taken from fits.
+        """Return the parameter, with a doubt if `force` takes a bad fit.
 
         Raises:
             MeasurementError: it does not.

@@ -20,17 +20,15 @@ ProgramLanguage = Literal["cuda", "opencl"]
 Chase = Literal["chase", "sum"]
 
 SUFFIXES: Mapping[ProgramLanguage, str] = MappingProxyType({"cuda": ".cu", "opencl": ".cl"})
+# Elements between the addresses of neighbouring threads: odd, and 132 bytes, so that each has a segment of its own.
 SPREAD = 33
-"""Elements between the addresses of neighbouring threads: odd, and 132 bytes, so that each has a segment of its own."""
-ROUNDS, UNROLLED = 20, 50
-"""Rounds of a throughput kernel, and the operations of each."""
+ROUNDS, UNROLLED = 20, 50  # rounds of a throughput kernel, and the operations of each
 REPEATS = 5
-STEPS = (256, 1024)
-"""Lengths of the walks through the levels of memory."""
+STEPS = (256, 1024)  # lengths of the walks through the levels of memory
 GRIDS = (1, 8, 64, 512, 4096)
 MAX_WARPS = 32
+# Operations that are measured on vectors of four, too; their kernels have names that end in 4.
 VECTOR = ("f32_add", "f32_sub", "f32_mul", "f32_div")
-"""Operations that are measured on vectors of four, too; their kernels have names that end in 4."""
 _C: Mapping[str, str] = MappingProxyType(
     {
         "f32_add": "{s} + b",
@@ -42,6 +40,7 @@ _C: Mapping[str, str] = MappingProxyType(
     }
 )
 _CUDA = MappingProxyType({**_C, "sin": "sinf({s})", "native_sin": "__sinf({s})"})
+# One step of the latency kernel.
 _STEP: Mapping[tuple[ProgramLanguage, Chase], str] = MappingProxyType(
     {
         ("cuda", "chase"): "        at = load(x + at);",
@@ -50,18 +49,17 @@ _STEP: Mapping[tuple[ProgramLanguage, Chase], str] = MappingProxyType(
         ("opencl", "sum"): "        sum += x[at];\n        at += h;",
     }
 )
-"""One step of the latency kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """What the memory kernels do.
+    """The sizes of the runs of the memory kernels.
 
     Args:
         loads: independent loads of a thread, K; a block of W warps makes K W requests.
         warps: sizes of the block, at least four of them, for the line that is fitted.
         steps: lengths of the walk of one thread, two or more, so that the cost of a launch cancels.
-        caches: the latency kernel walks through so many times the last cache, and as much is overwritten before a run.
+        caches: the latency kernel walks through this multiple of the last cache; as much is overwritten before a run.
         latency: `chase` follows addresses that were loaded; `sum` adds values up, as the deck does.
     """
 
@@ -82,7 +80,7 @@ def fill_template(file: str, /, **values: object) -> str:
 
 
 def memory_source(language: ProgramLanguage, plan: MemoryPlan) -> dict[str, str]:
-    """The kernels `latency`, `coalesced` and `uncoalesced`; in CUDA with a host program that prints samples as CSV."""
+    """Return the kernels `latency`, `coalesced` and `uncoalesced`, in CUDA with a host program that prints CSV."""
     suffix = SUFFIXES[language]
     read = "load(x + {})" if language == "cuda" else "x[{}]"
     departures = {
@@ -136,7 +134,7 @@ def throughput_source(language: ProgramLanguage, *, rounds: int = ROUNDS) -> dic
 
 
 def operations(language: ProgramLanguage) -> dict[str, str]:
-    """What each throughput kernel repeats, by its name; `{s}` stands for the value."""
+    """Return the expression that each throughput kernel repeats, by its name; `{s}` stands for the value."""
     found = dict(_CUDA if language == "cuda" else _C)
     return {**found, **{f"{name}4": found[name] for name in VECTOR}}
 
@@ -163,7 +161,7 @@ def _throughput_kernel(language: ProgramLanguage, name: str, expression: str) ->
 
 
 def instructions_source(language: ProgramLanguage) -> dict[str, str]:
-    """Chains and streams of instructions, walks through memory and reads of it.
+    """Return a program of chains and streams of instructions, and of walks through memory and reads of it.
 
     Raises:
         InputError: OpenCL, which has no clock of its own.
@@ -180,7 +178,7 @@ def instructions_source(language: ProgramLanguage) -> dict[str, str]:
 
 
 def walks() -> dict[str, str]:
-    """Kernels that walk through rings of addresses, and what starts them, for the places `$walk` and `$ring`."""
+    """Return the kernels that walk through rings of addresses, and their calls, for the places `$walk` and `$ring`."""
     return {
         "walk": fill_template("walk.cu"),
         "ring": fill_template("ring.cu", steps=", ".join(f"{count}u" for count in STEPS)),
@@ -201,7 +199,7 @@ def launch_source(language: ProgramLanguage, *, warp_size: int = 32, max_warps: 
 
 
 def ffma_source() -> dict[str, str]:
-    """Latency and throughput of FFMA for any CUDA GPU.
+    """Return the latency and throughput test of FFMA for any CUDA GPU.
 
     CUDA and PTX say neither which registers nor which control codes the machine code has.
     """
@@ -212,6 +210,6 @@ def ffma_source() -> dict[str, str]:
 
 
 def quoted_ptx(lines: list[str]) -> str:
-    """PTX inside inline assembly of CUDA."""
+    """Return PTX lines as inline assembly of CUDA."""
     escaped = (line.replace("%", "%%").replace('"', '\\"') for line in lines)
     return "\n".join(f'{" " * 21}"{line}\\n"' for line in escaped)

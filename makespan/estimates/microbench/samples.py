@@ -23,7 +23,7 @@ _MAX_REMARKS = 32
 
 @dataclass(frozen=True, slots=True)
 class MicrobenchSample:
-    """One run.
+    """A measured run of a microbenchmark.
 
     Args:
         what: was measured, in the words of its table, such as `("delay", "f32")`.
@@ -59,10 +59,11 @@ class SampleColumns:
 
 LATENCY, DELAY, MEMORY_LATENCY, BANDWIDTH = "latency", "delay", "memory", "bandwidth"
 PATTERNS = ("latency", "coalesced", "uncoalesced")
+# Requests are of warps, by all blocks together; for the latency the loads of one thread.
 MEMORY = SampleColumns(("pattern", "requests"), ("requests",), known=dict.fromkeys(PATTERNS, ()))
-"""Requests are of warps, by all blocks together; for the latency the loads of one thread."""
+# Operations are those of one work-item, and seconds of all.
 THROUGHPUT = SampleColumns(("operation", "operations", "global_size"), ("operations", "global_size"), ("seconds",))
-"""Operations are those of one work-item, and seconds of all."""
+# Counts are instructions, loads that wait for each other, or bytes.
 INSTRUCTIONS = SampleColumns(
     ("measure", "name", "count"),
     ("count",),
@@ -71,7 +72,6 @@ INSTRUCTIONS = SampleColumns(
         **dict.fromkeys((MEMORY_LATENCY, BANDWIDTH), tuple(LEVELS)),
     },
 )
-"""Counts are instructions, loads that wait for each other, or bytes."""
 LAUNCH = SampleColumns(
     ("blocks", "warps_per_block"),
     ("blocks",),
@@ -98,7 +98,7 @@ def read(path: Path, table: SampleColumns) -> tuple[MicrobenchSample, ...]:
 
 
 def remarks(path: Path) -> dict[str, str]:
-    """What a program says of what it measured, in lines such as `# gpu: T4` anywhere in a file of samples.
+    """Return the remarks of a file of samples: lines such as `# gpu: T4`, anywhere in it.
 
     Raises:
         InputError: a file that cannot be read, or a remark that is none; names the line.
@@ -157,7 +157,7 @@ def _whole(text: str, where: str) -> int:
 
 
 def _time(text: str, where: str) -> Fraction:
-    """A decimal is exactly the number that it prints."""
+    """Return the exact value of a decimal."""
     value = parse_number(text)
     if value is None or not (isfinite(value) and 1e-18 < value < 1e18):
         raise InputError(f"{where}: {shown(text)} is not a time above 0")

@@ -10,7 +10,7 @@ from makespan.estimates.opencl_cost_table import expression as ex
 
 
 class IntRange(NamedTuple):
-    """All values from `least` to `most`; both can lie outside 32 bits, where the device would wrap around."""
+    """The values from `least` to `most`; both can lie outside 32 bits, where the device would wrap around."""
 
     least: int
     most: int
@@ -50,7 +50,7 @@ def _combined_ranges(operator: str, left: IntRange, right: IntRange) -> IntRange
 
 
 def _quotient(left: IntRange, right: IntRange) -> IntRange:
-    """Division cuts towards zero; by zero it means nothing, so the divisor is not zero."""
+    """Return the range of a division that truncates towards zero; a divisor of zero has no meaning and is left out."""
     divisors = [divisor for divisor in (right.least, -1, 1, right.most) if divisor and right.least <= divisor]
     divisors = [divisor for divisor in divisors if divisor <= right.most] or [1]
     corners = [
@@ -63,7 +63,7 @@ def _quotient(left: IntRange, right: IntRange) -> IntRange:
 
 
 def _remainder(left: IntRange, right: IntRange) -> IntRange:
-    """Has the sign of the dividend and is smaller than the divisor."""
+    """Return the range of a remainder, which has the sign of the dividend and is smaller than the divisor."""
     below = max(abs(right.least), abs(right.most)) - 1
     if left.least >= 0 and right.least > left.most:
         return left
@@ -71,7 +71,7 @@ def _remainder(left: IntRange, right: IntRange) -> IntRange:
 
 
 class AccessKind(StrEnum):
-    """Kinds of memory access, by their names in tables and reports."""
+    """The kinds of memory access, by their names in tables and reports."""
 
     PRIVATE = "PRIVATE_ACCESS"
     LOCAL = "LOCAL_ACCESS"
@@ -85,7 +85,7 @@ class AccessKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Affine:
-    """`offset` + sum of coefficient times variable; a coefficient that is not there is 0."""
+    """An affine form, `offset` + sum of coefficient times variable; a missing coefficient is 0."""
 
     offset: int
     coefficients: Mapping[ex.Variable, int]
@@ -122,7 +122,7 @@ def classify(read: ex.Read, iteration: ex.Iteration, interval_bytes: int) -> Acc
 
 
 def span_bytes(read: ex.Read) -> int:
-    """From the first byte that the read can touch to the last, or more."""
+    """Return at least the bytes from the first to the last that the read can touch."""
     least, most = index_range(read)
     return (most - least + 1) * ex.ELEMENT_BYTES
 
@@ -133,7 +133,7 @@ def index_range(read: ex.Read) -> IntRange:
 
 
 def outside_reads(iteration: ex.Iteration) -> Iterator[str]:
-    """Yield the reads that may lie outside of their array, in words; the language does not check them."""
+    """Yield a message for each read that may lie outside of its array; the language does not check them."""
     for read in {node: None for node in ex.walk(iteration.body) if isinstance(node, ex.Read)}:
         least, most = index_range(read)
         is_known = not any(isinstance(node, ex.Read) for subscript in read.subscripts for node in ex.walk(subscript))
@@ -151,7 +151,7 @@ def linear_index(read: ex.Read) -> ex.IterationExpression:
 
 
 def simplify(expression: ex.IterationExpression) -> ex.IterationExpression:
-    """Without `v % c` where v is within 0..c-1 anyway."""
+    """Return the expression without `v % c` where v is within 0..c-1."""
     match expression:
         case ex.BinaryOperation():
             left, right = simplify(expression.left), simplify(expression.right)

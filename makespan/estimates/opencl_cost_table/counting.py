@@ -17,7 +17,7 @@ ROWS = (*OPERATIONS, *map(str, AccessKind), BASE)
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """How often one work-item does what: rows that do not occur are not there.
+    """The number of executions of each row by one work-item; rows that do not occur are missing.
 
     Args:
         literal_divisions: how many of INT_DIV divide by a constant. A compiler makes cheaper instructions of those,
@@ -41,7 +41,7 @@ class RowCounts:
 
 
 def row_of(operator: str, kind: ex.Type) -> str:
-    """`INT_DIV` for `%`, and so on."""
+    """Return the row of an operator, such as `INT_DIV` for an integer `/` or `%`."""
     return f"{kind.name}_{_NAMES[operator]}"
 
 

@@ -16,7 +16,7 @@ RELATIVE = 0.01
 
 
 class Measurement(NamedTuple):
-    """Repeated runs of one thing: times in microseconds.
+    """The repeated runs of one kernel or transfer; times are in microseconds.
 
     Args:
         se: standard error of the mean.
@@ -71,12 +71,10 @@ def repeat_run(
 
 
 def _is_known(squares: float, runs: int, mean: float, tolerance: float) -> bool:
-    """Return whether the standard error of the mean is within the tolerance."""
     return squares / (runs - 1) / runs <= (tolerance * mean) ** 2
 
 
-TimedRun = Callable[[], float]
-"""Runs once and returns the microseconds that the device says it took."""
+TimedRun = Callable[[], float]  # runs once and returns the microseconds that the device says it took
 Element = Literal["float", "int", "double"]
 COLUMNS = 1024
 
@@ -129,7 +127,7 @@ class TimedDevice(Protocol):
 
     @property
     def name(self) -> str:
-        """Return its own."""
+        """Return the name of the device."""
 
     @property
     def is_virtual(self) -> bool:
@@ -137,11 +135,11 @@ class TimedDevice(Protocol):
 
     @property
     def driver(self) -> str:
-        """Name and version."""
+        """Return name and version of the driver."""
 
     @property
     def max_work_group(self) -> int:
-        """Work-items of the largest work-group."""
+        """Return the work-items of the largest work-group."""
 
     @property
     def has_double(self) -> bool:

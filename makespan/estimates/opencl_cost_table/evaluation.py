@@ -26,14 +26,13 @@ DEPTH, MAX_DEPTH = 3, 6
 SAMPLES, MAX_SAMPLES = 1000, 100_000
 OPERATORS = {"random": "+-*/", "realistic": "+-*"}
 Set = typing.Literal["random", "realistic"]
-_LEAVES = {"own element": 50, "constant read": 15, "transposed read": 10, "literal": 15, "variable": 10}
-"""In percent."""
+_LEAVES = {"own element": 50, "constant read": 15, "transposed read": 10, "literal": 15, "variable": 10}  # in percent
 _GROWTH = 0.5  # how often an operand is an operation again
 _LARGEST_LITERAL = 1000.0
 
 
 def iterations(array: ex.Array, *, kind: Set, seed: int, depth: int = DEPTH) -> Iterator[ex.Iteration]:
-    """Random iterations over an array of floats with two dimensions, without end; equal seeds give equal ones.
+    """Yield random iterations over a float array of two dimensions, without end; equal seeds give equal ones.
 
     Leaves are the own element (50 %), an element that is the same for all (15 %), the transposed element (10 %), a
     literal (15 %) and an iteration variable (10 %). Where an integer would be divided by another, the divisor is a
@@ -105,7 +104,7 @@ BINS_PER_OCTAVE = 4
 
 @dataclass(frozen=True, slots=True)
 class PredictionSample:
-    """One kernel; times in microseconds.
+    """A kernel with its predicted and its measured time, in microseconds.
 
     Args:
         agrees: whether the device computed what numpy computes.
@@ -119,13 +118,13 @@ class PredictionSample:
 
     @property
     def q(self) -> float:
-        """Above 1 the prediction is too high."""
+        """Return predicted over measured; above 1 the prediction is too high."""
         return self.predicted / self.measured
 
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Statistics of q over samples.
+    """The statistics of q over samples.
 
     Args:
         device: its name.
@@ -142,17 +141,17 @@ class Quality:
 
     @property
     def qs(self) -> list[float]:
-        """Of all samples, in their order."""
+        """Return the q of all samples, in their order."""
         return [sample.q for sample in self.samples]
 
     @property
     def mean(self) -> float:
-        """Return the arithmetic one."""
+        """Return the arithmetic mean of q."""
         return fsum(self.qs) / len(self.samples)
 
     @property
     def geometric_mean(self) -> float:
-        """0 if anything was predicted to take no time."""
+        """Return the geometric mean of q; 0 if a prediction is 0."""
         return exp(fsum(map(log, self.qs)) / len(self.samples)) if min(self.qs) > 0 else 0.0
 
     @property
@@ -161,21 +160,21 @@ class Quality:
         return sum(0.5 < q < 2 for q in self.qs) / len(self.samples)
 
     def quantiles(self) -> dict[float, float]:
-        """Of q, by probability; linear between samples."""
+        """Return the quantiles of q by probability, linear between samples."""
         found = np.quantile(self.qs, QUANTILES)
         return {probability: float(q) for probability, q in zip(QUANTILES, found, strict=True)}
 
     @property
     def median(self) -> float:
-        """Half of the predictions are higher than this many times the truth."""
+        """Return the median of q."""
         return self.quantiles()[0.5]
 
     def worst(self) -> list[PredictionSample]:
-        """Return the ten that are off by the largest factor, either way."""
+        """Return the ten samples whose prediction is off by the largest factor, in either direction."""
         return sorted(self.samples, key=lambda s: -abs(log(s.q)) if s.q > 0 else -np.inf)[:WORST]
 
     def histogram(self) -> list[tuple[float, float, int]]:
-        """Bins of a quarter of an octave: from, to (not included), samples; those of q = 0 are in a bin 0..0."""
+        """Return bins of a quarter of an octave: from, to (exclusive), samples; those of q = 0 are in a bin 0..0."""
         places = Counter(floor(log2(q) * BINS_PER_OCTAVE) for q in self.qs if q > 0)
         zeros = [(0.0, 0.0, sum(q == 0 for q in self.qs))] if 0 in self.qs else []
         if not places:
@@ -221,7 +220,7 @@ def evaluate(
 
 
 def values(arrays: Iterable[ex.Array], seed: int) -> dict[str, ArrayValues]:
-    """Random data for arrays: floats of 0.5..1.5 and integers of 0..99."""
+    """Return random data for arrays: floats of 0.5..1.5 and integers of 0..99."""
     draw = np.random.default_rng(seed)
     return {
         array.name: (
@@ -232,7 +231,7 @@ def values(arrays: Iterable[ex.Array], seed: int) -> dict[str, ArrayValues]:
 
 
 def agree(found: ArrayValues, expected: ArrayValues) -> bool:
-    """Whether two results differ by rounding at most: by 1e-5 of the value, or of 1 where the value is smaller."""
+    """Return whether two results differ by rounding at most: 1e-5 of the value, or of 1 where the value is smaller."""
     return bool(np.allclose(found, expected, rtol=RELATIVE_ERROR, atol=RELATIVE_ERROR, equal_nan=True))
 
 

@@ -20,7 +20,7 @@ MAX_DIMENSIONS = 8
 
 
 class Type(StrEnum):
-    """Of an element; both have 32 bits. `%` is for integers, and an operation of an int and a float is a float's."""
+    """The type of an element, of 32 bits. `%` is for integers; an operation on an int and a float gives a float."""
 
     INT = "int"
     FLOAT = "float"
@@ -42,23 +42,23 @@ class Array:
 
     @property
     def elements(self) -> int:
-        """Return how many."""
+        """Return the number of elements."""
         return prod(self.shape)
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Return the size in bytes."""
         return self.elements * ELEMENT_BYTES
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """What one step of each subscript is worth, in elements."""
+        """Return the elements that one step of each subscript moves."""
         return tuple(prod(self.shape[at + 1 :]) for at in range(len(self.shape)))
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What all expressions know of themselves, to keep within limits."""
+    """The base of all expressions, which keeps their height and their number of nodes within limits."""
 
     height: int = field(init=False, compare=False, repr=False)
     nodes: int = field(init=False, compare=False, repr=False)
@@ -85,7 +85,7 @@ class Literal(Node):
 
     @property
     def type(self) -> Type:
-        """Python's int and float stand for the two."""
+        """Return the type that Python's int or float stands for."""
         return Type.INT if isinstance(self.value, int) else Type.FLOAT
 
 
@@ -102,7 +102,7 @@ class Variable(Node):
 
     @property
     def type(self) -> Type:
-        """Always an int."""
+        """Return int, the type of every variable."""
         return Type.INT
 
 
@@ -123,13 +123,13 @@ class Read(Node):
 
     @property
     def type(self) -> Type:
-        """That of the array."""
+        """Return the type of the array."""
         return self.array.type
 
 
 @dataclass(frozen=True, slots=True)
 class Negation(Node):
-    """The unary minus."""
+    """A negation, the unary minus."""
 
     operand: "IterationExpression"
     type: Type = field(init=False)
@@ -141,7 +141,7 @@ class Negation(Node):
 
 @dataclass(frozen=True, slots=True)
 class BinaryOperation(Node):
-    """One of + - * / %."""
+    """An operation with one of the operators + - * / %."""
 
     operator: str
     left: "IterationExpression"
@@ -161,7 +161,7 @@ IterationExpression = Literal | Variable | Read | Negation | BinaryOperation
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    r"""`array.\(v1,...,vD){ body }`: one work-item per element; the last variable varies fastest.
+    r"""A domain iteration `array.\(v1,...,vD){ body }`: one work-item per element; the last variable varies fastest.
 
     The result has the shape of the array and the type of the body.
     """
@@ -172,22 +172,22 @@ class Iteration:
 
     @property
     def work_items(self) -> int:
-        """Return one per element."""
+        """Return the number of work-items, one per element."""
         return self.array.elements
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """What is read, in the order of the text, each once."""
+        """Return the arrays that are read, in the order of the text, each once."""
         return tuple(dict.fromkeys(node.array for node in walk(self.body) if isinstance(node, Read)))
 
     @property
     def bytes_in(self) -> int:
-        """Return all arrays that are read move to the device."""
+        """Return the bytes that move to the device: all arrays that are read."""
         return sum(array.size for array in self.arrays)
 
     @property
     def bytes_out(self) -> int:
-        """Return the result moves back."""
+        """Return the bytes of the result, which move back."""
         return self.work_items * ELEMENT_BYTES
 
 
@@ -199,7 +199,7 @@ def walk(expression: IterationExpression) -> Iterator[IterationExpression]:
 
 
 def parts(expression: IterationExpression) -> tuple[IterationExpression, ...]:
-    """Return the operands or subscripts."""
+    """Return the operands or subscripts of an expression."""
     match expression:
         case BinaryOperation():
             return (expression.left, expression.right)
@@ -225,7 +225,7 @@ def literal(value: float) -> Literal:
 
 
 def operation(operator: str, left: IterationExpression, right: IterationExpression) -> IterationExpression:
-    """`left operator right`, computed where both are constants.
+    """Return `left operator right`, computed where both are constants.
 
     Raises:
         InputError: a division by a constant zero, `%` on floats, or a constant that does not fit in 32 bits.
@@ -239,7 +239,7 @@ def operation(operator: str, left: IterationExpression, right: IterationExpressi
 
 
 def negation(operand: IterationExpression) -> IterationExpression:
-    """`-operand`, computed where it is a constant."""
+    """Return `-operand`, computed where it is a constant."""
     return literal(-operand.value) if isinstance(operand, Literal) else Negation(operand)
 
 

@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def line(x: Sequence[float], microseconds: Sequence[float], *, through_origin: bool = False) -> LinearCost:
-    """Ordinary least squares; what is within two standard errors of 0 is 0, and such a slope is `unresolved`.
+    """Return the line of ordinary least squares, with what is within two standard errors of 0 set to 0.
 
     Args:
         through_origin: store no intercept, for costs that have none by the model; it is fitted all the same, since
@@ -138,7 +138,7 @@ def as_published(law: Saturation, one: LinearCost) -> Saturation:
 
 
 def _two_pieces(counts: Floats, times: Floats, k: int) -> tuple[float, float, float]:
-    """Squares, rise per operation and its standard error of a plateau up to k and a line from its end."""
+    """Return squares, rise per operation and its standard error of a plateau up to k and a line from its end."""
     flat = counts <= k
     plateau = float(times[flat].mean())
     steps, above = counts[~flat] - k, times[~flat] - plateau

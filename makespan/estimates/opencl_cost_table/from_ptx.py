@@ -26,7 +26,7 @@ _AXES = "xyz"
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One execution of a read by many threads: its addresses in bytes.
+    """An execution of a read by many threads, with its addresses in bytes.
 
     Args:
         distance: of the address from that of an array that is read in the order of the threads; None if it varies.
@@ -37,7 +37,7 @@ class Visit:
     distance: int | None
 
     def __or__(self, other: "Visit") -> "Visit":
-        """Both, as executions of the same step by different threads."""
+        """Return both as one execution of the same step by different threads."""
         distance = self.distance if self.distance == other.distance else None
         return Visit(min(self.least, other.least), max(self.most, other.most), distance)
 
@@ -128,7 +128,7 @@ class _AddressExecution(GroupExecution):
 
 
 def _order(group: ThreadGroup, launch: Launch) -> NDArray[np.int64]:
-    """The number of every thread in its grid, x fastest; a block whose number does not matter counts as the first."""
+    """Return the number of every thread in its grid, x fastest; a block whose number does not matter counts as 0."""
     order, step = np.zeros(group.size, np.int64), 1
     for axis, block, grid in zip(_AXES, launch.block or (), launch.grid or (), strict=True):
         within, before = (
@@ -215,14 +215,13 @@ class _RowCounting:
             yield f"reads whose addresses are not known count as complex: lines {', '.join(map(str, lines))}"
 
     def _all(self) -> Iterator[tuple[PtxInstruction, float]]:
-        """Yield every instruction, with the executions of a warp."""
         yield from zip(self.code, (instruction.executions for instruction in self.profile.instructions), strict=True)
 
     def _executed(self) -> Iterator[tuple[PtxInstruction, float]]:
         return ((instruction, often) for instruction, often in self._all() if often)
 
     def _rows(self) -> Iterator[tuple[str, float]]:
-        """Rows of each instruction, with the executions. The first store that no loop repeats belongs to the base."""
+        """Yield the rows of each instruction with the executions; the base pays for the first store outside loops."""
         is_stored = False
         for number, (instruction, often) in enumerate(self._all()):
             access = memory_access(instruction)

@@ -33,8 +33,7 @@ _WORDS = """
     register restrict return sampler_t short signed sizeof size_t static struct switch typedef uchar uint uintptr_t
     ulong union unsigned ushort void volatile while iteration
 """
-RESERVED = frozenset(_WORDS.split())
-"""Names that OpenCL C keeps for itself; so are those with two underscores in front."""
+RESERVED = frozenset(_WORDS.split())  # names that OpenCL C keeps for itself; so are those with two underscores in front
 _TOKEN = re.compile(
     r"\s*(?:(?P<real>(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?|\d+[eE][+-]?\d+[fF]?|\d+[fF])"
     r"|(?P<integer>\d+)|(?P<name>[A-Za-z_]\w*)|(?P<sign>\S))",
@@ -57,7 +56,7 @@ def iteration(
         InputError: two arrays, constants or functions of one name, or a text that is too long.
     """
     names = _DeclaredNames.of(arrays, constants or {}, map(_function, functions))
-    for function in names.functions.values():  # one that nobody calls must mean something, too
+    for function in names.functions.values():  # a function without a caller is checked, too
         probe = Variable("0", 0, 1)
         _Reader(
             function.text, names, dict.fromkeys(function.parameters, probe), (function.name,), function.body
@@ -91,7 +90,7 @@ class _Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _SourceText:
-    """A text in words, the last of which is its end; `where` is for messages."""
+    """A text as tokens, the last of which is its end; `where` is for messages."""
 
     text: str
     where: str
@@ -140,7 +139,7 @@ class _Cursor:
         return self.take()
 
     def names(self) -> tuple[str, ...]:
-        """Different names in parentheses."""
+        """Return different names in parentheses."""
         found = list[str]()
         self.take("(")
         while not found or self.take(",", ")").word == ",":
@@ -205,7 +204,7 @@ def _undeclared_message(name: str) -> str:
 
 
 class _Reader:
-    """Reads an expression: what the names in it mean, which functions are being inlined, and how deep it is."""
+    """A reader of an expression, with the meaning of its names, the functions that are being inlined, and the depth."""
 
     def __init__(
         self,
@@ -310,7 +309,7 @@ class _Reader:
         return inner.whole()
 
     def _built(self, at: int, make: Callable[..., IterationExpression], *parts: object) -> IterationExpression:
-        """What cannot be built is refused at its place."""
+        """Return the expression that `make` builds, and refuse at its place what cannot be built."""
         try:
             return make(*parts)
         except InputError as error:

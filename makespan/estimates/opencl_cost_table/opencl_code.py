@@ -5,14 +5,14 @@ from collections.abc import Callable
 from makespan.estimates.opencl_cost_table import expression as ex
 
 KERNEL = "iteration"
+# A product and a sum stay two operations: so they are counted, and so every device rounds them alike.
 _HEAD = "#pragma OPENCL FP_CONTRACT OFF"
-"""A product and a sum stay two operations: so they are counted, and so every device rounds them alike."""
 _Inside = Callable[[ex.Read], str]
 _STRENGTH = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 
 
 def source(iteration: ex.Iteration) -> str:
-    """The kernel `iteration`: its arguments are the arrays that are read, in the order of the text, and the result.
+    """Return the kernel `iteration`, whose arguments are the arrays in the order of the text, and the result.
 
     Work-item `pos` recovers its variables from its number, and stores one element.
     """

@@ -32,7 +32,7 @@ class OpenCLDevice:
         self._kept: dict[object, Any] = {}
 
     def transfer(self, size: int, *, back: bool) -> TimedRun:
-        """Move `size` bytes."""
+        """Return a run that moves `size` bytes to the device, or back from it."""
         buffer = self._once("transfer", lambda: self._buffer(self._host))
         host = self._host[:size]
         ends = {"dest": host, "src": buffer} if back else {"dest": buffer, "src": host}
@@ -65,7 +65,6 @@ class OpenCLDevice:
         return self._opened.nanoseconds(enqueue, *arguments, **options) / 1e3
 
     def _arrays(self, element: Element) -> Sequence[Any]:
-        """`in`, `out` and `c` of the kernels of the suite."""
         kind = _DTYPES[element]
         places = np.arange(LARGEST // 4) % _PERIOD
         whole = (places + 1) if element == "int" else 1 + places / _PERIOD

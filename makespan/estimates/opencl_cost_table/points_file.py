@@ -27,18 +27,18 @@ class _Points(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def beside(table: Path) -> Path:
-    """Where the points of a table are kept."""
+    """Return the path at which the points of a table are kept."""
     return table.with_name(f"{table.stem}.points.json")
 
 
 def text(device: TimedDevice, plan: Plan, points: Mapping[str, Measurement], *, is_complete: bool) -> str:
-    """Return the file; each point has mean, standard error, runs, median and whether it converged."""
+    """Return the text of the file; each point has mean, standard error, runs, median and whether it converged."""
     document = _Points(SCHEMA, device.name, device.driver, asdict(plan), is_complete, dict(points))
     return msgspec.json.encode(document).decode() + "\n"
 
 
 def read_points(path: Path, device: TimedDevice, plan: Plan) -> dict[str, Measurement]:
-    """The points of an interrupted suite on this device by this plan; none if there is no file, or it is complete.
+    """Return the points of an interrupted suite on this device by this plan; none without a file or after its end.
 
     Raises:
         InputError: the file is of another device or plan, or no such file.

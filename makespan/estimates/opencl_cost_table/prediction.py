@@ -12,6 +12,7 @@ from makespan.host.errors import InputError
 
 METHOD = "opencl-cost-table"
 TOTAL = "TOTAL_COST"
+# Which experiment of the suite measures a row.
 EXPERIMENTS: Mapping[str, str] = {
     **dict.fromkeys(OPERATIONS, "B4 (one operation per kernel)"),
     **dict.fromkeys(
@@ -22,7 +23,6 @@ EXPERIMENTS: Mapping[str, str] = {
         "B7 (classes of global reads)",
     ),
 }
-"""Which experiment of the suite measures a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,12 @@ class Prediction:
 
     @property
     def kernel(self) -> float:
-        """Return the kernel without transfers, which the source calls TOTAL_COST."""
+        """Return the time of the kernel without transfers, which the source calls TOTAL_COST."""
         return self.factor * sum(row.microseconds for row in self.rows)
 
     @property
     def total(self) -> float:
-        """With the transfers, where they are known."""
+        """Return the time with the transfers that are known."""
         return (self.to_device or 0.0) + self.kernel + (self.from_device or 0.0)
 
     def __getitem__(self, row: str) -> PredictionRow:
@@ -101,7 +101,7 @@ class Prediction:
 
 
 def predict(table: OpenClCostTable, work: LaunchWork, overrides: Mapping[str, float] | None = None) -> Prediction:
-    """Price a launch.
+    """Return the predicted times of a launch.
 
     Args:
         overrides: microseconds that replace those of a row, whatever its count.
@@ -153,7 +153,7 @@ def _microseconds(table: OpenClCostTable, work: LaunchWork, row: str) -> float:
 
 
 def _operations(table: OpenClCostTable, work: LaunchWork, row: str) -> float:
-    """Divisions by literals have a price of their own where the table knows one."""
+    """Return the microseconds of a row, with divisions by literals at their own price where the table has one."""
     count, by_literal = work.counts[row], 0.0
     if row == "INT_DIV" and DIVISION_BY_LITERAL in table.ops:
         count -= work.counts.literal_divisions

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from makespan.estimates.opencl_cost_table import expression as ex
 from makespan.host.errors import InputError
 
-ArrayValues = npt.NDArray[Any]
-"""Elements of int32 or float32."""
+ArrayValues = npt.NDArray[Any]  # elements of int32 or float32
 DTYPES: Mapping[ex.Type, type[np.int32] | type[np.float32]] = {ex.Type.INT: np.int32, ex.Type.FLOAT: np.float32}
 MAX_ELEMENTS = 1 << 26
 

@@ -73,7 +73,7 @@ class Difference:
 
 
 def operations(element: Element) -> Iterator[Difference]:
-    """B4: one operation; its operands are an element of an array and an argument, and its result is stored."""
+    """Yield B4: one operation on an element of an array and an argument, with its result stored."""
     kind = "INT" if element == "int" else element.upper()
     for name, sign in _SIGNS.items():
         body = f"{_ID}out[i] = in[i] {sign} a;"
@@ -82,7 +82,7 @@ def operations(element: Element) -> Iterator[Difference]:
 
 
 def literal_division() -> Difference:
-    """B4 for divisions by literals, as the variables of an iteration of two dimensions are recovered by them."""
+    """Return B4 for divisions by literals, as they recover the variables of an iteration of two dimensions."""
     return Difference(
         DIVISION_BY_LITERAL,
         _benchmark("recovery", f"{_XY}out[i] = x ^ y;", "int", {**_WRITE, "INT_DIV": 4}, literals=4),
@@ -92,7 +92,7 @@ def literal_division() -> Difference:
 
 
 def kinds_of_memory() -> Iterator[Difference]:
-    """B6: a store, and reads from global, local and private memory, less a kernel that only stores."""
+    """Yield B6: a store, and reads from global, local and private memory, less a kernel that only stores."""
     yield Difference(AccessKind.WRITE, STORE, EMPTY)
     yield Difference(AccessKind.UNCLASSIFIED, COPIES["float"], STORE)
     local = (
@@ -104,7 +104,7 @@ def kinds_of_memory() -> Iterator[Difference]:
 
 
 def classes_of_reads() -> Iterator[Difference]:
-    """B7: a read at an index that is recovered as in an iteration, less a kernel that stores the index.
+    """Yield B7: a read at an index that is recovered as in an iteration, less a kernel that stores the index.
 
     The array of the complex class is read by columns; `a` is the number of rows.
     """
@@ -129,7 +129,7 @@ def _by_rows(name: str, body: str, counts: Mapping[str, int], literals: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class OperationChain:
-    """B5: n operations that depend on each other, less what the kernel does besides."""
+    """A chain of experiment B5: n operations that depend on each other, less the rest of the kernel."""
 
     row: str
     element: Element
@@ -137,12 +137,12 @@ class OperationChain:
     is_mixed: bool
 
     def more(self, n: int) -> Benchmark:
-        """With n operations; mixed ones alternate with exclusive or, and no compiler can make one of them."""
+        """Return the kernel with n operations; exclusive or between them keeps a compiler from folding mixed ones."""
         mixed = (f"v = (v {self.sign} c[{at}]) ^ v;" for at in range(n))
         return self._kernel(f"{self.row} x{n}", mixed if self.is_mixed else [f"v = v {self.sign} a;"] * n, n)
 
     def less(self, n: int) -> Benchmark:
-        """Without them."""
+        """Return the same kernel without the operations."""
         if not self.is_mixed:
             return COPIES[self.element]
         return self._kernel(f"exclusive or x{n}", (f"v = c[{at}] ^ v;" for at in range(n)), 0)
@@ -153,7 +153,7 @@ class OperationChain:
 
 
 def chains(element: Element, int_chain: IntChain) -> Iterator[OperationChain]:
-    """B5 of all operations of a type."""
+    """Yield B5 of all operations of a type."""
     kind = "INT" if element == "int" else element.upper()
     for name, sign in _SIGNS.items():
         yield OperationChain(f"{kind}_{name}", element, sign, element == "int" and int_chain == "mixed")
@@ -161,7 +161,7 @@ def chains(element: Element, int_chain: IntChain) -> Iterator[OperationChain]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Over what the experiments sweep.
+    """The sweeps of the experiments.
 
     Args:
         quick: 16 sizes instead of 128.
@@ -183,35 +183,35 @@ class Plan:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """In bytes, for transfers; a work-item of a kernel stands for 4 of them."""
+        """Return the sizes of transfers in bytes; a work-item of a kernel stands for 4 of them."""
         step = LARGEST // QUICK if self.quick else STEP
         return tuple(range(step, LARGEST + 1, step))
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Numbers of chained operations."""
+        """Return the numbers of chained operations."""
         doubled = tuple(1 << power for power in range(MOST_CHAINED.bit_length()))
         return tuple(range(1, MOST_CHAINED + 1)) if self.full else doubled
 
     @property
     def elements(self) -> tuple[Element, ...]:
-        """Types of operations."""
+        """Return the types of operands."""
         return ("float", "int", "double") if self.double else ("float", "int")
 
     @property
     def differences(self) -> tuple[Difference, ...]:
-        """B4, B6 and B7."""
+        """Return the experiments B4, B6 and B7."""
         every = [difference for element in self.elements for difference in operations(element)]
         return (*every, literal_division(), *kinds_of_memory(), *classes_of_reads())
 
     @property
     def chains(self) -> tuple[OperationChain, ...]:
-        """B5."""
+        """Return the chains of experiment B5."""
         return tuple(chain for element in self.elements for chain in chains(element, self.int_chain))
 
 
 def groups(largest: int) -> tuple[int, ...]:
-    """B3: the sizes of work-groups, which divide the fixed number of work-items."""
+    """Return the sizes of work-groups of B3, which divide the fixed number of work-items."""
     return tuple(1 << power for power in range(min(largest, FIXED_ITEMS).bit_length()))
 
 
@@ -222,7 +222,7 @@ Kept = Callable[[str, Measurement], None]
 
 @dataclass(frozen=True, slots=True)
 class SuitePoint:
-    """Something to measure; the key says what, and at which size."""
+    """A point to measure; its key names the experiment and the size."""
 
     key: str
     prepare: Callable[[], TimedRun]
@@ -334,7 +334,7 @@ def _work_group(found: "_MeasuredPoints", sizes: tuple[int, ...]) -> WorkGroup:
 
 @dataclass(frozen=True, slots=True)
 class _MeasuredPoints:
-    """The measured points, by what they are points of; medians, in microseconds."""
+    """The measured points by their keys; times are medians, in microseconds."""
 
     plan: Plan
     measured: Mapping[str, Measurement]
@@ -348,7 +348,7 @@ class _MeasuredPoints:
         return self.measured[_key(kernel, work_items, group or self.group)].median
 
     def _error(self, kernel: Benchmark) -> float:
-        """Of a median: that of the mean, larger by a quarter, as it is for normal noise."""
+        """Return the standard error of a median: that of the mean times sqrt(pi / 2), as for normal noise."""
         return sqrt(pi / 2) * self.measured[_key(kernel, FIXED_ITEMS, self.group)].se
 
     def sweep(self, kernel: Benchmark) -> list[float]:
@@ -364,7 +364,7 @@ class _MeasuredPoints:
         return fits.line(self.items, once, through_origin=through_origin)
 
     def operation(self, difference: Difference) -> OperationCost:
-        """Return only divisions have an intercept, by the model; those by literals are not chained, and so linear."""
+        """Return the cost of an operation; only divisions have an intercept, and those by literals are linear."""
         cost = self.line(difference, through_origin=not difference.row.endswith("_DIV"))
         chain = next((chain for chain in self.plan.chains if chain.row == difference.row), None)
         law = Saturation(kind="linear") if chain is None else self._saturation(chain, cost)

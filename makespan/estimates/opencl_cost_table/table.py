@@ -53,12 +53,12 @@ class LinearCost(Record, frozen=True, kw_only=True):
         _check_printable(self.source)
 
     def __call__(self, x: float) -> float:
-        """Microseconds for x work-items (or bytes)."""
+        """Return the microseconds for x work-items (or bytes)."""
         return self.slope * x + self.icept
 
 
 class Saturation(Record, frozen=True, kw_only=True):
-    """What several operations of a kind cost, where one costs T.
+    """The cost of several operations of a kind, where one costs T.
 
     Args:
         kind: `sat`: up to `x_sat` operations cost as much as one, and then each one more; `count_free`: any number
@@ -108,7 +108,7 @@ class OperationCost(LinearCost, frozen=True, kw_only=True):
     saturation: Saturation
 
     def microseconds(self, n: int, work_items: int) -> float:
-        """What n operations per work-item cost."""
+        """Return the cost of n operations per work-item."""
         one, law = self(work_items), self.saturation
         if n == 0:
             return 0.0
@@ -135,26 +135,26 @@ class WorkGroup(Record, frozen=True, kw_only=True):
         _check_printable(self.source)
 
     def factor(self, size: int) -> float:
-        """At work-groups of `size` work-items."""
+        """Return the factor for work-groups of `size` work-items."""
         return self.y0 + self.b1 * exp(-size / self.t1) + self.b2 * exp(-size / self.t2)
 
 
 class Transfer(Record, frozen=True, kw_only=True):
-    """Both directions, linear in the size of what moves."""
+    """The costs of both directions, linear in the bytes that move."""
 
     to: LinearCost
     back: LinearCost = msgspec.field(name="from")
 
 
 class OpenClCostTable(Record, frozen=True, kw_only=True):
-    """What a device was measured to cost; the keys of the file are the names here.
+    """The measured costs of a device; the fields have the names of the keys in the file.
 
     Args:
-        driver: its version, or "" where nobody said.
+        driver: its version, or "" where it is not known.
         date: of the measurement.
         ops: by row, such as FLOAT_ADD; INT_DIV_LITERAL is for divisions by constants, where they were told apart.
         access: by row, such as GLOBAL_READ; PRIVATE_ACCESS is free unless it is here.
-        interval_bytes: addresses within so many bytes make a read a CACHED_GLOBAL_READ.
+        interval_bytes: a read whose addresses lie within these bytes is a CACHED_GLOBAL_READ.
         transfer_unit: what the slopes of the transfer are per; an element has 4 bytes.
         max_work_group: the largest size of a work-group on the device.
         work_group: the size at which everything but `wg` was measured.
@@ -198,7 +198,7 @@ class OpenClCostTable(Record, frozen=True, kw_only=True):
         _check_printable(self.device, self.driver, self.date, self.source, *self.notes, *self.not_converged)
 
     def transfer_microseconds(self, size: int, *, back: bool) -> float:
-        """For `size` bytes to the device, or back from it."""
+        """Return the time to move `size` bytes to the device, or back from it."""
         line = self.transfer.back if back else self.transfer.to
         return line(size / 4 if self.transfer_unit == "element" else size)
 
@@ -235,7 +235,7 @@ def parse(text: str, where: str) -> OpenClCostTable:
 
 
 def table_json(table: OpenClCostTable) -> str:
-    """Return the file of a table."""
+    """Return the JSON text of a table."""
     return json.dumps(msgspec.to_builtins(table), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -265,7 +265,7 @@ def _check_printable(*texts: str | None) -> None:
 
 
 def _interpolate(points: tuple[tuple[int, float], ...], n: int) -> float:
-    """M(n) between its measured neighbours; beyond the last one its cost per operation stays."""
+    """Return M(n), linear between measured neighbours; beyond the last one the cost per operation stays."""
     at = bisect_left([m for m, _ in points], n)
     if at == len(points):
         return points[-1][1]

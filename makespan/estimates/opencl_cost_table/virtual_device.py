@@ -18,7 +18,7 @@ LARGEST_GROUP = 1024
 
 
 class VirtualOpenClDevice:
-    """Believes the counts of a kernel, prices them by its hidden table, and adds noise.
+    """A device that takes the counts of a kernel, prices them by its hidden table, and adds noise.
 
     Args:
         hidden: what it costs.
@@ -38,15 +38,15 @@ class VirtualOpenClDevice:
         self._hidden, self._noise, self._random = hidden, noise, np.random.default_rng(seed)
 
     def transfer(self, size: int, *, back: bool) -> TimedRun:
-        """As long as the table says."""
+        """Return a run that takes the time that the table gives."""
         return self._noisy(self._hidden.transfer_microseconds(size, back=back))
 
     def benchmark(self, kernel: Benchmark, work_items: int, group: int) -> TimedRun:
-        """As long as its counts cost."""
+        """Return a run that takes the time that the counts of the kernel cost."""
         return self._noisy(predict(self._hidden, LaunchWork(kernel.counts, work_items, group)).kernel)
 
     def iteration(self, iteration: Iteration, data: Mapping[str, ArrayValues], group: int) -> Executed:
-        """Return the result by numpy, in the time that its counts cost."""
+        """Return the result by numpy, with a run that takes the time that its counts cost."""
         counts = count(iteration, interval_bytes=self._hidden.interval_bytes)
         time = predict(self._hidden, LaunchWork(counts, iteration.work_items, group)).kernel
         return Executed(reference.evaluate(iteration, data), self._noisy(time))

@@ -11,7 +11,7 @@ _SIZES = (4, 8, 16)
 
 
 class Transactions(NamedTuple):
-    """By warp: how many transactions, and whether the access is coalesced. A warp without active lanes has none."""
+    """The transactions of each warp, and whether its access is coalesced. A warp without active lanes has none."""
 
     served: NDArray[np.int64]
     coalesced: NDArray[np.bool_]
@@ -35,7 +35,7 @@ def transactions(
 
 
 def _in_order(addresses: NDArray[np.int64], active: NDArray[np.bool_], lane_bytes: int) -> Transactions:
-    """Half-warps whose lane k addresses base + k * size, from an aligned base; any other takes one for each lane."""
+    """Return one transaction for a half-warp whose lane k is at an aligned base + k * size, else one for each lane."""
     warps, lanes = addresses.shape
     half = max(1, lanes // 2)
     count, coalesced = np.zeros(warps, np.int64), np.ones(warps, bool)
@@ -54,7 +54,7 @@ def _in_order(addresses: NDArray[np.int64], active: NDArray[np.bool_], lane_byte
 def _segments(
     addresses: NDArray[np.int64], active: NDArray[np.bool_], lane_bytes: int, segment_bytes: int
 ) -> Transactions:
-    """As many as different segments are touched; coalesced if a whole warp in a row would touch no fewer."""
+    """Return one transaction per segment touched; coalesced if a whole warp in a row would touch no fewer."""
     _, lanes = addresses.shape
     ends = [_segment(addresses, segment_bytes), _segment(addresses + lane_bytes - 1, segment_bytes)]
     touched = np.where(np.tile(active, 2), np.concatenate(ends, axis=1), np.iinfo(np.int64).min)

@@ -18,8 +18,8 @@ from makespan.kernels.flow import GivenBound, Launch
 from makespan.kernels.ptx import PtxFlow, PtxInstruction, PtxKernel, is_inlined
 
 MAX_WARP_SIZE = 1024
+# For how many warps of a block the way of each branch is asked for, where the launch does not decide all of them.
 MAX_WARPS_DECIDED = 32
-"""For how many warps of a block the way of each branch is asked for, where the launch does not decide all of them."""
 
 _NOT_ANALYSED = frozenset({"cp", "tex", "tld4", "suld", "sust", "sured", "wmma", "multimem"})
 
@@ -35,7 +35,7 @@ def profile(
     registers: int | None = None,
     dynamic_shared_bytes: int = 0,
 ) -> KernelProfile:
-    """What the warps of a launch execute, and what their accesses do to memory.
+    """Return what the warps of a launch execute, and what their accesses do to memory.
 
     Where the launch decides every branch (its parameters are given, and no data decides), all threads are followed and
     the counts are those of the launch. Otherwise they follow from loop bounds and branches: see `Structure`.
@@ -83,7 +83,7 @@ def profile(
 
 
 def _refuse_unknown_calls(found: PtxFlow, instructions: Sequence[InstructionCount]) -> None:
-    """Nobody can count what a function outside of the file executes."""
+    """Refuse calls of functions outside of the file, whose instructions cannot be counted."""
     for instruction, counted in zip(found.code, instructions, strict=True):
         if instruction.name == "call" and counted.executions and not is_inlined(instruction):
             raise UnsupportedError(
@@ -117,7 +117,6 @@ class _CountedKernel:
 
     @cached_property
     def warps(self) -> int:
-        """Of the launch."""
         return -(-self.launched.threads // self.warp_size) * self.launched.blocks
 
     @cached_property
@@ -132,7 +131,7 @@ class _CountedKernel:
         return insert_probes(self.flow, self.launched.launch) if self.flow.is_plain else None
 
     def counts(self) -> _CodeCounts:
-        """Exact ones if the launch decides everything, else those of the structure."""
+        """Return exact counts if the launch decides every branch, else those of the structure."""
         if self.probed is None:
             return self._structural("calls and indirect branches are not followed thread by thread")
         try:
@@ -196,7 +195,6 @@ class _CountedKernel:
         return WarpClass(one.warps, tuple(one.executions[block] for block in self.numbered))
 
     def _notes(self, memory: Sequence[MemoryOperation]) -> Iterator[str]:
-        """What the accesses assume."""
         executed = [one for one in memory if one.is_device and one.executions]
         if self.probed is not None and self.probed.pointers and executed:
             pointers = ", ".join(sorted(self.probed.pointers))
@@ -218,6 +216,5 @@ def _is_guarded(instruction: PtxInstruction) -> bool:
 
 
 def _lines(lines: Sequence[int]) -> str:
-    """Where: at most five lines."""
     shown = ", ".join(map(str, lines[:5]))
     return f"line{'s' * (len(lines) > 1)} {shown}{', ...' * (len(lines) > 5)}"

@@ -72,8 +72,8 @@ def follow(
         yield following
 
 
+# Units of work, of a quarter of a microsecond or so, that an execution may take; beyond it, the structure counts.
 MAX_WORK = 4_000_000
-"""Units of work, of a quarter of a microsecond or so, that an execution may take; beyond it, the structure counts."""
 
 _STEP, _THREADS_A_UNIT, _ACCESS = 60, 256, 8
 
@@ -83,12 +83,12 @@ class UndecidedError(Exception):
 
 
 class TooManyError(UndecidedError):
-    """It takes too long, or there are too many threads; without addresses fewer may have to be told apart."""
+    """The launch takes too long or has too many threads; without addresses fewer may have to be told apart."""
 
 
 @dataclass(slots=True)
 class AccessCount:
-    """What the executions of one access add up to, over all warps: those that are alike in being coalesced."""
+    """The sums over those executions of one access, in all warps, that are alike in being coalesced."""
 
     executions: int = 0
     lanes: int = 0
@@ -97,7 +97,7 @@ class AccessCount:
 
 @dataclass(frozen=True, slots=True)
 class ExactCounts:
-    """What a launch executes.
+    """The exact counts of a launch.
 
     Args:
         blocks: by block of the flow, how often all warps together execute it.
@@ -180,7 +180,7 @@ def _shared_ways(found: Probed, parting: set[int]) -> Iterator[int]:
 
 @dataclass
 class _WarpLayout:
-    """Where the threads of a group are: warp in the group, and lane of it."""
+    """The places of the threads of a group: warp in the group, and lane of it."""
 
     rows: NDArray[np.int64]
     lanes: NDArray[np.int64]
@@ -218,7 +218,7 @@ class _CountingExecution(GroupExecution):
         self.parting: set[int] = set()
 
     def _spend(self, steps: int) -> None:
-        """With what numpy takes for a step, whatever the number of threads: small launches are not cheap either."""
+        """Charge each step what numpy takes for it at least, so that small launches are not cheap either."""
         self.steps_left -= steps * (_STEP + self.threads // _THREADS_A_UNIT)
         if self.steps_left < 0:
             raise TooLongError
@@ -249,7 +249,7 @@ class _CountingExecution(GroupExecution):
         return iter(fronts)
 
     def _active(self, mask: Any) -> NDArray[np.bool_]:
-        """By warp and lane, whether a thread is here."""
+        """Return for each warp and lane whether a thread is here."""
         found = np.zeros(self._layout.shape, bool)
         found[self._layout.rows, self._layout.lanes] = mask
         return found

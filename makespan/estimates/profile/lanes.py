@@ -38,7 +38,7 @@ class Spaced:
         return self.zeros >= ALL_ZERO
 
     def equals(self, other: "Spaced") -> bool:
-        """Return whether nothing tells them apart."""
+        """Return whether both values are the same."""
         return self.zeros == other.zeros and bool((self.offset == other.offset).all())
 
 
@@ -46,7 +46,7 @@ LaneState = dict[str, Spaced]
 
 
 def lane_offsets(found: Probed, launch: Launch, uniform: frozenset[int], warp_size: int) -> dict[int, Spaced]:
-    """By number of an access in the kernel without probes, its address, where the lanes' offsets are known."""
+    """Return the addresses whose offsets between lanes are known, by number of the access without probes."""
     return _Analysis(found, launch, uniform, warp_size).solve()
 
 
@@ -99,7 +99,7 @@ class _Analysis:
         return len(new) != len(old) or not all(new[name].equals(old[name]) for name in new)
 
     def _joined(self, one: Spaced, other: Spaced, *, is_mixed: bool) -> Spaced | None:
-        """What covers both, if lanes of a warp agree on which of them it is."""
+        """Return a value that covers both, if the lanes of a warp agree on which of the two they have."""
         if one is other or one.equals(other):
             return one if one.is_known or not is_mixed else None
         if is_mixed:
@@ -110,7 +110,6 @@ class _Analysis:
         return Spaced(one.offset, min(one.zeros, other.zeros, _zeros(difference)))
 
     def _after(self, block: int) -> LaneState:
-        """Return the state at the end of a block."""
         state = dict(self.entering.get(block, {}))
         span = self.flow.blocks[block]
         for number in range(span.first, span.stop):
@@ -142,7 +141,7 @@ class _Analysis:
         return found if found is not None and bool((abs(found.offset) < _MOST).all()) else None
 
     def _loaded(self, instruction: PtxInstruction, access: PtxAccess, state: LaneState) -> Spaced | None:
-        """Return a load from one address gives all lanes the same; a pointer is aligned."""
+        """Return a loaded value: a load from one address gives all lanes the same, and a pointer is aligned."""
         names = names_in("".join(instruction.operands[1:]))
         if instruction.opcode.startswith("ld.param") and self.flow.kernel.is_entry:
             name = next(iter(names), "")
@@ -175,7 +174,7 @@ class _Analysis:
         return None if value is None else self.read(value, kind)
 
     def read(self, value: Spaced, kind: str) -> Spaced | None:
-        """What an instruction on numbers of a kind sees of a value, which may have wrapped around.
+        """Return the value that an instruction on numbers of a kind sees, which may have wrapped around.
 
         A sum of the unknown U and a small offset is taken not to wrap around at 32 bits, as an index that does is
         an error; at fewer bits nothing is known of it.
@@ -205,7 +204,7 @@ class _Analysis:
 
 
 def _mixed_registers(found: Probed, uniform: frozenset[int], access_of: tuple[PtxAccess, ...]) -> dict[int, set[str]]:
-    """By block, the registers that lanes which come together there may have written differently.
+    """Return for each block the registers that lanes which meet there may have written differently.
 
     Lanes that leave a loop in different iterations part at its exit, one side of which leads through the loop again, so
     that both sides share what comes behind.
@@ -262,7 +261,6 @@ def _has_width(kind: str) -> bool:
 
 
 def _product_kind(kind: str) -> str:
-    """Return the kind of a product of two numbers of a kind."""
     return f"{kind[0]}{2 * width(kind)}" if _has_width(kind) else kind
 
 

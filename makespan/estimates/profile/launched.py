@@ -52,29 +52,29 @@ class Launched:
 
     @cached_property
     def nest(self) -> LoopNest:
-        """Return its loops."""
+        """Return the loops of the kernel."""
         return loop_nest(self.flow)
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Return the number of threads of a block."""
         return prod(self.launch.block or ())
 
     @property
     def blocks(self) -> int:
-        """Of the grid."""
+        """Return the number of blocks of the grid."""
         return prod(self.launch.grid or ())
 
     def infos(self, warp: int | None = None) -> tuple[LoopInfo, ...]:
-        """Return how often its loops run, in a warp of each block or in all of them."""
+        """Return how often the loops run, in a warp of each block or in all of them."""
         return loop_infos(self.flow, self.nest, self.loop_bounds, self.launch, warp)
 
     def terrain(self, warp: int) -> BoundedFlow:
-        """What a warp of each block walks through."""
+        """Return the flow, loops and bounds of a warp of each block."""
         return BoundedFlow(self.flow, self.nest, self.infos(warp))
 
     def decided(self, warp: int) -> Mapping[int, int]:
-        """The side of each branch that always has the same outcome in a warp of each block, by block of the flow."""
+        """Return the side of each branch that always has the same outcome in this warp of each block, by block."""
         return decided_sides(self.flow, self.launch, warp) if self.flow.is_plain else {}
 
     @cached_property

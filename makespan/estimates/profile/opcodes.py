@@ -8,8 +8,7 @@ from makespan.host.errors import InputError
 from makespan.kernels.ptx import Classes, PtxInstruction
 from makespan.model.machine.gpu_keys import InstructionKind
 
-DEVICE = frozenset({"global", "local", "generic"})
-"""The spaces whose accesses go to the device memory."""
+DEVICE = frozenset({"global", "local", "generic"})  # the spaces whose accesses go to the device memory
 
 _SPACES = ("global", "local", "shared", "const", "param")
 _TYPE = re.compile(r"(?:[busf]|bf|tf|e[0-9]m)([0-9]+)(?:x2)?")
@@ -46,7 +45,7 @@ _ARITHMETIC = frozenset(
 
 
 class MemoryAccess(NamedTuple):
-    """What an instruction does to memory: its space, the bytes of one lane, and which operand is the address."""
+    """An access of an instruction to memory: its space, the bytes of one lane, and the address operand."""
 
     space: str
     lane_bytes: int
@@ -71,7 +70,7 @@ def kind(instruction: PtxInstruction, file: str) -> InstructionKind:
 
 
 def memory_access(instruction: PtxInstruction) -> MemoryAccess | None:
-    """What it does to memory; None if it is no load, store or atomic operation on an address."""
+    """Return the access of an instruction; None if it is no load, store or atomic operation on an address."""
     if instruction.name not in _ACCESSES:
         return None
     address = next((text for text in instruction.operands if text.startswith("[")), None)

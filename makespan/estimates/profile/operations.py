@@ -72,7 +72,7 @@ class Accesses:
                 yield number, access
 
     def _spaced(self, number: int, access: MemoryAccess, executions: float, lanes: float) -> MemoryOperation:
-        """Return an access of which at most the distances between lanes are known."""
+        """Return an access whose addresses are not known, and at most their distances between lanes."""
         if not access.is_device:
             return self._made(number, access, executions, lanes)
         if access.space == "local":
@@ -91,7 +91,7 @@ class Accesses:
         )
 
     def _served(self, spaced: Spaced, access: MemoryAccess) -> tuple[float, bool]:
-        """The mean over the warps of a block, all their threads active, with a base that is a multiple of 256 bytes."""
+        """Return the mean over the warps of a block, with all threads active and a base aligned to 256 bytes."""
         warps = -(-self.block_threads // self.warp_size)
         step = min(ALIGNMENT, 2**spaced.zeros)  # multiples of which may as well be part of the base
         addresses = np.zeros(warps * self.warp_size, np.int64)

@@ -25,8 +25,7 @@ from makespan.kernels.ptx import (
     scalar_type,
 )
 
-ALIGNMENT = 256
-"""Bytes to which an allocation of device memory, and so a pointer that is not known, is aligned."""
+ALIGNMENT = 256  # bytes to which an allocation of device memory, and so a pointer that is not known, is aligned
 
 _PROBE, _GUARD = "%probe_address_", "%probe_guard_"
 _ADDRESS = re.compile(r"\[([A-Za-z_$%][A-Za-z0-9_$]*)?\+?(-?[0-9]+|-?0[xX][0-9A-Fa-f]+)?\]")
@@ -63,7 +62,7 @@ class Probed:
 
     @cached_property
     def by_block(self) -> dict[int, list[tuple[int, AddressProbe]]]:
-        """The probes of each block in order, with the numbers of their instructions in the kernel without probes."""
+        """Return the probes of each block in order, with the numbers of their instructions without probes."""
         found: dict[int, list[tuple[int, AddressProbe]]] = {}
         for block, span in enumerate(self.flow.blocks):
             numbers = [number for number in self.original[span.first : span.stop] if number in self.probes]
@@ -103,7 +102,7 @@ def insert_probes(found: PtxFlow, launch: Launch) -> Probed:
 def _probe(
     instruction: PtxInstruction, access: MemoryAccess, number: int, symbols: Mapping[str, int]
 ) -> tuple[AddressProbe, list[Statement]] | None:
-    """What holds the address of an access, and the instructions that put it there."""
+    """Return the probe of an access, and the instructions that put the address and the guard into it."""
     match = _ADDRESS.fullmatch(access.address)
     if match is None or access.space == "param":
         return None
@@ -118,7 +117,7 @@ def _probe(
 
 
 def _plainer(instruction: PtxInstruction, symbols: Mapping[str, int]) -> PtxInstruction:
-    """Return the same to the analysis, which knows no conversion of addresses and no variables."""
+    """Return an equal instruction for the analysis, which knows no conversion of addresses and no variables."""
     if instruction.name == "cvta":
         kind = instruction.opcode.rpartition(".")[2]
         instruction = replace(instruction, opcode=f"mov.{kind}")
@@ -129,7 +128,6 @@ def _plainer(instruction: PtxInstruction, symbols: Mapping[str, int]) -> PtxInst
 
 
 def _symbols(found: PtxFlow) -> dict[str, int]:
-    """Return an address for each variable in memory."""
     declared = [s for s in (*found.kernel.variables, *found.kernel.statements) if isinstance(s, Declaration)]
     names = [name for d in declared if not d.is_register and d.space != ".param" for name, _ in d.names]
     return {name: (at + 1) << 16 for at, name in enumerate(dict.fromkeys(names))}
@@ -138,7 +136,7 @@ def _symbols(found: PtxFlow) -> dict[str, int]:
 def _pointers(
     found: PtxFlow, probes: Mapping[int, AddressProbe], known: Mapping[str, ParameterValue]
 ) -> list[tuple[int, tuple[str, int]]]:
-    """Numbered, the unknown parameters to which indices are added to make an address, with their bits."""
+    """Return the unknown parameters to which indices are added to make an address, with a number and their bits."""
     declared = {
         name: scalar_type(parameter) for parameter in found.kernel.parameters or () for name, _ in parameter.names
     }

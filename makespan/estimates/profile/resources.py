@@ -22,7 +22,7 @@ _ALIGNED = re.compile(r"\.align ([0-9]{1,4})")
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the assembler gave one kernel.
+    """The registers and memory that the assembler gave one kernel.
 
     Args:
         registers: of a thread.
@@ -36,7 +36,7 @@ class Resources:
 
 
 def read_resources(path: Path, kernel: str) -> Resources:
-    """What a file with the output of `ptxas -v` says of a kernel.
+    """Return the resources of a kernel from a file with the output of `ptxas -v`.
 
     Raises:
         InputError: a file that cannot be read, or that says nothing of this kernel.
@@ -94,7 +94,7 @@ def _shared_variables(kernel: PtxKernel) -> Iterator[Declaration]:
 
 
 def _size(declaration: Declaration, kernel: PtxKernel) -> tuple[int, int]:
-    """Bytes and alignment of a variable; 0 bytes for one whose size only the launch says."""
+    """Return bytes and alignment of a variable; 0 bytes for one whose size only the launch gives."""
     kind = _VARIABLE.search(declaration.text)
     if kind is None or "=" in declaration.text or len(declaration.names) != 1:
         raise InputError(

@@ -1,7 +1,7 @@
 """How often a warp executes each block, from loops and branches alone.
 
 A loop runs as often as its bound says. At a branch at which lanes may part, the warp executes both sides; at one that
-all lanes take alike, but nobody knows which way, the longer side counts.
+all lanes take alike, in an unknown direction, the longer side counts.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ _END = -1
 
 @dataclass(slots=True)
 class _Pass:
-    """One pass through a loop, or through the kernel, with each inner loop as one step.
+    """A pass through a loop, or through the kernel, with each inner loop as one step.
 
     Args:
         region: the loop; None for the kernel.

@@ -9,12 +9,10 @@ from makespan.model.machine.gpu_keys import InstructionKind
 
 
 class Rule(StrEnum):
-    """How the lanes of a warp share transactions."""
+    """The rule by which the lanes of a warp share transactions."""
 
-    CC10 = "cc10"
-    """compute capability 1.0 and 1.1: a half-warp is served as one if its lanes address a row in order"""
-    SEGMENTS = "segments"
-    """compute capability 1.2 and later, AMD: one transaction for each segment that lanes touch"""
+    CC10 = "cc10"  # compute capability 1.0 and 1.1: a half-warp is served as one if its lanes address a row in order
+    SEGMENTS = "segments"  # compute capability 1.2 and later, AMD: one transaction for each segment that lanes touch
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +25,7 @@ class Coalescing:
 
 @dataclass(frozen=True, slots=True)
 class InstructionCount:
-    """How often warps execute one instruction.
+    """The executions of one instruction by warps.
 
     Args:
         executions: of a warp, the mean over the warps of the launch.
@@ -70,7 +68,7 @@ class MemoryOperation:
 
     @property
     def warp_bytes(self) -> float:
-        """Bytes that the lanes of an execution ask for."""
+        """Return the bytes that the lanes of an execution ask for."""
         return self.lane_bytes * self.lanes
 
     @property
@@ -81,7 +79,7 @@ class MemoryOperation:
 
 @dataclass(frozen=True, slots=True)
 class WarpClass:
-    """Warps that execute the same: how many, and how often each executes each instruction of the profile."""
+    """Warps that execute the same: their number, and how often each executes each instruction of the profile."""
 
     warps: int
     executions: tuple[int, ...]
@@ -89,7 +87,7 @@ class WarpClass:
 
 @dataclass(frozen=True, slots=True)
 class KernelProfile:
-    """How often the warps of a launch execute what; the numbers of one warp are means over all.
+    """The counts of what the warps of a launch execute; the numbers of one warp are means over all.
 
     Args:
         threads_per_block: of which the last warp may be partial.
@@ -119,17 +117,17 @@ class KernelProfile:
 
     @property
     def warps_per_block(self) -> int:
-        """Warps of a block, the last perhaps partial."""
+        """Return the number of warps of a block, the last of which may be partial."""
         return -(-self.threads_per_block // self.warp_size)
 
     @property
     def total(self) -> float:
-        """Instructions of one warp."""
+        """Return the instructions of one warp."""
         return sum(instruction.executions for instruction in self.instructions)
 
     @property
     def by_kind(self) -> Mapping[InstructionKind, float]:
-        """Instructions of one warp by class; classes without any are left out."""
+        """Return the instructions of one warp by class; classes without any are left out."""
         found: dict[InstructionKind, float] = {}
         for instruction in self.instructions:
             if instruction.executions:
@@ -138,7 +136,7 @@ class KernelProfile:
 
     @property
     def barriers(self) -> float:
-        """Barriers that one warp comes to."""
+        """Return the number of barriers that one warp executes."""
         return self.by_kind.get(InstructionKind.BAR, 0)
 
     @property

@@ -71,7 +71,7 @@ def _code_lines(found: CodeResult) -> Iterator[str]:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Rising numbers, runs of three and more as `a-b`."""
+    """Return rising numbers as text, with runs of three and more as `a-b`."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

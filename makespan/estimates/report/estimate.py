@@ -119,5 +119,5 @@ def _terms(estimate: Estimate) -> Iterator[str]:
 
 
 def _plain(value: float | int | str) -> float | int | str:
-    """JSON has no infinity."""
+    """Return the value as JSON has it, which knows no infinity."""
     return str(value) if isinstance(value, float) and not isfinite(value) else value

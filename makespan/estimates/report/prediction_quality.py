@@ -28,7 +28,7 @@ _LETTERS = 80  # of a title
 
 
 def text(name: str, quality: Quality) -> str:
-    """Statistics of q, and the ten predictions that are off by most."""
+    """Return the statistics of q, and the ten predictions that are off by most."""
     shown = ", ".join(f"{probability:.0%} {q:.3f}" for probability, q in quality.quantiles().items())
     lines = [
         f"{name}: {_ratio(quality)} over {len(quality.samples)} samples",
@@ -48,12 +48,11 @@ def text(name: str, quality: Quality) -> str:
 
 
 def _ratio(quality: Quality) -> str:
-    """What q is."""
     return f"q = predicted / {'time of the virtual device' if quality.is_virtual else 'measured'}"
 
 
 def _title(qualities: Mapping[str, Quality]) -> str:
-    """What was compared with what; nobody may take a table for hardware."""
+    """Return what was compared with what, so that a table is not taken for hardware."""
     if next(iter(qualities.values())).is_virtual:
         return "Predictions against a virtual device: nothing was measured"
     return "Predictions against measurements"
@@ -70,7 +69,7 @@ def csv(qualities: Mapping[str, Quality]) -> str:
 
 
 def document(qualities: Mapping[str, Quality]) -> dict[str, Any]:
-    """Statistics and samples as plain data."""
+    """Return statistics and samples as plain data."""
     return {
         "schema": "makespan.prediction-quality/1",
         "is_bound": False,

@@ -51,7 +51,7 @@ warp_size_option = click.option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MicrobenchOptions:
-    """What the options of a microbenchmark ask for: one of `emit`, `run` and `fit`."""
+    """The options of a microbenchmark, of which exactly one of `emit`, `run` and `fit` is given."""
 
     emit: Any
     target: Path | None
@@ -86,7 +86,7 @@ def benchmark(
     fit: "Callable[[tuple[MicrobenchSample, ...], Gpu, str], tuple[Parameter, ...]]",
     measured: "Callable[[Opened], Iterable[MicrobenchSample]] | None" = None,
 ) -> None:
-    """Do what was asked for.
+    """Write the programs, run them, or fit their samples, as the options ask.
 
     Args:
         table: of the samples.

@@ -106,7 +106,7 @@ def _warn(table: "OpenClCostTable", points: int) -> None:
 
 
 class _Keeper:
-    """Writes the points that are known, now and then and at the end, whole or not at all."""
+    """A writer that saves the known points now and then and at the end, whole or not at all."""
 
     def __init__(self, path: Path, device: "TimedDevice", plan: "Plan", earlier: "dict[str, Measurement]") -> None:
         self.path, self.device, self.plan = path, device, plan
