@@ -43,7 +43,7 @@ from makespan.deadlines.task import (
 )
 from makespan.host.errors import InputError
 from makespan.host.text_file import parse_toml
-from makespan.kernels.options import LAUNCH_OPTIONS, kernel_question, key_of_field, launch_values
+from makespan.kernels.options import LAUNCH_OPTIONS, WHOLE, kernel_question, key_of_field, launch_values
 from makespan.kernels.toml_table import checked_text, choice, count, entry_name, only, tables, text, texts
 from makespan.model.machine import find_machine, given_intervals, gpus
 from makespan.model.machine.gpus import Gpu
@@ -53,7 +53,9 @@ from makespan.model.units import PICOSECOND, duration, frequency
 MAX_PRIORITY = 10**9
 MAX_GIVEN_CYCLES = 10**15
 
-NUMBERS = frozenset({"cycles", "priority", "sms"}) | {key for key, option in LAUNCH_OPTIONS.items() if option.is_number}
+NUMBERS = frozenset({"cycles", "priority", "sms"}) | {
+    key for key, option in LAUNCH_OPTIONS.items() if option.in_toml == WHOLE
+}
 """Keys whose values are whole numbers."""
 LISTS = frozenset(key for key, option in LAUNCH_OPTIONS.items() if option.many)
 """Keys whose values are lists of texts."""

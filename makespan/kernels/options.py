@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MAX_BLOCKS = 2**31 - 1
 MAX_SHARED_BYTES = 1 << 20
 _BYTES = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+WHOLE = "whole number"
 _DIGITS = 12  # longer numbers are refused before they are converted: their digits would cost time that grows squared
 
 
@@ -43,6 +44,7 @@ class OptionForm(NamedTuple):
         name: what stands for the value in a help text.
         read: reads a text, as it stands on a command line or in a spec; it raises an `InputError`.
         from_toml: reads a value of TOML with the name of its key for messages; it raises an `InputError`.
+        in_toml: what this value of TOML is, in words.
         limits: of a whole number, both included; None for anything else.
         words: those that the value is one of; empty for anything else.
     """
@@ -50,6 +52,7 @@ class OptionForm(NamedTuple):
     name: str = "TEXT"
     read: Callable[[str], Any] = str
     from_toml: Callable[[object, str], Any] = text
+    in_toml: str = "text"
     limits: tuple[int, int] | None = None
     words: tuple[str, ...] = ()
 
@@ -66,7 +69,7 @@ def whole(least: int, most: int) -> OptionForm:
             raise InputError(f"{value} is not within {least}..{most}")
         return value
 
-    return OptionForm("N", read, partial(count, most=most, least=least), (least, most))
+    return OptionForm("N", read, partial(count, most=most, least=least), WHOLE, (least, most))
 
 
 def one_of(words: Collection[str]) -> OptionForm:
@@ -151,11 +154,11 @@ def _capacity_of_toml(value: object, key: str) -> Machine:
 
 TEXT = OptionForm()
 FLAG = OptionForm("")
-PATH = OptionForm("PATH", Path)
-EXTENT = OptionForm("N|XxYxZ", from_toml=_extent_of_toml)
-PARAMETER = OptionForm("NAME=N", from_toml=_parameters_of_toml)
-WARPS = OptionForm("N|A..B", read_warps, partial(count, most=MAX_WARPS))
-CAPACITY = OptionForm("X=N,...", read_capacity, _capacity_of_toml)
+PATH = OptionForm("PATH", Path, in_toml="name of a file")
+EXTENT = OptionForm("N|XxYxZ", str, _extent_of_toml, "whole number or text")
+PARAMETER = OptionForm("NAME=N", str, _parameters_of_toml, "list of texts or table of numbers")
+WARPS = OptionForm("N|A..B", read_warps, partial(count, most=MAX_WARPS), WHOLE)
+CAPACITY = OptionForm("X=N,...", read_capacity, _capacity_of_toml, "table of whole numbers or text")
 SECONDS = OptionForm("SECONDS", read_seconds)
 SIZE = OptionForm("SIZE", read_size)
 
@@ -252,9 +255,9 @@ class QuestionOption:
         return self.form.read(self.default) if isinstance(self.default, str) else self.default
 
     @property
-    def is_number(self) -> bool:
-        """Return whether tables of files say a whole number, and never a text."""
-        return self.form is WARPS or self.form.limits is not None
+    def in_toml(self) -> str:
+        """Return what a table of a file has under the key of this option, in words."""
+        return "list of texts" if self.many and self.form is TEXT else self.form.in_toml
 
     def read(self, value: object) -> Any:
         """Read what plain data say: texts and numbers as on a command line, a truth value for a flag, lists of many.
