@@ -5,18 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from makespan.host.errors import InputError
-from makespan.host.text_file import parse_toml
 from makespan.kernels.gpu_question import SharedLaunch, as_given, of_kernels
 from makespan.kernels.options import LAUNCH_OPTIONS, kernel_question, key_of_field, launch_values
 from makespan.kernels.question import KernelQuestion, launch_kernel
-from makespan.kernels.toml_table import checked_text, count, entry_name, only, tables, text
+from makespan.kernels.toml_table import amounts, entry_name, only, read_tables, tables, text
 from makespan.model.gpu import GpuInstance
-from makespan.model.gpu.instance import MAX_GRIDS, MAX_ROOM
+from makespan.model.gpu.instance import MAX_GRIDS
 from makespan.model.machine import GivenRange, Machine, narrow_intervals
 from makespan.model.machine.gpus import Gpu
-from makespan.model.machine.values import shown
-
-MAX_RESOURCES = 16
 
 _NOT_OF_A_LAUNCH = {
     ("machine", "capacity", "hold"): "all launches are on the same SMs: say it on the command line",
@@ -84,8 +80,7 @@ def read_launches(path: Path, machine: Machine | None = None, card: Gpu | None =
     Raises:
         InputError: a file that cannot be read, anything unknown in it, or a kernel that is none.
     """
-    what = "file of launches"
-    document = parse_toml(checked_text(path, what), what, str(path))
+    document = read_tables(path, "file of launches")
     try:
         return _launches(document, path.parent, machine, card)
     except InputError as error:
@@ -98,7 +93,7 @@ def _launches(
     if "instance" in document:
         raise InputError("an instance file is about one SM, and on a whole GPU there are tables [[launch]]")
     only(document, ("room", "launch"), "the file")
-    room = _amounts(document["room"], "room", 1) if "room" in document else None
+    room = amounts(document["room"], "room", 1) if "room" in document else None
     if room == {}:
         raise InputError("room is empty: say what an SM has, such as room = { blocks = 16 }")
     found = [_launch(table, folder) for table in tables(document, "launch", MAX_GRIDS, needed=True)]
@@ -124,16 +119,6 @@ def _launch(table: Mapping[str, object], folder: Path) -> tuple[str, KernelQuest
     try:
         path = folder / text(table["kernel"], "kernel")
         question = kernel_question(path, launch_values(table, folder), key_of_field)
-        return name, question, _amounts(table.get("takes", {}), "takes", 0)
+        return name, question, amounts(table.get("takes", {}), "takes", 0)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-
-
-def _amounts(value: object, what: str, least: int) -> dict[str, int]:
-    """Return a table of whole numbers from `least` on, such as `{ blocks = 16, warps = 48 }`."""
-    if not isinstance(value, dict) or len(value) > MAX_RESOURCES:
-        raise InputError(f"{what} must be a table of at most {MAX_RESOURCES} numbers, not {shown(value)}")
-    for name, number in value.items():
-        text(name, what)
-        count(number, f"{what}: {name}", MAX_ROOM, least)
-    return value

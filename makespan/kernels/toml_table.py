@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from makespan.host.errors import InputError, did_you_mean
-from makespan.host.text_file import read_text
+from makespan.host.text_file import parse_toml, read_text
+from makespan.model.gpu.instance import MAX_ROOM
 from makespan.model.machine.values import check_name, check_whole, shown
 
 MAX_FILE_BYTES = 1 << 20
 MAX_LINE = 2000
 MAX_TEXT = 500
 MAX_ITEMS = 1000
+MAX_RESOURCES = 16
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -28,6 +30,15 @@ def checked_text(path: Path, what: str) -> str:
         if len(line) > MAX_LINE:
             raise InputError(f"{path}:{number}: a line of {len(line)} characters; the limit is {MAX_LINE}")
     return content
+
+
+def read_tables(path: Path, what: str) -> dict[str, object]:
+    """Return what a TOML file that people write says.
+
+    Raises:
+        InputError: see `checked_text`, or it is not TOML.
+    """
+    return parse_toml(checked_text(path, what), what, str(path))
 
 
 def tables(document: Mapping[str, object], key: str, most: int, *, needed: bool = False) -> list[dict[str, object]]:
@@ -122,3 +133,17 @@ def count(value: object, what: str, most: int, least: int = 1) -> int:
     if least or value != 0 or isinstance(value, bool):
         check_whole(value, what, most)
     return int(str(value))
+
+
+def amounts(value: object, what: str, least: int) -> dict[str, int]:
+    """Return a table of whole numbers from `least` on, such as `{ blocks = 16, warps = 48 }`.
+
+    Raises:
+        InputError: the value is something else, or has too many numbers.
+    """
+    if not isinstance(value, dict) or len(value) > MAX_RESOURCES:
+        raise InputError(f"{what} must be a table of at most {MAX_RESOURCES} numbers, not {shown(value)}")
+    for name, number in value.items():
+        text(name, what)
+        count(number, f"{what}: {name}", MAX_ROOM, least)
+    return value
