@@ -5,7 +5,7 @@ ports of pools for some cycles, and an issue slot is a port that is held for one
 (`simulate.semantics`) and the checker (`verify`) read the machine themselves, so that a mistake here shows.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import NamedTuple, Self
@@ -75,7 +75,8 @@ class Reservation(NamedTuple):
         return prod(len(hold.pools) * (hold.most - hold.least + 1) for hold in self.uses)
 
 
-_NOTHING = Reservation(BARRIER, (), ())
+NOTHING_HELD = Reservation(BARRIER, (), ())
+"""What a barrier holds."""
 
 
 class PortWay(NamedTuple):
@@ -90,6 +91,10 @@ class PortWay(NamedTuple):
     chosen: tuple[int, ...]
     pools: tuple[int, ...]
     cycles: tuple[tuple[int, ...], ...]
+
+    def uses(self, cycles: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """Return what a schedule states of an instruction that is served in this way, for these cycles of each hold."""
+        return tuple(zip(self.chosen, cycles[len(cycles) - len(self.chosen) :], strict=True))
 
 
 class LoweredMachine(NamedTuple):
@@ -136,7 +141,7 @@ class LoweredMachine(NamedTuple):
 
     def reservation(self, program: Program, at: int) -> Reservation:
         """Return what the instruction at a place holds; a barrier holds nothing."""
-        return self.by_class.get(program.places[at].unit, _NOTHING)
+        return self.by_class.get(program.places[at].unit, NOTHING_HELD)
 
     def latency(self, program: Program, at: int) -> tuple[int, int]:
         """Return the least and the most cycles after which the result of a place is there."""

@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine
+from makespan.model.lowered import NOTHING_HELD, LoweredMachine, Reservation
 from makespan.model.program import BARRIER, Program
 
 FINISHED = 0
@@ -43,8 +43,9 @@ class WarpStates:
     A *crew* are the warps of a group in one block. By number:
 
     Attributes:
-        unit: the class that it would issue, a barrier, or "" while it waits.
-        issues: whether that is a class.
+        reservation: what the instruction holds that it could issue now; nothing if there is none.
+        issues: whether there is one.
+        at_barrier: whether it stands at a barrier.
         wait: cycles until it stands ready at its place, or has finished.
         block: where it belongs.
         to_go: an amount that is smaller the further it is.
@@ -52,15 +53,17 @@ class WarpStates:
 
     def __init__(self, instance: Instance) -> None:
         self.blocks, self.barriers = instance.blocks, instance.has_barriers
+        lowered = LoweredMachine.of(instance.machine)
         self.crews = [
-            (_Course(group.program, instance.machine), block, group.warps // instance.blocks)
+            (_Course(group.program, lowered), block, group.warps // instance.blocks)
             for group in instance.groups
             for block in range(instance.blocks)
         ]
         self._numbers: dict[_State, int] = {}
         self._states: list[_State] = []
-        self.unit: list[str] = []
+        self.reservation: list[Reservation] = []
         self.issues: list[bool] = []
+        self.at_barrier: list[bool] = []
         self.wait: list[int] = []
         self.block: list[int] = []
         self.to_go: list[int] = []
@@ -93,7 +96,7 @@ class WarpStates:
         found: dict[int, Move] = {}
         for target in course.program.places[at].successors:
             for latency, wait, new in course.outcomes(at):
-                spent = 0 if self.unit[number] == BARRIER else 1
+                spent = 0 if self.at_barrier[number] else 1
                 left = [(needed, rest - spent) for needed, rest in pending if rest > spent]
                 after = self._numbered(crew, target, wait, (*left, *new))
                 found.setdefault(after, Move(after, target, latency))
@@ -113,23 +116,25 @@ class WarpStates:
     def _number(self, state: _State) -> int:
         number = self._numbers.setdefault(state, len(self._states))
         if number == len(self._states):
-            ended = state.crew < 0
-            program = None if ended else self.crews[state.crew][0].program
+            course = None if state.crew < 0 else self.crews[state.crew][0]
+            reservation = NOTHING_HELD
+            if course is not None and not state.wait:
+                reservation = course.reservation(state.place)
             self._states.append(state)
             self.wait.append(state.wait)
-            self.unit.append("" if program is None or state.wait else program.places[state.place].unit)
-            self.issues.append(self.unit[-1] not in ("", BARRIER))
-            self.block.append(-1 - state.crew if ended else self.crews[state.crew][1])
-            self.to_go.append(0 if program is None else program.end - state.place)
+            self.reservation.append(reservation)
+            self.issues.append(reservation is not NOTHING_HELD)
+            self.at_barrier.append(course is not None and not state.wait and not self.issues[-1])
+            self.block.append(-1 - state.crew if course is None else self.crews[state.crew][1])
+            self.to_go.append(0 if course is None else course.program.end - state.place)
         return number
 
 
 class _Course:
     """A program with what its places say of time."""
 
-    def __init__(self, program: Program, machine: Machine) -> None:
-        self.program = program
-        self._latencies = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units}
+    def __init__(self, program: Program, lowered: LoweredMachine) -> None:
+        self.program, self._lowered = program, lowered
         self._needing: dict[int, int] = {}
         for at, timing in enumerate(program.timings):
             for token in timing.awaits:
@@ -137,11 +142,9 @@ class _Course:
         self._until_needed = cache(self._cycles_until_needed)
         self.outcomes = cache(self._outcomes)
 
-    def _least(self, at: int) -> int:
-        """Cycles from an issue until the warp can be at the next place, at least."""
-        if self.program.timings:
-            return self.program.timings[at].stall
-        return 0 if self.program.places[at].unit == BARRIER else self._latencies[self.program.places[at].unit][0]
+    def reservation(self, at: int) -> Reservation:
+        """Return what the instruction at a place holds."""
+        return self._lowered.reservation(self.program, at)
 
     def _cycles_until_needed(self, needed: int) -> list[int]:
         """For every place the cycles from its issue until the warp can be where this is needed, at least."""
@@ -149,7 +152,7 @@ class _Course:
         found = [0] * program.end
         for at in range(program.end - 1, -1, -1):
             after = (0 if s == program.end or needed >> s & 1 else found[s] for s in program.places[at].successors)
-            found[at] = self._least(at) + min(after)
+            found[at] = self._lowered.stall(program, at)[0] + min(after)
         return found
 
     def relevant(self, place: int, wait: int, pending: Sequence[tuple[int, int]]) -> _Pending:
@@ -174,7 +177,7 @@ class _Course:
         if unit == BARRIER:
             yield 0, 0, ()
         elif not self.program.timings:
-            least, most = self._latencies[unit]
+            least, most = self._lowered.latencies[unit]
             yield from ((latency, latency - 1, ()) for latency in range(least, most + 1))
         else:
             stall, (least, most), sets, _ = self.program.timings[at]

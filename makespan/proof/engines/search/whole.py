@@ -9,14 +9,14 @@ all that lead to it.
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import accumulate, chain, combinations_with_replacement, product
-from math import comb, prod
+from math import comb
 from typing import NamedTuple
 
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, TIMES
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine, UnitClass
-from makespan.model.program import BARRIER
+from makespan.model.lowered import ISSUE_SLOT, LoweredMachine, PortsInUse, PortWay
 from makespan.model.result import Bounds, Upper
 from makespan.model.schedule import Schedule
 from makespan.proof.bounds.partitions import MOST_CREWS, spreads
@@ -40,13 +40,10 @@ MOST_NEEDS = 1_000_000
 _BYTES_PER_STATE, _BYTES_PER_PARTITION, _BYTES_PER_WARP = 500, 200, 8
 _STEPS_PER_LOOK = 256
 
-Held = tuple[tuple[int, ...], ...]
-"""For every pool the cycles for which each port in use is still held, sorted."""
-
-Part = tuple[tuple[int, ...], Held]
+Part = tuple[tuple[int, ...], PortsInUse]
 """A partition: the numbers of its unfinished warps, sorted, and its own ports."""
 
-State = tuple[tuple[Part, ...], Held]
+State = tuple[tuple[Part, ...], PortsInUse]
 """The partitions, sorted, and the ports that they share."""
 
 
@@ -67,20 +64,12 @@ class _Step(NamedTuple):
     passed: tuple[tuple[_Change, ...], ...]
 
 
-class _Way(NamedTuple):
-    """A way to serve an instruction: which resource of each use, ports of which pools, and for how long each."""
-
-    chosen: tuple[int, ...]
-    pools: tuple[int, ...]
-    cycles: tuple[tuple[int, ...], ...]
-
-
 class Reached(NamedTuple):
     """What a step leads to; the partitions stand in the order of the state before it."""
 
     step: _Step
     parts: Sequence[Part]
-    shared: Held
+    shared: PortsInUse
 
     @property
     def state(self) -> State:
@@ -97,38 +86,17 @@ class _Label(NamedTuple):
 
 
 class _System:
-    """The states and the steps between them.
-
-    Pools are numbered: those of partition p from `p * own` on, then the shared ones, then the issue slots by partition.
-    """
+    """The states and the steps between them; partition p has the `own` pools from `p * own` on for itself."""
 
     def __init__(self, instance: Instance) -> None:
-        self.instance, machine = instance, _met(instance)
+        self.instance, lowered = instance, _lowered(instance)
         self.warps = WarpStates(instance)
-        self.partitions = machine.partitions
-        private = [ports for ports in machine.ports if not ports.shared]
-        shared = [ports for ports in machine.ports if ports.shared]
-        self.own = len(private)
-        self.shared = len(shared)
-        width = instance.warps if machine.issue_width is None else machine.issue_width
-        self.capacities = [ports.capacity for ports in private] * self.partitions
-        self.capacities += [ports.capacity for ports in shared] + [width] * self.partitions
-        own = {ports.name: number for number, ports in enumerate(private)}
-        common = {ports.name: self.partitions * self.own + number for number, ports in enumerate(shared)}
-        self._slots = self.partitions * self.own + self.shared
-        self.ways = {
-            (unit.name, part): list(self._ways(unit, {n: part * self.own + at for n, at in own.items()} | common, part))
-            for unit in machine.units
-            for part in range(self.partitions)
-        }
-        self._free: Held = ((),) * self.own
-        self._none: Held = ((),) * self.shared
-
-    def _ways(self, unit: UnitClass, numbers: dict[str, int], part: int) -> Iterator[_Way]:
-        for chosen in product(*(range(len(use.resources)) for use in unit.uses)):
-            names = (unit.name, *(use.resources[which] for use, which in zip(unit.uses, chosen, strict=True)))
-            cycles = product((unit.interval,), *(range(use.least, use.most + 1) for use in unit.uses))
-            yield _Way(chosen, (*(numbers[name] for name in names), self._slots + part), tuple(cycles))
+        self.partitions = instance.machine.partitions
+        self.own = len(lowered.capacities.keys() - lowered.shared)
+        self.capacities = [pool.capacity for pool in lowered.pools]
+        self.ways = cache(lambda reservation, part: tuple(lowered.ways(reservation, part)))
+        self._free: PortsInUse = ((),) * self.own
+        self._none: PortsInUse = ((),) * (len(lowered.pools) - self.partitions * self.own)
 
     def begin(self) -> Iterator[tuple[Sequence[list[int]], Reached]]:
         """Yield every way to begin, in the order of `spreads`: before the first barriers are passed, and after."""
@@ -149,7 +117,7 @@ class _System:
         """In which all warps have finished."""
         return (((), self._free),) * self.partitions, self._none
 
-    def _part(self, warps: Sequence[int], held: Held) -> Part:
+    def _part(self, warps: Sequence[int], held: PortsInUse) -> Part:
         return (tuple(sorted(warps)), held) if warps else ((), self._free)
 
     def steps(self, state: State) -> Iterator[Reached]:
@@ -165,8 +133,7 @@ class _System:
             if warps.issues[number]
         ]
         taken = [ports for _, held in parts for ports in held] + [*shared]
-        left = [capacity - len(ports) for capacity, ports in zip(self.capacities, taken, strict=False)]
-        left += self.capacities[len(taken) :]
+        left = [capacity - len(ports) for capacity, ports in zip(self.capacities, taken, strict=True)]
         for selected in self._selections(kinds, left):
             cycles = 1
             if not selected:
@@ -178,7 +145,7 @@ class _System:
             ways = (
                 combinations_with_replacement(
                     [
-                        (_Change(part, number, move, tuple(zip(way.chosen, cycles[1:], strict=True))), way, cycles)
+                        (_Change(part, number, move, way.uses(cycles)), way, cycles)
                         for move in warps.moves(number)
                         for cycles in way.cycles
                     ],
@@ -190,7 +157,7 @@ class _System:
                 yield from self._after(staying, held, cycles, tuple(chain.from_iterable(issued)))
 
     def _staying(
-        self, parts: Sequence[Part], selected: Sequence[tuple[int, int, _Way, int]], cycles: int
+        self, parts: Sequence[Part], selected: Sequence[tuple[int, int, PortWay, int]], cycles: int
     ) -> list[list[int]]:
         """Return the warps that do not issue, so many cycles later."""
         staying = [list(numbers) for numbers, _ in parts]
@@ -201,11 +168,11 @@ class _System:
 
     def _selections(
         self, kinds: Sequence[tuple[int, int, int]], left: list[int]
-    ) -> Iterator[list[tuple[int, int, _Way, int]]]:
+    ) -> Iterator[list[tuple[int, int, PortWay, int]]]:
         """Yield every maximal way to issue: (partition, number, way, how many warps)."""
-        ways = [self.ways[self.warps.unit[number], part] for part, number, _ in kinds]
+        ways = [self.ways(self.warps.reservation[number], part) for part, number, _ in kinds]
         waiting = [count for _, _, count in kinds]
-        selected: list[tuple[int, int, _Way, int]] = []
+        selected: list[tuple[int, int, PortWay, int]] = []
         wanted = [[0] * len(left)]  # what the kinds from one on may take of every pool, at most
         for count, own in zip(reversed(waiting), reversed(ways), strict=True):
             wanted.append(wanted[-1].copy())
@@ -213,7 +180,7 @@ class _System:
                 wanted[-1][pool] += count
         wanted.reverse()
 
-        def select(at: int, which: int) -> Iterator[list[tuple[int, int, _Way, int]]]:
+        def select(at: int, which: int) -> Iterator[list[tuple[int, int, PortWay, int]]]:
             # work conservation: nobody who is left out could be added, whatever those still to be asked take
             if not which and any(
                 waiting[kind] and any(all(left[pool] > wanted[at][pool] for pool in way.pools) for way in ways[kind])
@@ -238,7 +205,7 @@ class _System:
         return select(0, 0)
 
     @staticmethod
-    def _take(way: _Way, left: list[int], count: int) -> None:
+    def _take(way: PortWay, left: list[int], count: int) -> None:
         for pool in way.pools:
             left[pool] -= count
 
@@ -247,13 +214,13 @@ class _System:
         staying: Sequence[Sequence[int]],
         held: Sequence[tuple[int, ...]],
         cycles: int,
-        issued: tuple[tuple[_Change, _Way, tuple[int, ...]], ...],
+        issued: tuple[tuple[_Change, PortWay, tuple[int, ...]], ...],
     ) -> Iterator[Reached]:
         """The states so many cycles later, if these issue in the first of them; the others and ports are given."""
         lists, ports = [[*numbers] for numbers in staying], [*held]
         for change, way, intervals in issued:
             lists[change.part].append(change.move.number)
-            for pool, interval in zip(way.pools, intervals, strict=False):
+            for pool, interval in zip(way.pools, intervals, strict=True):
                 if interval > 1:
                     ports[pool] = tuple(sorted((*ports[pool], interval - 1)))
         own, common = self.own, tuple(ports[self.partitions * self.own :])
@@ -272,7 +239,7 @@ class _System:
         alive = [[number for number in numbers if number != FINISHED] for numbers in lists]
         for block in range(warps.blocks if warps.barriers else 0):
             standing = [(p, n) for p, numbers in enumerate(alive) for n in numbers if warps.block[n] == block]
-            if standing and all(warps.unit[number] == BARRIER for _, number in standing):
+            if standing and all(warps.at_barrier[number] for _, number in standing):
                 others = [[n for n in numbers if warps.block[n] != block] for numbers in alive]
                 counted = Counter(standing)
                 ways = (combinations_with_replacement(warps.moves(n), count) for (_, n), count in counted.items())
@@ -310,29 +277,30 @@ def obstacle(instance: Instance) -> str | None:
         return f"a program has {needs} places times results that they need; the limit is {MOST_NEEDS}"
     if instance.warps > MOST_WARPS:
         return f"it has {instance.warps} warps; the limit is {MOST_WARPS}"
-    for unit in _met(instance).units:
-        choices = prod(len(use.resources) * (use.most - use.least + 1) for use in unit.uses)
-        if choices > MOST_CHOICES:
-            return f"class {unit.name} leaves {choices} choices of resources and intervals; the limit is {MOST_CHOICES}"
+    for each in _lowered(instance).by_class.values():
+        if each.choices > MOST_CHOICES:
+            return (
+                f"class {each.unit} leaves {each.choices} choices of resources and intervals;"
+                f" the limit is {MOST_CHOICES}"
+            )
     return None
 
 
-def _met(instance: Instance) -> Machine:
-    return instance.machine.serving(set().union(*(group.program.units for group in instance.groups)))
+def _lowered(instance: Instance) -> LoweredMachine:
+    """Return what the instructions meet of the machine; no state says anything of other ports."""
+    return LoweredMachine.of(instance.machine.serving(set().union(*(group.program.units for group in instance.groups))))
 
 
 def is_small(instance: Instance) -> bool:
     """Whether there are at most `SMALL_STATES` ways to place the warps, by a guess that knows no pending results."""
-    machine = _met(instance)
-    units, ways = machine.units, 1
-    ports = sum(one.capacity * (1 if one.shared else machine.partitions) for one in machine.ports)
-    slowest = max(unit.latency.most for unit in units)
+    lowered, ways = _lowered(instance), 1
+    ports = sum(pool.capacity for pool in lowered.pools if pool.name != ISSUE_SLOT)
+    slowest = max(most for _, most in lowered.latencies.values())
     for group in instance.groups:
-        timings = group.program.timings
-        longest = max((timing.latency[1] for timing in timings), default=slowest)
+        longest = max((timing.latency[1] for timing in group.program.timings), default=slowest)
         crew = group.warps // instance.blocks
         ways *= comb(group.program.end * longest + crew, crew) ** instance.blocks
-    held = max((1, *(unit.interval for unit in units), *(use.most for unit in units for use in unit.uses)))
+    held = max(each.longest for each in lowered.by_class.values())
     return ways <= SMALL_STATES and ways * comb(held - 1 + ports, ports) <= SMALL_STATES
 
 

@@ -16,12 +16,12 @@ from typing import TypeAlias
 from makespan.host.errors import BrokenPromiseError
 from makespan.model.feature import BARRIERS, PROGRAMS, TIMES, Feature
 from makespan.model.instance import Instance
-from makespan.model.program import BARRIER
+from makespan.model.lowered import NOTHING_HELD, LoweredMachine, Reservation
 from makespan.model.result import Bounds, Upper
 from makespan.model.schedule import Schedule
 from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.limits import Limits
-from makespan.proof.engines.two_warps.holdings import Chosen, Holdings, most_ways
+from makespan.proof.engines.two_warps.holdings import Holdings, UseChoices
 from makespan.proof.engines.two_warps.situations import Range, Situations, entries
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | {Feature.RESOURCES, Feature.STALL_ON_USE}
@@ -44,10 +44,10 @@ State: TypeAlias = tuple[int, int, int]
 
 def applies(instance: Instance) -> bool:
     """Whether there are one or two warps in one block, with what only this module knows, and few enough places."""
-    is_plain = not instance.features.keys() & {Feature.RESOURCES, Feature.STALL_ON_USE}
-    if instance.warps > 2 or instance.blocks > 1 or is_plain or instance.beyond(KNOWS):
+    if instance.warps > 2 or instance.blocks > 1 or not instance.is_multiprocessor or instance.beyond(KNOWS):
         return False
-    return most_ways(instance.machine) <= MAX_WAYS and _entries(instance) <= MAX_ENTRIES
+    ways = max(each.choices for each in LoweredMachine.of(instance.machine).by_class.values())
+    return ways <= MAX_WAYS and _entries(instance) <= MAX_ENTRIES
 
 
 def _entries(instance: Instance) -> int:
@@ -72,7 +72,7 @@ def best_case(instance: Instance, limits: Limits) -> Bounds | None:
     return solve(instance, limits).best_case
 
 
-_Event: TypeAlias = tuple[int, tuple[Chosen | None, Chosen | None], State]
+_Event: TypeAlias = tuple[int, tuple[UseChoices | None, UseChoices | None], State]
 """The cycles since the last event; of each warp what it holds if it issues, else None; the state then."""
 
 
@@ -81,9 +81,10 @@ class _Events:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self._holdings = Holdings(instance)
+        lowered = LoweredMachine.of(instance.machine)
+        self._holdings = Holdings(lowered)
         programs = tuple(dict.fromkeys(instance.programs()))
-        situations = [Situations(program, instance.machine) for program in programs]
+        situations = [Situations(program, lowered) for program in programs]
         self._is_same = instance.warps == 2 and len(programs) == 1
         self._first, self._second = situations[0], situations[-1]
         starts = programs[0].starts, programs[-1].starts if instance.warps == 2 else (programs[0].end,)
@@ -158,45 +159,46 @@ class _Events:
 
     def _after(self, state: State) -> Iterator[_Event]:
         """Return every next event; none where both warps have issued all."""
-        units = {self._first.unit[state[0]], self._second.unit[state[1]]}
-        if units == {""}:
+        first, second, (a, b, _) = self._first, self._second, state
+        if first.place[a] == first.end and second.place[b] == second.end:
             return iter(())
-        return self._passing(state) if units <= {"", BARRIER} else self._issuing(state)
+        issues = first.reservation[a] is not NOTHING_HELD or second.reservation[b] is not NOTHING_HELD
+        return self._issuing(state) if issues else self._passing(state)
 
     def _issuing(self, state: State) -> Iterator[_Event]:
         """Somebody issues, who is not kept from it by a barrier."""
         first, second, ports = self._first, self._second, self._holdings
         a, b, holding = state
-        unit, unit_of_other = first.unit[a], second.unit[b]
-        low, high = self._span(first.ready[a], unit, holding)
-        low_of_other, high_of_other = self._span(second.ready[b], unit_of_other, holding)
+        needs, needs_of_other = first.reservation[a], second.reservation[b]
+        low, high = self._span(first.ready[a], needs, holding)
+        low_of_other, high_of_other = self._span(second.ready[b], needs_of_other, holding)
         for cycle in range(min(low, low_of_other), min(high, high_of_other) + 1):
             now = ports.later(holding, cycle)
             may, other_may = low <= cycle, low_of_other <= cycle
-            for chosen, held in ports.taken(now, unit) if may else ():
-                both = other_may and not ports.one_slot and ports.free(held, unit_of_other) == 0
+            for chosen, held in ports.taken(now, needs) if may else ():
+                both = other_may and ports.free(held, needs_of_other) == 0
                 targets = first.issued(a, cycle)
                 if high_of_other > cycle or (other_may and not both):
                     left = ports.left(held)
                     for to in targets:
                         yield cycle, (chosen, None), (to, second.later(b, cycle), left)
                 if both:
-                    for also, all_held in ports.taken(held, unit_of_other):
+                    for also, all_held in ports.taken(held, needs_of_other):
                         left = ports.left(all_held)
                         for to, to_of_other in product(targets, second.issued(b, cycle)):
                             yield cycle, (chosen, also), (to, to_of_other, left)
-            for chosen, held in ports.taken(now, unit_of_other) if other_may else ():
-                both = may and not ports.one_slot and ports.free(held, unit) == 0
+            for chosen, held in ports.taken(now, needs_of_other) if other_may else ():
+                both = may and ports.free(held, needs) == 0
                 if high > cycle or (may and not both):
                     left = ports.left(held)
                     for to in second.issued(b, cycle):
                         yield cycle, (None, chosen), (first.later(a, cycle), to, left)
 
-    def _span(self, ready: Range, unit: str, holding: int) -> Range:
-        """The cycles in which a warp can be the first to issue; never at a barrier, where it waits for the other."""
-        if not unit or unit == BARRIER:
+    def _span(self, ready: Range, needs: Reservation, holding: int) -> Range:
+        """Return the cycles in which a warp can be the first to issue; never at a barrier or at its end."""
+        if needs is NOTHING_HELD:
             return _NEVER, _NEVER
-        free = self._holdings.free(holding, unit)
+        free = self._holdings.free(holding, needs)
         return ready if free <= ready[0] else (free, max(ready[1], free))
 
     def _passing(self, state: State) -> Iterator[_Event]:
@@ -206,8 +208,8 @@ class _Events:
         ready, ready_of_other = first.ready[a], second.ready[b]
         for cycle in range(max(ready[0], ready_of_other[0]) - 1, max(ready[1], ready_of_other[1])):
             held = self._holdings.left(self._holdings.later(holding, cycle))
-            targets = first.issued(a, cycle) if first.unit[a] else (first.begun(first.end),)
-            targets_of_other = second.issued(b, cycle) if second.unit[b] else (second.begun(second.end),)
+            targets = first.issued(a, cycle) if first.place[a] < first.end else (first.begun(first.end),)
+            targets_of_other = second.issued(b, cycle) if second.place[b] < second.end else (second.begun(second.end),)
             for to, to_of_other in product(targets, targets_of_other):
                 yield cycle, (None, None), (to, to_of_other, held)
 
@@ -228,7 +230,9 @@ class _Events:
                 courses.reverse()
         return self._schedule(sorted(courses, key=lambda course: course.warp)[: self._instance.warps])
 
-    def _between(self, before: State, after: State, cycle: int) -> tuple[tuple[Chosen | None, Chosen | None], State]:
+    def _between(
+        self, before: State, after: State, cycle: int
+    ) -> tuple[tuple[UseChoices | None, UseChoices | None], State]:
         """What happens in the event so many cycles after a state that leads to another, and that one as it comes."""
         for later, chosen, state in self._after(before):
             if later == cycle and self._sorted(state) == after:
@@ -259,7 +263,7 @@ class _Issue:
 
     place: int
     cycle: int
-    chosen: Chosen
+    chosen: UseChoices
     latency: int
 
 
@@ -272,7 +276,7 @@ class _Course:
         self.issues: list[_Issue] = []
         self._pending: list[_Issue] = []
 
-    def follow(self, situation: int, cycle: int, chosen: Chosen | None, *, is_issue: bool) -> None:
+    def follow(self, situation: int, cycle: int, chosen: UseChoices | None, *, is_issue: bool) -> None:
         """Take part in an event, or not."""
         place = self._situations.place[situation]
         if is_issue and chosen is None:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from makespan.model.machine import Machine
+from makespan.model.lowered import NOTHING_HELD, LoweredMachine, Reservation
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 
 END = -1
@@ -35,15 +35,16 @@ class Situations:
 
     Attributes:
         place: of every situation the place that comes next.
-        unit: its class, or a barrier, or "" at the end.
+        reservation: what its instruction holds; nothing at a barrier and at the end.
         ready: the cycles in which the warp becomes ready for it.
     """
 
-    def __init__(self, program: Program, machine: Machine) -> None:
+    def __init__(self, program: Program, lowered: LoweredMachine) -> None:
         self.end = program.end
-        self.places, self.timings = program.places, _by_results(program.timings or _blocking(program, machine))
+        self.places, self.timings = program.places, _by_results(program.timings or _blocking(program, lowered))
+        self._holding = [*(lowered.reservation(program, at) for at in range(program.end)), NOTHING_HELD]
         self.place: list[int] = []
-        self.unit: list[str] = []
+        self.reservation: list[Reservation] = []
         self.ready: list[Range] = []
         self._pending: list[tuple[tuple[int, Range], ...]] = []
         self._issued: list[dict[int, tuple[int, ...]]] = []
@@ -51,10 +52,8 @@ class Situations:
         self._numbers: dict[Situation, int] = {}
         self._first = _first_awaiting(self.places, self.timings)
         self._same = [_representatives(first) for first in self._first]
-        self._gaps = _gaps(program, self.timings, machine)
-        self._to_end = [0] * (self.end + 1)
-        for at in range(self.end - 1, -1, -1):
-            self._to_end[at] = self.timings[at].stall + min(self._to_end[to] for to in self.places[at].successors)
+        self._gaps = _gaps(program, self.timings, lowered)
+        self._to_end = program.sums([timing.stall for timing in self.timings], min)
 
     def begun(self, place: int) -> int:
         """The warp begins at a place; the first event can be in cycle 1."""
@@ -107,7 +106,7 @@ class Situations:
         number = self._numbers.setdefault((place, ready, kept), len(self.place))
         if number == len(self.place):
             self.place.append(place)
-            self.unit.append("" if place == self.end else self.places[place].unit)
+            self.reservation.append(self._holding[place])
             self.ready.append(ready)
             self._pending.append(kept)
             self._issued.append({})
@@ -177,13 +176,12 @@ def _later(one: Range, other: Range) -> Range:
     return max(one[0], other[0]), max(one[1], other[1])
 
 
-def _blocking(program: Program, machine: Machine) -> tuple[InstructionTiming, ...]:
-    latencies = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units}
+def _blocking(program: Program, lowered: LoweredMachine) -> tuple[InstructionTiming, ...]:
     return tuple(
         InstructionTiming(0, (0, 0), (), (0,))
         if place.unit == BARRIER
-        else InstructionTiming(1, latencies[place.unit], (0,), (0,))
-        for place in program.places
+        else InstructionTiming(1, lowered.latency(program, at), (0,), (0,))
+        for at, place in enumerate(program.places)
     )
 
 
@@ -235,12 +233,12 @@ def _representatives(first: Mapping[int, frozenset[int]]) -> dict[int, int]:
     return {token: found.setdefault(where, token) for token, where in first.items()}
 
 
-def _gaps(program: Program, timings: tuple[InstructionTiming, ...], machine: Machine) -> list[list[Range]]:
+def _gaps(program: Program, timings: tuple[InstructionTiming, ...], lowered: LoweredMachine) -> list[list[Range]]:
     """For every place, earlier ones on every way to it, with cycles that lie between them and it at least.
 
     These set what it waits for, or hold the only port that it needs.
     """
-    held = [_sole_ports(place, machine) for place in program.places]
+    held = [_sole_ports(lowered, lowered.reservation(program, at)) for at in range(program.end)]
     before = _dominators(program)
     found: list[list[Range]] = [[] for _ in range(program.end + 1)]
     for at in range(program.end):
@@ -259,15 +257,10 @@ def _gaps(program: Program, timings: tuple[InstructionTiming, ...], machine: Mac
     return found
 
 
-def _sole_ports(place: ProgramPlace, machine: Machine) -> dict[str, int]:
-    """Return the resources of one port that a place holds in any case, with the least cycles; also its class."""
-    capacities = {ports.name: ports.capacity for ports in machine.ports}
-    found: dict[str, int] = {}
-    for unit in machine.units:
-        if unit.name == place.unit:
-            found[unit.name] = unit.interval
-            found |= {use.resources[0]: use.least for use in unit.uses if len(use.resources) == 1}
-    return {name: cycles for name, cycles in found.items() if capacities[name] == 1}
+def _sole_ports(lowered: LoweredMachine, reservation: Reservation) -> dict[str, int]:
+    """Return the pools of one port that an instruction holds in any case for more than its own cycle, and how long."""
+    sole = (hold for hold in reservation.holds if len(hold.pools) == 1 and hold.least > 1)
+    return {name: hold.least for hold in sole for name in hold.pools if lowered.capacities[name] == 1}
 
 
 def _dominators(program: Program) -> list[int]:
