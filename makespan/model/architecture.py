@@ -1,4 +1,4 @@
-"""Names of architectures, and the one for which CUDA source is compiled where nobody names one."""
+"""Names of architectures, and the architecture for which CUDA source is compiled if the user names none."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from makespan.model.machine.gpus import Gpu
 from makespan.model.machine.occupancy import residency
 
 OLDEST_MACHINE_CODE = 70
-"""Machine code for older GPUs has other words, which nothing here reads."""
+"""The oldest architecture whose machine code this package reads: the encoding of older ones differs."""
 
 _NAME = re.compile(r"(?:sm|compute)_[1-9][0-9]{1,2}[af]?", re.ASCII)
 _NUMBER = re.compile(r"(?:sm|compute|cc)?([1-9][0-9]{1,2})([af]?)", re.ASCII)
@@ -38,10 +38,10 @@ def virtual_architecture(name: str) -> str:
 
 
 def check_architecture(name: str, option: str) -> None:
-    """Accept a name of an architecture, whether or not there is such a GPU.
+    """Accept the name of an architecture, whether or not there is such a GPU.
 
     Args:
-        option: what the user calls it, for the message.
+        option: the name of the option, for the message.
 
     Raises:
         InputError: another text; the message says which names are near.
@@ -59,7 +59,7 @@ def check_architecture(name: str, option: str) -> None:
 
 
 def _near_names(name: str) -> list[str]:
-    """What somebody means who writes `sm86` or `8.6`, or names a GPU or a family of them."""
+    """Return the architectures that a user may mean by `sm86`, by `8.6`, or by the name of a GPU or of a family."""
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
     if (number := _NUMBER.fullmatch(plain)) is not None:
         kind = "compute" if plain.startswith("compute") else "sm"
@@ -72,12 +72,12 @@ def _near_names(name: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class DefaultArchitecture:
-    """The architecture of the GPU or machine that is asked about, for which source is compiled if nobody names one.
+    """The architecture for which source is compiled if the user names none: that of the GPU or machine.
 
     Args:
-        sm: its compute capability, as `machine.capability` has it.
-        because: why it is this one, as a clause.
-        lacking: why PTX stands in for machine code; None where nothing lacks.
+        sm: its compute capability as a number, such as 86 for 8.6.
+        because: the reason for this one, as a clause.
+        lacking: the reason why PTX stands in for machine code. None means that machine code can be made and read.
     """
 
     sm: int
@@ -86,16 +86,16 @@ class DefaultArchitecture:
 
     @property
     def name(self) -> str:
-        """As `--arch` takes it."""
+        """Return the name as `--arch` takes it."""
         return f"sm_{self.sm}" if self.lacking is None else f"compute_{self.sm}"
 
     @property
     def assumption(self) -> Assumption:
-        """What a result says of it."""
+        """Return the assumption that a result states about the architecture."""
         return assumptions.compiled_for(f"the kernel is compiled for {self.name}, because {self.because}", self.lacking)
 
     def telling(self, error: InputError, option: str) -> InputError:
-        """Return the same error, which also says which program it is about and how to ask about another one."""
+        """Return the same error with a hint: the program that it is about, and the option to ask about another one."""
         if self.lacking is None:
             hint = (
                 f"this is about the machine code for {self.name}, because {self.because};"
@@ -103,6 +103,7 @@ class DefaultArchitecture:
             )
         else:
             hint = f"this is about the PTX for {self.name}, because {self.because}; {option} asks about another program"
+        # an error may pass several callers that all add the hint
         if hint in str(error):
             return error
         if isinstance(error, ParseError):
@@ -113,10 +114,10 @@ class DefaultArchitecture:
 
 
 def default_architecture(machine: Machine | None, card: Gpu | None) -> DefaultArchitecture | None:
-    """Return the architecture of the GPU that is asked about, else of the machine; None if nobody says which GPU it is.
+    """Return the architecture of the GPU, or else of the machine. None means that neither is known.
 
-    Of several compute capabilities the least is taken: its machine code runs on later ones of the same major number,
-    see `machine.is_compatible`. Where machine code cannot be made or read, the architecture is that of PTX.
+    If there are several compute capabilities, the least is taken: its machine code runs on later ones of the same major
+    number (see `machine.is_compatible`). If machine code cannot be made or read, the architecture is that of PTX.
 
     >>> from makespan.model.machine import PAPER, find_machine
     >>> found = default_architecture(find_machine("ampere-ga10x").machine, None)

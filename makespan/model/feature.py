@@ -1,13 +1,13 @@
-"""What an instance can have beyond the plainest one, and what is known of it: who forgets a feature refuses it."""
+"""Features of an instance that go beyond the plainest one. Code that does not know a feature refuses the instance."""
 
 from enum import Enum
 
 
 class Feature(Enum):
-    """What sets instances apart from equal strings over C and L, on ports that an instruction holds for a cycle.
+    """A property that sets instances apart from equal strings over C and L on ports that are held for one cycle.
 
-    Every bound, engine and simulator states the features that it knows, and an instance with any other is refused
-    (`Instance.require`). The values are words for messages.
+    Every bound, engine and simulator states the features that it knows. `Instance.require` refuses an instance that has
+    any other. The values are words for messages.
     """
 
     CLASSES = "unit classes besides C and L"
@@ -26,7 +26,8 @@ class Feature(Enum):
 
 Features = frozenset[Feature]
 
-# These sets are complete on purpose: a new feature joins none of them, so that nobody knows it before he says so.
+# A new feature joins none of these sets, so that every bound, engine and simulator refuses it until its author has
+# thought about it and added it there.
 PROGRAMS: Features = frozenset({Feature.CLASSES, Feature.GROUPS, Feature.CHOICES})
 TIMES: Features = frozenset({Feature.LATENCIES, Feature.INTERVALS, Feature.ISSUE_WIDTH})
 BARRIERS: Features = frozenset({Feature.BARRIERS})
@@ -34,4 +35,4 @@ DELAYS: Features = frozenset({Feature.DELAYS})
 MULTIPROCESSOR: Features = frozenset({Feature.PARTITIONS, Feature.RESOURCES, Feature.STALL_ON_USE})
 """What the sub-partitions of a real SM bring; `Instance.is_multiprocessor` says whether an instance has any of it."""
 SCHEDULER: Features = frozenset({Feature.SCHEDULER})
-"""Known to what replays schedules, and to plain bounds: those of any scheduler hold for one that promises something."""
+"""The feature that replays and plain bounds know: a bound for any scheduler also holds for one with a promise."""

@@ -16,14 +16,14 @@ from makespan.model.program import BARRIER, Program, merge_groups
 MAX_WARPS = 65_536
 MAX_WARP_INSTRUCTIONS = 5_000_000
 MAX_CYCLES = 50_000_000
-"""Of any schedule, as `Instance` finds out from stalls, latencies and what is held."""
+"""The most cycles of any schedule, which `Instance` bounds by stalls, latencies and intervals."""
 _MOST_SHOWN = 4
 _WITHOUT_PROMISE = 'leave the promise out: scheduler = "any" in the machine file'
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`warps` identical warps; equal warps are interchangeable, which every engine exploits."""
+    """A number of identical warps. Equal warps are interchangeable, which every engine exploits."""
 
     program: Program
     warps: int
@@ -39,18 +39,18 @@ class Group:
 class Instance:
     """Groups of warps, all different in their programs, that start together on one machine.
 
-    Warps are listed in the order of the groups, within a group in that of the blocks, and within a block in that of the
-    launch. `number_of_warp` says which number each of them has on the SM (docs/model.md, "The number of a warp").
+    Warps are listed by group, within a group by block, and within a block in the order of the launch. `number_of_warp`
+    returns the number of each of them on the SM (docs/model.md, "The number of a warp").
 
     Args:
         groups: the warps of all blocks together.
         machine: what executes them.
-        blocks: thread blocks, all alike, over which every group is spread evenly. A warp waits at a barrier for the
-            other warps of its block, those that have finished aside; without barriers blocks make no difference, and
-            any number becomes 1.
-        order: the order in which the warps of a block are launched: the group of each of them, by number. () means that
-            the groups follow one another, and every order that says no more than that becomes (). Instances that
-            differ only in an order that has no effect on their machine are equal.
+        blocks: the number of thread blocks, all alike, over which every group is spread evenly. A warp waits at a
+            barrier for the unfinished warps of its block. Without barriers blocks make no difference, and any number
+            becomes 1.
+        order: the group number of each warp of a block, in the order of the launch. () means that the groups follow one
+            another, and every order that says no more than that becomes (). Instances that differ only in an order that
+            has no effect on their machine are equal.
 
     Raises:
         InputError: no warp, a class that the machine lacks, a program in two groups, a group that cannot be spread
@@ -62,7 +62,7 @@ class Instance:
     blocks: int = 1
     order: tuple[int, ...] = field(default=(), compare=False)
     effective_order: tuple[int, ...] = field(default=(), init=False, repr=False)
-    """`order` where it has an effect, because the numbers of warps decide to which partitions they belong; else ()."""
+    """`order` if it has an effect, because the numbers of warps decide to which partitions they belong; else ()."""
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -87,9 +87,11 @@ class Instance:
                 f"{self.warps} warps with {size} instructions in all exceed the limits of"
                 f" {MAX_WARPS} warps and {MAX_WARP_INSTRUCTIONS} warp-instructions"
             )
+        # the size limits come first: the next check computes with all places
         self._check_cycles()
         if any(unit.name == DELAY and unit != UnitClass.of_delays(self.warps) for unit in self.machine.units):
             raise InputError(f"the class of delays needs a unit for each of {self.warps} warps")
+        # from here on the values are made canonical, so that equal questions are equal values
         order = self._checked_order()
         if self.blocks > 1 and not self.has_barriers:
             order = (order or self._in_turn()) * self.blocks
@@ -104,7 +106,7 @@ class Instance:
         return tuple(number for number, group in enumerate(self.groups) for _ in range(group.warps // self.blocks))
 
     def _checked_order(self) -> tuple[int, ...]:
-        """What the constructor was given, if that is an order of the warps of a block.
+        """Return the order that the constructor was given, after a check that it is one of the warps of a block.
 
         Raises:
             InputError: it is none.
@@ -146,7 +148,7 @@ class Instance:
 
     @classmethod
     def of(cls, program: Program | str, warps: int, machine: Machine = PAPER, *, blocks: int = 1) -> "Instance":
-        """`warps` identical warps of one program or instruction string, in `blocks` blocks."""
+        """Return the instance of `warps` identical warps of one program or instruction string, in `blocks` blocks."""
         chosen = Program.chain(program) if isinstance(program, str) else program
         return cls((Group(chosen, warps),), machine, blocks)
 
@@ -157,10 +159,10 @@ class Instance:
         """Return the warps of a launch, equal programs put together under all that they assume.
 
         Args:
-            launched: the programs of the warps of a block, in the order of the launch, each with how many warps in a
-                row run it, those of all blocks added up. The groups are in order of appearance.
-            machine: what executes them.
-            blocks: over which each of these numbers of warps is spread evenly.
+            launched: the programs of the warps of a block in the order of the launch, each with the number of warps in
+                a row that run it, summed over all blocks. The groups are in order of appearance.
+            machine: the machine that executes them.
+            blocks: the number of blocks over which each of these numbers of warps is spread evenly.
 
         Raises:
             InputError: a number of warps that cannot be spread over the blocks, or what no instance can be.
@@ -184,8 +186,9 @@ class Instance:
 
     @property
     def features(self) -> dict[Feature, str]:
-        """What sets this instance apart from equal strings over C and L on a basic machine, in words."""
+        """Return the features of this instance beyond equal strings over C and L on a basic machine, with words."""
         found = self.machine.features
+        # an issue width that never binds is no feature: whoever does not know it may still answer
         if self.issue_width is None:
             found.pop(Feature.ISSUE_WIDTH, None)
         units = set().union(*(group.program.units for group in self.groups))
@@ -209,11 +212,11 @@ class Instance:
         return self.runs_ahead or self.machine.is_divided
 
     def beyond(self, known: Features) -> tuple[str, ...]:
-        """What there is besides the known, in words; empty if all of it is known."""
+        """Return words for the features that are not among the known ones; empty if all are known."""
         return tuple(words for feature, words in self.features.items() if feature not in known)
 
     def require(self, known: Features, who: str) -> None:
-        """Refuse what `who`, who knows these features, would misread.
+        """Refuse an instance with a feature that the caller, `who`, does not know and would misread.
 
         >>> Instance.of("CL", 2).require(frozenset(), "the table")
 
@@ -221,21 +224,21 @@ class Instance:
             UnsupportedError: the instance has another feature.
         """
         if beyond := self.beyond(known):
+            # a bound for any scheduler holds for this one, so leaving the promise out is sound where that suffices
             remedy = "" if self.relaxed.beyond(known) else f"; {_WITHOUT_PROMISE}"
             raise UnsupportedError(f"{who} does not know {', '.join(beyond)}{remedy}")
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """What must hold for the worst case of the instance to be one of its source."""
+        """Return the assumptions under which the worst case of the instance is one of its source."""
         return self.assumed(start_together=True)
 
     def assumed(self, *, start_together: bool) -> tuple[Assumption, ...]:
-        """Return the same of blocks that start together, or of blocks that come to an SM one by one."""
+        """Return the assumptions for blocks that start together, or for blocks that come to an SM one by one."""
         found = dict.fromkeys(self._of_machine(start_together=start_together))
         return tuple(found | dict.fromkeys(note for group in self.groups for note in group.program.assumptions))
 
     def _of_machine(self, *, start_together: bool) -> Iterator[Assumption]:
-        """What is assumed of the machine, and of what it does with the warps."""
         machine = self.machine
         untimed, own = self._untimed, self._own_latencies()
         yield assumptions.machine(
@@ -269,7 +272,6 @@ class Instance:
             yield assumptions.barriers(self.blocks if start_together else None)
 
     def _latencies_of_nobody(self, own: str) -> AssumptionKind:
-        """The kind of a machine that stands for a GPU and states no latency, where operations state none, either."""
         if self.by_operation or any(unit.latency != ONE_CYCLE for unit in self.machine.units):
             return AssumptionKind.MACHINE
         if own:
@@ -279,14 +281,14 @@ class Instance:
 
     @property
     def _untimed(self) -> tuple[str, ...]:
-        """The classes that count with one cycle, as nobody knows their latency; none that states its own everywhere."""
+        """Return the classes whose latency is not known and counts as one cycle here."""
         if not self.runs_ahead:
             return self.machine.untimed
+        # a class whose instructions all state a latency of their own needs no latency of the class
         by_class = {unit for unit, _, is_own in self._latencies() if not is_own and not self.by_operation}
         return tuple(unit for unit in self.machine.untimed if unit in by_class)
 
     def _own_latencies(self) -> str:
-        """Those of instructions that differ from their class, in words; none where operations decide all of them."""
         own = (
             []
             if self.by_operation
@@ -296,7 +298,7 @@ class Instance:
         return ", ".join(words if len(words) <= _MOST_SHOWN else [*words[:_MOST_SHOWN], "..."])
 
     def _latencies(self) -> set[tuple[str, tuple[int, int], bool]]:
-        """Of all instructions the class, the range of the latency, and whether it is another one than of the class."""
+        """Return the class and latency range of every instruction, and whether the range differs from its class."""
         of_class = {unit.name: (unit.latency.least, unit.latency.most) for unit in self.machine.units}
         found: set[tuple[str, tuple[int, int], bool]] = set()
         for program in (group.program for group in self.groups):
@@ -308,7 +310,10 @@ class Instance:
 
     @property
     def relaxed(self) -> "Instance":
-        """The same warps under any scheduler: it has all schedules of this instance, so its upper bounds hold here."""
+        """Return the same warps under any scheduler.
+
+        It has all schedules of this instance, so its upper bounds hold here.
+        """
         if self.machine.scheduler is SchedulerPromise.ANY:
             return self
         return replace(self, machine=replace(self.machine, scheduler=SchedulerPromise.ANY))
@@ -317,7 +322,7 @@ class Instance:
         return f"Instance({self})"
 
     def __str__(self) -> str:
-        """Which warps on which machine, on one line."""
+        """Return the warps and the machine on one line."""
         shown = [f"{group.warps} x {group.program}" for group in self.groups[:_MOST_SHOWN]]
         if others := sum(group.warps for group in self.groups[_MOST_SHOWN:]):
             shown.append(f"{others} x others")
@@ -336,9 +341,10 @@ class Instance:
 
     @property
     def issue_width(self) -> int | None:
-        """That of the machine, where it can bind: in a cycle a warp issues one instruction at most, a port takes one.
+        """Return the issue width of the machine if it can bind. None means that there is no limit.
 
-        None is no limit.
+        The width cannot bind if it is no less than the warps of a partition, or than the ports of the classes that are
+        used: in a cycle, each of them takes at most one instruction.
 
         >>> units = Machine.of({"C": 1, "L": 1}).units
         >>> [Instance.of("CL", 3, Machine("m", units, issue_width=width)).issue_width for width in (1, 2)]
@@ -346,6 +352,7 @@ class Instance:
         """
         width = self.machine.issue_width
         used = set().union(*(group.program.units for group in self.groups)) - {DELAY}
+        # partitions are filled evenly, so none has more warps than this
         warps = -(-self.warps // self.machine.partitions)
         if width is None or width >= min(warps, sum(self.machine.capacities[unit] for unit in used)):
             return None
@@ -378,7 +385,7 @@ class Instance:
         return tuple(number % parts for number in self.number_of_warp())
 
     def assignments(self) -> Iterator[tuple[int, ...]]:
-        """Yield every way to spread the warps over the partitions, up to the names of partitions."""
+        """Yield every way to spread the warps over the partitions, up to a renaming of partitions."""
         if (fixed := self.partition_of_warp) is not None:
             yield fixed
             return
@@ -389,7 +396,9 @@ class Instance:
                 yield chosen
                 return
             larger = sum(size > least for size in sizes)
+            # only the next unused partition is tried: the unused ones are alike
             for part in range(min(parts, max(chosen, default=-1) + 2)):
+                # evenly: `warps % parts` of the partitions have one warp more than the others
                 if sizes[part] < least or (sizes[part] == least and larger < self.warps % parts):
                     grown = (*sizes[:part], sizes[part] + 1, *sizes[part + 1 :])
                     yield from spread((*chosen, part), grown)
@@ -406,7 +415,7 @@ class Instance:
         return tuple(warp * self.blocks // group.warps for group in self.groups for warp in range(group.warps))
 
     def number_of_warp(self) -> tuple[int, ...]:
-        """The number of every warp on the SM: that of its block, times the warps of a block, and its place in it.
+        """Return the number of every warp on the SM: its place in its block, plus the warps of the blocks before it.
 
         >>> compute, load = Program.chain("C|C"), Program.chain("L|")
         >>> instance = Instance.merged([(compute, 2), (load, 2), (compute, 2)], blocks=2)

@@ -1,4 +1,4 @@
-"""What one warp may execute: a string of instructions, or an automaton that the adversary walks."""
+"""The program of a warp: a string of instructions, or an automaton whose path the adversary chooses."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,11 +14,11 @@ MAX_CYCLES_OF_PLACE = 100_000
 MAX_TOKENS_OF_PLACE = 64
 
 BARRIER = "|"
-"""The unit of a place that is a barrier: it needs no unit and takes no cycle, the warps of a block wait there."""
+"""The unit of a place that is a barrier. It needs no port and takes no cycle; the warps of a block wait there."""
 
 
 class InstructionOrigin(NamedTuple):
-    """Where an instruction comes from: a text line of a file and, if known, FILE:LINE of what it was compiled from."""
+    """The source of an instruction: a line of a file and, if it is known, FILE:LINE of the code that was compiled."""
 
     file: str
     line: int
@@ -27,16 +27,17 @@ class InstructionOrigin(NamedTuple):
 
 
 class InstructionTiming(NamedTuple):
-    """How an instruction of a warp that runs ahead is timed.
+    """The timing of an instruction in a warp that runs ahead (*stall on use*: it waits only where it needs a result).
 
     A *token* (a register, a scoreboard counter) that an instruction sets is pending until its latency has passed, and
     as long as any earlier instruction of the warp that set it is not done.
 
     Args:
-        stall: cycles after which its warp may issue again at the earliest, from 1; of a barrier 0.
-        latency: least and most cycles after which its result is there; the adversary chooses. Of a barrier (0, 0).
-        sets: the tokens that are pending until then, in increasing order; none for a barrier.
-        awaits: the tokens of which none may be pending when it is issued, or its warp has come to the barrier.
+        stall: the cycles after which the warp may issue again, at least 1. A barrier has 0.
+        latency: the least and the most cycles until the result is there; the adversary chooses. A barrier has (0, 0).
+        sets: the tokens that are pending until then, in increasing order. A barrier sets none.
+        awaits: the tokens that must not be pending when the instruction is issued, or when the warp reaches the
+            barrier.
     """
 
     stall: int = 1
@@ -49,9 +50,9 @@ class Access(NamedTuple):
     """An access to memory that DRAM may have to serve.
 
     Args:
-        operation: of `machine.OPERATIONS`.
-        moved: bytes that DRAM moves for it, at most; None where nobody knows.
-        is_awaited: whether the warp can wait for it. Nobody waits for a store.
+        operation: one of `machine.OPERATIONS`.
+        moved: the bytes that DRAM moves for it, at most. None means that they are not known.
+        is_awaited: whether the warp can wait for it. No warp waits for a store.
     """
 
     operation: str
@@ -60,7 +61,7 @@ class Access(NamedTuple):
 
     @staticmethod
     def worst(several: "Iterable[Access | None]") -> "Access | None":
-        """What covers each of several accesses, some of which may be none.
+        """Return an access that covers each of several accesses. None in the list is an instruction without an access.
 
         >>> Access.worst([None, Access("global", 1024, True), Access("global", 2048, False)])
         Access(operation='global', moved=2048, is_awaited=True)
@@ -68,13 +69,14 @@ class Access(NamedTuple):
         found = [one for one in several if one is not None]
         if not found:
             return None
+        # one unknown size makes the largest size unknown: a maximum over the rest would be no bound
         known = [one.moved for one in found if one.moved is not None]
         moved = max(known) if len(known) == len(found) else None
         return Access(found[0].operation, moved, any(one.is_awaited for one in found))
 
 
 class ProgramPlace(NamedTuple):
-    """One instruction instance, or a barrier: the unit class it needs, and which places may follow it."""
+    """One instruction instance, or a barrier: the unit class that it needs, and the places that may follow it."""
 
     unit: str
     successors: tuple[int, ...]
@@ -88,19 +90,19 @@ PlaceWeights = Mapping[str, int] | Sequence[int]
 class Program:
     """An acyclic automaton over unit classes; a string is the special case of a chain.
 
-    Places are numbered in topological order, so every successor is larger than its place, and
-    `program.end` (the number of places) stands for "finished". A warp begins at one of `starts`; who
-    schedules also picks every start and successor, so a worst case covers all paths.
+    Places are numbered in topological order: every successor is larger than its place. `program.end`, the number of
+    places, stands for "finished". A warp begins at one of `starts`. The adversary picks every start and every
+    successor, so a worst case covers all paths.
 
     Args:
         places: the instruction instances.
         starts: places at which a warp may begin.
         origins: one source line per place, or empty when there is no source.
-        assumptions: what must hold for this program to stand for its source; goes into every result.
-        timings: one per place of a warp that runs ahead; empty for one that *blocks*: after every instruction it waits
-            for as long as the latency of its class says.
-        accesses: what each place asks of DRAM, None where that is nothing; empty where no place asks anything, or
-            nobody knows, as of a string.
+        assumptions: what must hold for this program to stand for its source. Every result lists them.
+        timings: one per place of a warp that runs ahead. Empty means that the warp *blocks*: after every instruction it
+            waits for the latency of its class.
+        accesses: the access to DRAM of each place; None means that the place has none. Empty means that no place has
+            one or that they are not known, as for a string.
 
     Raises:
         InputError: no place, a successor out of order, a place that no path reaches, or a path that is all barriers.
@@ -126,6 +128,7 @@ class Program:
             raise InputError(f"{len(self.places)} places but {len(self.accesses)} accesses")
         for number, (place, timing) in enumerate(zip(self.places, self.timings, strict=False)):
             check_timing(timing, f"place {number}", is_barrier=place.unit == BARRIER)
+        # places are in topological order, so one pass finds every place that a path reaches
         reached = set(self.starts)
         if not reached or not reached <= set(range(self.end)):
             raise InputError(f"starts {self.starts} must be places 0..{self.end - 1}")
@@ -152,12 +155,12 @@ class Program:
         return cls(places, (0,), tuple(origins), tuple(assumptions))
 
     def assuming(self, assumptions: Iterable[Assumption]) -> "Program":
-        """Return the same places under these assumptions."""
+        """Return the same program under these assumptions."""
         said = tuple(assumptions)
         return self if said == self.assumptions else replace(self, assumptions=said)
 
     def asking(self, accesses: "tuple[Access | None, ...]") -> "Program":
-        """Return the same places, which ask this of DRAM."""
+        """Return the same program with these accesses to DRAM."""
         return self if accesses == self.accesses else replace(self, accesses=accesses)
 
     @property
@@ -177,7 +180,10 @@ class Program:
 
     @property
     def letters(self) -> str | None:
-        """The instruction string of a chain that blocks at every place; None where letters do not say everything."""
+        """Return the instruction string of a chain that blocks at every place.
+
+        None means that letters do not say all of it.
+        """
         return "".join(place.unit for place in self.places) if self.is_chain and not self.runs_ahead else None
 
     @property
@@ -201,11 +207,11 @@ class Program:
         return min(counts[start] for start in self.starts)
 
     def counts(self, unit: str | None, choose: Callable[[Iterable[int]], int]) -> list[int]:
-        """For every place, and the end, the most (`max`) or fewest (`min`) instructions on a path from there on."""
+        """Return the most (`max`) or fewest (`min`) instructions on a path, from every place and from the end on."""
         return self.sums(dict.fromkeys(self.units if unit is None else (unit,), 1), choose)
 
     def sums(self, weights: PlaceWeights, choose: Callable[[Iterable[int]], int]) -> list[int]:
-        """Return the largest (`max`) or smallest (`min`) sum of weights from every place on, and from the end on."""
+        """Return the largest (`max`) or smallest sum of class weights on a path, from every place, and the end, on."""
         found = [0] * (self.end + 1)
         if isinstance(weights, Mapping):
             weights = [weights.get(place.unit, 0) for place in self.places]
@@ -224,21 +230,23 @@ class Program:
         return min(sums[start] for start in self.starts)
 
     def longest_parts(self, cycles: Sequence[int]) -> list[int]:
-        """The largest sum of cycles on a part of a path that has no barrier, by how many barriers come before the part.
+        """Return the largest sum of cycles on a part of a path without barriers, by the number of barriers before it.
 
         Args:
-            cycles: of every place; those of a barrier do not count.
+            cycles: the cycles of every place; those of a barrier do not count.
 
         >>> places = [ProgramPlace(unit, (at + 1,)) for at, unit in enumerate("CL|C|")]
         >>> Program(tuple(places)).longest_parts([1, 5, 9, 2, 9])
         [6, 2, 0]
         """
+        # `ahead` is the longest way to the next barrier or to the end, which a barrier cuts off with 0
         ahead, is_barrier = [0] * (self.end + 1), [place.unit == BARRIER for place in self.places]
         for at in range(self.end - 1, -1, -1):
             if not is_barrier[at]:
                 ahead[at] = cycles[at] + max(ahead[after] for after in self.places[at].successors)
         if not any(is_barrier):
             return [max(ahead[start] for start in self.starts)]
+        # a place is reached behind `fewest` to `most` barriers; every number between them may occur on some path
         fewest, most = [self.end] * (self.end + 1), [0] * (self.end + 1)
         for start in self.starts:
             fewest[start] = 0
@@ -246,6 +254,7 @@ class Program:
             for after in place.successors:
                 fewest[after] = min(fewest[after], fewest[at] + is_barrier[at])
                 most[after] = max(most[after], most[at] + is_barrier[at])
+        # a sweep over the number of barriers: a place enters the heap at `fewest` and is dropped once `most` is passed
         begins: list[list[tuple[int, int]]] = [[] for _ in range(most[self.end] + 1)]
         for at in range(self.end + 1):
             begins[fewest[at]].append((-ahead[at], most[at]))
@@ -271,7 +280,7 @@ class Program:
 
 
 def check_timing(timing: InstructionTiming, where: str, *, is_barrier: bool) -> None:
-    """Refuse what is none; `where` begins the message.
+    """Refuse a timing that no instruction can have.
 
     Raises:
         InputError: cycles or tokens out of range.
@@ -292,7 +301,7 @@ def check_timing(timing: InstructionTiming, where: str, *, is_barrier: bool) -> 
 
 
 def merge_groups(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:
-    """Programs with numbers of warps, in order of appearance, equal ones put together under all that they assume."""
+    """Return the programs in order of appearance. Equal programs are put together, under all that they assume."""
     found: dict[Program, tuple[int, dict[Assumption, None], tuple[Access | None, ...]]] = {}
     for program, warps in groups:
         count, notes, accesses = found.get(program, (0, {}, program.accesses))
@@ -305,7 +314,7 @@ def merge_groups(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, 
 
 
 def merge_neighbours(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:
-    """Programs with numbers of warps, in order; equal programs are put together only where one follows the other.
+    """Return the programs in order. Equal programs are put together only where one follows the other.
 
     >>> c, load = Program.chain("C"), Program.chain("L")
     >>> [(str(program), warps) for program, warps in merge_neighbours([(c, 1), (c, 1), (load, 1), (c, 2)])]

@@ -1,4 +1,4 @@
-"""What a solve returns: a proven interval and the evidence for both of its sides."""
+"""The result of a solve: a proven interval, and the evidence for both of its sides."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from makespan.model.wording import cycle_words, scope_words
 
 
 class Status(StrEnum):
-    """`exact` when both proofs meet, else `bounded`."""
+    """The status of an interval: `exact` if both proofs meet, else `bounded`."""
 
     EXACT = "exact"
     BOUNDED = "bounded"
 
 
 class Upper(StrEnum):
-    """What proves an upper bound, as far as an independent checker has a proof of its own kind for it.
+    """The evidence of an upper bound for which an independent checker has a proof of its own.
 
-    Where only the word of a solver stands for a bound, its evidence is the name of the engine.
+    If only a solver vouches for a bound, its evidence is the name of the engine instead.
     """
 
     PHASES = "phases"
@@ -43,15 +43,16 @@ class Upper(StrEnum):
 
 
 class Anomaly(StrEnum):
-    """What looks like an improvement and may yet lengthen a worst case; a bound that is robust against it still holds.
+    """A change that looks like an improvement and may yet lengthen a worst case. A bound that is robust still holds.
 
     Args:
-        RUN_AHEAD: a warp issues before the latencies, stalls and results of its earlier instructions that it waits for
-            in the model, at most one instruction a cycle. At a barrier it waits until all of them have passed.
-        SHORTER_LATENCY: than the least that the machine says.
-        SHORTER_INTERVAL: a port is held for less long.
-        MORE_PORTS: of a class, or issue slots.
-        FEWER_WARPS: or instructions, as long as each path is one of the program's. No partition has more warps.
+        RUN_AHEAD: a warp does not wait for the latencies, stalls and results for which it waits in the model. It issues
+            at most one instruction per cycle, and at a barrier it waits until all of them have passed.
+        SHORTER_LATENCY: a latency is shorter than the least of the machine.
+        SHORTER_INTERVAL: a port is held for fewer cycles.
+        MORE_PORTS: a class has more ports, or the machine has more issue slots.
+        FEWER_WARPS: there are fewer warps or instructions. Each path is still one of the program, and no partition has
+            more warps.
     """
 
     RUN_AHEAD = "warps run ahead"
@@ -87,7 +88,7 @@ class Bounds:
         return least, most
 
     def verdict(self, conditions: Iterable[str], *, of: str = "", interrupted: bool = False) -> str:
-        """What is proven of the worst case `of` something, one line: the number, whether exact, and the conditions.
+        """Return what is proven of a worst case, as one line: the number, whether it is exact, and the conditions.
 
         >>> Bounds(40, 50).verdict(["for this path only"], of="2 blocks on 1 SM")
         'bounded for this path only: the worst case of 2 blocks on 1 SM is at least 40 and at most 50 cycles'
@@ -105,7 +106,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class UpperBound:
-    """A proven upper bound, in cycles, with its evidence; see `Result` for what proves what."""
+    """A proven upper bound, in cycles, with its evidence; `Result` explains the evidence."""
 
     upper: int
     evidence: str
@@ -115,7 +116,7 @@ class UpperBound:
 
 
 class Step(NamedTuple):
-    """What was proven `seconds` after the start, when `engine` made the interval smaller; bounds in cycles."""
+    """A moment at which `engine` made the interval smaller, `seconds` after the start; bounds are in cycles."""
 
     seconds: float
     engine: str
@@ -196,6 +197,7 @@ class Result:
 
         An equal number proves as much, whichever theorem came first. A sharper one leans on every rule of the machine.
         """
+        # an upper bound no smaller than the pessimistic one follows from it, so it inherits its robustness
         return robust_anomalies(self.instance) if self.bounds.upper >= self.pessimistic else ()
 
     @property
@@ -205,10 +207,11 @@ class Result:
 
 
 def robust_anomalies(instance: Instance) -> tuple[Anomaly, ...]:
-    """Return the anomalies that the pessimistic bound outlasts, all but two (docs/theory.md, 2 and 14).
+    """Return the anomalies against which the pessimistic bound is robust (docs/theory.md, 2 and 14).
 
-    Where warps that run ahead meet at barriers, it leans on what they wait for. And warps that move to other partitions
-    because others are missing may meet worse ones there.
+    It is robust against all of them, with two exceptions. If warps that run ahead meet at barriers, the bound depends
+    on the results for which they wait. And if warps are missing, the others may move to another partition, and share it
+    with warps that are worse.
     """
     machine, found = instance.machine, list(Anomaly)
     if instance.runs_ahead and instance.has_barriers:

@@ -1,4 +1,4 @@
-"""A schedule: which warp executes which place in which cycle. Plain data; `simulate.replay` judges it."""
+"""A schedule as plain data: the places that warps execute in each cycle. `simulate.replay` judges it."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from makespan.model.program import BARRIER
 
 
 class Op(NamedTuple):
-    """One warp-instruction: executed in `cycle` (from 0) by `warp` at `place` of its program."""
+    """One warp-instruction: `warp` executes `place` of its program in `cycle`, counted from 0."""
 
     cycle: int
     warp: int
@@ -32,14 +32,14 @@ class Schedule:
     """Executing warps cycle by cycle, and the path each warp takes through its program.
 
     Args:
-        cycles: for every cycle the warps that issue one instruction, in increasing order; the last cycles may be
-            empty, while the latencies of the last instructions pass.
-        paths: for every warp the places that it visits, in order: those it executes, and barriers.
-        latencies: for every warp the latency of every instruction that it executes, in order; empty where the instance
-            leaves no choice.
-        partitions: for every warp the partition to which it belongs; empty where the machine leaves no choice.
-        uses: for every warp, and every instruction that it executes, in order, what it holds of each use of its class:
-            (which of the resources of the use, cycles), one after another; empty where the machine leaves no choice.
+        cycles: the warps that issue in every cycle, in increasing order. The last cycles may be empty, while the
+            latencies of the last instructions pass.
+        paths: the places that every warp visits, in order: those that it executes, and barriers.
+        latencies: the latency of every instruction that a warp executes, by warp. Empty means that the instance leaves
+            no choice.
+        partitions: the partition of every warp. Empty means that the machine leaves no choice.
+        uses: by warp and by executed instruction, a pair for each use of the class of the instruction: (which of the
+            resources of the use, cycles). Empty means that the machine leaves no choice.
     """
 
     cycles: tuple[tuple[int, ...], ...]
@@ -73,7 +73,7 @@ class Schedule:
 
     @classmethod
     def of_chains(cls, instance: Instance, cycles: Iterable[Iterable[int]]) -> "Schedule":
-        """Return a schedule of strings, where the executing warps say everything."""
+        """Return a schedule of strings, which the executing warps determine completely."""
         paths = (path for group in instance.groups for path in [tuple(range(group.program.end))] * group.warps)
         return cls(tuple(tuple(sorted(warps)) for warps in cycles), tuple(paths))
 
@@ -81,7 +81,7 @@ class Schedule:
     def from_moves(
         cls, instance: Instance, starts: Sequence[Mapping[int, int]], cycles: Iterable[Iterable[WarpMove]]
     ) -> "Schedule":
-        """Name the warps in a schedule that only counts them.
+        """Return a schedule with warps by number, from one that only counts warps.
 
         A group spread over several blocks counts as that many groups here, one after another.
         For machines whose latencies leave no choice.
@@ -101,7 +101,6 @@ class Schedule:
         paths: list[list[int]] = [[] for _ in range(instance.warps)]
 
         def moved(move: WarpMove) -> list[int]:
-            """Return the warps that make this move, taken from where they waited."""
             warps = [waiting[move.group, move.place].popleft() for _ in range(move.warps)]
             for warp in warps:
                 paths[warp].append(move.place)
@@ -109,7 +108,8 @@ class Schedule:
 
         executing = []
         for moves in cycles:
-            # who issues leaves before anybody arrives, so that no warp moves twice; barriers let on whoever came
+            # All warps leave before any warp arrives, so that no warp moves twice in a cycle. Moves past barriers come
+            # last, because a barrier also lets pass the warps that arrived in this cycle.
             passes: list[WarpMove] = []
             arrived: list[tuple[WarpMove, list[int]]] = []
             for move in moves:

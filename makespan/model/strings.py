@@ -1,14 +1,14 @@
-"""Instance files: instruction strings with warps, capacities and, where known, the worst case.
+"""Files of instances: instruction strings with warps, capacities and, if it is known, the worst case.
 
-Two formats with the same fields. TOML, for people: a list of tables `[[instance]]`. JSON lines, for programs: one
-object a line. Fields: `string` and `warps`, or `groups` (a list of tables with both); `capacity`; optional `blocks`,
-over which each group is spread evenly, `name`, `source` and `makespan`, the expected worst case in cycles. Unknown
-fields are refused. In a string, `|` is a barrier for the warps of a block.
+There are two formats with the same fields: TOML for people, a list of tables `[[instance]]`, and JSON lines for
+programs, one object per line. The fields are `string` and `warps`, or `groups` (a list of tables with both), and
+`capacity`. Optional fields are `blocks`, over which each group is spread evenly, `name`, `source` and `makespan`, the
+expected worst case in cycles. Unknown fields are refused. In a string, `|` is a barrier for the warps of a block.
 
-A warp of a string of letters alone blocks: it waits out every instruction. It runs ahead after a letter with
-parentheses, which hold the numbers of the instructions, from 1, whose results it needs: `L()L()C(1,2)`. Behind them may
-stand `@` with the latency, N or N..M, if it is not that of the class, and `+` with the stall, if it is not 1 cycle:
-`L()@400..900+2`. A barrier waits for results in parentheses, too: `L()|(1)C`.
+A warp whose string has only letters blocks: it waits for the end of every instruction. It runs ahead after a letter
+with parentheses. They hold the numbers of the instructions, from 1, whose results the instruction needs:
+`L()L()C(1,2)`. `@` with the latency, N or N..M, may follow if it is not that of the class, and then `+` with the stall
+if it is not 1 cycle: `L()@400..900+2`. A barrier can wait for results, too: `L()|(1)C`.
 """
 
 import json
@@ -35,7 +35,7 @@ SUFFIXES = (".toml", ".jsonl")
 
 @dataclass(frozen=True, slots=True)
 class NamedInstance:
-    """An instance from a file, with what the file says about it; `makespan` is the expected value in cycles."""
+    """An instance from a file, with its name, its source, and the expected worst case `makespan` in cycles."""
 
     instance: Instance
     where: str
@@ -69,7 +69,7 @@ class _InstanceDocument(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def parse_string(text: str, machine: Machine) -> Program:
-    """Return the program of an instruction string; white space in it is ignored, and `|` is a barrier.
+    """Return the program of an instruction string. White space in it is ignored, and `|` is a barrier.
 
     >>> parse_string("L()C(1)@4", Machine.of({"C": 1, "L": 1})).timings[1]
     InstructionTiming(stall=1, latency=(4, 4), sets=(1,), awaits=(0,))
@@ -108,7 +108,7 @@ _WRITTEN = re.compile(r"(.)(?:\(([0-9,]*)\)(?:@([0-9]{1,9})(?:\.\.([0-9]{1,9}))?
 
 
 class _WrittenInstruction(NamedTuple):
-    """A letter at a position, and what stands behind it: needs, latency, stall; None where nothing does."""
+    """A letter at a position, with the needs, latency and stall behind it. None means that one is not given."""
 
     position: int
     unit: str
@@ -119,9 +119,10 @@ class _WrittenInstruction(NamedTuple):
 
 
 def _timings(found: list[_WrittenInstruction], machine: Machine) -> Iterator[InstructionTiming]:
-    """Every instruction sets a token of its own; a letter without parentheses is awaited by what comes behind it."""
+    """Yield the timing of every place. Every instruction sets a token of its own."""
     latencies = {unit.name: unit.latency for unit in machine.units}
     instructions = 0
+    # a letter without parentheses blocks: the next place awaits its token, so blocking and run-ahead parts mix
     awaited: tuple[int, ...] = ()
     for position, unit, needs, least, most, stall in found:
         where = f"instruction string: {unit!r} at position {position}"
@@ -158,7 +159,7 @@ def read_instances(path: Path) -> tuple[NamedInstance, ...]:
 
 
 def choose_instance(found: Sequence[NamedInstance], which: str, where: str) -> NamedInstance:
-    """Return the instance with this name or, where none has it, with this number, from 1.
+    """Return the instance with this name or, if no instance has it, with this number, from 1.
 
     Raises:
         InputError: there is none, or several have this name.
@@ -175,7 +176,7 @@ def choose_instance(found: Sequence[NamedInstance], which: str, where: str) -> N
 
 
 def parse_instances(text: str, where: str, suffix: str) -> tuple[NamedInstance, ...]:
-    """Return the instances in `text`, which has the format of a file with this suffix; `where` is for messages."""
+    """Return the instances in `text`, in the format of a file with this suffix. Messages begin with `where`."""
     records = _from_toml(text, where) if suffix == ".toml" else _from_json_lines(text, where)
     if not records:
         what = "a table [[instance]]" if suffix == ".toml" else "an object"
@@ -204,7 +205,7 @@ def _from_json_lines(text: str, where: str) -> list[tuple[str, _InstanceRecord]]
 
 
 def _unique_fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return an object whose keys differ; of two equal ones JSON readers silently take either."""
+    """Return an object whose keys differ. JSON readers would silently take one of two equal keys."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise ValueError(f"field {next(key for key in fields if sum(k == key for k, _ in pairs) > 1)!r} is given twice")

@@ -1,4 +1,4 @@
-"""Words that everything which names a worst case shares."""
+"""Words for verdicts and reports: counted nouns, conditions, and the names of the pessimistic bound."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ ALONE_NAME = "theorem 1S"
 
 
 def promise_words(said: Iterable[str]) -> str:
-    """What follows "every work-conserving scheduler" where a bound under these caveats needs more of it.
+    """Return the words that follow "every work-conserving scheduler" where a bound under these caveats needs more.
 
     >>> promise_words(["for a fair scheduler"]), promise_words(["for this path only"])
     (' that is fair', '')
@@ -18,7 +18,7 @@ def promise_words(said: Iterable[str]) -> str:
 
 
 def scope_words(said: Iterable[str]) -> str:
-    """Caveats as they follow the first word of a verdict; nothing where there is none.
+    """Return the caveats as they follow the first word of a verdict; the text is empty if there is none.
 
     >>> "exact" + scope_words(["for the PTX as written", "for this path only"])
     'exact for the PTX as written, for this path only'
@@ -27,29 +27,30 @@ def scope_words(said: Iterable[str]) -> str:
 
 
 def cycle_words(count: int) -> str:
-    """`1 cycle`, `2 cycles`."""
+    """Return a number of cycles, such as `1 cycle` or `2 cycles`."""
     return count_words(count, "cycle")
 
 
 def count_words(count: int, noun: str) -> str:
-    """Return how many there are, such as `1 block` or `2 blocks`."""
+    """Return a number with its noun, such as `1 block` or `2 blocks`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def pessimistic_name(machine: Machine, *, runs_ahead: bool = False) -> str:
-    """`M^L + M^C`, as its authors call it, for the two classes that they have; else what it is.
+    """Return the name of the pessimistic bound: `M^L + M^C`, as its authors call it, only for classes C and L.
 
     >>> from makespan.model.machine import PAPER
     >>> pessimistic_name(PAPER), pessimistic_name(PAPER, runs_ahead=True)
     ('M^L + M^C', 'theorem 1S')
     """
+    # the formula of the paper is about one undivided SM without resources; elsewhere theorem 1S takes its place
     if runs_ahead or machine.partitions > 1 or machine.resources:
         return ALONE_NAME
     return PAPERS_NAME if set(machine.capacities) == {"C", "L"} else "pessimistic bound"
 
 
 def pessimistic_meaning(name: str) -> str:
-    """What the bound of this name adds up."""
+    """Return the terms that the bound of this name adds up, as a phrase."""
     return (
         "one warp alone, and what keeps it waiting" if name == ALONE_NAME else "what each class needs alone, added up"
     )

@@ -1,4 +1,4 @@
-"""A whole GPU as values: its question, a schedule of it, and what is proven of it."""
+"""A whole GPU as values: the question, a schedule, and the result."""
 
 from makespan.model.gpu.instance import BlockPrograms, GpuInstance, Grid, assuming, resident
 from makespan.model.gpu.result import GpuResult, LastDispatch

@@ -1,4 +1,4 @@
-"""One question for a whole GPU: grids of blocks, and SMs on which a dispatcher puts them as soon as there is room."""
+"""One question about a whole GPU: grids of blocks, and SMs to which a dispatcher gives them when there is room."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -17,13 +17,13 @@ MAX_BLOCKS = 2**62
 """More than the largest grid of CUDA, (2^31 - 1) x 65535 x 65535, on purpose: numbers are exact whatever their size."""
 MAX_DISPATCH = 100_000
 MAX_DRAM = 10**18
-"""Cycles; a longest launch of `MAX_BLOCKS` is longer, and refused."""
+"""The most cycles in which DRAM may be busy."""
 MAX_GRIDS = 16
 MAX_ROOM = 2**40
 _MOST_SHOWN = 4
 
 BlockPrograms: TypeAlias = tuple[tuple[Program, int], ...]
-"""The programs of the warps of a block in the order of the launch, each with how many warps in a row run it."""
+"""The programs of the warps of a block in the order of the launch, each with the number of warps that run it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,10 @@ class Grid:
     """The equal blocks of one launch.
 
     Args:
-        block: what the warps of a block may execute. Warps of a block are numbered from 0 in this order. Equal programs
-            that follow one another are put together.
-        blocks: how many there are.
-        takes: what a block takes of each resource of an SM, for as long as it is there; `GpuInstance.room` says what
-            these are.
+        block: the programs of the warps of a block. Its warps are numbered from 0 in this order. Equal programs that
+            follow one another are put together.
+        blocks: the number of blocks.
+        takes: the amount of each resource of an SM that a resident block takes, in the order of `GpuInstance.room`.
     """
 
     block: BlockPrograms
@@ -52,7 +51,7 @@ class Grid:
 
     @property
     def warps(self) -> int:
-        """Of a block."""
+        """Return the number of warps of a block."""
         return sum(warps for _, warps in self.block)
 
 
@@ -61,13 +60,13 @@ class GpuInstance:
     """Grids that are launched together on SMs that are all alike; docs/model.md, "The whole GPU", has the rules.
 
     Args:
-        grids: all blocks are there from cycle 0 on, and may be dispatched in any order.
-        machine: each of the SMs.
-        sms: how many take part.
-        room: what an SM has of each resource that blocks take; of one grid of which R blocks can be resident it is
-            `(R,)`, and each of its blocks takes `(1,)`.
-        dispatch: cycles from when a block gets its room until its warps begin, at most; at least none.
-        dram: cycles in which DRAM may be busy, at most: latencies may stand still then (docs/theory.md, 16).
+        grids: the grids. All blocks are there from cycle 0 on, and may be dispatched in any order.
+        machine: the machine of each SM.
+        sms: the number of SMs that take part.
+        room: the amount of each resource that an SM has. For one grid with R resident blocks per SM it is `(R,)`, and
+            each block takes `(1,)`.
+        dispatch: the most cycles from when a block gets its room until its warps begin; the least is 0.
+        dram: the most cycles in which DRAM may be busy. Latencies may stand still in them (docs/theory.md, 16).
 
     >>> from makespan import Machine, Program
     >>> block = ((Program.chain("CLL"), 8),)
@@ -101,6 +100,7 @@ class GpuInstance:
                 raise InputError("a block takes something of an SM, and says of each resource how much")
             if any(one > room for one, room in zip(grid.takes, self.room, strict=True)):
                 raise InputError(f"a block that takes {grid.takes} fits on no SM, which has {self.room}")
+        # grids may share an SM, so the warps of all of them count together
         if sum(self.most_resident(grid) * grid.warps for grid in self.grids) > MAX_WARPS:
             raise InputError(f"more than {MAX_WARPS} warps could be resident on an SM")
         for grid in self.grids:
@@ -118,20 +118,20 @@ class GpuInstance:
         dispatch: int = 0,
         dram: int = 0,
     ) -> "GpuInstance":
-        """Return one grid, of which so many blocks can be resident on an SM."""
+        """Return the instance of one grid, of which `resident` blocks fit on an SM."""
         return cls((Grid(tuple(block), blocks),), machine, sms, (resident,), dispatch, dram)
 
     def fitting(self, grid: Grid) -> int:
-        """Return how many blocks of a grid one SM has room for, if no other is there, even where fewer are launched."""
+        """Return how many blocks of a grid fit on an SM without other grids, even if fewer are launched."""
         return min(room // takes for takes, room in zip(grid.takes, self.room, strict=True) if takes)
 
     def most_resident(self, grid: Grid) -> int:
-        """Return how many blocks of a grid can be on one SM at the same time, if no other is."""
+        """Return how many blocks of a grid can be on one SM at the same time, if no other grid is there."""
         return min(grid.blocks, self.fitting(grid))
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """What must hold for the worst case to be one of its source: that of an SM, and what a GPU is."""
+        """Return the assumptions under which the worst case is one of its source: those of an SM and of a GPU."""
         sms = (resident(grid.block, 1, self.machine) for grid in self.grids)
         of_sms = (note for sm in sms for note in sm.assumed(start_together=False))
         return tuple(dict.fromkeys([*map(assumptions.gpu, self._of_gpu()), *of_sms]))
@@ -160,22 +160,22 @@ class GpuInstance:
             yield "a warp of a later block belongs to the partition of the warp whose place it takes"
 
     def __str__(self) -> str:
-        """Which blocks on which SMs, on one line."""
+        """Return the blocks and the SMs on one line."""
         grids = " + ".join(f"{count_words(grid.blocks, 'block')} of {_block_words(grid)}" for grid in self.grids)
         return f"{grids} on {count_words(self.sms, 'SM')} of machine {self.machine}"
 
     def alone(self, number: int) -> "GpuInstance":
-        """Return the same SMs with one of the grids."""
+        """Return the same SMs with only one of the grids."""
         return self if len(self.grids) == 1 else replace(self, grids=(self.grids[number],))
 
     @property
     def width(self) -> int:
-        """Warps of a slot: the most that a block of any grid has."""
+        """Return the number of warps of a slot: the most that a block of any grid has."""
         return max(grid.warps for grid in self.grids)
 
     @property
     def most_together(self) -> int:
-        """Blocks of all grids that are on one SM at the same time, at most.
+        """Return how many blocks of all grids can be on one SM at the same time, at most.
 
         >>> from makespan import Machine, Program
         >>> block = ((Program.chain("CL"), 2),)
@@ -185,6 +185,7 @@ class GpuInstance:
         (2, 1)
         """
         most = sum(self.most_resident(grid) for grid in self.grids)
+        # every block takes at least the least amount of a resource, whichever grid it comes from
         for number, room in enumerate(self.room):
             if least := min(grid.takes[number] for grid in self.grids):
                 most = min(most, room // least)
@@ -192,7 +193,7 @@ class GpuInstance:
 
     @property
     def blocks(self) -> int:
-        """Of all grids."""
+        """Return the number of blocks of all grids."""
         return sum(grid.blocks for grid in self.grids)
 
     @property
@@ -212,7 +213,7 @@ class GpuInstance:
 
     @property
     def slots(self) -> int:
-        """Blocks of the only grid that can be on the GPU at the same time."""
+        """Return how many blocks of the only grid can be on the GPU at the same time."""
         return self.sms * self.resident
 
     @property
@@ -222,17 +223,20 @@ class GpuInstance:
 
     @property
     def has_lone_sms(self) -> bool:
-        """Whether every SM is a question of its own: all blocks begin in cycle 0, and nothing that SMs share delays."""
+        """Return whether every SM is a question of its own.
+
+        It is if all blocks begin in cycle 0, and nothing that SMs share delays them.
+        """
         return self.is_one_wave and not self.dispatch and not self.dram
 
     def sm(self, blocks: int) -> Instance:
-        """Return an SM with so many blocks of the only grid, which start together."""
+        """Return an SM with this number of blocks of the only grid, which start together."""
         return resident(self.grid.block, blocks, self.machine)
 
     def slots_of_warps(self, blocks: int) -> tuple[tuple[int, int], ...]:
-        """For every warp of `sm(blocks)`, in its order, which block it belongs to and which of its warps it is.
+        """Return, for every warp of `sm(blocks)` in its order, the number of its block and its number in the block.
 
-        A block that comes later to the slot of one that has ended takes its warps' places, one by one.
+        A block that gets the slot of one that has ended takes over the warp numbers of that block, one by one.
 
         >>> from makespan import Machine, Program
         >>> block = (Program.chain("CL"), 1), (Program.chain("C"), 1), (Program.chain("CL"), 1)
@@ -244,12 +248,12 @@ class GpuInstance:
 
 
 def resident(block: BlockPrograms, blocks: int, machine: Machine) -> Instance:
-    """So many equal blocks that start together on one SM of a machine."""
+    """Return the instance of this number of equal blocks, which start together on one SM of a machine."""
     return Instance.merged([(program, warps * blocks) for program, warps in block], machine, blocks=blocks)
 
 
 def assuming(block: BlockPrograms, *told: Assumption) -> BlockPrograms:
-    """Return the same block, whose programs assume more."""
+    """Return the same block with more assumptions for its programs."""
     return tuple((program.assuming((*program.assumptions, *told)), warps) for program, warps in block)
 
 

@@ -1,4 +1,4 @@
-"""What is proven of a whole GPU."""
+"""The result for a whole GPU: proven intervals, and the evidence for both of their sides."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,17 +17,18 @@ class LastDispatch(NamedTuple):
     """The parts of theorem G: `upper = dispatched + tail + dram`, in cycles.
 
     Args:
-        counting: which of the ways to count waits was the best, see `bounds.theorem_g`.
-        block: what a block costs before the last one is dispatched, in units of `1 / scale` cycles of the whole GPU; of
-            several grids, all blocks together.
-        charged: how many blocks are charged so; of several grids 1; 0 if there is room for all from the beginning.
-        scale: so that `dispatched = floor(block * charged / scale)`, but for what is `spared`.
-        spared: what of that need not be counted, in the same units, as the tail counts it.
-        dispatched: the cycle in which the last block gets its room, at most; but where something is `spared`, only
-            the sum with the tail is a bound, and is rounded as one.
+        counting: the best way to count waits, see `bounds.theorem_g`.
+        block: the cost of a block before the last one is dispatched, in units of `1 / scale` cycles of the whole GPU.
+            For several grids, it is the cost of all blocks together.
+        charged: the number of blocks that are charged. It is 1 for several grids, and 0 if there is room for all blocks
+            from the beginning.
+        scale: the scale for which `dispatched = floor(block * charged / scale)`, apart from what is `spared`.
+        spared: the part of the cost that need not be counted, in the same units, because the tail counts it.
+        dispatched: the cycle in which the last block gets its room, at most. If something is `spared`, only the sum
+            with the tail is a bound, and the sum is rounded once.
         tail: the cycles from then on, at most.
-        weights: of theorem E, where it counts the waits.
-        dram: the cycles in which DRAM may be busy, which come on top of what theorem G says without (theorem V).
+        weights: the weights of theorem E, if it counts the waits.
+        dram: the cycles in which DRAM may be busy. Theorem V adds them to the bound of theorem G.
     """
 
     counting: str
@@ -42,7 +43,7 @@ class LastDispatch(NamedTuple):
 
     @property
     def upper(self) -> int:
-        """Return the bound."""
+        """Return the upper bound on the worst case, in cycles."""
         return self.dispatched + self.tail + self.dram
 
 
@@ -51,20 +52,20 @@ class GpuResult:
     """The worst-case makespan of grids on a whole GPU, in cycles.
 
     Args:
-        bounds: proven interval of the worst case.
-        witness: a schedule of `bounds.lower` cycles; replayed before it got here. None where runs take too long
-            before they repeat: then no schedule is shorter than `bounds.lower`.
+        bounds: the proven interval of the worst case.
+        witness: a schedule of `bounds.lower` cycles that a replay has checked. None means that runs take too long
+            before they repeat; then no schedule is shorter than `bounds.lower`.
         upper_evidence: `theorem-g`; or `one-wave`, where all blocks are on the GPU from the beginning: the largest of
             `sms`.
-        last_dispatch: the parts of theorem G, where it is the evidence.
-        sms: in one wave, the result of an SM with each number of blocks that there may be, largest first.
-        best_case: proven interval of the shortest schedule; None when not asked for.
-        seconds: wall-clock time.
+        last_dispatch: the parts of theorem G, if it is the evidence.
+        sms: in one wave, the result of an SM with each possible number of blocks, largest first.
+        best_case: the proven interval of the shortest schedule. None means that it was not asked for.
+        seconds: the wall-clock time.
         assumptions: what must hold for the number to be a worst case of the source.
-        interrupted: whether the user stopped the solve; the interval is proven all the same.
-        policy: in words, which dispatcher and policy the witness is of; empty in one wave, and without one.
-        shortest: a schedule of `best_case.upper` cycles; replayed before it got here. None where the witness is as
-            short, or none is known.
+        interrupted: whether the user stopped the solve. The interval is proven all the same.
+        policy: the dispatcher and policy of the witness, as a phrase; empty in one wave, and without a witness.
+        shortest: a schedule of `best_case.upper` cycles that a replay has checked. None means that the witness is as
+            short, or that none is known.
     """
 
     instance: GpuInstance

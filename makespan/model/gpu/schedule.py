@@ -1,4 +1,4 @@
-"""A schedule of a whole GPU, run-length coded: SMs that do the same are written once, and so are cycles that return."""
+"""A schedule of a whole GPU, run-length coded: SMs that do the same are written once, and so are cycles that repeat."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,15 +6,14 @@ from typing import NamedTuple
 
 
 class BlockTrace(NamedTuple):
-    """What the warps of one block do; many blocks may take the same course.
+    """The execution of one block: its paths and times. Many blocks may have the same trace.
 
     Args:
-        grid: to which the block belongs.
-        paths: for every warp of the block the places that it visits, barriers included.
-        latencies: for every warp the latency of every instruction that it executes; () where the machine leaves no
-            choice.
-        uses: for every warp, and every instruction that it executes, what it holds of each use of its class, as in
-            `Schedule.uses`; () where the machine leaves no choice.
+        grid: the number of its grid.
+        paths: the places that every warp of the block visits, barriers included.
+        latencies: the latency of every executed instruction, by warp; () if the machine leaves no choice.
+        uses: the resources and cycles of every executed instruction, by warp, as in `Schedule.uses`; () if the machine
+            leaves no choice.
     """
 
     grid: int
@@ -24,9 +23,9 @@ class BlockTrace(NamedTuple):
 
 
 class BlockStart(NamedTuple):
-    """A block gets the room of a slot in a cycle, counted from the begin of its stretch.
+    """The start of a block: it gets the room of a slot in a cycle, counted from the begin of its stretch.
 
-    `delay` cycles later its warps begin, on the `course` of that number.
+    Its warps begin `delay` cycles later. `course` is the number of its trace in `GpuSchedule.courses`.
     """
 
     cycle: int
@@ -37,11 +36,11 @@ class BlockStart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RepeatedCycles:
-    """Consecutive cycles of an SM, which come `repeat` times in a row.
+    """A stretch of consecutive cycles of an SM, which occurs `repeat` times in a row.
 
     Args:
-        cycles: for every cycle the warps that issue one instruction, each as (slot, warp of the block), sorted.
-        begins: the blocks that come, in order.
+        cycles: the warps that issue in every cycle, each as (slot, warp of the block), sorted.
+        begins: the starts of blocks, in order.
     """
 
     cycles: tuple[tuple[tuple[int, int], ...], ...]
@@ -51,10 +50,10 @@ class RepeatedCycles:
 
 @dataclass(frozen=True, slots=True)
 class SmHistory:
-    """What `sms` of the SMs do, from cycle 0 to the end of their last block.
+    """The execution of `sms` equal SMs, from cycle 0 to the end of their last block.
 
     Args:
-        partitions: for every slot and warp of a block its partition; () where the machine leaves no choice.
+        partitions: the partition of every warp of a block, by slot; () if the machine leaves no choice.
     """
 
     sms: int
@@ -63,7 +62,7 @@ class SmHistory:
 
     @property
     def cycles(self) -> int:
-        """Return how long it takes."""
+        """Return the number of cycles until the last block ends."""
         return sum(stretch.repeat * len(stretch.cycles) for stretch in self.stretches)
 
     @property
@@ -72,7 +71,7 @@ class SmHistory:
         return sum(stretch.repeat * len(stretch.begins) for stretch in self.stretches)
 
     def begins(self) -> Iterator[tuple[int, BlockStart]]:
-        """Every block that comes, with the cycle in which it gets its room, counted from 0; as many as there are."""
+        """Yield every start of a block, with the cycle in which it gets its room, counted from 0."""
         first = 0
         for stretch in self.stretches:
             for _ in range(stretch.repeat):
@@ -82,11 +81,11 @@ class SmHistory:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GpuSchedule:
-    """Who executes what on every SM. Plain data; `simulate.gpu_replay` judges it.
+    """The execution of every SM, as plain data; `simulate.gpu_replay` judges it.
 
     Args:
-        courses: what blocks do, by the number that a `BlockStart` names.
-        histories: of all SMs, those that never get a block aside.
+        courses: the traces of blocks, by the number that a `BlockStart` names.
+        histories: the histories of all SMs except those that never get a block.
     """
 
     courses: tuple[BlockTrace, ...]

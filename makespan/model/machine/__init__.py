@@ -1,4 +1,4 @@
-"""The machine: classes of execution units on one streaming multiprocessor, and machine files."""
+"""A machine: the classes of execution units of one streaming multiprocessor, and the files that describe machines."""
 
 from makespan.model.machine.files import (
     MachineFile,

@@ -66,12 +66,12 @@ _EnumChoice = TypeVar("_EnumChoice", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class MachineFile:
-    """A machine, what its file says about it, and each number with its source.
+    """The content of a machine file: the machine, and each number with its source.
 
     Args:
-        clock: which clock counts the cycles.
-        stated: caveats that stand in the file.
-        data: every number of the file; a key that is not there is not known.
+        clock: the clock that counts the cycles.
+        stated: the caveats that stand in the file.
+        data: every number of the file. A key that is missing is not known.
     """
 
     machine: Machine
@@ -94,18 +94,17 @@ class MachineFile:
 
     @property
     def unverified(self) -> tuple[MachineDatum, ...]:
-        """Return the numbers that nobody has confirmed."""
+        """Return the numbers that no source confirms."""
         return tuple(datum for datum in self.data if not datum.verified)
 
     @property
     def caveats(self) -> tuple[Assumption, ...]:
-        """Where the machine is known to be kinder than the GPU whose numbers it has."""
+        """Return the respects in which the machine is known to be kinder than the GPU whose numbers it has."""
         untimed = self.machine.untimed
         unknown = (assumptions.untimed_classes(self.machine.name, untimed),) if untimed else ()
         return (*map(assumptions.caveat, self.stated), *unknown, *self._simplified())
 
     def _simplified(self) -> Iterator[Assumption]:
-        """What a machine without partitions leaves out of the numbers of its file."""
         machine = self.machine
         if machine.partitions > 1:
             return
@@ -116,6 +115,7 @@ class MachineFile:
         if rates:
             yield assumptions.lowest_terms()
         fp32 = rates.get("fp32", 0)
+        # class C serves all of these at the rate of fp32, so a slower one makes the machine too kind
         slower = [f"{name} {rates[name]}" for name in CORE_THROUGHPUT if rates.get(name, fp32) < fp32]
         if slower and "C" in machine.capacities:
             yield assumptions.slower_than_fp32(fp32, slower)
@@ -127,7 +127,7 @@ def shipped_machines() -> dict[str, MachineFile]:
 
 
 def find_machine(name: str) -> MachineFile:
-    """Return a machine that comes with the package, by its name, or that of a file, by a path that ends in `.toml`.
+    """Return the machine of a file: one of the package, by its name, or another, by a path that ends in `.toml`.
 
     Raises:
         InputError: neither, or see `read_machine`.
@@ -136,7 +136,7 @@ def find_machine(name: str) -> MachineFile:
 
 
 def machines_for(sm: int) -> tuple[Machine, ...]:
-    """Return the partitioned machines that come with the package for the GPUs that execute the code of sm_86, say.
+    """Return the partitioned machines of the package for GPUs that execute code for this architecture, such as 86.
 
     >>> [machine.name for machine in machines_for(86)]
     ['ampere-ga10x']
@@ -150,7 +150,9 @@ def _partitioned_machines() -> tuple[Machine, ...]:
 
 
 def executes(machine: Machine, sm: int) -> bool:
-    """Whether GPUs of this machine execute machine code for sm_86, say; one may where nobody says which GPUs have it.
+    """Return whether GPUs of this machine execute machine code for an architecture, such as 86 for sm_86.
+
+    A machine whose compute capabilities are not known may execute any.
 
     >>> [executes(file.machine, 86) for name, file in shipped_machines().items() if name in ("ada", "hopper", "paper")]
     [True, False, True]
@@ -188,7 +190,7 @@ def _read(file: Path | Traversable, where: str) -> MachineFile:
 
 
 def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
-    """Return the machine of a document, which is called `stem` if it does not name itself."""
+    """Return the machine of a parsed document. Its name is `stem` if the document gives none."""
     tables.check_keys(document, OF_FILE | _VALUES | set(_FIGURES), "")
     texts = {key: printable(document[key], key) if key in document else None for key in _TEXTS}
     data = (
@@ -210,6 +212,7 @@ def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
     for table, known in _FIGURES.items():
         data += tables.parse_figures(table, document.get(table, {}), known)
     plain = {datum.key: datum.value for datum in data if isinstance(datum.value, int)}
+    # one cycle stands for a latency that neither the class nor all of its operations state
     has_latency = {datum.key.split(".")[1] for datum in data if datum.key.endswith(".latency")}
     has_latency |= {unit.name for unit, *_ in units if tables.latency_of_class(unit.name, timed)}
     machine = Machine(

@@ -1,4 +1,4 @@
-"""What a user says of a machine: latencies of operations, such as `global=..900`, and intervals, such as `memory=2`."""
+"""Ranges that a user gives for a machine: latencies of operations (`global=..900`) and intervals (`memory=2`)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -31,15 +31,16 @@ _LATENCY = re.compile(_RANGE + _GROWTH + _DRAM)
 
 
 class GivenRange(NamedTuple):
-    """Cycles; `least` None leaves the lower end as the machine has it.
+    """A range of cycles that a user gives. `least` None leaves the lower end as the machine has it.
 
     Args:
-        most: where it grows with the number of active SMs, that of one.
-        per_sm: more for every further active SM.
-        steps: (SMs, cycles): so many cycles with up to so many active SMs, rising in both.
-        sms: how many are active, where it grew with them.
-        dram: the cycles in which DRAM is busy come on top; it then moves this share of its peak bandwidth at least.
-        is_beside_dram: whether these cycles have been counted elsewhere: what is said here is without them.
+        most: the upper end. If it grows with the number of active SMs, this is the value for one SM.
+        per_sm: the cycles to add for every further active SM.
+        steps: pairs (SMs, cycles), rising in both: the upper end with up to this number of active SMs.
+        sms: the number of active SMs for which a growing upper end was evaluated.
+        dram: the least share of its peak bandwidth that DRAM moves while it is busy. The cycles in which it is busy
+            come on top. None means that the range includes all waiting for DRAM.
+        is_beside_dram: whether the cycles in which DRAM is busy are counted elsewhere, and not in this range.
     """
 
     least: int | None
@@ -63,25 +64,25 @@ class GivenRange(NamedTuple):
 
     @property
     def _end(self) -> str:
-        """Return the upper end as it was given, DRAM aside."""
+        """Return the upper end as it was given, without the part about DRAM."""
         if self.steps:
             return ",".join(f"{cycles}:{sms}" for sms, cycles in self.steps)
         return f"{self.most - self.per_sm}+{self.per_sm}n" if self.per_sm else str(self.most)
 
     @property
     def grows(self) -> bool:
-        """Return whether it depends on how many SMs are active, which share caches and memory."""
+        """Return whether the upper end depends on the number of active SMs, which share caches and memory."""
         return bool(self.per_sm or self.steps)
 
     @property
     def depends_on(self) -> str:
-        """What of a launch it depends on, in words; nothing where it is plain cycles."""
+        """Return words for what the range depends on in a launch; empty if it is plain cycles."""
         if self.dram is not None:
             return "what a launch asks of DRAM"
         return "how many SMs are active" if self.grows else ""
 
     def for_sms(self, active: int) -> "GivenRange":
-        """Return the range while at most so many SMs are active; its upper end falls with no number of them.
+        """Return the range while at most `active` SMs are active. Its upper end never falls with their number.
 
         >>> print(given_latencies(["global=..400+10n"])["global"].for_sms(46))
         at most 860 cycles with 46 active SMs
@@ -89,7 +90,7 @@ class GivenRange(NamedTuple):
         300..600 cycles with 12 active SMs
 
         Raises:
-            InputError: nobody says what it is with so many, or it is past the longest latency.
+            InputError: the table ends before this number of SMs, or the range is past the longest latency.
         """
         check_whole(active, "the number of active SMs", MAX_SMS)
         if not self.grows:
@@ -107,7 +108,7 @@ class GivenRange(NamedTuple):
         return GivenRange(self.least, most, sms=active, dram=self.dram)
 
     def beside_dram(self) -> "GivenRange":
-        """Return the range without the cycles in which DRAM is busy, which whoever asks for it has to count.
+        """Return the range without the cycles in which DRAM is busy, which the caller has to count.
 
         >>> print(given_latencies(["global=..450+dram@0.8"])["global"].beside_dram())
         at most 450 cycles besides those in which DRAM is busy
@@ -116,11 +117,11 @@ class GivenRange(NamedTuple):
 
 
 def given_latencies(texts: Iterable[str]) -> dict[str, GivenRange]:
-    """What such texts say, by operation.
+    """Return the ranges that such texts give, by operation.
 
-    The upper end may grow with the number n of active SMs, as 400+10n, or as a table: 400:1,600:16 is 400 cycles with
-    one, and 600 with up to 16. With +dram the cycles in which DRAM is busy come on top; with +dram@0.8 it moves 80 % of
-    its peak bandwidth in each of these.
+    The upper end may grow with the number n of active SMs, as 400+10n, or by a table: 400:1,600:16 is 400 cycles with
+    one SM, and 600 with up to 16. With +dram, the cycles in which DRAM is busy come on top. With +dram@0.8, DRAM moves
+    80 % of its peak bandwidth in each of these cycles.
 
     >>> print(*given_latencies(["global=..900", "sfu=20", "local=..400+10n", "atomic=..450+dram"]).values(), sep=", ")
     at most 900 cycles, 20 cycles, ..400+10n, ..450+dram
@@ -140,7 +141,7 @@ def given_latencies(texts: Iterable[str]) -> dict[str, GivenRange]:
 
 
 def given_intervals(texts: Iterable[str]) -> dict[str, GivenRange]:
-    """For how long instructions hold a port, as such texts say, by resource.
+    """Return the cycles for which instructions hold a port, as such texts give them, by resource.
 
     >>> print(*given_intervals(["memory=..4"]).values())
     at most 4 cycles
@@ -186,7 +187,7 @@ def _parse_ranges(
 
 
 def _parse_steps(table: str, what: str) -> tuple[tuple[int, int], ...]:
-    """Return the rows of `400:1,600:16`: up to 16 active SMs 600 cycles."""
+    """Return the rows of a table such as `400:1,600:16`, which gives 600 cycles for up to 16 active SMs."""
     rows = [tuple(map(int, row.split(":"))) for row in table.split(",")]
     steps = tuple((sms, cycles) for cycles, sms in rows)
     for (fewer, shorter), (sms, cycles) in pairwise(((0, 0), *steps)):
@@ -232,8 +233,8 @@ def timed_operations(machine: Machine, given: Mapping[str, GivenRange]) -> dict[
 def narrow_intervals(machine: Machine, given: Mapping[str, GivenRange]) -> Machine:
     """Return the machine whose ranges of intervals are no larger than given; the caveats say so.
 
-    What is given is meant of the instructions that may hold the resource for the longest. Fixed intervals stay, and so
-    does a range of another class that ends below the longest and within what is given.
+    The given cycles are about the class that may hold the resource for the longest time. Fixed intervals stay, and so
+    does the range of another class that ends below the longest and within the given cycles.
 
     >>> from makespan.model.machine import PortResource, UnitClass, Use
     >>> loads = UnitClass("L", 1, uses=(Use(("memory",), 2, 32),))
@@ -259,7 +260,7 @@ def narrow_intervals(machine: Machine, given: Mapping[str, GivenRange]) -> Machi
         longest = max(use.most for _, use in meant)
         for unit, use in meant:
             if use.most < longest and use.most <= cycles.most:
-                continue  # nobody holds it for longer than the user says
+                continue  # the range of this class already lies within the given cycles
             least = use.least if cycles.least is None else cycles.least
             held, own = f"class {unit.name} holds {' or '.join(use.resources)}", f"{use.least}..{use.most}"
             if not use.least <= least <= cycles.most <= use.most:
@@ -274,7 +275,7 @@ def narrow_intervals(machine: Machine, given: Mapping[str, GivenRange]) -> Machi
 
 
 def assign_modulo(machine: Machine) -> Machine:
-    """Return the machine whose warp w belongs to partition w mod K, where it leaves that open; the caveats say so.
+    """Return the machine whose warp w belongs to partition w mod K, if it leaves that open. The caveats say so.
 
     Raises:
         InputError: it has no partitions.

@@ -1,6 +1,6 @@
-"""The numbers that a GPU description may hold: name, unit, meaning, and how to get one that is missing.
+"""The numbers that a GPU description may hold: name, unit, meaning, and the way to get one that is missing.
 
-A key that is not here is refused in every file: a typing error must not turn into a missing number.
+A key that is not listed here is refused in every file: a typing error must not turn into a missing number.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class InstructionKind(StrEnum):
-    """What an instruction keeps busy, as tables of latencies tell instructions apart."""
+    """The kind of an instruction, as tables of latencies tell instructions apart."""
 
     F16 = "f16"
     """half precision: add, multiply, multiply-add"""
@@ -54,7 +54,7 @@ class InstructionKind(StrEnum):
 
 
 class ValueRange(StrEnum):
-    """Which values a datum may take."""
+    """The range of values that a datum may take."""
 
     WHOLE = "a whole number of at least 1"
     POSITIVE = "a number above 0"
@@ -64,11 +64,11 @@ class ValueRange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GpuKey:
-    """What is known of a datum before it has a value.
+    """The description of a datum before it has a value.
 
     Args:
-        how: how to get the number, in the imperative, for the message that it is missing.
-        choices: the texts that it may be; empty for a number.
+        how: the way to get the number, in the imperative, for the message that it is missing.
+        choices: the texts that the value may be. Empty means that it is a number.
     """
 
     unit: str
@@ -185,6 +185,6 @@ _DELAYS = tuple(f"kleimenov_popova.{way}." for way in ("delay", "throughput", "u
 
 
 def alternatives(key: str) -> tuple[str, ...]:
-    """Return the other keys that tell the same: an issue delay as such, by a throughput, or by functional units."""
+    """Return the other keys that state the same delay: an issue delay as such, by a throughput, or by units."""
     mine = next((way for way in _DELAYS if key.startswith(way)), None)
     return () if mine is None else tuple(way + key.removeprefix(mine) for way in _DELAYS if way != mine)

@@ -1,6 +1,6 @@
 """Descriptions of whole GPUs: one TOML file each, with a source and a status beside every number, or `KEY=VALUE`.
 
-A number that is not in the file is not known: whoever asks for it is told how to measure it. Nothing is assumed.
+A number that is not in the file is not known. The message about it says how to measure it. No default is assumed.
 """
 
 import json
@@ -25,7 +25,7 @@ _DIGITS = 40  # longer numbers are refused
 
 
 def parse_number(text: str) -> float | None:
-    """The number, possibly infinite or NaN; None if it is none in ASCII, without underscores, of at most 40 characters.
+    """Return the number, possibly infinite or NaN, that an ASCII text of at most 40 characters holds; else None.
 
     >>> parse_number("1.5e-6"), parse_number("1_000"), parse_number("٣")
     (1.5e-06, None, None)
@@ -47,14 +47,14 @@ DatumValue: TypeAlias = int | float | str
 
 
 class DatumStatus(StrEnum):
-    """How far a number can be trusted."""
+    """The degree to which a number can be trusted."""
 
     MEASURED = "measured"
     DATA_SHEET = "data sheet"
     LITERATURE = "literature, unverified"
     ASSUMED = "assumed (same generation)"
     GIVEN = "given"
-    """on the command line or by a caller, for this estimate alone"""
+    """The number was given on the command line or by a caller, for this estimate alone."""
 
 
 _SCOPES: Mapping[str | None, Literal["block", "warp"]] = {"block": "block", "warp": "warp"}
@@ -63,7 +63,7 @@ _MIG = "mig."
 
 @dataclass(frozen=True, slots=True)
 class GpuDatum:
-    """One number of a GPU, or one of a few texts, with where it comes from."""
+    """One number of a GPU, or one of a few texts, with its source."""
 
     value: DatumValue
     unit: str
@@ -76,7 +76,7 @@ class Gpu:
     """A GPU, as far as it is known.
 
     Args:
-        data: by dotted key, see `gpu_keys.KEYS`.
+        data: the known numbers by dotted key, see `gpu_keys.KEYS`.
 
     Raises:
         InputError: an unknown key, a value out of range, or a compute capability that is none.
@@ -101,10 +101,10 @@ class Gpu:
         return None if found is None else float(found.value)
 
     def number(self, key: str) -> float:
-        """Return the number.
+        """Return the number of a key as a float.
 
         Raises:
-            InputError: it is not known; says what it is and how to measure or give it.
+            InputError: it is not known. The message says what it is and how to measure or give it.
         """
         return float(self.datum(key).value)
 
@@ -125,17 +125,17 @@ class Gpu:
         return self.data[key]
 
     def missing(self, *keys: str) -> tuple[str, ...]:
-        """Those of the keys that are not known."""
+        """Return those of the keys that are not known."""
         return tuple(key for key in keys if _known_key(key) and key not in self.data)
 
     def require(self, *keys: str, where: Mapping[str, str] | None = None) -> None:
-        """Refuse a GPU of which some of these numbers are not known.
+        """Refuse a GPU for which some of these numbers are not known.
 
         Args:
-            where: what needs a number, by key.
+            where: the input that needs a number, by key.
 
         Raises:
-            InputError: names them all, and how to get each.
+            InputError: a number is not known. The message names all of them, and how to get each.
         """
         missing = self.missing(*keys)
         if len(missing) == 1 and missing[0] not in (where or {}):
@@ -151,7 +151,7 @@ class Gpu:
         raise InputError(f"GPU {self.name}: {count} not known; {hows}; or give each with --set KEY=N")
 
     def hertz(self, key: str) -> Fraction:
-        """Return a clock, exactly the decimal number of GHz that is written; raises as `number` does."""
+        """Return a clock in hertz, exactly the decimal number of GHz that is written; raises as `number` does."""
         return Fraction(str(self.datum(key).value)) * 10**9
 
     @property
@@ -170,7 +170,7 @@ class Gpu:
 
     @property
     def machine(self) -> Machine:
-        """Return each of its SMs: the machine that comes with the package for its compute capability.
+        """Return the machine of its SMs: the one of the package for its compute capability.
 
         Raises:
             InputError: there is none, or several.
@@ -185,11 +185,11 @@ class Gpu:
 
     @property
     def mig(self) -> dict[str, int]:
-        """Return how many SMs an instance of Multi-Instance GPU has, by its name, such as `1g.10gb`."""
+        """Return the number of SMs of each instance of Multi-Instance GPU (MIG), by its name, such as `1g.10gb`."""
         return {key.removeprefix(_MIG): self.whole(key) for key in self.data if key.startswith(_MIG)}
 
     def count_sms(self, asked: str | None = None) -> int:
-        """Return how many SMs take part: all of them, so many, or those of the MIG instance of a name.
+        """Return the number of SMs that take part: all of them, the number `asked`, or those of a MIG instance.
 
         >>> card = find_gpu("a100-sxm")
         >>> card.count_sms(), card.count_sms("10"), card.count_sms("3g.40gb")
@@ -209,10 +209,10 @@ class Gpu:
 
     @property
     def limits(self) -> SmLimits:
-        """What an SM of this GPU can hold: what its file says, and else what all SMs of its compute capability hold.
+        """Return the limits of an SM: those of the file, and else those of every SM of its compute capability.
 
         Raises:
-            InputError: neither has its warp size.
+            InputError: the warp size is not known.
         """
         named = (name for name in SmLimits.__slots__ if f"limits.{name}" in KEYS and name != "register_scope")
         known = {name: self.whole(key) for name in named if not self.missing(key := f"limits.{name}")}
@@ -222,7 +222,8 @@ class Gpu:
         return replace(found, **known, register_scope=scope)
 
     def with_data(self, data: Mapping[str, GpuDatum]) -> "Gpu":
-        """Return the same GPU with these data besides its own, and in place of those that tell the same."""
+        """Return the same GPU with these data in addition to, and instead of, its own."""
+        # a delay has three spellings; a new one must not stand beside an old one that says something else
         replaced = {other for key in data for other in alternatives(key)}
         kept = {key: known for key, known in self.data.items() if key not in replaced}
         return replace(self, data={**kept, **data})
@@ -245,10 +246,10 @@ def shipped_gpus() -> dict[str, Gpu]:
 
 
 def find_gpu(name: str, *, rewritten: bool = False) -> Gpu:
-    """Return a GPU that comes with the package, by its name, or that of a file, by a path that ends in `.toml`.
+    """Return the GPU of a file: one of the package, by its name, or another, by a path that ends in `.toml`.
 
     Args:
-        rewritten: the file may be written again, completed.
+        rewritten: whether the file may be written again, completed.
 
     Raises:
         InputError: neither, or see `read_gpu`.
@@ -365,8 +366,8 @@ def with_settings(gpu: Gpu, settings: Iterable[str], source: str, *, model: str 
     """Return the GPU with these data in place of its own.
 
     Args:
-        source: of the data, as it stands in reports and messages.
-        model: whose keys may leave out its name: `mem_ld=420` for `hong_kim.mem_ld=420`.
+        source: the source of the data in reports and messages.
+        model: the model whose name keys may leave out: `mem_ld=420` stands for `hong_kim.mem_ld=420`.
 
     Raises:
         InputError: an unknown key, one that is given twice, or no value that it may have.

@@ -1,4 +1,4 @@
-"""How many blocks and warps are resident on an SM at the same time."""
+"""Occupancy: the number of blocks and warps that are resident on an SM at the same time."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,22 +8,23 @@ from typing import Literal, NamedTuple
 
 from makespan.host.errors import InputError
 
-_WARP_SIZE = 32  # of every GPU by NVIDIA
+_WARP_SIZE = 32  # the warp size of every GPU by NVIDIA
 
 
 @dataclass(frozen=True, slots=True)
 class SmLimits:
-    """What an SM can hold; None is not known, and then limits nothing.
+    """The limits of an SM. None means that a limit is not known; it then limits nothing.
 
     Args:
-        register_unit: registers are allocated in multiples of this, for a block or for a warp (`register_scope`); where
-            that is not known, as it is with `shared_unit`, they count as they are, and `Occupancy.unrounded` says so.
-        shared_unit: bytes of shared memory are allocated in multiples of this.
-        block_shared_bytes: what one block may have, of the `shared_bytes` of the SM.
-        barriers: for all blocks of the SM; None where they limit nothing.
-        thread_registers: what a thread may have.
-        register_parts: the register files of an SM, equal in size; the registers of a warp lie in one.
-        reserved_shared_bytes: what every block takes besides what it asks for.
+        register_unit: the unit in which registers are allocated, for a block or for a warp (`register_scope`). If it is
+            not known, registers count unrounded, and `Occupancy.unrounded` says so. The same holds for `shared_unit`.
+        shared_unit: the unit in which shared memory is allocated, in bytes.
+        block_shared_bytes: the most shared memory of one block, of the `shared_bytes` of the SM.
+        barriers: the barriers of all blocks of the SM. None means that they limit nothing.
+        thread_registers: the most registers of a thread.
+        register_parts: the number of register files of an SM, equal in size. The registers of a warp lie in one of
+            them.
+        reserved_shared_bytes: the bytes that every block takes besides what it asks for.
     """
 
     warp_size: int
@@ -51,14 +52,14 @@ class SmLimits:
 
     @classmethod
     def of_sm(cls, sm: int) -> "SmLimits":
-        """Return the limits of an SM by its compute capability, where all that limits is known.
+        """Return the limits of an SM by its compute capability, if all limits are known.
 
         >>> limits = SmLimits.of_sm(86)
         >>> limits.warps, limits.blocks, limits.shared_bytes
         (48, 16, 102400)
 
         Raises:
-            InputError: one that nobody has written down.
+            InputError: no table has this compute capability.
 
         Source: `data/residency.tsv`.
         """
@@ -69,7 +70,7 @@ class SmLimits:
         return known[sm]
 
     def warps_of(self, threads: int) -> int:
-        """Return the warps of a block of so many threads.
+        """Return the number of warps of a block with this number of threads.
 
         Raises:
             InputError: no thread, or more than a block may have.
@@ -82,7 +83,7 @@ class SmLimits:
 
 
 class ResourceShare(NamedTuple):
-    """What a block takes of a resource of an SM, as it is allocated, and what there is, in the same unit."""
+    """The share of a block in a resource of an SM as it is allocated, and the room of the SM, in the same unit."""
 
     takes: int
     room: int
@@ -91,13 +92,12 @@ class ResourceShare(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """The blocks that fit on an SM.
+    """The number of blocks that fit on an SM, and the resources that limit it.
 
     Args:
-        shares: of the resources of which a block takes something.
-        limiting: the resources that allow no more than `blocks_per_sm`; empty if there is no known limit.
-        unknown: the resources that were left out, as their demand or their limit is not known.
-        unrounded: the keys of a GPU description that lack: what is allocated may be more than what counts here.
+        shares: the share of a block in each resource that it takes.
+        unknown: the resources that were left out because their demand or their limit is not known.
+        unrounded: the missing keys of the GPU description without which more may be allocated than is counted here.
     """
 
     blocks_per_sm: int
@@ -108,7 +108,7 @@ class Occupancy:
 
     @property
     def by_resource(self) -> dict[str, int]:
-        """Return how many blocks each limit would allow by itself."""
+        """Return the number of blocks that each limit would allow by itself."""
         return {name: share.room // share.takes for name, share in self.shares.items()}
 
     @property
@@ -146,12 +146,12 @@ def occupancy(
     shared_bytes: int | None = None,
     barriers: int = 0,
 ) -> Occupancy:
-    """Return how many blocks fit on one SM at a time, whatever the grid, with as much shared memory as can be had.
+    """Return how many blocks fit on one SM at a time, whatever the grid, with all shared memory that an SM can offer.
 
     Args:
-        registers: per thread, as `ptxas -v` tells; None if not known.
-        shared_bytes: per block, static and dynamic; None if not known.
-        barriers: per block.
+        registers: the registers per thread, as `ptxas -v` prints them. None means that they are not known.
+        shared_bytes: the shared memory per block, static and dynamic. None means that it is not known.
+        barriers: the barriers per block.
 
     Raises:
         InputError: a block that fits on no SM, naming the resource; or nothing known that limits the blocks.
@@ -192,6 +192,7 @@ def occupancy(
                 raise InputError(f"the block fits on no SM: it needs {demand} {unit}, an SM has {limit}")
     if not found:
         raise InputError(f"the occupancy is not known: no limit is, for {', '.join(unknown)}; give the active blocks")
+    # each resource limits the blocks on its own, and the tightest limit counts
     most = min(share.room // share.takes for share in found.values())
     return Occupancy(most, warps_per_block, found, tuple(unknown), tuple(_unknown_units(limits, found)))
 
@@ -200,13 +201,12 @@ _ALLOCATION = {"registers": ("register_unit", "register_scope"), "shared memory"
 
 
 def _unknown_units(limits: SmLimits, used: Iterable[str]) -> Iterator[str]:
-    """What is not known of how the resources that limit are allocated."""
     names = [name for resource in used for name in _ALLOCATION.get(resource, ())]
     yield from (f"limits.{name}" for name in names if getattr(limits, name) is None)
 
 
 def _register_demand(limits: SmLimits, warps: int, registers: int | None) -> tuple[int | None, int | None, str]:
-    """What a block needs, what an SM has, and in which unit: registers, or warps where their files are several."""
+    """Return a block's demand, the room of an SM, and their unit: registers, or warps if there are several files."""
     if registers is None:
         return None, limits.registers, "registers"
     warp = limits.warp_size * registers
@@ -215,6 +215,7 @@ def _register_demand(limits: SmLimits, warps: int, registers: int | None) -> tup
     allocated = _round_up(warp, limits.register_unit)
     if limits.register_parts == 1 or limits.registers is None or not allocated:
         return warps * allocated, limits.registers, "registers"
+    # the registers of a warp lie in one file, so what is left over in a file is lost
     room = limits.registers // limits.register_parts // allocated * limits.register_parts
     return warps, room, f"warps of {allocated} registers"
 
@@ -233,7 +234,7 @@ def _round_up(demand: int, unit: int | None) -> int:
 
 @cache
 def residency() -> Mapping[int, SmLimits]:
-    """What an SM holds, by compute capability: `data/residency.tsv`."""
+    """Return the limits of an SM by compute capability, as `data/residency.tsv` lists them."""
     text = (resources.files("makespan") / "data" / "residency.tsv").read_text("utf-8")
     columns, *rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
     numbers = ({name: int(cell) for name, cell in zip(columns, row, strict=True) if cell != "-"} for row in rows)

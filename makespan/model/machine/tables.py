@@ -1,4 +1,4 @@
-"""The tables of a machine file: what their keys may hold, and the source of each number in them."""
+"""The tables of a machine file: the values that their keys may hold, and the source of each number in them."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 
 class CycleRange(NamedTuple):
-    """A range of cycles; `most` is None where nobody knows an upper end."""
+    """A range of cycles. `most` is None if no source knows an upper end."""
 
     least: int
     most: int | None
@@ -44,7 +44,7 @@ class CycleRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MachineDatum:
-    """One number of a machine file; `key` says which, and nobody can verify one without a source."""
+    """One number of a machine file. `key` is its place there; a number without a source cannot be verified."""
 
     key: str
     value: int | CycleRange
@@ -53,7 +53,7 @@ class MachineDatum:
 
 
 def parse_figures(table: str, given: object, known: Mapping[str, str]) -> Iterator[MachineDatum]:
-    """Yield the numbers of a table that has nothing else."""
+    """Yield the numbers of a table that has only numbers."""
     if not isinstance(given, dict):
         raise InputError(f"{table} is a table of numbers, not {shown(given)}")
     check_keys(given, known, table)
@@ -69,7 +69,7 @@ def parse_figure(where: str, given: object, most: int = MAX_FIGURE) -> MachineDa
 
 
 def parse_resource(name: str, given: object) -> tuple[PortResource, MachineDatum]:
-    """Ports that classes use besides their own."""
+    """Return a resource, and its capacity with the source."""
     where = f"resources.{printable(name, 'the name of a resource')}"
     table = _check_table(given, where, {"capacity", "shared"}, "{ capacity = N }", {"capacity"})
     capacity = _parse_number(f"{where}.capacity", table["capacity"], _parse_origin(table, where))
@@ -79,7 +79,7 @@ def parse_resource(name: str, given: object) -> tuple[PortResource, MachineDatum
 def parse_unit(
     name: str, given: object, resources: Collection[PortResource], operations: Collection[TimedOperation]
 ) -> tuple[UnitClass, tuple[PortResource, ...], list[MachineDatum]]:
-    """A class that may use these resources and serves these operations, resources of its own, and its numbers."""
+    """Return a class that may use these resources, the resources of its own, and its numbers with their sources."""
     if name in OF_FILE:
         raise InputError(_misplaced_key(name, "units"))
     where = f"units.{class_name(name)}"
@@ -95,7 +95,8 @@ def parse_unit(
         data.append(datum := _parse_number(f"{where}.interval", table["interval"], origin))
         interval = _whole_value(datum)
         if isinstance(datum.value, list):
-            # A class holds its port for a fixed time; what is held for a varying one is a resource, of no other class.
+            # A class holds its port for a fixed time. A range of intervals therefore becomes a resource of its own,
+            # which no other class uses: it then has the same effect.
             data[-1] = datum = _parse_range(f"{where}.interval", table["interval"], origin)
             own, interval = (PortResource(f"{name.lower()}-ports", capacity, is_shared),), 1
             uses.append(_make_at(datum.key, Use, (own[0].name,), *_range_value(datum)))
@@ -113,7 +114,7 @@ def parse_unit(
 
 
 def parse_operation(name: str, given: object) -> tuple[TimedOperation, MachineDatum]:
-    """Which class serves an operation, and after how many cycles the result is there."""
+    """Return an operation with the class that serves it and its latency, and the latency with its source."""
     check_keys({name}, OPERATIONS, "operations", "operation")
     where = f"operations.{name}"
     form = '{ class = "C", latency = N, [least, most] or { least = N } }'
@@ -124,14 +125,15 @@ def parse_operation(name: str, given: object) -> tuple[TimedOperation, MachineDa
 
 
 def latency_of_class(class_: str, operations: Collection[TimedOperation]) -> Latency | None:
-    """Return how long an instruction of a class may take, whichever operation it is; None if that is not known."""
+    """Return the latency of an instruction of a class, whichever operation it is; None if it is not known."""
     its = [operation for operation in operations if operation.unit == class_]
+    # one operation without an upper end leaves the class without one: a maximum over the rest would be no bound
     most = [operation.most for operation in its if operation.most is not None]
     return Latency(min(operation.least for operation in its), max(most)) if its and len(most) == len(its) else None
 
 
 def check_keys(keys: Collection[str], known: Collection[str], where: str, what: str = "key") -> None:
-    """Refuse a key that nobody knows."""
+    """Refuse a key that this table does not have."""
     if unknown := sorted(set(keys) - set(known)):
         at = f"{where}: " if where else ""
         if where and unknown[0] in OF_FILE:
@@ -143,7 +145,6 @@ def check_keys(keys: Collection[str], known: Collection[str], where: str, what: 
 
 
 def _misplaced_key(key: str, where: str) -> str:
-    """What to say of a key of the whole file that stands in a table, as TOML reads all that follows its head."""
     return f"{where}: {key} is a key of the whole file: write it above the first [table]"
 
 
@@ -158,13 +159,13 @@ def _check_table(
 
 
 def _parse_number(where: str, given: object, origin: _DatumOrigin) -> MachineDatum:
-    """Return a number, plain or as `value` of a table with a source of its own; who takes it checks it."""
+    """Return a number, plain or as `value` of a table with a source of its own. The caller checks its range."""
     value, origin = _plain_value(where, given, origin, {"value"})
     return MachineDatum(where, value, *origin)
 
 
 def _parse_range(where: str, given: object, origin: _DatumOrigin) -> MachineDatum:
-    """Return the same of a range: N, [least, most] or { least = N }, which has no upper end."""
+    """Return a range: N, [least, most] or { least = N }, which has no upper end."""
     value, origin = _plain_value(where, given, origin, {"value", "least"})
     ends = value if isinstance(value, list) else [value, value]
     if len(ends) != 2:
@@ -182,7 +183,7 @@ def _plain_value(where: str, given: object, origin: _DatumOrigin, keys: Collecti
 
 
 def _whole_value(datum: MachineDatum) -> int:
-    """Return a number that its taker checks, whatever it is."""
+    """Return the value of a datum as a number. Its range has yet to be checked."""
     return cast("int", datum.value)
 
 
@@ -192,7 +193,7 @@ def _range_value(datum: MachineDatum) -> CycleRange:
 
 
 def _make_at(where: str, make: Callable[..., _T], *given: object) -> _T:
-    """Return a value; `where` begins what it says of a wrong one."""
+    """Return the value that `make` builds. A message about a wrong one begins with `where`."""
     try:
         return make(*given)
     except InputError as error:

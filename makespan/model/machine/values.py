@@ -1,4 +1,4 @@
-"""A machine as a value: classes of execution units on one streaming multiprocessor."""
+"""A machine as a value: the classes of execution units of one streaming multiprocessor."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -28,11 +28,11 @@ _RESOURCE = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _CAPABILITY = re.compile(r"([1-9][0-9]?)\.([0-9])", re.ASCII)
 
 DELAY = "~"
-"""The class of a place that is a cycle of delay: never contended, and without need of an issue slot (docs/model.md)."""
+"""The class of a place that is a cycle of delay. It is never contended and needs no issue slot (docs/model.md)."""
 
 
 class _ShortRepr(Repr):
-    """Values from outside, cut to what a line of text can hold; Python refuses to print very long integers."""
+    """A `repr` for values from outside, cut to one line. Python refuses to print very long integers."""
 
     def repr_int(self, x: int, level: int) -> str:
         return super().repr_int(x, level) if x.bit_length() <= _MOST_BITS else f"a number of {x.bit_length()} bits"
@@ -42,7 +42,7 @@ shown = _ShortRepr().repr
 
 
 def check_whole(value: object, what: str, most: int) -> None:
-    """Accept a whole number 1..`most`; a truth value is none.
+    """Accept a whole number in 1..`most`. A truth value is not accepted.
 
     Raises:
         InputError: anything else.
@@ -54,7 +54,11 @@ def check_whole(value: object, what: str, most: int) -> None:
 
 
 def printable(given: object, what: str) -> str:
-    """Printable text: it will be shown on a terminal."""
+    """Return the text if it can be shown on a terminal.
+
+    Raises:
+        InputError: no text, an empty or long one, or one with letters that do not print.
+    """
     if not isinstance(given, str):
         raise InputError(f"{what} must be a text, not {shown(given)}")
     if not given.isprintable() or not 1 <= len(given) <= MAX_TEXT:
@@ -63,7 +67,7 @@ def printable(given: object, what: str) -> str:
 
 
 def capability(text: str) -> int:
-    """Return a compute capability as the names of architectures have it.
+    """Return a compute capability as architectures write it, such as 86 for "8.6".
 
     Raises:
         InputError: another text.
@@ -78,7 +82,7 @@ def capability(text: str) -> int:
 
 
 def class_name(value: str) -> str:
-    """Return the name of a class of units, as users may give it.
+    """Return the name of a class of units if it is one that users may give.
 
     Raises:
         InputError: anything but one capital letter.
@@ -90,9 +94,9 @@ def class_name(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Cycles from the issue of an instruction until its warp may issue the next one.
+    """A range of cycles from the issue of an instruction until its warp may issue the next one.
 
-    With `least < most` the adversary chooses for every executed instruction: a short latency can be the worse one.
+    If `least < most`, the adversary chooses for every executed instruction. A short latency can be the worse one.
     """
 
     least: int
@@ -113,7 +117,7 @@ ONE_CYCLE = Latency(1, 1)
 
 @dataclass(frozen=True, slots=True)
 class PortResource:
-    """Ports that instructions of several classes hold besides those of their class.
+    """A resource: ports that instructions of several classes hold besides those of their class.
 
     Args:
         name: a small letter, then small letters, digits and hyphens.
@@ -136,9 +140,10 @@ class PortResource:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One port of one of these resources, held for `least`..`most` cycles from the one of issue on.
+    """A use of one port of one of these resources, which is held for `least`..`most` cycles from the issue on.
 
-    The adversary chooses both, for every executed instruction: a port that is held for less time can be the worse one.
+    The adversary chooses the resource and the cycles for every executed instruction. A port that is held for less time
+    can be the worse choice.
     """
 
     resources: tuple[str, ...]
@@ -155,7 +160,7 @@ class Use:
 
     @property
     def is_fixed(self) -> bool:
-        """Return whether it leaves the adversary no choice."""
+        """Return whether the use leaves the adversary no choice."""
         return len(self.resources) == 1 and self.least == self.most
 
     def __str__(self) -> str:
@@ -165,15 +170,15 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class UnitClass:
-    """Units that serve the same instructions: `capacity` ports.
+    """A class of units that serve the same instructions, with `capacity` ports.
 
     Args:
         name: one capital letter A-Z.
-        capacity: how many warp-instructions can hold a port at the same time.
-        interval: cycles for which a warp-instruction holds its port, from the one in which it is issued.
-        latency: cycles from its issue until its warp may go on.
+        capacity: the number of ports, each held by one warp-instruction at a time.
+        interval: the cycles for which an instruction holds its port, from its issue on.
+        latency: the cycles from its issue until its warp may go on.
         shared: whether all partitions share these ports; else each partition has as many of its own.
-        uses: what an instruction holds besides its port.
+        uses: the resources that an instruction holds besides its port.
     """
 
     name: str
@@ -193,7 +198,7 @@ class UnitClass:
 
     @classmethod
     def of_delays(cls, warps: int) -> "UnitClass":
-        """Return the class of delay places, for so many warps: a unit for each."""
+        """Return the class of delay places for this number of warps, with one unit for each."""
         return cls(DELAY, warps)
 
     def __str__(self) -> str:
@@ -231,22 +236,22 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
         "sleep": "time asleep, which the launch decides and no machine knows: only a user can say how long it is",
     }
 )
-"""What a machine can time: instruction sets sort their opcodes under these names."""
+"""The operations that a machine can time. Instruction sets sort their opcodes under these names."""
 
 SLEEP = "sleep"
-"""The operation that no machine file needs to name: where it does not, the class of branches serves it."""
+"""The operation that a machine file may leave out: then the class of branches serves it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedOperation:
-    """How instructions of one kind are served.
+    """An operation, such as `fp32`, with the class that serves it and its latency.
 
     Args:
-        name: of `OPERATIONS`.
-        unit: their class on this machine.
-        least: cycles from issue after which their result is there at the earliest.
-        most: the same at the latest; None where nobody knows, so that no proof can rest on it.
-        is_verified: whether somebody has confirmed them; a verdict that rests on others says so.
+        name: one of `OPERATIONS`.
+        unit: the class of its instructions on this machine.
+        least: the least cycles from the issue until the result is there.
+        most: the most cycles. None means that no source knows them, so that no proof can rest on them.
+        is_verified: whether a source confirms them. A verdict that rests on unconfirmed ones says so.
     """
 
     name: str
@@ -264,9 +269,9 @@ class TimedOperation:
 
 
 class WarpAssignment(StrEnum):
-    """To which partition a warp belongs: warp w to partition w mod K, or as the adversary spreads them evenly.
+    """The rule that assigns warps to partitions: warp w to partition w mod K, or evenly as the adversary chooses.
 
-    Evenly means that of two partitions one has at most one warp more.
+    Evenly means that the sizes of two partitions differ by at most one warp.
     """
 
     MODULO = "modulo"
@@ -274,7 +279,7 @@ class WarpAssignment(StrEnum):
 
 
 class Pool(NamedTuple):
-    """The ports of a class or resource that are of use to the same warps: those of a partition, or of all (None)."""
+    """The ports of a class or resource that serve the same warps: those of one partition, or of all (None)."""
 
     name: str
     partition: int | None
@@ -282,10 +287,10 @@ class Pool(NamedTuple):
 
 
 class SchedulerPromise(StrEnum):
-    """What a scheduler promises besides work conservation (docs/model.md): nothing, or that it is fair.
+    """The promise of a scheduler besides work conservation (docs/model.md): none, or that it is fair.
 
-    A *fair* one lets no warp go before another that could issue in its stead, has been ready for longer, and issued
-    last longer ago, or never while the other has.
+    A *fair* scheduler issues no warp before another one that could issue in its stead, has been ready for longer, and
+    whose last issue was longer ago (a warp that has never issued counts as longest ago).
     """
 
     ANY = "any"
@@ -294,21 +299,21 @@ class SchedulerPromise(StrEnum):
 
 @dataclass(frozen=True)
 class Machine:
-    """One streaming multiprocessor.
+    """One streaming multiprocessor: unit classes, resources, partitions, and what its scheduler promises.
 
     Args:
-        name: for reports.
+        name: the name in reports.
         units: the unit classes, all different.
-        issue_width: warp-instructions issued per cycle at most, all classes together; None is no limit.
-        caveats: where the hardware of that name is known to differ; goes into every result.
-        scheduler: what its scheduler promises.
-        partitions: how many schedulers there are, each for warps and with units and an issue width of its own.
-        assignment: which warp belongs to which partition.
-        resources: the ports that `UnitClass.uses` names.
-        operations: which class serves which operation, and how long that takes; none where nobody has timed any.
-        untimed: the classes of a GPU for whose latency one cycle stands, as nobody knows it.
-        capabilities: the compute capabilities of the GPUs that have it, as `capability` has them; none where nobody
-            says which GPUs these are.
+        issue_width: the most warp-instructions issued per cycle, all classes together. None means no limit.
+        caveats: the respects in which hardware of that name is known to differ. Every result lists them.
+        scheduler: the promise of its scheduler.
+        partitions: the number of schedulers, each with warps, units and an issue width of its own.
+        assignment: the rule that assigns warps to partitions.
+        resources: the resources that `UnitClass.uses` names.
+        operations: the class and the latency of each operation. Empty means that none is timed.
+        untimed: the classes of a GPU whose latency no source knows. One cycle stands for it.
+        capabilities: the compute capabilities of its GPUs, as `capability` returns them. Empty means that they are not
+            known.
     """
 
     name: str
@@ -357,7 +362,7 @@ class Machine:
 
     @classmethod
     def of(cls, capacities: Mapping[str, int], name: str | None = None) -> "Machine":
-        """Return a basic machine from capacities; without a name it is `custom`, or `paper` if that is the machine.
+        """Return a basic machine from capacities. Without a name it is `paper` if it is that machine, else `custom`.
 
         >>> Machine.of({"C": 2, "L": 1}).capacities
         {'C': 2, 'L': 1}
@@ -374,7 +379,7 @@ class Machine:
 
     @property
     def capacities(self) -> dict[str, int]:
-        """Ports by class name, in the order of the machine."""
+        """Return the number of ports by class name, in the order of the machine."""
         return {unit.name: unit.capacity for unit in self.units}
 
     @property
@@ -393,7 +398,7 @@ class Machine:
         return all(use.is_fixed for unit in self.units for use in unit.uses)
 
     def serving(self, units: Collection[str]) -> "Machine":
-        """What instructions of these classes meet of this machine: the classes, and the resources that they use."""
+        """Return the part of this machine that serves these classes: the classes themselves and their resources."""
         classes = tuple(unit for unit in self.units if unit.name in units)
         used = {name for unit in classes for use in unit.uses for name in use.resources}
         resources = tuple(resource for resource in self.resources if resource.name in used)
@@ -416,7 +421,7 @@ class Machine:
 
     @cached_property
     def number_of_pool(self) -> tuple[Mapping[str, int], ...]:
-        """For every partition the pools of use to its warps, by name: their numbers in `pools`."""
+        """Return, for every partition, the numbers in `pools` of the pools that serve its warps, by name."""
         return tuple(
             {pool.name: number for number, pool in enumerate(self.pools) if pool.partition in (None, partition)}
             for partition in range(self.partitions)
@@ -429,7 +434,7 @@ class Machine:
 
     @property
     def features(self) -> dict[Feature, str]:
-        """What sets this machine apart from a basic one, and how much of it there is, in words.
+        """Return the features of this machine beyond a basic one, with words for each.
 
         >>> list(Machine("half", (UnitClass("C", 1, interval=2),), issue_width=1).features.values())
         ['an issue width of 1', 'intervals (C=2)']

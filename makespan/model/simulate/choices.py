@@ -1,6 +1,7 @@
-"""What no policy decides: the path of every warp, its partition, and what an instruction takes where there is a range.
+"""The choices that no policy makes: the path and partition of every warp, and times where there is a range.
 
-All is fixed before a run begins and does not depend on the schedule, so that policies are compared on equal terms.
+All choices are made before a run begins and do not depend on the schedule, so that policies are compared on equal
+terms.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,18 +29,18 @@ _POLICY, _LATENCY, _PATH, _USE, _PARTITION = range(5)
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What whoever asks for a simulation has to say, for no policy says it.
+    """The choices that the caller of a simulation makes, because no policy makes them.
 
     Args:
-        latency: of every instruction that has a range: `most`, `least` or `random`.
-        path: through an automaton: `longest` (the most cycles alone at the largest latencies), `shortest` (the fewest
-            at the smallest), always the `first` successor, or `random`; of several that are equal the first.
-        seed: of everything random, 0 .. 2**64 - 1.
-        group_size: warps in a fetch group of the policy `two-level`.
-        interval: for which an instruction holds what it uses, where there is a range: `most`, `least` or `random`;
-            where it uses one of several resources it takes the first that is free, in a circle from the first one, or
-            from a random one.
-        assignment: of warps to partitions where the machine says none: `modulo`, or `random`.
+        latency: the latency of every instruction that has a range: `most`, `least` or `random`.
+        path: the path through an automaton: `longest` (the most cycles alone at the largest latencies), `shortest` (the
+            fewest at the smallest), always the `first` successor, or `random`. Of equal paths the first is taken.
+        seed: the seed of everything random, 0 .. 2**64 - 1.
+        group_size: the number of warps in a fetch group of the policy `two-level`.
+        interval: the cycles for which an instruction holds a resource, if there is a range: `most`, `least` or
+            `random`. If it may use one of several resources, it takes the first free one, in a circle from the first
+            one or, with `random`, from a random one.
+        assignment: the assignment of warps to partitions if the machine leaves it open: `modulo` or `random`.
 
     Raises:
         InputError: a name that is not known, or a number out of range.
@@ -68,17 +69,17 @@ class Choices:
 
 
 UseChoices = tuple[tuple[int, int], ...]
-"""For each use of a class the resource from which on a free one is looked for, and the cycles for which it is held."""
+"""For each use of a class, the resource at which the search for a free one begins, and the cycles of the hold."""
 
 
 class WarpRoutes(NamedTuple):
-    """For every warp the places on its path, barriers included, and what its instructions take.
+    """The routes of all warps: their paths, barriers included, and the times of their instructions.
 
     Args:
-        paths: the places.
-        latencies: of each instruction.
-        partitions: to which the warps belong.
-        uses: of each instruction; empty where the machine leaves no choice.
+        paths: the places that each warp visits.
+        latencies: the latency of each executed instruction, by warp.
+        partitions: the partition of each warp.
+        uses: the uses of each executed instruction, by warp; empty if the machine leaves no choice.
     """
 
     paths: tuple[tuple[int, ...], ...]
@@ -99,13 +100,13 @@ class SplitMix:
             self.state = mix_bits(self.state + (number + 1) * _STEP)
 
     def below(self, n: int) -> int:
-        """Return a number 0 .. n - 1: the next of 64 bits, modulo n."""
+        """Return a number in 0 .. n - 1: the next 64 bits, modulo n."""
         self.state = (self.state + _STEP) & _MASK
         return mix_bits(self.state) % n
 
 
 def mix_bits(number: int) -> int:
-    """Return the finaliser of SplitMix64: a permutation of the numbers of 64 bits in which every bit depends on all."""
+    """Return the finaliser of SplitMix64: a permutation of the numbers of 64 bits in which each bit depends on all."""
     number &= _MASK
     number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -118,7 +119,7 @@ def policy_draws(seed: int, partition: int = 0) -> SplitMix:
 
 
 def choose_routes(instance: Instance, choices: Choices) -> WarpRoutes:
-    """What all warps do; equal paths and latencies within a group are the same object."""
+    """Return the routes of all warps. Equal paths and latencies within a group are the same object."""
     instance.require(KNOWS, "the simulator")
     machine = instance.machine
     paths: list[tuple[int, ...]] = []
@@ -131,6 +132,7 @@ def choose_routes(instance: Instance, choices: Choices) -> WarpRoutes:
         else:
             paths += [_choose_path(machine, program, choices.path)] * group.warps
         own = paths[first:]
+        # equal paths are one object, so the identity is the key and each path is read once
         executed = {id(path): [at for at in path if program.places[at].unit != BARRIER] for path in own}
         taken = {key: tuple(ranges(machine, program, places)) for key, places in executed.items()}
         latencies += _choose_latencies([taken[id(path)] for path in own], choices, first)
@@ -142,7 +144,6 @@ def choose_routes(instance: Instance, choices: Choices) -> WarpRoutes:
 
 
 def _choose_latencies(taken: list[tuple[tuple[int, int], ...]], choices: Choices, first: int) -> list[tuple[int, ...]]:
-    """Return the latencies of warps whose instructions have these ranges, of which the first has the number `first`."""
     distinct = {id(own): own for own in taken}.values()
     if choices.latency == "random" and any(least < most for own in distinct for least, most in own):
         return [
@@ -155,7 +156,6 @@ def _choose_latencies(taken: list[tuple[tuple[int, int], ...]], choices: Choices
 
 
 def _choose_uses(used: list[list[UnitClass]], choices: Choices, first: int) -> list[tuple[UseChoices, ...]]:
-    """What warps use whose instructions have these classes, of which the first has the number `first`."""
     if choices.interval == "random":
         return [_draw_uses(units, SplitMix(choices.seed, _USE, first + n)) for n, units in enumerate(used)]
     is_least = choices.interval == "least"
@@ -181,6 +181,7 @@ def assign_partitions(instance: Instance, choices: Choices) -> tuple[int, ...]:
     if choices.assignment == "random":
         draws = SplitMix(choices.seed, _PARTITION)
         for last in range(len(spread) - 1, 0, -1):
+            # Fisher-Yates: every permutation has the same probability, up to the modulo of `below`
             other = draws.below(last + 1)
             spread[last], spread[other] = spread[other], spread[last]
     return tuple(spread)
@@ -195,9 +196,9 @@ def _choose_path(machine: Machine, program: Program, rule: str) -> tuple[int, ..
 
 
 def _cycles_alone(machine: Machine, program: Program, choose: Callable[..., int]) -> list[int]:
-    """For every place, and the end, the cycles of the quickest (`min`) or slowest path from there on, alone.
+    """Return, for every place and the end, the cycles of the quickest (`min`) or slowest path from there on, alone.
 
-    Of a warp that runs ahead no latencies overlap here.
+    For a warp that runs ahead this is an estimate: its latencies do not overlap here.
     """
     found, end = [0] * (program.end + 1), 0 if choose is min else 1
     cycles = [latency[end] for latency in ranges(machine, program, range(program.end))]

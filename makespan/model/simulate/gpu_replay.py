@@ -1,4 +1,7 @@
-"""The second opinion on a schedule of a whole GPU: all rules of SMs and dispatcher, cycles that return judged once."""
+"""The independent check of a schedule of a whole GPU: all rules of SMs and dispatcher.
+
+Repeated cycles are judged once.
+"""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -12,19 +15,19 @@ from makespan.model.simulate.floor import Floor, Walk, walks
 from makespan.model.simulate.replay import IssueJudge, WarpConduct, check_conduct, check_partitions
 
 MAX_UNFOLDED_CYCLES = 20_000_000
-"""Of all histories together, each for as long as its SM does not return to a state in which it was."""
+"""The most cycles of all histories together, each until its SM returns to an earlier state."""
 MAX_SPANS = 1_000_000
-"""Intervals of cycles in which there is room for a grid, of an SM."""
+"""The most intervals of cycles in which an SM has room for a block of a grid."""
 
 _EVER = 1 << 400
-"""A cycle that none comes to."""
+"""A cycle later than any other."""
 
 
 def replay_gpu(gpu: GpuInstance, schedule: GpuSchedule) -> int:
     """Execute `schedule` and return its makespan in cycles.
 
-    A stretch is executed until the SM is at its end where it was at its begin; from then on all repeats are alike. So
-    time and memory do not grow with the number of blocks.
+    A stretch is executed until the SM is in the same state at its end as at its begin. From then on all repeats are
+    alike, so time and memory do not grow with the number of blocks.
 
     Raises:
         InvalidScheduleError: what `simulate.replay` raises of an SM; and blocks that are not as many as the grids have,
@@ -53,7 +56,7 @@ def replay_gpu(gpu: GpuInstance, schedule: GpuSchedule) -> int:
 
 
 def _check_sizes(gpu: GpuInstance, schedule: GpuSchedule) -> None:
-    """As many blocks as there are, on as many SMs as there are, and no stretch of nothing."""
+    """Check the number of blocks and of SMs, and that no stretch is empty."""
     histories = schedule.histories
     stretches = [stretch for history in histories for stretch in history.stretches]
     if not all(history.stretches for history in histories) or any(history.sms < 1 for history in histories):
@@ -74,7 +77,7 @@ def _check_sizes(gpu: GpuInstance, schedule: GpuSchedule) -> None:
 
 
 def _check_blocks(gpu: GpuInstance, schedule: GpuSchedule) -> None:
-    """As many blocks of each grid as it has."""
+    """Check that each grid has as many blocks in the schedule as in the instance."""
     found = Counter[int]()
     for history in schedule.histories:
         for stretch in history.stretches:
@@ -87,7 +90,7 @@ def _check_blocks(gpu: GpuInstance, schedule: GpuSchedule) -> None:
 
 
 class _RoomInterval(NamedTuple):
-    """Cycles in which a block of a grid would fit on an SM, from one to before another."""
+    """An interval of cycles, `first` to before `end`, in which a block of a grid would fit on an SM."""
 
     grid: int
     first: int
@@ -95,11 +98,12 @@ class _RoomInterval(NamedTuple):
 
 
 def _check_dispatcher(spans: Iterable[_RoomInterval], last: Sequence[int]) -> None:
-    """In every cycle, if blocks are left, there is one among them that fits on no SM.
+    """Check that, in every cycle with blocks left, some remaining grid has a block that fits on no SM.
 
     Args:
-        last: for every grid the cycle in which its last block gets its room; from then on none is left.
+        last: for every grid, the cycle in which its last block gets its room. From then on none is left.
     """
+    # a grid without blocks left counts as one that always fits, as it does not excuse the dispatcher
     found = [(first, grid, 1) for grid, first in enumerate(last)]
     for grid, first, end in spans:
         if first < last[grid]:
@@ -107,6 +111,7 @@ def _check_dispatcher(spans: Iterable[_RoomInterval], last: Sequence[int]) -> No
     fits = [0] * len(last)
     for (cycle, grid, more), (after, _, _) in pairwise(sorted(found)):
         fits[grid] += more
+        # events of one cycle are all applied before the state between two cycles is judged
         if cycle < after and all(fits):
             raise InvalidScheduleError(
                 f"cycle {cycle}: there is room for a block of every grid of which blocks are left"
@@ -114,7 +119,7 @@ def _check_dispatcher(spans: Iterable[_RoomInterval], last: Sequence[int]) -> No
 
 
 def _last_dispatch(history: SmHistory, courses: Sequence[BlockTrace], grids: int) -> list[int]:
-    """For every grid the cycle in which its last block on an SM gets its room."""
+    """Return, for every grid, the cycle in which its last block on an SM gets its room."""
     last, first = [0] * grids, 0
     for stretch in history.stretches:
         cycles = stretch.repeat * len(stretch.cycles)
@@ -125,7 +130,7 @@ def _last_dispatch(history: SmHistory, courses: Sequence[BlockTrace], grids: int
 
 
 def _programs_of_block(gpu: GpuInstance, grid: int) -> list[Program]:
-    """Of the warps of a block."""
+    """Return the programs of the warps of a block."""
     return [program for program, warps in gpu.grids[grid].block for _ in range(warps)]
 
 
@@ -140,12 +145,12 @@ def _course_conduct(gpu: GpuInstance, number: int, course: BlockTrace) -> WarpCo
 
 
 class _SmReplay:
-    """One history, executed by one SM.
+    """The replay of one history, executed by one SM.
 
-    A warp of the block in slot s that is number w of it is warp `s * width + w` of the floor.
+    Warp w of the block in slot s is warp `s * width + w` of the floor.
 
     Attributes:
-        fits: for every grid the cycles in which a block of it would fit, each from one to before another.
+        fits: for every grid, the intervals of cycles in which a block of it would fit.
     """
 
     def __init__(
@@ -167,11 +172,11 @@ class _SmReplay:
             gpu.machine, self._floor, lambda warp: "{1} of slot {0}".format(*divmod(warp, self._warps))
         )
         self._taken: dict[int, int] = {}
-        """For every slot with a block its course."""
+        """The number of the trace of the block in each slot."""
         self._walks: dict[tuple[int, int], list[Walk]] = {}
 
     def _count_slots(self) -> int:
-        """Of one grid those that are taken in cycle 0, which are all that ever are."""
+        """Return the number of slots. For one grid, these are the ones that are taken in cycle 0."""
         begins, most = self._history.stretches[0].begins, self._gpu.most_together
         first = sorted(begin.slot for begin in begins if begin.cycle == 0)
         if len(self._gpu.grids) > 1:
@@ -182,7 +187,7 @@ class _SmReplay:
         return len(first)
 
     def _spread(self) -> list[tuple[int, ...]]:
-        """For every slot the partitions of its warps; of several grids any placement is possible."""
+        """Return the partitions of the warps of every slot. For several grids, any assignment is possible."""
         given, parts = self._history.partitions, self._gpu.machine.partitions
         if given and (len(given) != self._slots or any(len(row) != self._warps for row in given)):
             raise InvalidScheduleError(f"partitions are not given for {self._slots} slots of {self._warps} warps")
@@ -198,7 +203,7 @@ class _SmReplay:
         return [tuple(found[slot, warp] for warp in range(self._warps)) for slot in range(self._slots)]
 
     def execute(self, unfolded: int) -> int:
-        """Judge the history; how many cycles have been executed, on top of those before."""
+        """Judge the history. Return the number of cycles executed so far, in addition to `unfolded`."""
         floor, cycle = self._floor, 0
         for stretch in self._history.stretches:
             length = len(stretch.cycles)
@@ -208,6 +213,7 @@ class _SmReplay:
                 self._note(spans)
                 cycle += length
                 unfolded += length
+                # the state at the end equals that at the begin, so the other repeats would do the same
                 if left and self._state(cycle) == before:
                     floor.shift(left * length)
                     self._note(_repeat_intervals(spans, cycle - length, length, left))
@@ -225,7 +231,6 @@ class _SmReplay:
         return unfolded
 
     def _note(self, spans: Iterable[_RoomInterval]) -> None:
-        """When blocks would fit, in order."""
         for grid, first, end in spans:
             fits = self.fits[grid]
             if fits and fits[-1][1] == first:
@@ -235,16 +240,19 @@ class _SmReplay:
             fits.append((first, end))
 
     def _fitting(self, cycle: int, since: Sequence[int | None]) -> list[int | None]:
-        """For every grid since when a block of it would fit, if it does now; if it did up to now, see `since`."""
+        """Return, for every grid, the cycle since which a block of it would fit, or None.
+
+        `since` has the earlier cycles.
+        """
         fit = (all(map(int.__le__, grid.takes, self._left)) for grid in self._gpu.grids)
         return [(cycle if then is None else then) if fits else None for fits, then in zip(fit, since, strict=True)]
 
     def _state(self, cycle: int) -> Hashable:
-        """Return all that counts from a cycle on."""
+        """Return all that the future depends on, relative to a cycle."""
         return self._floor.state(cycle), self._judge.state(), frozenset(self._taken.items())
 
     def _execute(self, first: int, stretch: RepeatedCycles) -> list[_RoomInterval]:
-        """Return one repeat of a stretch, from that cycle on; when blocks would fit then."""
+        """Execute one repeat of a stretch from cycle `first` on, and return when blocks would fit."""
         begins, floor = iter((*stretch.begins, None)), self._floor
         begin, spans = next(begins), list[_RoomInterval]()
         since: list[int | None] = [None for _ in self.fits]
@@ -258,6 +266,7 @@ class _SmReplay:
             floor.ended = []
             while begin is not None and begin.cycle == cycle - first:
                 self._begin(cycle, begin)
+                # a block that begins changes both the room and the warps that may be ready
                 happens = changes = True
                 begin = next(begins)
             if cycle in floor.arrivals:
@@ -268,17 +277,17 @@ class _SmReplay:
                 since = fitting
             if not floor.unfinished:
                 raise InvalidScheduleError(f"cycle {cycle}: all blocks have ended already")
-            if executing or happens:  # else nobody could, or nobody could in the cycle before
+            if executing or happens:  # otherwise nothing has changed since a cycle in which no warp could issue
                 self._judge.check(cycle, self._numbers(cycle, executing))
         return [*spans, *_closed_intervals(since, [None] * len(since), first + len(stretch.cycles))]
 
     def _take(self, grid: int, sign: int) -> None:
-        """The room of a block, or give it back."""
+        """Take the room of a block of a grid, or give it back if `sign` is -1."""
         takes = self._gpu.grids[grid].takes
         self._left = [left - sign * one for left, one in zip(self._left, takes, strict=True)]
 
     def _numbers(self, cycle: int, executing: Iterable[tuple[int, int]]) -> list[int]:
-        """Return the warps as the floor knows them."""
+        """Return the warps by their numbers on the floor."""
         found = []
         for slot, warp in executing:
             if not (0 <= slot < self._slots and 0 <= warp < self._warps):
@@ -287,7 +296,7 @@ class _SmReplay:
         return found
 
     def _begin(self, cycle: int, begin: BlockStart) -> None:
-        """A block gets the room of a slot."""
+        """Let a block get the room of a slot."""
         slot, course, delay, grid = begin.slot, begin.course, begin.delay, self._courses[begin.course].grid
         if not 0 <= slot < self._slots or slot in self._taken:
             raise InvalidScheduleError(f"cycle {cycle}: slot {slot} is taken or does not exist")
@@ -314,15 +323,15 @@ class _SmReplay:
 def _closed_intervals(
     since: Sequence[int | None], fitting: Sequence[int | None], cycle: int
 ) -> Iterator[_RoomInterval]:
-    """What fitted since then and does no more."""
     for grid, (then, still) in enumerate(zip(since, fitting, strict=True)):
         if then is not None and still is None:
             yield _RoomInterval(grid, then, cycle)
 
 
 def _repeat_intervals(spans: Sequence[_RoomInterval], first: int, cycles: int, times: int) -> Iterator[_RoomInterval]:
-    """Yield the spans of so many cycles from the first one on, so many times more."""
+    """Yield the intervals of `cycles` cycles, which begin at `first`, for `times` further repeats."""
     for grid, begin, end in spans:
+        # an interval that fills the repeat joins with itself, so one interval stands for all repeats
         if end - begin == cycles:
             yield _RoomInterval(grid, first + cycles, first + (1 + times) * cycles)
             continue

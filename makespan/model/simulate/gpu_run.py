@@ -1,11 +1,11 @@
-"""Runs of a whole GPU: a policy on every SM, and a dispatcher; what returns is executed once.
+"""Runs of a whole GPU: a policy on every SM, and a dispatcher. Repeated cycles are executed once.
 
-While blocks are left every SM gets as many as it has room for. So SMs under a policy that draws no random numbers all
-do the same until the last blocks are dispatched, and one of them stands for all; and once it is where it has been
-before, it goes round in a circle. With random numbers every SM is another one, and every block is executed.
+While blocks are left, every SM gets as many as it has room for. So SMs under a policy without random numbers all do the
+same until the last blocks are dispatched, and one SM stands for all of them. Once it is in an earlier state again, it
+repeats the cycles since then. With random numbers every SM differs, and every block is executed.
 
-Of several grids all SMs get blocks of one, as long as there are as many as all have room for, then of the next one; the
-rest of all grids comes last, in the same order.
+With several grids, all SMs get blocks of the first grid as long as it has enough for the room of all of them, then of
+the next one. The rest of all grids comes last, in the same order.
 """
 
 from collections import Counter
@@ -32,39 +32,39 @@ from makespan.model.simulate.policies import (
 )
 
 DISPATCH = ("round-robin", "least-loaded", "most-loaded", "random")
-"""Which SM gets the next block, of those with room: the next one in turn; the one with the fewest blocks; the one with
-the most, so that it is full before another gets any; or any.
+"""The ways to choose an SM with room for the next block: the next one in turn, the one with the fewest blocks, the one
+with the most blocks (so that it is full before another gets any), or a random one.
 """
 
 STARVING = dict(zip(("behind", "starve-together", "starve-in-turn"), STARVING_RULES, strict=True))
-"""Rules by their names as policies: who is furthest behind goes first; or the last slot waits for all others, of which
-who is furthest behind goes first, or who is furthest ahead.
+"""Rules by their names as policies. Either the warp that is furthest behind goes first, or the last slot waits for all
+others. Of the others, the warp goes first that is furthest behind, or the one that is furthest ahead.
 """
 FAIRLY = dict(zip(("fair", "fair-together", "fair-in-turn"), FAIR_RULES, strict=True))
-"""The same of a scheduler that promises to be fair: who is ready for longest goes first, and the rule decides ties."""
+"""The same for a fair scheduler: the warp that is ready for longest goes first, and the rule breaks ties."""
 
 _SOON = ("starve-together", "starve-in-turn", "gto", "gty", "oldest", "youngest")
-"""Policies under which one block goes before another: an SM is soon where it was before. They are tried first."""
+"""Policies under which one block goes before another, so that an SM soon repeats a state. They are tried first."""
 
 _FIRST = {
     SchedulerPromise.ANY: ("starve-in-turn", "starve-together"),
     SchedulerPromise.FAIR: ("fair-in-turn", "fair-together"),
 }
-"""Policies of which one makes the run that there always is. The first one mostly needs the least work until then."""
+"""The policies that make the guaranteed run. The first one usually needs the least work before a state repeats."""
 
 _FAVOUR = 3
-"""How many times as much work the run of a policy may be as that of the next one, while all of them are tried."""
+"""The factor by which the work of a policy may exceed that of the next one while all of them are tried."""
 
 MAX_WORK = 20_000_000
-"""Cycles and warp-instructions that are executed one by one."""
+"""The most cycles and warp-instructions that are executed one by one."""
 
 _CYCLES_PER_LOOK = 1024
 _DISPATCHER, _SM, _BLOCK = 100, 101, 102
-"""Streams of random numbers beside those of `simulate.choices`."""
+"""The streams of random numbers besides those of `simulate.choices`."""
 
 
 class FoundRun(NamedTuple):
-    """A schedule, and in words who made it."""
+    """A schedule, with the dispatcher and the policy that made it, as a phrase."""
 
     schedule: GpuSchedule
     policy: str
@@ -79,15 +79,15 @@ def run_gpu(
     delay: int | None = None,
     order: Sequence[int] | None = None,
 ) -> GpuSchedule:
-    """Return the schedule that a policy on all SMs and a dispatcher make: one of many, so no bound on any other.
+    """Return the schedule that a policy on all SMs and a dispatcher make. It is one of many, and bounds no other.
 
     Args:
-        policy: of `POLICIES`, `STARVING`, or for a scheduler that promises to be fair of `FAIRLY`.
-        dispatch: of `DISPATCH`.
-        choices: what no policy decides. With random paths, latencies or intervals, and under the policy `random`, each
-            SM and each block draws its own.
-        delay: cycles from when a block gets its room until its warps begin; by default the most.
-        order: of the grids, by number.
+        policy: a key of `POLICIES`, `STARVING` or, for a fair scheduler, `FAIRLY`.
+        dispatch: one of `DISPATCH`.
+        choices: the choices that no policy makes. With random paths, latencies or intervals, and under the policy
+            `random`, each SM and each block draws its own.
+        delay: the cycles from when a block gets its room until its warps begin. None means the most.
+        order: the order of the grids, by number. None means by increasing number.
 
     >>> from makespan import Machine, Program
     >>> block = ((Program.chain("CLL"), 8),)
@@ -119,17 +119,17 @@ def _never() -> bool:
 def longest_gpu_run(
     gpu: GpuInstance, expired: Callable[[], bool] = _never, *, enough: Callable[[], bool] = _never
 ) -> FoundRun | None:
-    """Return the longest run that is found, of which a replay makes a lower bound on the worst case.
+    """Return the longest run that is found. A replay makes it a lower bound on the worst case.
 
-    One run is made whatever `expired` says, and how much work that is does not depend on any clock. None if no SM comes
-    back to where it was within `MAX_WORK` in that run, and none is found in time that does.
+    One run is made whatever `expired` returns, and its work does not depend on any clock. The result is None if no SM
+    repeats a state within `MAX_WORK` in that run, and no other run is found in time.
 
     Args:
-        expired: once it says so, only what has been found by then counts.
-        enough: the same, as soon as one run is found.
+        expired: a function that returns whether the search must end with what has been found.
+        enough: a function that returns whether the search may end as soon as one run has been found.
 
     Raises:
-        UnsupportedError: a machine of which `run_gpu` knows no policy.
+        UnsupportedError: `run_gpu` knows no policy for the machine.
     """
     ends = [Choices(latency=latency) for latency in ("most", "least")]
     return _best_run(gpu, ends, gpu.dispatch, max, expired, enough, _cheapest_run(gpu, ends[::-1], gpu.dispatch))
@@ -138,7 +138,7 @@ def longest_gpu_run(
 def shortest_gpu_run(
     gpu: GpuInstance, expired: Callable[[], bool] = _never, *, enough: Callable[[], bool] = _never
 ) -> FoundRun | None:
-    """The shortest run that is found in time, of which a replay makes an upper bound on the best case; or None."""
+    """Return the shortest run that is found in time, or None. A replay makes it an upper bound on the best case."""
     least = [Choices(path=path, latency="least", interval="least") for path in ("shortest", "longest")]
     return _best_run(gpu, least, 0, min, expired, enough)
 
@@ -148,12 +148,16 @@ class _StoppedError(Exception):
 
 
 def _cheapest_run(gpu: GpuInstance, choices: Sequence[Choices], delay: int) -> FoundRun | None:
-    """A run of one of a few policies, that which needs the least work; the first ones may need more than the others."""
+    """Return the run of one of a few policies: the one that needs the least work.
+
+    The policies take turns, and earlier ones may use more work than later ones.
+    """
     _check_scheduler(gpu)
     tried = list(product(_distinct_choices(gpu, choices), _FIRST[gpu.machine.scheduler]))
     runs = [_EqualSms(gpu, policy, chosen, delay, range(len(gpu.grids))) for chosen, policy in tried]
     work = dict.fromkeys(range(len(runs)), 0)
     while work:
+        # the policies advance in turn, so a policy that never repeats a state cannot use up all the work
         number = min(work, key=lambda number: work[number] * _FAVOUR**number)
         try:
             done = next(runs[number].supplying, None)
@@ -162,7 +166,7 @@ def _cheapest_run(gpu: GpuInstance, choices: Sequence[Choices], delay: int) -> F
                 return FoundRun(schedule, f"{DISPATCH[0]} dispatch, {tried[number][1]}")
             work[number] = done
         except UnsupportedError:
-            del work[number]  # it does not come back to where it was; another may
+            del work[number]  # this policy repeats no state within the limit; another one may
     return None
 
 
@@ -175,7 +179,7 @@ def _best_run(
     enough: Callable[[], bool],
     known: FoundRun | None = None,
 ) -> FoundRun | None:
-    """The best run of all policies and dispatchers that draw no random numbers; one that is known if it is better."""
+    """Return the best run of all policies and dispatchers without random numbers, or `known` if that is better."""
     found: FoundRun | None = None
     _check_scheduler(gpu)
 
@@ -196,7 +200,7 @@ def _best_run(
                 made = FoundRun(schedule, f"{dispatch} dispatch, {policy}{last}")
                 found = better(found or made, made, key=lambda one: one.schedule.makespan)
         except UnsupportedError:
-            continue  # it does not come back to where it was; another may
+            continue  # this policy repeats no state within the limit; another one may
         except _StoppedError:
             break
     some = [one for one in (found, known) if one is not None]
@@ -204,7 +208,7 @@ def _best_run(
 
 
 def _check_scheduler(gpu: GpuInstance) -> None:
-    """Refuse what no policy here is made for."""
+    """Refuse an instance for which no policy here is made."""
     alone = [gpu.alone(grid).sm(1) for grid in range(len(gpu.grids))]
     if gpu.machine.scheduler is SchedulerPromise.FAIR and any(one.is_multiprocessor for one in alone):
         raise UnsupportedError(
@@ -214,7 +218,7 @@ def _check_scheduler(gpu: GpuInstance) -> None:
 
 
 def _distinct_choices(gpu: GpuInstance, choices: Sequence[Choices]) -> Sequence[Choices]:
-    """What differs of these, which is nothing where no path, latency or interval is to be chosen."""
+    """Return the choices that differ: only one if there is no path, latency or interval to choose."""
     alone = [gpu.alone(grid).sm(1) for grid in range(len(gpu.grids))]
     is_sole = all(group.program.is_chain for one in alone for group in one.groups)
     has_none = is_sole and all(one.fixed_latencies for one in alone) and gpu.machine.fixed_uses
@@ -237,7 +241,7 @@ def _policies(
 
 
 class _BlockConduct(NamedTuple):
-    """What a block does: its course, and for every warp what its instructions take; `uses` as in `Routes`."""
+    """The conduct of a block: its trace, and the times of the instructions of its warps, uses as in `WarpRoutes`."""
 
     course: BlockTrace
     latencies: tuple[tuple[int, ...], ...]
@@ -245,7 +249,7 @@ class _BlockConduct(NamedTuple):
 
 
 def _slot_partitions(gpu: GpuInstance, slots: int, choices: Choices) -> tuple[list[tuple[int, ...]], bool]:
-    """For every slot the partitions of its warps, and whether there is a choice; of several grids there always is."""
+    """Return the partitions of the warps of every slot, and whether the machine leaves a choice."""
     width, parts = range(gpu.width), gpu.machine.partitions
     if len(gpu.grids) > 1:
         return [tuple((slot * gpu.width + warp) % parts for warp in width) for slot in range(slots)], parts > 1
@@ -265,19 +269,19 @@ def _block_conduct(gpu: GpuInstance, grid: int, choices: Choices) -> _BlockCondu
 
 
 class _DispatchedBlock(NamedTuple):
-    """A block that got its room: what it does, and what its warps use, which is known once it has ended."""
+    """A block that got its room: its conduct, and the uses of its warps, which are complete once it has ended."""
 
     begin: BlockStart
     conduct: _BlockConduct
     used: tuple[list[UseChoices], ...]
 
     def known(self) -> BlockTrace:
-        """Return the course, now that the block has ended."""
+        """Return the trace of the block with its uses, once it has ended."""
         return self.conduct.course._replace(uses=tuple(map(tuple, self.used)))
 
 
 class _RunStretch(NamedTuple):
-    """A stretch whose courses have no numbers yet."""
+    """A stretch whose blocks have no trace numbers yet."""
 
     first: int
     cycles: tuple[tuple[tuple[int, int], ...], ...]
@@ -286,7 +290,7 @@ class _RunStretch(NamedTuple):
 
 
 class _SmRun:
-    """An SM under a policy. Blocks are given to it in a cycle in which there is room; then it goes on to the next.
+    """An SM under a policy. Blocks are given to it in a cycle with room; then it runs until room is free again.
 
     Warps are numbered by slot.
     """
@@ -303,23 +307,23 @@ class _SmRun:
         self._walks: dict[tuple[BlockTrace, int], list[Walk]] = {}
         self.slots, self.cycle, self.work = slots, 0, 0
         self._grids: dict[int, int] = {}
-        """For every slot with a block its grid."""
+        """The grid of the block in each taken slot."""
         self._first, self._parts = 0, list[_RunStretch]()
         self._cycles: list[tuple[tuple[int, int], ...]] = []
         self._blocks: list[_DispatchedBlock] = []
 
     @property
     def is_working(self) -> bool:
-        """Return whether a block is there."""
+        """Return whether the SM has a block that has not ended."""
         return self._floor.unfinished > 0
 
     @property
     def blocks(self) -> int:
-        """That are there."""
+        """Return the number of blocks on the SM."""
         return len(self._grids)
 
     def fits(self, grid: int) -> int:
-        """Return how many blocks of a grid there is room for."""
+        """Return the number of further blocks of a grid for which there is room."""
         taken = Counter(self._grids.values())
         rooms = [self.slots - len(self._grids)]
         for number, room in enumerate(self._gpu.room):
@@ -329,7 +333,7 @@ class _SmRun:
         return min(rooms)
 
     def give(self, conducts: Iterable[_BlockConduct]) -> None:
-        """Blocks get the first of the empty slots."""
+        """Give these blocks the first empty slots."""
         slots = [slot for slot in range(self.slots) if slot not in self._grids]
         for slot, conduct in zip(slots, conducts, strict=False):
             course, latencies, uses = conduct
@@ -347,7 +351,7 @@ class _SmRun:
             self._blocks.append(_DispatchedBlock(BlockStart(self.cycle, slot, 0, self._delay), conduct, used))
 
     def advance(self, until: int | None = None) -> bool:
-        """Execute until the next block has ended, in whose cycle others may be given, or until a cycle; which it is."""
+        """Execute until the next block has ended, or until a cycle. Return whether a block has ended."""
         floor, warps = self._floor, self._warps
         floor.begin(self.cycle)
         is_new = True
@@ -377,19 +381,20 @@ class _SmRun:
             )
 
     def state(self) -> Hashable:
-        """Return all that counts from here on, where all blocks do the same."""
+        """Return all that the future depends on, if all blocks do the same."""
         return self._floor.state(self.cycle), self._run.state(self.cycle), frozenset(self._grids.items())
 
     def repeat(self, since: int, times: int) -> None:
-        """What has been executed since a cycle comes so many times more before what is executed next."""
+        """Repeat what has been executed since a cycle `times` times more, before what is executed next."""
         self._cut(since, 1)
         self._cut(self.cycle, 1 + times)
 
     def copy(self) -> "_SmRun":
-        """Another SM on which the same has happened as on this one up to now; what never changes they share."""
+        """Return another SM with the same past. The two share what never changes."""
         blocks = [*self._blocks, *chain(*(part.blocks for part in self._parts))]
         given = chain(*((one.course, *one.latencies, *one.uses) for one in (block.conduct for block in blocks)))
         fixed = (self._gpu, self._programs, self._partitions, *(part.cycles for part in self._parts))
+        # `deepcopy` copies no object that is in its memo: large values that never change are put there
         known: dict[int, object] = {id(one): one for one in chain(fixed, given, *self._walks.values())}
         flat: Iterable[list[Any]] = chain((self._cycles,), *(block.used for block in blocks))
         return deepcopy(self, known | {id(one): one[:] for one in flat})
@@ -403,7 +408,7 @@ class _SmRun:
         self._first = until
 
     def history(self, sms: int, number: Callable[[BlockTrace], int]) -> SmHistory:
-        """What has been executed, by so many SMs."""
+        """Return what has been executed as the history of `sms` SMs."""
         self._cut(self.cycle, 1)
         stretches = tuple(
             RepeatedCycles(
@@ -421,14 +426,14 @@ class _SmRun:
 
 
 class _EqualSms:
-    """All SMs under a policy without random numbers: alike until the rest is dispatched, of each grid less than fits.
+    """All SMs under a policy without random numbers, which do the same until the rest of the blocks is dispatched.
 
     Args:
-        order: in which grids are dispatched.
+        order: the order in which grids are dispatched.
 
     Attributes:
-        supplying: gives every SM its blocks but for the rest, as soon as there is room, and tells from time to time how
-            much work has been done.
+        supplying: an iterator that gives every SM its blocks except for the rest, as soon as there is room. It yields
+            the work that has been done so far.
     """
 
     def __init__(
@@ -454,12 +459,12 @@ class _EqualSms:
             self._left[grid] -= self._gpu.sms * (each - left)
 
     def _supply(self, grid: int, blocks: int) -> Generator[int, None, int]:
-        """Give these blocks to each SM as soon as there is room, until more would fit; how many are left."""
+        """Give these blocks to each SM as soon as there is room, until more would fit. Return how many are left."""
         sm, seen = self._sm, dict[Hashable, tuple[int, int]]()
         while blocks and (room := sm.fits(grid)) <= blocks:
             since, before = seen.setdefault(sm.state(), (sm.cycle, blocks))
             if before > blocks:
-                times = blocks // (before - blocks) - 1  # what follows a circle goes round once more
+                times = blocks // (before - blocks) - 1  # the last repeat is executed, as what follows needs its state
                 if times > 0:
                     sm.repeat(since, times)
                     blocks -= times * (before - blocks)
@@ -472,13 +477,13 @@ class _EqualSms:
         return blocks
 
     def schedules(self, *dispatches: str) -> Iterator[GpuSchedule]:
-        """What all SMs do if dispatchers decide where the rest goes."""
+        """Yield what all SMs do, for each of these dispatchers of the rest of the blocks."""
         for _ in self.supplying:
             pass
         return (self._schedule(dispatch, self._sm.copy()) for dispatch in dispatches)
 
     def _schedule(self, dispatch: str, sm: _SmRun) -> GpuSchedule:
-        """Grids in their order, each as soon as there is room for it; all SMs have done what one has up to now."""
+        """Return the schedule with the rest of the blocks: grids in their order, each as soon as there is room."""
         draws, left = SplitMix(self._seed, _DISPATCHER), dict(self._left)
         groups = [(sm, list(range(self._gpu.sms)))]
         while any(left.values()):
@@ -488,7 +493,7 @@ class _EqualSms:
                     break
             if any(left.values()):
                 while sum(sm.advance(sm.cycle + 1) for sm, _ in groups) == 0:
-                    pass  # all of them go on together
+                    pass  # all SMs advance by the same cycle, because the dispatcher looks at all of them
         courses: dict[BlockTrace, int] = {}
         histories = []
         for sm, numbers in groups:
@@ -506,7 +511,7 @@ class _EqualSms:
         dispatch: str,
         draws: SplitMix,
     ) -> Iterator[tuple[_SmRun, list[int]]]:
-        """Groups of SMs that are alike, with their numbers, once blocks of a grid have come where there is room."""
+        """Yield groups of SMs that are alike, with their numbers, after blocks of a grid have filled the room."""
         sms = dict(sorted(((number, sm) for sm, numbers in groups for number in numbers), key=lambda one: one[0]))
         rooms, loads = [sm.fits(grid) for sm in sms.values()], [sm.blocks for sm in sms.values()]
         given = dict(zip(sms, _blocks_per_sm(dispatch, rooms, loads, left[grid], draws), strict=True))
@@ -522,7 +527,7 @@ class _EqualSms:
 
 
 def _blocks_per_sm(dispatch: str, room: Sequence[int], loads: Sequence[int], blocks: int, draws: SplitMix) -> list[int]:
-    """Return how many of so many blocks each SM gets, which has room for so many, and that load."""
+    """Return the number of blocks that each SM gets, given the room and the load of each."""
     if sum(room) > MAX_WORK:
         raise InputError(f"room for {sum(room)} blocks exceeds the limit of {MAX_WORK} that are dispatched one by one")
     keys: dict[str, Callable[[int, int], tuple[int, ...]]] = {

@@ -1,7 +1,7 @@
 """The definition of a whole GPU, written to be read: SMs as `simulate.semantics` defines them, and a dispatcher.
 
 The rules stand in docs/model.md, "The whole GPU". Between two cycles blocks end and others get their room, which takes
-no time; so a state is what is there after that. SMs share nothing else: each takes a step that it could take alone.
+no time; a state is the state after that. SMs share nothing else: each takes a step that it could take alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,14 +19,14 @@ from makespan.model.simulate.semantics import SmState
 
 
 class GpuState(NamedTuple):
-    """What the past leaves behind at the beginning of a cycle, once blocks have got the room that there is.
+    """The state of a GPU at the beginning of a cycle, after blocks have got the room that there is.
 
     Args:
-        sms: every SM that has work, sorted, as they are all alike. Where a slot is empty, its warps have finished;
-            those of a block that has its room but not begun yet wait for that at one of their first places. Of several
-            grids a slot has the warps of a block of each, and those of all but one have finished.
-        left: blocks of each grid that have no room yet.
-        dram: cycles in which DRAM may still be busy.
+        sms: every SM that has work, sorted, because all SMs are alike. The warps of an empty slot have finished. The
+            warps of a block that has its room but has not begun wait at one of their first places. For several grids, a
+            slot has the warps of a block of each grid, and those of all grids but one have finished.
+        left: the number of blocks of each grid that have no room yet.
+        dram: the number of cycles in which DRAM may still be busy.
     """
 
     sms: tuple[SmState, ...]
@@ -35,7 +35,7 @@ class GpuState(NamedTuple):
 
 
 def start_states(gpu: GpuInstance) -> Iterator[GpuState]:
-    """Yield every way in which the blocks that get their room in cycle 0 may be spread over the SMs, and may begin.
+    """Yield every state after the blocks that get their room in cycle 0 have been spread over the SMs.
 
     Raises:
         UnsupportedError: a scheduler that promises something.
@@ -70,13 +70,14 @@ def next_states(gpu: GpuInstance, state: GpuState) -> Iterator[GpuState]:
 
 
 _ITS_WAIT = -1
-"""Stands, beside tokens, for the latency of the last instruction of a warp that blocks."""
+"""Stands, among tokens, for the latency of the last instruction of a warp that blocks."""
 
 
 def _sm_successors(gpu: GpuInstance, sm: SmState, *, is_busy: bool) -> Iterator[SmState]:
-    """Every state of an SM that may follow; while DRAM is busy, any of the latencies that have begun may stand still.
+    """Yield every state of an SM that may follow. While DRAM is busy, any latencies that have begun may stand still.
 
-    Of a warp that blocks, all that it waits for is a latency, but that a block begins late, which nobody tells apart.
+    All that a warp that blocks waits for counts as a latency here. That includes the delay of its block, which the
+    state does not tell apart.
     """
     instance = _sm(gpu, sm)
     blocks = [not program.timings for program in instance.programs()]
@@ -93,12 +94,12 @@ def _sm_successors(gpu: GpuInstance, sm: SmState, *, is_busy: bool) -> Iterator[
 
 
 def has_finished(state: GpuState) -> bool:
-    """Return whether all blocks have ended; as soon as no SM has work none is left."""
+    """Return whether all blocks have ended. Once no SM has work, none is left."""
     return not state.sms
 
 
 def _block_counts(blocks: int, sms: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Yield every way to put so many blocks on so many SMs at most, up to `most` on each, largest first."""
+    """Yield every way to put these blocks on at most this number of SMs, up to `most` on each, largest first."""
     if not blocks:
         yield ()
     for here in range(min(blocks, most), 0, -1) if sms else ():
@@ -107,11 +108,11 @@ def _block_counts(blocks: int, sms: int, most: int) -> Iterator[tuple[int, ...]]
 
 
 class _SmSlots(NamedTuple):
-    """An SM with so many slots; of several grids each has the warps of a block of every grid.
+    """An SM with a number of slots. For several grids, each slot has the warps of a block of every grid.
 
     Args:
-        instance: in which a slot is a block.
-        of_warp: for every warp its slot and its grid.
+        instance: the instance in which each slot is a block.
+        of_warp: the slot and the grid of every warp.
     """
 
     instance: Instance
@@ -120,7 +121,7 @@ class _SmSlots(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _sm_by_warps(gpu: GpuInstance) -> dict[int, _SmSlots]:
-    """SMs by how many warps they have."""
+    """Return SMs by their number of warps."""
     block = tuple(group for grid in gpu.grids for group in grid.block)
     most = gpu.most_together
     joint = replace(gpu, grids=(Grid(block, most),), room=(most,))
@@ -135,7 +136,7 @@ def _sm_by_warps(gpu: GpuInstance) -> dict[int, _SmSlots]:
 
 
 def _slots(gpu: GpuInstance, sm: SmState) -> _SmSlots:
-    """Return the SM of which this is a state: of one grid it has as many slots as blocks began on it together."""
+    """Return the SM of a state. For one grid, it has as many slots as blocks began on it together."""
     return _sm_by_warps(gpu)[len(sm.places)]
 
 
@@ -144,14 +145,14 @@ def _sm(gpu: GpuInstance, sm: SmState) -> Instance:
 
 
 def _empty_sm(gpu: GpuInstance) -> SmState:
-    """Return an SM on which all slots are empty, of several grids: who comes belongs to any partition."""
+    """Return an SM whose slots are all empty, for several grids: a block that comes may belong to any partitions."""
     sms = _sm_by_warps(gpu)
     free = next(_empty_states(sms[max(sms)].instance))
     return free._replace(partitions=(0,) * len(free.partitions))
 
 
 def _without_dead_partitions(gpu: GpuInstance, sm: SmState) -> SmState:
-    """Return the same state, where nobody asks for the partitions of those that have finished."""
+    """Return the same state without the partitions of finished warps, which make no difference."""
     if len(gpu.grids) == 1 or not sm.partitions:
         return sm
     parts = (part * still for part, still in zip(sm.partitions, _unfinished_warps(gpu, sm), strict=True))
@@ -159,14 +160,14 @@ def _without_dead_partitions(gpu: GpuInstance, sm: SmState) -> SmState:
 
 
 def _unfinished_warps(gpu: GpuInstance, sm: SmState) -> list[bool]:
-    """For every warp whether it is still there."""
+    """Return, for every warp, whether it is still there."""
     pending = sm.pending or ((),) * len(sm.places)
     rows = zip(_sm(gpu, sm).programs(), sm.places, sm.waits, pending, strict=True)
     return [place != program.end or bool(wait or tokens) for program, place, wait, tokens in rows]
 
 
 def _empty_states(instance: Instance) -> Iterator[SmState]:
-    """Yield an SM on which all slots are empty, and its warps spread over the partitions in any way that is allowed."""
+    """Yield every state of an SM with empty slots: its warps in any allowed partitions."""
     ends = tuple(program.end for program in instance.programs())
     pending = ((),) * instance.warps if instance.runs_ahead else ()
     held = ((),) * len(instance.machine.pools)
@@ -176,11 +177,11 @@ def _empty_states(instance: Instance) -> Iterator[SmState]:
 
 
 PlacedBlocks = frozenset[tuple[int, int, int]]
-"""Blocks that get their room: on which of the SMs, in which slot, of which grid."""
+"""The blocks that get their room, each as (SM, slot, grid)."""
 
 
 def _dispatch_blocks(gpu: GpuInstance, sms: Sequence[SmState], left: tuple[int, ...], dram: int) -> Iterator[GpuState]:
-    """Yield every way in which blocks get room, after which there is none for those of some grid that are left."""
+    """Yield every state after blocks get room, such that no room is left for the blocks of some remaining grid."""
     for placed in _placements(gpu, [_grid_of_slots(gpu, sm) for sm in sms], left):
         coming = [{slot: grid for other, slot, grid in placed if other == number} for number in range(len(sms))]
         rest = tuple(blocks - sum(grid == other for _, _, other in placed) for grid, blocks in enumerate(left))
@@ -190,7 +191,7 @@ def _dispatch_blocks(gpu: GpuInstance, sms: Sequence[SmState], left: tuple[int, 
 
 
 def _placements(gpu: GpuInstance, sms: Sequence[Sequence[int | None]], left: tuple[int, ...]) -> Iterator[PlacedBlocks]:
-    """Yield every set of blocks that may come where slots have blocks of these grids, or none."""
+    """Yield every set of blocks that may come, given the grid of the block in each slot, or None for an empty slot."""
     frontier: set[PlacedBlocks] = {frozenset()}
     while frontier:
         more = set[PlacedBlocks]()
@@ -213,7 +214,10 @@ def _placements(gpu: GpuInstance, sms: Sequence[Sequence[int | None]], left: tup
 def _free_slots(
     gpu: GpuInstance, number: int, slots: Sequence[int | None], placed: PlacedBlocks, grid: int
 ) -> list[int]:
-    """The slots of an SM that a block of a grid may take; of several grids slots are but names, and one is enough."""
+    """Return the slots of an SM that a block of a grid may take.
+
+    For several grids slots are mere names: one is enough.
+    """
     came = {slot: other for sm, slot, other in placed if sm == number}
     there = [own for own in (*slots, *came.values()) if own is not None]
     takes = zip(gpu.room, *(gpu.grids[own].takes for own in (*there, grid)), strict=True)
@@ -224,14 +228,14 @@ def _free_slots(
 
 
 def _grid_of_slots(gpu: GpuInstance, sm: SmState) -> list[int | None]:
-    """For every slot of an SM the grid of the block that is there."""
+    """Return, for every slot of an SM, the grid of its block, or None."""
     slots, unfinished = _slots(gpu, sm).of_warp, _unfinished_warps(gpu, sm)
     taken = {slot: grid for (slot, grid), still in zip(slots, unfinished, strict=True) if still}
     return [taken.get(slot) for slot in range(1 + max(slot for slot, _ in slots))]
 
 
 def _begin_blocks(gpu: GpuInstance, sm: SmState, blocks: Mapping[int, int]) -> Iterator[SmState]:
-    """Yield every way in which blocks begin in slots, on any path, each after a delay of its own for all its warps."""
+    """Yield every state after blocks begin in slots, on any path, each after a delay of its own for all its warps."""
     instance, parts = _sm(gpu, sm), range(gpu.machine.partitions)
     coming = [(warp, slot) for warp, (slot, grid) in enumerate(_slots(gpu, sm).of_warp) if blocks.get(slot) == grid]
     programs, is_placed = tuple(instance.programs()), len(gpu.grids) > 1 and len(parts) > 1

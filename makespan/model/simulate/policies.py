@@ -1,14 +1,16 @@
-"""Scheduling policies that hardware uses: what each of them means, and its runs.
+"""Scheduling policies of hardware: their definitions, and their runs.
 
-In every cycle, as long as some ready warp of a partition finds all that it needs free, the policy of the partition
-picks the next of these *able* warps, and it issues. A pick takes away ports and slots and gives none back, so when no
-warp is able any more, no ready warp that is left out could be added: the set is maximal, and every policy is
-work-conserving, whatever it picks. A run is one schedule of many: it bounds no other run.
+A ready warp is *able* if all ports and the issue slot that it needs are free. In every cycle, as long as some warp of a
+partition is able, the policy of the partition picks one of these warps, and it issues. A pick takes ports and slots and
+gives none back. So once no warp is able, no ready warp that is left out could be added: the set of issuing warps is
+maximal, and every policy is work-conserving, whatever it picks. A run is one schedule of many and bounds no other run.
 
-Partitions pick in turns. Who has taken a port that all share goes to the end of the line, from the next cycle on.
+Partitions pick in turns. A partition that has taken a shared port goes to the end of the line, from the next cycle on.
 
-A policy holds one turn for its partition, not one per class.
-`makespan.model.simulate.runner` does the same fast where nothing runs ahead or is divided.
+A policy has one turn for its partition, not one per class. `makespan.model.simulate.runner` makes the same runs in
+compiled code where no warp runs ahead and the machine has no partitions and resources.
+
+The rules at the end of this module are policies that make bad schedules, for lower bounds on worst cases.
 """
 
 from collections import Counter, defaultdict
@@ -23,32 +25,32 @@ from makespan.model.simulate.floor import Floor, HeldPort
 
 
 class SchedulingPolicy:
-    """Picks who issues next; the cycles come in order, each begun once.
+    """A policy that picks the warp that issues next. Cycles come in order, and each begins once.
 
     Args:
-        watches: whether it has to be told of cycles, too, in which none of its warps finds a port.
+        watches: whether `begin` is also called in cycles in which none of its warps finds a port.
     """
 
     watches = False
 
     def begin(self, cycle: int, waiting: Iterable[int]) -> None:
-        """A cycle begins in which these warps are ready, whether they find a port or not."""
+        """Begin a cycle in which the warps in `waiting` are ready, whether or not they find a port."""
 
     def put(self, warp: int) -> None:
-        """Another warp has this number from now on."""
+        """Forget what is known of the warp with this number: another warp has the number from now on."""
 
     def state(self, cycle: int) -> Hashable:
-        """Return all that it remembers from one cycle to the next, counted from a cycle on; () if that is nothing."""
+        """Return all that the policy remembers between cycles, relative to a cycle; () if that is nothing."""
         del cycle
         return ()
 
     def pick(self, able: Sequence[int]) -> int:
-        """Return the warp that issues next, one of `able`, which are in increasing order and at least one."""
+        """Return the warp that issues next, one of `able`. That list is in increasing order and not empty."""
         raise NotImplementedError
 
 
 class LooseRoundRobin(SchedulingPolicy):
-    """The turn passes on: first the warps after the one that issued last, in a circle.
+    """The policy in which the turn passes on in a circle: first come the warps after the one that issued last.
 
     Source: Narasiman et al., MICRO 2011, the baseline; "loose" because a warp that is not able is passed over.
     """
@@ -57,24 +59,24 @@ class LooseRoundRobin(SchedulingPolicy):
         self._last = -1
 
     def pick(self, able: Sequence[int]) -> int:
-        """Return the first one after the last."""
+        """Return the first able warp after the one that issued last, in a circle."""
         self._last = min(able, key=lambda warp: (warp <= self._last, warp))
         return self._last
 
     def state(self, cycle: int) -> Hashable:
-        """Who has issued last."""
+        """Return the warp that issued last."""
         del cycle
         return self._last
 
 
 class GreedyPolicy(SchedulingPolicy):
-    """The greedy warp goes first as long as it is able, then the oldest, which is the one with the smallest number.
+    """The policy that prefers the greedy warp as long as it is able, and then the oldest: the smallest number.
 
-    Greedy is who was picked first in the last cycle in which anybody issued: where several warps issue in a cycle, the
-    others only use what it leaves over.
+    The greedy warp is the one that was picked first in the last cycle with an issue. Where several warps issue in a
+    cycle, the others use the ports and slots that it leaves.
 
     Args:
-        then_youngest: the youngest instead of the oldest.
+        then_youngest: whether the youngest warp follows instead of the oldest.
 
     Source: Rogers, O'Connor and Aamodt, MICRO 2012; then the youngest: Huerta, Abaie Shoushtary, Cruz and Gonzalez,
     MICRO 2025, who measured it on NVIDIA GPUs.
@@ -85,38 +87,38 @@ class GreedyPolicy(SchedulingPolicy):
         self._next = -1 if then_youngest else 0
 
     def begin(self, cycle: int, waiting: Iterable[int]) -> None:
-        """The next pick is the first one."""
+        """Let the next pick be the first one of its cycle."""
         del cycle, waiting
         self._is_first = True
 
     def pick(self, able: Sequence[int]) -> int:
-        """Return the greedy warp, or the oldest or youngest."""
+        """Return the greedy warp if it is able, else the oldest or the youngest."""
         chosen = self._greedy if self._greedy in able else able[self._next]
         if self._is_first:
             self._greedy, self._is_first = chosen, False
         return chosen
 
     def state(self, cycle: int) -> Hashable:
-        """Who is greedy."""
+        """Return the greedy warp."""
         del cycle
         return self._greedy
 
 
 class RankedPolicy(SchedulingPolicy):
-    """A fixed order of all warps: the able one that stands first in it."""
+    """The policy with a fixed order of all warps: it picks the able warp that comes first in it."""
 
     def __init__(self, order: Sequence[int]) -> None:
         self._rank = {warp: rank for rank, warp in enumerate(order)}
 
     def pick(self, able: Sequence[int]) -> int:
-        """Return the one of the smallest rank."""
+        """Return the able warp of the smallest rank."""
         return min(able, key=self._rank.__getitem__)
 
 
 class TwoLevelPolicy(SchedulingPolicy):
-    """Fetch groups of consecutive warps: the current group goes first, in round robin, then the groups after it.
+    """The policy with fetch groups of consecutive warps: the current group goes first, in round robin, then the others.
 
-    The next group, in a circle, takes over in a cycle in which no warp of the current one is ready.
+    The next group, in a circle, takes over in a cycle in which no warp of the current group is ready.
 
     Source: Narasiman et al., MICRO 2011.
     """
@@ -134,13 +136,13 @@ class TwoLevelPolicy(SchedulingPolicy):
         self._current = min((self._group[warp] for warp in waiting), key=self._distance, default=self._current)
 
     def pick(self, able: Sequence[int]) -> int:
-        """Return the first one after the last of its group, in the group that is next."""
+        """Return the next warp, in round robin, of the first group that has an able one."""
         chosen = min(able, key=self._turn)
         self._last[self._group[chosen]] = chosen
         return chosen
 
     def state(self, cycle: int) -> Hashable:
-        """Return the current group, and who has issued last in each of them."""
+        """Return the current group, and the warp of each group that issued last."""
         del cycle
         return self._current, tuple(self._last)
 
@@ -153,44 +155,44 @@ class TwoLevelPolicy(SchedulingPolicy):
 
 
 class RandomPolicy(SchedulingPolicy):
-    """Each able warp with the same probability."""
+    """The policy that picks each able warp with the same probability."""
 
     def __init__(self, seed: int, partition: int) -> None:
         self._draws = policy_draws(seed, partition)
 
     def pick(self, able: Sequence[int]) -> int:
-        """One number is drawn for every pick."""
+        """Return one of the warps; every pick draws one number."""
         return able[self._draws.below(len(able))]
 
     def state(self, cycle: int) -> Hashable:
-        """Where the draws are."""
+        """Return the state of the random numbers."""
         del cycle
         return self._draws.state
 
 
 class WitnessPolicy(SchedulingPolicy):
-    """Repeats a schedule of one partition, whose routes the warps must take; shows its adversary, checks nothing."""
+    """The policy that repeats a schedule of one partition, whose routes the warps must take. It checks nothing."""
 
     def __init__(self, witness: Schedule) -> None:
         self._cycles = witness.cycles
         self._now: Iterator[int] = iter(())
 
     def begin(self, cycle: int, waiting: Iterable[int]) -> None:
-        """Who issues in this cycle is known."""
+        """Take the warps that issue in this cycle from the schedule."""
         del waiting
         self._now = iter(self._cycles[cycle])
 
     def pick(self, able: Sequence[int]) -> int:
-        """Return the next of them."""
+        """Return the next of these warps."""
         del able
         return next(self._now)
 
 
 class NumberedPolicy(SchedulingPolicy):
-    """A policy that knows warps by their numbers, where a run knows them by their places in a list.
+    """A wrapper for a policy that knows warps by their numbers, in a run that knows them by their places in a list.
 
     Args:
-        number: of every warp in the list.
+        number: the number of every warp in the list.
     """
 
     def __init__(self, policy: SchedulingPolicy, number: Sequence[int]) -> None:
@@ -198,19 +200,19 @@ class NumberedPolicy(SchedulingPolicy):
         self._warp = {own: warp for warp, own in enumerate(number)}
 
     def begin(self, cycle: int, waiting: Iterable[int]) -> None:
-        """The same warps are ready."""
+        """Begin the cycle for the wrapped policy."""
         self._policy.begin(cycle, (self._number[warp] for warp in waiting))
 
     def put(self, warp: int) -> None:
-        """The same warp comes."""
+        """Tell the wrapped policy that another warp has the number."""
         self._policy.put(self._number[warp])
 
     def state(self, cycle: int) -> Hashable:
-        """Return all that the policy remembers."""
+        """Return the state of the wrapped policy."""
         return self._policy.state(cycle)
 
     def pick(self, able: Sequence[int]) -> int:
-        """Return the warp of the number that the policy picks."""
+        """Return the warp whose number the wrapped policy picks."""
         return self._warp[self._policy.pick(sorted(self._number[warp] for warp in able))]
 
 
@@ -223,7 +225,7 @@ POLICIES: dict[str, Callable[[Sequence[int], Choices, int], SchedulingPolicy]] =
     "two-level": lambda warps, choices, _: TwoLevelPolicy(choices.group_size, warps),
     "random": lambda _, choices, partition: RandomPolicy(choices.seed, partition),
 }
-"""Policies by the name used on the command line, each for the warps of a partition, in increasing order."""
+"""Policies by their names on the command line. Each is made for the warps of a partition, in increasing order."""
 
 _ROUNDS_PER_LOOK = 256
 
@@ -252,7 +254,7 @@ def simulate_policies(
     chosen: WarpRoutes,
     stop: Callable[[], bool] = lambda: False,
 ) -> Schedule | None:
-    """The schedule that policies, one for each partition, make of warps on these routes; None if `stop` comes first."""
+    """Return the schedule that the policies of the partitions make on these routes; None if `stop` ends it first."""
     run = PolicyRun(instance.machine, policies, Floor.of(instance, chosen.paths, chosen.partitions))
     for warp, taken in enumerate(chosen.latencies):
         run.put(warp, taken, chosen.uses[warp] if chosen.uses else None)
@@ -268,7 +270,7 @@ def simulate_policies(
             break
         issued = sorted(run.picks(cycle)) if is_new and floor.ready else ()
         cycles.append(tuple(issued))
-        is_new = bool(issued)  # who is left may mean something else to a policy than in this cycle
+        is_new = bool(issued)  # the warps that are left may rank differently in the next cycle
     return Schedule(
         tuple(cycles),
         chosen.paths,
@@ -279,7 +281,7 @@ def simulate_policies(
 
 
 class PolicyRun:
-    """A floor, the policies that serve it, one for each partition, and what is used."""
+    """The run of policies, one for each partition, on a floor."""
 
     def __init__(self, machine: Machine, policies: Sequence[SchedulingPolicy], floor: Floor) -> None:
         self.floor, self._policies = floor, policies
@@ -289,10 +291,13 @@ class PolicyRun:
         self._latencies: dict[int, Iterator[int]] = {}
         self._uses: dict[int, Iterator[UseChoices]] = {}
         self.used: dict[int, list[UseChoices]] = {}
-        """For every warp what its instructions have used: which of the resources of each use, for how many cycles."""
+        """The uses of the instructions of every warp so far: the resource of each use, and the cycles."""
 
     def put(self, warp: int, latencies: Iterable[int], uses: Iterable[UseChoices] | None) -> None:
-        """A warp is new on the floor; what its instructions take, in order, and no uses where there is no choice."""
+        """Put a warp on the floor with the times of its instructions, in order.
+
+        None means that there is no choice of uses.
+        """
         self._latencies[warp] = iter(latencies)
         if uses is not None:
             self._uses[warp], self.used[warp] = iter(uses), []
@@ -300,7 +305,7 @@ class PolicyRun:
             policy.put(warp)
 
     def state(self, cycle: int) -> Hashable:
-        """Return all that is remembered besides the floor, counted from a cycle on."""
+        """Return all that the run remembers besides the floor, relative to a cycle."""
         return tuple(self._line), tuple(policy.state(cycle) for policy in self._policies)
 
     def picks(self, cycle: int) -> Iterator[int]:
@@ -308,7 +313,7 @@ class PolicyRun:
         ready, fits, parts = self.floor.ready, self.floor.fits, self._parts
         is_any = self.floor.fitting() is not None
         if not is_any and not self._watches:
-            return  # as most cycles, where a port is held for long
+            return  # the common case where ports are held for long
         fitting = defaultdict[int, list[int]](list)
         for kind in ready if is_any else ():
             if fits(kind):
@@ -326,7 +331,7 @@ class PolicyRun:
                     able = sorted(chain.from_iterable(ready[kind] for kind in own))
                     yield self._issue(cycle, self._policies[part].pick(able))
                     served.append(part)
-            line = served  # who is not able does not become so in this cycle
+            line = served  # ports only become scarcer in a cycle: a partition without able warps stays so
 
     def _issue(self, cycle: int, warp: int) -> int:
         kind = self.floor.kind(warp)
@@ -339,7 +344,6 @@ class PolicyRun:
         return warp
 
     def _held(self, warp: int, kind: int) -> tuple[HeldPort, ...]:
-        """What an instruction holds: of each use the first resource that is free, from the one chosen on."""
         needs, free = self.floor.kinds[kind], self.floor.free
         used = tuple(
             (next(which for n in range(len(pools)) if free[pools[which := (first + n) % len(pools)]]), cycles)
@@ -350,7 +354,7 @@ class PolicyRun:
 
 
 PriorityRule = Callable[[int, int, int, bool], tuple[int, ...]]
-"""(ready since cycle, warp, instructions done, whether it is a laggard) -> sort key; the smallest execute first."""
+"""Maps (ready since cycle, warp, instructions done, is a laggard) to a sort key. The smallest keys execute first."""
 
 STARVING_RULES: tuple[PriorityRule, ...] = (
     lambda _, warp, done, laggard: (done, laggard, warp),  # furthest behind first
@@ -363,14 +367,14 @@ FAIR_RULES: tuple[PriorityRule, ...] = (
     lambda since, warp, done, laggard: (since, laggard, done, warp),
     lambda since, warp, done, laggard: (since, laggard, -done, warp),
 )
-"""Oldest ready first, which is fair, with different ties."""
+"""The warp that is ready for longest goes first, which is fair; the rules differ in how they break ties."""
 
 
 class RulePolicy(SchedulingPolicy):
-    """A rule as a policy.
+    """The policy of a rule.
 
     Args:
-        laggards: the warps that are kept behind.
+        laggards: the warps that are kept behind the others.
     """
 
     def __init__(self, rule: PriorityRule, laggards: Collection[int]) -> None:
@@ -379,12 +383,12 @@ class RulePolicy(SchedulingPolicy):
         self._done, self._since = Counter[int](), dict[int, int]()
 
     def begin(self, cycle: int, waiting: Iterable[int]) -> None:
-        """Who waits since when."""
+        """Note since when each waiting warp is ready, if the rule asks for it."""
         for warp in waiting if self.watches else ():
             self._since.setdefault(warp, cycle)
 
     def pick(self, able: Sequence[int]) -> int:
-        """Return the one with the smallest key."""
+        """Return the able warp with the smallest key."""
         chosen = min(able, key=self._key)
         self._done[chosen] += 1
         self._since.pop(chosen, None)
@@ -394,10 +398,10 @@ class RulePolicy(SchedulingPolicy):
         return self._rule(self._since.get(warp, 0), warp, self._done[warp], warp in self._laggards)
 
     def put(self, warp: int) -> None:
-        """It has done nothing yet."""
+        """Count the instructions of the warp from 0."""
         self._done[warp] = 0
 
     def state(self, cycle: int) -> Hashable:
-        """What everybody has done, and since when he waits."""
+        """Return the instructions that each warp has issued, and since when it has been ready."""
         done = tuple(sorted(self._done.items()))
         return done, tuple(sorted((warp, since - cycle) for warp, since in self._since.items()))

@@ -17,11 +17,11 @@ from makespan.model.schedule import Schedule
 from makespan.model.simulate.floor import Floor, HeldPort, latencies
 
 HeldUses = tuple[tuple[int, int], ...]
-"""For each use of a class which of its resources an instruction holds, and for how many cycles."""
+"""For each use of a class, the number of the resource that an instruction holds, and for how many cycles."""
 
 
 class WarpConduct(NamedTuple):
-    """For every warp the latencies of what it executes, in order, and what that uses; no uses if there is no choice."""
+    """The checked times of all warps: latencies, and uses, which are empty if there is no choice."""
 
     latencies: Sequence[Sequence[int]]
     uses: Sequence[Sequence[HeldUses]]
@@ -34,12 +34,12 @@ def check_conduct(
     latencies: Sequence[Sequence[int]],
     uses: Sequence[Sequence[HeldUses]],
 ) -> WarpConduct:
-    """Check the rows of warps that run these programs.
+    """Return the times of warps that run these programs, after a check of each.
 
     Args:
-        instance: says what is left as a choice.
-        programs: of the warps, in the order of the rows.
-        paths: as in `Schedule`, and so are the others.
+        instance: the instance, which says what is left as a choice.
+        programs: the programs of the warps, in the order of the rows.
+        paths: the paths as in `Schedule`; so are the other arguments.
 
     Raises:
         InvalidScheduleError: a path that its program does not have, or a latency, resource or interval that is not
@@ -81,7 +81,6 @@ def _checked_latencies(
     given: Sequence[Sequence[int]],
     executed: Sequence[tuple[int, ...]],
 ) -> list[Sequence[int]]:
-    """For every warp the latencies of what it executes, in order."""
     if (given or not instance.fixed_latencies) and len(given) != len(executed):
         raise InvalidScheduleError(f"latencies of {len(given)} warps are given, of {len(executed)}")
     ranges: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -113,7 +112,6 @@ def _checked_uses(
     given: Sequence[Sequence[HeldUses]],
     executed: Sequence[tuple[int, ...]],
 ) -> Sequence[Sequence[HeldUses]]:
-    """For every warp what its instructions hold of the uses of their classes, in order; empty if there is no choice."""
     if not given and machine.fixed_uses:
         return ()
     if len(given) != len(executed):
@@ -144,14 +142,14 @@ def _is_a_choice(unit: UnitClass, chosen: HeldUses) -> bool:
 KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
 
 _IssuedWarp = tuple[int, int, tuple[HeldPort, ...]]
-"""A warp, the cycle since which it was ready, and what it holds."""
+"""A warp, the cycle since which it was ready, and the ports that it holds."""
 
 _NEVER = -1
-"""Who has not issued yet goes before all who have."""
+"""The last issue of a warp that has not issued yet: it counts as longest ago."""
 
 
 def replay(instance: Instance, schedule: Schedule) -> int:
-    """Execute `schedule` and return its makespan in cycles.
+    """Execute `schedule` and return its makespan in cycles, after a check of every rule of the machine.
 
     Raises:
         InvalidScheduleError: a path that the program does not have, a partition, latency, resource or interval that
@@ -172,7 +170,7 @@ def replay(instance: Instance, schedule: Schedule) -> int:
             floor.begin(cycle)
         if not floor.unfinished:
             raise InvalidScheduleError(f"cycle {cycle}: all warps have finished already")
-        if executing or happens:  # else nobody could, or nobody could in the cycle before
+        if executing or happens:  # otherwise nothing has changed since a cycle in which no warp could issue
             judge.check(cycle, executing)
     floor.begin(schedule.makespan)
     if floor.unfinished:
@@ -183,12 +181,12 @@ def replay(instance: Instance, schedule: Schedule) -> int:
 
 
 class IssueJudge:
-    """Who issues in a cycle: all must be ready and find free ports, and nobody may be left out who could issue, too.
+    """The judge of a cycle: all issuing warps must be ready and find free ports, and no other warp could issue, too.
 
     Args:
-        machine: whose rules.
-        floor: begun in every cycle before it is judged.
-        named: how messages call a warp.
+        machine: the machine whose rules are checked.
+        floor: the floor, on which every cycle begins before it is judged.
+        named: a function that returns the name of a warp in messages.
     """
 
     def __init__(self, machine: Machine, floor: Floor, named: Callable[[int], str] = str) -> None:
@@ -198,23 +196,24 @@ class IssueJudge:
         self._turns = _FairTurns(floor, named) if machine.scheduler is SchedulerPromise.FAIR else None
 
     def put(self, warp: int, latencies: Iterable[int], uses: Iterable[HeldUses] | None) -> None:
-        """A warp is new on the floor; what its instructions take, in order."""
+        """Put a warp on the floor, with the times of its instructions in order."""
         self._latencies[warp] = iter(latencies)
         self._uses[warp] = None if uses is None else iter(uses)
         if self._turns is not None:
             self._turns.issued[warp] = _NEVER
 
     def state(self) -> Hashable:
-        """What it has to remember besides the floor: who has issued before whom."""
+        """Return all that the judge remembers besides the floor: the order of the last issues."""
         issued = {} if self._turns is None else self._turns.issued
+        # only the order of last issues counts for fairness, so ranks make states of different cycles comparable
         ranks = {then: rank for rank, then in enumerate(sorted({_NEVER, *issued.values()}))}
         return tuple((warp, ranks[then]) for warp, then in issued.items())
 
     def check(self, cycle: int, executing: Sequence[int]) -> None:
-        """These warps issue, and nobody else.
+        """Check that these warps may issue in this cycle, and that no other warp could issue, too.
 
         Raises:
-            InvalidScheduleError: a rule that is broken so.
+            InvalidScheduleError: a rule is broken.
         """
         issued = self._issue(cycle, executing)
         self._check_maximal(cycle)
@@ -250,7 +249,7 @@ class IssueJudge:
         return f"warp {self._named(warp)} executes, but waits {waits}"
 
     def _check_maximal(self, cycle: int) -> None:
-        """Work conservation: no ready warp that is left out could be added."""
+        """Check work conservation: no ready warp that is left out could be added."""
         floor = self._floor
         if (kind := floor.fitting()) is not None:
             warp, unit = self._named(next(iter(floor.ready[kind]))), floor.kinds[kind].unit
@@ -261,24 +260,24 @@ class IssueJudge:
 
 
 def _missing_port(pool: Pool) -> str:
-    """Return the words for a pool of which no port is free."""
     where = "" if pool.partition is None else f" in partition {pool.partition}"
     return ("no issue slot is left" if pool.name == ISSUE_SLOT else f"no port of {pool.name} is free") + where
 
 
 class _FairTurns:
-    """What a fair scheduler promises."""
+    """The check of what a fair scheduler promises."""
 
     def __init__(self, floor: Floor, named: Callable[[int], str]) -> None:
         self._floor, self._named = floor, named
         self.issued: dict[int, int] = {}
-        """For every warp the cycle of its last issue, of which only the order counts."""
+        """The cycle of the last issue of every warp. Only the order of these cycles counts."""
 
     def check(self, cycle: int, issued: Iterable[_IssuedWarp]) -> None:
-        """These warps have issued, which were ready since then and hold that."""
+        """Check the warps that have issued in a cycle, each ready since a cycle and holding these ports."""
         free = self._floor.free
         for warp, since, held in issued:
             for pool, _ in held:
+                # give the ports of this warp back: a warp that waits goes first only if it could issue in its stead
                 free[pool] += 1
             for kind, waiting in self._floor.ready.items():
                 if self._floor.fits(kind):
@@ -289,7 +288,7 @@ class _FairTurns:
             self.issued[warp] = cycle
 
     def _check(self, cycle: int, warp: int, since: int, waiting: Mapping[int, int]) -> None:
-        """The warps that wait come in the order in which they became ready."""
+        """Check that no warp that was ready and issued earlier waits; `waiting` is in the order of becoming ready."""
         for other, earlier in waiting.items():
             if earlier >= since:
                 return
@@ -301,13 +300,13 @@ class _FairTurns:
 
 
 def check_partitions(instance: Instance, chosen: tuple[int, ...]) -> Sequence[int]:
-    """Return the partition of every warp, checked.
+    """Return the partition of every warp, after a check.
 
     Args:
-        chosen: as in `Schedule`.
+        chosen: the partitions as in `Schedule`.
 
     Raises:
-        InvalidScheduleError: not what the machine leaves as a choice.
+        InvalidScheduleError: the machine does not leave these as a choice.
     """
     fixed, parts = instance.partition_of_warp, instance.machine.partitions
     if fixed is not None:

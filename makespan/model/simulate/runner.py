@@ -1,4 +1,4 @@
-"""Runs of a policy: as `policies.simulated` makes them, in compiled code where nothing runs ahead or is divided."""
+"""Runs of a policy, in compiled code where the instance is large and no warp runs ahead and nothing is divided."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from makespan.model.simulate import runner_compiled as loops
 
 SMALL = 20_000
-"""Up to so many warps times cycles of all warps one after another, runs do without compiled code."""
+"""The number of warps times the sum of their latencies up to which a run does without compiled code."""
 
 _DEFAULT = Choices()
 _REVERSED = "youngest", "gty"
@@ -24,11 +24,11 @@ _REVERSED = "youngest", "gty"
 
 
 def run(instance: Instance, policy: str, choices: Choices = _DEFAULT) -> Schedule:
-    """Return the schedule that a policy makes: one of the many that are work-conserving, so no bound on any other.
+    """Return the schedule that a policy makes. It is one of many work-conserving schedules, and bounds no other.
 
     Args:
         policy: a key of `POLICIES`.
-        choices: what the policy does not decide.
+        choices: the choices that the policy does not make.
 
     Raises:
         KeyError: a policy that is not known.
@@ -40,7 +40,10 @@ def run(instance: Instance, policy: str, choices: Choices = _DEFAULT) -> Schedul
 def _interpreted_run(
     instance: Instance, policy: str, choices: Choices, chosen: WarpRoutes, stop: Callable[[], bool] = lambda: False
 ) -> Schedule | None:
-    """Return the run of a policy without compiled code; None where that is better, or if `stop` comes first."""
+    """Return the run of a policy without compiled code.
+
+    None means that compiled code is better, or that `stop` ended it.
+    """
     if is_compiled(instance, chosen):
         return None
     return simulate_policies(instance, partition_policies(instance, policy, choices, chosen), chosen, stop)
@@ -63,7 +66,7 @@ def load() -> None:
 
 
 def longest_run(instance: Instance, chosen: WarpRoutes, stop: Callable[[], bool]) -> Schedule | None:
-    """Return the longest of the schedules that the policies make on these routes, as far as `stop` allows more runs."""
+    """Return the longest schedule that the policies make on these routes, among those that `stop` leaves time for."""
     asked = (policy for policy in POLICIES if not stop())
     if not is_compiled(instance, chosen):
         runs = (_interpreted_run(instance, policy, _DEFAULT, chosen, stop) for policy in asked)
@@ -74,19 +77,20 @@ def longest_run(instance: Instance, chosen: WarpRoutes, stop: Callable[[], bool]
 
 
 def is_compiled(instance: Instance, chosen: WarpRoutes) -> bool:
-    """Return whether compiled code knows all features, and the run is so long that to load it does not take longer."""
+    """Return whether compiled code knows all features of the instance and is worth the time to load it."""
     is_known = not instance.is_multiprocessor
     return is_known and instance.warps * sum(map(sum, chosen.latencies)) > SMALL
 
 
 def makespan(instance: Instance, order: Sequence[int], latencies: Sequence[Sequence[int]] | None = None) -> int:
-    """Cycles that the warps take if in every cycle the able ones go first that stand first in `order`.
+    """Return the makespan if, in every cycle, the able warps issue in the sequence that `order` gives.
 
-    One schedule, and so a lower bound on the worst case. For many orders of one instance keep a `Runner`.
+    It belongs to one schedule, and so is a lower bound on the worst case. For many orders of one instance keep a
+    `Runner`.
 
     Args:
         order: all warps, in any order.
-        latencies: for every warp those of its instructions, as in `Schedule`; by default the largest.
+        latencies: the latency of every instruction, by warp, as in `Schedule`. None means the largest ones.
 
     Raises:
         InputError: an order that is not one of all warps, or latencies out of range.
@@ -116,11 +120,11 @@ def with_latencies(instance: Instance, chosen: WarpRoutes, latencies: Sequence[S
 
 
 class Runner:
-    """An instance on fixed routes, ready for many runs; equal questions have equal answers.
+    """An instance on fixed routes, ready for many runs. Equal questions have equal answers.
 
     Args:
         instance: what runs.
-        chosen: path and latencies of every warp, as `choose_routes` makes them; by default the longest and the largest.
+        chosen: the routes of the warps. None means the longest paths with the largest latencies.
     """
 
     def __init__(self, instance: Instance, chosen: WarpRoutes | None = None) -> None:
@@ -135,6 +139,7 @@ class Runner:
         letters, latencies, first = list[int](), list[int](), list[int]()
         codes = {unit.name: number for number, unit in enumerate(machine.units)} | {BARRIER: len(machine.units)}
         for program, path, own in zip(instance.programs(), self._routes.paths, self._routes.latencies, strict=True):
+            # warps with the same route share one row, which keeps the arrays small
             key = id(program), id(path), id(own)
             if key not in rows:
                 rows[key] = len(letters)
@@ -148,13 +153,14 @@ class Runner:
             _ints([unit.interval for unit in machine.units]),
             machine.issue_width or instance.warps,
         )
+        # the age of a warp is its number on the SM, which need not be its place in the list
         by_age = sorted(range(instance.warps), key=instance.number_of_warp().__getitem__)
         self._by_age = None if by_age == list(range(instance.warps)) else by_age
         self.longest = max(latencies)
         self.nothing = loops.IssueLog(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
     def makespan(self, policy: str, choices: Choices = _DEFAULT) -> int:
-        """Cycles that the run of a policy takes; of `choices` only what concerns policies counts here."""
+        """Return the makespan of a policy in cycles. Only what concerns policies counts of `choices`."""
         return self._run(policy, choices, self.nothing)
 
     def schedule(self, policy: str, choices: Choices = _DEFAULT) -> Schedule:
@@ -163,7 +169,7 @@ class Runner:
         return self.logged(log, self._run(policy, choices, log), self._order(policy))
 
     def ranked(self, order: Sequence[int]) -> int:
-        """Cycles that a fixed order of all warps takes, see `makespan`.
+        """Return the makespan of a fixed order of all warps in cycles, see `makespan`.
 
         Raises:
             InputError: an order that is not one of all warps.
@@ -176,7 +182,7 @@ class Runner:
         return self.logged(log, self._ranked(order, log), order)
 
     def _order(self, policy: str) -> Sequence[int] | None:
-        """Return the warps in the order in which a policy counts them; None where they are listed so."""
+        """Return the warps in the order in which a policy counts them. None means the order of the list."""
         if policy not in _REVERSED:
             return self._by_age
         return range(self._instance.warps - 1, -1, -1) if self._by_age is None else self._by_age[::-1]
@@ -230,7 +236,7 @@ class Runner:
             return int(loops.run(policy, work, self.units, state, log))
 
     def log(self) -> "loops.IssueLog":
-        """Room for every issue of a run."""
+        """Return a log with room for every issue of a run."""
         import numpy as np
 
         from makespan.model.simulate import runner_compiled as loops
@@ -239,7 +245,7 @@ class Runner:
         return loops.IssueLog(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64))
 
     def logged(self, log: "loops.IssueLog", makespan: int, order: Sequence[int] | None = None) -> Schedule:
-        """Return a log as a schedule; its slots are the warps, or places in `order` if there is one."""
+        """Return a log as a schedule. Its slots are warps, or places in `order` if that is given."""
         import numpy as np
 
         warps = log.slots if order is None else np.asarray(order, dtype=np.int64)[log.slots]

@@ -31,7 +31,7 @@ _BYTES, _S1, _S2, _S4, _S56 = np.uint64(0x0101010101010101), np.uint64(1), np.ui
 
 
 class WarpRows(NamedTuple):
-    """Rows one after another with a latency for each entry, where the row of each slot begins, and its block."""
+    """The rows of all warps, one after another, with a latency per entry; the begin of each slot's row; its block."""
 
     letters: Ints
     latencies: Ints
@@ -40,7 +40,7 @@ class WarpRows(NamedTuple):
 
 
 class UnitPorts(NamedTuple):
-    """Ports and intervals of the classes; the width is the number of slots where the machine has no issue width."""
+    """The ports and intervals of the classes, and the issue width (the number of slots if there is no limit)."""
 
     ports: Ints
     intervals: Ints
@@ -48,20 +48,20 @@ class UnitPorts(NamedTuple):
 
 
 class RunState(NamedTuple):
-    """Where everything is.
+    """The state of a run between two steps of its loop.
 
     Args:
         ready: for every class a set of slots.
-        counts: how many slots each class has in `ready`.
-        free: ports of each class that are free in this cycle.
-        releases: for classes with an interval above 1, a circle of the cycles in which held ports become free.
-        oldest: where the circle of each class begins.
+        counts: the number of slots that each class has in `ready`.
+        free: the number of ports of each class that are free in this cycle.
+        releases: for classes with an interval above 1, a ring buffer of the cycles in which held ports become free.
+        oldest: the begin of the ring buffer of each class.
         at: the entry of its row at which each slot stands.
-        link: the slot after each in its list.
-        ring: the first slot of the list of each cycle to come.
+        link: the slot after each slot in its list.
+        ring: the first slot of the list of each coming cycle.
         gate: the first of the slots that wait at the barrier of each block.
-        waiting: how many wait there.
-        running: how many slots of each block have not finished.
+        waiting: the number of slots that wait there.
+        running: the number of unfinished slots of each block.
     """
 
     ready: Bits
@@ -78,7 +78,7 @@ class RunState(NamedTuple):
 
 
 class PolicyState(NamedTuple):
-    """Which one, the size of a fetch group, what it remembers, the last slot of each group, and its random numbers."""
+    """A policy: its kind, the size of a fetch group, its memory, the last slot of each group, and its random state."""
 
     kind: int
     size: int
@@ -88,7 +88,7 @@ class PolicyState(NamedTuple):
 
 
 class IssueLog(NamedTuple):
-    """Every issue in order; arrays of length 0 keep nothing."""
+    """The log of every issue, in order. Arrays of length 0 keep nothing."""
 
     cycles: Ints
     slots: Ints
@@ -96,7 +96,7 @@ class IssueLog(NamedTuple):
 
 @inlined
 def population(bits: np.uint64) -> int:
-    """Return how many bits are set."""
+    """Return the number of bits that are set."""
     bits = bits - ((bits >> _S1) & _PAIRS)
     bits = (bits & _FOURS) + ((bits >> _S2) & _FOURS)
     bits = (bits + (bits >> _S4)) & _NIBBLES
@@ -105,13 +105,14 @@ def population(bits: np.uint64) -> int:
 
 @inlined
 def lowest(bits: np.uint64) -> int:
-    """Return the number of the lowest bit that is set; there is one."""
+    """Return the number of the lowest bit that is set. At least one must be."""
+    # exactly the bits below the lowest set one remain
     return population(~bits & (bits - _ONE))
 
 
 @inlined
 def next_in(ready: Bits, free: Ints, low: int, high: int) -> int:
-    """Return the smallest slot in low .. high - 1 that is ready for a class with a free port; NONE if there is none."""
+    """Return the smallest slot in low .. high - 1 that is ready for a class with a free port, or NONE."""
     mask = _ALL << np.uint64(low & 63)
     for word in range(low >> 6, ((high - 1) >> 6) + 1):
         found = _ZERO
@@ -128,14 +129,14 @@ def next_in(ready: Bits, free: Ints, low: int, high: int) -> int:
 
 @inlined
 def next_after(ready: Bits, free: Ints, last: int, low: int, high: int) -> int:
-    """Return the same in a circle, beginning behind `last`."""
+    """Return the same in a circle that begins behind `last`."""
     slot = next_in(ready, free, last + 1, high)
     return slot if slot != NONE else next_in(ready, free, low, last + 1)
 
 
 @inlined
 def nth(ready: Bits, free: Ints, number: int) -> int:
-    """Return the slot that has `number` smaller ones that are ready for a class with a free port."""
+    """Return the slot that has `number` smaller slots which are ready for a class with a free port."""
     for word in range(ready.shape[1]):
         found = _ZERO
         for unit in range(len(free)):
@@ -144,6 +145,7 @@ def nth(ready: Bits, free: Ints, number: int) -> int:
         size = population(found)
         if number < size:
             for _ in range(number):
+                # clears the lowest set bit
                 found &= found - _ONE
             return word * 64 + lowest(found)
         number -= size
@@ -162,7 +164,7 @@ def draw(draws: Bits, n: int) -> int:
 
 @inlined
 def next_group(policy: PolicyState, ready: Bits, free: Ints) -> int:
-    """The group, from the current one on in a circle, that has a slot ready for a class with a free port, or NONE."""
+    """Return the first group, in a circle from the current one, with a slot that finds a free port, or NONE."""
     begin = policy.turn[0] * policy.size
     slot = next_after(ready, free, begin - 1, 0, ready.shape[1] * 64)
     return slot // policy.size if slot != NONE else NONE
@@ -170,7 +172,7 @@ def next_group(policy: PolicyState, ready: Bits, free: Ints) -> int:
 
 @inlined
 def begin(policy: PolicyState, state: RunState, everything: Ints) -> None:
-    """A cycle begins; `everything` counts all ports as free."""
+    """Begin a cycle for the policy; `everything` counts all ports as free."""
     if policy.kind == OLDEST:
         policy.turn[0] = 0
     elif policy.kind == GREEDY:
@@ -183,10 +185,10 @@ def begin(policy: PolicyState, state: RunState, everything: Ints) -> None:
 
 @inlined
 def pick(policy: PolicyState, state: RunState, slots: int, able: int) -> int:
-    """Return the slot that issues next, of `able` ones, at least one.
+    """Return the slot that issues next, one of `able` slots; there is at least one.
 
-    `turn[0]` is for OLDEST where to look on in this cycle, for ROUND_ROBIN the last slot, for GREEDY the greedy one
-    (`turn[1]` says whether this is the first pick of the cycle), for TWO_LEVEL the current group.
+    `turn[0]` is the slot at which the search goes on in this cycle (OLDEST), the last slot (ROUND_ROBIN), the greedy
+    slot (GREEDY, where `turn[1]` says whether this is the first pick of the cycle), or the current group (TWO_LEVEL).
     """
     ready, free, turn = state.ready, state.free, policy.turn
     if policy.kind == ROUND_ROBIN:
@@ -217,7 +219,7 @@ def pick(policy: PolicyState, state: RunState, slots: int, able: int) -> int:
 
 @inlined
 def arrive(slot: int, work: WarpRows, state: RunState) -> int:
-    """Return a list of slots comes to the next entries of their rows; returns how many have finished."""
+    """Move a list of slots to the next entries of their rows, and return how many have finished."""
     classes = len(state.free)
     ended = 0
     while slot != NONE:
@@ -230,18 +232,20 @@ def arrive(slot: int, work: WarpRows, state: RunState) -> int:
             continue
         block = work.block[slot]
         if letter == classes:
+            # the slot joins the list of those that wait at the barrier of its block
             state.waiting[block] += 1
             state.link[slot] = state.gate[block]
             state.gate[block] = slot
         else:
             state.running[block] -= 1
             ended += 1
-        if state.waiting[block] == state.running[block]:  # nobody else of the block is still to come
+        if state.waiting[block] == state.running[block]:  # all unfinished slots of the block are at the barrier
             passing = state.gate[block]
             state.gate[block], state.waiting[block] = NONE, 0
             while passing != NONE:
                 state.at[passing] += 1
                 behind = state.link[passing]
+                # those that pass go in front of the list that is being read, so they arrive in this same call
                 state.link[passing] = after
                 after, passing = passing, behind
         slot = after
@@ -250,7 +254,7 @@ def arrive(slot: int, work: WarpRows, state: RunState) -> int:
 
 @inlined
 def release(units: UnitPorts, state: RunState, cycle: int) -> None:
-    """Count the ports that are free in this cycle again."""
+    """Free the ports whose interval ends with this cycle."""
     for unit in range(len(units.ports)):
         ports = units.ports[unit]
         if units.intervals[unit] == 1:
@@ -263,7 +267,7 @@ def release(units: UnitPorts, state: RunState, cycle: int) -> None:
 
 @inlined
 def hold(units: UnitPorts, state: RunState, unit: int, cycle: int) -> None:
-    """Take a free port."""
+    """Take a free port of a class in this cycle."""
     if units.intervals[unit] > 1:
         ports = units.ports[unit]
         held = ports - state.free[unit]
@@ -273,7 +277,7 @@ def hold(units: UnitPorts, state: RunState, unit: int, cycle: int) -> None:
 
 @inlined
 def count_able(state: RunState) -> int:
-    """Return how many slots are ready for a class with a free port."""
+    """Return the number of slots that are ready for a class with a free port."""
     able = 0
     for unit in range(len(state.free)):
         if state.free[unit] > 0:
@@ -283,9 +287,10 @@ def count_able(state: RunState) -> int:
 
 @inlined
 def soonest_release(state: RunState) -> int:
-    """The first cycle in which a class for which somebody is ready has a free port again, where none has one now.
+    """Return the first cycle in which a class with ready slots has a free port again, if none has one now.
 
-    Of ports with an interval of 1 no release is kept, which says cycle 0: they are free again in the next cycle.
+    Ports with an interval of 1 keep no release, so that the result is cycle 0 for them: they are free in the next
+    cycle.
     """
     soonest = _NO_TIME
     for unit in range(len(state.free)):
@@ -295,7 +300,10 @@ def soonest_release(state: RunState) -> int:
 
 
 def prepare_state(work: WarpRows, units: UnitPorts, blocks: int, longest: int) -> RunState:
-    """Return all slots arrive in cycle 0, and every port is free; `longest` is the largest latency."""
+    """Return the state in which all slots arrive in cycle 0 and every port is free.
+
+    `longest` is the largest latency.
+    """
     slots, classes = len(work.first), len(units.ports)
     state = RunState(
         np.zeros((classes, (slots + 63) // 64), dtype=np.uint64),
@@ -317,7 +325,7 @@ def prepare_state(work: WarpRows, units: UnitPorts, blocks: int, longest: int) -
 
 @uncounted
 def run(policy: PolicyState, work: WarpRows, units: UnitPorts, state: RunState, log: IssueLog) -> int:
-    """Return the makespan in cycles of what is `prepare_state`."""
+    """Return the makespan in cycles, from a state that `prepare_state` made."""
     slots, span = len(work.first), len(state.ring)
     keeps, issued, unfinished, cycle, now = len(log.cycles) > 0, 0, slots, 0, 0
     while True:
@@ -339,6 +347,7 @@ def run(policy: PolicyState, work: WarpRows, units: UnitPorts, state: RunState, 
             hold(units, state, unit, cycle)
             state.at[slot] = entry + 1
             then = now + work.latencies[entry]
+            # no latency is longer than the ring, so one wrap is enough
             then -= span if then >= span else 0
             state.link[slot] = state.ring[then]
             state.ring[then] = slot
@@ -350,6 +359,6 @@ def run(policy: PolicyState, work: WarpRows, units: UnitPorts, state: RunState, 
         until = cycle + 1 if able > 0 else soonest_release(state)
         cycle, now = cycle + 1, now + 1 if now + 1 < span else 0
         if cycle < until and state.ring[now] == NONE:
-            begin(policy, state, units.ports)  # for all of the cycles in which nobody comes and nobody issues
+            begin(policy, state, units.ports)  # once for all cycles without an arrival and an issue: it would repeat
         while cycle < until and state.ring[now] == NONE:
             cycle, now = cycle + 1, now + 1 if now + 1 < span else 0

@@ -1,4 +1,4 @@
-"""The definition of a work-conserving cycle, written to be read; everything else is tested against it.
+"""The definition of a work-conserving cycle, written to be read. Everything else is tested against it.
 
 The rules stand in docs/model.md. A warp at a barrier is not ready; as soon as all unfinished warps of a block stand at
 barriers they pass, which takes no time.
@@ -14,17 +14,17 @@ from makespan.model.program import BARRIER, Program
 
 
 class SmState(NamedTuple):
-    """What the past leaves behind at the beginning of a cycle.
+    """The state of an SM at the beginning of a cycle.
 
     Args:
-        places: for every warp the place that it executes next; `program.end` if there is none.
-        waits: for every warp the cycles until it may go on, because of the latency or stall of its last instruction.
-        held: for every pool of the machine the cycles for which each port in use is still held, sorted.
-        past: for every warp the cycles for which it has been ready, and those since its last issue (if there is none,
-            since the cycle before the first); () where the scheduler promises nothing, so that nobody asks.
-        partitions: for every warp its partition; () where there is one.
-        pending: for every warp the tokens that are pending, in order, each with the cycles for which it still is; ()
-            where no warp runs ahead.
+        places: the place that every warp executes next; `program.end` if it has finished.
+        waits: the cycles until every warp may go on, because of the latency or stall of its last instruction.
+        held: the cycles for which each port in use is still held, by pool of the machine, sorted.
+        past: the cycles for which every warp has been ready, and those since its last issue (or, if it has not issued,
+            since the cycle before the first); () if the scheduler promises nothing, because then they do not matter.
+        partitions: the partition of every warp; () if there is one.
+        pending: the pending tokens of every warp, in order, each with the cycles for which it is still pending; () if
+            no warp runs ahead.
     """
 
     places: tuple[int, ...]
@@ -36,9 +36,9 @@ class SmState(NamedTuple):
 
 
 class WarpIssue(NamedTuple):
-    """A warp issues and goes on to the place `target`; its instruction takes so long.
+    """The issue of an instruction: its warp goes on to the place `target` after `latency` cycles.
 
-    `uses` is what it holds of each use of its class: (which of the resources, cycles).
+    `uses` has a pair for each use of its class: (which of the resources, cycles).
     """
 
     warp: int
@@ -48,7 +48,7 @@ class WarpIssue(NamedTuple):
 
 
 def start_states(instance: Instance, *, pass_barriers: bool = True) -> Iterator[SmState]:
-    """Every way in which the warps can begin; with `pass_barriers`, after the barriers at which they all begin."""
+    """Yield every state in which the warps can begin. `pass_barriers` lets those at barriers pass first."""
     waits, held = (0,) * instance.warps, ((),) * len(instance.machine.pools)
     past = () if instance.machine.scheduler is SchedulerPromise.ANY else ((0, 1),) * instance.warps
     pending = ((),) * instance.warps if instance.runs_ahead else ()
@@ -59,13 +59,13 @@ def start_states(instance: Instance, *, pass_barriers: bool = True) -> Iterator[
 
 
 def has_finished(instance: Instance, state: SmState) -> bool:
-    """Return whether no warp has anything left to do or to wait for."""
+    """Return whether every warp has executed its path and waits for nothing."""
     ends = tuple(program.end for program in instance.programs())
     return state.places == ends and not any(state.waits) and not any(state.pending)
 
 
 def passing_barrier(instance: Instance, state: SmState) -> tuple[int, ...]:
-    """The warps of one block that all stand at barriers, as no other unfinished warp of it does not; () if none."""
+    """Return the warps of a block whose unfinished warps all stand at barriers, or () if there is no such block."""
     programs, blocks = tuple(instance.programs()), instance.block_of_warp()
     for block in range(instance.blocks if instance.has_barriers else 0):
         unfinished = [
@@ -87,7 +87,7 @@ def _partition(state: SmState, warp: int) -> int:
 
 
 def _next_unit(program: Program, state: SmState, warp: int) -> str:
-    """The class of what a warp executes next, or a barrier; "" if a latency, stall or token keeps it from that."""
+    """Return the class that a warp can execute next, a barrier, or "" while a latency, stall or token holds it back."""
     at = state.places[warp]
     if state.waits[warp] or at == program.end:
         return ""
@@ -96,7 +96,7 @@ def _next_unit(program: Program, state: SmState, warp: int) -> str:
 
 
 def settled_states(instance: Instance, state: SmState) -> Iterator[SmState]:
-    """Yield every state in which the warps may be once those at barriers that can pass have passed."""
+    """Yield every state in which the warps may be after those at barriers that can pass have passed."""
     warps = passing_barrier(instance, state)
     if not warps:
         yield state
@@ -109,7 +109,7 @@ def settled_states(instance: Instance, state: SmState) -> Iterator[SmState]:
 
 
 def ready_warps(instance: Instance, state: SmState) -> dict[str, list[int]]:
-    """For every unit class the warps that could issue an instruction of it now."""
+    """Return, for every unit class, the warps that could issue an instruction of it now."""
     waiting: dict[str, list[int]] = {unit: [] for unit in instance.machine.capacities}
     for warp, program in enumerate(instance.programs()):
         if (unit := _next_unit(program, state, warp)) and unit != BARRIER:
@@ -118,15 +118,16 @@ def ready_warps(instance: Instance, state: SmState) -> dict[str, list[int]]:
 
 
 def pools_taken(machine: Machine, unit: UnitClass, partition: int, chosen: Iterable[int]) -> tuple[int, ...]:
-    """The pools, by number, of which an instruction takes a port: that of its class, then of the resources chosen."""
+    """Return the pools, by number, of which an instruction takes a port: its class, then the chosen resources."""
     number = machine.number_of_pool[partition]
     return (number[unit.name], *(number[use.resources[n]] for use, n in zip(unit.uses, chosen, strict=True)))
 
 
 def issue_sets(instance: Instance, state: SmState) -> Iterator[dict[int, tuple[int, ...]]]:
-    """Every way to issue in this cycle: the warps, each with the resource that it chooses for each use of its class.
+    """Yield every set of warps that may issue in this cycle, each warp with the resources that it chooses for its uses.
 
-    Work conservation: no ready warp that is left out could be added. And what the scheduler promises is kept.
+    Every set is work-conserving: no ready warp that is left out could be added. And it keeps what the scheduler
+    promises.
     """
     machine, waiting = instance.machine, ready_warps(instance, state)
     free = [pool.capacity - len(ports) for pool, ports in zip(machine.pools, state.held, strict=True)]
@@ -157,7 +158,7 @@ def issue_sets(instance: Instance, state: SmState) -> Iterator[dict[int, tuple[i
         yield from sets(at + 1, left, taken)
 
     def is_allowed(taken: Mapping[int, tuple[int, ...]], passed: Iterable[int], left: list[int]) -> bool:
-        """Whether no warp goes before one that could issue in its stead, is ready for longer, and issued longer ago."""
+        """Return whether no warp goes before one that could issue instead, is ready for longer, and issued earlier."""
         return machine.scheduler is SchedulerPromise.ANY or not any(
             all(a > b for a, b in zip(state.past[z], state.past[w], strict=True))
             and fits(z, _change_ports(left, needs[w, chosen], 1))
@@ -173,12 +174,12 @@ def _change_ports(left: Sequence[int], pools: Iterable[int], change: int) -> lis
 
 
 def issuing_warps(instance: Instance, state: SmState) -> Iterator[tuple[int, ...]]:
-    """Yield the warps of `issue_sets` alone; the empty set where none is ready or finds a free port."""
+    """Yield the warps of each set of `issue_sets`. The set is empty if no ready warp finds a free port."""
     yield from dict.fromkeys(tuple(sorted(taken)) for taken in issue_sets(instance, state))
 
 
 def issue_outcomes(instance: Instance, state: SmState, warp: int, chosen: Iterable[int]) -> Iterator[WarpIssue]:
-    """Every way in which an instruction that is issued now may go on: where to, how long it takes, what it holds."""
+    """Yield every outcome of an instruction that is issued now: its successor, its latency, and what it holds."""
     program, at = next(islice(instance.programs(), warp, None)), state.places[warp]
     place = program.places[at]
     unit = next(unit for unit in instance.machine.units if unit.name == place.unit)
@@ -189,7 +190,7 @@ def issue_outcomes(instance: Instance, state: SmState, warp: int, chosen: Iterab
 
 
 def next_state(instance: Instance, state: SmState, moves: Iterable[WarpIssue]) -> SmState:
-    """Return the state after a cycle in which these warps issue."""
+    """Return the state one cycle later, after these warps have issued."""
     machine, programs = instance.machine, tuple(instance.programs())
     units = {unit.name: unit for unit in machine.units}
     places, waits = list(state.places), [max(0, wait - 1) for wait in state.waits]
@@ -204,6 +205,7 @@ def next_state(instance: Instance, state: SmState, moves: Iterable[WarpIssue]) -
         for pool, cycles in zip(taken, (unit.interval, *(cycles for _, cycles in uses)), strict=True):
             held[pool] += [cycles - 1] * (cycles > 1)
         places[warp], waits[warp] = target, (latency if timing is None else timing.stall) - 1
+        # a token is pending as long as any instruction that set it is not done
         for token in timing.sets if timing and latency > 1 else ():
             pending[warp][token] = max(latency - 1, pending[warp].get(token, 0))
         issued.add(warp)

@@ -1,7 +1,7 @@
-"""What a schedule does with its cycles: counts that are exact and add up.
+"""Counts of how a schedule spends its cycles; they are exact and add up.
 
-Every warp spends every cycle in one of the ways that `WarpCycles` lists, so these sum to warps times makespan. What a
-schedule spends says nothing of what another one would.
+Every warp spends every cycle in exactly one of the ways of `WarpCycles`, so they sum to warps times makespan. The
+counts of one schedule say nothing about another schedule.
 """
 
 from collections import Counter
@@ -17,12 +17,12 @@ from makespan.model.simulate.floor import Floor, latencies
 
 @dataclass(frozen=True, slots=True)
 class ClassUse:
-    """What becomes of one class of units or one resource.
+    """The use of one class of units or of one resource.
 
     Args:
-        instructions: warp-instructions that hold one of its ports.
-        port_cycles: cycles in which a port is held, summed over its ports; what is held past the makespan is left out.
-        offered: ports, of all partitions together, times makespan.
+        instructions: the number of warp-instructions that hold one of its ports.
+        port_cycles: the cycles in which a port is held before the makespan, summed over its ports.
+        offered: the number of ports of all partitions, times the makespan.
     """
 
     instructions: int
@@ -32,15 +32,17 @@ class ClassUse:
 
 @dataclass(frozen=True, slots=True)
 class WarpCycles:
-    """How the warps spend their cycles, summed over the warps.
+    """The cycles of all warps together, by how they are spent.
 
     Args:
-        issuing: the cycle in which an instruction is issued.
-        latency: the cycles after it until its latency or stall has passed and no result is pending that is needed next.
-        ports: ready, but all ports of its class are held, or else of a resource that it uses, by class or resource.
-        issue_slot: ready, and a port is free, but the issue width is used up.
-        barrier: waiting at a barrier.
-        finished: after its end.
+        issuing: cycles in which an instruction is issued.
+        latency: cycles after an issue until its latency or stall has passed and no result is pending that is needed
+            next.
+        ports: cycles in which a ready warp finds no free port of its class, or else of a resource, by class or
+            resource.
+        issue_slot: cycles in which a ready warp finds a free port, but the issue width is used up.
+        barrier: cycles at a barrier.
+        finished: cycles after the end of the warp.
     """
 
     issuing: int
@@ -52,19 +54,19 @@ class WarpCycles:
 
     @property
     def total(self) -> int:
-        """Warps times makespan."""
+        """Return the sum of all cycles: warps times makespan."""
         return self.issuing + self.latency + sum(self.ports.values()) + self.issue_slot + self.barrier + self.finished
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Counts of one schedule.
+    """The counts of one schedule.
 
     Args:
-        makespan: in cycles.
-        issues: how many cycles issue so many instructions, by their number; those that occur.
-        issue_slots: issue width, of all partitions together, times makespan; None without an issue width.
-        classes: by class and then by resource, in the order of the machine.
+        makespan: the makespan in cycles.
+        issues: the number of cycles with each number of issues that occurs.
+        issue_slots: the issue width of all partitions together, times the makespan. None means no issue width.
+        classes: the use of each class and then of each resource, in the order of the machine.
         warps: how the warps spend their cycles.
     """
 
@@ -76,7 +78,7 @@ class Statistics:
 
 
 def statistics(instance: Instance, schedule: Schedule) -> Statistics:
-    """Count what a schedule does that `replay` accepts; of another one the counts mean nothing."""
+    """Return the counts of a schedule that `replay` accepts. For another schedule they mean nothing."""
     machine, makespan = instance.machine, schedule.makespan
     walk = _CycleCounter(instance, schedule)
     for cycle, executing in enumerate(schedule.cycles):
@@ -95,6 +97,7 @@ def statistics(instance: Instance, schedule: Schedule) -> Statistics:
         },
         warps=WarpCycles(
             issuing=walk.issued,
+            # the rest: a warp that neither issues, nor is ready, at a barrier or done waits for a latency
             latency=instance.warps * makespan - spent,
             ports={ports.name: walk.ports[ports.name] for ports in machine.ports},
             issue_slot=walk.ports[ISSUE_SLOT],
@@ -105,9 +108,9 @@ def statistics(instance: Instance, schedule: Schedule) -> Statistics:
 
 
 class _CycleCounter:
-    """One pass over a schedule: in every cycle who waits for what, and which ports are taken for how long.
+    """One pass over a schedule, which counts in every cycle what each warp waits for and which ports are taken.
 
-    `ports` has the warp-cycles of those who are ready and left out by what they wait for.
+    `ports` counts the cycles of ready warps that do not issue, by what they lack. The empty name is an issue slot.
     """
 
     def __init__(self, instance: Instance, schedule: Schedule) -> None:
@@ -121,7 +124,7 @@ class _CycleCounter:
         self._uses = [iter(row) for row in schedule.uses]
 
     def step(self, cycle: int, executing: Sequence[int]) -> None:
-        """Count what happens in a cycle in which these warps issue."""
+        """Count one cycle, in which the warps in `executing` issue."""
         floor = self.floor
         if cycle in floor.arrivals or cycle in floor.releases:
             floor.begin(cycle)
@@ -139,7 +142,7 @@ class _CycleCounter:
             self.ports[self._lacking(kind_number)] += len(waiting)
 
     def _lacking(self, number: int) -> str:
-        """What keeps those back who are ready for this kind: its class before resources, and an issue slot last."""
+        """Return what a ready warp lacks: a port of its class before a resource, and an issue slot last."""
         kind, free = self.floor.kinds[number], self.floor.free
         *slot, (of_class, _) = kind.fixed
         groups = ((of_class,), *kind.uses, *((pool,) for pool, _ in slot))
@@ -147,7 +150,6 @@ class _CycleCounter:
 
 
 def _fixed_latencies(instance: Instance, schedule: Schedule) -> list[Iterator[int]]:
-    """For every warp the latencies of its instructions, which the instance leaves no choice; equal paths share them."""
     rows: dict[tuple[int, int], list[int]] = {}
     for program, path in zip(instance.programs(), schedule.paths, strict=True):
         if (id(program), id(path)) not in rows:
