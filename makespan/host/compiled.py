@@ -37,7 +37,7 @@ NOT_KEPT = (
     "compiled code can be kept nowhere, so every run compiles what it needs; set NUMBA_CACHE_DIR to a folder that you"
     " may write to"
 )
-"""What a user of a read-only installation without a home should do."""
+"""The advice for a user of a read-only installation without a home."""
 
 try:
     import numba
@@ -71,7 +71,7 @@ else:
         return _kept(function, {"nogil": True, "_nrt": False})
 
     def inlined(function: CompiledFunction) -> CompiledFunction:
-        """A part of uncounted functions, copied into each of them by LLVM; called by Python it runs as it stands.
+        """Return a part of uncounted functions, which LLVM copies into each of them; in Python it runs as it stands.
 
         To copy it before types are known (`inline="always"`) would take twice as long to compile, for the same speed.
         """
@@ -116,12 +116,12 @@ else:
         _locator_classes = [_Beside]  # noqa: RUF012 - as in numba
 
     class _ReadOnly(caching.FunctionCache):
-        """What an installation was shipped with; what is compiled later is forgotten."""
+        """The machine code that an installation was shipped with; what is compiled later is not kept."""
 
         _impl_class = _BesideImpl
 
         def save_overload(self, sig: Any, data: Any) -> None:
-            """Keep nothing."""
+            """Do not keep what was compiled."""
 
     class _Progress(event.Listener):
         """A line before each function is compiled, which takes seconds, but not for those that it needs itself."""
@@ -132,7 +132,7 @@ else:
             self._depth = 0
 
         def on_start(self, event: Any) -> None:
-            """Say so."""
+            """Say that a function is being compiled."""
             function = event.data["dispatcher"].py_func
             if self._depth == 0 and function.__module__.startswith("makespan."):
                 self._say(f"{function.__module__.rpartition('.')[2]}.{function.__name__}")

@@ -23,7 +23,7 @@ class InputError(MakespanError):
 
 
 class ParseError(InputError):
-    """A place in a text that is not understood; reads `file:line:column: what was wrong`."""
+    """A place in a text is not understood; the message reads `file:line:column: what was wrong`."""
 
     def __init__(self, file: str | Path, line: int, column: int, message: str, context: str = "") -> None:
         self.file, self.line, self.column = str(file), line, column
@@ -62,7 +62,7 @@ class MissingInput(NamedTuple):
 
 
 class MissingInputsError(InputError):
-    """Inputs are missing: all of them that can be told at once; the message names each with its remedy."""
+    """Inputs are missing; the message names all that can be named at once, each with its remedy."""
 
     def __init__(self, message: str, missing: Sequence[MissingInput] = ()) -> None:
         self.missing = tuple(missing)
@@ -92,8 +92,9 @@ class MissingInputsError(InputError):
         return MissingInputsError(f"{self}\n{line}", self.missing)
 
     def with_command(self, words: Sequence[str], named: Naming) -> "MissingInputsError":
-        """The same with a command in its second line: these words, and what is missing with blanks to fill in."""
+        """Return the same with a command in its second line: these words, and blanks for what is missing."""
         first, *hints = str(self).split("\n")
+        # options end at `--`, so the missing ones go in front of it
         end = words.index("--") if "--" in words else len(words)
         given = (one.given(named) for one in self.missing)
         command = " ".join(filter(None, [shlex.join(words[:end]), *given, shlex.join(words[end:])]))
@@ -101,7 +102,6 @@ class MissingInputsError(InputError):
 
 
 def _remedies_text(missing: MissingInput, named: Naming) -> str:
-    """Return an input with all its remedies."""
     others = " and ".join(_option_text(field, blank, named) for field, blank in missing.instead)
     return f"{missing.what} ({missing.given(named)}{f', or {others}' if others else ''})"
 
@@ -117,7 +117,7 @@ class UnsupportedError(InputError):
 
 
 class OutOfTimeError(InputError):
-    """The time limit was up before there was anything to solve; the message says what took it, and what shortens it."""
+    """The time limit was up before there was anything to solve; the message says what took time, and what helps."""
 
 
 class MeasurementError(MakespanError):
@@ -125,7 +125,7 @@ class MeasurementError(MakespanError):
 
 
 class BrokenPromiseError(MakespanError):
-    """Two of our own proofs contradict each other: a bug, never the user's fault."""
+    """Two proofs of this program contradict each other, which is a bug and never the user's fault."""
 
 
 class InvalidScheduleError(BrokenPromiseError):
@@ -164,7 +164,7 @@ def meant(names: Sequence[str]) -> str:
 
 
 def begins(part: str, name: str) -> bool:
-    """Whether a name begins with some letters and digits, three at least, whatever their case and what stands between.
+    """Return whether a name begins with these letters and digits, at least three; case and other signs do not matter.
 
     >>> begins("RTX 30", "rtx-3070"), begins("rtx-3070-ti", "rtx-3070"), begins("r", "rtx-3070")
     (True, False, False)

@@ -1,6 +1,6 @@
 """Ctrl-C while the command still loads its libraries: one line and exit code 130, as later, and no traceback.
 
-The first thing that the package imports. In a process that is not the command it does nothing.
+This has to be the first thing that the package imports. In a process that is not the command it does nothing.
 """
 
 import os

@@ -11,7 +11,7 @@ import sys
 
 
 def main(memory_bytes: str, file_bytes: str, cpu_seconds: str, *command: str) -> None:
-    """Become the command; limits that are lower already stay."""
+    """Become the command within these limits; limits that are lower already stay."""
     limit(resource.RLIMIT_AS, int(memory_bytes))
     limit(resource.RLIMIT_FSIZE, int(file_bytes))
     limit(resource.RLIMIT_CPU, int(cpu_seconds))

@@ -31,7 +31,7 @@ def check_writable(path: Path, what: str) -> None:
 
 
 def make_folder(folder: Path, what: str) -> None:
-    """Make a folder where there is none; `what` it is of is for the message.
+    """Make a folder where there is none; messages call it the folder of `what`.
 
     Raises:
         InputError: it cannot be made, or is a file.
@@ -43,7 +43,7 @@ def make_folder(folder: Path, what: str) -> None:
 
 
 def write_whole(path: Path, content: bytes, what: str) -> None:
-    """Replace `path`, or what it links to, by `content` in one step; `what` is for the message.
+    """Replace `path`, or what it links to, by `content` in one step; messages call it `what`.
 
     A device or a pipe is written to and stays what it is.
 
@@ -58,11 +58,11 @@ def write_whole(path: Path, content: bytes, what: str) -> None:
 
 
 def replace_whole(path: Path, content: bytes) -> None:
-    """The same for a caller who has claimed the path, and tells of an `OSError` in words of its own."""
+    """Replace a path that the caller has claimed; an `OSError` is the caller's to report."""
     target = path.resolve()
     temporary = target.with_name(f".makespan-{secrets.token_hex(8)}.tmp")
     if target.exists() and not target.is_file():
-        target.write_bytes(content)
+        target.write_bytes(content)  # a device or a pipe cannot be replaced
         return
     try:
         temporary.write_bytes(content)

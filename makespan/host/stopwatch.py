@@ -14,12 +14,12 @@ from typing import NamedTuple
 from makespan.host.errors import OutOfTimeError
 
 LEAST_SECONDS = 10.0
-"""What everybody has: compilers and libraries start slowly, and a short limit asks for a quick proof, not for none."""
+"""The least limit: compilers and libraries start slowly, and a short limit asks for a quick proof, not for none."""
 
 
 @dataclass(slots=True)
 class Reading:
-    """What is `left` of the limit, in seconds, once all is read; a proof from closed forms needs none."""
+    """The reading of a kernel; `left` are the seconds of the limit that remain for proofs once all is read."""
 
     left: float
 
@@ -34,7 +34,7 @@ _RUNNING: ContextVar[_Limit | None] = ContextVar("running", default=None)
 
 @contextmanager
 def within(seconds: float) -> Iterator[Reading]:
-    """What is done in the block must be done in so many seconds or `LEAST_SECONDS`, as far as it calls `check`."""
+    """Limit the block to these seconds, or to `LEAST_SECONDS` if they are fewer, as far as it calls `check`."""
     given, began = max(seconds, LEAST_SECONDS), monotonic()
     token, reading = _RUNNING.set(_Limit(given, began + given)), Reading(seconds)
     try:
@@ -45,7 +45,7 @@ def within(seconds: float) -> Iterator[Reading]:
 
 
 def clock_time(seconds: float) -> str:
-    """Hours, minutes and seconds.
+    """Return hours, minutes and seconds.
 
     >>> clock_time(100.2)
     '0:01:40'
@@ -55,7 +55,7 @@ def clock_time(seconds: float) -> str:
 
 
 def about_left(seconds: float, done: int, left: int) -> str:
-    """How long the rest takes, if it goes on as it went in these seconds; nothing where nobody knows, or all is done.
+    """Return words for how long the rest takes at the speed so far; empty where it is unknown, or all is done.
 
     >>> about_left(60, 3, 5), about_left(60, 0, 5), about_left(60, 3, 0)
     (', about 0:01:40 left', '', '')

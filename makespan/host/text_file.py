@@ -16,13 +16,12 @@ from typing import IO, Any
 
 from makespan.host.errors import InputError, did_you_mean
 
-MAX_DOTS = 100
-"""In a line of TOML."""
+MAX_DOTS = 100  # in a line of TOML
 
 
 @dataclass(frozen=True, slots=True)
 class _ClaimedFiles:
-    """What a command reads and what it writes, by device and inode: a link is the file that it leads to."""
+    """The files that a command reads and writes, by device and inode: a link is the file that it leads to."""
 
     inputs: set[tuple[int, int]] = field(default_factory=set)
     outputs: dict[tuple[int, int], Path] = field(default_factory=dict)
@@ -33,7 +32,7 @@ _FILES: ContextVar[_ClaimedFiles | None] = ContextVar("files of the command", de
 
 @contextmanager
 def inputs_kept() -> Iterator[None]:
-    """Within it no file is both read as an input and written, whichever comes first; outside nothing is refused."""
+    """Refuse in the block to read a file as an input and to write it as well, whichever comes first."""
     token = _FILES.set(_ClaimedFiles())
     try:
         yield
@@ -117,7 +116,7 @@ def read_bytes(
 
 
 def is_file(path: Path) -> bool:
-    """Whether it is one, as far as one may know; `Path.is_file` raises for a name too long, or in a closed folder."""
+    """Return whether it is a file, False for a name too long or a closed folder, for which `Path.is_file` raises."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -125,11 +124,12 @@ def is_file(path: Path) -> bool:
 
 
 def read_stream(stream: IO[bytes], what: str, most_bytes: int, where: str) -> bytes:
-    """What is left of an open file, such as the standard input.
+    """Return the rest of an open file, such as the standard input.
 
     Raises:
         InputError: more than `most_bytes`.
     """
+    # one byte more than allowed says that there is more, without reading a pipe that never ends
     data = stream.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise InputError(f"{where}: larger than {_size(most_bytes)}, too large for a {what}")
@@ -137,7 +137,7 @@ def read_stream(stream: IO[bytes], what: str, most_bytes: int, where: str) -> by
 
 
 def decode_text(data: bytes, what: str, where: str) -> str:
-    """Text without a byte order mark.
+    """Return a text without its byte order mark.
 
     Raises:
         InputError: it is not UTF-8.
@@ -150,7 +150,7 @@ def decode_text(data: bytes, what: str, where: str) -> str:
 
 
 def refuse_utf16(data: bytes, what: str, where: str) -> None:
-    """Windows PowerShell writes UTF-16 where it redirects the output of a program.
+    """Refuse UTF-16, which Windows PowerShell writes where it redirects the output of a program.
 
     Raises:
         InputError: the byte order mark of UTF-16.
@@ -176,7 +176,7 @@ def parse_toml(text: str, what: str, where: str) -> dict[str, Any]:
 
 
 def named_file(name: str, folder: str, suffix: str, what: str) -> tuple[Traversable | Path, str]:
-    """A file of the package by its name, or one of the user by a path that ends in `suffix`; and what messages call it.
+    """Return a file of the package by its name, or of the user by a path with this suffix, and its name in messages.
 
     Raises:
         InputError: neither.

@@ -24,7 +24,7 @@ _FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder that ends with its context.
+    """Yield a folder that is deleted with all its files when the block ends.
 
     Raises:
         InputError: there is no place for one, or no room for what is written within the context.
@@ -43,13 +43,13 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def no_room(error: OSError) -> InputError:
-    """What to say where no temporary file can be made or filled."""
+    """Return the error that no temporary file can be made or filled."""
     return InputError(f"temporary files: {error.strerror or error}; the environment variable TMPDIR names their folder")
 
 
 @contextmanager
 def folder_with(name: str, data: bytes) -> Iterator[Path]:
-    """A temporary folder that has one file, under a name that no input chooses."""
+    """Yield a temporary folder that has one file, under a name that no input chooses."""
     with temporary_folder() as folder:
         (folder / name).write_bytes(data)
         yield folder
@@ -64,14 +64,14 @@ def run(
     seconds: float = SECONDS,
     late: str,
 ) -> tuple[int, str]:
-    """Run a command in `folder`: its exit code, negative for the signal that ended it, and the first of its words.
+    """Run a command in `folder`; return its exit code, negative for a signal, and the first part of its output.
 
     Nothing of its process group outlives a time limit or a Ctrl-C.
 
     Args:
-        output: the file in `folder` that takes its standard output, where that is no words.
-        most_bytes: of any file that it writes.
-        late: the message of a time limit that is exceeded.
+        output: the file in `folder` that takes its standard output where this is no text.
+        most_bytes: the largest size of any file that it writes.
+        late: the message if the time limit is exceeded.
 
     Raises:
         InputError: it cannot be started, or is not done in time.
@@ -97,6 +97,7 @@ def run(
         except subprocess.TimeoutExpired:
             raise InputError(late) from None
         finally:
+            # it leads a session of its own, so that what it has started ends with it
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
@@ -125,5 +126,5 @@ def head(path: Path, most_bytes: int) -> bytes | None:
 
 
 def printable(text: str) -> str:
-    """On one line and harmless to a terminal; without backslashes, which PTX would take for escapes."""
+    """Return a text on one line, harmless to a terminal, and without backslashes, which PTX takes for escapes."""
     return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)

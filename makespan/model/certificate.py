@@ -1,4 +1,4 @@
-"""What is written down so that others can re-check an upper bound exactly: potentials, or the weights of pairs.
+"""Certificates, by which others can re-check an upper bound exactly: potentials, or the weights of pairs.
 
 docs/theory.md (theorem H) says what a certificate proves and why. In short: fix the warp z that finishes last. A *kind*
 counts the ready warps of each class, z aside, up to a threshold; a *node* is what z is ready for and a kind, with a
@@ -21,7 +21,7 @@ DELAYED_LABEL, FINISHED_LABEL = -1, -2
 
 @dataclass(frozen=True, slots=True)
 class PotentialNode:
-    """What the tables of a potential tell apart.
+    """A situation that a potential tells apart, with a label or without.
 
     A node without a label is a *stop*; from the others the table looks ahead to the next stop. Any stops will do, and
     the better they are chosen, the lower is the bound.

@@ -87,7 +87,6 @@ def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Inst
 
 
 def _is_by_operation(said: Iterable[Assumption], instances: Iterable[Instance]) -> bool:
-    """Return whether operations decide latencies, which then stand at every instruction."""
     has_timings = all(group.program.timings for instance in instances for group in instance.groups)
     return has_timings and any(note.kind is AssumptionKind.OPERATIONS for note in said)
 

@@ -60,7 +60,6 @@ def _program_with_delays(program: Program, latencies: dict[str, Latency]) -> Pro
 
 
 def _row(unit: str, first: int, cycles: Latency, then: tuple[int, ...]) -> Iterator[ProgramPlace]:
-    """Yield the places for one place of the program, which `then` follow."""
     after = first + cycles.most
     # from the issue on, a latency of `cycles` is one cycle at the place itself and the others on delays
     entered = [after - delays for delays in range(max(1, cycles.least - 1), cycles.most)]

@@ -193,12 +193,10 @@ class _HistoryReplay:
         return changed
 
     def _take(self, grid: int, sign: int) -> None:
-        """Take the room of a block, or give it back if `sign` is -1."""
         takes = self._gpu.grids[grid].takes
         self._left = [left - sign * one for left, one in zip(self._left, takes, strict=True)]
 
     def _admit(self, begin: BlockStart) -> None:
-        """Give a block its room, which has to be free."""
         if begin.course >= len(self._courses):
             raise self._refusal(f"there is no course {begin.course}")
         if self._slots[begin.slot] is not None:
@@ -244,7 +242,6 @@ def _partitions(gpu: GpuInstance, history: SmHistory, slots: int, where: str) ->
 
 
 def _check_blocks(gpu: GpuInstance, witness: GpuSchedule) -> None:
-    """Refuse a witness that does not execute each block exactly once."""
     if sum(history.sms for history in witness.histories) > gpu.sms:
         raise Refused(f"witness: more than {gpu.sms} SMs")
     found = [0] * len(gpu.grids)

@@ -17,15 +17,8 @@ from typing import NamedTuple
 
 from makespan.model.instance import Instance
 from makespan.model.program import BARRIER, Program
-from makespan.verify.machine_form import (
-    PoolGate,
-    class_holds,
-    issue_holds,
-    place_timings,
-    pool_capacities,
-    shared_pools,
-    warp_partitions,
-)
+from makespan.verify import machine_form as form
+from makespan.verify.machine_form import PoolGate, place_timings
 from makespan.verify.paths import PhaseRegion, along, keep_latest
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 
@@ -48,7 +41,8 @@ def one_after_another(instance: Instance) -> int:
     In every cycle before the end one of these passes: else somebody issues, or a barrier opens.
     """
     held = {
-        unit.name: max(unit.latency.most, *(hold.most for hold in class_holds(unit))) for unit in instance.machine.units
+        unit.name: max(unit.latency.most, *(hold.most for hold in form.class_holds(unit)))
+        for unit in instance.machine.units
     }
     total = 0
     for program, warps in ((group.program, group.warps) for group in instance.groups):
@@ -87,11 +81,7 @@ class HitBound:
     """Theorem 1S for one instance; every step takes from `work`.
 
     Attributes:
-        shared: the pools that all partitions share.
         holds: by class what an instruction holds, its issue slot included.
-        programs: of every group.
-        classes: of every group the names of the classes that its program uses.
-        gates: all gates of all instructions.
         scale: all prices are whole in units of 1 / scale.
         cut: of every program its phases between barriers.
     """
@@ -99,8 +89,8 @@ class HitBound:
     def __init__(self, instance: Instance, work: ProofSteps) -> None:
         self._instance, self._work = instance, work
         machine = instance.machine
-        self._capacity, self.shared = pool_capacities(machine), shared_pools(machine)
-        self.holds = issue_holds(machine)
+        self._capacity, self.shared = form.pool_capacities(machine), form.shared_pools(machine)
+        self.holds = form.issue_holds(machine)
         self.programs = [group.program for group in instance.groups]
         self.classes = [sorted(program.units) for program in self.programs]
         used = sorted(set().union(*self.classes))
@@ -144,7 +134,7 @@ class HitBound:
         instance, parts = self._instance, self._instance.machine.partitions
         numbers = [group.warps for group in instance.groups]
         nobody = [0] * len(numbers)
-        fixed = None if parts == 1 or self._in_blocks else warp_partitions(instance)
+        fixed = None if parts == 1 or self._in_blocks else form.warp_partitions(instance)
         if fixed is None:
             seats = -(-instance.warps // parts) - 1
             of_block = [warps // instance.blocks for warps in numbers]
@@ -224,7 +214,6 @@ class HitBound:
         return found
 
     def _with(self, prices: PoolPrices, alone: Sequence[Sequence[int]]) -> int:
-        """Return the bound at these prices."""
         depth = max(map(len, self.cut))
         # Barriers: phases add up, each with its own y. With several blocks all others' instructions are added once,
         # so `worst` is in units of 1 / scale there, and is rounded at the end.

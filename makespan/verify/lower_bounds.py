@@ -9,16 +9,7 @@ from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
 from makespan.model.machine import UnitClass, WarpAssignment
 from makespan.model.program import BARRIER, Program
-from makespan.verify.machine_form import (
-    PoolHold,
-    class_holds,
-    issue_holds,
-    place_timings,
-    pool_capacities,
-    shared_pools,
-    used_units,
-    warp_partitions,
-)
+from makespan.verify import machine_form as form
 from makespan.verify.paths import total
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 
@@ -64,7 +55,6 @@ def least_makespan_of_gpu(gpu: GpuInstance) -> int:
 
 
 def _crew(block: Iterable[tuple[Program, int]], blocks: int) -> Counter[Program]:
-    """Return how many warps of so many blocks run each program."""
     found = Counter[Program]()
     for program, warps in block:
         found[program] += warps * blocks
@@ -77,7 +67,7 @@ def _phases(instance: Instance, program: Program, work: ProofSteps) -> Iterator[
     It is the max-plus system of theorem 1S with lower ends, and with minima where paths join: a lower bound of each.
     """
     units = {unit.name: unit for unit in instance.machine.units}
-    capacity, timings = pool_capacities(instance.machine), place_timings(program, units, longest=False)
+    capacity, timings = form.pool_capacities(instance.machine), form.place_timings(program, units, longest=False)
     begins, ended = set(program.starts), False
     while begins and not ended:
         states: dict[int, tuple[int, _Clocks]] = {begin: (0, {}) for begin in begins}
@@ -94,7 +84,7 @@ def _phases(instance: Instance, program: Program, work: ProofSteps) -> Iterator[
                 begins.update(place.successors)
                 continue
             # only a pool that each instruction of the class takes a port of, and that has no other port, is waited for
-            sure = [hold for hold in class_holds(units[place.unit]) if len(hold.pools) == 1]
+            sure = [hold for hold in form.class_holds(units[place.unit]) if len(hold.pools) == 1]
             held = {hold.pools[0]: hold.least for hold in sure if capacity[hold.pools[0]] == 1}
             issue = max((issue, *(clocks.get(name, 0) for name in held)))
             new = clocks | {name: issue + cycles for name, cycles in held.items()}
@@ -125,9 +115,9 @@ def _busy(instance: Instance, crew: Mapping[Program, int] | None = None, sms: in
         crew: by program the number of warps that all partitions have instead of those of the instance.
         sms: the number of SMs to which the partitions belong; 0 means one, where one partition gets its share for sure.
     """
-    machine, units = instance.machine, used_units(instance)
-    capacity, shared, every = pool_capacities(machine), shared_pools(machine), issue_holds(machine)
-    holds: dict[str, list[PoolHold]] = {name: every[name] for name in units}
+    machine, units = instance.machine, form.used_units(instance)
+    capacity, shared, every = form.pool_capacities(machine), form.shared_pools(machine), form.issue_holds(machine)
+    holds: dict[str, list[form.PoolHold]] = {name: every[name] for name in units}
     tails = {name: _tail(instance, unit) for name, unit in units.items()}
     for gate in dict.fromkeys(hold.gate for one in holds.values() for hold in one):
         kept = {unit: [hold.least for hold in one if hold.gate <= gate] for unit, one in holds.items()}
@@ -160,7 +150,7 @@ def _tail(instance: Instance, unit: UnitClass) -> int:
 def _busiest(instance: Instance, work: list[int]) -> int:
     """Return what some partition has to do at least, if each warp of a group has so much `work`."""
     parts, loads = instance.machine.partitions, [work[group] for group in instance.group_of_warp()]
-    if (fixed := warp_partitions(instance)) is not None:
+    if (fixed := form.warp_partitions(instance)) is not None:
         found = [0] * parts
         for part, own in zip(fixed, loads, strict=True):
             found[part] += own

@@ -211,7 +211,6 @@ class _MultiprocessorStates:
         return choose(0, -1, [])
 
     def _options(self, warp: _UnfinishedWarp) -> list[_IssueOption]:
-        """Return every way in which it could issue now, if all ports were free."""
         place = self._place(warp)
         if place is None or place == BARRIER:
             return []

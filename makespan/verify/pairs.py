@@ -73,13 +73,10 @@ class PairCharges:
     """Theorem E for one set S of classes and their weights. Masses are whole: `scale` of them are 1.
 
     Attributes:
-        mass: of an instruction of each counted class.
         cost: c_S by class, what an instruction of z costs.
         spared: by class what the last instruction of z does not cost, as nobody needs its port any more.
         price: p by class, what z pays when it turns to a class with a cap above its mass.
-        walks: the paths of every group with the reserves of the proof.
-        unpaired: for every group the most of mass less weights on a path.
-        everybody: the sum of `unpaired` over all warps.
+        unpaired: for every group the most of mass less weights on a path; `everybody` is the sum over all warps.
     """
 
     def __init__(self, instance: Instance, proof: Weights, work: ProofSteps) -> None:
@@ -178,7 +175,7 @@ def _bound_with_thresholds(instance: Instance, proof: Weights, work: ProofSteps)
     alone, unpaired = list[int](), list[int]()
     for group, row in zip(instance.groups, proof.reserves, strict=True):
         program = group.program
-        walk, units = _matured_paths(program, caps, row, threshold, used, work), [at.unit for at in program.places]
+        walk = _ReservePaths(program, caps, caps, row, work, _late(program, threshold, used, work))
         unpaired.append(walk.most(theirs, -1)[0])
         if program.timings:
             turns = _turns(program, threshold, used, paths.shortest_gaps(program, used), 1 + slot)
@@ -188,7 +185,7 @@ def _bound_with_thresholds(instance: Instance, proof: Weights, work: ProofSteps)
         # of its last instruction any more
         cost = {name: max(unit.latency.most, unit.interval * (name in counted)) for name, unit in used.items()}
         spared = {name: cycles - used[name].latency.most for name, cycles in cost.items()}
-        turns = _turns(program, threshold, used, [cost[unit] for unit in units], 1 + slot)
+        turns = _turns(program, threshold, used, [cost[at.unit] for at in program.places], 1 + slot)
         alone.append(walk.most(cost, 0, spared=spared, turns=turns)[0])
     everybody = sum(group.warps * own for group, own in zip(instance.groups, unpaired, strict=True))
     return max(cycles + (everybody - own) // scale for cycles, own in zip(alone, unpaired, strict=True))
@@ -207,21 +204,13 @@ def _thresholds(proof: Weights, caps: Mapping[str, int]) -> dict[str, int]:
     return dict(zip(caps, proof.thresholds, strict=True))
 
 
-def _matured_paths(
-    program: Program,
-    caps: Mapping[str, int],
-    reserves: Sequence[Sequence[int]],
-    threshold: Mapping[str, int],
-    used: Mapping[str, UnitClass],
-    work: ProofSteps,
-) -> "_ReservePaths":
-    """Return the paths on which no pair begins where the gap G may be above the threshold.
+def _late(program: Program, threshold: Mapping[str, int], used: Mapping[str, UnitClass], work: ProofSteps) -> set[int]:
+    """Return the places where no pair may begin, as the gap G behind them may be above the threshold.
 
-    So what is opened has matured by then, which is all that the proof asks of a latency.
+    So what is opened elsewhere has matured by then, which is all that the proof asks of a latency.
     """
     longest = paths.longest_gaps(program, used, work)
-    late = {at for at, gap in enumerate(longest) if gap > threshold.get(program.places[at].unit, 0)}
-    return _ReservePaths(program, caps, caps, reserves, work, late)
+    return {at for at, gap in enumerate(longest) if gap > threshold.get(program.places[at].unit, 0)}
 
 
 def _turns(
@@ -257,11 +246,7 @@ class _GateCounts:
     def charge(self, unit: str, among: Set[str] | None, since: int, least: int) -> int:
         """Return what an instruction counts, in each cycle at the gate where what it then holds is dearest.
 
-        Args:
-            unit: its class.
-            among: the pools that take part; None means that all do.
-            since: cycles from its issue on that do not count.
-            least: the ports that a gate has to have to count.
+        Only pools `among` these count (None means all), cycles `since` after the issue on, and gates of `least` ports.
         """
         total = 0
         for cycle in range(since, max(hold.most for hold in self._holds[unit])):
@@ -295,7 +280,7 @@ def _bound_with_partitions(instance: Instance, proof: Weights, work: ProofSteps)
     beside, elsewhere, alone, own = list[int](), list[int](), list[int](), list[int]()
     for group, row in zip(instance.groups, proof.reserves, strict=True):
         program = group.program
-        walk = _matured_paths(program, mass, row, threshold, used, work)
+        walk = _ReservePaths(program, mass, mass, row, work, _late(program, threshold, used, work))
         beside.append(walk.most(here, -1)[0])
         elsewhere.append(total(program, there))  # only pairs beside z are proven to save anything
         turns = _turns(program, threshold, used, paths.shortest_gaps(program, used), 2)
@@ -329,11 +314,9 @@ class _ReservePaths:
     """The paths of a program, each with the reserves that it meets.
 
     Args:
-        program: of one group.
         mass: by counted class, what an instruction has for pairs.
         caps: by counted class, the most that a pair takes of it.
         reserves: for every place what may be reserved there for the pair that ends in its run, increasing.
-        work: is spent on every step from a place with one of its reserves to the next.
         apart: places at which no pair begins.
     """
 

@@ -36,7 +36,6 @@ def questions(instance: Instance) -> list[Instance] | None:
 
 
 def _alone(machine: Machine, used: frozenset[str]) -> Machine:
-    """Return one partition, with what is in use."""
     units = tuple(unit for unit in machine.units if unit.name in used)
     names = {name for unit in units for use in unit.uses for name in use.resources}
     resources = tuple(resource for resource in machine.resources if resource.name in names)
@@ -62,7 +61,6 @@ def _crews(instance: Instance, work: ProofSteps) -> Iterator[tuple[int, ...]]:
 
 
 def _spread(numbers: list[int], size: int, work: ProofSteps) -> Iterator[tuple[int, ...]]:
-    """Yield all ways to take `size` warps, most of the first groups first."""
     stack: list[tuple[tuple[int, ...], int]] = [((), size)]
     while stack:
         chosen, left = stack.pop()

@@ -109,7 +109,6 @@ def shares(instance: Instance, cut: Sequence[Sequence[PhaseRegion]]) -> dict[str
 
 
 def _along(instance: Instance, cut: Sequence[Sequence[PhaseRegion]], weights: Mapping[str, int], choose: Choose) -> int:
-    """Return the sum over the phases of the largest or smallest share of a group."""
     rows = []
     for program, own in zip((group.program for group in instance.groups), cut, strict=True):
         weighed = [weights.get(place.unit, 0) for place in program.places]
@@ -155,7 +154,6 @@ def _phases(program: Program, work: ProofSteps) -> Iterator[PhaseRegion]:
 def _piece(
     program: Program, begins: Iterable[int], inside: Sequence[int], timings: Sequence[InstructionTiming]
 ) -> Program:
-    """Return the instructions of a phase as a program; a barrier or the end is its end."""
     names = dict(zip(inside, count()))
     places = [
         ProgramPlace(

@@ -182,7 +182,6 @@ class PotentialCheck:
         return max(ended, self.potential.front + max(values) // least)
 
     def _beginnings(self, walker: BasicStates, state: int) -> Iterator[Beginning]:
-        """Yield one for every class of the places where z may stand."""
         where, ports = list(walker.standing(state)), walker.held(state)
         ready, places = Counter[int](), dict[int, list[int]]()
         for group, place, count in where:
@@ -199,7 +198,6 @@ class PotentialCheck:
     # Abstract cycles (docs/theory.md, 4.3)
 
     def _cycles(self, situations: set[PotentialNode]) -> dict[PotentialNode, list[SituationCycle]]:
-        """Return the abstract cycles of every situation that can be reached from `situations`."""
         found: dict[PotentialNode, list[SituationCycle]] = {}
         waiting = list(situations)
         while waiting:
@@ -357,7 +355,6 @@ class PotentialCheck:
     def _all_decreases(
         self, cycles: Mapping[PotentialNode, list[SituationCycle]], labels: Mapping[PotentialNode, set[int | None]]
     ) -> Iterator[tuple[int, PotentialNode, PotentialNode]]:
-        """Yield a lower bound of the decrease for every abstract cycle and every pair of nodes that it joins."""
         for situation, possible in cycles.items():
             for cycle in possible:
                 for u, v in self._nodes(situation, cycle.after, labels):
@@ -395,7 +392,6 @@ class PotentialCheck:
         return total + self._passed(before, after, cycle.ports)
 
     def _passed(self, before: PotentialTable, after: PotentialTable, ports: Iterable[Passing]) -> int:
-        """Return a lower bound of what the ports contribute."""
         total = 0
         for (released, kept, taken), was, then in zip(ports, before.ports, after.ports, strict=True):
             total += released * was[0] - taken * then[-1]
@@ -409,14 +405,12 @@ class PotentialCheck:
         return self.numbers[node]
 
     def _nothing(self) -> PotentialTable:
-        """Return the table of the end."""
         others = tuple((0,) * group.program.end for group in self.instance.groups)
         return PotentialTable(
             others, others[self.potential.last_group], 0, tuple((0,) * slow.held for slow in self.slow)
         )
 
     def _value(self, label: int | None, state: Beginning) -> int:
-        """Return the largest R over the places of z."""
         table = self.tables[self._number(PotentialNode(state.situation.last, state.situation.kind, label))]
         # all warps count as others here, z too, which is then replaced: at the place where it makes most
         everybody = sum(count * table.others[group][place] for group, place, count in state.where)

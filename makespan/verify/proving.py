@@ -133,7 +133,6 @@ class UpperBoundProver:
         self.uppers[Upper.PARTITIONS] = max(proven.values())
 
     def _proven(self, pieces: Pieces) -> dict[Instance, int]:
-        """Return the upper bound of each different question that was proven."""
         different = dict(pieces)
         proven = dict[Instance, int]()
         for question, piece in different.items():
@@ -169,7 +168,6 @@ class UpperBoundProver:
             raise Refused(f"upper {claimed} reported by {name}, which proves only {proven[name]}")
 
     def _closed_form(self, name: Upper) -> bool:
-        """Return whether it applies, and its bound unless that takes too long."""
         if name in self.uppers:
             return True
         if self.is_multiprocessor != (name == Upper.THEOREM_1S):

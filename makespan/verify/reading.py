@@ -194,7 +194,6 @@ def _fields_of_instance(instance: Instance) -> dict[str, object]:
 
 
 def _of_order(instance: Instance) -> dict[str, object]:
-    """Return the order of the launch as a bundle has it, said only where the numbers of warps have an effect."""
     if not instance.order or not machine_form.numbers_matter(instance.machine):
         return {}
     return {"order": [[group, len(list(equal))] for group, equal in groupby(instance.order)]}

@@ -221,7 +221,6 @@ class SmExecution:
         return need, tuple(pool for pool, _ in held)
 
     def _next_of(self, warp: int, cycle: int) -> _IssueNeeds:
-        """Return what the next instruction of a warp needs, if the warp is ready for it in this cycle."""
         steps, at = self._steps[warp], self._done[warp]
         if cycle < self._back[warp]:
             what = "a latency" if not at or steps[at - 1].stall is None else "a stall or a result"
@@ -233,7 +232,6 @@ class SmExecution:
         return self._needs_of[warp][steps[at].unit]
 
     def _go_on(self, warp: int, cycle: int) -> None:
-        """Send a warp that has issued on to its next place."""
         step, latency = self._steps[warp][self._done[warp]], next(self._latencies[warp])
         self._done[warp] += 1
         if step.stall is None:

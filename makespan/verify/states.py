@@ -83,7 +83,6 @@ class BasicStates:
         return self._ports.held(state)
 
     def _counts(self, state: int) -> Iterator[tuple[int, int]]:
-        """Yield the backward numbers of the places where warps are, and how many."""
         state >>= self._ports.bits
         while state:
             if self._step > 1:
@@ -118,7 +117,6 @@ class BasicStates:
     def _shared(
         self, states: set[int], ready: dict[str, list[tuple[int, list[int]]]], most: dict[str, int], width: int
     ) -> set[int]:
-        """Return the states after exactly `width` issues, at most so many of each class."""
         ways: dict[int, set[int]] = {0: states}  # by the number of issues so far
         behind = sum(most.values())
         for unit, limit in most.items():
@@ -202,7 +200,6 @@ class BasicStates:
         return found
 
     def _sums(self, numbers: list[int], count: int) -> Iterator[int]:
-        """Yield all sums of `count` of `numbers`."""
         if len(numbers) == 1:
             yield count * numbers[0]
             return

@@ -53,14 +53,10 @@ def bound(gpu: GpuInstance, weights: Sequence[Weights]) -> int:
 
 
 def _upper(gpu: GpuInstance, block: Fraction, tail: Fraction, spared: Fraction = Fraction(0)) -> int:
-    """Return the bound, in cycles, from A and from the tail.
+    """Return the bound from A, what a block adds to the sum over all slots, and from the tail, the cycles after t1.
 
-    Args:
-        gpu: the question.
-        block: A, what a block adds to the sum over all slots.
-        tail: the cycles after t1.
-        spared: Q, what is charged less for each of R - 2 blocks: what is executed before t1 is not executed after it.
-            Parts of a cycle may move from t1 to the tail then, so that only the sum of both is rounded.
+    Q is `spared`, charged less for each of R - 2 blocks: what is executed before t1 is not executed after it. Parts of
+    a cycle may move from t1 to the tail then, so that only the sum of both is rounded.
     """
     if gpu.is_one_wave:
         return int(tail)
@@ -134,15 +130,9 @@ class _ChainCharge(NamedTuple):
         prices: PoolPrices,
         among: PoolGate | None,
     ) -> "_ChainCharge":
-        """Return the counts of a block.
+        """Return the counts of a block with `crew` warps of each group, which take T_k `alone` in each phase.
 
-        Args:
-            question: theorem 1S of the SM.
-            crew: the warps of each group in a block.
-            alone: for every group T_k of each phase.
-            gates: those that count.
-            prices: of the pools of each gate.
-            among: the pools that take part; None means that all do.
+        Only pools `among` these take part; None means that all do.
         """
         scale, paid = question.scale, question.price(gates, prices, among)
         rows = []
@@ -205,7 +195,6 @@ def _beside_by_number(gpu: GpuInstance, more: Sequence[Fraction]) -> Fraction:
 
 
 def _most(values: Sequence[tuple[Fraction, int]], count: int) -> Fraction:
-    """Return the largest sum of `count` of these values, each of which may be taken as often as it says."""
     total = Fraction(0)
     for value, times in sorted(values, reverse=True):
         total += value * min(times, count)
@@ -303,14 +292,9 @@ def _bound_by_shares(
     ends: Sequence[Fraction],
     works: Sequence[Fraction],
 ) -> int:
-    """Return the bound, in cycles.
+    """Return the bound from omega of a block of each grid (`shares`), and from what it adds to the sum over all SMs.
 
-    Args:
-        gpu: the question.
-        shares: omega of a block of each grid.
-        costs: what it adds to the sum over all SMs.
-        ends: what it takes if it is the last one.
-        works: what it adds to the end of another one.
+    If it is the last one it takes `ends`, and it adds `works` to the end of another one.
     """
 
     def but_one(values: Sequence[Fraction]) -> Fraction:

@@ -226,7 +226,6 @@ class _PairRecursion:
         self._pairs[p][q] = _PlacePair(rows, (falling[0], falling[1]))
 
     def _both_ready(self, places: tuple[int, int], held: int, both: dict[int, int]) -> int:
-        """Return the cycles left where both warps are ready now."""
         ports = self._ports
         ended = [place == program.end for place, program in zip(places, self._programs, strict=True)]
         if any(ended):

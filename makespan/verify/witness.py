@@ -109,7 +109,6 @@ def _places(program: Program, classes: Mapping[str, tuple[int, int]]) -> list[Ro
 
 
 def _route(program: Program, path: tuple[int, ...], places: list[RouteStep]) -> list[RouteStep]:
-    """Return the steps along a path from a start to the end of its program."""
     if path[0] not in program.starts:
         raise Refused(f"witness: no warp of its program begins at place {path[0]}")
     for place, after in zip(path, (*path[1:], program.end), strict=True):
