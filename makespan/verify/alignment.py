@@ -89,12 +89,8 @@ class _EqualStrings:
 def _apart(crews: Sequence[_EqualStrings], name: str) -> bool:
     """Return whether both premises on distances hold for a class, with I_X = `filled` + 1."""
     filled = max(_others(crews, own, name) for own in crews if own.same[name])
-    onward = [
-        own.blocks[at + 1].first - own.blocks[at].first
-        for own in crews
-        for at in own.same[name]
-        if at + 1 < len(own.blocks)
-    ]
+    followed = [(own.blocks, at) for own in crews for at in own.same[name] if at + 1 < len(own.blocks)]
+    onward = [blocks[at + 1].first - blocks[at].first for blocks, at in followed]
     for own in crews:
         blocks, numbers = own.blocks, own.same[name]
         # (L1): consecutive blocks of a warp are more than I_X apart, so before each there is a cycle without X

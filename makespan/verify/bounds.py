@@ -23,11 +23,9 @@ def is_multiprocessor(instance: Instance) -> bool:
 
 
 def pessimistic(instance: Instance) -> int:
-    """Return the pessimistic bound, in cycles: theorem 1', or theorem 1S for a real multiprocessor.
-
-    In every cycle a latency of the last finisher z passes, or z waits for ports or for an issue slot, which `waiting`
-    bounds. With barriers a chain of warps stands for z: `phases.pessimistic`.
-    """
+    """Return the pessimistic bound, in cycles: theorem 1', or theorem 1S for a real multiprocessor."""
+    # In every cycle a latency of the last finisher z passes, or z waits for ports or for an issue slot, which `waiting`
+    # bounds. With barriers a chain of warps stands for z: `phases.pessimistic`.
     if is_multiprocessor(instance):
         return interference.bound(instance)
     if instance.has_barriers:
@@ -41,11 +39,9 @@ def pessimistic(instance: Instance) -> int:
 
 
 def theorem_a(instance: Instance) -> int | None:
-    """Return sum |s_w| - sum k_w + max k_w cycles; None unless at most two classes of capacity 1 are used.
-
-    This is theorem E with weights 0 and 1, and bundles from before theorem E name it. `k_w` counts disjoint adjacent
-    unequal pairs on the path of warp w.
-    """
+    """Return sum |s_w| - sum k_w + max k_w cycles; None unless at most two classes of capacity 1 are used."""
+    # This is theorem E with weights 0 and 1, and bundles from before theorem E name it. `k_w` counts disjoint adjacent
+    # unequal pairs on the path of warp w.
     used = used_units(instance).values()
     if not instance.machine.is_basic or len(used) > 2 or any(unit.capacity > 1 for unit in used):
         return None

@@ -16,19 +16,11 @@ from makespan.verify.machine_form import class_holds
 from makespan.verify.refusal import Refused
 
 _MOST = 10_000
-_DECIDED = frozenset(
-    {
-        AssumptionKind.FAIR,
-        AssumptionKind.MODULO,
-        AssumptionKind.ONE_CYCLE,
-        AssumptionKind.UNIT_LATENCY,
-        AssumptionKind.UNSTATED_LATENCY,
-    }
-)
 LATENCIES = frozenset(
     {AssumptionKind.MACHINE, AssumptionKind.ONE_CYCLE, AssumptionKind.UNIT_LATENCY, AssumptionKind.UNSTATED_LATENCY}
 )
 """The kinds that say who states latencies; one of them stands in every result."""
+_DECIDED = LATENCIES - {AssumptionKind.MACHINE} | {AssumptionKind.FAIR, AssumptionKind.MODULO}  # by the instance
 
 
 def assumptions(value: object) -> tuple[Assumption, ...]:

@@ -48,10 +48,8 @@ def _stretches(units: Sequence[UnitClass]) -> Iterator[list[UnitClass]]:
 
 
 def _bounds(instance: Instance, units: Sequence[UnitClass], cheap: Sequence[UnitClass]) -> list[int]:
-    """Return for every group, as that of z, the bound with these cheap classes.
-
-    Prices are whole: W - 1 of them are a cycle of z.
-    """
+    """Return for every group, as that of z, the bound with these cheap classes."""
+    # Prices are whole: W - 1 of them are a cycle of z.
     warps = instance.warps
     # g: what z may wait after an instruction of its own, the slot or the latency, whichever is longer
     gap = {unit.name: warps - 1 for unit in units}

@@ -255,10 +255,8 @@ def _check_blocks(gpu: GpuInstance, witness: GpuSchedule) -> None:
 
 
 def _check_dispatcher(gpu: GpuInstance, witness: GpuSchedule, sms: Sequence[_HistoryReplay], work: ProofSteps) -> None:
-    """Refuse a cycle in which blocks are left, and a block of each grid that has some left fits on some SM.
-
-    Then whichever block comes next would have room, and a work-conserving dispatcher lets it begin.
-    """
+    """Refuse a cycle in which blocks are left, and a block of each grid that has some left fits on some SM."""
+    # Then whichever block comes next would have room, and a work-conserving dispatcher lets it begin.
     unused = sum(history.sms for history in witness.histories) < gpu.sms
     # in the cycle in which the last block of a grid gets its room the grid has none left, and limits nothing any more
     last = [max(sm.last.get(grid, 0) for sm in sms) for grid in range(len(gpu.grids))]

@@ -36,10 +36,8 @@ def bound(instance: Instance) -> int:
 
 
 def one_after_another(instance: Instance) -> int:
-    """Return the sum over all warps of their heaviest path, each place with its longest stall, latency or hold.
-
-    In every cycle before the end one of these passes: else somebody issues, or a barrier opens.
-    """
+    """Return the sum over all warps of their heaviest path, each place with its longest stall, latency or hold."""
+    # In every cycle before the end one of these passes: else somebody issues, or a barrier opens.
     held = {
         unit.name: max(unit.latency.most, *(hold.most for hold in form.class_holds(unit)))
         for unit in instance.machine.units
@@ -127,10 +125,8 @@ class HitBound:
     # Who is there
 
     def companies(self) -> Iterator[tuple[int, Company, Company]]:
-        """Yield (group of z, all others, the others of its block) for every group and partition to which z may belong.
-
-        With several blocks nothing is supposed of the partition: it may be another one in each phase.
-        """
+        """Yield (group of z, all others, those of its block) for every group and partition to which z may belong."""
+        # With several blocks nothing is supposed of the partition: it may be another one in each phase.
         instance, parts = self._instance, self._instance.machine.partitions
         numbers = [group.warps for group in instance.groups]
         nobody = [0] * len(numbers)
@@ -176,10 +172,8 @@ class HitBound:
         return frozenset(found)
 
     def _most_held(self, classes: Sequence[str], gate: PoolGate, first: int) -> int:
-        """Return how many ports of a gate a warp can hold at one time, if it issued in each cycle before.
-
-        Its last instruction was issued `first` cycles ago at least: f_G of docs/theory.md.
-        """
+        """Return how many ports of a gate a warp can hold at one time, if it issued in each cycle before."""
+        # Its last instruction was issued `first` cycles ago at least: f_G of docs/theory.md.
         rows = [[hold.most for hold in self.holds[unit] if hold.gate & gate] for unit in classes]
         ends = sorted({first, *(most for row in rows for most in row)})
         self._work.spend(1 + sum(map(len, rows)) * len(ends))
@@ -192,10 +186,8 @@ class HitBound:
     def _rates(
         self, unit: str, gates: Iterable[PoolGate], prices: PoolPrices, among: PoolGate | None
     ) -> list[tuple[int, int, int]]:
-        """Return rows (first, last, paid): what an instruction pays in each cycle from `first` after issue to `last`.
-
-        That is u_(X,k), the most over the gates. Only pools `among` these take part; None means that all do.
-        """
+        """Return rows (first, last, paid): an instruction pays so much in each cycle from `first` after its issue."""
+        # That is u_(X,k), the most over the gates. Only pools `among` these take part; None means that all do.
         holds = self.holds[unit]
         ends = sorted({0, *(hold.most for hold in holds)})
         chosen = [gate for gate in gates if any(hold.gate & gate for hold in holds)]
@@ -258,10 +250,8 @@ class HitBound:
         }
 
     def own(self, group: int, gates: Iterable[PoolGate], prices: PoolPrices) -> list[int]:
-        """Return o: for every place what z pays itself, from the cycle on in which it may issue again.
-
-        Of a gate with a single port it pays nothing: in a hit z does not hold that port.
-        """
+        """Return o: for every place what z pays itself, from the cycle on in which it may issue again."""
+        # Of a gate with a single port it pays nothing: in a hit z does not hold that port.
         program = self.programs[group]
         ordered = sorted((gate for gate in gates if not self._is_single(gate)), key=sorted)
         rates = {unit: self._rates(unit, ordered, prices, None) for unit in self.classes[group]}
@@ -282,11 +272,9 @@ class HitBound:
     # z alone
 
     def alone(self, group: int) -> list[int]:
-        """Return T_k for every phase: the longest from its beginning until a warp comes to the next barrier, or ends.
-
-        Ports that anybody may still hold when a later phase begins are waited for in full, so that all hits come later
-        and are due to instructions of the phase itself.
-        """
+        """Return T_k: for every phase the longest time until a warp comes to the next barrier, or ends."""
+        # Ports that anybody may still hold when a later phase begins are waited for in full, so that all hits come
+        # later and are due to instructions of the phase itself.
         cut = self.cut[group]
         left = self._residuals(group) if len(cut) > 1 and self.programs[group].timings else {}
         return [
@@ -326,11 +314,9 @@ class HitBound:
     def _of_phase(
         self, group: int, phase: PhaseRegion, left: Mapping[int, dict[int, int]], still_held: Mapping[str, int]
     ) -> int:
-        """Return the time alone in one phase.
-
-        The state at a place is (arrival, when each token is there, when each pool with one port is free again). Places
-        map it by maxima and constants, so where paths join the maximum of their states is exact.
-        """
+        """Return the time alone in one phase."""
+        # The state at a place is (arrival, when each token is there, when each pool with one port is free again).
+        # Places map it by maxima and constants, so where paths join the maximum of their states is exact.
         program, timings = self.programs[group], self._timings[group]
         states: dict[int, tuple[int, dict[int, int], dict[str, int]]] = {}
         longest = 0

@@ -42,12 +42,10 @@ def bound(instance: Instance) -> int | None:
 
 
 def _width(machine: Machine, used: set[str]) -> int | None:
-    """Return omega of (S): in a cycle in which a ready warp does not issue, exactly so many others do; never more.
-
-    Lemma S: in the `interval - 1` cycles before and in this one, less than `interval` times the width are issued while
-    a slot is left; a class with so many ports has one left, too. The ports of a single class, held for one cycle,
-    limit issue as slots do.
-    """
+    """Return omega of (S): in a cycle in which a ready warp does not issue, exactly so many others do; never more."""
+    # Lemma S: in the `interval - 1` cycles before and in this one, less than `interval` times the width are issued
+    # while a slot is left; a class with so many ports has one left, too. The ports of a single class, held for one
+    # cycle, limit issue as slots do.
     width, units = machine.issue_width, [unit for unit in machine.units if unit.name in used]
     if len(units) == 1 and units[0].interval == 1:
         return min(units[0].capacity, width or units[0].capacity)
@@ -64,10 +62,8 @@ def _times(program: Program, machine: Machine, warps: int) -> _LetterTimes:
 
 
 def _apart(z: _LetterTimes, width: int) -> int:
-    """Return the delay of O1: `rest` for each letter but those behind a cut, divided among the slots.
-
-    A cut is a letter behind which nobody is ready for the next one before all have left it.
-    """
+    """Return the delay of O1: `rest` for each letter but those behind a cut, divided among the slots."""
+    # A cut is a letter behind which nobody is ready for the next one before all have left it.
     rest, cuts, letters = z.warps - 1, 0, len(z.gaps)
     for letter in range(1, letters):
         cuts += z.first[letter] - z.last[letter - 1] > rest * (letter - cuts) // width
@@ -75,11 +71,9 @@ def _apart(z: _LetterTimes, width: int) -> int:
 
 
 def _passing(z: _LetterTimes, times: list[_LetterTimes], width: int) -> int:
-    """Return the largest D that satisfies (O2).
-
-    A gap of z that begins at t alone begins at t + D at the latest, and counts those who cannot be through before. So
-    the right side changes at certain D only, which are tried from the largest on.
-    """
+    """Return the largest D that satisfies (O2)."""
+    # A gap of z that begins at t alone begins at t + D at the latest, and counts those who cannot be through before. So
+    # the right side changes at certain D only, which are tried from the largest on.
     others = sorted(((w.first[-2], w.warps - (w is z)) for w in times), reverse=True)
     longest = max((gap.most for w in times for gap in w.gaps[:-1]), default=1)
     seen = list[tuple[int, int]]()

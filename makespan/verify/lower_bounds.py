@@ -34,11 +34,9 @@ def least_makespan(instance: Instance) -> int:
 
 
 def least_makespan_of_gpu(gpu: GpuInstance) -> int:
-    """Return cycles that no schedule of a whole GPU falls short of.
-
-    Some slot gets its share of all blocks, one after another, and some SM its share. Of several grids, what blocks take
-    of a resource they keep for as long as they are there.
-    """
+    """Return cycles that no schedule of a whole GPU falls short of."""
+    # Some slot gets its share of all blocks, one after another, and some SM its share. Of several grids, what blocks
+    # take of a resource they keep for as long as they are there.
     machine = replace(gpu.machine, assignment=WarpAssignment.ANY)  # the warps of a later block may be in any partitions
     blocks = [Instance.merged(grid.block, machine) for grid in gpu.grids]
     alone = [least_makespan(block) for block in blocks]
@@ -62,10 +60,8 @@ def _crew(block: Iterable[tuple[Program, int]], blocks: int) -> Counter[Program]
 
 
 def _phases(instance: Instance, program: Program, work: ProofSteps) -> Iterator[int]:
-    """Yield the least time of each phase of a warp alone, as long as no path has ended before.
-
-    It is the max-plus system of theorem 1S with lower ends, and with minima where paths join: a lower bound of each.
-    """
+    """Yield the least time of each phase of a warp alone, as long as no path has ended before."""
+    # It is the max-plus system of theorem 1S with lower ends, and with minima where paths join: a lower bound of each.
     units = {unit.name: unit for unit in instance.machine.units}
     capacity, timings = form.pool_capacities(instance.machine), form.place_timings(program, units, longest=False)
     begins, ended = set(program.starts), False

@@ -73,11 +73,9 @@ def used_units(instance: Instance) -> dict[str, UnitClass]:
 
 
 def place_timings(program: Program, units: Mapping[str, UnitClass], *, longest: bool) -> Sequence[InstructionTiming]:
-    """Return a timing for every place. A warp that blocks stalls for the `longest` or else the least latency.
-
-    For a bound from above the longest is right, since theorems 1S and E' rest on upper ends alone; for a bound from
-    below the least.
-    """
+    """Return a timing for every place. A warp that blocks stalls for the `longest` or else the least latency."""
+    # For a bound from above the longest is right, since theorems 1S and E' rest on upper ends alone; for a bound from
+    # below the least.
     if program.timings:
         return program.timings
     spans = {name: (unit.latency.least, unit.latency.most) for name, unit in units.items()} | {BARRIER: (0, 0)}
@@ -90,11 +88,9 @@ def numbers_matter(machine: Machine) -> bool:
 
 
 def warp_numbers(instance: Instance) -> list[int]:
-    """Return for every warp, in the order in which a bundle lists them, its number on its SM.
-
-    A bundle lists warps by group, then by block, then as they are launched. The blocks are launched one after another,
-    and each of them launches its warps in the order that the bundle states, or else group after group.
-    """
+    """Return for every warp, in the order in which a bundle lists them, its number on its SM."""
+    # A bundle lists warps by group, then by block, then as they are launched. The blocks are launched one after
+    # another, and each of them launches its warps in the order that the bundle states, or else group after group.
     crews = [group.warps // instance.blocks for group in instance.groups]
     launched = list(instance.order) or [crew for crew, warps in enumerate(crews) for _ in range(warps)]
     listed, before = [], 0  # for every group, where the next of its warps stands in the list

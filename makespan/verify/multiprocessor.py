@@ -182,10 +182,8 @@ class _MultiprocessorStates:
     def _ways(
         self, warps: Sequence[_UnfinishedWarp], options: dict[_UnfinishedWarp, list[_IssueOption]], free: list[int]
     ) -> Iterator[list[_IssueOption]]:
-        """Yield every way to issue, or not, in which no warp that is left out could issue besides.
-
-        Equal warps are neighbours in `warps`; of them only one order of options is tried.
-        """
+        """Yield every way to issue, or not, in which no warp that is left out could issue besides."""
+        # Equal warps are neighbours in `warps`; of them only one order of options is tried.
         out = _IssueOption((), None)
 
         def choose(at: int, first: int, taken: list[_IssueOption]) -> Iterator[list[_IssueOption]]:

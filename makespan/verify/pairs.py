@@ -118,10 +118,9 @@ class PairCharges:
         ]
 
     def along(self, cut: Sequence[Sequence[PhaseRegion]]) -> int:
-        """Return the bound with barriers, where a chain of warps stands for z: in each phase a warp of the worst group.
-
-        The chain executes at most one segment in each phase, and pays for it instead of what everybody pays: c + p - f.
-        """
+        """Return the bound with barriers: a chain of warps stands for z, in each phase a warp of the worst group."""
+        # The chain executes at most one segment in each phase, and pays for it instead of what everybody pays: c + p -
+        # f.
         instead = {name: cost - self.mass.get(name, 0) for name, cost in self.cost.items()}
         rows = [
             [walk.most(instead, 1, self.price, self.spared, at) for at in enumerate(own)]
@@ -140,21 +139,18 @@ class PairCharges:
 
 
 def _unready(unit: UnitClass) -> int:
-    """Return how many warps can be open toward a class, matured or late, though a port of it is free and unused.
-
-    That is sigma ceil(h / i) - 1 for a simple class: of several ports all but one may have a ready warp, which issues.
-    """
+    """Return how many warps can be open toward a class, matured or late, though a port of it is free and unused."""
+    # That is sigma ceil(h / i) - 1 for a simple class: of several ports all but one may have a ready warp, which
+    # issues.
     if unit.capacity > 1:
         return unit.capacity - 1 + unit.capacity * (unit.latency.most - 1)
     return (unit.latency.most - 1) // unit.interval
 
 
 def _bound_with_thresholds(instance: Instance, proof: Weights, work: ProofSteps) -> int:
-    """Return the bound of theorem E' on a machine of one partition without resources.
-
-    S has no choice here: all classes that bind. With a slot that can bind delta is 1, and the counts of all classes are
-    whole; without one delta is 0.
-    """
+    """Return the bound of theorem E' on a machine of one partition without resources."""
+    # S has no choice here: all classes that bind. With a slot that can bind delta is 1, and the counts of all classes
+    # are whole; without one delta is 0.
     machine, width = instance.machine, binding_width(instance)
     used, slot = used_units(instance), int(width is not None)
     counted = {
@@ -205,10 +201,8 @@ def _thresholds(proof: Weights, caps: Mapping[str, int]) -> dict[str, int]:
 
 
 def _late(program: Program, threshold: Mapping[str, int], used: Mapping[str, UnitClass], work: ProofSteps) -> set[int]:
-    """Return the places where no pair may begin, as the gap G behind them may be above the threshold.
-
-    So what is opened elsewhere has matured by then, which is all that the proof asks of a latency.
-    """
+    """Return the places where no pair may begin, as the gap G behind them may be above the threshold."""
+    # So what is opened elsewhere has matured by then, which is all that the proof asks of a latency.
     longest = paths.longest_gaps(program, used, work)
     return {at for at, gap in enumerate(longest) if gap > threshold.get(program.places[at].unit, 0)}
 
@@ -216,10 +210,8 @@ def _late(program: Program, threshold: Mapping[str, int], used: Mapping[str, Uni
 def _turns(
     program: Program, threshold: Mapping[str, int], used: Mapping[str, UnitClass], gaps: Sequence[int], least: int
 ) -> list[int]:
-    """Return s for every place: what z pays if it turns to another class there, as its gap is too short.
-
-    The gap then counts as the threshold and the interval in S, and as `least`, which is 1 + delta, everywhere.
-    """
+    """Return s for every place: what z pays if it turns to another class there, as its gap is too short."""
+    # The gap then counts as the threshold and the interval in S, and as `least`, which is 1 + delta, everywhere.
     short = {name: max(threshold[name], unit.interval) if name in threshold else least for name, unit in used.items()}
     return [max(0, short[place.unit] - gap) for place, gap in zip(program.places, gaps, strict=True)]
 
@@ -230,7 +222,7 @@ def _is_divided(instance: Instance) -> bool:
 
 
 class _GateCounts:
-    """What instructions count at the gates that can be full; `scale` of it is all ports of a gate for a cycle."""
+    """The counts of instructions at the gates that can be full; `scale` of it is all ports of a gate for a cycle."""
 
     def __init__(self, machine: Machine, used: Mapping[str, UnitClass], work: ProofSteps) -> None:
         every = issue_holds(machine)
@@ -244,10 +236,9 @@ class _GateCounts:
         work.spend(sum(hold.most for holds in self._holds.values() for hold in holds) * len(gates))
 
     def charge(self, unit: str, among: Set[str] | None, since: int, least: int) -> int:
-        """Return what an instruction counts, in each cycle at the gate where what it then holds is dearest.
-
-        Only pools `among` these count (None means all), cycles `since` after the issue on, and gates of `least` ports.
-        """
+        """Return what an instruction counts, in each cycle at the gate where what it then holds is dearest."""
+        # Only pools `among` these count (None means all), cycles `since` after the issue on, and gates of `least`
+        # ports.
         total = 0
         for cycle in range(since, max(hold.most for hold in self._holds[unit])):
             held = [hold.gate for hold in self._holds[unit] if hold.most > cycle]
@@ -261,12 +252,10 @@ class _GateCounts:
 
 
 def _bound_with_partitions(instance: Instance, proof: Weights, work: ProofSteps) -> int:
-    """Return the bound of theorem E' with one slot in each partition, or with resources besides the ports of classes.
-
-    Pairs are of classes with a port of their own in each partition. Whatever is full where z is left out costs `scale`
-    of what instructions hold: each at most what it holds at the gate where that is dearest, in each cycle. In the first
-    one it takes the slot of its partition, which is a whole one.
-    """
+    """Return the bound of theorem E' with one slot in each partition, or with resources besides class ports."""
+    # Pairs are of classes with a port of their own in each partition. Whatever is full where z is left out costs
+    # `scale` of what instructions hold: each at most what it holds at the gate where that is dearest, in each cycle. In
+    # the first one it takes the slot of its partition, which is a whole one.
     machine, used = instance.machine, used_units(instance)
     if machine.issue_width != 1 or instance.has_barriers or DELAY in used:
         raise Refused("theorem E does not apply: it needs one issue slot in each partition, and no barriers")
@@ -297,10 +286,8 @@ def _bound_with_partitions(instance: Instance, proof: Weights, work: ProofSteps)
 
 
 def _most_counted(instance: Instance, last: int, gains: Sequence[int], elsewhere: Sequence[int]) -> int:
-    """Return the most that all warps but one of the group `last` count, over all ways to spread them evenly.
-
-    At most `ceil(W/K) - 1` are in the partition of the last finisher: those who gain most by being there.
-    """
+    """Return the most that all warps but one of the group `last` count, over all ways to spread them evenly."""
+    # At most `ceil(W/K) - 1` are in the partition of the last finisher: those who gain most by being there.
     seats = (instance.warps - 1) // instance.machine.partitions
     others = [group.warps - (number == last) for number, group in enumerate(instance.groups)]
     rows = zip(gains, others, strict=True)
@@ -344,12 +331,10 @@ class _ReservePaths:
         phase: tuple[int, PhaseRegion] | None = None,
         turns: Sequence[int] = (),
     ) -> tuple[int, int]:
-        """Return two largest sums over paths, of paths that end and of paths that go on behind the phase.
-
-        A path sums up what its instructions are worth, `factor` times the weights of its pairs, the price of a class
-        whenever it turns to it (and where it begins in a later phase), and `turns` of a place from which it turns to
-        another class. The last instruction of a path that ends is spared what `spared` says of its class.
-        """
+        """Return two largest sums over paths, of paths that end and of paths that go on behind the phase."""
+        # A path sums up what its instructions are worth, `factor` times the weights of its pairs, the price of a class
+        # whenever it turns to it (and where it begins in a later phase), and `turns` of a place from which it turns to
+        # another class. The last instruction of a path that ends is spared what `spared` says of its class.
         program = self.program
         number, (begins, inside) = phase or (0, (program.starts, tuple(range(program.end))))
         known = set(inside)

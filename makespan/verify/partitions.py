@@ -12,12 +12,10 @@ MOST_STEPS = 1_000_000
 
 
 def questions(instance: Instance) -> list[Instance] | None:
-    """Return different questions such that every schedule of a partition is one of some of them, or None.
-
-    It needs partitions without a scheduler's promise, that nothing in use is shared, and no barrier. Then what a warp
-    may do depends on its own partition alone, and the last of them ends with the longest. Where warps are spread evenly
-    in any way, each choice of so many warps can be those of a partition.
-    """
+    """Return different questions such that every schedule of a partition is one of some of them, or None."""
+    # It needs partitions without a scheduler's promise, that nothing in use is shared, and no barrier. Then what a warp
+    # may do depends on its own partition alone, and the last of them ends with the longest. Where warps are spread
+    # evenly in any way, each choice of so many warps can be those of a partition.
     machine = instance.machine
     if machine.partitions == 1 or instance.has_barriers or machine.scheduler is not SchedulerPromise.ANY:
         return None

@@ -13,7 +13,7 @@ _PoolOrToken = TypeVar("_PoolOrToken")
 
 
 class PhaseRegion(NamedTuple):
-    """Where a warp may stand when a phase begins, and the instructions that it may execute in it, both increasing."""
+    """The places where a phase may begin, and the instructions that may be executed in it, both increasing."""
 
     begins: tuple[int, ...]
     inside: Sequence[int]
@@ -34,21 +34,17 @@ def total(program: Program, weights: Mapping[str, int], choose: Choose = max) ->
 
 
 def keep_latest(known: dict[_PoolOrToken, int], others: Mapping[_PoolOrToken, int]) -> None:
-    """Raise what is known to the later of both cycles.
-
-    Where paths join, the maximum of all that was seen suffices, since a max-plus map commutes with maxima.
-    """
+    """Raise what is known to the later of both cycles."""
+    # Where paths join, the maximum of all that was seen suffices, since a max-plus map commutes with maxima.
     for key, cycle in others.items():
         if cycle > known.get(key, 0):
             known[key] = cycle
 
 
 def longest_gaps(program: Program, units: Mapping[str, UnitClass], work: ProofSteps) -> list[int]:
-    """Return the most cycles from the issue at each place until its warp is ready for whatever follows.
-
-    A result that is `latency` cycles away when its instruction is issued comes nearer by each stall on the way. Whoever
-    awaits its token has it at his issue, so behind him nobody waits for it any more.
-    """
+    """Return the most cycles from the issue at each place until its warp is ready for whatever follows."""
+    # A result that is `latency` cycles away when its instruction is issued comes nearer by each stall on the way.
+    # Whoever awaits its token has it at his issue, so behind him nobody waits for it any more.
     timings = place_timings(program, units, longest=True)
     found = [timing.stall for timing in timings]
     awaited = {token for timing in timings for token in timing.awaits}
@@ -80,12 +76,10 @@ def shortest_gaps(program: Program, units: Mapping[str, UnitClass]) -> list[int]
 
 
 def longest_alone(program: Program, machine: Machine, work: ProofSteps) -> int:
-    """Return T(z): the most cycles that a warp takes if nobody else is there, on any path and at any latencies.
-
-    Each place is issued when the latest of some earlier times has come, a constant after an earlier issue; so the
-    latest that any path to it has seen of every token, and of every single port, says when at the latest. How its own
-    instructions meet at several ports, or at one of several resources, is no wait in theorem 1S: it counts as hits.
-    """
+    """Return T(z): the most cycles that a warp takes if nobody else is there, on any path and at any latencies."""
+    # Each place is issued when the latest of some earlier times has come, a constant after an earlier issue; so the
+    # latest that any path to it has seen of every token, and of every single port, says when at the latest. How its own
+    # instructions meet at several ports, or at one of several resources, is no wait in theorem 1S: it counts as hits.
     units, capacity = {unit.name: unit for unit in machine.units}, pool_capacities(machine)
     timings, holds = (
         place_timings(program, units, longest=True),

@@ -26,14 +26,12 @@ def lag(instance: Instance) -> int:
 
 
 def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
-    """Return the phases, each with its lag in cycles; the sum of their worst cases and lags is a bound.
-
-    It needs one block, and that in every phase each group's warps all have something to execute or all have not: then
-    the warps that take part begin it together, anywhere that their programs allow. And all ports must be free again
-    when a barrier opens: those of the last instructions before it are if no class has an interval that is longer than
-    the latency. On a real multiprocessor `crossing` says what ports and results may do; and all warps have to take
-    part, spread as those of the whole. (docs/theory.md, 7, propositions P and P'.)
-    """
+    """Return the phases, each with its lag in cycles; the sum of their worst cases and lags is a bound."""
+    # It needs one block, and that in every phase each group's warps all have something to execute or all have not: then
+    # the warps that take part begin it together, anywhere that their programs allow. And all ports must be free again
+    # when a barrier opens: those of the last instructions before it are if no class has an interval that is longer than
+    # the latency. On a real multiprocessor `crossing` says what ports and results may do; and all warps have to take
+    # part, spread as those of the whole. (docs/theory.md, 7, propositions P and P'.)
     machine, is_real = instance.machine, instance.is_multiprocessor
     # (i), and for a real multiprocessor a scheduler that promises nothing
     if instance.blocks != 1 or (is_real and machine.scheduler is not SchedulerPromise.ANY):
@@ -80,12 +78,10 @@ def _crews(
 
 
 def pessimistic(instance: Instance) -> int:
-    """Return the bound of theorem 1' with barriers, in cycles, for a chain of warps in the place of z.
-
-    Each of the chain is the last to come to the barrier at which the next one takes over, and the last of them is z. In
-    every cycle a latency of the chain passes, or it waits for a port or an issue slot. In phase k it executes no more
-    than the longest, and of a class no less than the smallest, share of any group in that phase.
-    """
+    """Return the bound of theorem 1' with barriers, in cycles, for a chain of warps in the place of z."""
+    # Each of the chain is the last to come to the barrier at which the next one takes over, and the last of them is z.
+    # In every cycle a latency of the chain passes, or it waits for a port or an issue slot. In phase k it executes no
+    # more than the longest, and of a class no less than the smallest, share of any group in that phase.
     machine = instance.machine
     longest = {unit.name: unit.latency.most for unit in machine.units}
     try:

@@ -72,6 +72,9 @@ class Passing(NamedTuple):
     taken: int
 
 
+_Ways = list[tuple[tuple[Passing, ...], SituationKind]]  # for ports to pass, each with the free ones afterwards
+
+
 class SituationCycle(NamedTuple):
     """An abstract cycle that leads from one situation to another.
 
@@ -215,10 +218,8 @@ class PotentialCheck:
                     yield from self._ended(situation, roles, moves, ready, ports)
 
     def _issues(self, situation: PotentialNode) -> Iterator[tuple[int, ...]]:
-        """Yield how many warps of each class issue: all ways that are work-conserving.
-
-        As no threshold is below the capacity, cutting a count at the threshold does not change the least of both.
-        """
+        """Yield how many warps of each class issue: all ways that are work-conserving."""
+        # As no threshold is below the capacity, cutting a count at the threshold does not change the least of both.
         free = dict(enumerate(self.capacities))
         free |= {slow.x: ports for slow, ports in zip(self.slow, situation.kind[len(free) :], strict=True)}
         most = tuple(min(situation.kind[x] + (x == situation.last), ports) for x, ports in free.items())
@@ -239,16 +240,14 @@ class PotentialCheck:
             yield issued, self.terms.last[DELAYED]
             return
         if issued[situation.last]:
-            yield (
-                tuple(count - (x == situation.last) for x, count in enumerate(issued)),
-                self.terms.last[situation.last],
-            )
+            others = tuple(count - (x == situation.last) for x, count in enumerate(issued))
+            yield others, self.terms.last[situation.last]
         if issued[situation.last] <= situation.kind[situation.last]:
             yield issued, [(situation.last, STAY)]
 
-    def _ports(self, kind: SituationKind, issued: tuple[int, ...]) -> list[tuple[tuple[Passing, ...], SituationKind]]:
+    def _ports(self, kind: SituationKind, issued: tuple[int, ...]) -> _Ways:
         """Return all ways in which ports of slow classes can pass, each with the numbers that are free afterwards."""
-        found: list[tuple[tuple[Passing, ...], SituationKind]] = [((), ())]
+        found: _Ways = [((), ())]
         for slow, free in zip(self.slow, kind[len(self.classes) :], strict=True):
             held = self.capacities[slow.x] - free
             least = held if slow.held == 1 else 0  # with an interval of 2 a held port is always released
@@ -275,12 +274,7 @@ class PotentialCheck:
                     yield {**moves, **back, **staying}, [come + more for come, more in zip(there, stay, strict=True)]
 
     def _ended(
-        self,
-        situation: PotentialNode,
-        roles: list[ClassMove],
-        moves: dict[ClassMove, int],
-        ready: list[int],
-        ports: list[tuple[tuple[Passing, ...], SituationKind]],
+        self, before: PotentialNode, roles: list[ClassMove], moves: dict[ClassMove, int], ready: list[int], ports: _Ways
     ) -> Iterator[SituationCycle]:
         """Yield the cycles in which z and the others move so, and so many others are ready afterwards."""
         spare = self.others - sum(moves.values())
@@ -289,14 +283,14 @@ class PotentialCheck:
         counts, after = tuple(moves.items()), tuple(map(min, ready, self.thresholds))
         # counts end where a next count is sure to be open: there, more may stay or come from delays
         full = [x for x, count in enumerate(ready) if count >= self.thresholds[x]]
-        more = [(x, STAY) for x in full if situation.kind[x] == self.thresholds[x]]
+        more = [(x, STAY) for x in full if before.kind[x] == self.thresholds[x]]
         more += [move for move in (*((DELAYED, x) for x in full), _ON, _OFF) if move in self.terms.others[DELAYED]]
         more = more if spare else []
         gone = not any(ready) and not any(y == DELAYED for _, y in moves)
         for role, (passing, free) in product(roles, ports):
             self.work.spend()
             if role[1] != FINISH:
-                last = {STAY: situation.last, DELAYED: None}.get(role[1], role[1])
+                last = {STAY: before.last, DELAYED: None}.get(role[1], role[1])
                 yield SituationCycle(role, counts, tuple(more), passing, PotentialNode(last, (*after, *free)))
             elif gone:  # z finishes last, so nobody may be left behind
                 yield SituationCycle(role, counts, tuple(move for move in more if move == _OFF), passing, _END)
@@ -363,10 +357,8 @@ class PotentialCheck:
     def _nodes(
         self, situation: PotentialNode, after: PotentialNode, labels: Mapping[PotentialNode, set[int | None]]
     ) -> Iterator[tuple[PotentialNode, PotentialNode]]:
-        """Yield pairs (u, v): for every table v of the situation after a cycle, the table u that is to be larger.
-
-        It is that of the same label; where the cycle leads to a stop, of the label that this is; or that of a stop.
-        """
+        """Yield pairs (u, v): for every table v of the situation after a cycle, the table u that is to be larger."""
+        # It is that of the same label; where the cycle leads to a stop, of the label that this is; or that of a stop.
         for label in self._seen(after, labels):
             u, v = (
                 PotentialNode(one.last, one.kind, label if one in self.looking else None) for one in (situation, after)

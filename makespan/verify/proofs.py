@@ -1,7 +1,7 @@
 """The evidence in a bundle, read: certificates, weights of pairs, and the bounds of phases and partitions."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from makespan.model.certificate import FINISHED_LABEL, Certificate, Potential, PotentialNode, PotentialTable, Weights
@@ -21,10 +21,8 @@ Pieces = tuple[tuple[Instance, UpperBound], ...]
 
 
 def name_of_proof(value: object) -> str:
-    """Return the name of an `Upper`, or of an engine; then the bound must follow from something else.
-
-    No engine is called a theorem, so a theorem that is not known here is refused.
-    """
+    """Return the name of an `Upper`, or of an engine; then the bound must follow from something else."""
+    # No engine is called a theorem, so a theorem that is not known here is refused.
     name = fields.text(value, "evidence")
     if not _NAME.fullmatch(name) or (name.startswith("theorem-") and name not in tuple(Upper)):
         raise Refused(f"unknown evidence: {name!r:.40}")
@@ -33,27 +31,21 @@ def name_of_proof(value: object) -> str:
 
 def phase_bounds(value: object, instance: Instance, room: ProofSteps) -> Pieces:
     """Return the phases with their claimed bounds; `room` counts coefficients."""
-    return _pieces(value, "phases", "barriers make", instance, phases.questions, room)
+    return _pieces(value, "phases", instance, room)
 
 
 def partition_bounds(value: object, instance: Instance, room: ProofSteps) -> Pieces:
     """Return the partitions with their claimed bounds; `room` counts coefficients."""
-    return _pieces(value, "partitions", "the machine makes", instance, partitions.questions, room)
+    return _pieces(value, "partitions", instance, room)
 
 
-def _pieces(
-    value: object,
-    name: str,
-    made: str,
-    instance: Instance,
-    cut: Callable[[Instance], list[Instance] | None],
-    room: ProofSteps,
-) -> Pieces:
+def _pieces(value: object, name: str, instance: Instance, room: ProofSteps) -> Pieces:
     entries = fields.items(value, name, 0)
     if not entries:
         return ()
     # the checker cuts the instance itself: a bundle only says what it claims of each different question, in order
-    questions = cut(instance) or []
+    made, cut = ("barriers make", phases) if name == "phases" else ("the machine makes", partitions)
+    questions = cut.questions(instance) or []
     different = list(dict.fromkeys(questions))
     if len(different) != len(entries):
         raise Refused(f"{len(entries)} {name} are given, but {made} {len(different)} different ones")

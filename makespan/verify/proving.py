@@ -1,6 +1,7 @@
 """Upper bounds of one instance, proven again by whatever evidence is given for them, or by other means."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 
 from makespan.model.certificate import Certificate, Weights
@@ -16,7 +17,7 @@ _BY_ITSELF = (Upper.PESSIMISTIC, *bounds.CLOSED_FORMS, Upper.THEOREM_E, Upper.PO
 
 MOST_STATES = 1_000_000
 
-PROOFS = {
+PROOFS = {  # in words
     Upper.PESSIMISTIC: "M^L + M^C",
     Upper.THEOREM_E: "theorem E",
     Upper.THEOREM_L: "theorem L",
@@ -30,9 +31,9 @@ PROOFS = {
     Upper.PARTITIONS: "its partitions, one by one",
     Upper.SEARCH: "enumeration of all states",
 }
-"""The names of proofs in words."""
 
 
+@dataclass(eq=False)
 class UpperBoundProver:
     """Upper bounds of one instance that were proven again; each attribute only grows sharper.
 
@@ -49,25 +50,20 @@ class UpperBoundProver:
         effort: the work that other proofs may take.
     """
 
-    def __init__(
-        self,
-        instance: Instance,
-        claimed: int,
-        evidence: str,
-        certificate: Certificate | None,
-        weights: tuple[Weights, ...],
-        phases: Pieces = (),
-        partitions: Pieces = (),
-        *,
-        best_case: bool = False,
-        most_states: int,
-        effort: ProofBudget,
-    ) -> None:
-        self.instance, self.claimed, self.evidence = instance, claimed, evidence
-        self.certificate, self.weights = certificate, weights
-        self.phases, self.partitions, self.best_case = phases, partitions, best_case
-        self.most_states, self.effort = most_states, effort
-        self.is_multiprocessor = bounds.is_multiprocessor(instance)
+    instance: Instance
+    claimed: int
+    evidence: str
+    certificate: Certificate | None
+    weights: tuple[Weights, ...]
+    phases: Pieces = ()
+    partitions: Pieces = ()
+    _: KW_ONLY
+    best_case: bool = False
+    most_states: int
+    effort: ProofBudget
+
+    def __post_init__(self) -> None:
+        self.is_multiprocessor = bounds.is_multiprocessor(self.instance)
         self.uppers: dict[Upper, int] = {}
         self.shortest: int | None = None  # of all schedules, exactly
         self.longest: int | None = None
@@ -200,10 +196,8 @@ class UpperBoundProver:
                 self._use(Upper.SEARCH, *found)
 
     def _use(self, name: Upper, shortest: int | None, longest: int) -> None:
-        """Take exact values, which refute as well as prove.
-
-        For a scheduler that promises something they are of any scheduler, and so only bounds.
-        """
+        """Take exact values, which refute as well as prove."""
+        # For a scheduler that promises something they are of any scheduler, and so only bounds.
         self.longest, self.uppers[name] = longest, longest
         if self.instance.machine.scheduler is not SchedulerPromise.ANY:
             return

@@ -126,11 +126,8 @@ class SmExecution:
     def admit(self, cycle: int, warp: int, script: Script) -> None:
         """Let a warp begin in this cycle or later, in the place of one that has finished."""
         self._scripts[warp] = script
-        self._steps[warp], self._latencies[warp], self._uses[warp] = (
-            script.steps,
-            iter(script.latencies),
-            iter(script.uses),
-        )
+        self._steps[warp], self._latencies[warp] = script.steps, iter(script.latencies)
+        self._uses[warp] = iter(script.uses)
         self._done[warp], self._back[warp], self._pending[warp] = 0, cycle, {}
         self._due.setdefault(cycle, []).append(warp)
         self.unfinished += 1
@@ -139,11 +136,9 @@ class SmExecution:
             self._queue.enter(warp)
 
     def state(self, cycle: int) -> object:
-        """Return everything that decides which schedules may follow from this cycle on.
-
-        Cycles count from this one, and scripts are told apart by identity, so that a stretch of a schedule which ends
-        in the state in which it began may be repeated.
-        """
+        """Return everything that decides which schedules may follow from this cycle on."""
+        # Cycles count from this one, and scripts are told apart by identity, so that a stretch of a schedule which ends
+        # in the state in which it began may be repeated.
         there = [
             warp
             for warp, script in enumerate(self._scripts)
@@ -245,10 +240,8 @@ class SmExecution:
         self._due.setdefault(back, []).append(warp)
 
     def _arrival(self, warp: int, cycle: int) -> int:
-        """Return the cycle, this one or later, in which no token keeps the warp from its next place any more.
-
-        At the end of its program a warp waits for everything that it has set.
-        """
+        """Return the cycle, this one or later, in which no token keeps the warp from its next place any more."""
+        # At the end of its program a warp waits for everything that it has set.
         pending = self._pending[warp]
         steps, at = self._steps[warp], self._done[warp]
         awaits = pending if at == len(steps) else steps[at].awaits
@@ -307,10 +300,8 @@ class _FairQueue:
         self._waiting[need][warp] = cycle
 
     def leave(self, cycle: int, served: Mapping[int, tuple[_IssueNeeds, _Pools]], free: Sequence[int]) -> int | None:
-        """Let warps issue that take these ports; return a warp that one of them may not go before, or None.
-
-        A warp that waits has the turn of another if the ports of that one, with those that are left, would suffice.
-        """
+        """Let warps issue that take these ports; return a warp that one of them may not go before, or None."""
+        # A warp that waits has the turn of another if the ports of that one, with those that are left, would suffice.
         came = {warp: self._waiting[need].pop(warp) for warp, (need, _) in served.items()}
         different = {taken for _, taken in served.values()}
         for need, waiting in self._waiting.items():

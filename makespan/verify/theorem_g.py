@@ -53,11 +53,9 @@ def bound(gpu: GpuInstance, weights: Sequence[Weights]) -> int:
 
 
 def _upper(gpu: GpuInstance, block: Fraction, tail: Fraction, spared: Fraction = Fraction(0)) -> int:
-    """Return the bound from A, what a block adds to the sum over all slots, and from the tail, the cycles after t1.
-
-    Q is `spared`, charged less for each of R - 2 blocks: what is executed before t1 is not executed after it. Parts of
-    a cycle may move from t1 to the tail then, so that only the sum of both is rounded.
-    """
+    """Return the bound from A, what a block adds to the sum over all slots, and from the tail, the cycles after t1."""
+    # Q is `spared`, charged less for each of R - 2 blocks: what is executed before t1 is not executed after it. Parts
+    # of a cycle may move from t1 to the tail then, so that only the sum of both is rounded.
     if gpu.is_one_wave:
         return int(tail)
     slots = gpu.slots
@@ -130,10 +128,8 @@ class _ChainCharge(NamedTuple):
         prices: PoolPrices,
         among: PoolGate | None,
     ) -> "_ChainCharge":
-        """Return the counts of a block with `crew` warps of each group, which take T_k `alone` in each phase.
-
-        Only pools `among` these take part; None means that all do.
-        """
+        """Return the counts of a block with `crew` warps of each group, which take T_k `alone` in each phase."""
+        # Only pools `among` these take part; None means that all do.
         scale, paid = question.scale, question.price(gates, prices, among)
         rows = []
         for group, (program, cycles) in enumerate(zip(question.programs, alone, strict=True)):
@@ -151,11 +147,9 @@ class _ChainCharge(NamedTuple):
 
 
 def _beside(gpu: GpuInstance, here: Sequence[Fraction], there: Sequence[Fraction], crew: Sequence[int]) -> Fraction:
-    """Return there + coming: what warps in the partition of a chain count more than elsewhere.
-
-    They are there when its block begins, or come later. Each block comes during one link of each of the other slots,
-    and counts for those in whose partition it has warps.
-    """
+    """Return there + coming: what warps in the partition of a chain count more than elsewhere."""
+    # They are there when its block begins, or come later. Each block comes during one link of each of the other slots,
+    # and counts for those in whose partition it has warps.
     more = [one - other for one, other in zip(here, there, strict=True)]
     if gpu.machine.assignment is WarpAssignment.MODULO:
         return _beside_by_number(gpu, more)
@@ -172,10 +166,8 @@ def _beside(gpu: GpuInstance, here: Sequence[Fraction], there: Sequence[Fraction
 
 
 def _beside_by_number(gpu: GpuInstance, more: Sequence[Fraction]) -> Fraction:
-    """Return there + coming where each slot has the same warps in a partition all the time.
-
-    `more` is by program, in order of appearance.
-    """
+    """Return there + coming where each slot has the same warps in a partition all the time."""
+    # `more` is by program, in order of appearance.
     parts, programs = gpu.machine.partitions, dict.fromkeys(program for program, _ in gpu.grid.block)
     value = dict(zip(programs, more, strict=True))
     launched = [value[program] for program, warps in gpu.grid.block for _ in range(warps)] * gpu.resident
@@ -243,11 +235,9 @@ def _bounds_by_pairs(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator
 
 
 def _several_grids(gpu: GpuInstance) -> Iterator[int]:
-    """Yield bounds for several grids, with a weight omega for each block by what it takes of an SM.
-
-    The blocks on an SM on which one does not fit weigh 1 at least: more than C - max v is taken of some resource, and
-    all that is taken of it is a multiple of what divides whatever blocks take of it.
-    """
+    """Yield bounds for several grids, with a weight omega for each block by what it takes of an SM."""
+    # The blocks on an SM on which one does not fit weigh 1 at least: more than C - max v is taken of some resource, and
+    # all that is taken of it is a multiple of what divides whatever blocks take of it.
     room = list(zip(gpu.room, *(grid.takes for grid in gpu.grids), strict=True))
     full = [there - there % (step := gcd(*takes) or 1) + step - max(takes) for there, *takes in room]
     shares = [max(map(Fraction, grid.takes, full)) for grid in gpu.grids]
@@ -292,10 +282,8 @@ def _bound_by_shares(
     ends: Sequence[Fraction],
     works: Sequence[Fraction],
 ) -> int:
-    """Return the bound from omega of a block of each grid (`shares`), and from what it adds to the sum over all SMs.
-
-    If it is the last one it takes `ends`, and it adds `works` to the end of another one.
-    """
+    """Return the bound from omega of a block of each grid (`shares`), and from what it adds to the sum over all SMs."""
+    # If it is the last one it takes `ends`, and it adds `works` to the end of another one.
 
     def but_one(values: Sequence[Fraction]) -> Fraction:
         # all blocks are charged but the last one, which may be of any grid

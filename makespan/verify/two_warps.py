@@ -25,10 +25,8 @@ _PortHolds = tuple[tuple[int, ...], ...]
 
 
 def two_warps(instance: Instance, choose: Choose = max, effort: ProofBudget | None = None) -> int | None:
-    """Return the longest (`max`) or shortest (`min`) schedule of two warps without barriers, in cycles.
-
-    None means that it takes too much work.
-    """
+    """Return the longest (`max`) or shortest (`min`) schedule of two warps without barriers, in cycles."""
+    # None means that it takes too much work.
     ports = _PortStates.of(instance)
     try:
         with (effort or ProofBudget(1)).part(MOST_WORK) as work:
@@ -87,11 +85,9 @@ class _PortStates(NamedTuple):
 
 
 def _can_block(unit: UnitClass) -> bool:
-    """Return whether two warps, of which one is ready, can hold all ports, or both need the last one.
-
-    Of one warp's instructions, issued at least the least latency apart, ceil(interval / latency) overlap. Ports of all
-    other classes need not be kept.
-    """
+    """Return whether two warps, of which one is ready, can hold all ports, or both need the last one."""
+    # Of one warp's instructions, issued at least the least latency apart, ceil(interval / latency) overlap. Ports of
+    # all other classes need not be kept.
     return unit.capacity < 2 * -(-unit.interval // unit.latency.least)
 
 
@@ -256,10 +252,8 @@ class _PairRecursion:
     def _row(
         self, ready: int, places: tuple[int, int], held: int, both: dict[int, int], sooner: dict[int, list[int]]
     ) -> list[int]:
-        """Return the cycles left, by the cycles until the other warp is ready, too.
-
-        `sooner` has the rows for all ways in which ports are free sooner.
-        """
+        """Return the cycles left, by the cycles until the other warp is ready, too."""
+        # `sooner` has the rows for all ways in which ports are free sooner.
         ports, own, other = self._ports, places[ready], places[1 - ready]
         waits = range(1, self._waits[1 - ready][other] + 1)
         self._work.spend(len(waits))
@@ -285,10 +279,8 @@ class _PairRecursion:
         return row if matters == len(waits) else row + sooner[0][len(row) :]
 
     def _issue(self, ready: int, places: tuple[int, int], wait: int, held: int) -> Iterator[int]:
-        """Yield the cycles left for each choice, where one warp issues and the other is ready in `wait` >= 1 cycles.
-
-        `held` has the port of the instruction already. The shorter of the latency and `wait` passes.
-        """
+        """Yield the cycles left for each choice, where one warp issues and the other is ready in `wait` >= 1 cycles."""
+        # `held` has the port of the instruction already. The shorter of the latency and `wait` passes.
         ports, choose = self._ports, self._choose
         unit, successors = self._programs[ready].places[places[ready]]
         least, most = self._latency[unit].least, self._latency[unit].most

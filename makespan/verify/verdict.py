@@ -27,7 +27,7 @@ from makespan.verify.witness import replay
 
 MOST_PROOFS = 10  # so many proofs of the largest size may be checked
 _HOW = {ONE_WAVE: "those of its SMs, which have all blocks from the beginning", THEOREM_G: "theorem G"}
-_Proof = TypeVar("_Proof", bound=str)
+_ProofName = TypeVar("_ProofName", bound=str)
 
 
 def verify(document: object, *, most_states: int = MOST_STATES) -> Verdict:
@@ -116,7 +116,7 @@ def _best_case(prover: UpperBoundProver, claimed: Interval, lower: int) -> Inter
     return check_best_case(proven, claimed)
 
 
-def _best_proof(uppers: Mapping[_Proof, int], claim: BundleClaim) -> _Proof:
+def _best_proof(uppers: Mapping[_ProofName, int], claim: BundleClaim) -> _ProofName:
     """Return the proof that the verdict names: one that suffices, and the one that the claim names first."""
     return min(uppers, key=lambda proof: (uppers[proof] > claim.upper, proof != claim.evidence))
 
@@ -159,10 +159,8 @@ def _verdict_of_gpu(bundle: GpuBundle, most_states: int) -> Verdict:
 
 
 def _one_wave(bundle: GpuBundle, most_states: int) -> int:
-    """Return the largest bound of an SM with any number of blocks that it may have, each proven by its own evidence.
-
-    In one wave no SM knows of the others; a worst case need not grow with the blocks, so all numbers are looked at.
-    """
+    """Return the largest bound of an SM with any number of blocks that it may have, each proven by its own evidence."""
+    # In one wave no SM knows of the others; a worst case need not grow with the blocks, so all numbers are looked at.
     gpu, claim = bundle.gpu, bundle.claim
     if gpu.dram:
         raise Refused(f"{ONE_WAVE} proves nothing where DRAM may be busy: an SM may take longer than its latencies say")
