@@ -1,1 +1,1 @@
-"""From cycles to deadlines: whether tasks with GPU kernels meet theirs, by analyses with proofs."""
+"""Deadlines of tasks with GPU kernels: analyses with proofs that say whether all of them hold."""

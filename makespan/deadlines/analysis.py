@@ -1,4 +1,4 @@
-"""Whether all deadlines of a task set hold, as far as analyses can prove it or a simulated schedule refutes it."""
+"""The verdict on a task set: all deadlines are proven by analyses, refuted by a simulated schedule, or open."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -112,6 +112,9 @@ def _task_verdict(task_set: TaskSet, task: GpuTask, found: Responses, demanded: 
     rivals = task_set.on(resource) if resource is not None else ()
     # theorems 1 and 2
     is_exact = response.way is None and bool(rivals) and all(_is_regular(other, found) for other in rivals)
+    served = [segment for other in rivals for segment in other.of(SegmentKind.COPY, SegmentKind.KERNEL)]
+    # the schedule of the proof takes all longest times, so it exists only if all of them are shown
+    is_shown = all(segment.attained == segment.wcet and segment.is_shown for segment in served)
     method = response.way or METHODS[next(s.policy for s in task_set.servers if s.name == resource)]
     return TaskVerdict(
         task.name,
@@ -120,14 +123,8 @@ def _task_verdict(task_set: TaskSet, task: GpuTask, found: Responses, demanded: 
         response.parts,
         is_exact,
         method,
-        # the schedule of the proof takes all longest times
-        is_attained=is_exact and all(_is_shown(other) for other in rivals),
+        is_attained=is_exact and is_shown,
     )
-
-
-def _is_shown(task: GpuTask) -> bool:
-    """Return whether its copies and kernels are shown to take their bounds."""
-    return all(s.attained == s.wcet and s.is_shown for s in task.of(SegmentKind.COPY, SegmentKind.KERNEL))
 
 
 def _is_regular(task: GpuTask, found: Responses) -> bool:

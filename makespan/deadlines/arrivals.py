@@ -83,7 +83,7 @@ class StepBudget:
         """Take this number of additions out of the budget.
 
         Raises:
-            OutOfStepsError: there are not so many left.
+            OutOfStepsError: fewer are left.
         """
         self.left -= steps
         if self.left < 0:

@@ -1,4 +1,4 @@
-"""From a description to an answer with all that it rests on: execution times, places, verdict, margins."""
+"""The assessment of a description: its answer with execution times, partitions, verdict and margins."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ from makespan.model.conditions import together
 from makespan.model.units import shown_frequency, shown_time
 
 QUICK = AnalysisLimits(one=100_000, total=500_000)
-"""What the analysis may spend on one of the many questions about margins; what is not proven by then is not proven."""
+"""The limits of the analysis for one of the many questions about margins; what exceeds them counts as unproven."""
 
 _proven = partial(analyse, evidence=False)
 _quickly_proven = partial(analyse, limits=QUICK, evidence=False)  # for questions that are asked a hundred times
@@ -71,7 +71,7 @@ class Assessment:
     def demand(self) -> ResourceLoad:
         """Return what all kernels together demand of all partitions."""
         partitions = len(self.task_set.partitions)
-        return server_load("all partitions", self.task_set.tasks, places=max(1, partitions))
+        return server_load("all partitions", self.task_set.tasks, partitions=max(1, partitions))
 
     @property
     def answer(self) -> DeadlineAnswer:
@@ -146,7 +146,7 @@ def assessments(
     system, tick = task_set(description, {name: wcet.time() for name, wcet in wcets.items()})
     try:
         is_searched = description.priorities is Priorities.AUDSLEY
-        if is_searched and system.unassigned:
+        if is_searched and system.unassigned:  # who competes depends on the partitions
             raise InputError(
                 f'task {system.unassigned[0].name} has no partition, and priorities = "audsley" needs to know it: give'
                 " it one, or other priorities"
@@ -183,7 +183,7 @@ def assessments(
         for margin in _margins(description, wcets, known.task_set, progress) if with_margins else ():
             known = replace(known, margins=(*known.margins, margin))
             yield known
-    except InputError as error:
+    except InputError as error:  # whatever is wrong, name the file
         raise type(error)(f"{description.where}: {error}") from None
 
 

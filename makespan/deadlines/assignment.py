@@ -1,4 +1,4 @@
-"""Which kernel runs on which partition: greedy heuristics, and an exact search that ends with an assignment or a proof.
+"""The assignment of kernels to partitions: greedy heuristics, and an exact search that ends with a proof.
 
 Both ask the analysis, so whatever they return has been proven schedulable. While a partition is asked about, every
 task that has no place yet, or another one, runs its kernels alone on a partition of its own: that is the kindest place
@@ -31,7 +31,7 @@ EXACT = "exact"
 """The assignment that finds one if the analysis accepts any; the others are heuristics."""
 
 _GRAIN = 10**6
-"""Utilisation in CP-SAT counts in millionths, rounded down: a necessary condition stays necessary."""
+"""CP-SAT counts utilisation in millionths, rounded down: a necessary condition stays necessary."""
 
 
 class TaskSetAnalysis(Protocol):
@@ -245,7 +245,8 @@ def _isolate(task_set: TaskSet, partition: str, names: frozenset[str]) -> TaskSe
 
 def _small_conflicts(oracle: _FitOracle, task_set: TaskSet) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield single kernels and pairs that do not fit: cheap questions that exclude most assignments."""
-    kinds = {kind[0] for kind in _equal_partitions(task_set)} | _used_partitions(task_set)  # one of each kind is enough
+    kinds = {kind[0] for kind in _equal_partitions(task_set)}  # one of each kind is enough
+    kinds |= {p.name for p in task_set.partitions if task_set.on(p.name)}
     names = [task.name for task in task_set.unassigned]
     for partition in (p.name for p in task_set.partitions if p.name in kinds):
         single = {name for name in names if not oracle.holds(partition, [name])}
@@ -272,10 +273,6 @@ def _equal_partitions(task_set: TaskSet) -> list[tuple[str, ...]]:
         if not task_set.on(p.name):
             kinds.setdefault((p.policy, p.slices), []).append(p.name)
     return [tuple(kind) for kind in kinds.values()]
-
-
-def _used_partitions(task_set: TaskSet) -> set[str]:
-    return {p.name for p in task_set.partitions if task_set.on(p.name)}
 
 
 def _partition_order(load: Mapping[str, Fraction], heuristic: Heuristic) -> list[str]:

@@ -1,4 +1,4 @@
-"""Chains of tasks that hand data on: who starts whom, and how old data can become.
+"""Chains of tasks that hand data on: which task starts which, and how old data can become.
 
 In a chain by data, the end of a job is the arrival of the next task's job; that task's deadline and jitter count from
 there, and its period is that of the task at the head. A task that several chains lead to waits for all of them. In a

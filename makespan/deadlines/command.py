@@ -164,7 +164,7 @@ def command(
     with progress(quiet=quiet) as show:
         solver = Solver(lambda: SolverLimits(time_limit, memory_limit, progress=show), store)
         sizes = fewest_sms(description, solver, show) if fewest else ()
-        wcets = _solve_times(description, solver)
+        wcets = _solve_times(description, solver)  # before all else, since it may take long
         known = assessments(
             description,
             wcets,
@@ -180,7 +180,7 @@ def command(
         view = ChartView(names, None if part is None else ticks_of(part, found.tick))
         wanted = (_draw(found, gantt, view), _page(found, html, view, given), _export(found, export))
         made = [] if found.is_interrupted else [*chain(*wanted)]
-    finally:  # a file that fails costs nobody the answer
+    finally:  # the answer is printed even if writing a file fails
         click.echo(_output_text(found, output))
     for line in made:
         remark(line, output)

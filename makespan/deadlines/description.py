@@ -1,4 +1,4 @@
-"""What a task file says, as values: exact times in seconds, and for copies and kernels where theirs come from.
+"""The content of a task file as values: exact times in seconds, and the sources of execution times.
 
 `task_set` turns a description into whole ticks once all execution times are known. No time is rounded.
 """
@@ -99,7 +99,7 @@ class KernelLaunch:
 
 
 TimeSource: TypeAlias = GivenTime | GivenCycles | BundleFile | KernelLaunch
-"""Where the execution time of a kernel comes from."""
+"""A source of the execution time of a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +294,7 @@ def task_set(description: Description, execution_times: Mapping[str, ExecutionTi
         InputError: tasks, partitions, copy engines and chains that do not fit each other, priorities that are missing
             or contradictory, or times of more ticks than any file can ask for.
     """
-    unit = least_unit(_longest_way(description))
+    unit = least_unit(_longest_way(description))  # theorem 4
     try:
         tick = _tick(description, execution_times, unit)
         return _in_ticks(description, execution_times, tick, unit), tick
@@ -338,7 +338,7 @@ def _tick(description: Description, execution_times: Mapping[str, ExecutionTime]
     times += [chain.deadline for chain in description.chains if chain.deadline is not None]
     times += [time for entry in description.partitions for time in entry.times]
     times += [time for both in execution_times.values() for time in (both.at_most, both.at_least) if time is not None]
-    return common_tick(times) / unit
+    return common_tick(times) / unit  # then every time is a multiple of `unit` ticks
 
 
 def _in_whole_ticks(time: Fraction, tick: Fraction) -> int:
@@ -396,7 +396,7 @@ def _ranks(description: Description) -> dict[str, int | None]:
     if convention is None:
         return dict.fromkeys((entry.name for entry in description.tasks), None)
     if convention.is_given:
-        sign = 1 if convention is Priorities.LARGER_FIRST else -1
+        sign = 1 if convention is Priorities.LARGER_FIRST else -1  # larger is more urgent from here on
         return {entry.name: None if entry.priority is None else sign * entry.priority for entry in description.tasks}
     if (numbered := next((e for e in description.tasks if e.priority is not None), None)) is not None:
         raise InputError(f"task {numbered.name} has a priority of its own beside priorities = {str(convention)!r}")
@@ -404,7 +404,7 @@ def _ranks(description: Description) -> dict[str, int | None]:
         entry.name: entry.period if convention is Priorities.RATE_MONOTONIC else entry.deadline
         for entry in description.tasks
     }
-    order = sorted(set(monotonic.values()), reverse=True)
+    order = sorted(set(monotonic.values()), reverse=True)  # the shortest last, with the largest number
     return {name: order.index(time) + 1 for name, time in monotonic.items()}
 
 
@@ -418,17 +418,15 @@ def _check_priorities(description: Description) -> None:
                 f"task {entry.name} has priority {entry.priority}, and nothing says what this means:"
                 ' give priorities = "larger-first" or "smaller-first" at the top (--priorities for CSV)'
             )
-        places = [] if entry.core is None else [f"core {entry.core}"]
-        places += [_resource_label(part) for part in entry.executions.values() if part.resource in ranked]
-        if places and entry.priority is None:
+        labels = [] if entry.core is None else [f"core {entry.core}"]
+        for part in entry.executions.values():
+            what = "partition" if part.kind is SegmentKind.KERNEL else "copy engine"
+            labels += [f"{what} {part.resource}"] if part.resource in ranked else []
+        if labels and entry.priority is None:
             raise InputError(
-                f"task {entry.name} has no priority, and {places[0]} schedules by priorities: give every task a"
+                f"task {entry.name} has no priority, and {labels[0]} schedules by priorities: give every task a"
                 ' priority, or priorities = "rate-monotonic" or "deadline-monotonic" at the top (--priorities for CSV)'
             )
-
-
-def _resource_label(part: ServedEntry) -> str:
-    return f"{'partition' if part.kind is SegmentKind.KERNEL else 'copy engine'} {part.resource}"
 
 
 def _refuse_ambiguous(description: Description) -> None:

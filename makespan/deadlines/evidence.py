@@ -1,7 +1,7 @@
 """Evidence against deadlines: a search for legal schedules in which a task is late, and the worst one as a picture.
 
 A simulated miss proves that a task set is not schedulable, if jobs can take the times that they take in it: a proven
-upper bound is no such time, the lower end of the proven interval is. No miss proves nothing.
+upper bound is no such time, the lower end of the proven interval is. That no miss is found proves nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,14 +12,14 @@ from random import Random
 from makespan.deadlines.chains import family_heads, heads
 from makespan.deadlines.scenarios import MOST_JOBS, critical_scenarios, random_scenario, vary_scenario
 from makespan.deadlines.simulation import CompletedJob, Scenario, ServiceStretch, SimulatedRun, simulate, turns_per_job
-from makespan.deadlines.task import ChainStart, GpuTask, JobSegment, TaskSet
+from makespan.deadlines.task import ChainStart, GpuTask, TaskSet
 from makespan.deadlines.verdict import Miss
 from makespan.host.errors import InputError
 
 TRIES = 60
 MOST_TURNS = 10_000
 _FRESH = 0.3
-"""Of the scenarios of a search after the critical instants, so many are drawn anew."""
+"""The share of scenarios after the critical instants that are drawn anew."""
 
 
 def worst_runs(task_set: TaskSet, name: str, *, seed: int = 0, most_jobs: int = MOST_JOBS) -> Iterator[SimulatedRun]:
@@ -169,14 +169,14 @@ def attainable(task_set: TaskSet, name: str) -> TaskSet | None:
         return None
     if family[name] in unknown or any(task.offset is not None for task in near if family[task.name] in unknown):
         return None
-    return _subset(task_set, (_with_attained_times(task) for task in near if family[task.name] not in unknown))
-
-
-def _with_attained_times(task: GpuTask) -> GpuTask:
-    def known(segment: JobSegment) -> JobSegment:
-        return replace(segment, wcet=segment.known)
-
-    return replace(task, segments=tuple(map(known, task.segments)))
+    return _subset(
+        task_set,
+        (
+            replace(task, segments=tuple(replace(segment, wcet=segment.known) for segment in task.segments))
+            for task in near
+            if family[task.name] not in unknown
+        ),
+    )
 
 
 def _subset(task_set: TaskSet, some: Iterable[GpuTask]) -> TaskSet:

@@ -149,7 +149,7 @@ def _jobs(walk: StateWalk, tasks: Sequence[GpuTask], path: Sequence[tuple[WalkSt
     """Return the jobs of a scenario that goes this way."""
     jobs: list[JobPlan] = []
     for number, family in enumerate(walk.families):
-        mine = [tasks[course.number] for course in family.courses]
+        mine = [tasks[grid_task.number] for grid_task in family.grid_tasks]
         found: list[_ChosenActivation] = []
         pending: list[_ChosenActivation] = []
         for now, (state, step) in enumerate(path):

@@ -34,13 +34,13 @@ from makespan.host.errors import InputError, UnsupportedError
 
 MOST_STATES = 100_000
 _STEPS = 10
-"""Steps from a state, at most, on the average."""
+"""The average number of steps from a state, at most."""
 
 WalkState = tuple[int, ...]
-"""The state of each family, as it numbers them."""
+"""The number of the state of each family."""
 
 JobAges = tuple[tuple[int, ...], ...]
-"""For each family and each pending activation: since its event and, for each further task, since the job's arrival."""
+"""The ages, by family and pending activation, of its event and, for each further task, of the job, from its arrival."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ class WalkStep(NamedTuple):
 
 
 AgedJob = tuple[WalkState, int, int]
-"""A job in a state: that of a family with this one of its ages."""
+"""A job in a state: the state, the family, and the index of the job's age."""
 
 
 Shortness = Callable[[JobSegment], bool]
-"""Whether a segment may take less than its limit; if not, it always takes as long."""
+"""A test whether a segment may take less than its limit; if not, it always takes as long."""
 
 
 def explore(
@@ -114,12 +114,11 @@ def explore(
         walk_part(task_set, tasks, grid=grid, most_states=most_states, is_short=is_short)
         for tasks in independent_parts(task_set)
     ]
-    response = {name: ticks for one in found for name, ticks in one.response.items()}
-    end = {name: ticks for one in found for name, ticks in one.end.items()}
-    known = [name for name in task_set.by_name if name in response]  # in the order of the task set
-    return WalkResult(
-        {name: response[name] for name in known}, {name: end[name] for name in known}, sum(one.states for one in found)
-    )
+    by_task = {name: one for one in found for name in one.response}
+    known = [name for name in task_set.by_name if name in by_task]  # in the order of the task set
+    response = {name: by_task[name].response[name] for name in known}
+    end = {name: by_task[name].end[name] for name in known}
+    return WalkResult(response, end, sum(one.states for one in found))
 
 
 def walk_part(
@@ -217,12 +216,14 @@ class StateWalk:
         self.first: dict[WalkState, WalkState] = {}
         self.last: dict[str, AgedJob] = {}
         self.ages: dict[WalkState, JobAges] = {start: ((),) * len(start)}
-        courses = [course for family in self.families for course in family.courses]
-        self.policies = {part.policy for course in courses for part in course.parts}
+        grid_tasks = [grid_task for family in self.families for grid_task in family.grid_tasks]
+        self.policies = {part.policy for grid_task in grid_tasks for part in grid_task.parts}
         self.least: dict[ServerPolicy, int] = {}
-        if not any(course.doubt for course in courses):  # deadlines below these are before those of every later job
-            self.least[ServerPolicy.EDF] = min(course.due for course in courses)
-            self.least[ServerPolicy.EDF_RELEASE] = min(course.released for course in courses)
+        if not any(
+            grid_task.doubt for grid_task in grid_tasks
+        ):  # deadlines below these are before those of every later job
+            self.least[ServerPolicy.EDF] = min(grid_task.due for grid_task in grid_tasks)
+            self.least[ServerPolicy.EDF_RELEASE] = min(grid_task.released for grid_task in grid_tasks)
 
     def run(self, most_states: int) -> None:
         """Walk until nothing new is met.
@@ -272,8 +273,8 @@ class StateWalk:
 
     def least_states(self) -> int:
         """Return a least number of states: a job that is alone has one after each step of its segments."""
-        courses = [course for family in self.families for course in family.courses]
-        return max(sum(part.wcet - 1 for part in course.parts) for course in courses)
+        grid_tasks = [grid_task for family in self.families for grid_task in family.grid_tasks]
+        return max(sum(part.wcet - 1 for part in grid_task.parts) for grid_task in grid_tasks)
 
     def _trace(self, state: WalkState, step: WalkStep, ages: JobAges, known: JobAges | None) -> None:
         self.first.setdefault(step.reached, state)
@@ -417,16 +418,16 @@ def _families(task_set: TaskSet, tasks: Sequence[GpuTask], grid: int, is_short: 
         if head.name in first:
             continue
         names = [head.name, *(name for name in first if first[name] == head.name)]
-        courses = []
+        grid_tasks = []
         for name in names:
             task = task_set.by_name[name]
             sources = tuple(names.index(source) for source in starts.get(name, ()))
-            courses.append(_course(task, grid, numbers[name], sources, policies, is_short))  # limits rounded up
+            grid_tasks.append(_grid_task(task, grid, numbers[name], sources, policies, is_short))  # limits rounded up
         # periods are rounded down, so that jobs come more often
-        yield TaskFamily(courses, head.period // grid, is_exact=grid == 1)
+        yield TaskFamily(grid_tasks, head.period // grid, is_exact=grid == 1)
 
 
-def _course(
+def _grid_task(
     task: GpuTask,
     grid: int,
     number: int,

@@ -17,7 +17,7 @@ ResourceKey = tuple[SegmentKind, str]
 """A core, copy engine or partition."""
 
 Position = tuple[int, int]
-"""Which of the pending activations, the earliest first, and which task of the family."""
+"""The index of a pending activation, the earliest first, and of a task of the family."""
 
 
 class Stage(IntEnum):
@@ -54,7 +54,7 @@ class GridJob(NamedTuple):
 AWAITED, ENDED = GridJob(Stage.AWAITED), GridJob(Stage.ENDED)
 
 PendingJobs = tuple[tuple[GridJob, ...], ...]
-"""Of each pending activation, the earliest first, the job of every task."""
+"""The job of every task of each pending activation, the earliest first."""
 
 
 class FamilyState(NamedTuple):
@@ -142,13 +142,13 @@ class TaskFamily:
     """All states of a family that have been met, by number.
 
     Args:
-        courses: The tasks on the grid, the head first, and each after its sources.
+        grid_tasks: The tasks on the grid, the head first, and each after its sources.
         is_exact: Whether a step is a tick, in which every limit holds; otherwise several steps may be of one instant.
     """
 
-    def __init__(self, courses: Sequence[GridTask], period: int, *, is_exact: bool) -> None:
-        self.courses, self.period = courses, period
-        self.width = len(courses)
+    def __init__(self, grid_tasks: Sequence[GridTask], period: int, *, is_exact: bool) -> None:
+        self.grid_tasks, self.period = grid_tasks, period
+        self.width = len(grid_tasks)
         self._is_exact = is_exact
         self._locals: list[FamilyState] = []
         self._numbers: dict[FamilyState, int] = {}
@@ -185,7 +185,7 @@ class TaskFamily:
         local = self._locals[number]
         ways = [(local, False)]
         if local.timer == self.period:  # sporadic: it may come, and need not
-            head = self._tidy(0, GridJob(Stage.ARRIVED, due=self.courses[0].due))
+            head = self._tidy(0, GridJob(Stage.ARRIVED, due=self.grid_tasks[0].due))
             ways.append((FamilyState(0, (*local.rows, (head, *[AWAITED] * (self.width - 1)))), True))
         return tuple(
             (self._number(FamilyState(way.timer, rows)), is_new)
@@ -202,7 +202,7 @@ class TaskFamily:
                 yield from self._ready(launched, slot + 1)
 
     def _launched(self, rows: PendingJobs, slot: int, segment: int) -> Iterator[PendingJobs]:
-        parts = self.courses[slot].parts
+        parts = self.grid_tasks[slot].parts
         segment = next((at for at in range(segment, len(parts)) if parts[at].delay), -1)
         if segment < 0:
             yield rows
@@ -212,9 +212,9 @@ class TaskFamily:
 
     def _moved(self, rows: PendingJobs, slot: int, segment: int | None) -> Iterator[PendingJobs]:
         """Yield the rows in which the first jobs that await a release or launch get it, for each number of them."""
-        course = self.courses[slot]
+        task = self.grid_tasks[slot]
         stage, at = (Stage.ARRIVED, 0) if segment is None else (Stage.LAUNCHED, segment)
-        limit = course.jitter if segment is None else course.parts[segment].delay
+        limit = task.jitter if segment is None else task.parts[segment].delay
         # the earliest first: releases and launches keep the order of jobs
         pending = [n for n, row in enumerate(rows) if row[slot].stage is stage and row[slot].segment == at]
         for row in (*pending, None):  # None: all of them get it
@@ -223,20 +223,20 @@ class TaskFamily:
             if row is not None:
                 job = rows[row][slot]
                 if segment is None:
-                    moved = self._enter(slot, 0, job._replace(released=course.released))
+                    moved = self._enter(slot, 0, job._replace(released=task.released))
                 else:
                     moved = self._tidy(slot, job._replace(stage=Stage.READY, time=0))
                 rows = _replace_job(rows, (row, slot), moved)
 
     def _enter(self, slot: int, segment: int, job: GridJob) -> GridJob:
-        stage = Stage.LAUNCHED if self.courses[slot].parts[segment].delay else Stage.READY
+        stage = Stage.LAUNCHED if self.grid_tasks[slot].parts[segment].delay else Stage.READY
         return self._tidy(slot, GridJob(stage, segment, 0, 0, job.due, job.released))
 
     def _tidy(self, slot: int, job: GridJob) -> GridJob:
         """Return the job without the times that no server will ask for."""
-        course = self.courses[slot]
-        due = job.due if course.asks(ServerPolicy.EDF, job) else 0  # fewer different states
-        released = job.released if job.stage is not Stage.ARRIVED and course.asks(ServerPolicy.EDF_RELEASE, job) else 0
+        task = self.grid_tasks[slot]
+        due = job.due if task.asks(ServerPolicy.EDF, job) else 0  # fewer different states
+        released = job.released if job.stage is not Stage.ARRIVED and task.asks(ServerPolicy.EDF_RELEASE, job) else 0
         return job._replace(due=due, released=released)
 
     # ---- who is chosen
@@ -249,30 +249,30 @@ class TaskFamily:
             for slot, job in enumerate(jobs):
                 if job.stage <= Stage.ARRIVED:
                     continue
-                course = self.courses[slot]
-                part = course.parts[job.segment]
-                core = part.resource if part.policy is None else course.core
+                task = self.grid_tasks[slot]
+                part = task.parts[job.segment]
+                core = part.resource if part.policy is None else task.core
                 if core is not None:
-                    computing.setdefault(slot, (core, course.rank, (row, slot)))  # of a task the earlier job goes first
+                    computing.setdefault(slot, (core, task.rank, (row, slot)))  # of a task the earlier job goes first
                 if part.policy is None:
                     continue
                 if job.stage is Stage.SERVED:  # it runs to its end, so its server is taken
                     busy.append(part.resource)
                 elif job.stage is Stage.READY:
-                    key, doubt = self._key(course, part.policy, job)
+                    key, doubt = self._key(task, part.policy, job)
                     known = waiting.get((slot, part.resource))
                     # of a task the most urgent offers itself; rows are in order of arrival
                     if known is None or key < known[1]:
                         waiting[slot, part.resource] = (part.resource, key, doubt, (row, slot))
         return FamilyView(tuple(busy), tuple(waiting.values()), tuple(computing.values()))
 
-    def _key(self, course: GridTask, policy: ServerPolicy, job: GridJob) -> tuple[int, int]:
+    def _key(self, task: GridTask, policy: ServerPolicy, job: GridJob) -> tuple[int, int]:
         """Return a key, the least first, and how much less it may be."""
         if policy is ServerPolicy.EDF:
-            return job.due, course.doubt
+            return job.due, task.doubt
         if policy is ServerPolicy.EDF_RELEASE:
-            return job.released, course.doubt
-        return -job.turn if policy is ServerPolicy.FIFO else -course.rank, 0
+            return job.released, task.doubt
+        return -job.turn if policy is ServerPolicy.FIFO else -task.rank, 0
 
     def _served(self, number: int, chosen: tuple[Position, ...]) -> int:
         """Return the state after servers have begun to serve these jobs."""
@@ -292,7 +292,7 @@ class TaskFamily:
             for slot, job in enumerate(jobs):
                 if job.stage <= Stage.ENDED:
                     continue
-                part = None if job.stage is Stage.ARRIVED else self.courses[slot].parts[job.segment]
+                part = None if job.stage is Stage.ARRIVED else self.grid_tasks[slot].parts[job.segment]
                 is_run = job.stage is Stage.SERVED or (
                     part is not None and part.policy is None and (row, slot) in on_core
                 )
@@ -307,13 +307,13 @@ class TaskFamily:
 
     def _older(self, slot: int, job: GridJob, length: int, *, is_run: bool) -> GridJob | None:
         """Return the job after the step; None if some limit does not allow it to last so long."""
-        course = self.courses[slot]
+        task = self.grid_tasks[slot]
         time, turn = job.time, job.turn
         if job.stage is Stage.ARRIVED:
             time += length
-            limit = course.jitter
+            limit = task.jitter
         else:
-            part = course.parts[job.segment]
+            part = task.parts[job.segment]
             limit = part.delay if job.stage is Stage.LAUNCHED else part.wcet
             if job.stage is Stage.LAUNCHED or is_run:
                 time += length - (is_run and job.is_late)  # a step for nothing: see theorem 12 on pieces
@@ -325,7 +325,7 @@ class TaskFamily:
         return self._tidy(slot, aged._replace(is_late=job.is_late and not is_run))
 
     def _endings(self, rows: PendingJobs, running: Sequence[Position]) -> Iterable[tuple[Position, ...]]:
-        full = [position for position in running if self._left(rows, position) == 0]
+        full = [at for at in running if rows[at[0]][at[1]].time == self._part(rows, at).wcet]
         must = full if self._is_exact else []  # on a grid a step of length 0 may follow
         may = [position for position in running if position in full or self._part(rows, position).is_short]
         free = [position for position in may if position not in must]
@@ -334,33 +334,29 @@ class TaskFamily:
 
     def _part(self, rows: PendingJobs, position: Position) -> GridSegment:
         row, slot = position
-        return self.courses[slot].parts[rows[row][slot].segment]
-
-    def _left(self, rows: PendingJobs, position: Position) -> int:
-        row, slot = position
-        return self._part(rows, position).wcet - rows[row][slot].time
+        return self.grid_tasks[slot].parts[rows[row][slot].segment]
 
     def _after(self, local: FamilyState, ends: tuple[Position, ...]) -> FamilyStep:
         """Return the state when these segments have ended: jobs go on, start others, or go away."""
         rows, ended, short = local.rows, [], []
         for row, slot in ends:
-            job, course = rows[row][slot], self.courses[slot]
-            part = course.parts[job.segment]
+            job, task = rows[row][slot], self.grid_tasks[slot]
+            part = task.parts[job.segment]
             if part.policy is None and job.time < part.wcet:
-                short.append((part.resource, course.rank))  # a gap that is not kept, in theorem 12
-            elif part.policy is not None and course.core is not None:
-                short.append((course.core, course.rank))  # its thread has spun there: the same
-            if job.segment + 1 < len(course.parts):
+                short.append((part.resource, task.rank))  # a gap that is not kept, in theorem 12
+            elif part.policy is not None and task.core is not None:
+                short.append((task.core, task.rank))  # its thread has spun there: the same
+            if job.segment + 1 < len(task.parts):
                 rows = _replace_job(rows, (row, slot), self._enter(slot, job.segment + 1, job))
             else:
                 rows = _replace_job(rows, (row, slot), ENDED)
-                ended.append(EndedJob(course.number, row * self.width, row * self.width + slot))
+                ended.append(EndedJob(task.number, row * self.width, row * self.width + slot))
         new = set()
         for row in {row for row, _ in ends}:
-            for slot, course in enumerate(self.courses):
+            for slot, task in enumerate(self.grid_tasks):
                 jobs = rows[row]
-                if jobs[slot].stage is Stage.AWAITED and all(jobs[s].stage is Stage.ENDED for s in course.sources):
-                    rows = _replace_job(rows, (row, slot), self._tidy(slot, GridJob(Stage.ARRIVED, due=course.due)))
+                if jobs[slot].stage is Stage.AWAITED and all(jobs[s].stage is Stage.ENDED for s in task.sources):
+                    rows = _replace_job(rows, (row, slot), self._tidy(slot, GridJob(Stage.ARRIVED, due=task.due)))
                     new.add((row, slot))
         kept = [row for row, jobs in enumerate(rows) if any(job.stage is not Stage.ENDED for job in jobs)]
         ages = tuple(
@@ -378,9 +374,9 @@ class TaskFamily:
         timer, rows = self._locals[number]
         for row, jobs in enumerate(rows):
             for slot, job in enumerate(jobs):
-                course = self.courses[slot]
-                is_begun = job.stage is Stage.READY and job.time > 0 and course.rank <= rank
-                if is_begun and course.parts[job.segment].resource == core:
+                task = self.grid_tasks[slot]
+                is_begun = job.stage is Stage.READY and job.time > 0 and task.rank <= rank
+                if is_begun and task.parts[job.segment].resource == core:
                     rows = _replace_job(rows, (row, slot), job._replace(is_late=True))
         return self._number(FamilyState(timer, rows))
 
@@ -391,12 +387,12 @@ class TaskFamily:
         found: list[tuple[str | ResourceKey, int]] = []
         for jobs in self._locals[number].rows:
             for slot, job in enumerate(jobs):
-                course = self.courses[slot]
+                task = self.grid_tasks[slot]
                 if job.turn:
-                    found.append((course.parts[job.segment].resource, job.turn))
-                if course.asks(ServerPolicy.EDF, job):
+                    found.append((task.parts[job.segment].resource, job.turn))
+                if task.asks(ServerPolicy.EDF, job):
                     found.append((ServerPolicy.EDF, job.due))
-                if job.stage is not Stage.ARRIVED and course.asks(ServerPolicy.EDF_RELEASE, job):
+                if job.stage is not Stage.ARRIVED and task.asks(ServerPolicy.EDF_RELEASE, job):
                     found.append((ServerPolicy.EDF_RELEASE, job.released))
         return tuple(found)
 
@@ -406,10 +402,10 @@ class TaskFamily:
         changed = dict(new)
         for row, jobs in enumerate(rows):
             for slot, job in enumerate(jobs):
-                course = self.courses[slot]
+                task = self.grid_tasks[slot]
                 if job.stage <= Stage.ENDED:
                     continue
-                resource = course.parts[job.segment].resource
+                resource = task.parts[job.segment].resource
                 due = changed.get((ServerPolicy.EDF, job.due), job.due)
                 released = changed.get((ServerPolicy.EDF_RELEASE, job.released), job.released)
                 turn = changed.get((resource, job.turn), job.turn) if job.turn else 0

@@ -95,7 +95,7 @@ def task_entry(
         if times[key] == 0:
             raise InputError(f"{where}: {key} must be more than zero")
     own = launch_delay(table, where)
-    if "segments" in table or "cpu" in table:
+    if "segments" in table or "cpu" in table:  # the other keys of a single kernel would have no effect
         _refuse_beside("segments" if "segments" in table else "cpu", table, shared, where)
     if "segments" in table:
         segments = _segments(table["segments"], folder, where)
@@ -123,7 +123,7 @@ def partition_entry(table: Mapping[str, object], card: Gpu | None = None) -> Par
     """Return a table `[[partition]]`, of SMs of a GPU if one is named.
 
     Raises:
-        InputError: an unknown key, no name or policy, no such policy, or not so many SMs.
+        InputError: an unknown key, no name or policy, no such policy, or more SMs than there are.
     """
     name = entry_name(table, "a partition")
     where = f"partition {name}"
@@ -409,7 +409,7 @@ def read(path: Path, *, gpu: str | None = None, clock: str | None = None, priori
             priorities=None if priorities is None else choice(priorities, Priorities, "--priorities"),
         )
     found = _on_card(found)
-    shortest = ExecutionTime(PICOSECOND)
+    shortest = ExecutionTime(PICOSECOND)  # a placeholder: execution times are not known yet
     system, _ = task_set(found, dict.fromkeys(found.executions, shortest))  # all but execution times
     try:
         predecessors(system)
@@ -494,7 +494,7 @@ def _from_csv(content: str, path: Path, card: Gpu | None) -> Description:
     if not rows or not any(cell.strip() for cell in rows[0]):
         raise InputError(f"{path}: the first line must name the columns, such as name,wcet,evidence,period,deadline")
     header = [cell.strip() for cell in rows[0]]
-    if len(header) == 1 and _LIST_SEPARATOR in header[0]:
+    if len(header) == 1 and _LIST_SEPARATOR in header[0]:  # a frequent mistake of spreadsheets
         raise InputError(f"{path}:1: one column, {shown(header[0])}: part the columns by commas, not by semicolons")
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
@@ -546,7 +546,7 @@ def _add_row(
     served = PartitionEntry(
         GpuPartition(resource, choice(policy, ServerPolicy, "policy")), sms_count(given_sms, card, where)
     )
-    if partitions.setdefault(resource, served) != served:
+    if partitions.setdefault(resource, served) != served:  # each row repeats what its partition is
         raise InputError(f"partition {resource} has another policy or number of SMs in an earlier row")
 
 

@@ -27,10 +27,10 @@ from makespan.deadlines.task import GpuTask, SegmentKind, ServerPolicy, TaskSet,
 from makespan.host.errors import InputError
 
 HORIZON = 10
-"""A bound of more than so many periods, deadlines or jitters, whichever is longest in the task set, is none."""
+"""A bound of more than this many periods, deadlines or jitters, whichever is longest in the task set, is dropped."""
 
 MOST_ROUNDS = 200
-"""Rounds in which bounds may rise; those that still do have none, for they may creep on for ever."""
+"""Rounds in which bounds may rise; one that still rises then is dropped, for it may creep on for ever."""
 
 MOST_PATHS = 16
 """Ways through a graph with joins that are looked at as a whole."""

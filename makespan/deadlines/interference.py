@@ -202,7 +202,6 @@ class PathStages(NamedTuple):
         Args:
             done: The longest time from the event until the end of the last of them.
         """
-        # once, if concurrent
         times = int(any(graph.is_concurrent(demand.task, operation.task) for operation in self.operations))
         if demand.task is self.last.task and not graph.is_server(self.resource):
             return times  # on a core the earlier job of a task goes first

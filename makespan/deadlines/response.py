@@ -82,7 +82,6 @@ class AnalysedOperation:
         if not q:  # no earlier activation: the event may be as early as its delay allows
             return [(rest, None)]
         rest += (q - 1) * self.each
-        # one case for each first operation
         return [(rest + work, q * self.stream.period - delay) for work, delay in self.firsts]
 
 
@@ -212,7 +211,7 @@ def _demand(before: int, rows: Sequence[tuple[int, int, int]]) -> Callable[[int]
 
 
 _OF_A_RELEASE = 8
-"""What a release costs, in additions, whatever is found there."""
+"""The additions that a release costs at least."""
 
 
 class _EdfAnalysis:
@@ -287,7 +286,6 @@ class _EdfAnalysis:
         def demand(w: int) -> int:
             return before + sum(c * ((min(w, last) + j) // t + 1) for c, t, j, last in rows)
 
-        # it starts no earlier than its release
         return least_fixed_point(demand, max(before, release), len(rows) + 1, self.steps)
 
     def _horizon(self, busy: int | None) -> int:

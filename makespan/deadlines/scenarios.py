@@ -50,10 +50,10 @@ class JobPattern:
 def random_scenario(task_set: TaskSet, random: Random, most_jobs: int, words: str) -> Scenario:
     """Return random phases, gaps, jitter and execution times, each extreme in some tasks."""
     until = arrival_limit(task_set, busy_time(task_set), most_jobs)  # about as long as resources stay busy
-    courses = {task.name: _random_pattern(task, random, until) for task in task_set.tasks}
+    patterns = {task.name: _random_pattern(task, random, until) for task in task_set.tasks}
     order = list(task_set.by_name)
     random.shuffle(order)
-    return scenario_of(task_set, courses, tuple(order), words)
+    return scenario_of(task_set, patterns, tuple(order), words)
 
 
 def _random_pattern(task: GpuTask, random: Random, until: int) -> JobPattern:
@@ -93,7 +93,7 @@ def _column(random: Random, low: int, high: int, count: int) -> tuple[int, ...]:
 def vary_scenario(run: SimulatedRun, job: CompletedJob, random: Random, words: str) -> Scenario:
     """Return the same scenario with one to three changes, of what comes before the end of `job`."""
     scenario = run.scenario
-    courses = _patterns(scenario)
+    patterns = _patterns(scenario)
     order = list(scenario.order)
     for _ in range(random.randint(1, 3)):
         name = random.choice(order)
@@ -105,12 +105,13 @@ def vary_scenario(run: SimulatedRun, job: CompletedJob, random: Random, words: s
             order.remove(name)
             order.insert(random.choice((0, len(order))), name)
         elif change == 1 and task.offset is None and name not in scenario.starts:
-            courses[name] = _shift_arrivals(courses[name], scenario, random)
+            patterns[name] = _shift_arrivals(patterns[name], scenario, random)
         elif change == 2 and task.offset is None and name not in scenario.starts:
-            courses[name] = _change_gap(courses[name], task, random, at)
+            gap, old = random.choice((0, 1, random.randint(0, task.period))), patterns[name].gaps
+            patterns[name] = replace(patterns[name], gaps=(*old[:at], gap if at else 0, *old[at + 1 :]))
         else:
-            courses[name] = _change_job(courses[name], task, random, at)  # always legal, whatever the task
-    return scenario_of(scenario.task_set, courses, tuple(order), words)
+            patterns[name] = _change_job(patterns[name], task, random, at)  # always legal, whatever the task
+    return scenario_of(scenario.task_set, patterns, tuple(order), words)
 
 
 def _patterns(scenario: Scenario) -> dict[str, JobPattern]:
@@ -132,30 +133,24 @@ def _pattern(task: GpuTask, jobs: list[JobPlan]) -> JobPattern:
     )
 
 
-def _shift_arrivals(course: JobPattern, scenario: Scenario, random: Random) -> JobPattern:
+def _shift_arrivals(pattern: JobPattern, scenario: Scenario, random: Random) -> JobPattern:
     """Return all jobs earlier or later, by a little or such that two releases meet or just miss each other."""
     other = random.choice(scenario.jobs)
-    mine = course.first + course.waits[0]
-    # just before, at, or after it
+    mine = pattern.first + pattern.waits[0]
     step = random.choice((other.release - mine + random.randint(-1, 1), random.randint(-3, 3)))
-    return replace(course, first=max(0, course.first + step))
+    return replace(pattern, first=max(0, pattern.first + step))
 
 
-def _change_gap(course: JobPattern, task: GpuTask, random: Random, at: int) -> JobPattern:
-    gap = random.choice((0, 1, random.randint(0, task.period)))
-    return replace(course, gaps=(*course.gaps[:at], gap if at else 0, *course.gaps[at + 1 :]))
-
-
-def _change_job(course: JobPattern, task: GpuTask, random: Random, at: int) -> JobPattern:
+def _change_job(pattern: JobPattern, task: GpuTask, random: Random, at: int) -> JobPattern:
     """Return the pattern with another release, launch delay or execution time of one job."""
     if task.jitter and random.random() < 0.5:
         wait = random.choice((0, task.jitter, random.randint(0, task.jitter)))
-        return replace(course, waits=(*course.waits[:at], wait, *course.waits[at + 1 :]))
+        return replace(pattern, waits=(*pattern.waits[:at], wait, *pattern.waits[at + 1 :]))
     index = random.randrange(len(task.segments))
     segment = task.segments[index]
     if segment.delay and random.random() < 0.5:
-        return replace(course, delays=_change_rows(course.delays, at, index, random, 0, segment.delay))
-    return replace(course, times=_change_rows(course.times, at, index, random, least_time(segment), segment.wcet))
+        return replace(pattern, delays=_change_rows(pattern.delays, at, index, random, 0, segment.delay))
+    return replace(pattern, times=_change_rows(pattern.times, at, index, random, least_time(segment), segment.wcet))
 
 
 def _change_rows(
@@ -178,16 +173,16 @@ def full_pattern(task: GpuTask, first: int, release: int, until: int) -> JobPatt
     return JobPattern(first, (0,) * count, waits, (times,) * count, (delays,) * count)
 
 
-def quick_pattern(task: GpuTask, course: JobPattern, until: int) -> JobPattern:
+def quick_pattern(task: GpuTask, pattern: JobPattern, until: int) -> JobPattern:
     """Return jobs that, after the first, take no longer than they must up to the launch of segment `until`."""
     times = tuple(least_time(segment) if at < until else segment.wcet for at, segment in enumerate(task.segments))
     delays = tuple(0 if at <= until else segment.delay for at, segment in enumerate(task.segments))
-    later = len(course.times) - 1
+    later = len(pattern.times) - 1
     return replace(
-        course,
-        waits=(course.waits[0], *(0,) * later),
-        times=(course.times[0], *(times,) * later),
-        delays=(course.delays[0], *(delays,) * later),
+        pattern,
+        waits=(pattern.waits[0], *(0,) * later),
+        times=(pattern.times[0], *(times,) * later),
+        delays=(pattern.delays[0], *(delays,) * later),
     )
 
 
@@ -198,17 +193,17 @@ def packed_pattern(task: GpuTask, release: int, until: int) -> JobPattern:
     return full_pattern(task, max(0, release - task.jitter), release, until)
 
 
-def scenario_of(task_set: TaskSet, courses: Mapping[str, JobPattern], order: tuple[str, ...], words: str) -> Scenario:
+def scenario_of(task_set: TaskSet, patterns: Mapping[str, JobPattern], order: tuple[str, ...], words: str) -> Scenario:
     """Return a scenario of the jobs of all patterns; of tasks that are started by data, as many as start them."""
-    jobs = {name: tuple(course.jobs(task_set.by_name[name])) for name, course in courses.items()}
+    jobs = {name: tuple(pattern.jobs(task_set.by_name[name])) for name, pattern in patterns.items()}
     for follower, sources in predecessors(task_set).items():  # sources first, so that their jobs are counted already
-        jobs[follower] = _jobs_started_by_data(follower, courses[follower], len(jobs[sources[0]]))
+        jobs[follower] = _jobs_started_by_data(follower, patterns[follower], len(jobs[sources[0]]))
     return Scenario(task_set, tuple(job for several in jobs.values() for job in several), order, words)
 
 
-def _jobs_started_by_data(name: str, course: JobPattern, count: int) -> tuple[JobPlan, ...]:
+def _jobs_started_by_data(name: str, pattern: JobPattern, count: int) -> tuple[JobPlan, ...]:
     """Return jobs of unknown arrival that repeat the rows of a pattern."""
-    rows = islice(cycle(zip(course.waits, course.times, course.delays, strict=True)), count)
+    rows = islice(cycle(zip(pattern.waits, pattern.times, pattern.delays, strict=True)), count)
     return tuple(JobPlan(name, number, 0, *row) for number, row in enumerate(rows))
 
 
@@ -260,8 +255,8 @@ def periodic_scenario(task_set: TaskSet, *, most_jobs: int = MOST_JOBS) -> Scena
     words += f", {'the hyperperiod' if len(set(offsets)) == 1 else 'two hyperperiods'} of {length} ticks"
     if cut < until:
         words += f" cut at {cut} ticks, {most_jobs} jobs"
-    courses = {task.name: full_pattern(task, task.offset or 0, task.offset or 0, cut) for task in task_set.tasks}
-    return scenario_of(task_set, courses, tuple(task_set.by_name), words)
+    patterns = {task.name: full_pattern(task, task.offset or 0, task.offset or 0, cut) for task in task_set.tasks}
+    return scenario_of(task_set, patterns, tuple(task_set.by_name), words)
 
 
 def critical_scenarios(task_set: TaskSet, name: str, *, most_jobs: int = MOST_JOBS) -> Iterator[Scenario]:
@@ -366,10 +361,10 @@ class _Meeting:
         """Yield a scenario for each useful release of the task, and one more after a blocker has begun."""
         name, head = self.mine.task.name, self.mine.head
         order = (*(other for other in self.task_set.by_name if other != name), name)
-        courses = {task.name: self._course(task) for task in self.task_set.tasks}
+        patterns = {task.name: self._start_pattern(task) for task in self.task_set.tasks}
         for shift in self._shifts():
             release = self._release(head) + shift % head.period
-            changed = courses | {head.name: _latest_pattern(head, self.policy, release, self.until + head.period)}
+            changed = patterns | {head.name: _latest_pattern(head, self.policy, release, self.until + head.period)}
             said = words + (f", {name} {shift} ticks later" if shift else "")
             yield scenario_of(self.task_set, self._bunched(changed) if is_bunched else changed, order, said)
             for blocker in self._blockers(shift):
@@ -378,17 +373,17 @@ class _Meeting:
                 said += f", one tick after the {blocker.segment.kind} of {blocker.task.name} has begun"
                 yield scenario_of(self.task_set, self._bunched(changed) if is_bunched else changed, order, said)
 
-    def _course(self, task: GpuTask) -> JobPattern:
+    def _start_pattern(self, task: GpuTask) -> JobPattern:
         """Return jobs of which the first is as late as allowed; those that data starts are always late."""
-        course = packed_pattern(task, self._release(task), self.until)
-        return replace(course, waits=(task.jitter,) * len(course.waits)) if task.name in self.started else course
+        pattern = packed_pattern(task, self._release(task), self.until)
+        return replace(pattern, waits=(task.jitter,) * len(pattern.waits)) if task.name in self.started else pattern
 
     def _release(self, task: GpuTask) -> int:
         return self.start - (self.met[task.name].ready if self.is_aimed and task.name in self.met else 0)
 
-    def _bunched(self, courses: Mapping[str, JobPattern]) -> dict[str, JobPattern]:
+    def _bunched(self, patterns: Mapping[str, JobPattern]) -> dict[str, JobPattern]:
         """Return patterns in which the first jobs take their time until there, and later ones do not."""
-        found = dict(courses)
+        found = dict(patterns)
         for visit in self.met.values():
             for name in visit.before:
                 found[name] = quick_pattern(self.task_set.by_name[name], found[name], MAX_SEGMENTS)

@@ -213,23 +213,23 @@ class SimulatedRun:
         return min((job for job in self.jobs if task in (None, job.task)), key=lambda job: job.slack, default=None)
 
 
+@dataclass(slots=True, eq=False)
 class _JobProgress:
     """A job on its way through its segments; `index` is the one that it is in."""
 
-    __slots__ = ("index", "job", "spin", "task")
+    job: JobPlan
+    task: GpuTask
+    index: int = 0
+    spin: "_ServiceRequest | None" = None
 
-    def __init__(self, job: JobPlan, task: GpuTask) -> None:
-        self.job, self.task, self.index = job, task, 0
-        self.spin: _ServiceRequest | None = None
 
-
+@dataclass(slots=True, eq=False)
 class _ServiceRequest:
     """A request for `left` ticks of a core or server; None means a core to spin on until it is withdrawn."""
 
-    __slots__ = ("key", "left", "walk")
-
-    def __init__(self, walk: _JobProgress, left: int | None, key: tuple[int, int, int]) -> None:
-        self.walk, self.left, self.key = walk, left, key
+    progress: _JobProgress
+    left: int | None
+    key: tuple[int, int, int]
 
     def __lt__(self, other: "_ServiceRequest") -> bool:
         return self.key < other.key
@@ -253,8 +253,8 @@ class _SimulatedResource:
         self.running = self.end = None
         if piece.left is not None:
             piece.left -= now - self.since  # the rest is what a preempted segment still has to run
-        job, index = piece.walk.job, piece.walk.index
-        kind = piece.walk.task.segments[index].kind
+        job, index = piece.progress.job, piece.progress.index
+        kind = piece.progress.task.segments[index].kind
         return piece, ServiceStretch(self.name, kind, job.task, job.number, index, self.since, now, piece.left is None)
 
     def withdraw(self, piece: _ServiceRequest, now: int) -> ServiceStretch | None:
@@ -303,11 +303,11 @@ class _SlicedPartition(_SimulatedResource):
     def choose(self, now: int) -> None:
         """Continue the turn that has begun, or begin the turn of the next context."""
         for piece in sorted(self.waiting):
-            if (context := piece.walk.task.context) != self.context and context not in self.queue:
+            if (context := piece.progress.task.context) != self.context and context not in self.queue:
                 self.queue.append(context)
         if self.running is not None:
             return
-        own = [piece for piece in self.waiting if piece.walk.task.context == self.context]
+        own = [piece for piece in self.waiting if piece.progress.task.context == self.context]
         self.since = now
         # its turn is over: no work left, slice used up, or a pause in it
         if not (own and self.left and self.stopped == now):
@@ -315,7 +315,7 @@ class _SlicedPartition(_SimulatedResource):
             if (context := self.queue.pop(0)) != self.context:
                 self.since += self.slices.switch if self.context is not None else 0
             self.context, self.left = context, self.slices.length
-        self.running = min(piece for piece in self.waiting if piece.walk.task.context == self.context)
+        self.running = min(piece for piece in self.waiting if piece.progress.task.context == self.context)
         self.waiting.remove(self.running)
         heapify(self.waiting)
         self.end = self.since + min(self.left, self.running.left or 0)  # the slice begins after the switch
@@ -344,11 +344,11 @@ class _Simulation:
                 self.followers.setdefault(source, []).append(name)
         self.started: dict[tuple[str, int], _JobProgress] = {}
         for job in scenario.jobs:
-            walk = _JobProgress(job, task_set.by_name[job.task])
+            progress = _JobProgress(job, task_set.by_name[job.task])
             if job.task in scenario.starts:
-                self.started[job.task, job.number] = walk
+                self.started[job.task, job.number] = progress
             else:
-                self._plan(job.release, walk, self._begin)
+                self._plan(job.release, progress, self._begin)
         self.data: dict[tuple[str, int], int] = {}
         self.released: dict[str, int] = {}
         self.ready: dict[tuple[str, int], int] = {}
@@ -368,7 +368,7 @@ class _Simulation:
                 piece, stretch = resource.stop(now)
                 self.stretches.append(stretch)
                 if not piece.left:  # else its slice has ended, or it spins no longer
-                    self._go_on(piece.walk, now)
+                    self._go_on(piece.progress, now)
 
     def come(self, now: int) -> None:
         """Begin with the jobs that are released now, and queue the segments that become ready."""
@@ -381,45 +381,44 @@ class _Simulation:
             if resource.waiting and (ended := resource.choose(now)) is not None:
                 self.stretches.append(ended)
 
-    def _plan(self, instant: int, walk: _JobProgress, action: Callable[[_JobProgress, int], None]) -> None:
-        later: Callable[[int], None] = partial(action, walk)
-        heappush(self.coming, (instant, walk.job.number, walk.job.task, later))
+    def _plan(self, instant: int, progress: _JobProgress, action: Callable[[_JobProgress, int], None]) -> None:
+        later: Callable[[int], None] = partial(action, progress)
+        heappush(self.coming, (instant, progress.job.number, progress.job.task, later))
 
-    def _begin(self, walk: _JobProgress, now: int) -> None:
+    def _begin(self, progress: _JobProgress, now: int) -> None:
         """Launch the current segment now that what comes before it has ended, and spin meanwhile."""
-        job, task, index = walk.job, walk.task, walk.index
+        job, task, index = progress.job, progress.task, progress.index
         delay = job.delays[index] if job.delays else 0
         # jobs of a task keep their order
         ready = self.ready[job.task, index] = max(now + delay, self.ready.get((job.task, index), 0))
         if task.spins and task.segments[index].kind is not SegmentKind.CPU:
-            walk.spin = self._ask(self.cores[task.core or ""], walk, None, now)
+            progress.spin = self._ask(self.cores[task.core or ""], progress, None, now)
         if ready > now:
-            self._plan(ready, walk, self._queue)
+            self._plan(ready, progress, self._queue)
         else:
-            self._queue(walk, now)
+            self._queue(progress, now)
 
-    def _queue(self, walk: _JobProgress, now: int) -> None:
-        segment, core = walk.task.segments[walk.index], walk.task.core or ""
+    def _queue(self, progress: _JobProgress, now: int) -> None:
+        segment, core = progress.task.segments[progress.index], progress.task.core or ""
         resource = self.cores[core] if segment.kind is SegmentKind.CPU else self.servers[segment.resource or ""]
-        self._ask(resource, walk, walk.job.times[walk.index], now)
+        self._ask(resource, progress, progress.job.times[progress.index], now)
 
-    def _ask(self, resource: _SimulatedResource, walk: _JobProgress, left: int | None, now: int) -> _ServiceRequest:
-        job = walk.job
-        # ties: as the scenario says
-        key = (_urgency_key(resource.policy, walk.task, job, now), self.rank[job.task], job.number)
-        piece = _ServiceRequest(walk, left, key)
+    def _ask(self, resource: _SimulatedResource, progress: _JobProgress, left: int | None, now: int) -> _ServiceRequest:
+        job = progress.job
+        key = (_urgency_key(resource.policy, progress.task, job, now), self.rank[job.task], job.number)
+        piece = _ServiceRequest(progress, left, key)
         heappush(resource.waiting, piece)
         return piece
 
-    def _go_on(self, walk: _JobProgress, now: int) -> None:
-        job, task = walk.job, walk.task
-        if walk.spin is not None:
-            if (spun := self.cores[task.core or ""].withdraw(walk.spin, now)) is not None:
+    def _go_on(self, progress: _JobProgress, now: int) -> None:
+        job, task = progress.job, progress.task
+        if progress.spin is not None:
+            if (spun := self.cores[task.core or ""].withdraw(progress.spin, now)) is not None:
                 self.stretches.append(spun)
-            walk.spin = None
-        walk.index += 1
-        if walk.index < len(task.segments):
-            self._begin(walk, now)
+            progress.spin = None
+        progress.index += 1
+        if progress.index < len(task.segments):
+            self._begin(progress, now)
             return
         deadline = job.arrival + task.deadline
         self.completed.append(CompletedJob(job.task, job.number, job.arrival, job.release, deadline, now))
@@ -430,11 +429,11 @@ class _Simulation:
         """Count one more job that has ended of those that start a job by data."""
         ended = self.data[name, number] = self.data.get((name, number), 0) + 1
         if ended == len(self.sources[name]):  # it waits for the last of all that start it
-            walk = self.started[name, number]
-            release = max(now + walk.job.release, self.released.get(name, 0))
+            progress = self.started[name, number]
+            release = max(now + progress.job.release, self.released.get(name, 0))
             self.released[name] = release
-            walk.job = walk.job._replace(arrival=now, release=release)
-            self._plan(release, walk, self._begin)
+            progress.job = progress.job._replace(arrival=now, release=release)
+            self._plan(release, progress, self._begin)
 
 
 def _urgency_key(policy: ServerPolicy, task: GpuTask, job: JobPlan, now: int) -> int:

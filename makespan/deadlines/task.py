@@ -57,7 +57,7 @@ class SegmentServer:
 
 
 TIME_SLICED = "time-sliced"
-"""What a task file and reports call the policy of a partition that contexts take in turn."""
+"""The policy of a partition that contexts take in turn, as task files and reports name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,12 +258,9 @@ class GpuTask:
 
     def assigned(self, partition: str | None) -> "GpuTask":
         """Return the same task with its kernels that have no partition on this one."""
-
-        def placed(segment: JobSegment) -> JobSegment:
-            is_free = segment.kind is SegmentKind.KERNEL and segment.resource is None
-            return replace(segment, resource=partition) if is_free else segment
-
-        return replace(self, segments=tuple(map(placed, self.segments)))
+        free = [segment for segment in self.of(SegmentKind.KERNEL) if segment.resource is None]
+        segments = (replace(segment, resource=partition) if segment in free else segment for segment in self.segments)
+        return replace(self, segments=tuple(segments))
 
 
 def one_kernel(
@@ -444,20 +441,10 @@ class TaskSet:
             period, deadline, jitter = count * task.period, count * task.deadline, count * task.jitter
             return replace(task, segments=segments, period=period, deadline=deadline, jitter=jitter, offset=offset)
 
-        def partition_of(partition: GpuPartition) -> GpuPartition:
-            how = partition.slices
-            slices = None if how is None else Slices(count * how.length, count * how.switch)
-            return replace(partition, slices=slices)
-
-        def chain_of(chain: TaskChain) -> TaskChain:
-            return replace(chain, deadline=None if chain.deadline is None else count * chain.deadline)
-
-        return replace(
-            self,
-            tasks=tuple(map(task_of, self.tasks)),
-            partitions=tuple(map(partition_of, self.partitions)),
-            chains=tuple(map(chain_of, self.chains)),
-        )
+        sliced = {p.name: Slices(count * p.slices.length, count * p.slices.switch) for p in self.partitions if p.slices}
+        partitions = tuple(replace(partition, slices=sliced.get(partition.name)) for partition in self.partitions)
+        chains = tuple(replace(c, deadline=c.deadline and count * c.deadline) for c in self.chains)
+        return replace(self, tasks=tuple(map(task_of, self.tasks)), partitions=partitions, chains=chains)
 
     def assigned(self, places: Mapping[str, str]) -> "TaskSet":
         """Return the tasks with the kernels that have no partition on the one that `places` gives for their task."""

@@ -1,4 +1,4 @@
-"""Which part of the time tasks demand, as exact ratios."""
+"""The part of the time that tasks demand, as exact ratios."""
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -17,7 +17,7 @@ def exact_sum(parts: Iterable[tuple[int, int]]) -> Fraction:
 
 
 ONE = 1 << 192  # finer than any ratio of times that a task file has
-"""What `scaled_sum` means by 1."""
+"""The number that means 1 in `scaled_sum`."""
 
 
 def scaled_sum(parts: Iterable[tuple[int, int]]) -> int:
@@ -61,21 +61,19 @@ def segments_on(task: GpuTask, resource: str | None = None) -> tuple[JobSegment,
 def resource_loads(task_set: TaskSet) -> tuple[ResourceLoad, ...]:
     """Return the load of every partition, copy engine and CPU core, in the order of the task set."""
     found = [server_load(server.resource, task_set.on(server.name), server.name) for server in task_set.servers]
-    return (*found, *(_core_load(core_label(name), tasks) for name, tasks in task_set.cores.items()))
+    for name, tasks in task_set.cores.items():
+        # without spinning, whose least time is not known: the load refutes
+        demand = exact_sum((task.cpu, task.period) for task in tasks)
+        supposes = tuple(task.name for task in tasks if task.cpu)
+        found.append(ResourceLoad(core_label(name), demand.numerator, demand.denominator, demand, supposes))
+    return tuple(found)
 
 
-def server_load(name: str, tasks: Sequence[GpuTask], resource: str | None = None, places: int = 1) -> ResourceLoad:
+def server_load(name: str, tasks: Sequence[GpuTask], resource: str | None = None, partitions: int = 1) -> ResourceLoad:
     """Return what tasks demand of a server, or their kernels of a number of partitions together."""
-    demand = utilisation(tasks, resource) / places
+    demand = utilisation(tasks, resource) / partitions
     shown = ((segment.known, task.period) for task in tasks for segment in segments_on(task, resource))
     supposes = tuple(
         task.name for task in tasks if any(segment.is_vouched_for for segment in segments_on(task, resource))
     )
-    return ResourceLoad(name, demand.numerator, demand.denominator, exact_sum(shown) / places, supposes)
-
-
-def _core_load(name: str, tasks: Sequence[GpuTask]) -> ResourceLoad:
-    # without spinning, whose least time is not known: the load refutes
-    demand = exact_sum((task.cpu, task.period) for task in tasks)
-    supposes = tuple(task.name for task in tasks if task.cpu)
-    return ResourceLoad(name, demand.numerator, demand.denominator, demand, supposes)
+    return ResourceLoad(name, demand.numerator, demand.denominator, exact_sum(shown) / partitions, supposes)

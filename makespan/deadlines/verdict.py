@@ -1,4 +1,4 @@
-"""What analyses say: proven, refuted by a legal schedule, or neither."""
+"""Verdicts of analyses: a deadline is proven, refuted by a legal schedule, or neither."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

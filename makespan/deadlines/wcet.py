@@ -69,7 +69,7 @@ def on_sms(launch: KernelLaunch, sms: int, card: Gpu | None = None) -> GpuInstan
 
     Raises:
         InputError: a kernel that cannot be read or made a program; a launch that lacks something, more resident blocks
-            than an SM holds, or a latency that grows where nobody says on which GPU.
+            than an SM holds, or a latency that grows where no GPU is named.
     """
     question = launch.question
     growing = [(name, latency) for name, latency in question.latencies.items() if latency.depends_on]
@@ -104,6 +104,7 @@ def on_one_sm(gpu: GpuInstance) -> tuple[Instance, ...]:
         InputError: there are too many questions.
     """
     most = gpu.resident
+    # where more blocks need not be worse, every number is asked about
     least = most if _more_is_worse(gpu.machine) else max(1, gpu.blocks - (gpu.sms - 1) * most)
     if most - least >= MAX_QUESTIONS:
         raise InputError(
@@ -211,7 +212,7 @@ class Solver:
         return self.known[key]
 
     def _claim(self, asked: Instance | GpuInstance) -> WorstCaseClaim:
-        if self.is_for_bounds and isinstance(asked, GpuInstance):
+        if self.is_for_bounds and isinstance(asked, GpuInstance):  # no schedule is needed, so no engine is asked
             return WorstCaseClaim.about(asked, Bounds(0, theorem_g(asked).upper), THEOREM_G, asked.assumptions)
         kept = None if self.store is None else self.store.load(asked)
         if kept is not None:
@@ -278,7 +279,7 @@ def claim_of_bundle(path: Path, sizes: Sequence[int]) -> WorstCaseClaim:
     if verdict.outcome is Outcome.REJECTED or verdict.claim is None or verdict.lower is None or upper is None:
         raise InputError(f"{path}: {verdict}")
     claimed, proof = verdict.claim.upper, str(verdict.claim.evidence)
-    if upper > claimed:
+    if upper > claimed:  # the checker re-proved a weaker bound only
         proof = f"what could be re-proved of {claimed} by {proof}"
     is_of_gpu = gpu_reading.speaks_of(document)
     found = gpu_reading.bundle(document) if is_of_gpu else reading.bundle(document)
@@ -388,7 +389,7 @@ def _solve_launch(launch: KernelLaunch, sizes: Sequence[int], card: Gpu | None, 
     claims = [solver.claim(one) for one in questions]
     worst = max(claims, key=lambda claim: claim.upper)
     notes = dict.fromkeys(note for claim in claims for note in claim.assumptions)
-    lower = max(claim.lower for claim in claims)
+    lower = max(claim.lower for claim in claims)  # one of the questions attains it
     # what others do to a latency that depends on them, no run need bring with it
     one_path = all(c.is_one_path for c in claims) and not any(x.depends_on for x in launch.question.latencies.values())
     return replace(worst, lower=lower, assumptions=tuple(notes), is_one_path=one_path)

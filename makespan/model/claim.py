@@ -1,4 +1,4 @@
-"""What is claimed of a worst case, whoever proved it: an interval, its subject, its proof and its conditions."""
+"""The claim of a worst case: an interval with its subject, its proof and its conditions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

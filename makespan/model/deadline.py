@@ -1,4 +1,4 @@
-"""A deadline for one makespan: is the worst case in time, proven?"""
+"""A deadline for one makespan, and the outcome of a proven interval against it."""
 
 import re
 from dataclasses import dataclass
@@ -52,6 +52,7 @@ class Deadline:
         """
         if bounds.upper <= self.cycles:
             return DeadlineOutcome.MET
+        # a schedule attains `lower`
         return DeadlineOutcome.MISSED if bounds.lower > self.cycles else DeadlineOutcome.UNDECIDED
 
 
@@ -82,6 +83,7 @@ def read_deadline(deadline: str | None, clock: str | Fraction | None) -> Deadlin
             " (or give cycles, such as 280cycles)"
         )
     hertz = _hertz(clock)
+    # makespans are whole, so down is exact
     return _refuse_zero(Deadline(ticks_down(seconds, 1 / hertz), seconds, hertz))
 
 

@@ -2,7 +2,7 @@
 
 Times are `Fraction`s of seconds, frequencies `Fraction`s of hertz. What is printed has six digits, and is rounded to
 the safe side: a bound from above never down, what is left until a deadline never up, and a clock never down. A time
-that somebody has given, or that is seen in one schedule, is printed to the nearest.
+that a user has given, or that is seen in one schedule, is printed to the nearest.
 """
 
 import re
@@ -72,7 +72,7 @@ def round_digits(value: Fraction, rounding: Callable[[Fraction], int]) -> Fracti
         return value
     size = abs(value)
     exponent = len(str(size.numerator)) - len(str(size.denominator))
-    if size < Fraction(10) ** exponent:
+    if size < Fraction(10) ** exponent:  # lengths of numbers only estimate the logarithm
         exponent -= 1
     unit = Fraction(10) ** (exponent + 1 - _SHOWN_DIGITS)
     return rounding(value / unit) * unit
@@ -89,7 +89,7 @@ def time_at_most(seconds: Fraction) -> str:
 
 def time_at_least(seconds: Fraction) -> str:
     """Return a bound from below, or slack, as text to six digits; it may be negative."""
-    left = round_digits(seconds, floor)
+    left = round_digits(seconds, floor)  # down, also where it is negative
     return f"-{shown_time(-left)}" if left < 0 else shown_time(left)
 
 
@@ -114,7 +114,7 @@ def shown_frequency(hertz: Fraction) -> str:
     >>> shown_frequency(Fraction(1_400_000_000)), shown_frequency(Fraction(1_400_000_001))
     ('1.4 GHz', '1.40001 GHz')
     """
-    hertz = round_digits(hertz, ceil)
+    hertz = round_digits(hertz, ceil)  # up: bounds need a clock of at least this
     unit = next((name for name, size in reversed(HERTZ.items()) if hertz >= size), "Hz")
     return f"{float(hertz / HERTZ[unit]):.6g} {unit}"
 
@@ -132,7 +132,7 @@ def _quantity(text: object, what: str, kind: str, units: dict[str, Fraction], ex
         if meant is not None:
             lacks += f" (the case of letters counts: {meant})"
         raise InputError(f"{what}: {shown(text)} {lacks}; one of {', '.join(units)}")
-    value = Fraction(match["number"]) * units[unit]
+    value = Fraction(match["number"]) * units[unit]  # exact: no float in between
     if value > most:
         raise InputError(f"{what}: {shown(text)} is too large")
     return value

@@ -56,7 +56,7 @@ def test_partitions_copy_engines_and_cores_have_loads() -> None:
 
 
 def test_several_partitions_share_a_load() -> None:
-    assert server_load("two", [kernel("a", 3, 4), kernel("b", 2, 4)], places=2).attained == Fraction(5, 8)
+    assert server_load("two", [kernel("a", 3, 4), kernel("b", 2, 4)], partitions=2).attained == Fraction(5, 8)
 
 
 def test_overload_is_a_refutation() -> None:

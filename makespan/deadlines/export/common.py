@@ -1,4 +1,4 @@
-"""What the formats share: what they must refuse or say, and how long their tables are."""
+"""Refusals, notes and the length of tables, as several formats need them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -23,7 +23,7 @@ from makespan.model.units import shown_time
 
 _LARGEST = 2**50
 _PATIENCE = 10
-"""A response of so many times the longest time in the task set is taken as endless."""
+"""A response of this many times the longest time in the task set is taken as endless."""
 
 _HEAD = '''"""Worst-case response times by pyCPA; one unit of time is {unit}.
 {notes}"""

@@ -27,7 +27,7 @@ _LARGEST = 2**63 - 1
 
 def job_sets(task_set: TaskSet, tick: Fraction, stem: str) -> ExportedTexts:
     """Return a CSV for each server in use, and one for its precedence constraints, if any."""
-    del tick
+    del tick  # times stay whole ticks
     refuse_cpu(task_set, _TOOL)
     graph = Graph(task_set)
     for operation in graph.operations:

@@ -1,1 +1,1 @@
-"""Whether the deadlines of a task set hold: in words, as data and as a picture."""
+"""Reports on the deadlines of a task set: as text, as data, as a picture and as a page."""

@@ -15,15 +15,15 @@ from makespan.host.errors import InputError
 
 MOST_BARS = 120
 MOST_ROWS = 24
-"""Of tasks, and of cores, engines and partitions."""
+"""The most rows of tasks, and of cores, engines and partitions."""
 MOST_LANES = 4
-"""Of jobs of one task that overlap; more would be too thin to tell apart."""
+"""The most lanes of jobs of one task that overlap; more would be too thin to tell apart."""
 
 
 class TaskBar(NamedTuple):
     """A part of a job on a row, in ticks from the start of the window; the thread of a spinning one only waits.
 
-    The number `task` of all tasks says its look; None: it is of a task that was not asked for.
+    The number `task` of all tasks says its look; None means a task that was not asked for.
     """
 
     row: int
@@ -136,7 +136,7 @@ def window_chart(window: ScheduleWindow, view: ChartView = ALL) -> DeadlineChart
     if is_long:  # what comes after the job says less about it than what comes before
         until = window.job.completion
         seen, every = _near(window, since, until, wanted)
-    stretches, earlier = every[-MOST_BARS:], every[:-MOST_BARS]
+    stretches, earlier = every[-MOST_BARS:], every[:-MOST_BARS]  # the end of a window is what matters
     start = earlier[-1].end if earlier else since  # from then on nothing is missing
     end = until if is_long or view.part is not None else max(until, window.job.deadline, window.job.completion)
     jobs = [job for job in seen.jobs if job.completion > start and job.task in wanted]
@@ -261,7 +261,7 @@ def _lanes(jobs: Sequence[CompletedJob]) -> list[int]:
     found = []
     for job in jobs:
         lane = next((lane for lane, end in enumerate(ends) if end <= job.arrival), min(len(ends), MOST_LANES - 1))
-        ends[lane:] = [job.completion, *ends[lane + 1 :]]
+        ends[lane:] = [job.completion, *ends[lane + 1 :]]  # the lane is taken until the job ends
         found.append(lane)
     return found
 

@@ -1,4 +1,4 @@
-"""Where the marks of a schedule of tasks stand, in the user units of its SVG; the template only draws them."""
+"""The marks of a schedule of tasks in the user units of its SVG, which the template only draws."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -101,7 +101,7 @@ class _GanttDraft:
 
     def x(self, time: int) -> float:
         chart, layout = self.chart, self.layout
-        inside = min(max(time, chart.start), chart.end) - chart.start
+        inside = min(max(time, chart.start), chart.end) - chart.start  # clip to the chart
         return round(layout.left + inside * (layout.width - layout.left - layout.right) / (chart.end - chart.start), 1)
 
     def drawing(self) -> Drawing:

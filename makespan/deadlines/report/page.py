@@ -26,7 +26,7 @@ from makespan.verify import digest
 
 SCHEMA = "makespan.deadlines-page/1"
 MOST_SEGMENTS = 5000
-"""Of all tasks together: a larger page helps nobody."""
+"""The most segments of all tasks together; a larger page helps no reader."""
 MOST_PICTURES = 12
 _MOST_NAMES = 12
 _LOOKS = {DeadlineAnswer.YES: "yes", DeadlineAnswer.NO: "no", DeadlineAnswer.UNKNOWN: "open"}
@@ -202,7 +202,7 @@ def _rank(task: GpuTask) -> int:
 
 def _schedule_facts(window: ScheduleWindow, assessment: Assessment, response: int | None) -> dict[str, Any]:
     job, tick = window.job, assessment.tick
-    gap = None if response is None else response - assessment.task_set.up(job.response)
+    gap = None if response is None else response - assessment.task_set.up(job.response)  # bounds are rounded up, too
     return {
         "line": make_visible(latest_line(job, tick)),
         "response": shown_time(job.response * tick),

@@ -75,11 +75,8 @@ def margin_line(margin: Margin, tick: Fraction) -> str:
     if margin.fails is None:
         return f"{reach}, where the search ended"
     ground = "evidence against" if margin.refuted else "no proof for"
-    return f"{reach}; beyond it {ground} {list_names(margin.breaks)}{_if_attained(margin)}"
-
-
-def _if_attained(margin: Margin) -> str:
-    return ", if execution times are attained" if margin.refuted and margin.supposes else ""
+    condition = ", if execution times are attained" if margin.refuted and margin.supposes else ""
+    return f"{reach}; beyond it {ground} {list_names(margin.breaks)}{condition}"
 
 
 def _value(quantity: str, value: Fraction, tick: Fraction) -> str:
@@ -206,10 +203,11 @@ def _rows(assessment: Assessment) -> Iterator[tuple[str, ...]]:
 def row(task: GpuTask, assessment: Assessment, about: TaskVerdict | None) -> tuple[str, ...]:
     """Return the row of a task in the table, below `HEADER`."""
     tick, response = assessment.tick, None if about is None else about.response
+    seconds = task.cpu * tick + sum(assessment.wcets[key].seconds for key, _ in _timed_segments(task))
     return (
         task.name,
         resources_text(task),
-        time_at_most(_alone(task, assessment)),
+        time_at_most(seconds),
         _voucher(task, assessment.wcets),
         shown_time(task.period * tick),
         shown_time(task.deadline * tick),
@@ -225,10 +223,6 @@ def resources_text(task: GpuTask) -> str:
     return ", ".join(
         dict.fromkeys((*core, *(s.resource or _UNKNOWN for s in task.of(SegmentKind.COPY, SegmentKind.KERNEL))))
     )
-
-
-def _alone(task: GpuTask, assessment: Assessment) -> Fraction:
-    return task.cpu * assessment.tick + sum(assessment.wcets[key].seconds for key, _ in _timed_segments(task))
 
 
 def _voucher(task: GpuTask, wcets: Mapping[str, Wcet]) -> str:
@@ -286,14 +280,10 @@ def misses(assessment: Assessment, name: str | None = None) -> list[str]:
     return [
         f"{miss.task}: the job that arrives at {shown_time(miss.arrival * assessment.tick)} ends"
         f" {shown_time((miss.completion - miss.arrival - due[miss.task]) * assessment.tick)} too late:"
-        f" {miss.scenario}{_supposing(miss.supposes)}"
+        f" {miss.scenario}" + (f"; if these take so long: {list_names(miss.supposes)}" if miss.supposes else "")
         for miss in (task.miss for task in tasks)
         if miss is not None
     ]
-
-
-def _supposing(tasks: Sequence[str]) -> str:
-    return f"; if these take so long: {list_names(tasks)}" if tasks else ""
 
 
 def _wcets_by_name(assessment: Assessment) -> dict[str, Wcet]:
