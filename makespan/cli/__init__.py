@@ -1,7 +1,8 @@
 """The command line: a lazy group, so that `--help` loads no command; errors become one line and an exit code.
 
 Exit codes: 0 done, 1 the answer is no, 2 bad usage or input, 3 bounded but not exact,
-4 a measurement failed or its device is missing, 70 a bug, 130 interrupted, 141 nobody reads the answer, 143 terminated.
+4 a measurement failed or its device is missing, 70 a bug, 130 interrupted, 141 the reader of the answer went away,
+143 terminated.
 """
 
 import json
@@ -118,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception:  # noqa: BLE001 - exit code 1, Python's own, would say that the answer is no
         _tell(_escape_text(f"{traceback.format_exc()}makespan: this is a bug; please report it with the lines above"))
         code = BUG
-    if threading.active_count() > 1:  # a solver that was told to stop still winds up: nobody waits for it
+    if threading.active_count() > 1:  # a solver that was told to stop still winds up: do not wait for it
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -126,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _tell_on_stderr() -> None:
-    """What no command asked for but takes long, such as to compile; but not where matplotlib keeps its cache."""
+    """Show log messages, such as that a loop is compiled, on stderr; those of matplotlib only if they are errors."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     logger = logging.getLogger("makespan")
     logger.addHandler(Notices())
@@ -135,6 +136,7 @@ def _tell_on_stderr() -> None:
 
 def run(given: list[str]) -> int:
     """Run the command line and return the exit code; what went wrong is one line on stderr."""
+    # Errors may come before click has read the options, so the words themselves say the format.
     as_json = "--format=json" in given or ("--format", "json") in pairwise(given)
     try:
         with stoppable(), inputs_kept():
@@ -152,7 +154,7 @@ def run(given: list[str]) -> int:
     except MemoryError:
         return _complain("not enough memory for this input", as_json, BAD_INPUT)
     except OSError as error:
-        if not _was_printing(error):
+        if not _was_printing(error):  # an OSError of anything else is a bug, and has a traceback
             raise
         _silence(sys.stdout)
         return _complain(f"cannot write to standard output: {error.strerror}", as_json, BAD_INPUT)
@@ -173,6 +175,7 @@ def _usage_text(error: click.UsageError) -> str:
 
 
 def _complain_of(error: MakespanError, as_json: bool) -> int:
+    # Two proofs contradict each other: no input can be the reason.
     if isinstance(error, BrokenPromiseError):
         return _complain(f"internal contradiction, please report it: {error}", as_json, BUG)
     code = NOT_MEASURED if isinstance(error, MeasurementError) else BAD_INPUT
@@ -180,6 +183,7 @@ def _complain_of(error: MakespanError, as_json: bool) -> int:
 
 
 def _complain(message: str, as_json: bool, code: int, context: str = "") -> int:
+    # A log of a CI system shows one line: the first has all that matters, further lines are details.
     line = " ".join(message.split("\n", 1)[0].split())
     if as_json:
         details = [*message.split("\n")[1:], *context.splitlines()]
@@ -191,12 +195,12 @@ def _complain(message: str, as_json: bool, code: int, context: str = "") -> int:
 
 
 def _escape_text(text: str) -> str:
-    """Return no text of a file commands a terminal."""
+    """Return a text without letters that command a terminal: they become escapes."""
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 
 def _tell(text: str) -> None:
-    """A line on stderr; where that takes none, the exit code says it alone."""
+    """Write a line to stderr; where that takes none, the exit code alone says what happened."""
     try:
         click.echo(text, err=True, color=colours.wants_colours())
     except OSError:
@@ -208,6 +212,6 @@ def _was_printing(error: OSError) -> bool:
 
 
 def _silence(stream: TextIO) -> None:
-    """Let a stream that takes nothing more lose what it holds, or Python ends with an exit code of its own."""
+    """Throw away what a broken stream still holds, or Python would end with an exit code of its own."""
     with suppress(OSError), Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())

@@ -1,4 +1,4 @@
-"""Colours of a terminal: what is good, open or bad says so in words, and shows it."""
+"""Colours of a terminal: the words of a verdict say whether it is good, open or bad, and the colour shows it."""
 
 import os
 import re
@@ -30,7 +30,7 @@ _SAID = re.compile(rf"^(?:{_WORDS})\b|(?<=  )(?:{_WORDS})(?=  |$| \d)", re.MULTI
 
 
 def wants_colours() -> bool | None:
-    """Whether there are colours: `NO_COLOR` and `FORCE_COLOR` say so; None leaves it to whether it is a terminal.
+    """Return what `NO_COLOR` and `FORCE_COLOR` say of colours; None lets click look for a terminal.
 
     Source: no-color.org and force-color.org; of both together the first wins, as in Python.
     """
@@ -42,7 +42,9 @@ def wants_colours() -> bool | None:
 
 
 def paint_verdicts(text: str) -> str:
-    r"""A text with its verdicts in colour, at the start of lines and as cells of tables; `click.echo` knows where to.
+    r"""Return a text with its verdicts in colour, at the start of lines and as cells of tables.
+
+    `click.echo` takes the colours away where the output is no terminal.
 
     >>> paint_verdicts("exact: the worst case is 9 cycles, and exact")
     '\x1b[32mexact\x1b[0m: the worst case is 9 cycles, and exact'
@@ -51,5 +53,5 @@ def paint_verdicts(text: str) -> str:
 
 
 def paint_error(message: str) -> str:
-    """What `makespan` says where something went wrong."""
+    """Return an error message with the coloured name of the program in front of it."""
     return f"{click.style('makespan:', fg=_BAD)} {message}"

@@ -35,7 +35,7 @@ def _version(library: str) -> str:
 
 
 def _compiler() -> str:
-    """What would compile CUDA source, or why nothing would."""
+    """Return which compiler CUDA source would be compiled with, or why there is none."""
     from makespan.kernels.ptx import cuda
 
     try:
@@ -45,7 +45,7 @@ def _compiler() -> str:
 
 
 def _tool(name: str) -> str:
-    """Where a tool for machine code is, or what installs it."""
+    """Return the path of a tool for machine code, or what installs it."""
     from makespan.host import tool
 
     found = tool.find(name)
@@ -53,7 +53,7 @@ def _tool(name: str) -> str:
 
 
 def _load_everything() -> None:
-    """What is not compiled yet is, and says so."""
+    """Compile every inner loop that is not compiled yet."""
     from makespan.model.simulate import runner
     from makespan.proof.engines import levels
     from makespan.proof.engines.certificate import beam

@@ -83,6 +83,7 @@ def _integer_programme(instance: Instance, horizon: int, form: str, kind: str) -
     if (terms := shape(instance, horizon).terms(form)) > MOST_TERMS:
         raise InputError(f"the ILP would have about {terms} coefficients, more than the limit of {MOST_TERMS}")
     model = build(instance, horizon, form)
+    # `build` returns None only when its time is up, and here it has no limit.
     assert model is not None  # noqa: S101 - nothing stopped it
     with temporary_folder() as folder:
         path = folder / "model"

@@ -103,6 +103,7 @@ def gpu_launch(
         )
     card = None if gpu is None else gpus.find_gpu(gpu)
     count = _count(card, sms)
+    # What can be refused without reading a kernel is refused before: a compiler may take long.
     named, intervals = given_machine(capacity, machine), given_intervals(holds)
     if kind == _LAUNCHES:
         from makespan.kernels.launch_file import shared_gpu
@@ -122,6 +123,7 @@ def gpu_launch(
         chosen = narrow_intervals(named or (PAPER if card is None else card.machine), intervals)
         found = _of_string(letters, warps, chosen, named, count, card, about)
     found = replace(found, machine=promised_machine(found.machine, scheduler, assignment))
+    # A deadline in time is checked last: the clock may be that of the GPU.
     ticks = _clock(card, clock)
     hertz = ticks.hertz if ticks else None
     if found.dram:
@@ -184,7 +186,7 @@ def is_about_gpu(options: Mapping[str, Any]) -> bool:
 
 
 def refuse_one_sm(output: str, backend: str, *, timeline: bool) -> None:
-    """Refuse what is about one SM alone.
+    """Refuse options that are about one SM alone.
 
     Raises:
         InputError: an option for such a question.
@@ -204,7 +206,7 @@ class GpuOutputs:
     end: int | None = None
 
     def check(self) -> None:
-        """Refuse before the work what would fail after it.
+        """Refuse files before the work starts that could not be written after it.
 
         Raises:
             InputError: what is no picture, cannot be written, is there twice, or would have no cycle.
@@ -227,6 +229,7 @@ class GpuOutputs:
         Raises:
             InputError: a file that cannot be written; the others are.
         """
+        # A window that begins after the end of the schedule leaves no picture, and the answer still counts.
         part, drawn = None, self.gantt
         if result.witness is not None and (self.first is not None or self.end is not None):
             part = drawn_window(result.witness.makespan, self.first, self.end)

@@ -19,12 +19,12 @@ _FEW = 12
 
 
 def examples(*lines: str) -> str:
-    """Commands that stand below the help of a command, as they are."""
+    """Return commands as they stand below the help of a command."""
     return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
 
 
 def stack(*options: Decorator) -> Decorator:
-    """Several options as one decorator; the help shows them in this order."""
+    """Return several options as one decorator; the help shows them in this order."""
 
     def apply(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
@@ -35,7 +35,10 @@ def stack(*options: Decorator) -> Decorator:
 
 
 def section(title: str, *options: Decorator) -> Decorator:
-    """Several options as one decorator, in a section of the help; those that have one already keep it.
+    """Return several options as one decorator, in a section of the help.
+
+    Options that have a section keep it. Sections with the same title are one, and stand where its first option does. A
+    command with few options shows them in one section.
 
     Sections with the same title are one, and stand where the first option of it does.
 
@@ -43,6 +46,7 @@ def section(title: str, *options: Decorator) -> Decorator:
     """
 
     def apply(function: Callable[..., Any]) -> Callable[..., Any]:
+        # click keeps the options in reverse order: those behind `before` are the new ones.
         before = len(getattr(function, "__click_params__", ()))
         for option in reversed(options):
             function = option(function)
@@ -63,15 +67,15 @@ def option_name(name: str) -> str:
 
 
 class HelpCommand(click.Command):
-    """A command whose help shows the sections of its options, and that shows how to give what it misses."""
+    """A command with sections in its help, which shows how to give the inputs that it misses."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As always; the words are kept."""
+        """Parse the words as every command does, and keep them for `invoke`."""
         ctx.meta[_WORDS] = [*ctx.command_path.split(), *args]
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As always; an error about missing inputs gets a command that gives them all, if they are options of this one.
+        """Run the command; an error about missing inputs gets a command line that gives all of them.
 
         Raises:
             MissingInputsError: with the command in its second line.
@@ -80,12 +84,13 @@ class HelpCommand(click.Command):
             return super().invoke(ctx)
         except MissingInputsError as error:
             options = {name for option in self.params for name in option.opts}
+            # A command without such an option has no remedy to show.
             if not error.missing or not {option_name(each.field) for each in error.missing} <= options:
                 raise
             raise error.with_command(ctx.meta[_WORDS], option_name) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Each section under its title."""
+        """Write each section of options under its title."""
         sections: dict[str, list[tuple[str, str]]] = {}
         options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
         for option in options:

@@ -40,7 +40,7 @@ class LazyGroup(click.Group):
         return list(self._table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command from its own module."""
+        """Return the command from its own module, which is imported now."""
         del ctx
         if cmd_name not in self._table:
             return None
@@ -51,8 +51,9 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is called; for an unknown one the question whether another one was meant."""
+        """Return the command that is called; refuse an unknown one, and ask whether another one was meant."""
         name = args[0]
+        # `makespan kernel.ptx` is a common slip: the file ending in the place of a command names the remedy.
         if name not in self._table and not name.startswith("-"):
             near = did_you_mean(name, self._table)
             if self._opens and PurePath(name).suffix:
@@ -61,7 +62,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table, without importing anything."""
+        """Write the table of commands without importing any of them."""
         del ctx
         widest = max(map(len, self._table))
         for title, commands in self._sections.items():
@@ -69,6 +70,6 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(f"{name:<{widest}}", what) for name, what in commands.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """What the table has, without importing anything, and the options of the group."""
+        """Return the commands of the table, none of which is imported, and the options of the group."""
         begun = [CompletionItem(name, help=about) for name, about in self._table.items() if name.startswith(incomplete)]
         return [*begun, *click.Command.shell_complete(self, ctx, incomplete)]

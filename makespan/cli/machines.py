@@ -129,7 +129,8 @@ def _operations(machine: Machine) -> Iterator[str]:
 
 
 def _support(machine: Machine) -> str:
-    """Which backends know what the machine has; what its scheduler promises nobody needs to know for a bound."""
+    """Return which backends know the features of a machine, in words."""
+    # A bound for any scheduler holds for one that promises more, so no backend has to know the promise.
     has = {feature: words for feature, words in machine.features.items() if feature is not Feature.SCHEDULER}
     able = {engine.backend for engine in ENGINES if has.keys() <= engine.knows}
     ignorant = [backend for backend in dict.fromkeys(engine.backend for engine in ENGINES) if backend not in able]

@@ -38,7 +38,9 @@ def text_form(output: str, *, quiet: bool) -> str:
 
 
 def render(output: str, *, text: Callable[[], str], data: Callable[[], Any], **others: Callable[[], str]) -> str:
-    """What the writer of a format makes; only this one is called. An iterator gives plain data line by line.
+    """Return what the writer of a format makes; only this writer is called.
+
+    An iterator of plain data becomes one line for each item.
 
     Verdicts of a text have colours.
 
@@ -53,12 +55,12 @@ def render(output: str, *, text: Callable[[], str], data: Callable[[], Any], **o
 
 
 def remark(line: str, output: str) -> None:
-    """A line beside the answer: below a text, and on stderr where the answer is for a program."""
+    """Write a line beside the answer: below a text, and on stderr where the answer is for a program."""
     click.echo(line, err=output != TEXT)
 
 
 def refuse_twice(paths: Sequence[Path]) -> None:
-    """Two outputs need two names.
+    """Refuse two outputs that have the same name.
 
     Raises:
         InputError: they have one.
@@ -71,7 +73,7 @@ def refuse_twice(paths: Sequence[Path]) -> None:
 
 
 def write_all(writers: Iterable[Callable[[], None]]) -> None:
-    """Write several files, of which one that fails costs no other.
+    """Write several files; one that fails does not keep the others from being written.
 
     Raises:
         InputError: the first that failed.

@@ -1,4 +1,4 @@
-"""What is under way, on stderr: in a terminal one line that is rewritten, elsewhere a new line now and then."""
+"""Progress on stderr: in a terminal one line that is rewritten, elsewhere a new line now and then."""
 
 import logging
 import os
@@ -22,7 +22,7 @@ _shown: "list[Progress]" = []
 
 
 class Progress:
-    """Called with one line now and then; says how long it has been going on, and what is proven so far."""
+    """A line of progress: it says how long the work has been going on, and what is proven so far."""
 
     def __init__(self, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._began, self._bounds, self._is_there = clock, clock(), "", False
@@ -31,7 +31,7 @@ class Progress:
         self._next = float("inf") if quiet else self._began + self._every
 
     def __call__(self, line: str) -> None:
-        """Show it, if the last one has been there long enough."""
+        """Show a line, if the last one has been there long enough."""
         if (now := self._clock()) < self._next:
             return
         self._next = now + self._every
@@ -43,7 +43,7 @@ class Progress:
         click.echo(f"{_WIPE}{said[: _columns() - 1]}", err=True, nl=False, color=True)
 
     def improved(self, step: Step) -> None:
-        """What is proven of the worst case, in cycles."""
+        """Keep the proven interval of the worst case, in cycles, for the lines that follow."""
         self._bounds = f"worst case {step.lower}..{step.upper}; "
 
     def clear(self) -> None:
@@ -53,7 +53,7 @@ class Progress:
             click.echo(_WIPE, err=True, nl=False, color=True)
 
     def end(self) -> None:
-        """Say nothing more, not even by a thread of a solver that still winds up."""
+        """Show nothing more, even if a thread of a solver that still winds up asks for it."""
         self._next = float("inf")
         self.clear()
 
@@ -68,7 +68,7 @@ def _columns() -> int:
 
 @contextmanager
 def progress(*, quiet: bool = False) -> Iterator[Progress]:
-    """A line of progress, until the end of the block."""
+    """Show progress until the end of the block."""
     line = Progress(quiet=quiet)
     _shown.append(line)
     try:
@@ -80,22 +80,23 @@ def progress(*, quiet: bool = False) -> Iterator[Progress]:
 
 @contextmanager
 def counting(total: int, what: str, *, quiet: bool = False) -> Iterator[Callable[[], None]]:
-    """Progress of so many steps: what to call after each of them."""
+    """Show the progress of `total` steps; the block calls what it gets after each of them."""
     with progress(quiet=quiet) as line:
         rest = RemainingTime(total)
         yield lambda: line(f"{what}: {rest.after_one()}")
 
 
 class RemainingTime:
-    """How many of so many are done, and about how long the rest takes; before the first one is done nobody knows."""
+    """A count of steps that are done, with an estimate of the time for the rest from the second step on."""
 
     def __init__(self, total: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._total, self._done, self._clock, self._began = total, 0, clock, 0.0
 
     def after_one(self) -> str:
-        """Once one more is done: `3 of 8, about 0:01:40 left`. The first one, which may load much, does not count."""
+        """Count one more step and return a text such as `3 of 8, about 0:01:40 left`."""
         self._done += 1
         now = self._clock()
+        # The first step loads libraries and compiles: it would make the estimate far too long.
         if self._done == 1:
             self._began = now
         rest = about_left(now - self._began, self._done - 1, self._total - self._done)
@@ -103,15 +104,15 @@ class RemainingTime:
 
 
 def notice(line: str) -> None:
-    """A line on stderr that stays, whatever is under way."""
-    for each in _shown:
+    """Write a line to stderr that stays, whatever progress is shown."""
+    for each in _shown:  # or the notice would stand behind a half-written line
         each.clear()
     click.echo(line, err=True)
 
 
 class Notices(logging.Handler):
-    """What no command asked for but takes long, such as to compile."""
+    """A handler that shows log messages as notices, such as that a loop is compiled."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say it."""
+        """Write the message of a record to stderr."""
         notice(f"makespan: {record.getMessage()}")

@@ -47,6 +47,7 @@ def read_question(question: QuestionData) -> dict[str, Any]:
     source = question.get("source")
     if source is not None and (not isinstance(source, str) or source == "-"):
         raise InputError(f"source must be the name of a file, not {source!r:.60}")
+    # A `source` of None is none at all, as callers that pass it through expect.
     said = {name: value for name, value in question.items() if name != "source" or value is not None}
     values = {
         option.keyword: option.read(said[name]) if name in said else option.unsaid
@@ -223,7 +224,7 @@ def _under(scheduler: str | None, assignment: str | None, found: Iterable[NamedI
 
 
 def instance_document(named: NamedInstance, result: Result, gate: Deadline | None) -> dict[str, Any]:
-    """Return the document of an instance."""
+    """Return the answer about an instance as `--format json` prints it."""
     name = {"name": named.name} if named.name else {}
     expected = {"expected": named.makespan} if named.makespan is not None else {}
     explained = {"explanation": explanation_document(explain(result.instance, result.witness))}

@@ -1,4 +1,4 @@
-"""The key of a question: equal for equal questions, whatever their files are called."""
+"""The key of a question: equal for equal questions, whatever the names of their files are."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,9 @@ _PROGRAM = "arch", "machine", "gpu"
 
 
 def question_key(question: QuestionData, *, known: dict[str, str] | None = None) -> str:
-    """Return a SHA-256 that equal questions share, whatever their files are called; another `THEORY` gives another.
+    """Return a SHA-256 that equal questions share, whatever the names of their files are.
+
+    A new `THEORY` gives new keys.
 
     It covers the content of every file that is read; of a file of launches also what it names. Of a kernel that is
     compiled or assembled first it covers the PTX and, where that is asked about, the machine code: so included files
@@ -75,6 +77,7 @@ def _digest(path: Path, known: dict[str, str], **about: Any) -> str:
     Args:
         about: the options that decide what a kernel is compiled for; none for a file that is no source.
     """
+    # One source may be compiled for several architectures in a sweep: each has a digest of its own.
     kept = f"{path} {about}"
     if kept not in known:
         found = (path.suffix, *(_program(path, **about) if about else ()), *_contents(path, about))
@@ -104,7 +107,7 @@ def _program(path: Path, arch: str | None, machine: str | None, gpu: str | None)
 
 
 def _machine_code(ptx: str, file: str, arch: str) -> str:
-    """Return its digest; without any there is no answer either, which then says why."""
+    """Return the digest of the machine code of PTX; where there is none, the question has no answer, which says why."""
     from makespan.kernels import sass
 
     try:
@@ -115,7 +118,7 @@ def _machine_code(ptx: str, file: str, arch: str) -> str:
 
 def _contents(path: Path, about: Mapping[str, Any]) -> Iterator[str]:
     """Yield digests of what is read as it is, and of what a file of launches leads to."""
-    if kernel_file.is_source(path):
+    if kernel_file.is_source(path):  # what the compiler makes of it counts, with all files that it includes
         return
     content = read_bytes(path, "input", MAX_INPUT_BYTES)
     yield _sha256(content)

@@ -142,6 +142,7 @@ def command(
             loops=None if launched is None else launched.loops,
             deadline=gate,
         )
+    # The page states digests of files: they must be those that were read for the question.
     if tuple(_inputs({**source, "gpu": gpu})) != inputs:
         raise InputError(_CHANGED)
 
@@ -150,6 +151,7 @@ def command(
         with interruptible(limits):
             return solve(instance, backend=backend, best_case=best_case, limits=limits)
 
+    # Policies run first: their schedules narrow the worst and the best case.
     instance = question.instance
     schedules = runs(instance, known.choices)
     gap = enclosing(solved(instance, best_case=best_case, seconds=reading.left, steps=steps), schedules)
@@ -180,7 +182,7 @@ def _whole_gpu(
     check: bool,
     best_case: bool,
 ) -> int:
-    """Solve and write the page of a launch on a whole GPU; the exit code."""
+    """Solve a launch on a whole GPU and write its page; return the exit code."""
     with interruptible(limits):
         result = solve_gpu(launch.instance, best_case=best_case, limits=limits)
     evidence = gpu_bundle(result)
@@ -209,7 +211,7 @@ def _tell(verdict: str, output: Path, bundle: Path | None) -> None:
 
 
 def _check_outputs(output: Path, bundle: Path | None) -> None:
-    """Refuse before the work what would fail after it."""
+    """Refuse outputs before the work starts that could not be written after it."""
     if output.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{output}: the name of a page must end in .html")
     check_writable(output, "the page")
@@ -269,7 +271,7 @@ def _machine_file(source: dict[str, Any], instance: Instance) -> MachineFile | N
 
 
 def _machine_of_gpu(source: dict[str, Any], launch: GpuLaunch) -> MachineFile | None:
-    """As `_machine_file`; where the GPU says which machine its SMs are, that one."""
+    """Return the machine file that is named, or that of the GPU; None where the user gives the capacities."""
     if source["capacity"] is not None:
         return None
     return find_machine(source["machine"] or launch.instance.machine.name)
@@ -285,7 +287,7 @@ def _points(first: Result, others: Iterable[NamedInstance], solved: Callable[[In
 
 
 def _confirm(evidence: dict[str, Any]) -> "Verdict":
-    """What the independent checker says.
+    """Return the verdict of the independent checker.
 
     Raises:
         BrokenPromiseError: it rejects what was just computed.

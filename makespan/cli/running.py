@@ -29,7 +29,11 @@ _stopped_by = list[int]()
 
 
 def exit_code(result: Result, asked: NamedInstance | None = None, gate: Deadline | None = None) -> int:
-    """Exact, not as expected, bounded, or stopped by the user before it was exact; with a gate what that says."""
+    """Return the exit code of a result.
+
+    It says whether the user stopped the search before it was exact, whether the result is not as expected, and with a
+    deadline what that makes of it; else whether the result is exact or bounded.
+    """
     if result.interrupted:
         return INTERRUPTED
     if asked is not None and not asked.agrees(result.bounds):
@@ -50,7 +54,7 @@ def worst_code(codes: Collection[int]) -> int:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Within it SIGTERM, which `timeout` and batch systems send, does what Ctrl-C does."""
+    """Let SIGTERM, which `timeout` and batch systems send, do what Ctrl-C does within the block."""
     _stopped_by.clear()
     before = signal.signal(signal.SIGTERM, _abort)
     try:
@@ -60,7 +64,7 @@ def stoppable() -> Iterator[None]:
 
 
 def interrupted_code() -> int:
-    """Return the exit code of a command that was stopped: it tells which signal came first."""
+    """Return the exit code of a command that was stopped: that of the signal that came first."""
     return TERMINATED if _stopped_by[:1] == [signal.SIGTERM] else INTERRUPTED
 
 
@@ -71,7 +75,9 @@ def _abort(number: int, frame: FrameType | None) -> NoReturn:
 
 @contextmanager
 def interruptible(limits: "Limits", *, quiet: bool = False) -> Iterator[None]:
-    """Progress is shown, and the first Ctrl-C or SIGTERM asks the engines to keep what they have proven and stop.
+    """Show progress within the block, and let the first Ctrl-C or SIGTERM ask the engines to stop.
+
+    The engines then keep what they have proven. The second signal ends the command at once.
 
     The second one kills.
     """
@@ -79,8 +85,8 @@ def interruptible(limits: "Limits", *, quiet: bool = False) -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         del frame
         _stopped_by.append(number)
-        limits.interrupt()
-        for either in _STOPPING:
+        limits.interrupt()  # the engines look at it and return what they have proven
+        for either in _STOPPING:  # a second signal must work even if an engine hangs
             signal.signal(either, _abort)
         notice("interrupted: finishing with the bounds so far (again to abort)")
 

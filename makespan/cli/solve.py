@@ -88,6 +88,7 @@ def command(
             launch = whole_gpu.gpu_launch(**options)
         limits = effort.limits(reading.left)
         return whole_gpu.print_answer(launch, limits, printed, files, best_case=effort.best_case)
+    # To read a kernel counts against the time limit of the first instance.
     with within(effort.time_limit) as reading:
         gate, asked = instances_on_sm(**options)
     _check_outputs(gantt, bundle, len(asked))
@@ -103,11 +104,12 @@ def command(
         with interruptible(limits, quiet=quiet):
             result = solve(question.instance, backend=effort.backend, best_case=effort.best_case, limits=limits)
         results.append(result)
+        # The witness is the longest schedule that was found: only now its makespan limits the window.
         shown = drawn_window(result.witness.makespan, first, end) if gantt else None
         drawn = () if shown is None else gantt
         try:
             _leave(result, drawn, bundle, shown)
-        finally:  # a file that fails costs nobody the answer
+        finally:  # a file that fails must not cost the answer
             _say(form.one(question, result))
             if timeline:
                 click.echo(_timeline(result))
@@ -125,20 +127,23 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class _ResultPrinter:
-    """How results are printed; `rows` is the table of several, None for a single one."""
+    """A printer of results.
+
+    Args:
+        rows: the table of several results; None for a single one.
+    """
 
     output: str
     gate: Deadline | None
     rows: ResultTable | None
 
     def head(self) -> str:
-        """What stands above the first result."""
+        """Return the lines above the first result."""
         gated = "" if self.gate is None else ",deadline_cycles,deadline"
         csv = f"warps,status,lower,upper,pessimistic,best_case,backend,seconds{gated}"
         return {TEXT: self.rows.head() if self.rows else "", "csv": csv}.get(self.output, "")
 
     def one(self, question: NamedInstance, result: Result) -> str:
-        """Return one result."""
         return render(
             self.output,
             text=lambda: self._text(question, result),
@@ -169,7 +174,7 @@ class _ResultPrinter:
         return rows.row(*numbers, best=result.best_case, remark=remark)
 
     def foot(self, asked: Sequence[NamedInstance], results: Sequence[Result]) -> str:
-        """What several results come to."""
+        """Return the lines below several results: how many are exact, in time and as expected."""
         if self.rows is None or self.output not in (TEXT, QUIET):
             return ""
         caveats = list(dict.fromkeys(caveat for result in results for caveat in result.caveats))
@@ -211,7 +216,7 @@ def _csv(result: Result, gate: Deadline | None) -> str:
 
 
 def _check_outputs(gantt: Sequence[Path], bundle: Path | None, instances: int) -> None:
-    """Refuse before the work what would fail after it."""
+    """Refuse outputs before the work starts that could not be written after it."""
     if instances > 1 and (gantt or bundle):
         raise InputError("--gantt and --bundle are for one instance; this is a range or a file of several")
     for path in gantt:

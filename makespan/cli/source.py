@@ -64,7 +64,7 @@ def instances(
         return found if instance is None else (strings.choose_instance(found, instance, str(source)),)
     check_no_instance(instance)
     named, intervals = given_machine(capacity, machine), given_intervals(holds)
-    if letters is None:
+    if letters is None:  # the parsers of kernels load slowly: a string does without them
         from makespan.kernels.question import launch_kernel
 
         kernel = launch_kernel(_question(str(source), {"warps": warps, **about}), named)
@@ -209,5 +209,5 @@ def _instance_file(source: str, suffix: str) -> tuple[NamedInstance, ...]:
 
 
 def _stdin(what: str) -> bytes:
-    claim_input(sys.stdin.buffer)
+    claim_input(sys.stdin.buffer)  # outputs must not overwrite what is read
     return read_stream(sys.stdin.buffer, what, MAX_STDIN_BYTES, "<stdin>")

@@ -106,7 +106,7 @@ def _listing_line(unit: str | None, text: str, line: int = 0, **machine_code: st
 
 
 def _description(launched: "LaunchedKernel", machine: Machine | None, *, alone: bool) -> dict[str, Any]:
-    """Letters, or the reason why there are none; loops and branches wherever the control flow is understood.
+    """Return the letters of a kernel or why it has none, and its loops and branches where these are understood.
 
     Raises:
         InputError: options that do not fit; for a kernel `alone`, also control flow that is not understood.
@@ -152,7 +152,7 @@ def _loop(loop: "LoopInfo") -> dict[str, Any]:
 
 
 def _program(program: "Program", warps: int | None) -> dict[str, Any]:
-    """Return one program, of so many warps of a block, in figures; a string where it has only one path."""
+    """Return the figures of a program that `warps` warps of a block run; it has a string where it has only one path."""
     return {
         "warps": warps,
         "string": program.letters,
@@ -225,6 +225,7 @@ def _span(least: int, most: int) -> str:
 
 def _paths(program: Program) -> int | None:
     """Return how many paths there are; None for more than `_MOST_PATHS`."""
+    # Places are in topological order: paths are counted from the end, and cut off where they are too many.
     counts = [0] * program.end + [1]
     for number in range(program.end - 1, -1, -1):
         counts[number] = min(sum(counts[after] for after in program.places[number].successors), _MOST_PATHS + 1)

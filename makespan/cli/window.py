@@ -13,7 +13,7 @@ from makespan.report.schedule.panels import CycleWindow
 
 
 def gantt_option(what: str) -> Decorator:
-    """Give a command `gantt`, the files to write a schedule to; `what` schedule that is."""
+    """Return the option `gantt`: the files to write a schedule to, and in the help which schedule that is."""
     return section(
         "Output",
         click.option(
@@ -37,7 +37,7 @@ window_options = section(
 
 
 def check_window(gantt: Sequence[Path], first: int | None, end: int | None) -> None:
-    """Refuse before the work what no schedule has.
+    """Refuse a window before the work starts that no schedule has.
 
     Raises:
         InputError: there is no picture, or it would have no cycle.
@@ -51,7 +51,10 @@ def check_window(gantt: Sequence[Path], first: int | None, end: int | None) -> N
 
 
 def drawn_window(makespan: int, first: int | None, end: int | None) -> CycleWindow | None:
-    """Return the cycles to draw; what lies beyond the makespan is cut.
+    """Return the cycles to draw; cycles beyond the makespan are cut.
+
+    None, with a line on stderr, means that the schedule ends before the first of them: the answer is known by then, and
+    the exit code is that of the answer.
 
     None, with a line on stderr, where the schedule is over before the first of them: the answer is known by then, and
     the exit code is that of the answer.

@@ -44,7 +44,7 @@ def gpu_instance(
         holds: for how many cycles ports of resources are held, where the machine has a wider range.
 
     Raises:
-        InputError: no such GPU, nobody says how many SMs there are, or see `of_kernel`.
+        InputError: no such GPU, the number of SMs is missing, or see `of_kernel`.
 
     >>> from pathlib import Path
     >>> from makespan import KernelQuestion, Launch
@@ -70,15 +70,16 @@ def of_kernel(
 
     Args:
         machine: each SM; None for that of `card`, or without one for `LaunchedKernel.default_machine`.
-        card: the GPU, of which all SMs that do not take part count as active, too; None where nobody says which, and
+        card: the GPU; its SMs that do not take part count as active, too. None means that it is not known, and
             then an SM holds what those of the architecture of the code do.
 
     Raises:
-        MissingInputsError: no grid, or nobody says how many blocks are resident; or see `question.instances`.
+        MissingInputsError: the grid or the number of resident blocks is missing; or see `question.instances`.
         InputError: several numbers of warps, code that does not run on the GPU, or a number of resident blocks that is
             not known or cannot be; or see `question.instances`.
     """
     blocks = _blocks(kernel, card)
+    # The order counts: first the latencies for the SMs at work, then without the cycles of DRAM, added below.
     known = _beside_dram(at_work(kernel, sms, blocks, card), sms, card)
     chosen = machine or (known.default_machine if card is None else card.machine)
     block = _block(known, chosen, (*_missing_resident(known, card), *known.missing_shared))
@@ -96,7 +97,7 @@ def of_kernel(
 
 
 def as_given(gpu: GpuInstance, machine: Machine | None, card: Gpu | None) -> GpuInstance:
-    """The same; if SMs of a GPU are a machine that was given, and none for its compute capability, that is assumed."""
+    """Return the instance, which assumes that SMs of the GPU are the given machine unless a shipped one says so."""
     if machine is None or card is None or (card.sm is not None and machine in machines_for(card.sm)):
         return gpu
     told = assumptions.gpu(
@@ -147,7 +148,9 @@ def of_kernels(
             shares.append(_shares(launch, sum(warps for _, warps in blocks[-1]), card, room))
     if room is None:
         _check_registers(launches, shares, card)
+    # Resources that limit any of the launches; a launch that takes nothing of one still has an entry there.
     has = {name: share.room for own in shares for name, share in own.items()}
+    # At most so many blocks of a launch are resident at once, whatever the others leave of the room.
     fit = [min(share.room // share.takes for share in own.values() if share.takes) for own in shares]
     at_once = [min(count, sms * most) for count, most in zip(counts, fit, strict=True)]
     doubts, busy, served = _dram_service([launch.kernel for launch in launches], blocks, counts, at_once, card)
@@ -163,7 +166,7 @@ def of_kernels(
 
 @contextmanager
 def _telling(name: str) -> Iterator[None]:
-    """Errors say which launch it is."""
+    """Let errors begin with the name of the launch."""
     try:
         yield
     except InputError as error:
@@ -173,7 +176,7 @@ def _telling(name: str) -> Iterator[None]:
 def _shares(
     launch: SharedLaunch, warps: int, card: Gpu | None, room: Mapping[str, int] | None
 ) -> dict[str, ResourceShare]:
-    """What a block takes of each resource."""
+    """Return the share that a block takes of each resource of an SM."""
     kernel, source = launch.kernel, launch.kernel.kernel.source
     if room is not None:
         if launch.takes.keys() != room.keys():
@@ -220,26 +223,28 @@ def _check_registers(
             f"whether a block still fits beside others of different registers is not known ({told}): compile all with"
             " the same -maxrregcount, or say room and takes"
         )
+    # Every file of registers holds as many warps as there can be: registers limit nothing.
     for own in shares:
         own.pop("registers", None)
 
 
 def _blocks(kernel: LaunchedKernel, card: Gpu | None) -> int:
-    """Return how many blocks are launched; 0 where nobody says it."""
+    """Return how many blocks are launched; 0 means that the grid is not given."""
     if card is not None:
         _check_code(kernel.kernel, card)
     return 0 if kernel.launch.grid is None else prod(kernel.launch.grid)
 
 
 def at_work(kernel: LaunchedKernel, sms: int, blocks: int, card: Gpu | None) -> LaunchedKernel:
-    """The same with latencies as of so many blocks on so many SMs, and whatever is at work on the others of `card`.
+    """Return the kernel with the latencies that hold while its blocks and all other SMs of `card` are at work.
 
     Args:
-        blocks: 0 where nobody says how many there are; they may be at work on all SMs then.
+        blocks: 0 means that their number is not known; they may be at work on all SMs then.
 
     Raises:
-        InputError: nobody says how long an operation takes then.
+        InputError: the latency of an operation is not known then.
     """
+    # A latency grows with the active SMs: those of `card` that do not take part may be at work for others.
     active = min(sms, blocks or sms) + (0 if card is None else card.whole("sms") - sms)
     given = {}
     for name, latency in kernel.question.latencies.items():
@@ -251,10 +256,10 @@ def at_work(kernel: LaunchedKernel, sms: int, blocks: int, card: Gpu | None) -> 
 
 
 def _beside_dram(kernel: LaunchedKernel, sms: int, card: Gpu | None) -> LaunchedKernel:
-    """Return the same with latencies without the cycles in which DRAM is busy; `_dram_service` counts these.
+    """Return the kernel with latencies without the cycles in which DRAM is busy; `_dram_service` counts these.
 
     Raises:
-        InputError: nobody says what DRAM moves, or what else uses it.
+        InputError: it is not known what DRAM moves, or what else uses it.
     """
     given = kernel.question.latencies
     for name, latency in given.items():
@@ -263,6 +268,7 @@ def _beside_dram(kernel: LaunchedKernel, sms: int, card: Gpu | None) -> Launched
         says = f"latency of {name}: {latency} depends on {latency.depends_on}"
         if card is None:
             raise InputError(f"{says}; say on which GPU, with {kernel.question.named('gpu')}")
+        # Cycles of DRAM are counted once for the whole GPU, so all that uses it must be in this question.
         if sms < (every := card.whole("sms")):
             raise InputError(
                 f"{says}, and nobody says what the other {every - sms} SMs of {card.name} ask of it; ask about all"
@@ -279,7 +285,7 @@ def _dram_service(
     at_once: Sequence[int],
     card: Gpu | None,
 ) -> tuple[list[tuple[Assumption, ...]], int, tuple[Assumption, ...]]:
-    """What is to be said of the latencies of each launch; for how long DRAM is busy with all, and what that supposes.
+    """Return doubts about the latencies of each launch, for how long DRAM is busy with all, and what that assumes.
 
     Args:
         kernels: as they were asked about.
@@ -304,6 +310,7 @@ def _dram_service(
 
 def _block(kernel: LaunchedKernel, machine: Machine, missing: Sequence[MissingInput]) -> BlockPrograms:
     """Return the warps of a block; `missing` is what else is missing for the question."""
+    # All missing inputs are asked for in one message: those of the grid go along with those of a block.
     grid = (GRID,) if kernel.launch.grid is None else ()
     each = kernel.blocks(machine, (*grid, *missing))
     if len(each) != 1:
@@ -314,12 +321,12 @@ def _block(kernel: LaunchedKernel, machine: Machine, missing: Sequence[MissingIn
 
 
 def dispatch_cycles(card: Gpu | None) -> int:
-    """From when a block gets its room until its warps begin, at most; where nobody knows it that counts as none."""
+    """Return the most cycles from when a block gets its room until its warps begin; 0 where the GPU does not say it."""
     return 0 if card is None or card.missing("dispatch_cycles") else card.whole("dispatch_cycles")
 
 
 def given_resident(asked: int | None, warps: int, card: Gpu | None, named: Naming) -> int:
-    """Return the blocks that are said to be resident on an SM, each of so many warps, where nobody knows better.
+    """Return the number of blocks that a user says to be resident on an SM, where nothing else tells it.
 
     Raises:
         MissingInputsError: none are said.
@@ -341,7 +348,7 @@ def _check_code(kernel: Kernel, card: Gpu) -> None:
 
 
 def _missing_resident(kernel: LaunchedKernel, card: Gpu | None) -> tuple[MissingInput, ...]:
-    """Return how many blocks are resident on an SM, where nobody says it and nothing tells it."""
+    """Return the number of resident blocks as missing, where the user does not say it and nothing tells it."""
     if kernel.question.blocks_per_sm is not None:
         return ()
     if isinstance(kernel.kernel, ptx.PtxKernel):
@@ -354,9 +361,10 @@ def _missing_resident(kernel: LaunchedKernel, card: Gpu | None) -> tuple[Missing
 
 
 def _resident(kernel: LaunchedKernel, warps: int, blocks: int, card: Gpu | None) -> tuple[int, tuple[Assumption, ...]]:
-    """Return how many blocks of so many warps are resident on an SM, of so many that are launched, and why."""
+    """Return how many blocks of `warps` warps are resident on an SM, of `blocks` that are launched, and why."""
     asked, named = kernel.question.blocks_per_sm, kernel.question.named
     if isinstance(kernel.kernel, ptx.PtxKernel):
+        # PTX does not tell registers and shared memory: the number is the user's, and an assumption of the bound.
         count = given_resident(asked, warps, card, named)
         return count, (assumptions.given_blocks(count, None),) if blocks > 1 else ()
     room = kernel.residency(warps, None if card is None else card.limits)

@@ -91,7 +91,8 @@ def read(path: Path, *, arch: str | None = None, keep_ptx: Path | None = None, n
 
 
 def _kind(path: Path) -> FileKind | None:
-    """The kind of a file; a program or library in the format of Linux may have any suffix of its own, or none."""
+    """Return the kind of a file; a program or a library in the format of Linux may have any suffix, or none."""
+    # The suffix counts first: a file that is not there gets the message of its reader.
     if path.suffix in KINDS or not is_file(path):
         return KINDS.get(path.suffix)
     try:
@@ -102,7 +103,7 @@ def _kind(path: Path) -> FileKind | None:
 
 
 def of_module(module: "Module", arch: str | None = None, keep_ptx: Path | None = None, named: Naming = str) -> "Module":
-    """What was read before: PTX is assembled where `arch` is that of GPUs, and anything else is as it is.
+    """Return a module that was read before: PTX is assembled where `arch` is that of GPUs, anything else stays.
 
     Raises:
         InputError: what says how CUDA source is compiled, or an architecture that the machine code is not for.
@@ -120,7 +121,7 @@ def of_module(module: "Module", arch: str | None = None, keep_ptx: Path | None =
 
 
 def _for_gpu(module: "Module", arch: str | None) -> "Module":
-    """The machine code that the assembler makes of PTX where `arch` is that of GPUs; else the module as it is."""
+    """Return the machine code that the assembler makes of PTX where `arch` is that of GPUs; else the module itself."""
     from makespan.kernels import ptx
 
     if arch is None or not architecture.is_machine_code(arch) or not isinstance(module, ptx.PtxModule):
@@ -139,6 +140,7 @@ def assemble_module(module: "ptx.PtxModule", arch: str) -> "tuple[bytes, sass.Sa
     source = module.compilation.source if module.compilation else module.file
     words = sass.assemble_ptx(module.text, module.file, arch)
     found = sass.disassemble(words, f"machine code of {source}", source)
+    # Assemblers drop comments and names of parameters; PTX still has them, by the name of the kernel.
     told = {kernel.name: kernel for kernel in module.kernels}
     kernels = (_telling(kernel, told[kernel.name], module.text, arch) for kernel in found.kernels)
     return words, replace(found, kernels=tuple(kernels))
@@ -152,6 +154,7 @@ def _telling(kernel: "sass.SassKernel", told: "ptx.PtxKernel", text: str, arch: 
     from makespan.kernels import ptx
 
     parameters, names = kernel.parameters, ptx.parameter_names(told)
+    # Parameters that the compiler dropped would shift all names: then none is given.
     if len(names) == len(parameters):
         floats = [ptx.scalar_type(one) in (("f", 32), ("f", 64)) for one in told.parameters or () for _ in one.names]
         said = zip(parameters, names, floats, strict=True)
@@ -172,6 +175,7 @@ def _refuse_compiling(file: str, arch: str | None, keep_ptx: Path | None, named:
     Raises:
         InputError: something is given.
     """
+    # An architecture of GPUs assembles PTX as well; only a virtual one says how source is compiled.
     virtual = None if arch is None or architecture.is_machine_code(arch) else arch
     given = [named(name) for name, value in (("arch", virtual), ("keep_ptx", keep_ptx)) if value is not None]
     if given:

@@ -60,6 +60,7 @@ def shared_gpu(
         InputError: kernels for different machines where none is named; or see `read_launches` and `of_kernels`.
     """
     found = read_launches(path, machine, card)
+    # All launches share the SMs, so there is one machine: that which is named, or the only default.
     defaults = () if machine or card else dict.fromkeys(launch.kernel.default_machine for launch in found.launches)
     if len(defaults) > 1:
         raise InputError(f"{path}: the launches are for different machines: say which one with --machine or --gpu")
@@ -102,6 +103,7 @@ def _launches(
         raise InputError(f"two launches are called {twice[0]}")
     if room is None and (said := [name for name, _, takes in found if takes]):
         raise InputError(f"launch {said[0]}: takes is nothing without room: say what an SM has in [room]")
+    # Kernels are read after all tables are checked: a compiler may take long.
     shared = (SharedLaunch(name, launch_kernel(question, machine, card), takes) for name, question, takes in found)
     return SharedLaunches(tuple(shared), room)
 

@@ -439,6 +439,7 @@ def kernel_question(source: "Path | Module", values: Mapping[str, Any], named: N
     from makespan.kernels import flow, ptx
     from makespan.kernels.question import KernelQuestion
 
+    # Every option counts, also one that is not given: its default is said in its row, not in `KernelQuestion`.
     said = {keyword: values.get(keyword, option.unsaid) for keyword, option in _OF_KERNELS.items()}
     trace, dependences = said["trace"], said["dependences"]
     classes = {} if said["classes"] is None else ptx.read_classes(Path(said["classes"]))

@@ -4,7 +4,7 @@
     LaunchedKernel      the kernel that was read, with its launch
     Instance            blocks on one SM of a machine
 
-Text from outside becomes a question in one place each: options in `cli.source`, tables in `schedulability.entries`.
+Texts and tables from outside become a question in `options.kernel_question`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ Kernel: TypeAlias = ptx.PtxKernel | sass.SassKernel
 
 
 class KernelLanguage(Protocol):
-    """What the package of a language can say of its kernels, or of what its `flow` made of them."""
+    """The interface of the package of a language: what it tells of kernels, or of what its `flow` makes of them."""
 
     def flow(self, kernel: Any) -> Flow:
         """Return its control flow."""
@@ -55,7 +55,7 @@ class KernelLanguage(Protocol):
         """Return the launch, with parameters by the names in the kernel."""
 
     def bounds_for(self, kernel: Any, given: Any, kernels: Any) -> tuple[GivenBound, ...]:
-        """Those of the bounds that are not meant for another kernel."""
+        """Return the bounds that are not meant for another kernel."""
 
     def loops(self, kernel: Any, loop_bounds: Any, launch: Launch) -> tuple[LoopInfo, ...]:
         """Return its loops, with bounds."""
@@ -87,7 +87,7 @@ class KernelQuestion:
         source: a file (see `kernel_file.KINDS`), which is read whenever the question is asked, or what was read.
         entry: which kernel of the module, plain or mangled; None for the only one.
         warps: of a block, where `launch` does not tell; of a range, each number is an instance of its own.
-        blocks_per_sm: blocks that are on one SM at the same time and start together; None where nobody says, which is 1
+        blocks_per_sm: blocks that are on one SM at the same time and start together; None, where it is not given, is 1
             for PTX, and for machine code as many as can be resident, see `sass.residency`.
         dynamic_shared: bytes of shared memory that the launch gives each block of machine code, as `sass.residency`.
         loop_bounds: those that win over comments of the kernel; what fits only other kernels of the module is left out.
@@ -99,8 +99,8 @@ class KernelQuestion:
         latencies: cycles of operations, instead of those of the machine.
         arch: as of `kernel_file.read`: `sm_86` asks for the machine code of these GPUs, and `compute_80` is what CUDA
             source is compiled for; None for that of the GPU or machine that is asked about, see
-            `architecture.default_architecture`, and for `cuda.DEFAULT_ARCH` if nobody says which these are.
-        by_default: how `arch` was found where nobody gave it; `compiled_for` fills it in.
+            `architecture.default_architecture`, and for `cuda.DEFAULT_ARCH` if neither is known.
+        by_default: how `arch` was found where it is not given; `compiled_for` fills it in.
         keep_ptx: where to leave the PTX of CUDA source.
         named: what the user calls these fields, for messages.
 
@@ -132,6 +132,7 @@ class KernelQuestion:
     def __post_init__(self) -> None:
         if isinstance(self.source, str):
             object.__setattr__(self, "source", Path(self.source))
+        # Copies: a question stays what it is when the caller changes its own dictionaries.
         object.__setattr__(self, "take", dict(self.take))
         object.__setattr__(self, "latencies", dict(self.latencies))
         for what, value, kind in (
@@ -164,10 +165,10 @@ class KernelQuestion:
         return range(self.warps, self.warps + 1) if isinstance(self.warps, int) else self.warps
 
     def compiled_for(self, machine: Machine | None, card: Gpu | None) -> "KernelQuestion":
-        """The same question, in which CUDA source that nobody names an architecture for is compiled for this GPU.
+        """Return the question for a GPU: CUDA source without an architecture is compiled for this one.
 
         Args:
-            machine: each SM, where somebody says it.
+            machine: each SM; None where it is not given.
             card: the GPU, which counts before the machine.
         """
         if self.arch is not None or not isinstance(self.source, Path) or not kernel_file.is_source(self.source):
@@ -177,12 +178,13 @@ class KernelQuestion:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Errors say which program they are about, if the user has not said that."""
+        """Let errors say which program they are about, if the user has not named its architecture."""
         try:
             yield
         except InputError as error:
             if self.by_default is None:
                 raise
+            # The user did not choose this architecture, so the message must say where it comes from.
             raise self.by_default.telling(error, self.named("arch")) from None
 
     def module(self) -> Module:
@@ -209,7 +211,10 @@ class KernelQuestion:
         return found
 
     def _refuse_for_ptx(self, file: str) -> None:
-        """Machine code tells itself what its instructions wait for, and its opcodes are operations of the machine."""
+        """Refuse options for PTX beside machine code.
+
+        Machine code tells itself what its instructions wait for, and its opcodes are operations of the machine.
+        """
         profile, classes, unknown = map(self.named, ("profile", "classes", "unknown"))
         if self.classes != ptx.Classes():
             raise InputError(
@@ -266,6 +271,7 @@ def read_kernel(
     exact for the PTX as written, if every instruction takes one cycle: the worst case is 140 cycles
     """
     about: dict[str, Any] = {"launch": launch or Launch(), "warps": warps, "loop_bounds": tuple(loop_bounds)}
+    # Source is not compiled yet: which GPU it is for is known only when a question is asked.
     if arch is None and kernel_file.is_source(Path(file)):
         return KernelQuestion(Path(file), entry=entry, keep_ptx=keep_ptx, **about)
     module = kernel_file.read(Path(file), arch=arch, keep_ptx=keep_ptx)
@@ -273,7 +279,7 @@ def read_kernel(
 
 
 def instances(question: KernelQuestion, machine: Machine | None = None) -> tuple[Instance, ...]:
-    """What runs on one SM: an instance for every number of warps that is asked for.
+    """Return the instances on one SM: one for every number of warps that is asked for.
 
     Args:
         machine: None for `LaunchedKernel.default_machine`.
@@ -289,7 +295,7 @@ def instances(question: KernelQuestion, machine: Machine | None = None) -> tuple
 
 
 def bounds_template(question: KernelQuestion, module: Module, kernels: Sequence[Kernel]) -> str:
-    """A bounds file to fill in: a line for each loop of these kernels of a module, `LABEL,?` where no bound is known.
+    """Return a bounds file to fill in: a line for each loop of these kernels, `LABEL,?` where no bound is known.
 
     Raises:
         InputError: a bound for no loop, or one that another bound or the code contradicts.
@@ -320,7 +326,7 @@ def launch_kernel(
 
 @dataclass(frozen=True)
 class LaunchedKernel:
-    """A kernel of a module that is launched as a question says; what follows is found when it is asked for."""
+    """A kernel of a module with its launch; what follows from it is computed when it is asked for."""
 
     question: KernelQuestion
     module: Module
@@ -344,9 +350,10 @@ class LaunchedKernel:
 
     @cached_property
     def _bounded(self) -> tuple[Flow, tuple[GivenBound, ...]]:
-        """Its control flow, with what PTX tells of the loops of machine code; and the bounds that are given for it."""
+        """Return the control flow, with what PTX tells of loops of machine code, and the bounds that are given."""
         flow, given = self.flow, self.question.loop_bounds
         with self.question.telling(), _telling_how_to_keep(self.module):
+            # What PTX tells of a loop moves to the loop of machine code that was made of it.
             if isinstance(flow, sass.SassFlow) and isinstance(self.module, sass.SassModule):
                 flow, given = transfer_bounds(flow, given, self.launch, self.module.kernels)
             return flow, self.language.bounds_for(self.kernel, given, self.module.kernels)
@@ -371,7 +378,7 @@ class LaunchedKernel:
 
     @cached_property
     def default_machine(self) -> Machine:
-        """The one of the paper for PTX; for machine code the one that comes with the package for its architecture.
+        """Return the machine of the paper for PTX, and for machine code the shipped machine of its architecture.
 
         Raises:
             InputError: there is none for this architecture, or several.
@@ -387,7 +394,9 @@ class LaunchedKernel:
         return found[0]
 
     def programs(self, machine: Machine | None = None) -> tuple[tuple[Program, int | None], ...]:
-        """The programs of the warps of a block on a machine; how many run each is None where nobody knows the block.
+        """Return the programs of the warps of a block on a machine, each with how many warps run it.
+
+        None as this number means that the block is not known.
 
         Raises:
             InputError, UnsupportedError: see `ptx.program`.
@@ -436,7 +445,7 @@ class LaunchedKernel:
             )
 
     def instances(self, machine: Machine | None = None) -> tuple[Instance, ...]:
-        """See `instances`."""
+        """Return the instances on one SM, see the function `instances`."""
         asked, grid, chosen = self.question.blocks_per_sm, self.launch.grid, machine or self.default_machine
         if grid is not None and asked is not None and asked > prod(grid):
             raise InputError(f"{self.question.named('blocks_per_sm')} {asked}: the grid has only {prod(grid)} blocks")
@@ -444,7 +453,7 @@ class LaunchedKernel:
 
     @property
     def missing_shared(self) -> tuple[MissingInput, ...]:
-        """The shared memory that the launch gives each block, if it is missing and decides how many are resident."""
+        """Return the shared memory that the launch adds, if it is missing and decides how many blocks are resident."""
         if isinstance(self.kernel, ptx.PtxKernel) or self.question.blocks_per_sm is not None:
             return ()
         return sass.missing_shared(self.kernel, self.question.dynamic_shared)
@@ -458,6 +467,7 @@ class LaunchedKernel:
             return resident(block, asked or 1, machine)
         room = self.residency(sum(warps for _, warps in block))
         check_resident(asked or 1, room, self.question.named)
+        # A small grid does not fill the SM: no more blocks than it has start together.
         blocks = asked or min(room.blocks_per_sm, room.blocks_per_sm if grid is None else prod(grid))
         then = "one of them runs alone" if blocks == 1 else f"{blocks} of them start together"
         told = residency_notes(room, asked, room.blocks_per_sm if grid is None else prod(grid), then)
@@ -476,6 +486,7 @@ class LaunchedKernel:
         if isinstance(self.kernel, ptx.PtxKernel):
             raise InputError(f"{self.kernel.source}: how many blocks are resident is known of machine code alone")
         given = self.question.dynamic_shared
+        # With a given number of blocks the least that the launch may add decides whether they can fit at all.
         if given is None and self.question.blocks_per_sm is not None:
             given = 0
         with self.question.telling():
@@ -488,7 +499,7 @@ class LaunchedKernel:
             missing: what else is missing for the question; all that is missing is asked for at once.
 
         Raises:
-            MissingInputsError: nobody says how many warps a block has, or what its programs need; or see `missing`.
+            MissingInputsError: the number of warps of a block or an input of its programs is missing; or see `missing`.
             InputError: two say differently how many warps a block has; or see `programs`.
         """
         named, asked, per_block = self.question.named, self.question.counts, self.launch.warps_per_block
@@ -506,6 +517,7 @@ class LaunchedKernel:
             threads = MissingInput("block", "N", "the threads of a block, or its warps", (("warps", "N"),))
             missing = (threads, *missing)
         with self.question.telling(), _telling_how_to_keep(self.module):
+            # Inputs of the launch and of the code are asked for together, or a user would try again and again.
             own = warps.missing([each.field for each in missing])
             if lacks := sorted((*missing, *own), key=lambda each: _ORDER.index(each.field)):
                 raise missing_inputs_error(self.kernel, lacks, named)
@@ -528,7 +540,12 @@ def check_resident(blocks: int, room: Occupancy, named: Naming) -> None:
 
 
 def residency_notes(room: Occupancy, asked: int | None, blocks: int, then: str = "") -> tuple[Assumption, ...]:
-    """How many blocks fit on an SM, and whether a user says that fewer are there, of so many that are launched."""
+    """Return the assumptions that so many blocks fit on an SM, and that fewer are there if a user says so.
+
+    Args:
+        blocks: how many are launched.
+        then: what follows from how many fit.
+    """
     fits = assumptions.residency(f"{room}; {then}" if then else str(room))
     if asked is None or asked >= min(room.blocks_per_sm, blocks):
         return (fits,)
@@ -536,13 +553,13 @@ def residency_notes(room: Occupancy, asked: int | None, blocks: int, then: str =
 
 
 def _least_threads(warps: int) -> int:
-    """Of a block of so many warps."""
+    # The last warp may have one thread: fewer threads never need more of an SM.
     return (warps - 1) * WARP_LANES + 1
 
 
 @contextmanager
 def _telling_how_to_keep(module: Module) -> Iterator[None]:
-    """Errors about PTX that was made on the way say so, and how to look at it."""
+    """Let errors about PTX that was made on the way say so, and how to look at it."""
     try:
         yield
     except InputError as error:

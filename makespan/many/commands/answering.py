@@ -25,7 +25,7 @@ def main() -> None:
     """Answer until there are no more questions, or nobody is left to ask them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # what a library prints must not become an answer
     asked = queue.SimpleQueue[str]()
     threading.Thread(target=_listen, args=(sys.stdin, asked), daemon=True).start()
     while True:
@@ -41,11 +41,12 @@ def _listen(lines: IO[str], asked: "queue.SimpleQueue[str]") -> None:
 
 
 def answer(job: Mapping[str, Any]) -> dict[str, Any]:
-    """What comes of a job, as `makespan.many.sweep.workshop` reads it."""
+    """Answer a job, and return what `makespan.many.sweep.workshop` reads."""
     question = job["question"]
     try:
         with inputs_kept():
             found = solve_question(question)
+            # The key is made again after the answer: a file that changed meanwhile gives another one.
             if question_key(question) != job["key"]:
                 reason = "a file that it names is not what it was when the sweep began, or not the same here"
                 return {"cause": FailureCause.CHANGED, "reason": reason}

@@ -121,6 +121,7 @@ def command(
     with within(total_time_limit) as reading:
         asked = _instances(source, vary)
     points = plan_points(asked, vary)
+    # One clock for all points: the time that reading took is gone.
     whole = Limits(reading.left, memory_limit)
     found: list[ComparisonPoint] = []
     with interruptible(whole, quiet=quiet):
@@ -129,7 +130,7 @@ def command(
     comparison = Comparison(str(name), asked[0].machine, vary, tuple(found), whole.interrupted)
     try:
         write_all(partial(write_comparison, comparison, path) for path in outputs)
-    finally:  # a file that fails costs nobody the answer
+    finally:  # a file that fails must not cost the answer
         click.echo(paint_verdicts(_verdict(comparison) if quiet else _report(comparison)))
     for path in outputs if not quiet else ():
         click.echo(f"{'data' if path.suffix.lower() in DATA else 'picture'}: {path}")

@@ -33,6 +33,7 @@ def command(spec_path: Path, report: Path | None, quiet: bool) -> int:
     SPEC.toml asks as that of a sweep, and each question has a deadline. Exit code: 0 if all are proven to be in time,
     1 if a schedule of one is too late, 2 if one is refused, whatever the others are, 3 if one is not decided.
     """
+    # Every mistake of the spec is told before the first kernel is solved, which may take long.
     questions = _read_questions(spec_path)
     if report is not None:
         check_writable(report, "the report")
@@ -66,7 +67,7 @@ def _check(question: QuestionData, folder: Path, *, quiet: bool) -> DeadlineChec
     try:
         with progress(quiet=quiet) as show:
             found = solve_question(from_folder(question, folder), show)
-    except BrokenPromiseError:
+    except BrokenPromiseError:  # a bug must not look like a kernel that is refused
         raise
     except MakespanError as error:
         return DeadlineCheck(name, None, f"refused: {error}".split("\n", 1)[0])
@@ -75,7 +76,7 @@ def _check(question: QuestionData, folder: Path, *, quiet: bool) -> DeadlineChec
 
 
 def _deadline(told: Mapping[str, Any]) -> Deadline:
-    """What the document of an answer says; the clock may be that of a GPU."""
+    """Return the deadline in the document of an answer; its clock may be that of a GPU."""
     seconds, clock = (None if told[key] is None else Fraction(told[key]) for key in ("seconds", "clock_hz"))
     return Deadline(told["cycles"], seconds, clock)
 

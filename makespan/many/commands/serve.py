@@ -33,6 +33,7 @@ def command(
 
     Each question is a process of 'makespan report' with limits. Ctrl-C ends the page and all of them.
     """
+    # There is no login: to open the page to a network must be said twice.
     if not (shared or is_loopback(host)):
         raise InputError(
             f"--host {host} lets other machines in: whoever reaches it may use the time and memory of this one, within"

@@ -1,4 +1,4 @@
-"""What solvers claim of the instances of a library: JSON lines, one claim each, of this program and of any other.
+"""Claims of solvers about the instances of a library, as JSON lines, of this program and of any other.
 
 {"instance": "cllcll-8", "digest": "...", "lower": 34, "upper": 34, "solver": "makespan", "version": "0.1.0",
  "seconds": 0.01, "evidence": "theorem-e", "schedule": {...}}
@@ -27,7 +27,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class BoundClaim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """Bounds on the worst case of an instance, in cycles, with who says so and what speaks for it.
+    """A claim about the worst case of an instance: bounds in cycles, with who says so and what speaks for it.
 
     Args:
         digest: of the instance, as `makespan benchmark show` tells it: a claim about another question is none.
@@ -52,7 +52,7 @@ class BoundClaim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def who(self) -> str:
-        """Who claims it."""
+        """Return the solver and its version."""
         return f"{self.solver} {self.version}"
 
 
@@ -73,7 +73,7 @@ def read_claims(path: Path, *, rewritten: bool = False) -> tuple[BoundClaim, ...
 
 
 def claim_lines(claims: Iterable[BoundClaim]) -> str:
-    """Lines of claims."""
+    """Return claims as lines of a file."""
     return "".join(f"{_line(claim)}\n" for claim in claims)
 
 
@@ -96,7 +96,7 @@ def _claim(line: bytes, where: str) -> BoundClaim:
 
 
 def _wrong(claim: BoundClaim) -> Iterator[str]:
-    """What of a claim cannot be meant."""
+    """Yield what is wrong with the values of a claim."""
     for name in ("lower", "upper"):
         value = getattr(claim, name)
         if value is not None and not 1 <= value <= _MOST_CYCLES:

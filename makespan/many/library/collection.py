@@ -1,4 +1,4 @@
-"""Families of instances in a folder, each a TOML file: what `makespan solve` is asked, under a name of its own.
+"""Families of instances in a folder, each a TOML file of questions to `makespan solve` with names.
 
 title = "..."                     what the family is
 source = "..."                    where its instances come from
@@ -37,7 +37,7 @@ class LibraryEntry:
 
 @dataclass(frozen=True, slots=True)
 class InstanceFamily:
-    """Instances of a kind, in the order of the file `path`."""
+    """A family of instances of one kind, in the order of the file `path`."""
 
     name: str
     path: Path
@@ -48,7 +48,7 @@ class InstanceFamily:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """All families in a folder, in alphabetical order; no two instances have one name."""
+    """A library: all families in a folder, in alphabetical order; no two instances have the same name."""
 
     folder: Path
     families: tuple[InstanceFamily, ...]
@@ -100,6 +100,7 @@ def read_library(folder: Path) -> Library:
     if not 1 <= len(paths) <= MAX_FAMILIES:
         raise InputError(f"{folder}: {len(paths)} TOML files; a library has one for each family, 1..{MAX_FAMILIES}")
     library = Library(folder, tuple(map(_family, paths)))
+    # A name is that of a file of evidence: it must be unique over all families.
     names = Counter(entry.name for entry in library.entries)
     if names.total() > MAX_INSTANCES:
         raise InputError(f"{folder}: {names.total()} instances exceed the limit of {MAX_INSTANCES}")

@@ -1,4 +1,4 @@
-"""Whether what speaks for a claim holds: its schedule, executed anew, and its bundle, verified."""
+"""Checks of what speaks for a claim: its schedule is executed, and its bundle is verified."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -13,7 +13,7 @@ from makespan.verify.refusal import TooMuchWork
 
 
 class ClaimEvidence(StrEnum):
-    """What stands for a bound; `word` is that of whoever claims it, and nothing else."""
+    """The kinds of evidence for a bound; `word` means that only the claimant says so."""
 
     WORD = "word"
     SCHEDULE = "schedule"
@@ -21,14 +21,14 @@ class ClaimEvidence(StrEnum):
 
 
 class ClaimProofs(NamedTuple):
-    """What stands for the two bounds of a claim."""
+    """The evidence for the two bounds of a claim."""
 
     lower: ClaimEvidence = ClaimEvidence.WORD
     upper: ClaimEvidence = ClaimEvidence.WORD
 
 
 def check_claim(claim: BoundClaim, question: Mapping[str, Any], bundles: Path | None) -> ClaimProofs:
-    """What stands for a claim about `question`, an instance as in a bundle.
+    """Return the evidence that holds for a claim about `question`, an instance as in a bundle.
 
     Args:
         bundles: a folder with bundles as `DIGEST.json`; one that is not there proves nothing.
@@ -37,6 +37,7 @@ def check_claim(claim: BoundClaim, question: Mapping[str, Any], bundles: Path | 
         Refused: the claim is about another question, or its evidence does not prove it.
         InputError: a bundle that cannot be read.
     """
+    # The digest ties the claim to the question: a changed instance must not inherit old bounds.
     if claim.digest != digest(dict(question)):
         raise Refused(
             f"about another question: its digest is {claim.digest:.12}..., not {digest(dict(question)):.12}..."
@@ -45,7 +46,7 @@ def check_claim(claim: BoundClaim, question: Mapping[str, Any], bundles: Path | 
         raise Refused(f"lower {claim.lower} exceeds upper {claim.upper}")
     found = ClaimProofs()
     if claim.schedule is not None and claim.lower is not None:
-        try:
+        try:  # a schedule that takes so long is a lower bound of the worst case
             execute(question, claim.schedule, claim.lower)
         except TooMuchWork:
             raise Refused("the schedule is too large for this checker") from None
@@ -61,6 +62,7 @@ def _of_bundle(path: Path, claim: BoundClaim, found: ClaimProofs) -> ClaimProofs
         raise Refused(f"{path}: {verdict.reason}")
     if document["sha256"] != claim.bundle or digest(document["instance"]) != claim.digest:
         raise Refused(f"{path}: this bundle is another one, or about another question")
+    # A bundle proves a bound of a claim if its own is at least as sharp.
     if claim.lower is not None and verdict.lower is not None and verdict.lower >= claim.lower:
         found = found._replace(lower=ClaimEvidence.BUNDLE)
     if claim.upper is not None and verdict.upper is not None and verdict.upper <= claim.upper:

@@ -1,4 +1,4 @@
-"""New claims against what is known: which bounds they beat, which they contradict, and what is known then."""
+"""New claims held against known ones: which bounds they beat, which they contradict, and what is known then."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from makespan.many.library.standing import InstanceStanding, standings
 
 
 class BeatenBound(NamedTuple):
-    """A side of what is known, `lower` or `upper`, that a claim is sharper at."""
+    """A known bound, `lower` or `upper`, that a new claim improves."""
 
     instance: str
     side: str
@@ -25,7 +25,7 @@ class BeatenBound(NamedTuple):
 
 
 class ClaimContradiction(NamedTuple):
-    """Two claims of which one is wrong: a schedule that is longer than none can be."""
+    """Two claims that exclude each other: a schedule is longer than the upper bound."""
 
     instance: str
     lower: BoundClaim
@@ -41,7 +41,7 @@ class ClaimContradiction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClaimJudgement:
-    """What claims come to beside what is known."""
+    """The bounds that new claims improve, and the claims that exclude each other."""
 
     beaten: tuple[BeatenBound, ...]
     contradictions: tuple[ClaimContradiction, ...]
@@ -54,6 +54,7 @@ def judge_claims(names: Sequence[str], known: Iterable[BoundClaim], new: Iterabl
     contradictions: list[ClaimContradiction] = []
     for name in names:
         together = InstanceStanding(before[name].claims + after[name].claims)
+        # Where one claim must be wrong, no bound is called beaten.
         if together.is_contradiction and together.lower is not None and together.upper is not None:
             contradictions.append(ClaimContradiction(name, together.lower, together.upper))
             continue
@@ -62,7 +63,7 @@ def judge_claims(names: Sequence[str], known: Iterable[BoundClaim], new: Iterabl
 
 
 def backed_claim(claim: BoundClaim, proofs: ClaimProofs) -> BoundClaim | None:
-    """Return the sides of a claim that more than a word stands for; None if there is no such side."""
+    """Return a claim with the bounds for which there is more than a word; None if there is no such bound."""
     lower = claim.lower if proofs.lower is not ClaimEvidence.WORD else None
     upper = claim.upper if proofs.upper is not ClaimEvidence.WORD else None
     if lower is None and upper is None:

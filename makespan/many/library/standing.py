@@ -1,4 +1,4 @@
-"""What the claims about an instance come to: the best known bounds, which of them beat others, and contradictions."""
+"""The claims about an instance together: the best known bounds, what beats them, and contradictions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,14 @@ from makespan.many.library.claims import BoundClaim
 
 @dataclass(frozen=True)
 class InstanceStanding:
-    """All claims about one instance, in the order in which they were made; the first of equal ones has the honour."""
+    """All claims about one instance, in the order in which they were made; the first of equal ones counts."""
 
     claims: tuple[BoundClaim, ...]
 
     @cached_property
     def lower(self) -> BoundClaim | None:
         """Return the claim with the largest lower bound."""
+        # `max` keeps the first of equal ones, who made the claim first.
         return max(
             (claim for claim in self.claims if claim.lower is not None),
             key=lambda claim: claim.lower or 0,
@@ -58,7 +59,7 @@ class InstanceStanding:
         return tuple(claim for claim in self.claims if claim is self.lower or claim is self.upper)
 
     def beaten_by(self, other: "InstanceStanding") -> Iterator[tuple[str, int, BoundClaim]]:
-        """Yield the sides, `lower` or `upper`, known here and sharper there: with what is known, and whose claim is."""
+        """Yield the bounds, `lower` or `upper`, that another standing improves: with what is known, and the claim."""
         low, high = other.lower, other.upper
         if low and self.lower and (low.lower or 0) > (known := self.lower.lower or 0):
             yield "lower", known, low
@@ -67,7 +68,7 @@ class InstanceStanding:
 
 
 def standings(names: Sequence[str], claims: Iterable[BoundClaim]) -> Mapping[str, InstanceStanding]:
-    """What is claimed of each of these instances; claims about others are left out."""
+    """Return the claims about each of these instances; claims about others are left out."""
     found: dict[str, list[BoundClaim]] = {name: [] for name in names}
     for claim in claims:
         if claim.instance in found:

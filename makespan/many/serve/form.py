@@ -1,4 +1,4 @@
-"""What the page asks: a fixed list of fields, and the command line and the files that their values become."""
+"""The form of the page: its fields, and the command line and the files that their values become."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -27,11 +27,11 @@ DEFAULT_SECONDS = 20.0
 
 
 class FormField(NamedTuple):
-    """An option of `makespan report`, `--name`, that the page asks for; empty is left out.
+    """An option of `makespan report` that the page asks for; an empty field is left out.
 
     Args:
         choices: what it may be.
-        lines: how many lines it has, each of which is a value; 1 is one value.
+        lines: how many lines it has; with more than one, each line is a value.
         most: letters.
     """
 
@@ -67,7 +67,7 @@ def _lines(option: QuestionOption) -> int:
 
 @dataclass(frozen=True, slots=True)
 class FormQuestion:
-    """The words that follow `makespan report`, the files of its folder by name, and its time limit in seconds."""
+    """A question of the page: words behind `makespan report`, files of its folder by name, time limit in seconds."""
 
     words: tuple[str, ...]
     files: Mapping[str, bytes]
@@ -75,7 +75,7 @@ class FormQuestion:
 
 
 class RefusedFieldError(InputError):
-    """A value that is not taken; `field` has its name in the form."""
+    """An error about a value that is not taken; `field` has its name in the form."""
 
     def __init__(self, field: str, message: str) -> None:
         self.field = field
@@ -83,7 +83,7 @@ class RefusedFieldError(InputError):
 
 
 def read_form(body: bytes) -> dict[str, str]:
-    """Return the values of a form as its script sends them, an object of JSON; those that are given.
+    """Return the values of a form that are given, from the JSON that its script sends.
 
     >>> read_form(b'{"kind": "ptx"}')
     {'kind': 'ptx'}
@@ -100,6 +100,7 @@ def read_form(body: bytes) -> dict[str, str]:
 
 @cache
 def _values_of_form() -> type[msgspec.Struct]:
+    # Names of options are no identifiers: the fields of the struct have numbers, and JSON has the names.
     names = [SOURCE, KIND, "time-limit", "best-case", *(field.name for part in form_fields() for field in part)]
     own = {f"field{number}": name for number, name in enumerate(names)}
     return msgspec.defstruct(
@@ -108,7 +109,9 @@ def _values_of_form() -> type[msgspec.Struct]:
 
 
 def form_question(values: Mapping[str, str], *, most_seconds: float, compiles: bool) -> FormQuestion:
-    """The question that the values of a form ask. No value is the name of a file, and no word an option of its own.
+    """Return the question that the values of a form ask.
+
+    No value becomes the name of a file of this machine, and no word an option of its own.
 
     >>> form_question({"kind": "string", "source": "CL", "warps": "2"}, most_seconds=60, compiles=False).words
     ('--string=CL', '--warps=2', '--time-limit=20')
@@ -129,6 +132,7 @@ def form_question(values: Mapping[str, str], *, most_seconds: float, compiles: b
             files[name] = _text(name, value, every[name].most)
             words.append(f"--machine={name}")
         elif name in every and name != MACHINE_FILE:
+            # One word with `=`: a value that begins with a dash can never be an option of its own.
             words += (f"--{name}={each}" for each in _values(every[name], value))
     if values.get("best-case"):
         words.append("--best-case")
@@ -142,6 +146,7 @@ def _source(values: Mapping[str, str], files: dict[str, bytes], *, compiles: boo
         raise RefusedFieldError(SOURCE, f"what is it? one of {', '.join(KINDS.values())}")
     if not text.strip():
         raise RefusedFieldError(SOURCE, f"nothing is here: paste the {KINDS[kind]}")
+    # A preprocessor reads any file that `#include` names and quotes it in its errors.
     if kind == "cuda" and not compiles:
         raise RefusedFieldError(
             SOURCE, "CUDA is not compiled here: #include could read files of this machine; paste the PTX of nvcc --ptx"
@@ -156,7 +161,7 @@ def _source(values: Mapping[str, str], files: dict[str, bytes], *, compiles: boo
 
 
 def _values(field: FormField, value: str) -> Iterator[str]:
-    """What is given, each value for itself."""
+    """Yield the values of a field."""
     given = [line.strip() for line in (value.splitlines() if field.lines > 1 else [value]) if line.strip()]
     if len(given) > MOST_LINES:
         raise RefusedFieldError(field.name, f"{len(given)} lines are more than {MOST_LINES}")
@@ -179,7 +184,7 @@ def _text(name: str, value: str, most_bytes: int) -> bytes:
 
 
 def _printable(name: str, value: str) -> str:
-    """Return a word that a process may be given: no NUL byte, and nothing else that nobody sees."""
+    """Return a word that a process may be given: it has no NUL byte and no other letter that does not print."""
     if not value.isprintable():
         raise RefusedFieldError(name, f"{value[:40]!r} has letters that do not print")
     return value
@@ -190,6 +195,6 @@ def _seconds(text: str, most: float) -> float:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
-    if not 0 < seconds <= most:
+    if not 0 < seconds <= most:  # false for NaN as well
         raise RefusedFieldError("time-limit", f"{text[:40]!r} is no number of seconds above 0 and at most {most:g}")
     return seconds

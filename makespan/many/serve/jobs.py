@@ -1,4 +1,4 @@
-"""Questions as processes: so many at once, so many that wait, so much of each; answers are kept for a while."""
+"""Questions as processes, with limits on how many run and wait and on what each takes; answers are kept for a while."""
 
 import json
 import math
@@ -35,12 +35,12 @@ _COMMAND = "  makespan "
 
 
 class BusyError(RefusedFieldError):
-    """So many questions wait that no more are taken."""
+    """An error that says that too many questions wait for one more to be taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServeLimits:
-    """What questions may take: how many run and wait at once, the longest time limit, bytes of memory of each."""
+    """Limits of questions: how many run and wait at once, the longest time limit, bytes of memory of each."""
 
     running: int = 2
     waiting: int = 20
@@ -50,7 +50,7 @@ class ServeLimits:
 
 @dataclass(slots=True, eq=False)
 class ServeJob:
-    """A question on its way: the exit code of its process, and why there is no answer where that does not say it."""
+    """A question on its way: the exit code of its process, and why it failed where that does not say it."""
 
     question: FormQuestion
     folder: Path
@@ -69,7 +69,7 @@ class ServeJob:
 
 
 class ServeJobs:
-    """All questions, by a name that nobody can guess."""
+    """All questions, by names that cannot be guessed."""
 
     def __init__(self, folder: Path, limits: ServeLimits) -> None:
         self.limits = limits
@@ -82,7 +82,7 @@ class ServeJobs:
             threading.Thread(target=self._work, daemon=True).start()
 
     def ask(self, question: FormQuestion) -> str:
-        """Take a question; its name.
+        """Take a question and return its name.
 
         Raises:
             BusyError: too many wait.
@@ -91,6 +91,7 @@ class ServeJobs:
             if len(self._waiting) >= self.limits.waiting + self._idle():
                 raise BusyError(SOURCE, f"{len(self._waiting)} questions wait already: try again in a minute")
             self._tidy()
+            # Whoever knows the name may read the answer and stop the question.
             name = secrets.token_urlsafe(16)
             job = self._jobs[name] = ServeJob(question, self._folder / name)
             self._waiting.append(job)
@@ -98,7 +99,7 @@ class ServeJobs:
         return name
 
     def stop(self, name: str) -> bool:
-        """Ask a question to end with what is proven so far, the second time at once; False if there is none."""
+        """Ask a question to end with what is proven so far, the second time at once; return False if there is none."""
         with self._changed:
             if (job := self._jobs.get(name)) is None:
                 return False
@@ -110,14 +111,14 @@ class ServeJobs:
         return True
 
     def open(self, name: str, file: str) -> BinaryIO | None:
-        """Return the page or the evidence of an answer, to be closed; None if it is not there."""
+        """Return the page or the evidence of an answer, to be closed by the caller; None if there is no such file."""
         job = self._jobs.get(name)
         with suppress(OSError):
             return (job.folder / file).open("rb") if job is not None and job.is_answered else None
         return None
 
     def state(self, name: str) -> dict[str, Any] | None:
-        """Return how far a question is, as plain data; None if it is not known, or no longer."""
+        """Return how far a question is, as plain data; None if it is not known or no longer kept."""
         with self._changed:
             if (job := self._jobs.get(name)) is None:
                 return None
@@ -135,7 +136,7 @@ class ServeJobs:
         return {"state": "refused", **self._refusal(job, said)}
 
     def close(self) -> None:
-        """End all processes, the same way as Ctrl-C does, and by force where that takes long."""
+        """End all processes as Ctrl-C does, and by force where that takes long."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
@@ -166,13 +167,14 @@ class ServeJobs:
             finally:
                 with self._changed:
                     _shrink(job)
-                    job.question = replace(job.question, words=(), files={})
+                    job.question = replace(job.question, words=(), files={})  # a source may be large
                     job.ended = time.monotonic()
 
     def _start(self, job: ServeJob) -> None:
         job.folder.mkdir()
         for name, content in job.question.files.items():
             (job.folder / name).write_bytes(content)
+        # The search gets half of the memory: libraries and the page need the rest.
         memory = self.limits.memory_bytes
         own = (f"--memory-limit={memory // 2}", "--steps", f"--bundle={EVIDENCE}", f"--output={PAGE}")
         within = (memory, MOST_FILE_BYTES, 2 * math.ceil(job.question.seconds + SECONDS_BESIDE))
@@ -196,6 +198,7 @@ class ServeJobs:
     def _wait(self, job: ServeJob) -> None:
         if job.process is None:
             return
+        # Two interrupts as from a user, so that a result so far is kept; then by force.
         patience = job.question.seconds + SECONDS_BESIDE
         for number in (signal.SIGINT, signal.SIGINT, signal.SIGKILL):
             with suppress(subprocess.TimeoutExpired):
@@ -207,7 +210,7 @@ class ServeJobs:
         job.code = job.process.wait()
 
     def _refusal(self, job: ServeJob, said: list[str]) -> dict[str, Any]:
-        """Why there is no page, and the field of the form where that can be mended."""
+        """Return why there is no page, and the field of the form where that can be mended."""
         at = max((number for number, line in enumerate(said) if line.startswith(_SAID)), default=None)
         if job.code == 2 and at is not None:
             message = said[at].removeprefix(_SAID).partition(" (see 'makespan")[0]
@@ -221,7 +224,7 @@ class ServeJobs:
         return {"field": SOURCE, "message": why or said.pop().removeprefix(_SAID), "details": [] if why else said}
 
     def _tidy(self) -> None:
-        """Forget the oldest answers where there are too many, they are too large, or too old."""
+        """Forget the oldest answers where they are too many, too large or too old."""
         ended = [(name, job) for name, job in self._jobs.items() if job.ended is not None]
         size = sum(job.kept_bytes for _, job in ended)
         for number, (name, job) in enumerate(ended):
@@ -240,7 +243,7 @@ def _signal(job: ServeJob, number: signal.Signals) -> None:
 
 
 def _shrink(job: ServeJob) -> None:
-    """Keep of a folder only what is asked for again."""
+    """Remove from a folder what is never asked for again."""
     with suppress(OSError):
         for path in list(job.folder.iterdir()):
             if path.name in (PAGE, EVIDENCE, _LOG, _OUT):
@@ -252,7 +255,7 @@ def _shrink(job: ServeJob) -> None:
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the last lines of a file; none of one that is no longer there."""
+    """Return the last lines of a file; none if the file is gone."""
     with suppress(OSError), path.open("rb") as stream:
         stream.seek(max(0, path.stat().st_size - _MOST_LOG_BYTES))
         return stream.read(_MOST_LOG_BYTES).decode("utf-8", "replace").splitlines()
@@ -267,7 +270,7 @@ def _steps(lines: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _field(message: str) -> str:
-    """Return the field of the place where a message begins, of the first option that it names, or else the source."""
+    """Return the field that a message is about, by the place or the option that it names; else the source."""
     if place := re.match(r"(machine\.toml):|[\w.]+:\d+:\d+:", message):
         return place[1] or SOURCE
     names = {field.name for part in form_fields() for field in part}

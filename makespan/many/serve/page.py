@@ -1,4 +1,4 @@
-"""The page that asks, as text: it is made once, and allows no script and no style but its own."""
+"""The text of the page that asks: it is made once, and allows no script and no style but its own."""
 
 from functools import cache
 from importlib import resources
@@ -31,6 +31,7 @@ def page_text(limits: "ServeLimits", *, shared: bool) -> str:
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
+    # Strict: a name that is misspelt in the template is an error, and not an empty text.
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     main, more = form_fields()
     return environment.from_string(_own("page.html.j2")).render(

@@ -1,4 +1,4 @@
-"""HTTP for one page and its questions, from strangers: limits first, then the routes.
+"""HTTP for one page and its questions, which strangers may send: limits first, then the routes.
 
 Source: RFC 9110 for methods and codes; Fetch, WHATWG, for the headers Origin and Sec-Fetch-Site.
 """
@@ -48,7 +48,7 @@ _SANDBOX = "sandbox allow-scripts; frame-ancestors 'self'"
 
 
 class PageServer(ThreadingHTTPServer):
-    """A thread for a connection, for so many connections as there may be; each ends after a while, however it talks."""
+    """A server with a thread for each connection, up to a limit; a connection ends after a while, however it talks."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -62,18 +62,19 @@ class PageServer(ThreadingHTTPServer):
         super().__init__((host, port), PageHandler)
 
     def server_bind(self) -> None:
-        """Without asking a name server what this machine is called."""
+        """Bind the address without asking a name server what this machine is called."""
         socketserver.TCPServer.server_bind(self)
         host, self.server_port = self.server_address[:2]
         self.server_name = str(host)
 
     @property
     def url(self) -> str:
-        """Where a browser finds it."""
+        """Return the address for a browser."""
         return f"http://{f'[{self.server_name}]' if ':' in self.server_name else self.server_name}:{self.server_port}/"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for it; where there are too many, those that would be ended first end now."""
+        """Give the connection a thread; where there are too many, those that would be ended first end now."""
+        # A stranger who opens many connections only shortens the time of the oldest ones.
         by_end = sorted(self._ends.items(), key=itemgetter(1))
         for old, _ in by_end[: max(0, len(by_end) + 1 - MOST_CONNECTIONS)]:
             self._end(old)
@@ -83,12 +84,12 @@ class PageServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def answering(self, request: socket.socket) -> None:
-        """The request has been read: there is time to take the answer."""
+        """Give a connection whose request has been read the time to take the answer."""
         if request in self._ends:
             self._ends[request] = time.monotonic() + SECONDS_TO_ANSWER
 
     def shutdown_request(self, request: Any) -> None:
-        """Close it, and count one less."""
+        """Close a connection, and count one less."""
         self._ends.pop(request, None)
         super().shutdown_request(request)
 
@@ -100,19 +101,19 @@ class PageServer(ThreadingHTTPServer):
                 self._end(request)
 
     def _end(self, request: socket.socket) -> None:
-        """Its thread reads and writes nothing more."""
+        """Let the thread of a connection read and write nothing more."""
         self._ends.pop(request, None)
         with suppress(OSError):
             request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nobody is told that somebody went away; everything else is a bug."""
+        """Report every error but one of the connection, which only says that the client went away."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
 
 class _Head:
-    """A stream of which so many bytes are read as lines."""
+    """A stream whose lines may have `MOST_HEAD_BYTES` bytes together."""
 
     def __init__(self, stream: BufferedIOBase) -> None:
         self._stream, self._left = stream, MOST_HEAD_BYTES
@@ -128,7 +129,7 @@ class _Head:
 
 
 class PageHandler(BaseHTTPRequestHandler):
-    """One request, one answer, and the end of the connection."""
+    """A handler of one request: it gives one answer and ends the connection."""
 
     server: PageServer
     server_version, sys_version = "makespan", ""
@@ -136,21 +137,22 @@ class PageHandler(BaseHTTPRequestHandler):
     timeout = SECONDS_TO_ASK
 
     def setup(self) -> None:
-        """As always, but for the length of the head."""
+        """Prepare the streams, with a limit on the length of the head."""
         super().setup()
         self.rfile = _Head(self.rfile)  # type: ignore[assignment]
         self.command, self.request_version, self.requestline = "", self.default_request_version, ""
 
     def handle_one_request(self) -> None:
-        """As always, but for a request line that never ends."""
+        """Answer one request; a request line that never ends gets an error."""
         try:
             super().handle_one_request()
         except LineTooLong:
             self.send_error(HTTPStatus.REQUEST_URI_TOO_LONG)
 
     def finish(self) -> None:
-        """Wait a moment for what is still sent, or the answer would be lost."""
+        """Wait a moment for what the client still sends, or the answer would be lost."""
         super().finish()
+        # Closing with unread data resets the connection, and the client would lose the answer.
         end, left = time.monotonic() + 2, _MOST_LINGERING_BYTES
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)
@@ -159,10 +161,10 @@ class PageHandler(BaseHTTPRequestHandler):
                 left -= len(got)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Nothing is written down."""
+        """Write nothing to a log."""
 
     def do_GET(self) -> None:
-        """The page, the state of a question, its page or its evidence."""
+        """Send the page, the state of a question, its page or its evidence."""
         if not self._is_meant():
             return
         path = self.path.partition("?")[0]
@@ -179,7 +181,7 @@ class PageHandler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the name is looked up
 
     def do_POST(self) -> None:
-        """A question, or the wish that one should end."""
+        """Take a question, or the wish that one should end."""
         if not self._is_meant():
             return
         match = _QUESTION.fullmatch(self.path)
@@ -208,7 +210,7 @@ class PageHandler(BaseHTTPRequestHandler):
             self._json(code, {"field": error.field, "message": str(error)})
 
     def _body(self) -> bytes | None:
-        """Return all of it; None after an answer that says why not."""
+        """Return the whole body; None after an answer that says why it is not taken."""
         length = self.headers.get("Content-Length", "")
         if not re.fullmatch("[0-9]{1,18}", length, re.ASCII) or "Transfer-Encoding" in self.headers:
             self.send_error(HTTPStatus.LENGTH_REQUIRED)
@@ -222,11 +224,15 @@ class PageHandler(BaseHTTPRequestHandler):
 
     def _is_own(self) -> bool:
         """Return whether the page of this server asks, or no page at all."""
+        # A browser sets both headers itself, so that no page of another site can pretend to be ours.
         own, site = f"http://{self.headers.get('Host', '')}", "same-origin"
         return (self.headers.get("Origin", own), self.headers.get("Sec-Fetch-Site", site)) == (own, site)
 
     def _is_meant(self) -> bool:
-        """Whether the request names this server by its address: another name may have been led here by a stranger."""
+        """Return whether the request names this server by its address; any other name is refused.
+
+        A stranger may let another name lead to this machine (DNS rebinding): to a browser it would be the same origin.
+        """
         if match := _HOST.fullmatch(self.headers.get("Host", "")):
             name, port = match[1] or match[2], int(match[3] or 80)
             known = is_loopback(name) or (self.server.shared and _is_address(name))
@@ -249,7 +255,7 @@ class PageHandler(BaseHTTPRequestHandler):
         self._send(code, json.dumps(data).encode(), _JSON)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """A line of plain text."""
+        """Send a line of plain text."""
         words = HTTPStatus(code).phrase if message is None else message[:200]
         said = f"{code} {words}: {explain}\n" if explain else f"{code} {words}\n"
         self._send(HTTPStatus(code), said.encode("utf-8", "replace"), "text/plain; charset=utf-8")
@@ -269,7 +275,7 @@ class PageHandler(BaseHTTPRequestHandler):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether nobody but this machine has this address.
+    """Return whether an address is one of this machine that no other can reach.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, True, False)

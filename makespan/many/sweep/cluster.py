@@ -1,4 +1,4 @@
-"""The machines of a dask.distributed cluster, each of which answers in processes of its own."""
+"""The machines of a dask.distributed cluster: each answers in processes of its own."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -15,7 +15,7 @@ SECONDS_TO_CONNECT = 20
 
 
 def outcome_there(module: str, folder: str, wall_seconds: float, wants_bundle: bool, job: SweepJob) -> JobOutcome:
-    """What a worker of the cluster runs."""
+    """Answer a job in the workshop of a worker of the cluster, and return the outcome."""
     return shared_workshop(module, Path(folder), wall_seconds, wants_bundle).outcome(job)
 
 
@@ -37,12 +37,12 @@ class _ClusterCrew:
 def cluster_crew(
     address: str, module: str, folder: Path, wall_seconds: float, *, wants_bundle: bool
 ) -> Iterator[WorkerCrew]:
-    """All workers of the scheduler at an address such as `tcp://10.0.0.1:8786`; they see the same files as we do.
+    """Yield all workers of the scheduler at an address such as `tcp://10.0.0.1:8786`; they must see the same files.
 
     A worker that dies costs its jobs nothing but time, until one has taken several with it.
 
     Raises:
-        InputError: the library is not installed, or nobody answers there.
+        InputError: the library is not installed, or no scheduler answers there.
     """
     try:
         from distributed import Client, KilledWorker

@@ -1,4 +1,4 @@
-"""What is to be done, and what comes of it: plain values that go from process to process."""
+"""Jobs of a sweep and their outcomes: plain values that go from process to process."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ class SweepJob:
 
 
 class FailureCause(StrEnum):
-    """Why there is no answer.
+    """The reason why a job has no answer.
 
     Args:
         REFUSED: the question is not understood, or nothing is proven of its like.
         DIED: the process that was at it came to its end, for want of memory as a rule.
         TIME: the wall limit of a job was up.
         CHANGED: a file was another one when it was read than when the key was made, or is on another machine.
-        BUG: an exception that nobody raises on purpose, or two proofs that contradict each other.
+        BUG: an exception that is not raised on purpose, or two proofs that contradict each other.
     """
 
     REFUSED = "refused"
@@ -43,7 +43,7 @@ class JobFailure:
 
 @dataclass(frozen=True, slots=True)
 class JobAnswer:
-    """An answer as data: what `--format json` prints, the digest of its bundle, and that itself if it was wanted."""
+    """An answer as data: what `--format json` prints, the digest of its bundle, and the bundle if it was wanted."""
 
     document: Mapping[str, Any]
     digest: str
@@ -52,7 +52,7 @@ class JobAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """What came of a job: an answer, or None after the last of several attempts that failed."""
+    """The outcome of a job: an answer, or None after the last attempt that failed; with all failed attempts."""
 
     job: SweepJob
     found: JobAnswer | None

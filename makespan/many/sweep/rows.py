@@ -1,4 +1,4 @@
-"""What a table says, as rows: a question with its answer, with why there is none, or with neither."""
+"""The table of a sweep as rows: a question with its answer, with why it has none, or with neither."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from makespan.many.sweep.store import AnswerStore, StoredQuestion
 from makespan.model.result import Bounds
 
 FAILED, MISSING = "failed", "missing"
-"""Why there is no answer: attempts had none, or nobody has come to it."""
+"""The reasons for no answer: all attempts failed, or there was no attempt yet."""
 
 CONTRADICTED = "contradicted by another answer"
 """A caveat: one of two proofs is wrong, so neither number is to be used."""
@@ -20,7 +20,7 @@ _NUMBERS = re.compile(r"(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class SweepRow:
-    """A question and what is known of it.
+    """A question of a sweep and what is known of it.
 
     Args:
         question: its options as text or numbers; several values of one are one text.
@@ -56,7 +56,7 @@ def sweep_rows(store: AnswerStore) -> tuple[SweepRow, ...]:
 
 
 def sorted_as(value: object) -> tuple[tuple[int, int | str], ...]:
-    """Text in the order in which people count.
+    """Return a key that sorts texts as people count.
 
     >>> sorted(["C=10,L=1", "C=2,L=1"], key=sorted_as)
     ['C=2,L=1', 'C=10,L=1']

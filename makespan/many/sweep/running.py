@@ -1,4 +1,4 @@
-"""A sweep: what is asked and not known is given to whoever answers, and what comes back is kept at once."""
+"""A sweep: questions that are not known go to a crew, and each outcome is kept as soon as it comes."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -14,18 +14,18 @@ from makespan.many.sweep.workshop import Workshop
 
 
 class WorkerCrew(Protocol):
-    """Whoever answers: this process, or a cluster."""
+    """An interface of workers that answer: processes here, or a cluster."""
 
     def submit(self, job: SweepJob) -> "Future[JobOutcome]":
         """Begin a job, now or later."""
 
     def outcome(self, job: SweepJob, future: "Future[JobOutcome]") -> JobOutcome:
-        """What came of it; raises where nothing more can come of any."""
+        """Return the outcome of a job; raise where no job can have one any more."""
 
 
 @dataclass(slots=True)
 class SweepTally:
-    """How far a sweep is.
+    """The progress of a sweep.
 
     Args:
         total: questions with different keys.
@@ -47,7 +47,7 @@ class SweepTally:
 
     @property
     def done(self) -> int:
-        """Questions of which something is known."""
+        """Return how many questions have an answer or a failed attempt."""
         return self.known + self.skipped + self.answered + self.failed
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ def run_sweep(
     kept: Callable[[JobOutcome], None] = _nothing,
     progress: Callable[[SweepTally], None] = _nothing,
 ) -> SweepTally:
-    """Answer what the table does not know yet; a job that fails costs nobody else anything.
+    """Answer what the table does not know yet; a job that fails costs no other job anything.
 
     Args:
         retry: ask again what has failed before.
@@ -79,12 +79,13 @@ def run_sweep(
         progress: called after each outcome.
     """
     wanted = {job.key: job for job in jobs}
+    # Keys, not questions, are compared: a changed file or theory makes a question new.
     known = store.answered() & wanted.keys()
     skipped = set() if retry else store.failed() & wanted.keys()
     tally = SweepTally(len(wanted), len(known), len(skipped))
     open_jobs = [job for key, job in wanted.items() if key not in known and key not in skipped]
     for outcome in job_outcomes(open_jobs, crew):
-        kept(outcome)
+        kept(outcome)  # first: an answer in the table is never computed again, so its bundle must be there
         if (contradiction := store.keep(outcome)) is not None:
             tally.contradictions.append(contradiction)
         tally.began = tally.began or monotonic()
@@ -98,7 +99,7 @@ def run_sweep(
 
 
 def job_outcomes(jobs: Collection[SweepJob], crew: WorkerCrew) -> Iterator[JobOutcome]:
-    """In the order in which they come; what is not done when nobody listens any more is taken back."""
+    """Yield outcomes in the order in which they come; jobs that are not begun are taken back when the caller stops."""
     running: dict[Future[JobOutcome], SweepJob] = {}
     try:
         running.update((crew.submit(job), job) for job in jobs)
@@ -106,7 +107,7 @@ def job_outcomes(jobs: Collection[SweepJob], crew: WorkerCrew) -> Iterator[JobOu
             job = running.pop(future)
             yield crew.outcome(job, future)
     finally:
-        for future in running:
+        for future in running:  # those that run go on: their workshop ends them
             future.cancel()
 
 
@@ -124,7 +125,7 @@ class _LocalCrew:
 
 @contextmanager
 def local_crew(workers: int, workshop: Workshop) -> Iterator[WorkerCrew]:
-    """So many processes on this machine; on the way out they end at once."""
+    """Yield `workers` processes on this machine, which end when the block ends."""
     threads = ThreadPoolExecutor(workers)
     try:
         yield _LocalCrew(threads, workshop)

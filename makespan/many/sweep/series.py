@@ -1,4 +1,4 @@
-"""What a picture of a table shows: worst cases over one option or two, and how many were done in which time."""
+"""Data of the pictures of a sweep: worst cases over one option or two, and how many were done in which time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ MOST_CURVES, MOST_CELLS = 8, 200
 
 
 class SweepCurve(NamedTuple):
-    """Answers of a group by the value of an option, rising; None where there is none."""
+    """The answers of a group by the value of an option, rising; None stands for a missing answer."""
 
     name: str
     points: tuple[tuple[float, Bounds | None], ...]
@@ -21,7 +21,7 @@ class SweepCurve(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SweepCurves:
-    """Worst cases over an option."""
+    """Curves of worst cases over an option."""
 
     over: str
     curves: tuple[SweepCurve, ...]
@@ -29,7 +29,7 @@ class SweepCurves:
 
 @dataclass(frozen=True, slots=True)
 class SweepMap:
-    """Worst cases over two options, by a pair of values; what is not in `cells` is not known."""
+    """Worst cases over two options, by a pair of values; a pair that is not in `cells` is not known."""
 
     over: tuple[str, str]
     columns: tuple[Any, ...]
@@ -38,7 +38,7 @@ class SweepMap:
 
 
 class AnswerTimes(NamedTuple):
-    """Of a group of so many questions the seconds of answers, rising: of all, and of those that are exact."""
+    """The times of a group: how many questions it has, and the seconds of all answers and of exact ones, rising."""
 
     name: str
     questions: int
@@ -47,7 +47,7 @@ class AnswerTimes(NamedTuple):
 
 
 def sweep_curves(found: Sequence[SweepRow], over: str, by: str | None) -> SweepCurves:
-    """Worst cases over an option that is a number, a curve for each value of another one.
+    """Return worst cases over an option that is a number, with a curve for each value of another one.
 
     Raises:
         InputError: an option that no question says, a value that is no number, too many groups, or questions that
@@ -64,7 +64,7 @@ def sweep_curves(found: Sequence[SweepRow], over: str, by: str | None) -> SweepC
 
 
 def heat_map(found: Sequence[SweepRow], over: tuple[str, str]) -> SweepMap:
-    """Worst cases over two options.
+    """Return worst cases over two options.
 
     Raises:
         InputError: as `sweep_curves`.
@@ -128,6 +128,7 @@ def _one_for_each(found: Sequence[SweepRow], over: Sequence[str], by: str | None
         for name in options(found)
         if name not in shown and len({str(row.question.get(name, "")) for row in found}) > 1
     ]
+    # Two answers in one place would hide one of them.
     places = [tuple(str(row.question.get(name, "")) for name in over) for row in found]
     if len(set(places)) < len(places):
         said = ", ".join(f"--where {name}=..." for name in varied) or "--where"

@@ -49,12 +49,14 @@ def _questions(document: SpecTable, folder: Path) -> tuple[dict[str, Any], ...]:
         said = {name: value for name, value in multiplied.items() if name not in own} | axes
         fixed = {name: value for name, value in (common | own).items() if name not in axes}
         several.append((fixed, {name: _values(name, value, folder) for name, value in said.items()}))
+    # Counted before they are made: a spec of a few lines may ask for billions.
     count = sum(prod(map(len, axes.values())) for _, axes in several)
     if count > MAX_JOBS:
         raise InputError(f"{count} questions exceed the limit of {MAX_JOBS}: divide the spec")
     found = [
         fixed | dict(zip(axes, values, strict=True)) for fixed, axes in several for values in product(*axes.values())
     ]
+    # Blocks may overlap: a question that several of them ask is asked once.
     return tuple({repr(sorted(question.items())): question for question in found}.values())
 
 
@@ -73,7 +75,7 @@ def _split_each(table: SpecTable) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _values(name: str, said: object, folder: Path) -> tuple[Any, ...]:
-    """What a list in `each` stands for."""
+    """Return the values that a list in `each` stands for."""
     items = said if isinstance(said, list) else [said]
     found = tuple(islice((value for item in items for value in _expand_item(name, item, folder)), MAX_JOBS + 1))
     if not found:

@@ -67,7 +67,7 @@ _SCHEMA = {
 
 
 class AnswerContradiction(NamedTuple):
-    """Two answers to one question of which one must be wrong; both are in the table."""
+    """Two answers to one question that exclude each other; both are in the table."""
 
     key: str
     kept: tuple[int, int]
@@ -79,7 +79,7 @@ class AnswerContradiction(NamedTuple):
 
 
 class StoredQuestion(NamedTuple):
-    """A question, its key, and what is known: an answer, or the last failed attempt and how many there were."""
+    """A stored question: its key, and its answer or the last failed attempt and how many there were."""
 
     question: dict[str, Any]
     key: str
@@ -90,7 +90,7 @@ class StoredQuestion(NamedTuple):
 
 
 class AnswerStore:
-    """An open table; to be used by one thread, and closed."""
+    """An open table of answers; one thread uses it, and closes it."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection, self._path = connection, path
@@ -100,7 +100,7 @@ class AnswerStore:
         self._connection.close()
 
     def plan(self, jobs: Iterable[SweepJob]) -> int:
-        """Remember what is asked; how many questions had another key before, as a file or the theory has changed."""
+        """Store what is asked; return how many questions had another key before: a file or the theory has changed."""
         rows = [(_text(job.question), job.key) for job in jobs]
         with self._transaction():
             before = dict(self._connection.execute("SELECT question, key FROM asked"))
@@ -119,12 +119,13 @@ class AnswerStore:
             return {key for (key,) in rows} - self.answered()
 
     def keep(self, outcome: JobOutcome) -> AnswerContradiction | None:
-        """Keep what came of a job, in one transaction; an answer that is known already stays as it is.
+        """Store the outcome of a job, in one transaction; an answer that is known already stays as it is.
 
         Raises:
             InputError: the file cannot be written.
         """
         job, found, failures = outcome.job, outcome.found, list(outcome.failures)
+        # SQLite holds whole numbers of 64 bits.
         is_too_large = found is not None and found.document["upper"] > _MOST_CYCLES
         if is_too_large:
             failures.append(
@@ -144,6 +145,7 @@ class AnswerStore:
             row = (job.key, _text(job.question), *said, THEORY, _now())
             self._connection.execute("INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
             return None
+        # Two true intervals of one worst case overlap; if they do not, one proof is wrong.
         if max(lower, known[0]) <= min(upper, known[1]):
             return None
         second = (None, job.key, _text(document), _now())
@@ -161,7 +163,7 @@ class AnswerStore:
             return {key for (key,) in self._connection.execute("SELECT key FROM contradiction")}
 
     def asked(self) -> Iterator[StoredQuestion]:
-        """Everything that was asked, with what is known of it.
+        """Yield everything that was asked, with what is known of it.
 
         Raises:
             InputError: a value that is none of ours.
@@ -178,6 +180,7 @@ class AnswerStore:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         try:
+            # IMMEDIATE takes the lock at once: two processes never both read before one of them writes.
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -198,7 +201,7 @@ class AnswerStore:
 
 @contextmanager
 def open_store(path: Path, *, create: bool = False) -> Iterator[AnswerStore]:
-    """The table in a file; with `create` there may be none yet.
+    """Yield the table in a file; with `create` there may be none yet.
 
     Raises:
         InputError: no file, one that cannot be opened, or one of another kind, which is left as it is.
@@ -220,7 +223,7 @@ def open_store(path: Path, *, create: bool = False) -> Iterator[AnswerStore]:
 
 
 def _check_schema(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
-    """Make the tables in an empty file, and refuse any other that has not exactly ours."""
+    """Make the tables in an empty file, and refuse every other file whose schema is not exactly ours."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
     for pragma in ("trusted_schema = OFF", "cell_size_check = ON", f"query_only = {'OFF' if create else 'ON'}"):
         connection.execute(f"PRAGMA {pragma}")
@@ -237,6 +240,7 @@ def _check_schema(connection: sqlite3.Connection, path: Path, *, create: bool) -
     if (version := _number(connection, "user_version")) != VERSION:
         raise InputError(f"{path}: has version {version} of the table, and this program knows {VERSION}")
     has = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+    # A trigger or a view of a stranger could run with every statement: the schema must be ours to the letter.
     if has != _SCHEMA:
         raise InputError(f"{path}: its tables are not those of makespan sweep: it has been changed")
 

@@ -28,7 +28,7 @@ _MOST_SAID, _SECONDS_TO_END = 300, 5.0
 
 
 class Workshop:
-    """Processes for as many threads as ask, each of which keeps its own.
+    """A pool of processes: every thread that asks has one of its own.
 
     Args:
         module: what a process runs.
@@ -42,7 +42,7 @@ class Workshop:
         self._own, self._all, self._lock, self._closed = threading.local(), set[_Process](), threading.Lock(), False
 
     def outcome(self, job: SweepJob) -> JobOutcome:
-        """What comes of a job, after a second attempt where a process died.
+        """Answer a job and return its outcome; a job whose process died gets a second attempt.
 
         Raises:
             InputError: a process ends by itself before it has answered anything: none would.
@@ -54,6 +54,7 @@ class Workshop:
             if isinstance(came, JobAnswer):
                 return JobOutcome(job, came, tuple(failures))
             failures.append(JobFailure(*came, time.monotonic() - began))
+            # Only a death may have been bad luck; every other cause would come again.
             if failures[-1].cause is not FailureCause.DIED or len(failures) == ATTEMPTS or self._closed:
                 return JobOutcome(job, None, tuple(failures))
 
@@ -87,14 +88,14 @@ class Workshop:
         return process
 
     def stop(self) -> None:
-        """Kill all processes, whatever they are at; no other is started."""
+        """Kill all processes, and start no other."""
         with self._lock:
             self._closed = True
             for process in self._all:
                 process.kill()
 
     def close(self) -> None:
-        """Leave nothing behind, once no thread asks any more."""
+        """Clean up all processes, once no thread asks any more."""
         self.stop()
         for process in self._all:
             process.epitaph()
@@ -102,7 +103,7 @@ class Workshop:
 
 
 class _Process:
-    """One that answers, in a session of its own, so that a Ctrl-C of the terminal is not meant for it."""
+    """A process that answers, in a session of its own, so that a Ctrl-C of the terminal does not reach it."""
 
     def __init__(self, module: str, folder: Path) -> None:
         try:
@@ -122,7 +123,7 @@ class _Process:
         self.late = self.has_answered = False
 
     def ask(self, line: str, seconds: float) -> str | None:
-        """Return the line that comes back; None where the process is at its end."""
+        """Send a line and return the line that comes back; None where the process has ended."""
         if self._running.stdin is None or self._running.stdout is None:
             raise ValueError("the process has no pipes")
         timer = threading.Timer(seconds, self._stop)
@@ -134,6 +135,7 @@ class _Process:
             said = self._running.stdout.readline()
         finally:
             timer.cancel()
+        # Half a line, or one that came after the limit, is no answer.
         is_whole = said.endswith("\n") and not self.late
         self.has_answered |= is_whole
         return said if is_whole else None
@@ -143,16 +145,16 @@ class _Process:
         self.kill()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         self._running.kill()
 
     @property
     def was_killed(self) -> bool:
-        """Return whether a signal ended it, and not its own decision."""
+        """Return whether a signal ended the process."""
         return self._running.returncode is not None and self._running.returncode < 0
 
     def epitaph(self) -> str:
-        """Return how it came to its end, in one line; what still runs is killed."""
+        """Return how the process ended, in one line; one that still runs is killed."""
         try:
             code = self._running.wait(_SECONDS_TO_END)
         except subprocess.TimeoutExpired:
@@ -176,7 +178,7 @@ def _signal(number: int) -> str:
 
 @cache
 def shared_workshop(module: str, folder: Path, wall_seconds: float, wants_bundle: bool) -> Workshop:
-    """Return the workshop of this process, for one that is asked by others."""
+    """Return the workshop of this process, which others ask."""
     workshop = Workshop(module, folder, wall_seconds, wants_bundle=wants_bundle)
     atexit.register(workshop.close)
     return workshop

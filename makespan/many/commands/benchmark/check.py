@@ -70,6 +70,7 @@ def command(
                 wrong.add(id(claim))
                 continue
             counted.update(found)
+            # Known claims are checked as well, but only new ones can become known.
             if number < len(claimed) and (good := backed_claim(claim, found)) is not None:
                 proven.append(good)
     asked = replace(asked, known=tuple(claim for claim in asked.known if id(claim) not in wrong))

@@ -1,4 +1,4 @@
-"""What the commands of a library share: its options, its instances as questions, and what becomes of new claims."""
+"""What the commands of a library share: options, instances as questions, and the judgement of new claims."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ update_options = section(
 
 @dataclass(frozen=True, slots=True)
 class ChosenInstances:
-    """Instances of a library, and what is known of them."""
+    """Chosen instances of a library, and what is known of them."""
 
     library: Library
     entries: tuple[LibraryEntry, ...]
@@ -49,7 +49,7 @@ class ChosenInstances:
 
     @classmethod
     def of(cls, folder: Path, families: Sequence[str], names: Sequence[str]) -> "ChosenInstances":
-        """Those that `library_options` ask for.
+        """Return the instances that `library_options` ask for.
 
         Raises:
             InputError: no library, no such family or instance, or a line that is no claim.
@@ -64,7 +64,7 @@ class ChosenInstances:
 
     @property
     def names(self) -> list[str]:
-        """Of the instances, in order."""
+        """Return the names of the instances, in order."""
         return [entry.name for entry in self.entries]
 
     def posed(self) -> tuple[dict[str, dict[str, Any]], bool]:
@@ -79,14 +79,14 @@ class ChosenInstances:
         return found, len(found) < len(self.entries)
 
     def without_other_questions(self, digests: Mapping[str, str]) -> "ChosenInstances":
-        """Without what is known of instances that had these names before they changed; each is told."""
+        """Return the same without claims about instances that were other questions then; a line says so of each."""
         other = [claim for claim in self.known if claim.digest != digests.get(claim.instance, claim.digest)]
         for claim in other:
             click.echo(f"left out: {claim.where}: {claim.instance} was another question then", err=True)
         return replace(self, known=tuple(claim for claim in self.known if claim not in other))
 
     def about(self, found: Iterable[BoundClaim]) -> tuple[BoundClaim, ...]:
-        """Those of some claims that are about these instances.
+        """Return those claims that are about the chosen instances.
 
         Raises:
             InputError: a claim about an instance that the library lacks.
@@ -100,7 +100,7 @@ class ChosenInstances:
 
 
 def entry_question(entry: LibraryEntry, library: Library) -> QuestionData:
-    """What `solve` is asked; names of files in it are those that the file of the family means."""
+    """Return the question of an instance, with names of files as from the folder of the library."""
     return from_folder(entry.ask, library.folder)
 
 
@@ -138,6 +138,7 @@ def update_known(
     Raises:
         InputError: the file cannot be written.
     """
+    # Of two claims that exclude each other it is not known which is wrong: neither becomes known.
     wrong = {contradiction.instance for contradiction in contradictions}
     good = [claim for claim in new if claim.instance not in wrong]
     every = [entry.name for entry in asked.library.entries]

@@ -134,7 +134,8 @@ def command(
 def _answers(
     asked: ChosenInstances, wanted: Container[str], effort: dict[str, Any], workers: int
 ) -> Iterator[tuple[str, JobAnswer | JobFailure]]:
-    """What comes of each instance; of equal questions one is answered."""
+    """Yield the outcome of each instance; of equal questions only one is solved."""
+    # Equal questions share a key, so they are solved once and get the same line each.
     said = {name.replace("_", "-"): value for name, value in effort.items()}
     jobs, names, read = dict[str, SweepJob](), dict[str, list[str]](), dict[str, str]()
     for entry in asked.entries:
@@ -151,7 +152,7 @@ def _answers(
 
 
 def _attempt(claim: BoundClaim) -> tuple[object, ...]:
-    """What need not be done twice."""
+    """Return what tells attempts apart: one that was made before is not made again."""
     return tuple(getattr(claim, name) for name in _ATTEMPT)
 
 
@@ -179,6 +180,6 @@ def _append(path: Path, claim: BoundClaim) -> None:
     try:
         with path.open("ab", buffering=0) as file:
             file.write(claims.claim_lines([claim]).encode())
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # a crash of the machine costs one instance at most
     except OSError as error:
         raise InputError(f"{path}: cannot write the results: {error.strerror or error}") from None

@@ -88,6 +88,7 @@ def _jobs(path: Path, show: Callable[[str], None]) -> list[SweepJob]:
     questions = spec.read_spec(path)
     known: dict[str, str] = {}
     jobs = []
+    # Workers run in the folder of the spec: keys are made of the same files there.
     with contextlib.chdir(path.resolve().parent):
         for question in questions:
             try:
@@ -112,14 +113,14 @@ def _crew(
 
 
 def _leave(folder: Path | None, outcome: JobOutcome) -> None:
-    """A bundle, named by the digest that it states of itself."""
+    """Write the bundle of an answer, named by the digest that it states of itself."""
     found = outcome.found
     if folder is not None and found is not None and found.bundle is not None:
         write_whole(folder / f"{found.digest}.json", found.bundle.encode(), "the bundle")
 
 
 def _tell_tally(tally: SweepTally, table: Path) -> int:
-    """What the sweep came to, and the exit code."""
+    """Print the result of a sweep, and return the exit code."""
     known = f", {tally.known} known before" if tally.known else ""
     missing = tally.failed + tally.skipped
     lost = f"; {missing} have none, and 'makespan sweep export' tells why" if missing else ""
@@ -128,6 +129,7 @@ def _tell_tally(tally: SweepTally, table: Path) -> int:
     click.echo(
         f"{tally.known + tally.answered} of {tally.total} questions have an answer in {table}{known}{lost}{such}{again}"
     )
+    # Two proofs that exclude each other are a bug of this program, whatever else the sweep found.
     if tally.contradictions:
         raise BrokenPromiseError("; ".join(map(str, tally.contradictions)))
     return DONE if not missing else UNDECIDED
