@@ -29,14 +29,11 @@ def bytes_moved(program: Program) -> int:
     Raises:
         InputError: it is not known of some access; the error names the line.
     """
-    ahead = [0] * (program.end + 1)
-    for at in range(program.end - 1, -1, -1):  # backwards: places are in topological order
-        access = program.accesses[at] if program.accesses else None
-        own = 0 if access is None else access.moved
-        if own is None:
-            raise InputError(f"{_where(program, at)}: nobody says how much DRAM moves for it, so +dram cannot count it")
-        ahead[at] = own + max(ahead[after] for after in program.places[at].successors)
-    return max(ahead[start] for start in program.starts)
+    moved = [0 if access is None else access.moved for access in program.accesses or (None,) * program.end]
+    if unknown := [at for at, own in enumerate(moved) if own is None]:
+        where = _where(program, unknown[-1])
+        raise InputError(f"{where}: nobody says how much DRAM moves for it, so +dram cannot count it")
+    return program.heaviest([own or 0 for own in moved])
 
 
 def bytes_in_flight(program: Program) -> int:
@@ -94,7 +91,6 @@ class _BytesInFlight:
             self._several -= len(sets) > 1
 
     def join(self, other: "_BytesInFlight") -> None:
-        """Take the larger number of both, where ways meet."""
         for sets, own in other.own.items():
             self._raise(sets, max(own, self.own.get(sets, 0)))
 

@@ -145,7 +145,6 @@ class _PtxLoops:
 
     @cached_property
     def inside(self) -> Mapping[int, Set[_PtxLoop | None]]:
-        """Return the innermost loops of instructions, by line; None for no loop."""
         found: dict[int, set[_PtxLoop | None]] = {}
         for block in range(self.flow.exit):
             key = self._key(block)
@@ -307,7 +306,6 @@ class _MatchedCode:
         )
 
     def _asks(self, keys: Iterable[_PtxLoop]) -> tuple[AskedBound, ...]:
-        """Return the loops among these whose bounds nobody knows, in any copy."""
         known = zip(self.source.keys, self.source.infos, strict=True)
         open_ends = [info for key, info in known if key in keys and self.source.most[key] is None]
         return tuple(dict.fromkeys(ask for info in open_ends if info.bound is None for ask in info.asks))
@@ -370,7 +368,6 @@ class _MatchedCode:
         return self._line(self.flow.blocks[block].stop - 1)
 
     def _line(self, number: int) -> int:
-        """Return the line of PTX from which an instruction comes; 0 where it is not known."""
         place = self.flow.code[number].ptx
         return 0 if place is None else place.line
 

@@ -211,7 +211,6 @@ class _SideOrder:
         return left - {way if self._is_exact else len(left) - 1}  # a set that only counts drops its largest number
 
     def remainders(self) -> Iterator[frozenset[int]]:
-        """Yield everything that may be left after the first way, smaller sets first."""
         for size in range(len(self.all)):
             subsets = combinations(self.all, size) if self._is_exact else [range(size)]
             yield from map(frozenset, subsets)
@@ -357,7 +356,6 @@ class AutomatonBuilder:
         return (yield from begun(order.all, some_met=False))  # at least one way runs
 
     def _before(self, block: int, afters: frozenset[int]) -> frozenset[int]:
-        """Return the places at which to begin a block that goes on at any of some places."""
         for at in self._served[block] if afters else ():
             key = (self._kinds[at], afters)
             place = self._numbers.get(key)

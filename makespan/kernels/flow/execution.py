@@ -401,7 +401,6 @@ def _merge_values(
 
 
 def _narrow_mask(mask: "ThreadMask", guard: "RegisterValue", value: int) -> "ThreadMask":
-    """Return the threads whose guard may have this value; False for none."""
     if guard is None:
         return mask
     if isinstance(guard, int):

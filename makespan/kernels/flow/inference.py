@@ -115,5 +115,4 @@ def _source(runs: AbstractRuns, special: ThreadRegisters) -> str:
 
 
 def _wholes(registers: Iterable[str]) -> set[str]:
-    """Return the registers without the part of the name that tells an axis."""
     return {name.partition(".")[0] for name in registers}

@@ -73,7 +73,6 @@ def _bound(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: Sequence[L
 
 
 def _is_unrolled(flow: Flow, loop: Loop, marks: list[LoopMark], everywhere: Sequence[LoopMark]) -> bool:
-    """Return whether a loop was made of several passes of another one, with a mark in each."""
     if len(marks) < _FEWEST_COPIES or len({mark.place for mark in marks}) > 1:  # two copies may be two loops by chance
         return False
     numbers = (number for block in loop.blocks for number in flow.numbers(block))

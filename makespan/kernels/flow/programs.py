@@ -226,7 +226,6 @@ class KernelWarps:
         return self._program(made, (*self._remarks(visited), *self._about_paths(bounded, visited, parting)))
 
     def _program(self, made: Automaton, assumed: tuple[Assumption, ...]) -> Program:
-        """Return the program of these places, each with its origin, without tokens that make no difference."""
         if self.code.timings:
             made = drop_needless_tokens(with_arrivals(made), self.code.results)  # arrivals first: they await tokens
         origins = tuple(self._origin(behind) for behind in made.instructions)

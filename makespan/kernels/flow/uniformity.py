@@ -183,7 +183,6 @@ class _Divergence:
 
 
 def _by_spread(flow: Flow, runs: AbstractRuns, sure: frozenset[int]) -> Iterator[int]:
-    """Yield the branches whose guard does not differ between lanes that execute it together."""
     specials = special_spreads(flow.semantics.instruction_set.registers, runs.launch)
     around = Surroundings(specials, runs.parameters)
     matter = influential_registers(flow)

@@ -136,7 +136,6 @@ class _ModuleBuilder(Transformer[Token, tuple[Item, ...]]):
 
 
 def _body(block: list[Any]) -> tuple[Statement, ...]:
-    """Return the statements between the outer braces, inner blocks laid flat between `Brace` marks."""
     found: list[Statement] = []
     open_blocks: list[Iterator[Any]] = [iter(block[1:-1])]
     while open_blocks:

@@ -60,7 +60,6 @@ class _Inliner:
         self._calls = 0
 
     def body(self) -> tuple[Statement, ...]:
-        """Return the statements of the kernel; calls inside calls are followed without recursion."""
         found: list[Statement] = []
         opened: list[tuple[str, str, Iterator[Statement]]] = [(self._kernel.name, "", iter(self._kernel.statements))]
         while opened:

@@ -223,7 +223,6 @@ def _bracket_contents(code: str, at: int, stop: int) -> str | None:
 
 
 def _split(parameters: str) -> list[str]:
-    """Return the parameters between commas outside of brackets."""
     found, depth, begin = [], 0, 0
     for at, letter in enumerate(parameters):
         depth += (letter in _OPEN) - (letter in _CLOSE)

@@ -113,7 +113,6 @@ def _syntax_error(error: "UnexpectedInput", text: str, file: str, grammar: "Lark
 
 
 def _phrases(terminals: Iterable[str], grammar: "Lark") -> str:
-    """Return what may come next in words, such as `',' or ';'`."""
     phrases = sorted({_phrase(name, grammar) for name in terminals if name not in _UNSAID})
     return " or ".join(filter(None, [", ".join(phrases[:-1]), *phrases[-1:]]))
 

@@ -203,7 +203,6 @@ def _words(opcode: str) -> int:
 
 
 def _refuse_sleep(flow: PtxFlow, classes: Classes) -> None:
-    """Refuse a sleep of unknown length on a machine without operations; its user may say the class."""
     for instruction in flow.code:
         if instruction.name == "nanosleep" and not any(p in classes.overrides for p in prefixes(instruction.opcode)):
             raise InputError(

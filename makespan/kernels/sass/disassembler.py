@@ -324,7 +324,6 @@ def _operands_with_address(text: _DisassembledText, functions: Mapping[str, int]
 def _without_padding(
     code: tuple[SassInstruction, ...], jumps: Iterable[tuple[int, ...]]
 ) -> tuple[SassInstruction, ...]:
-    """Return the code without NOPs and a jump to itself at its end, unless something may lead there."""
     end = len(code)
     while end and code[end - 1].opcode == "NOP" and code[end - 1].guard is None:
         end -= 1

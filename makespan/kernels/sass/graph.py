@@ -113,7 +113,6 @@ def _meetings(
 
 
 def _open_regions(kernel: SassKernel, item: InlinedInstruction, regions: "_Regions") -> "_Regions":
-    """Return the regions that are open behind an instruction, innermost last."""
     instruction, names = item.instruction, [region.name for region in regions]
     match instruction.name:
         case "BSSY":

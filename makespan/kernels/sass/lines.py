@@ -188,7 +188,6 @@ def _run_extended(
 
 
 def _run_standard(opcode: int, unit: _LineReader, now: _LineRegisters, header: _LineHeader) -> None:
-    """Execute one of the standard opcodes but copy; skip those that say nothing about lines."""
     match opcode:
         case 2:  # advance_pc
             now.address += unit.leb() * header.step
