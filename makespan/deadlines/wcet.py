@@ -45,6 +45,7 @@ from makespan.model.claim import WorstCaseClaim
 from makespan.model.conditions import conditions
 from makespan.model.gpu import GpuInstance, GpuResult
 from makespan.model.instance import Instance
+from makespan.model.lowered import LoweredMachine
 from makespan.model.machine import Machine, narrow_intervals
 from makespan.model.machine.gpus import Gpu
 from makespan.model.machine.values import shown
@@ -116,8 +117,8 @@ def on_one_sm(gpu: GpuInstance) -> tuple[Instance, ...]:
 
 def _more_is_worse(machine: Machine) -> bool:
     """Return whether one more block can never make the others faster at worst."""
-    held = (max((unit.interval, *(use.most for use in unit.uses))) for unit in machine.units)
-    return machine.partitions == 1 and all(cycles == 1 for cycles in held)
+    held = LoweredMachine.of(machine).by_class.values()
+    return machine.partitions == 1 and all(reservation.longest == 1 for reservation in held)
 
 
 ESTIMATE_SCHEMA = "makespan.estimate"

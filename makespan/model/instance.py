@@ -9,6 +9,7 @@ from makespan.host.errors import InputError, UnsupportedError
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption, AssumptionKind
 from makespan.model.feature import Feature, Features
+from makespan.model.lowered import LoweredMachine
 from makespan.model.machine import DELAY, ONE_CYCLE, PAPER, Machine, SchedulerPromise, UnitClass, WarpAssignment
 from makespan.model.machine.values import shown
 from makespan.model.program import BARRIER, Program, merge_groups
@@ -132,12 +133,13 @@ class Instance:
         """
         if self.machine.is_basic and not self.runs_ahead:
             return
-        units, parts = self.machine.units, list[list[int]]()
-        latencies = {unit.name: unit.latency.most for unit in units}
-        held = {unit.name: max((unit.interval, *(use.most for use in unit.uses))) for unit in units}
+        lowered, parts = LoweredMachine.of(self.machine), list[list[int]]()
+        held = {unit: reservation.longest for unit, reservation in lowered.by_class.items()}
         for program in (group.program for group in self.groups):
             cycles = [max(timing.stall, timing.latency[1]) for timing in program.timings]
-            parts.append(program.longest_parts(cycles or [latencies.get(place.unit, 0) for place in program.places]))
+            parts.append(
+                program.longest_parts(cycles or [lowered.latencies[place.unit][1] for place in program.places])
+            )
         most = sum(max(phase) for phase in zip_longest(*parts, fillvalue=0))
         most += sum(group.warps * group.program.heaviest(held) for group in self.groups)
         if most > MAX_CYCLES:
@@ -276,7 +278,7 @@ class Instance:
             return AssumptionKind.MACHINE
         if own:
             return AssumptionKind.UNSTATED_LATENCY
-        held = max(max((unit.interval, *(use.most for use in unit.uses))) for unit in self.machine.units)
+        held = max(reservation.longest for reservation in LoweredMachine.of(self.machine).by_class.values())
         return AssumptionKind.ONE_CYCLE if held == 1 else AssumptionKind.UNIT_LATENCY
 
     @property

@@ -20,6 +20,10 @@ PortsInUse = tuple[tuple[int, ...], ...]
 """For every pool the cycles for which each port in use is still held, sorted."""
 
 
+HeldUses = tuple[tuple[int, int], ...]
+"""What a schedule states of an instruction: for each use which of its pools, and for how many cycles."""
+
+
 class PortHold(NamedTuple):
     """An instruction holds a port of one of these pools from its issue on; the adversary chooses which and how long.
 
@@ -70,6 +74,18 @@ class Reservation(NamedTuple):
         return max((hold.most for hold in self.holds), default=0)
 
     @property
+    def least_uses(self) -> HeldUses:
+        """Return the uses of the first pools for the least cycles, which is all there is without a choice."""
+        return tuple((0, hold.least) for hold in self.uses)
+
+    def allows(self, uses: HeldUses) -> bool:
+        """Return whether a schedule may state these uses."""
+        return len(uses) == len(self.uses) and all(
+            0 <= which < len(hold.pools) and hold.least <= cycles <= hold.most
+            for hold, (which, cycles) in zip(self.uses, uses, strict=True)
+        )
+
+    @property
     def choices(self) -> int:
         """Return the number of ways to choose pools and cycles."""
         return prod(len(hold.pools) * (hold.most - hold.least + 1) for hold in self.uses)
@@ -92,7 +108,7 @@ class PortWay(NamedTuple):
     pools: tuple[int, ...]
     cycles: tuple[tuple[int, ...], ...]
 
-    def uses(self, cycles: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    def uses(self, cycles: Sequence[int]) -> HeldUses:
         """Return what a schedule states of an instruction that is served in this way, for these cycles of each hold."""
         return tuple(zip(self.chosen, cycles[len(cycles) - len(self.chosen) :], strict=True))
 

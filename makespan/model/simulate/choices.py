@@ -11,9 +11,8 @@ from typing import NamedTuple
 from makespan.host.errors import InputError
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, TIMES
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine, UnitClass
+from makespan.model.lowered import LoweredMachine, Reservation
 from makespan.model.program import BARRIER, Program
-from makespan.model.simulate.floor import latencies as ranges
 
 LATENCIES = ("most", "least", "random")
 PATHS = ("longest", "shortest", "first", "random")
@@ -121,7 +120,7 @@ def policy_draws(seed: int, partition: int = 0) -> SplitMix:
 def choose_routes(instance: Instance, choices: Choices) -> WarpRoutes:
     """Return the routes of all warps. Equal paths and latencies within a group are the same object."""
     instance.require(KNOWS, "the simulator")
-    machine = instance.machine
+    machine, lowered = instance.machine, LoweredMachine.of(instance.machine)
     paths: list[tuple[int, ...]] = []
     latencies: list[tuple[int, ...]] = []
     uses: list[tuple[UseChoices, ...]] = []
@@ -130,15 +129,14 @@ def choose_routes(instance: Instance, choices: Choices) -> WarpRoutes:
         if choices.path == "random" and not program.is_chain:
             paths += [_random_path(program, SplitMix(choices.seed, _PATH, first + n)) for n in range(group.warps)]
         else:
-            paths += [_choose_path(machine, program, choices.path)] * group.warps
+            paths += [_choose_path(lowered, program, choices.path)] * group.warps
         own = paths[first:]
         # equal paths are one object, so the identity is the key and each path is read once
         executed = {id(path): [at for at in path if program.places[at].unit != BARRIER] for path in own}
-        taken = {key: tuple(ranges(machine, program, places)) for key, places in executed.items()}
+        taken = {key: tuple(lowered.latency(program, at) for at in places) for key, places in executed.items()}
         latencies += _choose_latencies([taken[id(path)] for path in own], choices, first)
         if not machine.fixed_uses:
-            units = {unit.name: unit for unit in machine.units}
-            used = {key: [units[program.places[at].unit] for at in places] for key, places in executed.items()}
+            used = {key: [lowered.reservation(program, at) for at in places] for key, places in executed.items()}
             uses += _choose_uses([used[id(path)] for path in own], choices, first)
     return WarpRoutes(tuple(paths), tuple(latencies), assign_partitions(instance, choices), tuple(uses))
 
@@ -155,21 +153,21 @@ def _choose_latencies(taken: list[tuple[tuple[int, int], ...]], choices: Choices
     return [rows[id(own)] for own in taken]
 
 
-def _choose_uses(used: list[list[UnitClass]], choices: Choices, first: int) -> list[tuple[UseChoices, ...]]:
+def _choose_uses(used: list[list[Reservation]], choices: Choices, first: int) -> list[tuple[UseChoices, ...]]:
     if choices.interval == "random":
-        return [_draw_uses(units, SplitMix(choices.seed, _USE, first + n)) for n, units in enumerate(used)]
+        return [_draw_uses(held, SplitMix(choices.seed, _USE, first + n)) for n, held in enumerate(used)]
     is_least = choices.interval == "least"
     rows = {
-        id(units): tuple(tuple((0, use.least if is_least else use.most) for use in unit.uses) for unit in units)
-        for units in used
+        id(held): tuple(tuple((0, use.least if is_least else use.most) for use in each.uses) for each in held)
+        for held in used
     }
-    return [rows[id(units)] for units in used]
+    return [rows[id(held)] for held in used]
 
 
-def _draw_uses(units: Sequence[UnitClass], draws: SplitMix) -> tuple[UseChoices, ...]:
+def _draw_uses(held: Sequence[Reservation], draws: SplitMix) -> tuple[UseChoices, ...]:
     return tuple(
-        tuple((draws.below(len(use.resources)), use.least + draws.below(use.most - use.least + 1)) for use in unit.uses)
-        for unit in units
+        tuple((draws.below(len(use.pools)), use.least + draws.below(use.most - use.least + 1)) for use in each.uses)
+        for each in held
     )
 
 
@@ -187,26 +185,22 @@ def assign_partitions(instance: Instance, choices: Choices) -> tuple[int, ...]:
     return tuple(spread)
 
 
-def _choose_path(machine: Machine, program: Program, rule: str) -> tuple[int, ...]:
+def _choose_path(lowered: LoweredMachine, program: Program, rule: str) -> tuple[int, ...]:
     if rule == "first":
         return _follow_choices(program, lambda options: options[0])
     choose = min if rule == "shortest" else max
-    alone = _cycles_alone(machine, program, choose)
+    alone = _cycles_alone(lowered, program, choose)
     return _follow_choices(program, lambda options: choose(options, key=alone.__getitem__))
 
 
-def _cycles_alone(machine: Machine, program: Program, choose: Callable[..., int]) -> list[int]:
+def _cycles_alone(lowered: LoweredMachine, program: Program, choose: Callable[..., int]) -> list[int]:
     """Return, for every place and the end, the cycles of the quickest (`min`) or slowest path from there on, alone.
 
     For a warp that runs ahead this is an estimate: its latencies do not overlap here.
     """
-    found, end = [0] * (program.end + 1), 0 if choose is min else 1
-    cycles = [latency[end] for latency in ranges(machine, program, range(program.end))]
-    for number, timing in enumerate(program.timings):
-        cycles[number] = max(cycles[number], timing.stall)
-    for number in range(program.end - 1, -1, -1):
-        found[number] = cycles[number] + choose(found[after] for after in program.places[number].successors)
-    return found
+    end = 0 if choose is min else 1
+    cycles = [max(lowered.latency(program, at)[end], lowered.stall(program, at)[end]) for at in range(program.end)]
+    return program.sums(cycles, choose)
 
 
 def _random_path(program: Program, draws: SplitMix) -> tuple[int, ...]:

@@ -269,7 +269,6 @@ def walks(
 
 
 def latencies(machine: Machine, program: Program, places: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yield the least and the largest latency of what stands at these places; of a barrier (0, 0)."""
-    ranges = {unit.name: (unit.latency.least, unit.latency.most) for unit in machine.units} | {BARRIER: (0, 0)}
-    for place in places:
-        yield program.timings[place].latency if program.timings else ranges[program.places[place].unit]
+    """Return the least and the largest latency of what stands at these places; of a barrier (0, 0)."""
+    lowered = LoweredMachine.of(machine)
+    return (lowered.latency(program, place) for place in places)

@@ -10,14 +10,11 @@ from typing import NamedTuple
 from makespan.host.errors import InvalidScheduleError
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
 from makespan.model.instance import Instance
-from makespan.model.lowered import ISSUE_SLOT
-from makespan.model.machine import Machine, Pool, SchedulerPromise, UnitClass
+from makespan.model.lowered import ISSUE_SLOT, HeldUses, LoweredMachine, Reservation
+from makespan.model.machine import Machine, Pool, SchedulerPromise
 from makespan.model.program import BARRIER, Program
 from makespan.model.schedule import Schedule
 from makespan.model.simulate.floor import Floor, HeldPort, latencies
-
-HeldUses = tuple[tuple[int, int], ...]
-"""For each use of a class, the number of the resource that an instruction holds, and for how many cycles."""
 
 
 class WarpConduct(NamedTuple):
@@ -116,27 +113,20 @@ def _checked_uses(
         return ()
     if len(given) != len(executed):
         raise InvalidScheduleError(f"uses of {len(given)} warps are given, of {len(executed)}")
-    units = {unit.name: unit for unit in machine.units}
-    allowed = set[tuple[str, HeldUses]]()
+    lowered, units = LoweredMachine.of(machine), {unit.name: unit for unit in machine.units}
+    allowed = set[tuple[Reservation, HeldUses]]()
     for warp, (program, places, rows) in enumerate(zip(programs, executed, given, strict=True)):
         if len(rows) != len(places):
             raise InvalidScheduleError(f"warp {warp} has uses of {len(rows)} instructions, of {len(places)}")
         for place, chosen in zip(places, rows, strict=True):
-            name = program.places[place].unit
-            if (name, chosen) not in allowed:
-                if not _is_a_choice(units[name], chosen):
+            reservation = lowered.reservation(program, place)
+            if (reservation, chosen) not in allowed:
+                if not reservation.allows(chosen):
                     raise InvalidScheduleError(
-                        f"warp {warp} uses {chosen} at place {place}, which {units[name]} does not allow"
+                        f"warp {warp} uses {chosen} at place {place}, which {units[reservation.unit]} does not allow"
                     )
-                allowed.add((name, chosen))
+                allowed.add((reservation, chosen))
     return given
-
-
-def _is_a_choice(unit: UnitClass, chosen: HeldUses) -> bool:
-    return len(chosen) == len(unit.uses) and all(
-        0 <= which < len(use.resources) and use.least <= cycles <= use.most
-        for use, (which, cycles) in zip(unit.uses, chosen, strict=True)
-    )
 
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR

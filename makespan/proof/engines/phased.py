@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 from makespan.host.errors import BrokenPromiseError, InputError
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine
+from makespan.model.lowered import HeldUses, LoweredMachine
 from makespan.model.machine.values import shown
 from makespan.model.program import BARRIER, Program
 from makespan.model.result import Bounds, Result, Status, Step, Upper, UpperBound
@@ -28,9 +28,6 @@ from makespan.proof.engines.limits import Limits
 
 PhasePlaces = tuple[int, ...]
 """For every place of the program of a phase, the place of the whole program."""
-
-_HeldUses = tuple[tuple[int, int], ...]
-"""For every use of the class of an instruction, which resource it takes, and for how many cycles it is held."""
 
 _Key = TypeVar("_Key")
 
@@ -48,6 +45,7 @@ def solve(
     """Return the worst-case makespan under every work-conserving scheduler, as a proven interval.
 
     >>> from makespan.model.instance import Instance
+    from makespan.model.lowered import HeldUses, LoweredMachine
     >>> solve(Instance.of("CLLCLL", warps=2)).bounds
     Bounds(lower=10, upper=10)
 
@@ -227,10 +225,10 @@ def join_phases(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Sc
     if not _joinable(instance, cut):
         return None
     machine, programs = instance.machine, tuple(instance.programs())
-    units = {unit.name: unit for unit in machine.units}
+    lowered = LoweredMachine.of(machine)
     paths: list[list[int]] = [[] for _ in programs]
     latencies: list[list[int]] = [[] for _ in programs]
-    uses: list[list[_HeldUses]] = [[] for _ in programs]
+    uses: list[list[HeldUses]] = [[] for _ in programs]
     cycles: list[list[int]] = []
     partition_of = instance.partition_of_warp or witnesses[0].partitions
     busy: dict[tuple[int, str], int] = {}  # by partition and port, until when
@@ -247,21 +245,21 @@ def join_phases(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Sc
         for number, (program, at) in enumerate(_issues(phase, witness)):
             warp, places = crew[number]
             path = witness.paths[number]
-            own_latencies = witness.latencies[number] if witness.latencies else only_latencies(machine, program, path)
-            own_uses = witness.uses[number] if witness.uses else only_uses(machine, program, path)
+            own_latencies = witness.latencies[number] if witness.latencies else only_latencies(lowered, program, path)
+            own_uses = witness.uses[number] if witness.uses else only_uses(lowered, program, path)
             visited = [places[place] for place in path]
             paths[warp] += [*_gap(programs[warp], paths[warp], visited[0]), *visited]
             latencies[warp] += own_latencies
             uses[warp] += own_uses
             part = partition_of[warp]
             for cycle, place, latency, held in zip(at, path, own_latencies, own_uses, strict=True):
-                now, unit = begun + delays[part] + cycle, units[program.places[place].unit]
+                now, reservation = begun + delays[part] + cycle, lowered.reservation(program, place)
                 issued.append((now, warp))
                 timing = program.timings[place] if program.timings else None
                 lasts = latency if timing is None else max(timing.stall, latency if timing.sets else 0)
                 end = max(end, now + lasts)
-                ports = [(unit.name, unit.interval)]
-                ports += [(use.resources[which], n) for use, (which, n) in zip(unit.uses, held, strict=True)]
+                ports = [(hold.pools[0], hold.most) for hold in reservation.fixed]
+                ports += [(use.pools[which], n) for use, (which, n) in zip(reservation.uses, held, strict=True)]
                 for name, interval in ports:
                     busy[part, name] = max(now + interval, busy.get((part, name), 0))
         cycles += [[] for _ in range(end - begun)]
@@ -386,11 +384,11 @@ def fastest(cut: Partitions, cycles: Iterable[int]) -> int:
 
 def join_partitions(instance: Instance, spread: WarpSpread, witnesses: Mapping[PartitionContent, Schedule]) -> Schedule:
     """Return the schedules of the partitions side by side; a shorter one ends earlier."""
-    programs, machine = tuple(instance.programs()), instance.machine
+    programs, lowered = tuple(instance.programs()), LoweredMachine.of(instance.machine)
     cycles: list[list[int]] = []
     paths: list[tuple[int, ...]] = [()] * instance.warps
     latencies: list[tuple[int, ...]] = [()] * instance.warps
-    uses: list[tuple[_HeldUses, ...]] = [()] * instance.warps
+    uses: list[tuple[HeldUses, ...]] = [()] * instance.warps
     partition_of = [0] * instance.warps
     for part, crew in enumerate(_crews(instance, spread)):
         if not crew:
@@ -403,16 +401,16 @@ def join_partitions(instance: Instance, spread: WarpSpread, witnesses: Mapping[P
             partition_of[warp], paths[warp] = part, own.paths[number]
             # where nothing is said in a partition there is no choice, though there is one elsewhere
             latencies[warp] = (
-                own.latencies[number] if own.latencies else only_latencies(machine, programs[warp], paths[warp])
+                own.latencies[number] if own.latencies else only_latencies(lowered, programs[warp], paths[warp])
             )
-            uses[warp] = own.uses[number] if own.uses else only_uses(machine, programs[warp], paths[warp])
+            uses[warp] = own.uses[number] if own.uses else only_uses(lowered, programs[warp], paths[warp])
     names = {part: name for name, part in enumerate(dict.fromkeys(partition_of))}
     return Schedule(
         tuple(tuple(sorted(executing)) for executing in cycles),
         tuple(paths),
         () if instance.fixed_latencies else tuple(latencies),
         tuple(names[part] for part in partition_of) if instance.partition_of_warp is None else (),
-        () if machine.fixed_uses else tuple(uses),
+        () if instance.machine.fixed_uses else tuple(uses),
     )
 
 
@@ -428,14 +426,11 @@ def _crews(instance: Instance, spread: WarpSpread) -> list[list[int]]:
     return crews
 
 
-def only_latencies(machine: Machine, program: Program, path: Sequence[int]) -> tuple[int, ...]:
+def only_latencies(lowered: LoweredMachine, program: Program, path: Sequence[int]) -> tuple[int, ...]:
     """Return the latencies on a path of a warp without barriers, where they leave no choice."""
-    least = {unit.name: unit.latency.least for unit in machine.units}
-    timings = program.timings
-    return tuple(timings[at].latency[0] if timings else least[program.places[at].unit] for at in path)
+    return tuple(lowered.latency(program, at)[0] for at in path)
 
 
-def only_uses(machine: Machine, program: Program, path: Sequence[int]) -> tuple[_HeldUses, ...]:
-    """What is held on such a path, where that leaves no choice."""
-    held = {unit.name: tuple((0, use.least) for use in unit.uses) for unit in machine.units}
-    return tuple(held[program.places[at].unit] for at in path)
+def only_uses(lowered: LoweredMachine, program: Program, path: Sequence[int]) -> tuple[HeldUses, ...]:
+    """Return what is held on a path of a warp without barriers, where that leaves no choice."""
+    return tuple(lowered.reservation(program, at).least_uses for at in path)

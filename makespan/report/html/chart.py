@@ -14,7 +14,7 @@ from makespan.model.instance import Instance
 from makespan.model.program import BARRIER
 from makespan.model.schedule import Schedule
 from makespan.report.lines import make_visible
-from makespan.report.schedule.activity import Bar, Gap, Hold, Wait, Why, lanes, partitions
+from makespan.report.schedule.activity import Bar, Gap, ResourceHold, Wait, Why, lanes, partitions
 from makespan.report.schedule.looks import IDLE, SpanLook
 
 PLAIN, RUNS = "p", "r"
@@ -257,7 +257,7 @@ def occupancy_data(
     instance: Instance,
     makespan: int,
     bars: Iterable[Bar],
-    holds: Iterable[Hold] = (),
+    holds: Iterable[ResourceHold] = (),
     *,
     most_buckets: int = MOST_BUCKETS,
 ) -> dict[str, Any]:

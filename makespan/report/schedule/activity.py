@@ -9,7 +9,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine, UnitClass
+from makespan.model.lowered import ISSUE_SLOT, LoweredMachine
+from makespan.model.machine import Machine
 from makespan.model.program import BARRIER, Program
 from makespan.model.schedule import Schedule
 
@@ -49,7 +50,7 @@ class Bar(NamedTuple):
     latency: int
 
 
-class Hold(NamedTuple):
+class ResourceHold(NamedTuple):
     """An instruction of class `unit` holds port `port` of a resource, numbered through all partitions, besides."""
 
     first_cycle: int
@@ -108,13 +109,14 @@ def partitions(instance: Instance, schedule: Schedule) -> Sequence[int]:
 
 
 def lanes(machine: Machine) -> tuple[Lane, ...]:
-    """All ports, partition by partition and then those that all share; the classes in their order, then resources."""
+    """Return all ports, partition by partition and then those that all share; the classes first, then resources."""
+    lowered = LoweredMachine.of(machine)
+    order = {name: number for number, name in enumerate(lowered.capacities)}
     found = []
-    for partition in (*range(machine.partitions), None) if machine.partitions > 1 else (None,):
-        for pool in machine.pools:
-            if pool.partition == partition:
-                first = (partition or 0) * pool.capacity
-                found += [Lane(pool.name, first + port, partition) for port in range(pool.capacity)]
+    for pool in sorted(lowered.pools, key=lambda one: (one.partition is None, one.partition, order[one.name])):
+        first = (pool.partition or 0) * pool.capacity
+        if pool.name != ISSUE_SLOT:
+            found += [Lane(pool.name, first + port, pool.partition) for port in range(pool.capacity)]
     return tuple(found)
 
 
@@ -129,77 +131,75 @@ def bars(instance: Instance, schedule: Schedule) -> tuple[Bar, ...]:
     >>> [(bar.first_cycle, bar.warp, bar.unit) for bar in bars(instance, schedule)]
     [(0, 0, 'C'), (1, 0, 'L'), (1, 1, 'C'), (2, 1, 'L')]
     """
-    units = {unit.name: unit for unit in instance.machine.units}
-    per_group = [_executed(group.program, units) for group in instance.groups]
-    executed = [per_group[group] for group in instance.group_of_warp()]
+    lowered, programs = LoweredMachine.of(instance.machine), tuple(instance.programs())
     parts = partitions(instance, schedule)
     chosen = [iter(own) for own in schedule.latencies]
-    taken = _Ports()
+    taken = _TakenPorts(lowered)
     found = []
     for cycle, ops in groupby(schedule.ops(instance), attrgetter("cycle")):
-        issued = [(warp, place, *executed[warp][place]) for _, warp, place in ops]
-        warps: dict[tuple[str, int], dict[int, int]] = {}
-        for warp, _, name, _ in issued:
-            unit = units[name]
-            if unit.capacity > 1:
-                warps.setdefault((name, 0 if unit.shared else parts[warp]), {})[warp] = cycle + unit.interval
-        ports = {key: taken.of(key, cycle, together) for key, together in warps.items()}
-        for warp, place, name, latency in issued:
-            unit = units[name]
-            part = 0 if unit.shared else parts[warp]
-            port = part * unit.capacity + (ports[name, part][warp] if unit.capacity > 1 else 0)
-            found.append(Bar(cycle, unit.interval, warp, place, name, port, next(chosen[warp]) if chosen else latency))
+        issued = []
+        for _, warp, place in ops:
+            unit, fixed, _ = lowered.reservation(programs[warp], place)
+            cycles = fixed[-1].most
+            taken.add(lowered.numbers[parts[warp]][unit], warp, cycle + cycles)
+            issued.append((cycles, warp, place, unit))
+        ports = taken.ports(cycle)
+        for cycles, warp, place, unit in issued:
+            latency = next(chosen[warp]) if chosen else lowered.latency(programs[warp], place)[1]
+            port = ports[lowered.numbers[parts[warp]][unit], warp]
+            found.append(Bar(cycle, cycles, warp, place, unit, port, latency))
     return tuple(found)
 
 
-def _executed(program: Program, units: Mapping[str, UnitClass]) -> list[tuple[str, int]]:
-    """Of every place its class and its largest latency."""
-    most = {name: unit.latency.most for name, unit in units.items()} | {BARRIER: 0}
-    return [
-        (place.unit, program.timings[at].latency[1] if program.timings else most[place.unit])
-        for at, place in enumerate(program.places)
-    ]
-
-
-def holds(instance: Instance, schedule: Schedule, bars: Iterable[Bar]) -> tuple[Hold, ...]:
-    """What instructions hold besides the ports of their classes, by cycle and then by warp; ports are as in `bars`."""
-    machine, parts = instance.machine, partitions(instance, schedule)
-    resources = {resource.name: resource for resource in machine.resources}
-    uses = {unit.name: unit.uses for unit in machine.units}
-    fixed = {name: tuple((0, use.least) for use in own) for name, own in uses.items()}
+def holds(instance: Instance, schedule: Schedule, bars: Iterable[Bar]) -> tuple[ResourceHold, ...]:
+    """Return what instructions hold besides the ports of their classes, by cycle and then by warp."""
+    lowered, programs = LoweredMachine.of(instance.machine), tuple(instance.programs())
+    parts = partitions(instance, schedule)
     chosen = [iter(row) for row in schedule.uses]
-    taken = _Ports()
+    taken = _TakenPorts(lowered)
     found = []
-    for cycle, issued in groupby(bars if resources else (), attrgetter("first_cycle")):
+    for cycle, issued in groupby(bars if instance.machine.resources else (), attrgetter("first_cycle")):
         held: list[tuple[Bar, str, int]] = []
-        warps: dict[tuple[str, int], dict[int, int]] = {}
         for bar in issued:
-            for use, (which, cycles) in zip(
-                uses[bar.unit], next(chosen[bar.warp]) if chosen else fixed[bar.unit], strict=True
-            ):
-                name = use.resources[which]
-                held.append((bar, name, cycles))
-                part = 0 if resources[name].shared else parts[bar.warp]
-                warps.setdefault((name, part), {})[bar.warp] = cycle + cycles
-        ports = {key: taken.of(key, cycle, together) for key, together in warps.items()}
+            reservation = lowered.reservation(programs[bar.warp], bar.place)
+            used = next(chosen[bar.warp]) if chosen else reservation.least_uses
+            for hold, (which, cycles) in zip(reservation.uses, used, strict=True):
+                held.append((bar, hold.pools[which], cycles))
+                taken.add(lowered.numbers[parts[bar.warp]][hold.pools[which]], bar.warp, cycle + cycles)
+        ports = taken.ports(cycle)
         for bar, name, cycles in held:
-            part = 0 if resources[name].shared else parts[bar.warp]
-            port = part * resources[name].capacity + ports[name, part][bar.warp]
-            found.append(Hold(cycle, cycles, bar.warp, bar.unit, name, port))
+            port = ports[lowered.numbers[parts[bar.warp]][name], bar.warp]
+            found.append(ResourceHold(cycle, cycles, bar.warp, bar.unit, name, port))
     return tuple(found)
 
 
-class _Ports:
+class _TakenPorts:
     """Which ports of each pool are held: by port when it is free again, and who held it last."""
 
-    def __init__(self) -> None:
-        self._held: defaultdict[tuple[str, int], dict[int, tuple[int, int]]] = defaultdict(dict)
+    def __init__(self, lowered: LoweredMachine) -> None:
+        self._pools = lowered.pools
+        self._held: list[dict[int, tuple[int, int]]] = [{} for _ in lowered.pools]
+        self._coming: defaultdict[int, dict[int, int]] = defaultdict(dict)
 
-    def of(self, pool: tuple[str, int], cycle: int, until: Mapping[int, int]) -> Mapping[int, int]:
-        """Return the port of every warp that takes one in a cycle; `until` says when each is free again."""
-        held = self._held[pool]
+    def add(self, pool: int, warp: int, until: int) -> None:
+        """Let a warp take a port of this pool in the cycle that comes next, which is free again in cycle `until`."""
+        self._coming[pool][warp] = until
+
+    def ports(self, cycle: int) -> Mapping[tuple[int, int], int]:
+        """Return the ports, through all partitions, by pool and warp, of those that were added for this cycle."""
+        found: dict[tuple[int, int], int] = {}
+        for pool, until in self._coming.items():
+            _, part, capacity = self._pools[pool]
+            ports = self._of(self._held[pool], cycle, until) if capacity > 1 else dict.fromkeys(until, 0)
+            found.update(((pool, warp), (part or 0) * capacity + port) for warp, port in ports.items())
+        self._coming.clear()
+        return found
+
+    @staticmethod
+    def _of(held: dict[int, tuple[int, int]], cycle: int, until: Mapping[int, int]) -> Mapping[int, int]:
         for port in [port for port, (free, _) in held.items() if free < cycle]:
             del held[port]
+        # a warp that goes on as soon as its port is free keeps it, so that its bars stand in one row
         last = {warp: port for port, (free, warp) in held.items() if free == cycle}
         kept = {warp: last[warp] for warp in until if warp in last}
         taken = {port for port, (free, _) in held.items() if free > cycle} | set(kept.values())
@@ -308,33 +308,30 @@ def _lacking(
     instance: Instance, schedule: Schedule, bars: Iterable[Bar]
 ) -> Mapping[tuple[str, int], Sequence[Condition]]:
     """For every class in every partition what can be held completely, the first that counts first."""
-    machine, parts = instance.machine, partitions(instance, schedule)
-    changes: defaultdict[tuple[str, int | None], defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
-    shared = {ports.name: ports.shared or machine.partitions == 1 for ports in machine.ports}
+    lowered, parts = LoweredMachine.of(instance.machine), partitions(instance, schedule)
+    changes: list[defaultdict[int, int]] = [defaultdict(int) for _ in lowered.pools]
     bars = tuple(bars)
     held = [(bar.unit, bar) for bar in bars] + [(each.resource, each) for each in holds(instance, schedule, bars)]
     for name, each in held:
-        own = changes[name, None if shared[name] else parts[each.warp]]
+        own = changes[lowered.numbers[parts[each.warp]][name]]
         own[each.first_cycle] += 1
         own[each.first_cycle + each.cycles] -= 1
-    capacities = {(pool.name, pool.partition): pool.capacity for pool in machine.pools}
 
-    def full(names: Iterable[str], partition: int) -> tuple[int, ...]:
-        """When all ports of all of these are held, for those of a partition."""
-        pools = [(name, None if shared[name] else partition) for name in names]
+    def full(names: Iterable[str], numbers: Mapping[str, int]) -> tuple[int, ...]:
+        """Return when all ports of all of these begin and cease to be held, those of one partition."""
         total: defaultdict[int, int] = defaultdict(int)
-        for pool in pools:
-            for cycle, change in changes[pool].items():
+        for name in names:
+            for cycle, change in changes[numbers[name]].items():
                 total[cycle] += change
-        return _crossings(total, sum(capacities[pool] for pool in pools))
+        return _crossings(total, sum(lowered.capacities[name] for name in names))
 
     return {
-        (unit.name, partition): [
-            (Why.PORT, None, full((unit.name,), partition)),
-            *((Why.RESOURCE, " or ".join(use.resources), full(use.resources, partition)) for use in unit.uses),
+        (unit, partition): [
+            (Why.PORT, None, full((unit,), numbers)),
+            *((Why.RESOURCE, " or ".join(hold.pools), full(hold.pools, numbers)) for hold in reservation.uses),
         ]
-        for unit in machine.units
-        for partition in range(machine.partitions)
+        for unit, reservation in lowered.by_class.items()
+        for partition, numbers in enumerate(lowered.numbers)
     }
 
 
@@ -403,17 +400,18 @@ def gaps(instance: Instance, schedule: Schedule, bars: Iterable[Bar], waits: Ite
     A ready warp that finds an idle port of its class and does not issue lacks a resource or an issue slot: that is work
     conservation. Where warps of several partitions lack different things, an issue slot counts.
     """
-    shared = {unit.name: unit.shared for unit in instance.machine.units}
-    parts = partitions(instance, schedule)
+    lowered, parts = LoweredMachine.of(instance.machine), partitions(instance, schedule)
     wanted: defaultdict[tuple[bool, str, int | None], list[tuple[int, int]]] = defaultdict(list)
     for wait in waits:
         if wait.why in (Why.PORT, Why.SLOT, Why.RESOURCE):
-            part = None if shared[wait.unit] or instance.machine.partitions == 1 else parts[wait.warp]
+            part = lowered.pools[lowered.numbers[parts[wait.warp]][wait.unit]].partition
             stretch = wait.first_cycle, wait.first_cycle + wait.cycles
             wanted[wait.why is Why.RESOURCE, wait.unit, part].append(stretch)
     edges = {key: _union(stretches) for key, stretches in wanted.items()}
     idle: dict[Lane, list[tuple[int, int]]] = {
-        lane: [] for unit in shared for lane in sorted(each for each in lanes(instance.machine) if each.name == unit)
+        lane: []
+        for unit in lowered.by_class
+        for lane in sorted(each for each in lanes(instance.machine) if each.name == unit)
     }
     free, lane_of = dict.fromkeys(idle, 0), {(lane.name, lane.port): lane for lane in idle}
     for first, cycles, _, _, unit, port, _ in bars:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from makespan.model.instance import Instance
 from makespan.model.schedule import Schedule
-from makespan.report.schedule.activity import Bar, Hold, Wait, Why, bars, full, holds, partitions, split, waits
+from makespan.report.schedule.activity import Bar, ResourceHold, Wait, Why, bars, full, holds, partitions, split, waits
 from makespan.report.schedule.by_number import order_by_number
 
 _MOST_NAMED = 3
@@ -114,7 +114,7 @@ def _by_class(spent: Iterable[Wait], why: Why) -> tuple[Stall, ...]:
     return tuple(Stall(*item) for item in cycles.most_common())
 
 
-_RivalsOf = Callable[[str | None], Iterable[Bar | Hold]]
+_RivalsOf = Callable[[str | None], Iterable[Bar | ResourceHold]]
 """Who holds a port of a class or of some resources, or issues (None), where the last warp does; in order of time."""
 
 
@@ -122,11 +122,11 @@ def _rivals(instance: Instance, schedule: Schedule, issued: Sequence[Bar], last:
     parts, beside = partitions(instance, schedule), holds(instance, schedule, issued)
     shared = {ports.name for ports in instance.machine.ports if ports.shared}
 
-    def of(what: str | None) -> Iterator[Bar | Hold]:
+    def of(what: str | None) -> Iterator[Bar | ResourceHold]:
         names = set() if what is None else set(what.split(" or "))
-        told: Iterable[Bar | Hold] = beside if names & {each.resource for each in beside} else issued
+        told: Iterable[Bar | ResourceHold] = beside if names & {each.resource for each in beside} else issued
         for each in told:
-            name = each.resource if isinstance(each, Hold) else each.unit
+            name = each.resource if isinstance(each, ResourceHold) else each.unit
             is_here = parts[each.warp] == parts[last]
             if what is None and is_here:
                 yield each._replace(cycles=1)
@@ -145,9 +145,9 @@ def _starvations(spent: Sequence[Wait], rivals: _RivalsOf) -> Iterator[Starvatio
         yield Starvation(what, sum(wait.cycles for wait in lack), _rival_shares(lack, rivals(what)))
 
 
-def _rival_shares(lack: Sequence[Wait], rivals: Iterable[Bar | Hold]) -> tuple[RivalShare, ...]:
+def _rival_shares(lack: Sequence[Wait], rivals: Iterable[Bar | ResourceHold]) -> tuple[RivalShare, ...]:
     """Whose ports are held in the waits, and in how many cycles; all in order of time."""
-    held: defaultdict[int, list[Bar | Hold]] = defaultdict(list)
+    held: defaultdict[int, list[Bar | ResourceHold]] = defaultdict(list)
     for each in rivals:
         held[each.warp].append(each)
     shares = Counter[int]()

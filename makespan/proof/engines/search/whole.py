@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, TIMES
 from makespan.model.instance import Instance
-from makespan.model.lowered import ISSUE_SLOT, LoweredMachine, PortsInUse, PortWay
+from makespan.model.lowered import ISSUE_SLOT, HeldUses, LoweredMachine, PortsInUse, PortWay
 from makespan.model.result import Bounds, Upper
 from makespan.model.schedule import Schedule
 from makespan.proof.bounds.partitions import MOST_CREWS, spreads
@@ -53,7 +53,7 @@ class _Change(NamedTuple):
     part: int
     number: int
     move: Move
-    uses: tuple[tuple[int, int], ...] = ()
+    uses: HeldUses = ()
 
 
 class _Step(NamedTuple):
@@ -375,7 +375,7 @@ class _Names:
         self.system, self.instance = system, system.instance
         self.paths: list[list[int]] = [[] for _ in range(self.instance.warps)]
         self.latencies: list[list[int]] = [[] for _ in self.paths]
-        self.uses: list[list[tuple[tuple[int, int], ...]]] = [[] for _ in self.paths]
+        self.uses: list[list[HeldUses]] = [[] for _ in self.paths]
         self.cycles: list[tuple[int, ...]] = []
         self.parts: list[list[tuple[int, int]]] = []  # (number, warp) of every warp, by partition
         self.partitions: tuple[int, ...] = ()

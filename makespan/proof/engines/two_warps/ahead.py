@@ -16,12 +16,12 @@ from typing import TypeAlias
 from makespan.host.errors import BrokenPromiseError
 from makespan.model.feature import BARRIERS, PROGRAMS, TIMES, Feature
 from makespan.model.instance import Instance
-from makespan.model.lowered import NOTHING_HELD, LoweredMachine, Reservation
+from makespan.model.lowered import NOTHING_HELD, HeldUses, LoweredMachine, Reservation
 from makespan.model.result import Bounds, Upper
 from makespan.model.schedule import Schedule
 from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.limits import Limits
-from makespan.proof.engines.two_warps.holdings import Holdings, UseChoices
+from makespan.proof.engines.two_warps.holdings import Holdings
 from makespan.proof.engines.two_warps.situations import Range, Situations, entries
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | {Feature.RESOURCES, Feature.STALL_ON_USE}
@@ -72,7 +72,7 @@ def best_case(instance: Instance, limits: Limits) -> Bounds | None:
     return solve(instance, limits).best_case
 
 
-_Event: TypeAlias = tuple[int, tuple[UseChoices | None, UseChoices | None], State]
+_Event: TypeAlias = tuple[int, tuple[HeldUses | None, HeldUses | None], State]
 """The cycles since the last event; of each warp what it holds if it issues, else None; the state then."""
 
 
@@ -232,7 +232,7 @@ class _Events:
 
     def _between(
         self, before: State, after: State, cycle: int
-    ) -> tuple[tuple[UseChoices | None, UseChoices | None], State]:
+    ) -> tuple[tuple[HeldUses | None, HeldUses | None], State]:
         """What happens in the event so many cycles after a state that leads to another, and that one as it comes."""
         for later, chosen, state in self._after(before):
             if later == cycle and self._sorted(state) == after:
@@ -263,7 +263,7 @@ class _Issue:
 
     place: int
     cycle: int
-    chosen: UseChoices
+    chosen: HeldUses
     latency: int
 
 
@@ -276,7 +276,7 @@ class _Course:
         self.issues: list[_Issue] = []
         self._pending: list[_Issue] = []
 
-    def follow(self, situation: int, cycle: int, chosen: UseChoices | None, *, is_issue: bool) -> None:
+    def follow(self, situation: int, cycle: int, chosen: HeldUses | None, *, is_issue: bool) -> None:
         """Take part in an event, or not."""
         place = self._situations.place[situation]
         if is_issue and chosen is None:

@@ -2,10 +2,7 @@
 
 from functools import cache
 
-from makespan.model.lowered import LoweredMachine, PortsInUse, Reservation
-
-UseChoices = tuple[tuple[int, int], ...]
-"""What an instruction holds of each of its uses: which of the pools, and for how many cycles."""
+from makespan.model.lowered import HeldUses, LoweredMachine, PortsInUse, Reservation
 
 
 class Holdings:
@@ -54,7 +51,7 @@ class Holdings:
         missing = len(ports) - self._capacities[pool]
         return ports[missing] if missing >= 0 else 0
 
-    def _taken(self, number: int, reservation: Reservation) -> tuple[tuple[UseChoices, int], ...]:
+    def _taken(self, number: int, reservation: Reservation) -> tuple[tuple[HeldUses, int], ...]:
         """Return every way in which an instruction can take ports in cycle 0, with the holding then."""
         found = []
         for way in self._ways(reservation):
