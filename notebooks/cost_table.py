@@ -25,12 +25,12 @@ from itertools import islice
 from makespan import Bounds, Instance, solve
 from makespan.estimates.opencl_cost_table import opencl_code, table
 from makespan.estimates.opencl_cost_table.counting import count
+from makespan.estimates.opencl_cost_table.device import VirtualOpenClDevice
 from makespan.estimates.opencl_cost_table.evaluation import evaluate, iterations
 from makespan.estimates.opencl_cost_table.expression import Array, Type
 from makespan.estimates.opencl_cost_table.language import iteration
 from makespan.estimates.opencl_cost_table.prediction import LaunchWork, estimate, predict
 from makespan.estimates.opencl_cost_table.suite import Plan, measure, tabulate
-from makespan.estimates.opencl_cost_table.virtual_device import VirtualOpenClDevice
 from makespan.estimates.report import cost_prediction
 from makespan.estimates.report.prediction_quality import figure_of
 

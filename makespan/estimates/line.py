@@ -40,7 +40,7 @@ def fit_line(points: Iterable[tuple[float | Fraction, float | Fraction]]) -> Fit
     Raises:
         InputError: less than two different x.
     """
-    exact = [(Fraction(x), Fraction(y)) for x, y in points]
+    exact = [(Fraction(x), Fraction(y)) for x, y in points]  # sums of squares would cancel in floats
     if len({x for x, _ in exact}) < 2:
         raise InputError("a line needs points at two different x at least")
     count = len(exact)
@@ -50,7 +50,7 @@ def fit_line(points: Iterable[tuple[float | Fraction, float | Fraction]]) -> Fit
     intercept = mean_y - slope * mean_x
     residual = _total((y - intercept - slope * x) ** 2 for x, y in exact)
     variation = _total((y - mean_y) ** 2 for _, y in exact)
-    variance = residual / (count - 2) if count > 2 else None
+    variance = residual / (count - 2) if count > 2 else None  # the line itself takes two degrees of freedom
     return FittedLine(
         intercept=intercept,
         slope=slope,

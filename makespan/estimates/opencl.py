@@ -50,7 +50,7 @@ class Opened:
         self.cl, self.device = import_module("pyopencl"), found[number]
         self.name = printable(self.device.name)
         profiling = self.cl.command_queue_properties.PROFILING_ENABLE
-        if not self.device.queue_properties & profiling:
+        if not self.device.queue_properties & profiling:  # without it, events have no times
             raise MeasurementError(f"{self.name}: its driver cannot time what it does (no profiling); take another")
         with self.explained("opening the device"):
             self.context = self.cl.Context([self.device])

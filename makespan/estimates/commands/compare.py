@@ -108,7 +108,6 @@ def _question(asked: LaunchOptions, gpu: "Gpu") -> "LaunchQuestion":
 
 
 def _answers(methods: "Mapping[str, Callable[[], Estimate]]") -> "tuple[dict[str, Estimate], dict[str, str]]":
-    """Return the estimates, and what the methods without one lack."""
     found, missing = {}, {}
     for name in METHODS:
         try:
@@ -145,7 +144,6 @@ def _dual_issue(question: "LaunchQuestion", gpu: "Gpu", device: str | None) -> "
 
 
 def _proven(instance: "Instance", seconds: float) -> "tuple[PolicyGap, str]":
-    """Return the best case, a run of every policy and the worst case, and how the runs were made."""
     from makespan.model.simulate.choices import GROUP_SIZE, LATENCIES, PATHS, Choices
     from makespan.proof.engines import Limits, solve
     from makespan.proof.policy_gap import enclosing, runs

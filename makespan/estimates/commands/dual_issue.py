@@ -12,7 +12,7 @@ from makespan.host.errors import InputError
 if TYPE_CHECKING:
     from makespan.model.machine.gpus import Gpu
 
-_K20_SMS, _K20_CLOCK = 13, 0.706
+_K20_SMS, _K20_CLOCK = 13, 0.706  # Tesla K20, the reference machine of the sources; GHz
 
 
 @click.command(

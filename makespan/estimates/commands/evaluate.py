@@ -11,7 +11,7 @@ from makespan.cli.output import format_option, remark, render
 from makespan.cli.parameters import SECONDS, OneOf, extents
 from makespan.cli.progress import counting
 from makespan.cli.running import DONE, NOT_MEASURED
-from makespan.estimates.commands.opencl_device import device_options, open_device
+from makespan.estimates.commands.microbench.opencl import device_options, open_device
 from makespan.host.errors import InputError
 
 if TYPE_CHECKING:

@@ -105,7 +105,6 @@ def hit_rates(l1pct: float | None, l2pct: float | None, worst_case_cache: bool) 
 
 
 def _expressions(model: "PtxModel") -> dict[str, str]:
-    """Return the time of each main thread: by `lat` in numbers, and in names where the loop rule allows it."""
     from makespan.estimates.kleimenov_popova import LoopRule, expressions
 
     found: dict[str, str] = {}

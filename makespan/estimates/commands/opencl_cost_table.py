@@ -168,7 +168,6 @@ def _parse_assignments(texts: tuple[str, ...], option: str, convert: Any) -> dic
 
 
 def _bytes(text: str) -> tuple[int | None, int | None]:
-    """Return the bytes of both transfers, or none."""
     if text == "none":
         return None, None
     match = re.fullmatch(rf"(-?\d{{1,{_DIGITS}}}),(-?\d{{1,{_DIGITS}}})", text, re.ASCII)

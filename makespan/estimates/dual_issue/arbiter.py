@@ -63,6 +63,6 @@ def parse_pattern(text: str, *, ranked: bool = False) -> Pattern:
     pattern = tuple(map(int, parts))
     if ranked and sorted(pattern) != [1, 1, 2, 2]:
         raise InputError(f"pattern {text} is not in the ranking, which has two 1s and two 2s")
-    if sum(pattern) > 6:
+    if sum(pattern) > 6:  # a block has seven slots, one of which stays free
         raise InputError(f"pattern {text} has {sum(pattern)} FFMAs; a block holds six and a free slot")
     return pattern

@@ -15,8 +15,8 @@ from makespan.host.errors import InputError, MeasurementError
 PATENT_LIMIT = 0.995  # of what single issue gives in theory: at or below is a conflict. Source: the patent
 _SURE_GAP = 3  # standard deviations of a measurement that the two groups of throughputs must be apart
 _SURE_MARGIN = 3.7  # standard deviations that pairs without a conflict must be above the fixed limit
-_FAST_MARGIN, _LEAST_MARGIN = 6, 0.002
-_SAME = 1e-6
+_FAST_MARGIN, _LEAST_MARGIN = 6, 0.002  # standard deviations, and a share of the clean throughput
+_SAME = 1e-6  # relative: equal but for rounding
 _ENOUGH = 8  # values that tell their own noise
 _DEVIATION = 1.4826  # standard deviation over median absolute deviation, of normal noise
 
@@ -126,7 +126,6 @@ class _PairThroughput:
     code: int
 
     def __call__(self, pair: Pair) -> float:
-        """Return the throughput of a pair as a share of what single issue gives in theory."""
         return (
             throughput(self.device, IssueInstruction(Opcode.FMUL, self.destination, pair, self.code))
             / self.device.sm.theory
@@ -161,7 +160,7 @@ def auto_limit(shares: Sequence[float], noise: float | None) -> float:
     """
     ranked = sorted(shares)
     if ranked[-1] - ranked[0] <= _SAME * ranked[-1]:
-        return ranked[0] / 2
+        return ranked[0] / 2  # all are equal, and one is known to be clean: no conflict
     gap, low, high = max((high - low, low, high) for low, high in pairwise(ranked))
     if noise is None:
         groups = [[share for share in ranked if share <= low], [share for share in ranked if share >= high]]
@@ -189,6 +188,7 @@ def check_levels(shares: Collection[float], limit: float, noise: float | None, *
         if len(above) < _ENOUGH:
             return
         clean = median(above)
+        # robust: conflicts among the values do not move a median
         noise = _DEVIATION * median(abs(share - clean) for share in above) / clean
     least = clean * (1 - max(_FAST_MARGIN * noise, _LEAST_MARGIN))
     if doubtful := [share for share in above if share < least]:
@@ -218,7 +218,7 @@ def _conflict_classes(registers: Sequence[int], conflicts: set[Pair]) -> tuple[t
     for a, b in sorted(conflicts):
         old, new = max(home[a], home[b]), min(home[a], home[b])
         if old != new:
-            home = {register: new if at == old else at for register, at in home.items()}
+            home = {register: new if at == old else at for register, at in home.items()}  # unites two classes
     return tuple(
         tuple(register for register in registers if home[register] == first) for first in sorted(set(home.values()))
     )
@@ -231,7 +231,7 @@ def _violations(members: Sequence[int], conflicts: set[Pair]) -> list[tuple[int,
         if (a, c) not in conflicts:
             between = (b for b in members if _pair(a, b) in conflicts and _pair(b, c) in conflicts)
             found.append((a, next(between, a), c))
-    return sorted(found, key=lambda triple: triple[0] == triple[1])
+    return sorted(found, key=lambda triple: triple[0] == triple[1])  # those with a register between come first
 
 
 def _pair(a: int, b: int) -> Pair:
@@ -260,7 +260,7 @@ def _fast(probe: _PairThroughput, registers: Sequence[int], threshold: Threshold
     found = tuple(map(tuple, classes))
     if threshold is Threshold.AUTO:
         final = auto_limit([*shares.values(), clean], known.noise)
-        if any((share <= final) != (share <= limit) for share in shares.values()):
+        if any((share <= final) != (share <= limit) for share in shares.values()):  # the classes would be others
             raise MeasurementError("unresolved: throughputs lie between conflict and none; measure without --fast")
         limit = final
     slowdown = _slowdown(shares.values(), limit)

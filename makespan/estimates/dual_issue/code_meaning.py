@@ -17,7 +17,7 @@ from makespan.estimates.dual_issue.timing import (
 from makespan.host.errors import MeasurementError
 
 TOLERANCE = 0.25  # cycles that a measured distance may be off
-_WIDTHS = (5, 4, 3)
+_WIDTHS = (5, 4, 3)  # bits of a stall field
 _TESTED, _NEXT, _SOURCE = 3, 4, 5
 _LONGEST = 64  # cycles of a span of which the repetitions are chosen
 
@@ -77,7 +77,7 @@ def codes(device: IssueDevice, *, single: int = SINGLE_ISSUE) -> CodeResult:
     """
     noise = reference(device).noise
     runs = runs_for(noise, _LONGEST)
-    offset = time_program(device, _pair(single, single), runs=runs) - 1
+    offset = time_program(device, _pair(single, single), runs=runs) - 1  # what the clock reads and the fillers take
     gaps = tuple(time_program(device, _pair(code, single), runs=runs) - offset for code in range(CODES))
     rates = tuple(throughput(device, clean_instruction(_TESTED, _SOURCE, code)) for code in range(CODES))
     chains = tuple(latency(device, code=code, noise=noise) for code in range(CODES))
@@ -114,7 +114,7 @@ def _fields(gaps: Sequence[float]) -> Iterator[StallField]:
         mask = ((1 << width) - 1) << shift
         for base in (code for code in range(CODES) if not code & mask):
             found = _field(gaps, base, shift, width)
-            if found is not None and not explained & set(found.codes):
+            if found is not None and not explained & set(found.codes):  # they belong to no field yet
                 explained |= set(found.codes)
                 yield found
 
@@ -130,7 +130,7 @@ def _field(gaps: Sequence[float], base: int, shift: int, width: int) -> StallFie
     if len(values) < 2:
         return None
     (first, low), (second, high) = values[:2]
-    slope = round((high - low) / (second - first))
+    slope = round((high - low) / (second - first))  # whole cycles per step; noise is below TOLERANCE
     if slope < 1:
         return None
     last, beyond = 0, list[float]()
@@ -139,7 +139,7 @@ def _field(gaps: Sequence[float], base: int, shift: int, width: int) -> StallFie
             last = step
         else:
             beyond.append(gap)
-    if last < size // 2:
+    if last < size // 2:  # too short a line to be a field
         return None
     constant = beyond and max(beyond) - min(beyond) <= TOLERANCE
     start = round(low - slope * first, 2)

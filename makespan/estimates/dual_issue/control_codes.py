@@ -14,7 +14,7 @@ CODES = 256
 SINGLE_ISSUE = 0x20  # the code that the sources call single-issue mode: the next instruction follows one cycle later
 
 _OPCODE, _OPCODE_MASK = 0x0800_0000_0000_0000, 0xFC00_0000_0000_0003
-_FIRST, _BITS = 2, 8
+_FIRST, _BITS = 2, 8  # lowest bit of the first code, and bits of each
 _SPELLED = re.compile(r"([T-]):([G-]):([D-]):([S-]):([0-9]{2})")
 _TEXTURE, _GLOBAL, _NOT_DUAL, _SHARED, _STALL = 0x80, 0x40, 0x20, 0x10, 0x0F
 
@@ -90,7 +90,7 @@ def parse_code(text: str) -> int:
 
 GK110_DUAL = 0x04
 GK110_PARTNERS = (0x05, 0x06, 0x07)  # codes of the second instruction of a pair
-_GK110_LONGEST = 32
+_GK110_LONGEST = 32  # cycles; longer stalls are cut there
 
 
 def gk110_gap(code: int) -> int:

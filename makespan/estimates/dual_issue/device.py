@@ -112,7 +112,7 @@ class SmDescription:
     schedulers: int = 4
     warp: int = 32
     max_warps: int = 64
-    icache_instructions: int = 896
+    icache_instructions: int = 896  # 8 KiB of words of 8 bytes, 7 of 8 of them instructions
 
     def __post_init__(self) -> None:
         if self.schedulers < 1 or self.warp < 1 or self.lanes < self.schedulers * self.warp:
@@ -195,11 +195,11 @@ def check_timed(
     check_run(sm, program, warps, loops)
     if loops != TIMED_LOOPS:
         raise InputError(f"a loop with clock reads runs exactly {TIMED_LOOPS} times, not {loops}")
-    if warps > sm.schedulers:
+    if warps > sm.schedulers:  # two warps of a scheduler would delay each other
         raise InputError(f"{warps} warps on {sm.schedulers} schedulers: a latency needs a scheduler per warp")
     code = program.instructions
     for instruction in code:
-        if instruction.is_arithmetic and len(set(instruction.sources)) > 1:
+        if instruction.is_arithmetic and len(set(instruction.sources)) > 1:  # banks are found only later
             raise InputError(f"{instruction}: its source registers may share a bank; choose others")
     reads = [at for at, instruction in enumerate(code) if instruction.opcode is Opcode.S2R]
     if len(reads) < 2:

@@ -79,7 +79,7 @@ def estimate(
         raise InputError(f"sms must be at least 1, not {sms}")
     if clock_ghz is not None and not (isfinite(clock_ghz) and clock_ghz > 0):
         raise InputError(f"the clock must be a number of GHz above 0, not {clock_ghz:g}")
-    cycles = work.operations / sms / found.sustained
+    cycles = work.operations / sms / found.sustained  # all SMs have an equal share
     best = found.best
     pattern = spell(best[0].pattern) if best else "none: single issue"
     measured = found.origin

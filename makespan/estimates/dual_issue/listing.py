@@ -172,7 +172,6 @@ def _registers(operand: str) -> tuple[int, ...]:
 def _blocks(
     lines: Sequence[ListingLine], marks: Sequence[tuple[int, int, int | None]], where: str
 ) -> tuple[Block, ...]:
-    """Return the blocks that the comments mark, or blocks of seven without comments."""
     if not marks:
         return tuple(tuple(lines[at : at + PER_BLOCK]) for at in range(0, len(lines), PER_BLOCK))
     if marks[0][1]:
@@ -258,7 +257,7 @@ def check(
                     ways(reads, banks),
                 )
             )  # fmt: skip
-            before = need
+            before = need  # the operand cache holds what the last issue cycle read
     for number in range(len(listing.blocks)):
         _check_pattern(pattern_of(reports, number), listing.pattern, number)
     return tuple(reports)
@@ -285,7 +284,7 @@ def _cycles(block: Block, number: int, dual: Collection[int]) -> Iterator[tuple[
         if at + 1 == len(block):
             raise InputError(f"line {first.number}: a dual code on the last instruction of the listing")
         second = block[at + 1]
-        if hazard := set(first.written) & {*second.sources, *second.written}:
+        if hazard := set(first.written) & {*second.sources, *second.written}:  # read after write, and write after write
             raise InputError(
                 f"line {second.number}: {second} depends on {first} by R{min(hazard)}: they cannot issue together"
             )

@@ -45,7 +45,7 @@ _SINGLE = ("throughput", "bank")
 _MOST_OF_THEORY = 1.05
 MAX_BYTES = 8 << 20
 _LISTED = 5
-_MOST_CYCLES = 1e6
+_MOST_CYCLES = 1e6  # larger gaps and latencies are typing errors
 
 
 _MeasuredRow = dict[str, float]
@@ -69,7 +69,7 @@ def parse(content: str, where: str, sm: SmDescription, threshold: Threshold = Th
         meaning = _codes(tests["code"])
         single = _single(tests, shares, meaning, sm)
         if meaning is not None and tests["pattern"]:
-            meaning.required_dual()
+            meaning.required_dual()  # patterns without dual issue contradict each other
         found = _banks(shares, single / sm.theory, threshold) if shares else None
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
@@ -92,7 +92,6 @@ def parse(content: str, where: str, sm: SmDescription, threshold: Threshold = Th
 
 
 def _tests(content: str, sm: SmDescription) -> dict[str, dict[str, _MeasuredRow]]:
-    """Return the rows by test and key, each checked on its own."""
     tests: dict[str, dict[str, _MeasuredRow]] = {test: {} for test in _NEEDED}
     reader = csv.reader(content.splitlines())
     try:
@@ -137,7 +136,6 @@ def _row(cells: list[str], sm: SmDescription, at: str) -> tuple[str, str, _Measu
 
 
 def _key(test: str, key: str) -> str:
-    """Return the key in its one spelling."""
     try:
         if test == "bank":
             a, b = (int(name[1:]) if name[:1] == "R" and name[1:].isdecimal() else -1 for name in key.split(":"))
@@ -171,7 +169,6 @@ def _number(text: str, column: str, at: str) -> float:
 
 
 def _shares(rows: Mapping[str, _MeasuredRow], sm: SmDescription) -> dict[Pair, float]:
-    """Return the throughput of each pair as a share of theory, and refuse a table that lacks a pair."""
     rates: dict[Pair, float] = {}
     for key, row in rows.items():
         a, b = (int(name[1:]) for name in key.split(":"))

@@ -13,7 +13,7 @@ from makespan.estimates.dual_issue.timing import LOOPS, UNROLLED, rate
 from makespan.host.errors import InputError, MeasurementError
 
 _BLOCKS = 3  # blocks with accumulators of their own: 18 FFMAs take longer than the latency of one
-_LEAST_DIFFERENCE = 0.002
+_LEAST_DIFFERENCE = 0.002  # relative, of two efficiencies
 _SURE = 4  # standard deviations that two efficiencies must differ by
 
 
@@ -81,7 +81,7 @@ def layout(pattern: Pattern, codes: Codes, ffmas: Sequence[IssueInstruction]) ->
             f"pattern {spell(pattern)} leaves {free} of {PER_BLOCK} slots free; each needs a single issue to go with,"
             f" and there are {len(singles)}"
         )
-    padded = set(singles[len(singles) - free :])
+    padded = set(singles[len(singles) - free :])  # the last single FFMAs issue together with a NOP
     supply, block = iter(ffmas), list[IssueInstruction]()
     for at, issued in enumerate(pattern):
         first = next(supply)
@@ -103,7 +103,7 @@ def program_for(pattern: Pattern, codes: Codes, classes: Sequence[Sequence[int]]
     Args:
         classes: registers by bank.
     """
-    sources = tuple(members[0] for members in classes[:3])
+    sources = tuple(members[0] for members in classes[:3])  # one of each bank: no conflict
     sources = (*sources, *sources[:1] * (3 - len(sources)))
     accumulators = iter([register for register in range(ZERO) if register not in sources])
     body = [

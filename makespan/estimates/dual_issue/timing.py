@@ -22,10 +22,10 @@ from makespan.host.errors import MeasurementError
 
 WARPS_PER_SCHEDULER = 4
 UNROLLED = 255
-LOOPS = 100_000
+LOOPS = 100_000  # so that what is outside of the loop does not count
 _REFERENCE_RUNS = 64
 _SURE = 0.06  # standard error, in cycles, that a distance of two instructions is measured to
-_MOST_RUNS = 400
+_MOST_RUNS = 400  # beyond, the device is too noisy
 SHORT_CHAIN, LONG_CHAIN = 4, 12  # instructions of the two chains whose difference is the latency
 CLOCKS, _FREE = (0, 1), tuple(range(2, 64))  # registers for two clock reads, and those to choose operands from
 
@@ -129,7 +129,7 @@ def runs_for(noise: float, cycles: float) -> int:
     Raises:
         MeasurementError: too often.
     """
-    runs = max(1, ceil((noise * cycles / _SURE) ** 2))
+    runs = max(1, ceil((noise * cycles / _SURE) ** 2))  # the error of a mean falls with the root of the runs
     if runs > _MOST_RUNS:
         raise MeasurementError(
             f"unresolved: times vary by {noise:.2%}, too much to tell single cycles apart; quieten the device"
@@ -151,7 +151,7 @@ def latency(device: IssueDevice, *, code: int = SINGLE_ISSUE, noise: float = 0.0
     draw = Random(seed)  # noqa: S311 - a choice of registers
     a, b = draw.sample(_FREE, 2)
     links = chain(a, b, code)
-    more = LONG_CHAIN - SHORT_CHAIN
+    more = LONG_CHAIN - SHORT_CHAIN  # clock reads and fillers cancel in the difference
     first = max(time_program(device, links[:SHORT_CHAIN]) - CLOCK_STALL, 1)
     runs = runs_for(noise, 2 * LONG_CHAIN * first / SHORT_CHAIN / more)
     spans = [

@@ -12,8 +12,8 @@ from makespan.host.errors import InputError
 # FFMAs per cycle and SM without a bank conflict, with two and with three registers in one bank. Source: Zhang et al.,
 # PPoPP 2017, table of conflicts; a patent of the same group has the same numbers.
 CLEAN, TWO_WAY, THREE_WAY = 127.50, 119.18, 94.52
-_OVERHEAD = 0.5 / 128
-_DUAL_OVERHEAD = 1 - 0.9726
+_OVERHEAD = 0.5 / 128  # 127.5 of 128 lane-operations were published
+_DUAL_OVERHEAD = 1 - 0.9726  # the best published efficiency with dual issues
 
 
 class Conflicts(StrEnum):
@@ -123,13 +123,12 @@ def closed_form_cycles(truth: Truth, program: IssueProgram, warps: int, loops: i
     if gaps != {1} and (len(gaps) > 1 or len(set(costs)) > 1 or costs[0] % 1):
         return None
     slots, span = program.unroll * sum(costs), len(program) * max(gaps)
-    most = -(-warps // truth.sm.schedulers)
-    cold = -(-len(program) // PER_BLOCK) * truth.miss_cycles
+    most = -(-warps // truth.sm.schedulers)  # of the scheduler with the most warps
+    cold = -(-len(program) // PER_BLOCK) * truth.miss_cycles  # every block is fetched once
     return (loops * max(most * slots, span) + cold) / (1 - truth.overhead)
 
 
 def _is_free(truth: Truth, program: IssueProgram) -> bool:
-    """Return whether nothing but gaps and conflicts delays an instruction."""
     written = {one.destination for one in program.body}
     return len(program) <= truth.sm.icache_instructions and not any(
         truth.gaps[one.code] == 0

@@ -52,6 +52,7 @@ class VirtualSm:
         """Let `warps` warps execute the program `loops` times each."""
         check_run(self.sm, program, warps, loops)
         exact = self._exact(program, warps, loops)
+        # one for all times of a run
         factor = max(1 + self._random.gauss(0, self._truth.noise), 0.0) if self._truth.noise else 1.0
         return IssueRun(exact.cycles * factor, tuple(sample * factor for sample in exact.clock_samples))
 
@@ -116,7 +117,7 @@ def simulate(truth: Truth, program: IssueProgram, warps: int, loops: int) -> Iss
     else:
         half, _ = _SmSimulation(truth, program, warps, window).run()
         full, samples = _SmSimulation(truth, program, warps, 2 * window).run()
-        cycles = full + (loops - 2 * window) * (full - half) / window
+        cycles = full + (loops - 2 * window) * (full - half) / window  # each further window adds as much as the second
     dual = truth.is_dual(program.instructions)
     return IssueRun(cycles / (1 - (truth.dual_overhead if dual else truth.overhead)), samples)
 
@@ -234,7 +235,7 @@ class _SmSimulation:
             if duals == [2, 2]:
                 loser = self.losers[number]
                 del picked[loser]
-                if self.truth.arbiter is Arbiter.ROUND_ROBIN:
+                if self.truth.arbiter is Arbiter.ROUND_ROBIN:  # the other one loses next time
                     self.losers[number] = 1 - loser
         for scheduler, warp in picked:
             self.issue(scheduler, warp, now)
@@ -264,7 +265,6 @@ class _SmSimulation:
         self.advance(scheduler, warp, len(group))
 
     def advance(self, scheduler: _Scheduler, warp: _SimulatedWarp, by: int) -> None:
-        """Move a warp on, perhaps into its next iteration or to its end."""
         warp.place += by
         if warp.place == len(self.slots):
             warp.place, warp.iteration = 0, warp.iteration + 1
@@ -275,11 +275,10 @@ class _SmSimulation:
         warp.at = self.earliest(warp)
 
     def stall(self, scheduler: _Scheduler, read: frozenset[int]) -> int:
-        """Return the cycles that the scheduler loses now to bank conflicts."""
         if read not in self.penalties:
             self.penalties[read] = self.truth.penalty(read)
         scheduler.debt += self.penalties[read]
-        stall = int(scheduler.debt)
+        stall = int(scheduler.debt)  # whole cycles are lost now, the rest is carried over
         scheduler.debt -= stall
         return stall
 
@@ -297,6 +296,6 @@ class _SmSimulation:
         if slot.is_clock:
             at = max(at, warp.clock)
         if slot.block is not None:
-            key = (slot.block, 0 if self.is_cached else warp.iteration)
+            key = (slot.block, 0 if self.is_cached else warp.iteration)  # a loop that fits the cache is fetched once
             at = max(at, self.arrived.setdefault(key, at + self.truth.miss_cycles))
         return at

@@ -28,6 +28,7 @@ def comp_cycles(gpu: HongKimGPU, kernel: HongKimKernel, model: CompModel | None 
     if chosen_comp_model(gpu, kernel, model) == "uniform":
         return gpu.measured("issue_cycles") * kernel.total_insts
     known = _known_operations(gpu, kernel)
+    # instructions without a price of their own
     others = kernel.total_insts - sum(exact(count, name) for name, count in known.items())
     return (others * gpu.measured("issue_cycles") if others else Fraction(0)) + sum(
         exact(count, name) * gpu.warp_size / exact(gpu.throughput[name], name) for name, count in known.items()
@@ -50,7 +51,7 @@ def needed_parameters(
     if kernel.uncoal_mem_insts:
         yield "departure_del_uncoal"
     charged = sum(exact(count, name) for name, count in kernel.operations.items() if name in operations)
-    if model == "uniform" or charged < kernel.total_insts:
+    if model == "uniform" or charged < kernel.total_insts:  # the rest is charged issue_cycles
         yield "issue_cycles"
 
 
@@ -82,6 +83,7 @@ def operations_per_cycle(
     Source: the slide deck, global_work_size N / (T GpuMHz computeUnits 10^6).
     """
     work = whole(global_size, "global_size") * whole(operations, "operations")
+    # MHz, so 10^6
     cycles = exact(seconds, "seconds", positive=True) * exact(clock_mhz, "clock_mhz", positive=True) * 10**6
     return Fraction(work) / (cycles * whole(compute_units, "compute_units"))
 

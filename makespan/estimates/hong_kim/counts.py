@@ -51,11 +51,12 @@ def count(profile: KernelProfile, *, active_blocks_per_sm: int | None = None) ->
     kernel = HongKimKernel(
         threads_per_block=profile.threads_per_block,
         blocks=profile.blocks,
-        comp_insts=max(total - barriers - _executions(accesses), Fraction(0)),
+        comp_insts=max(total - barriers - _executions(accesses), Fraction(0)),  # means are rounded: may fall below 0
         coal_mem_insts=_executions(coalesced),
         uncoal_mem_insts=_executions(others),
         synch_insts=barriers,
         uncoal_per_mw=_mean(others, [one.transactions for one in others]),
+        # of a whole warp, whichever lanes are active
         load_bytes_per_warp=_mean(accesses, [one.lane_bytes * profile.warp_size for one in accesses]),
         regs_per_thread=profile.registers,
         smem_per_block=profile.shared_bytes,
@@ -81,7 +82,7 @@ def _mean(accesses: list[MemoryOperation] | tuple[MemoryOperation, ...], of: lis
     """Return the mean weighted by executions; None if there is no access or a value is not known."""
     weights = [_exact(access.executions) for access in accesses]
     values = [value for value in of if value is not None]
-    if not weights or len(values) < len(weights):
+    if not weights or len(values) < len(weights):  # one unknown value leaves the mean unknown
         return None
     return sum((w * _exact(v) for w, v in zip(weights, values, strict=True)), Fraction(0)) / sum(weights)
 

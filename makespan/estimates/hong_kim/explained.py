@@ -99,7 +99,6 @@ def _of_gpu(gpu: Gpu) -> Iterator[ModelQuantity]:
 
 
 def _of_result(result: HongKimResult, variant: Variant) -> Iterator[ModelQuantity]:
-    """Yield the symbols in their order, and among them what is no number."""
     for name, quantity in result.symbols.items():
         if name == "published exec":
             yield ModelQuantity("case", str(result.case), "", Origin.DERIVED)
@@ -111,5 +110,4 @@ def _of_result(result: HongKimResult, variant: Variant) -> Iterator[ModelQuantit
 
 
 def _plain(value: Fraction | float) -> int | float:
-    """Return a number that JSON knows."""
     return value if isinstance(value, int) else float(value)

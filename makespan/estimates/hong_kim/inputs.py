@@ -26,14 +26,15 @@ def exact(value: object, what: str, *, positive: bool = False) -> Fraction:
     Raises:
         InputError: no number, or one out of range.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):  # True is an int to Python
         raise InputError(f"{what} must be a number, not {shown(value)}")
     if isinstance(value, float) and not isfinite(value):
         raise InputError(f"{what} must be finite, not {value}")
     if value < 0 or (positive and value == 0):
         raise InputError(f"{what} must be {'above 0' if positive else 'at least 0'}, not {_number_text(value)}")
-    if value > LARGEST or 0 < value * LARGEST < 1:
+    if value > LARGEST or 0 < value * LARGEST < 1:  # so that no result overflows a float
         raise InputError(f"{what} must be within 1e-18..1e18, not {_number_text(value)}")
+    # the decimal that was meant, not its binary neighbour
     return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
 
 
@@ -104,6 +105,7 @@ class HongKimGPU:
             raise InputError(f"uncoal_per_mw must be at least 1, not {self.uncoal_per_mw}")
         for operation, rate in self.throughput.items():
             exact(rate, f"throughput of {operation}", positive=True)
+        # a copy: the caller may change its own
         object.__setattr__(self, "throughput", MappingProxyType(dict(self.throughput)))
 
     @property
@@ -174,7 +176,7 @@ class HongKimKernel:
         if self.active_blocks_per_sm is not None:
             whole(self.active_blocks_per_sm, "active_blocks_per_sm")
         named = sum(exact(count, f"operations {name}") for name, count in self.operations.items())
-        if named > counts[0]:
+        if named > counts[0]:  # named operations are a part of comp_insts
             raise InputError(f"operations: {float(named):g} are more than the {float(counts[0]):g} comp_insts")
         object.__setattr__(self, "operations", MappingProxyType(dict(self.operations)))
 

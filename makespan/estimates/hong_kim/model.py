@@ -151,9 +151,9 @@ def _residency(symbols: Symbols, gpu: HongKimGPU, kernel: HongKimKernel, rep: Re
     found = _occupancy(gpu, kernel, warps_per_block)
     fitting = None if found is None else found.blocks_per_sm
     supplied = ceil(Fraction(kernel.blocks, gpu.sms))
-    blocks = given or min(filter(None, (fitting, supplied)))
-    sms = min(gpu.sms, kernel.blocks)
-    waves = Fraction(kernel.blocks, blocks * sms)
+    blocks = given or min(filter(None, (fitting, supplied)))  # a limit that is not known does not count
+    sms = min(gpu.sms, kernel.blocks)  # a small grid leaves SMs without a block
+    waves = Fraction(kernel.blocks, blocks * sms)  # a last, partial wave counts by its share, as published
     symbols.put("warps_per_block", warps_per_block)
     if fitting is not None:
         symbols.put("fitting_blocks_per_sm", fitting, "", "by what an SM holds")
@@ -178,7 +178,9 @@ def _residency(symbols: Symbols, gpu: HongKimGPU, kernel: HongKimKernel, rep: Re
 
 def _occupancy(gpu: HongKimGPU, kernel: HongKimKernel, warps_per_block: int) -> Occupancy | None:
     limits, registers, shared_bytes = gpu.limits, kernel.regs_per_thread, kernel.smem_per_block
+    # a limit binds only if the demand is known, too
     by_demand = (limits.registers and registers) or (limits.shared_bytes and shared_bytes)
+    # a given number needs no limit
     if kernel.active_blocks_per_sm is not None and not (limits.blocks or limits.warps or by_demand):
         return None
     try:
@@ -208,7 +210,7 @@ def _memory_parallelism(symbols: Symbols, gpu: HongKimGPU, kernel: HongKimKernel
     mem_ld = gpu.measured("mem_ld")
     del_coal = gpu.measured("departure_del_coal") if coal else Fraction(0)
     del_uncoal = gpu.measured("departure_del_uncoal") if uncoal else Fraction(0)
-    mem_l_uncoal = mem_ld + (per_request - 1) * del_uncoal
+    mem_l_uncoal = mem_ld + (per_request - 1) * del_uncoal  # the last transaction departs that much later
     if uncoal:
         put("Mem_L_Uncoal", mem_l_uncoal, "cycles", "(1)")
     put("Mem_L_Coal", mem_ld, "cycles", "(2)")
@@ -226,7 +228,7 @@ def _memory_parallelism(symbols: Symbols, gpu: HongKimGPU, kernel: HongKimKernel
     without = put("MWP_without_BW", min(full, of["N"]), "warps", "(7)")
     per_warp = put("BW_per_warp", freq * load_bytes / mem_l, "GB/s", _UNCOAL_NOTE if uncoal else "(8)")
     peak = put("MWP_peak_BW", bandwidth / (per_warp * of["active_sms"]), "warps", "(8)")
-    by_bandwidth = load_bytes * freq * of["active_sms"] / bandwidth
+    by_bandwidth = load_bytes * freq * of["active_sms"] / bandwidth  # cycles: B GHz / (GB/s), all SMs at once
     limit = "bandwidth" if by_bandwidth > delay else "request rate"
     put("D_bw", by_bandwidth, "cycles", f"distance of requests by bandwidth; what limits is the {limit}")
     put("MWP", min(without, peak), "warps", "(9)")
@@ -237,6 +239,7 @@ def _case(of: dict[str, Fraction]) -> tuple[Case, Bound]:
     """Return the case, decided on the values before `min`."""
     if "MWP" not in of:
         return Case.COMPUTE_ONLY, Bound.COMPUTE_ONLY
+    # with what `min` cuts to N, this reads MWP = CWP = N
     if min(of["MWP_without_BW_full"], of["MWP_peak_BW"], of["CWP_full"]) >= of["N"]:
         return Case.FEW_WARPS, Bound.LATENCY
     if of["CWP"] >= of["MWP"]:
@@ -249,13 +252,13 @@ def _case(of: dict[str, Fraction]) -> tuple[Case, Bound]:
 def _exec(case: Case, of: dict[str, Fraction]) -> Fraction:
     warps, rep, computation = of["N"], of["rep"], of["Comp_cycles"]
     if case is Case.COMPUTE_ONLY:
-        return computation * warps * rep
-    if case is Case.COMPUTATION:
+        return computation * warps * rep  # the published formulas divide by the accesses
+    if case is Case.COMPUTATION:  # one wait for memory shows, all others are behind computation
         return (of["Mem_L"] + computation * warps) * rep
-    beside = of["Comp_p"] * max(of["MWP"] - 1, Fraction(0))
+    beside = of["Comp_p"] * max(of["MWP"] - 1, Fraction(0))  # computation of the warps that wait beside the first
     if case is Case.FEW_WARPS:
         return (of["Mem_cycles"] + computation + beside) * rep
-    return (of["Mem_cycles"] * warps / of["MWP"] + beside) * rep
+    return (of["Mem_cycles"] * warps / of["MWP"] + beside) * rep  # MWP warps share one wait for memory
 
 
 def _synch_cost(kernel: HongKimKernel, of: dict[str, Fraction]) -> Fraction:

@@ -71,15 +71,15 @@ class ControlFlow:
             meet = self._meeting(region).get(node, _END)
             sides = [self._path(region, way, meet, depth + 1) for way in sorted(ways)]
             if self._may_part(region, node):
-                found += chain.from_iterable(sides)
+                found += chain.from_iterable(sides)  # lanes diverge, and the warp executes both sides
             else:
                 self.choices.add(self._flow.last(node).line)
+                # all lanes take one side: the longer one counts
                 found += max(sides, key=lambda side: self.length(Sequence(tuple(side))))
             node = meet
         return found
 
     def _steps(self, region: int | None, node: int) -> list[SequenceStep]:
-        """Return the instructions of a block, or the inner loop that begins at it."""
         inner = self._inner(region, node)
         if inner is not None:
             return [self._loop(inner)]
@@ -95,6 +95,7 @@ class ControlFlow:
             loop = self.terrain.nest.loops[number]
             refuse_unbounded(self.terrain, {loop.header}, self.named)
             body = Sequence(tuple(self._path(number, loop.header, _END, 0)))
+            # a loop that is met again is read once
             self._done[number] = Repeat(self.terrain.infos[number].label, body, self._trips(number))
         return self._done[number]
 
@@ -139,7 +140,6 @@ class ControlFlow:
         return any(source not in self.uniform and source not in self.decided for source in sources)
 
     def _meeting(self, region: int | None) -> Mapping[int, int]:
-        """Return the immediate post-dominators of the nodes of a region."""
         if region not in self._meets:
             import networkx as nx
 
@@ -152,6 +152,7 @@ class ControlFlow:
                     ways = self._ways(region, node)
                     if not ways:
                         raise self._refused(f"the loop at {self._flow.name(node)} never ends")
+                    # dominators of the reversed graph: post-dominators
                     backwards.add_edges_from((way, node) for way in ways)
                     waiting += ways
             self._meets[region] = dict(nx.immediate_dominators(backwards, _END))

@@ -75,7 +75,7 @@ class Thread(NamedTuple):
         for latency, before, cycles in zip(PROBES, [0.0, *times], times, strict=False):
             if not (isfinite(cycles) and cycles >= 0):
                 raise InputError(f"thread: its time at lat = {latency:g} is {cycles}, not a number of cycles")
-            if cycles < before:
+            if cycles < before:  # the fixed points need a time that never falls with lat
                 raise InputError(f"thread: its time falls to {cycles:g} at lat = {latency:g}; it must not fall")
         return times[1]
 
@@ -118,14 +118,14 @@ class WarpDemand:
     @property
     def dram_bytes(self) -> float:
         """Return the bytes that no cache holds."""
-        return max(self.bytes - self.l1_bytes - self.l2_bytes, 0.0)
+        return max(self.bytes - self.l1_bytes - self.l2_bytes, 0.0)  # rounding may go below 0
 
     def __post_init__(self) -> None:
         for name in ("delay", "syncs", "bytes", "l1_bytes", "l2_bytes", "uncoalesced_bytes"):
             value = getattr(self, name)
             if not (isfinite(value) and value >= 0):
                 raise InputError(f"kernel model: {name} must be finite and at least 0, not {value}")
-        if self.uncoalesced_bytes > self.bytes * (1 + 1e-12):
+        if self.uncoalesced_bytes > self.bytes * (1 + 1e-12):  # but for rounding
             raise InputError(
                 f"kernel model: {self.uncoalesced_bytes:g} uncoalesced bytes are more than all {self.bytes:g} bytes"
             )
@@ -158,7 +158,7 @@ class KernelModel:
             raise InputError(f"threads per block must be at least 1, not {self.threads_per_block}")
 
 
-MAX_DIFFERENT_BLOCKS = 1 << 16
+MAX_DIFFERENT_BLOCKS = 1 << 16  # each has warps of its own
 
 
 class SyncUnit(StrEnum):
@@ -197,6 +197,7 @@ class Load:
         if not self.all_bytes:
             return 0.0
         l1, l2, dram, uncoal = (number / self.all_bytes for number in self.bytes)
+        # mean over the levels, weighted by bytes
         coalesced = l1 * latencies.l1 + l2 * latencies.l2 + dram * latencies.dram
         return (1 - uncoal) * coalesced + uncoal * latencies.uncoal
 
@@ -226,12 +227,13 @@ class Wave:
 def load(blocks: Sequence[Sequence[WarpDemand]], device: GpuParameters, kernel: KernelModel, unit: SyncUnit) -> Load:
     """Return the load of an SM that these blocks run on."""
     size = kernel.threads_per_block if unit is SyncUnit.THREADS else device.limits.warps_of(kernel.threads_per_block)
-    barrier = device.departure_delay * (size - 1)
+    barrier = device.departure_delay * (size - 1)  # the warps of a block leave a barrier one after another
     warps = [warp for block in blocks for warp in block]
     count = device.processing_blocks
-    times = {(warp.time, warp.syncs * barrier): None for warp in warps}
+    times = {(warp.time, warp.syncs * barrier): None for warp in warps}  # equal ones once, in their order
     return Load(
         times=tuple(times),
+        # warp k goes to processing block k modulo count
         issue=max(sum(warp.delay for warp in warps[at::count]) for at in range(count)),
         bytes=Levels(
             l1=sum(warp.l1_bytes for warp in warps),
@@ -254,7 +256,7 @@ def waves(
     at_once = device.sms * blocks_per_sm
     if kernel.is_uniform:
         full, rest = divmod(kernel.blocks, at_once)
-        for blocks, repeats in ((at_once, full), (rest, 1)):
+        for blocks, repeats in ((at_once, full), (rest, 1)):  # full waves first, then what is left of the grid
             if blocks and repeats:
                 yield _uniform_wave(kernel, device, blocks, repeats, unit)
         return
@@ -266,6 +268,7 @@ def waves(
     for first in range(0, kernel.blocks, at_once):
         dealt = [kernel.warps(block) for block in range(first, min(first + at_once, kernel.blocks))]
         used = min(device.sms, len(dealt))
+        # block k goes to SM k modulo sms
         loads = (load(dealt[sm :: device.sms], device, kernel, unit) for sm in range(used))
         yield Wave(len(dealt), tuple((each, 1) for each in loads))
 

@@ -44,7 +44,6 @@ def explained_estimate(
 
 
 def _terms(result: StaticFixpointResult) -> Iterator[Term]:
-    """Yield the waves, which follow each other; the last ones together where they are many."""
     shown, rest = result.waves[:MAX_TERMS], result.waves[MAX_TERMS:]
     for number, wave in enumerate(shown, 1):
         times = f", {wave.repeats} times" if wave.repeats > 1 else ""

@@ -182,7 +182,6 @@ class _LaunchedCode:
             yield steps, tuple(sorted(control.choices)), warps
 
     def moved(self, number: int) -> int:
-        """Return the bytes that one thread moves from or to the device memory by an instruction."""
         access = memory_access(self.launched.flow.code[number])
         return access.lane_bytes if access is not None and access.space in DEVICE else 0
 
@@ -231,9 +230,9 @@ def _kernel_model(
     for thread in threads:
         time = thread.time.cycles.numeric()
         for number in thread.warps:
-            lanes = min(WARP_LANES, launched.threads - number * WARP_LANES)
+            lanes = min(WARP_LANES, launched.threads - number * WARP_LANES)  # the last warp of a block may be partial
             one = Thread(time, float(thread.time.delay), thread.bytes, thread.uncoalesced_bytes, hits, thread.syncs)
-            by_number[number] = WarpDemand.of([one] * lanes)
+            by_number[number] = WarpDemand.of([one] * lanes)  # every lane stands for the main thread of its warp
     warps = [by_number[number] for number in sorted(by_number)]
     return KernelModel(
         launched.threads,
@@ -246,7 +245,6 @@ def _kernel_model(
 
 
 def _notes(threads: Iterable[ThreadModel], source: _LaunchedCode, profiled: KernelProfile) -> Iterator[str]:
-    """Yield the assumptions of the model that a reader has to know."""
     yield "the hardware executes the PTX as it is written, although ptxas expands, unrolls and drops instructions"
     if source.launched.kernel.compilation is not None:
         yield str(source.launched.kernel.compilation)

@@ -44,7 +44,7 @@ def by_units(units: float, *, warp_size: int = WARP_SIZE) -> float:
         InputError: a number of units that is not positive.
     """
     refuse_not_positive(units, "functional units of a processing block", "units")
-    return max(warp_size / units, 1.0)
+    return max(warp_size / units, 1.0)  # more units than lanes do not issue faster
 
 
 def check_delay(delay: float, where: str) -> float:

@@ -81,6 +81,7 @@ class MaxPlus:
     def __str__(self) -> str:
         """Return what all sums share, plus the largest of what remains of each."""
         least = {name: min(dict(each).get(name, 0) for each in self.sums) for name in self.names}
+        # stands in front of the maximum
         common = tuple((name, count) for name, count in sorted(least.items()) if count > 0)
         rests = sorted(
             _sum_text(_add_sums(each, tuple((name, -count) for name, count in common))) for each in self.sums
@@ -91,7 +92,7 @@ class MaxPlus:
         return f"{_sum_text(common)} + {largest}" if common else largest
 
     def _of(self, sums: Iterable[_Sum]) -> "MaxPlus":
-        found = frozenset(_uncovered_sums(set(sums), self.order))
+        found = frozenset(_uncovered_sums(set(sums), self.order))  # else additions multiply the number of sums
         if len(found) > MAX_TERMS:
             raise TooManyTermsError
         return MaxPlus(found, self.order)
@@ -105,7 +106,6 @@ def _add_sums(one: _Sum, other: _Sum) -> _Sum:
 
 
 def _uncovered_sums(sums: Set[_Sum], order: Order) -> Iterator[_Sum]:
-    """Yield the sums that no other covers; of two that cover each other, the first in order of their texts."""
     kept: list[_Sum] = []
     for each in sorted(sums, key=str):
         if not any(order.covers(other, each) for other in kept):

@@ -68,7 +68,7 @@ class PiecewiseLinear:
         ours, theirs = [self(x) for x in places], [other(x) for x in places]
         differences = [a - b for a, b in zip(ours, theirs, strict=True)]
         tail = self.slope - other.slope
-        if tail >= 0 and min(differences) >= 0:
+        if tail >= 0 and min(differences) >= 0:  # above at all knots and after the last, so everywhere
             return self
         if tail <= 0 and max(differences) <= 0:
             return other
@@ -76,7 +76,7 @@ class PiecewiseLinear:
         for at, (x, d) in enumerate(zip(places, differences, strict=True)):
             found.append((x, max(ours[at], theirs[at])))
             rise = tail if at + 1 == len(places) else (differences[at + 1] - d) / Fraction(places[at + 1] - x)
-            crossing = x - d / Fraction(rise) if d * rise < 0 else x
+            crossing = x - d / Fraction(rise) if d * rise < 0 else x  # where the difference changes its sign
             if crossing > x and (at + 1 == len(places) or crossing < places[at + 1]):
                 found.append((crossing, self(crossing)))
         end = max(self.slope, other.slope)
@@ -89,6 +89,7 @@ class PiecewiseLinear:
         for (x, y), slope in zip(self.knots, self.slopes, strict=True):
             if slope <= 0:
                 continue
+            # where the piece passes the highest value so far
             start = x if y >= highest else x + (highest - y) / Fraction(slope)
             end = next((a for a, _ in self.knots if a > x), None)
             if end is not None and start >= end:
@@ -162,7 +163,7 @@ def _through(points: "Iterator[_Knot] | Sequence[_Knot]", slope: RationalNumber)
     """Return the function through some points, without knots on a straight line."""
     kept: list[_Knot] = []
     for x, y in points:
-        while len(kept) > 1 and _is_straight(kept[-2], kept[-1], (x, y)):
+        while len(kept) > 1 and _is_straight(kept[-2], kept[-1], (x, y)):  # the knot between lies on a straight line
             kept.pop()
         kept.append((x, y))
     if len(kept) > 1 and kept[-1][1] - kept[-2][1] == slope * (kept[-1][0] - kept[-2][0]):

@@ -17,10 +17,10 @@ from makespan.estimates.kleimenov_popova.gpu_timing import refuse_not_positive
 from makespan.host.errors import InputError
 from makespan.model.machine.occupancy import Occupancy, occupancy
 
-EPS = 1e-6
+EPS = 1e-6  # cycles
 MAX_ITERATIONS = 1_000_000
-MAX_GROWTH = 1e9
-_SUPPLIED = 1e-12
+MAX_GROWTH = 1e9  # of a latency over the unloaded one: nothing waits for the level
+_SUPPLIED = 1e-12  # rounding of the factor mul
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +87,19 @@ def fixpoint(
     rules = rules or Rules()
     refuse_not_positive(bandwidth, "bandwidth", "bytes/cycle")
     refuse_not_positive(unloaded, "latency of memory", "cycles")
-    old, time, latency, mul = 0.0, rules.eps + 1, unloaded, inf
+    old, time, latency, mul = 0.0, rules.eps + 1, unloaded, inf  # differ by more than eps, so that the loop is entered
     iterations = 0
     while abs(old - time) > rules.eps or (rules.until_supplied and mul > 1 + _SUPPLIED):
         if iterations == rules.max_iterations:
             return Fixpoint(time, latency, mul, is_converged=False, iterations=iterations)
         iterations += 1
         old, time = time, _check_time(time_at(latency), latency)
-        mul = demanded / time / bandwidth if time else (inf if demanded else 0.0)
+        mul = demanded / time / bandwidth if time else (inf if demanded else 0.0)  # above 1: the level does not keep up
         if rules.never_below_unloaded:
-            mul = max(1.0, mul)
+            mul = max(1.0, mul)  # an idle level answers no faster than unloaded
         latency *= mul
-        if latency > MAX_GROWTH * unloaded:
-            limit = max(time, demanded / bandwidth)
+        if latency > MAX_GROWTH * unloaded:  # the time does not grow with this latency, so there is no fixed point
+            limit = max(time, demanded / bandwidth)  # then the bandwidth alone limits
             return Fixpoint(limit, unloaded, mul, is_insensitive=True, iterations=iterations)
     return Fixpoint(time, latency, mul, iterations=iterations)
 
@@ -111,7 +111,7 @@ def _check_time(time: float, latency: float) -> float:
 
 
 DEPENDENCES, ISSUE = "dependences", "issue"
-_CLOSE = 1e-9
+_CLOSE = 1e-9  # relative, for times that are equal but for rounding
 _OVERLOAD = 1e-6  # above what an iteration that has stopped is off by
 
 
@@ -200,9 +200,9 @@ def estimate(
     warps = device.limits.warps_of(kernel.threads_per_block)
     fit = occupancy(device.limits, warps_per_block=warps, registers=kernel.registers, shared_bytes=kernel.shared_bytes)
     found = tuple(_solve_wave(wave, device, rules) for wave in waves(kernel, device, fit.blocks_per_sm, sync_unit))
-    cycles = sum(wave.time * wave.repeats for wave in found)
+    cycles = sum(wave.time * wave.repeats for wave in found)  # waves follow each other
     line = device.launch.get(warps)
-    launch_s = 0.0 if line is None else line.seconds(kernel.blocks)
+    launch_s = 0.0 if line is None else line.seconds(kernel.blocks)  # a warning says that it is missing
     seconds = launch_s + cycles / (device.clock_ghz * 1e9)
     return StaticFixpointResult(
         cycles=cycles,
@@ -286,11 +286,12 @@ def _solve_wave(wave: Wave, device: GpuParameters, rules: Rules) -> WaveResult:
     stages = _Stages(wave, device, rules, [device.latency] * len(wave.loads))
     unloaded = wave.time(stages.latencies)
     stages.each_sm()
-    for name in ("l2", "dram", "uncoal"):
+    for name in ("l2", "dram", "uncoal"):  # in the order of the paper, each level on top of those before
         stages.whole_gpu(name)
     last = stages.points[-1][1].time
     # a level that nothing waits for leaves no trace in the latencies, only in the time of its own stage
     time = max(point.time for _, point in stages.points) if rules.never_below_unloaded else last
+    # SMs with more blocks have higher ones
     levels = Levels(*(max(each) for each in zip(*stages.latencies, strict=True)))
     return WaveResult(
         time=time,
@@ -319,10 +320,10 @@ def _limiter(wave: Wave, device: GpuParameters, time: float, unloaded: float) ->
 
 def _needs(wave: Wave, device: GpuParameters) -> dict[str, float]:
     """Return the cycles in which each level delivers what the wave asks for."""
+    # L1 belongs to an SM: its largest load counts, not the sum
     demanded = wave.bytes._replace(l1=max(load.bytes.l1 for load, _ in wave.loads))
     return {name: need / band for name, need, band in zip(NAMES.values(), demanded, device.bandwidth, strict=True)}
 
 
 def _overloaded_levels(wave: Wave, device: GpuParameters, time: float) -> Iterator[str]:
-    """Yield the levels that do not deliver in this time."""
     yield from (name for name, need in _needs(wave, device).items() if need > time * (1 + _OVERLOAD))

@@ -76,9 +76,9 @@ class Sequence:
         return tuple(loop for outer in own for loop in (outer, *outer.body.loops))
 
 
-UNROLLED = 2
-MAX_SIMULATED = 64
-PERIOD = 16
+UNROLLED = 2  # iterations whose time stands for all, as in the paper
+MAX_SIMULATED = 64  # iterations that LoopRule.EXACT follows one by one
+PERIOD = 16  # the last of them, whose increment is extrapolated
 MAX_STEPS = 100_000
 
 
@@ -168,13 +168,13 @@ class Recurrence(Generic[V]):
         issue = state.time
         for register in step.reads:
             if register in state.ready:
-                issue = issue.maximum(state.ready[register])
-        state.time = issue + self.arithmetic.delay(step.kind)
+                issue = issue.maximum(state.ready[register])  # stall on use
+        state.time = issue + self.arithmetic.delay(step.kind)  # the dispatcher is taken up that long
         for register in step.writes:
             state.ready[register] = issue + self.arithmetic.latency(step.kind)
 
     def _unrolled(self, loop: Repeat, state: IssueState[V]) -> None:
-        two = self.run(loop.body, trips=UNROLLED)
+        two = self.run(loop.body, trips=UNROLLED)  # from a fresh state, whatever is ready at the entry
         state.time = state.time + two.time.scaled(Fraction(loop.trips, UNROLLED))
         for register, ready in two.ready.items():
             rest = self.arithmetic.left_over(ready, two.time, loop.label, register)
@@ -182,15 +182,15 @@ class Recurrence(Generic[V]):
 
     def _simulated(self, loop: Repeat, state: IssueState[V]) -> None:
         count = min(loop.trips, MAX_SIMULATED)
-        self.run(loop.body, state, trips=count - min(PERIOD, count))
+        self.run(loop.body, state, trips=count - min(PERIOD, count))  # until the increments may be periodic
         before = state.time
         self.run(loop.body, state, trips=min(PERIOD, count))
-        if loop.trips > count:
+        if loop.trips > count:  # all further trips are taken to cost what the last period did
             further = self.arithmetic.further(before, state.time, Fraction(loop.trips - count, PERIOD))
             state.time = state.time + further
             for register in _written_registers(loop.body):
                 if register in state.ready:
-                    state.ready[register] = state.ready[register] + further
+                    state.ready[register] = state.ready[register] + further  # moves with the time
 
 
 def _written_registers(body: Sequence) -> frozenset[str]:

@@ -56,6 +56,7 @@ class _InNames:
         return MaxPlus.name(latency_name(kind), self.order)
 
     def left_over(self, ready: MaxPlus, time: MaxPlus, loop: str, register: str) -> MaxPlus:
+        # no sum of ready can exceed the time
         if all(any(self.order.covers(more, less) for more in time.sums) for less in ready.sums):
             return self.zero()
         name = f"rest_{loop}_{register}"
@@ -94,7 +95,7 @@ def thread_time(sequence: Sequence, timing: Timing, rule: LoopRule = LoopRule.UN
     kinds = _kinds(sequence)
     executions = sequence.executions(with_back_edges=recurrence.issues_back_edges)
     delay = sum((count * timing.delay(kinds[number]) for number, count in executions.items()), start=Fraction(0))
-    return ThreadTime(cycles.running_maximum(), delay)
+    return ThreadTime(cycles.running_maximum(), delay)  # the fixed points need a time that never falls
 
 
 def _kinds(sequence: Sequence) -> dict[int, str]:
@@ -131,6 +132,7 @@ def expressions(sequence: Sequence, timing: Timing) -> tuple[TimeExpression, ...
         for loop in reversed(sequence.loops)
     ]
     found.append(_expression("time", partial(_run, arithmetic, sequence, 1)))
+    # only rests that an expression reaches are shown
     waiting = [name for expression in found if expression.value for name in expression.value.names]
     used = set[str]()
     while waiting:

@@ -19,7 +19,7 @@ STREAMS = 32  # registers of a stream, and so the distance of two instructions o
 
 LENGTHS = (64, 192)  # instructions of a chain or stream: multiples of `STREAMS`
 FORMS = (LATENCY, DELAY)  # what a chain tells, and what a stream tells
-_NEVER = "0x5bd1e995"
+_NEVER = "0x5bd1e995"  # a result that does not occur, which no assembler knows
 _T, _V = "mov.b32 {x}, t;", "mov.b32 v, {x};"
 
 
@@ -101,8 +101,8 @@ def chain_text(form: str, link: Link, length: int, *, in_rounds: bool = False) -
         f".reg .pred q, {', '.join(f'p{name}' for name in names)};",
         "mov.u64 start, %clock64;",
         "cvt.u32.u64 t, start;",
-        "and.b32 t, t, zero;",
-        "mov.u32 v, %laneid;",
+        "and.b32 t, t, zero;",  # makes 0 of the clock, and ties what follows to its reading
+        "mov.u32 v, %laneid;",  # lanes differ, so that no uniform instruction takes the place
         "add.u32 t, t, v;",
         "add.u32 t, t, seed;",
         link.begin.format(x="a"),
@@ -120,7 +120,7 @@ def chain_text(form: str, link: Link, length: int, *, in_rounds: bool = False) -
         *lines,
         "mov.u32 result, r;",
         "mov.u64 stop, start;",
-        f"setp.ne.u32 q, r, {_NEVER};",
+        f"setp.ne.u32 q, r, {_NEVER};",  # always true: the second reading waits for the result
         "@q mov.u64 stop, %clock64;",
     ]
 

@@ -59,7 +59,6 @@ class _Runs:
 
     @property
     def middle(self) -> FittedLine:
-        """Return the line through the medians."""
         return fit_line((count, median(times)) for count, times in self.times.items())
 
     def needs(self, least: int) -> None:
@@ -69,8 +68,8 @@ class _Runs:
     def slope(self, key: str, note: str, *, least: int = 2, per: Fraction = Fraction(1)) -> Parameter:
         """Return the slope as a parameter, over the `per` things that each count is."""
         self.needs(least)
-        value, line = self.middle.slope / per, fit_line(self.all)
-        if value <= 0:
+        value, line = self.middle.slope / per, fit_line(self.all)  # medians give the value, all runs its error
+        if value <= 0:  # noise outweighs what the count adds
             raise MeasurementError(
                 f"{key.partition('.')[2]} would be {float(value):.4g}: the time does not grow with the count; measure"
                 " with larger ones"
@@ -144,7 +143,7 @@ def _whole_gpu(key: str, runs: _Runs, gpu: Gpu, per: Fraction, source: str) -> P
     """
     most = max(runs.times)
     value, error = _mean([time * gpu.whole("sms") / most for time in runs.times[most]])
-    limited = value / per <= BANDWIDTH_MARGIN * bandwidth_departure(gpu)
+    limited = value / per <= BANDWIDTH_MARGIN * bandwidth_departure(gpu)  # then it says nothing of the departure delay
     note = f"{source}: time of the whole GPU over {most} requests of a warp{_divisor_text(per)}"
     error = None if error is None else error / float(per)
     return Parameter(key, value / per, error, None, note, (BANDWIDTH_LIMITED,) if limited else ())
@@ -152,12 +151,12 @@ def _whole_gpu(key: str, runs: _Runs, gpu: Gpu, per: Fraction, source: str) -> P
 
 def bandwidth_departure(gpu: Gpu) -> Fraction:
     """Return the cycles between two requests of an SM that the memory bandwidth leaves if all SMs are busy."""
+    # GB/s over GHz
     bytes_per_cycle = exact(gpu.number("mem_bw_gbs"), "mem_bw_gbs") / exact(gpu.number("clock_ghz"), "clock_ghz")
     return LOAD_BYTES * gpu.whole("warp_size") * gpu.whole("sms") / bytes_per_cycle
 
 
 def _transactions(gpu: Gpu) -> Fraction:
-    """Return the number of transactions of an uncoalesced request of a warp."""
     given = gpu.get("hong_kim.uncoal_per_mw")
     return Fraction(gpu.whole("warp_size")) if given is None else exact(given, "uncoal_per_mw")
 
@@ -214,13 +213,14 @@ def fit_instructions(
     for (measure, name), runs in _runs(samples, gpu).items():
         one = runs.slope(_KEYS[measure].format(name), source)
         if measure == BANDWIDTH:
-            value = 1 / one.value
+            value = 1 / one.value  # the slope is cycles per byte; its error follows by the derivative of 1 / x
             one = replace(one, value=value, error=None if one.error is None else one.error * float(value) ** 2)
         if measure == DELAY and one.value < 1 - NOISE:
             raise MeasurementError(
                 f"delay of {name}: {float(one.value):.3g} cycles for an instruction of one warp, fewer than 1:"
                 " instructions were dropped or issued in pairs; measure again, or give it"
             )
+        # below 1 is noise: see NOISE
         found.append(replace(one, value=max(one.value, Fraction(1))) if measure == DELAY else one)
     return tuple(parameter.accepted(force=force) for parameter in found)
 

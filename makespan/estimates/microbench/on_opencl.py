@@ -20,8 +20,8 @@ from makespan.estimates.microbench.samples import PATTERNS, MicrobenchSample
 from makespan.estimates.opencl import Opened
 from makespan.host.errors import MeasurementError
 
-_LEAST_CACHE = 1 << 20
-_GROUP, _GROUPS_PER_UNIT = 64, 32
+_LEAST_CACHE = 1 << 20  # bytes, where a device names no cache
+_GROUP, _GROUPS_PER_UNIT = 64, 32  # work-items of a group, and enough groups to fill a unit
 
 
 def measure_memory(device: Opened, plan: MemoryPlan) -> Iterator[MicrobenchSample]:
@@ -35,11 +35,13 @@ def measure_memory(device: Opened, plan: MemoryPlan) -> Iterator[MicrobenchSampl
     flush = device.buffer(plan.caches * max(device.device.global_mem_cache_size, _LEAST_CACHE))
     stride = flush.size // 4 // max(plan.steps) // 64 * 64 + 32
     elements, most = stride * max(plan.steps), max(plan.warps) * plan.warp_size
+    # each element holds the number of the next one
     chain = (np.arange(elements, dtype=np.uint32) + np.uint32(stride)) % np.uint32(elements)
     chained, floats = device.buffer(chain.nbytes, chain), device.buffer(4 * plan.loads * most * SPREAD)
     out = device.buffer(4 * most)
 
     def sample(name: str, count: int, items: int, *arguments: Any) -> MicrobenchSample:
+        # drives what the last run read out of the caches
         device.nanoseconds(device.cl.enqueue_fill_buffer, device.queue, flush, np.uint32(1), 0, flush.size)
         return MicrobenchSample(
             (name,), (count,), _seconds(device, kernels[name], items, items, *arguments), in_seconds=True

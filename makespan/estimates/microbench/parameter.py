@@ -6,7 +6,7 @@ from fractions import Fraction
 from makespan.host.errors import MeasurementError
 from makespan.model.machine.gpus import DatumStatus, GpuDatum, gpu_datum
 
-LEAST_R_SQUARED = Fraction(98, 100)
+LEAST_R_SQUARED = Fraction(98, 100)  # below, the times are on no line
 TOO_FEW = "two times only: nothing says how well they fit"
 BANDWIDTH_LIMITED = "bandwidth_limited: within 5 % of the distance that the bandwidth causes"
 

@@ -157,8 +157,7 @@ def _whole(text: str, where: str) -> int:
 
 
 def _time(text: str, where: str) -> Fraction:
-    """Return the exact value of a decimal."""
     value = parse_number(text)
     if value is None or not (isfinite(value) and 1e-18 < value < 1e18):
         raise InputError(f"{where}: {shown(text)} is not a time above 0")
-    return Fraction(repr(value))
+    return Fraction(repr(value))  # the decimal that was printed, not its binary neighbour

@@ -44,7 +44,7 @@ def _combined_ranges(operator: str, left: IntRange, right: IntRange) -> IntRange
     if operator == "-":
         return IntRange(left.least - right.most, left.most - right.least)
     if operator == "*":
-        corners = [first * second for first, second in product(left, right)]
+        corners = [first * second for first, second in product(left, right)]  # a product is extreme at corners
         return IntRange(min(corners), max(corners))
     return _quotient(left, right) if operator == "/" else _remainder(left, right)
 
@@ -57,14 +57,14 @@ def _quotient(left: IntRange, right: IntRange) -> IntRange:
         abs(dividend) // abs(divisor) * (1 if (dividend < 0) == (divisor < 0) else -1)
         for dividend, divisor in product(left, divisors)
     ]
-    if left.least <= 0 <= left.most:
+    if left.least <= 0 <= left.most:  # a dividend of 0 gives 0
         corners.append(0)
     return IntRange(min(corners), max(corners))
 
 
 def _remainder(left: IntRange, right: IntRange) -> IntRange:
     """Return the range of a remainder, which has the sign of the dividend and is smaller than the divisor."""
-    below = max(abs(right.least), abs(right.most)) - 1
+    below = max(abs(right.least), abs(right.most)) - 1  # the largest absolute value of a remainder
     if left.least >= 0 and right.least > left.most:
         return left
     return IntRange(max(-below, min(left.least, 0)), min(below, max(left.most, 0)))
@@ -115,7 +115,7 @@ def classify(read: ex.Read, iteration: ex.Iteration, interval_bytes: int) -> Acc
     if span_bytes(read) <= interval_bytes:
         return AccessKind.INTERVAL
     steps = zip(iteration.variables, iteration.array.shape, iteration.array.strides, strict=True)
-    counting = {name: stride for name, extent, stride in steps if extent > 1}
+    counting = {name: stride for name, extent, stride in steps if extent > 1}  # an extent of 1 moves nothing
     if affine is not None and {v.name: c for v, c in affine.coefficients.items() if v.extent > 1} == counting:
         return AccessKind.CONTINUOUS
     return AccessKind.COMPLEX

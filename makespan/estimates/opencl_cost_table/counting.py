@@ -94,7 +94,7 @@ class _RowTally:
                     return
                 self.seen.add(expression)
                 yield from self._read(expression)
-                as_value = False
+                as_value = False  # variables in subscripts are part of the price of the read
         for part in ex.parts(expression):
             yield from self.items(part, as_value=as_value)
 

@@ -67,7 +67,7 @@ class _Draw:
             return self._leaf()
         sign = self.random.choice(self.operators)
         left, right = self.tree(depth - 1), self.tree(depth - 1)
-        if sign == "/" and left.type is right.type is ex.Type.INT:
+        if sign == "/" and left.type is right.type is ex.Type.INT:  # a divisor of at least 1: never zero
             right = ex.operation("+", self._variable(), ex.literal(1))
         return ex.operation(sign, left, right)
 

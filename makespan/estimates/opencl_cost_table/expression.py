@@ -260,7 +260,6 @@ def _integral(operator: str, left: int, right: int) -> int:
 
 
 def _single(value: float) -> float:
-    """Return the nearest float of 32 bits."""
     try:
         rounded: float = unpack("f", pack("f", value))[0]
     except OverflowError:

@@ -48,8 +48,8 @@ def work_group(times: Mapping[int, float]) -> WorkGroup:
     """
     sizes = np.array(sorted(times), float)
     factor = np.array([times[int(size)] for size in sizes])
-    factor = factor / factor.min()
-    weights, target = 1 / factor, (factor - 1) / factor
+    factor = factor / factor.min()  # relative to the best size of a work-group
+    weights, target = 1 / factor, (factor - 1) / factor  # makes the residuals relative
     columns = {t: np.exp(-sizes / t) * weights for t in np.geomspace(LEAST_SCALE, MOST_SCALE, SCALES)}
     best, found = inf, (0.0, MOST_SCALE, 0.0, LEAST_SCALE)
     for short, long in combinations(columns, 2):
@@ -62,9 +62,8 @@ def work_group(times: Mapping[int, float]) -> WorkGroup:
 
 
 def _from_zero(first: Floats, second: Floats, target: Floats) -> tuple[float, float]:
-    """Return the least squares combination of two columns without negative factors."""
     both, *_ = np.linalg.lstsq(np.column_stack([first, second]), target, rcond=None)
-    if min(both) >= 0:
+    if min(both) >= 0:  # else the best fit without negative factors uses one column alone
         return float(both[0]), float(both[1])
     alone = [max(0.0, float(column @ target) / float(column @ column)) for column in (first, second)]
     choices = ((alone[0], 0.0), (0.0, alone[1]))
@@ -114,7 +113,7 @@ def saturation(
     pieces = {k: _two_pieces(counts, times, k) for k in range(int(counts[0]), int(counts[-1]))}
     k = min(pieces, key=lambda candidate: pieces[candidate][0])
     squares, rise, error = pieces[k]
-    is_flat = rise <= SIGNIFICANT * error or rise * (counts[-1] - k) <= sure[-1]
+    is_flat = rise <= SIGNIFICANT * error or rise * (counts[-1] - k) <= sure[-1]  # no rise that noise could not give
     if is_flat:
         squares = _squares(times - times.mean())
     off = float(np.sqrt(squares / len(times)))

@@ -104,7 +104,7 @@ class _AddressExecution(GroupExecution):
     def _block(self, block: int, front: AbstractState) -> Iterator[tuple[int, AbstractState]]:
         fronts = list(super()._block(block, front))
         for number, probe in self.reads.get(block, ()):
-            self._spend(4)
+            self._spend(4)  # looking at an access costs steps, too
             self._note(number, probe, front.mask, fronts[0][1].state)
         return iter(fronts)
 
@@ -120,7 +120,7 @@ class _AddressExecution(GroupExecution):
         if not active.any():
             return
         addresses = np.broadcast_to(np.asarray(value, np.uint64).astype(np.int64), self.order.shape)[active]
-        distances = addresses - probe.access.lane_bytes * self.order[active]
+        distances = addresses - probe.access.lane_bytes * self.order[active]  # all equal: in the order of the threads
         same = bool((distances == distances[0]).all())
         visit = Visit(int(addresses.min()), int(addresses.max()), int(distances[0]) if same else None)
         visits = self.seen.setdefault(number, {})
@@ -201,6 +201,7 @@ class _RowCounting:
         exact: Counter[str] = Counter()
         for row, executions in self._rows():
             exact[row] += executions  # type: ignore[assignment]
+        # means are floats: 3.0000000001 must not become 4
         rounded = {row: ceil(round(number, 9)) for row, number in exact.items()}
         rows = {row: rounded[row] for row in ROWS if rounded.get(row)}
         return RowCounts({BASE: 1, **rows}, min(rounded.get(DIVISION_BY_LITERAL, 0), rows.get("INT_DIV", 0)))

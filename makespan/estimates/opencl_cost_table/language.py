@@ -139,7 +139,6 @@ class _Cursor:
         return self.take()
 
     def names(self) -> tuple[str, ...]:
-        """Return different names in parentheses."""
         found = list[str]()
         self.take("(")
         while not found or self.take(",", ")").word == ",":

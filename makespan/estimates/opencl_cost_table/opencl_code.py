@@ -86,7 +86,6 @@ def _constant(value: float) -> str:
 
 
 def _shortest(value: float) -> str:
-    """Return the fewest digits that give the same float of 32 bits."""
     candidates = (f"{value:.{digits}g}" for digits in range(1, 10))
     shown = next(digits for digits in candidates if ex.literal(float(digits)).value == value)
     return shown if set(shown) & {".", "e"} else f"{shown}.0"

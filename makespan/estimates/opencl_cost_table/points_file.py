@@ -55,7 +55,7 @@ def read_points(path: Path, device: TimedDevice, plan: Plan) -> dict[str, Measur
                 raise ValueError(f"a point has a time that is none: {key[:80]!r}")
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a file of measured points ({error}); remove it, or choose another -o") from None
-    if found.is_complete:
+    if found.is_complete:  # a suite that has ended is measured anew
         return {}
     if (found.device, found.driver, found.plan) != (device.name, device.driver, asdict(plan)):
         raise InputError(

@@ -143,9 +143,9 @@ def _microseconds(table: OpenClCostTable, work: LaunchWork, row: str) -> float:
         return 0.0
     if row in OPERATIONS:
         return _operations(table, work, row)
-    if row == AccessKind.WRITE and row not in table.access:
+    if row == AccessKind.WRITE and row not in table.access:  # published tables have no row for stores
         row = AccessKind.CONTINUOUS
-    if row == AccessKind.PRIVATE and row not in table.access:
+    if row == AccessKind.PRIVATE and row not in table.access:  # registers are free
         return 0.0
     if row not in table.access:
         raise _missing(table, row)

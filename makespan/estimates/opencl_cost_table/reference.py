@@ -11,7 +11,7 @@ from makespan.host.errors import InputError
 
 ArrayValues = npt.NDArray[Any]  # elements of int32 or float32
 DTYPES: Mapping[ex.Type, type[np.int32] | type[np.float32]] = {ex.Type.INT: np.int32, ex.Type.FLOAT: np.float32}
-MAX_ELEMENTS = 1 << 26
+MAX_ELEMENTS = 1 << 26  # of float32 256 MiB, and temporary copies besides
 
 
 def evaluate(iteration: ex.Iteration, data: Mapping[str, ArrayValues]) -> ArrayValues:

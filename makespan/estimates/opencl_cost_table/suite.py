@@ -260,6 +260,7 @@ def measure(
         if known and point.key in known:
             found[point.key] = known[point.key]
         else:
+            # what early points save goes to later ones
             share = None if seconds is None else max(0.0, begin + seconds - clock()) / (len(every) - done)
             found[point.key] = repeat_run(point.prepare(), tolerance=plan.tolerance, seconds=share, clock=clock)
         if kept is not None:

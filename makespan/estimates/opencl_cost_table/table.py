@@ -114,7 +114,7 @@ class OperationCost(LinearCost, frozen=True, kw_only=True):
             return 0.0
         if law.tau is None:
             return law.multiple(n) * one
-        return one + law.tau * work_items * max(0, n - (law.x_sat or 1))
+        return one + law.tau * work_items * max(0, n - (law.x_sat or 1))  # up to x_sat operations cost as much as one
 
 
 class WorkGroup(Record, frozen=True, kw_only=True):

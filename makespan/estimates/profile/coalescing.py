@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from makespan.estimates.profile.values import Coalescing, Rule
 
-_SIZES = (4, 8, 16)
+_SIZES = (4, 8, 16)  # bytes of a lane that half-warps can share
 
 
 class Transactions(NamedTuple):
@@ -37,12 +37,12 @@ def transactions(
 def _in_order(addresses: NDArray[np.int64], active: NDArray[np.bool_], lane_bytes: int) -> Transactions:
     """Return one transaction for a half-warp whose lane k is at an aligned base + k * size, else one for each lane."""
     warps, lanes = addresses.shape
-    half = max(1, lanes // 2)
+    half = max(1, lanes // 2)  # CC 1.0 serves half-warps one after the other
     count, coalesced = np.zeros(warps, np.int64), np.ones(warps, bool)
     for first in range(0, lanes, half):
         here, on = addresses[:, first : first + half], active[:, first : first + half]
         bases = here - np.arange(here.shape[1]) * lane_bytes
-        base = np.where(on, bases, np.iinfo(np.int64).min).max(axis=1)
+        base = np.where(on, bases, np.iinfo(np.int64).min).max(axis=1)  # that of any active lane, as all must agree
         in_order = (~on | (bases == base[:, None])).all(axis=1) & (base % (half * lane_bytes) == 0)
         served = in_order & (lane_bytes in _SIZES)
         some = on.any(axis=1)
@@ -56,9 +56,10 @@ def _segments(
 ) -> Transactions:
     """Return one transaction per segment touched; coalesced if a whole warp in a row would touch no fewer."""
     _, lanes = addresses.shape
+    # an access may straddle two segments
     ends = [_segment(addresses, segment_bytes), _segment(addresses + lane_bytes - 1, segment_bytes)]
     touched = np.where(np.tile(active, 2), np.concatenate(ends, axis=1), np.iinfo(np.int64).min)
-    touched.sort(axis=1)
+    touched.sort(axis=1)  # equal segments become neighbours, and are counted once
     is_new = np.diff(touched, axis=1) != 0
     count = is_new.sum(axis=1) + (touched[:, 0] != np.iinfo(np.int64).min)
     return Transactions(count, count <= -(-lanes * lane_bytes // segment_bytes))

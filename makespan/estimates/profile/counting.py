@@ -121,7 +121,6 @@ class _CountedKernel:
 
     @cached_property
     def numbered(self) -> tuple[int, ...]:
-        """Return the block of every instruction, in text order."""
         spans = enumerate(self.flow.blocks)
         return tuple(block for block, span in spans for _ in range(span.first, span.stop))
 
@@ -137,7 +136,7 @@ class _CountedKernel:
         try:
             try:
                 return self._exact(self._executed(self.probed, with_addresses=True))
-            except TooManyError:
+            except TooManyError:  # without addresses, fewer threads differ
                 return self._exact(self._executed(self.probed, with_addresses=False))
         except UndecidedError as error:
             return self._structural(str(error))
@@ -173,10 +172,10 @@ class _CountedKernel:
         return Accesses(self.flow, offsets, self.coalescing, self.warp_size, launched.threads, self.warps)
 
     def _decided(self) -> Mapping[int, int]:
-        """Return the branches that go one way in every warp."""
         warps = self.launched.launch.warps_per_block or 0
         if not self.flow.is_plain or warps > MAX_WARPS_DECIDED:
             return {}
+        # decided only if all warps take the same side
         first, *others = (self.launched.decided(warp) for warp in range(warps))
         return {block: side for block, side in first.items() if all(other.get(block) == side for other in others)}
 
@@ -191,7 +190,6 @@ class _CountedKernel:
         )
 
     def _class(self, one: WarpClass) -> WarpClass:
-        """Return the executions by instruction, from those by block."""
         return WarpClass(one.warps, tuple(one.executions[block] for block in self.numbered))
 
     def _notes(self, memory: Sequence[MemoryOperation]) -> Iterator[str]:

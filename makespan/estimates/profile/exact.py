@@ -75,7 +75,7 @@ def follow(
 # Units of work, of a quarter of a microsecond or so, that an execution may take; beyond it, the structure counts.
 MAX_WORK = 4_000_000
 
-_STEP, _THREADS_A_UNIT, _ACCESS = 60, 256, 8
+_STEP, _THREADS_A_UNIT, _ACCESS = 60, 256, 8  # units: of a step, threads of one unit, and of a watched access
 
 
 class UndecidedError(Exception):
@@ -148,7 +148,7 @@ def exact_counts(
                 classes[tuple(column)] = classes.get(tuple(column), 0) + number
     except TooLongError:
         raise TooManyError("the launch takes too long to be followed thread by thread") from None
-    scale = _warps(launch, warp_size) // warps
+    scale = _warps(launch, warp_size) // warps  # groups that were followed stand for equal ones that were not
     if scale * warps != _warps(launch, warp_size):
         raise TooManyError("the launch has too many threads to be told apart")
     for count in accesses.values():
@@ -169,7 +169,6 @@ def _warps(launch: Launch, warp_size: int) -> int:
 
 
 def _shared_ways(found: Probed, parting: set[int]) -> Iterator[int]:
-    """Yield the branches whose sides share a block before lanes meet again."""
     rules = reconvergences(found.flow) if parting else ()
     for block in sorted(parting):
         for rule in rules[:1]:
@@ -241,7 +240,7 @@ class _CountingExecution(GroupExecution):
         self.executions[block] += active.any(axis=1)
         if len(fronts) > 1:
             sides = [self._active(there.mask).any(axis=1) for _, there in fronts]
-            if bool((sides[0] & sides[1]).any()):
+            if bool((sides[0] & sides[1]).any()):  # a warp with lanes on both sides
                 self.parting.add(block)
         for number, probe in self._watched.get(block, ()):
             self._spend(_ACCESS if probe.access.is_device else 1)
@@ -249,7 +248,6 @@ class _CountingExecution(GroupExecution):
         return iter(fronts)
 
     def _active(self, mask: Any) -> NDArray[np.bool_]:
-        """Return for each warp and lane whether a thread is here."""
         found = np.zeros(self._layout.shape, bool)
         found[self._layout.rows, self._layout.lanes] = mask
         return found

@@ -21,7 +21,7 @@ from makespan.kernels.ptx import PtxAccess, PtxInstruction, literal, names_in, r
 
 ALL_ZERO = 64
 _MOST = 2**48  # of an offset; beyond it, sums might wrap around
-_MAX_ROUNDS = 200
+_MAX_ROUNDS = 200  # of the fixed point; nothing is known beyond
 _POINTER_ZEROS = ALIGNMENT.bit_length() - 1
 
 
@@ -72,7 +72,7 @@ class _Analysis:
                     changed |= after != self.flow.exit and self._enter(after, state)
             if not changed:
                 return self._addresses()
-        return {}
+        return {}  # no fixed point in time: no offset is known
 
     def _addresses(self) -> dict[int, Spaced]:
         addresses: dict[int, Spaced] = {}
@@ -105,7 +105,7 @@ class _Analysis:
         if is_mixed:
             return None
         difference = other.offset - one.offset
-        if (difference != difference[self.first]).any():
+        if (difference != difference[self.first]).any():  # U must be the same for all lanes of a warp
             return None
         return Spaced(one.offset, min(one.zeros, other.zeros, _zeros(difference)))
 
@@ -168,7 +168,7 @@ class _Analysis:
         number = literal(text, kind) if _has_width(kind) else None
         if number is not None:
             w = width(kind)
-            signed = number - (number >> (w - 1) << w) if w > 1 else number
+            signed = number - (number >> (w - 1) << w) if w > 1 else number  # two's complement
             return Spaced(self.constant + signed, ALL_ZERO) if abs(signed) < _MOST else None
         value = state.get(access.own(text))
         return None if value is None else self.read(value, kind)
@@ -294,13 +294,12 @@ def _shift_left(analysis: _Analysis, _: PtxInstruction, values: list[Spaced]) ->
     by = values[1]
     if not by.is_known or bool(((by.offset < 0) | (by.offset > 31)).any()):
         return None
-    return analysis.product(values[0], Spaced(1 << by.offset, ALL_ZERO))
+    return analysis.product(values[0], Spaced(1 << by.offset, ALL_ZERO))  # a shift is a product with a power of two
 
 
 def _on_known_numbers(
     apply: Callable[[Any, Any], Any],
 ) -> Callable[[_Analysis, PtxInstruction, list[Spaced]], Spaced | None]:
-    """Return a rule for numbers that are known and not negative."""
 
     def rule(_: _Analysis, instruction: PtxInstruction, values: list[Spaced]) -> Spaced | None:
         if len(values) != 2 or not all(v.is_known and bool((v.offset >= 0).all()) for v in values):

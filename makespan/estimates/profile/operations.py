@@ -84,7 +84,7 @@ class Accesses:
             reason = UNKNOWN_ADDRESS
             return self._made(number, access, executions, lanes, self.warp_size, coalesced=False, reason=reason)
         served, coalesced = self._served(spaced, access)
-        is_assumed = 2**spaced.zeros < self._aligned_to(access)
+        is_assumed = 2**spaced.zeros < self._aligned_to(access)  # what is known of U does not align the base
         reason = f"base + known distances between lanes; the base is {'assumed to be ' * is_assumed}aligned"
         return self._made(
             number, access, executions, lanes, served, coalesced=coalesced, is_assumed=is_assumed, reason=reason

@@ -130,6 +130,7 @@ def _plainer(instruction: PtxInstruction, symbols: Mapping[str, int]) -> PtxInst
 def _symbols(found: PtxFlow) -> dict[str, int]:
     declared = [s for s in (*found.kernel.variables, *found.kernel.statements) if isinstance(s, Declaration)]
     names = [name for d in declared if not d.is_register and d.space != ".param" for name, _ in d.names]
+    # far apart, so that no two variables share a segment
     return {name: (at + 1) << 16 for at, name in enumerate(dict.fromkeys(names))}
 
 
@@ -147,7 +148,7 @@ def _pointers(
     for number, (instruction, access) in enumerate(zip(found.code, access_of, strict=True)):
         for name in access.writes:
             writers.setdefault(name, []).append(number)
-        if not deciding.isdisjoint(access.writes):
+        if not deciding.isdisjoint(access.writes):  # a stand-in for it would decide a branch
             decisive.update(_parameters(instruction))
     waiting = [probe.address for probe in probes.values()]
     seen, pointers = set[str](), set[str]()
@@ -158,12 +159,12 @@ def _pointers(
             for number in writers.get(name, ()):
                 pointers.update(_parameters(found.code[number]))
                 waiting += _sources(found.code[number], access_of[number])
+    # narrower parameters hold no pointer
     wide = {name: kind[1] for name, kind in declared.items() if kind is not None and kind[1] in (32, 64)}
     return list(enumerate((name, bits) for name, bits in wide.items() if name in pointers - decisive - known.keys()))
 
 
 def _parameters(instruction: PtxInstruction) -> tuple[str, ...]:
-    """Return the parameters that a load reads."""
     if not instruction.opcode.startswith("ld.param"):
         return ()
     return names_in("".join(instruction.operands[1:]))

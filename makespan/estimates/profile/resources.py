@@ -84,7 +84,7 @@ def declared_shared_bytes(kernel: PtxKernel) -> int:
     for declaration in _shared_variables(kernel):
         if any(name in mentioned for name, _ in declaration.names):
             size, alignment = _size(declaration, kernel)
-            end = -(-end // alignment) * alignment + size
+            end = -(-end // alignment) * alignment + size  # rounded up to its alignment
     return end
 
 

@@ -81,7 +81,7 @@ class Structure:
                 ways = self._ways(block)
             else:
                 continue
-            ends = {self.flow.exit, None if loop is None else loop.header}
+            ends = {self.flow.exit, None if loop is None else loop.header}  # so a pass has no cycle
             kept = (way if way in inside and way not in ends else _END for way in ways)
             after[block] = tuple(dict.fromkeys(kept))
         begin = 0 if loop is None else loop.header
@@ -114,7 +114,6 @@ class Structure:
         return found
 
     def _own(self, inside: _Pass, block: int) -> Counter[int]:
-        """Return the counts of a block, or of the whole loop that begins there."""
         inner = self._inner(block, inside.region)
         return Counter({block: 1}) if inner is None else self._loop(inner)
 
@@ -124,7 +123,7 @@ class Structure:
             assert bound is not None  # noqa: S101 - counts() looked
             whole = self._from(once, once.begin, _END)
             found = Counter({block: count * bound.maximum for block, count in whole.items()})
-            if not self.nest.loops[number].is_bottom_tested:
+            if not self.nest.loops[number].is_bottom_tested:  # the test at the head is executed once more
                 found += self._last(once)
             self._loops[number] = found
         return self._loops[number]
@@ -156,7 +155,7 @@ class Structure:
         inner = self._inner(block, inside.region)
         sources = {block} if inner is None else {source for source, _ in self.nest.loops[inner].exits}
         if sources & self.divergent:
-            return sum(sides, Counter[int]())
+            return sum(sides, Counter[int]())  # the warp executes both, one after the other
         note = f"line {self.flow.last(max(sources)).line}: which way all lanes go is not known; the longer side counts"
         if note not in self.notes:
             self.notes.append(note)
@@ -186,5 +185,6 @@ def _meeting_points(after: Mapping[int, tuple[int, ...]], begin: int) -> dict[in
 
     backwards: nx.DiGraph[int] = nx.DiGraph()
     backwards.add_node(_END)
+    # dominators of the reversed graph: post-dominators
     backwards.add_edges_from((way, block) for block in _order(after, begin) for way in after[block])
     return dict(nx.immediate_dominators(backwards, _END))

@@ -107,7 +107,6 @@ def _assignment(quantity: ModelQuantity) -> str:
 
 
 def _terms(estimate: Estimate) -> Iterator[str]:
-    """Yield the parts: those that add up, and those of which the largest counts."""
     unit = "s" if estimate.cycles is None else "cycles"
     groups = {"made of": False, "the largest counts": True}
     width = max((len(term.name) for term in estimate.terms), default=0)

@@ -52,7 +52,6 @@ def _ratio(quality: Quality) -> str:
 
 
 def _title(qualities: Mapping[str, Quality]) -> str:
-    """Return what was compared with what, so that a table is not taken for hardware."""
     if next(iter(qualities.values())).is_virtual:
         return "Predictions against a virtual device: nothing was measured"
     return "Predictions against measurements"

@@ -8,7 +8,7 @@ import pytest
 
 from makespan.estimates.commands.microbench import opencl
 from makespan.estimates.opencl_cost_table import table as tables
-from makespan.estimates.opencl_cost_table.virtual_device import VirtualOpenClDevice
+from makespan.estimates.opencl_cost_table.device import VirtualOpenClDevice
 from makespan.host.errors import MeasurementError
 from tests.command import Runner
 

@@ -8,9 +8,9 @@ import pytest
 from matplotlib.text import Text
 
 from makespan.estimates.opencl_cost_table import table as tables
+from makespan.estimates.opencl_cost_table.device import VirtualOpenClDevice
 from makespan.estimates.opencl_cost_table.evaluation import PredictionSample, Quality, evaluate, iterations
 from makespan.estimates.opencl_cost_table.expression import Array, Type
-from makespan.estimates.opencl_cost_table.virtual_device import VirtualOpenClDevice
 from makespan.estimates.report import prediction_quality
 from makespan.host.errors import InputError
 

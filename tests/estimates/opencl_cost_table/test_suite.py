@@ -13,10 +13,17 @@ import pytest
 
 from makespan.estimates.opencl_cost_table import fits, points_file
 from makespan.estimates.opencl_cost_table import table as tables
-from makespan.estimates.opencl_cost_table.device import MOST, Benchmark, Measurement, TimedRun, repeat_run, summary
+from makespan.estimates.opencl_cost_table.device import (
+    MOST,
+    Benchmark,
+    Measurement,
+    TimedRun,
+    VirtualOpenClDevice,
+    repeat_run,
+    summary,
+)
 from makespan.estimates.opencl_cost_table.suite import Plan, groups, measure, points, tabulate
 from makespan.estimates.opencl_cost_table.table import LinearCost, OpenClCostTable, OperationCost, Saturation
-from makespan.estimates.opencl_cost_table.virtual_device import VirtualOpenClDevice
 from makespan.host.errors import InputError, MeasurementError
 
 PUBLISHED = tables.find("rmbp-gt650m")

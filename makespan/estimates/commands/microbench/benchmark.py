@@ -24,7 +24,6 @@ _PATH = click.Path(path_type=Path)
 
 
 def _description(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Return the name of a description, which is read again by its ending."""
     del context, parameter
     if path is not None and path.suffix != ".toml":
         raise InputError(f"--gpu-out {shown(str(path))}: the name must end in .toml, or --gpu cannot read it")

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.help_page import HelpCommand, examples
+from makespan.cli.help_page import HelpCommand, examples, stack
 from makespan.cli.parameters import SECONDS, choice
 from makespan.cli.progress import counting
 from makespan.cli.running import DONE, INTERRUPTED
-from makespan.estimates.commands.opencl_device import device_options, open_device
 from makespan.host.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,6 +22,14 @@ if TYPE_CHECKING:
 _SECONDS_PER_SAVE = 2.0
 _SECONDS = {False: 480.0, True: 60.0}  # by --quick
 _SHOWN = 10
+
+
+# The options that choose a device: a real one, or one that takes as long as a table says.
+device_options = stack(
+    click.option("--device", type=click.IntRange(0), help="number of the OpenCL device [default: 0]"),
+    click.option("--virtual", metavar="NAME|FILE.json", help="no device: one that takes as long as a table says"),
+    click.option("--noise", type=click.FloatRange(0, 1, max_open=True), help="of --virtual, relative [default: 0.01]"),
+)
 
 
 @click.command("opencl", cls=HelpCommand, epilog=examples("makespan microbench opencl --quick -o table.json"))
@@ -96,6 +103,27 @@ def command(
     _warn(table, len(measured))
     click.echo(f"cost table: {output}; measured points: {path}")
     return DONE
+
+
+def open_device(device: int | None, virtual: str | None, noise: float | None, seed: int) -> "TimedDevice":
+    """Return the device of these options.
+
+    Raises:
+        InputError: options that contradict each other, no such device or table.
+        MeasurementError: no OpenCL, or a device that cannot be timed.
+    """
+    if virtual is None:
+        if noise is not None:
+            raise InputError("--noise is for --virtual")
+        from makespan.estimates.opencl_cost_table.opencl_device import OpenCLDevice
+
+        return OpenCLDevice(device or 0)
+    if device is not None:
+        raise InputError("--device and --virtual exclude each other")
+    from makespan.estimates.opencl_cost_table.device import NOISE, VirtualOpenClDevice
+    from makespan.estimates.opencl_cost_table.table import find
+
+    return VirtualOpenClDevice(find(virtual), noise=NOISE if noise is None else noise, seed=seed)
 
 
 def _warn(table: "OpenClCostTable", points: int) -> None:
