@@ -27,7 +27,7 @@ from makespan.model.machine import Latency, UnitClass
 from makespan.model.program import BARRIER, ProgramPlace
 from makespan.model.result import Upper, UpperBound
 from makespan.proof.bounds import CLOSED_FORMS, pessimistic
-from makespan.proof.engines.search import plain, whole
+from makespan.proof.engines.search import plain, sm_states
 from makespan.verify import bounds, pairs
 from makespan.verify.refusal import ProofBudget
 
@@ -122,7 +122,7 @@ def instance(draw: random.Random, kind: Kind) -> Instance:
 
 def judge(one: Instance, patience: float) -> tuple[str, ...]:
     """What there is to count of an instance."""
-    search = whole if MULTIPROCESSOR & one.features.keys() else plain
+    search = sm_states if MULTIPROCESSOR & one.features.keys() else plain
     exact = search.solve(one, Limits(patience)).upper
     found = [bound for form in CLOSED_FORMS if (bound := form(one)) is not None]
     if exact is None or not found:

@@ -48,7 +48,7 @@ from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.ilp.solver import solve as ilp
 from makespan.proof.engines.search.choose import solve as packed
 from makespan.proof.engines.search.plain import solve as plain
-from makespan.proof.engines.search.whole import solve as whole
+from makespan.proof.engines.search.sm_states import solve as whole
 
 MACHINES = tuple(Machine.of({"C": c, "L": l}) for c, l in ((1, 1), (2, 1), (2, 2)))  # noqa: E741
 MOST_INSTRUCTIONS, MOST_WARPS = 5, 3

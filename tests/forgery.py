@@ -14,7 +14,7 @@ from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds, Result, Upper
 from makespan.model.simulate import replay
 from makespan.proof.bounds.conditions import ProofQuestion
-from makespan.proof.bounds.front import Front, _starts, front
+from makespan.proof.bounds.first_cycles import Front, _starts, front
 from makespan.proof.bounds.potential import synthesise
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.construct import greedy

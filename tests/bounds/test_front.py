@@ -10,17 +10,17 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Machine, UnitClass
 from makespan.model.program import Program, ProgramPlace
 from makespan.model.simulate.semantics import next_states, start_states
-from makespan.proof.bounds import front as module
-from makespan.proof.bounds.front import Front, State, front
+from makespan.proof.bounds import first_cycles as module
+from makespan.proof.bounds.first_cycles import Front, PlaceCounts, front
 from tests.strategies import instances
 
 
-def layers(instance: Instance) -> list[frozenset[State]]:
+def layers(instance: Instance) -> list[frozenset[PlaceCounts]]:
     """The states after 0, 1, 2, ... cycles of runs that are still going or have just ended."""
     groups = instance.group_of_warp()
     ends = [program.end for program in instance.programs()]
 
-    def count(places: tuple[int, ...]) -> State:
+    def count(places: tuple[int, ...]) -> PlaceCounts:
         unfinished = ((g, p) for g, p, end in zip(groups, places, ends, strict=True) if p != end)
         return tuple(sorted(Counter(unfinished).items()))
 

@@ -21,7 +21,7 @@ from makespan.proof.bounds import pairs, repetition
 from makespan.proof.bounds.abstraction import AbstractCycle, Abstraction, AbstractSituation, LastSlot
 from makespan.proof.bounds.conditions import Mode, ProofQuestion, conditions
 from makespan.proof.bounds.delays import Expansion, expand_latencies
-from makespan.proof.bounds.front import front
+from makespan.proof.bounds.first_cycles import front
 from makespan.proof.bounds.linear import Programme, SolutionValues
 from makespan.proof.bounds.potential import LARGEST, dominates, least_decrease
 from makespan.proof.bounds.tables import SCALE, Arrays, Tables

@@ -265,7 +265,7 @@ _CHARGE, _GATES, _OTHERS, _OF = PortGates.charge, PortGates.gates, theorem._Crow
     ("instance", "where", "name", "wrong"),
     [
         (PENDING, theorem, "residues", lambda program, todo: {}),
-        (HELD, theorem, "_occupied", lambda instance, ports, segments: [{}, {}]),
+        (HELD, theorem, "_occupations", lambda instance, ports, segments: [{}, {}]),
         (BESIDE, theorem._Crowd, "others", lambda self, *held: _OTHERS(self._replace(beside=0), *held)),
         (DIFFERENT, theorem._Crowd, "others", lambda self, here, elsewhere: [self.beside * min(here)] * len(here)),
         (JOINED, alone, "_latest", lambda one, other: other),

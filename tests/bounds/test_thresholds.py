@@ -28,7 +28,7 @@ from makespan.model.strings import parse_string
 from makespan.proof.bounds import pessimistic, theorem_e
 from makespan.proof.bounds.gaps import gaps
 from makespan.proof.bounds.theorem_1s import theorem_1s
-from makespan.proof.bounds.thresholds import _Question
+from makespan.proof.bounds.thresholds import _ThresholdQuestion
 from makespan.proof.engines import solve
 from makespan.proof.engines.limits import Limits
 from makespan.report.result.bundle import result_bundle
@@ -159,7 +159,7 @@ def test_thresholds_are_tried_one_class_after_another_beginning_with_the_best_so
     lengths = *range(5, 23), *[13] * 7
     rest = (f"L({next(numbers)})@{next(loads)}C({next(numbers)})@{gap}" for gap in lengths)
     one = Instance.of(parse_string(f"C()@4{''.join(rest)}L({next(numbers)})", machine), 9, machine)
-    question = _Question.of(one)
+    question = _ThresholdQuestion.of(one)
     assert question is not None
     proofs = list(question.proofs())
     tried = [(4, 2), *((gap, 2) for gap in (7, 10, 13, 16, 19, 22)), (13, 30), (13, 31)]
@@ -180,7 +180,7 @@ def test_thresholds_are_gaps_behind_a_class_before_another_one_on_some_path() ->
     )
     places = ProgramPlace("C", (1,)), ProgramPlace("C", (2, 3)), ProgramPlace("C", (3,)), ProgramPlace("L", (4,))
     skipping = Program(places, timings=awaited)
-    question = _Question.of(Instance.of(skipping, 2, SUBCORE))
+    question = _ThresholdQuestion.of(Instance.of(skipping, 2, SUBCORE))
     assert question is not None
     assert (question._values("C"), question._values("L")) == ({7, 9}, set())
 

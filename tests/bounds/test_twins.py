@@ -32,7 +32,7 @@ from makespan.proof.bounds import (
     theorem_g,
     theorem_l,
 )
-from makespan.proof.bounds.front import front
+from makespan.proof.bounds.first_cycles import front
 from makespan.proof.bounds.gaps import gaps
 from makespan.proof.bounds.gates import PortGates
 from makespan.proof.bounds.linear import Programme, SolutionValues

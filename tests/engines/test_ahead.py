@@ -14,7 +14,7 @@ from makespan.model.result import Bounds
 from makespan.model.simulate import replay
 from makespan.model.strings import parse_string
 from makespan.proof.engines import Limits
-from makespan.proof.engines.two_warps import ahead, events, situations
+from makespan.proof.engines.two_warps import events, running_ahead, situations
 from makespan.proof.engines.two_warps.holdings import Holdings
 from makespan.proof.engines.two_warps.situations import Situations
 from tests.oracle import brute_force, obeys
@@ -34,14 +34,14 @@ def pair(first: str, second: str, machine: Machine = NARROW) -> Instance:
 
 
 def is_right(instance: Instance) -> bool:
-    truth, found = brute_force(instance), ahead.solve(instance, Limits())
+    truth, found = brute_force(instance), running_ahead.solve(instance, Limits())
     if found.witness is None or not obeys(instance, found.witness):
         return False
     is_exact = found.best_case == Bounds(truth.lower, truth.lower) and found.upper == truth.upper
     return is_exact and replay(instance, found.witness) == truth.upper
 
 
-@given(multiprocessor_instances(most_warps=2, most=4).filter(ahead.applies))
+@given(multiprocessor_instances(most_warps=2, most=4).filter(running_ahead.applies))
 def test_one_or_two_warps_are_exact(instance: Instance) -> None:
     assert is_right(instance)
 
@@ -139,14 +139,14 @@ CASES = {
 
 @pytest.mark.parametrize("instance", CASES.values(), ids=CASES)
 def test_cases_worked_out_to_break_it_are_exact(instance: Instance) -> None:
-    assert ahead.applies(instance)
+    assert running_ahead.applies(instance)
     assert is_right(instance)
 
 
 def test_running_ahead_can_be_worse_than_waiting() -> None:
     """`CLC`, where an instruction of C holds its port for two cycles."""
     machine = Machine("slow", (UnitClass("C", 1, 2), UnitClass("L", 1, 1, Latency(3, 3))), 1)
-    ahead_of_results = ahead.solve(Instance.of(parse_string("C()L()C()", machine), 2, machine), Limits())
+    ahead_of_results = running_ahead.solve(Instance.of(parse_string("C()L()C()", machine), 2, machine), Limits())
     assert (events.solve(Instance.of("CLC", 2, machine), Limits()).upper, ahead_of_results.upper) == (7, 8)
 
 
@@ -197,14 +197,16 @@ def test_the_cases_show_faults(fault: Fault, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("limits", [Limits(0), Limits(memory_bytes=100)], ids=["time", "memory"])
 def test_nothing_is_proven_where_limits_do_not_suffice(limits: Limits) -> None:
     instance = CASES["two loads on the way"]
-    assert ahead.solve(instance, limits).upper is None
-    assert ahead.best_case(instance, limits) is None
+    assert running_ahead.solve(instance, limits).upper is None
+    assert running_ahead.best_case(instance, limits) is None
 
 
 def test_long_loads_make_no_states() -> None:
     """A load of 40,000 cycles in the place of 400 makes the makespan longer, and nothing else."""
     found = [
-        ahead.solve(Instance.of(parse_string(f"L()@{cycles}C()C(1)C()L(2)@{cycles}C(5)", NARROW), 2, NARROW), Limits())
+        running_ahead.solve(
+            Instance.of(parse_string(f"L()@{cycles}C()C(1)C()L(2)@{cycles}C(5)", NARROW), 2, NARROW), Limits()
+        )
         for cycles in (400, 40_000)
     ]
     assert [(one.upper, one.best_case) for one in found] == [(n, Bounds(n, n)) for n in (806, 80_006)]
@@ -220,7 +222,7 @@ def test_what_would_need_large_tables_beforehand_is_refused() -> None:
     )
     uses = tuple(Use((name,), 1, 40) for name in ("left", "right"))
     holding = Machine("holding", (UnitClass("C", 1, uses=uses),), resources=PIPES.resources)
-    assert not ahead.applies(Instance.of(parse_string(waiting, NARROW), 2, NARROW))
-    assert ahead.applies(Instance.of(begin, 1, NARROW))
-    assert not ahead.applies(Instance.of(begin, 2, NARROW))
-    assert not ahead.applies(Instance.of("C", 2, holding))
+    assert not running_ahead.applies(Instance.of(parse_string(waiting, NARROW), 2, NARROW))
+    assert running_ahead.applies(Instance.of(begin, 1, NARROW))
+    assert not running_ahead.applies(Instance.of(begin, 2, NARROW))
+    assert not running_ahead.applies(Instance.of("C", 2, holding))

@@ -14,7 +14,7 @@ from makespan.model.program import Program, ProgramPlace
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
 from makespan.proof.bounds.conditions import ProofQuestion
-from makespan.proof.bounds.front import Front, State, _steps, front
+from makespan.proof.bounds.first_cycles import Front, PlaceCounts, _steps, front
 from makespan.proof.bounds.potential import synthesise
 from makespan.proof.engines import Limits
 from makespan.proof.engines.certificate import beam
@@ -180,7 +180,7 @@ def test_compiled_and_plain_kernels_find_the_same(
     assert witnesses(instance, 16, 4) == found
 
 
-def decoded(codes: beam._PlaceCodes, layer: beam_kernel.Layer, state: int) -> State:
+def decoded(codes: beam._PlaceCodes, layer: beam_kernel.Layer, state: int) -> PlaceCounts:
     """A state of a layer, with its laggard among the others."""
     size, laggard = int(layer.sizes[state]), int(layer.laggards[state])
     pairs = zip(layer.codes[state, :size].tolist(), layer.counts[state, :size].tolist(), strict=True)
@@ -190,7 +190,7 @@ def decoded(codes: beam._PlaceCodes, layer: beam_kernel.Layer, state: int) -> St
     return tuple(sorted(standing.items()))
 
 
-def after_every_leaf(instance: Instance, others: Counter[int], laggard: int) -> list[tuple[State, int]]:
+def after_every_leaf(instance: Instance, others: Counter[int], laggard: int) -> list[tuple[PlaceCounts, int]]:
     """The states after every leaf of one state, and where the laggard is then; in the order of the leaves."""
     codes = beam._PlaceCodes.of(instance)
     automaton = codes.automaton(tuple(instance.machine.capacities))

@@ -19,7 +19,7 @@ from makespan.model.simulate.choices import choose_routes
 from makespan.proof.bounds import any_units, least_possible, pessimistic, phases, theorem_e, theorem_f, theorem_l
 from makespan.proof.bounds.conditions import ProofQuestion
 from makespan.proof.bounds.delays import expand_latencies
-from makespan.proof.bounds.front import front
+from makespan.proof.bounds.first_cycles import front
 from makespan.proof.engines import BACKENDS, ENGINES, Limits, solve
 from makespan.proof.engines.certificate import beam
 from makespan.proof.engines.construct import convoy, greedy

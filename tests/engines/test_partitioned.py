@@ -12,7 +12,7 @@ from makespan.model.result import Status, Upper
 from makespan.model.simulate import replay
 from makespan.proof.bounds.partitions import partitions, spreads
 from makespan.proof.engines import Limits, phased, solve
-from makespan.proof.engines.search import whole
+from makespan.proof.engines.search import sm_states
 from tests.oracle import brute_force
 from tests.strategies import multiprocessor_instances
 
@@ -32,7 +32,7 @@ def test_the_slowest_partition_decides_and_schedules_stand_side_by_side(instance
     cut = partitions(instance)
     assert cut is not None
     truth = brute_force(instance)
-    found = {content: whole.solve(question, Limits()) for content, question in cut.questions.items()}
+    found = {content: sm_states.solve(question, Limits()) for content, question in cut.questions.items()}
     worst = max(one.upper or 0 for one in found.values())
     assert worst == truth.upper
     assert phased.fastest(cut, (one.best_case.lower for one in found.values() if one.best_case)) == truth.lower

@@ -25,7 +25,7 @@ from makespan.model.simulate import replay
 from makespan.model.strings import parse_string
 from makespan.proof.bounds import crossing, least_possible, pessimistic, phases
 from makespan.proof.engines import Limits, phased, solve
-from makespan.proof.engines.search import whole
+from makespan.proof.engines.search import sm_states
 from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, verify
 from makespan.verify import phases as checked
@@ -73,7 +73,7 @@ def test_the_phases_bound_the_whole_and_their_schedules_follow_each_other(instan
     assert again == (None if cut is None else [(phase.instance, phase.lag) for phase in cut])
     assume(cut is not None and len(cut) > 1)
     assert cut is not None
-    found = [whole.solve(phase.instance, Limits()) for phase in cut]
+    found = [sm_states.solve(phase.instance, Limits()) for phase in cut]
     most = sum((one.upper or 0) + phase.lag for one, phase in zip(found, cut, strict=True))
     truth = brute_force(instance)
     assert truth.upper <= most

@@ -14,7 +14,7 @@ from makespan.model.simulate import POLICIES, replay, run
 from makespan.model.simulate.semantics import SmState, issuing_warps, next_states, start_states
 from makespan.proof.bounds import least_possible, pessimistic
 from makespan.proof.bounds.delays import contract_schedule, expand_latencies
-from makespan.proof.bounds.front import front
+from makespan.proof.bounds.first_cycles import front
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.backends import TWO_WARPS
 from makespan.proof.engines.construct import greedy

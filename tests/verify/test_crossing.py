@@ -8,7 +8,7 @@ from benchmarks.multiprocessors import machine, program
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use
 from makespan.model.program import BARRIER, Program, ProgramPlace
-from makespan.proof.bounds.crossing import awaited_within, named
+from makespan.proof.bounds.crossing import awaited_within, number_tokens
 from makespan.proof.bounds.phases import phases as engine_phases
 from makespan.verify import crossing, phases
 from makespan.verify.refusal import ProofSteps
@@ -25,7 +25,7 @@ def test_what_is_pending_at_a_barrier() -> None:
         assert timings == awaited_within(ahead), ahead
         found[timings is None] += 1
         inside = sorted(draw.sample(range(ahead.end), draw.randint(1, ahead.end)))
-        assert crossing.of_phase(inside, ahead.timings) == named(inside, ahead.timings)
+        assert crossing.of_phase(inside, ahead.timings) == number_tokens(inside, ahead.timings)
     assert min(found.values()) > 200
 
 

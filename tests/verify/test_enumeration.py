@@ -12,7 +12,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use, WarpAssignment
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.proof.engines import Limits
-from makespan.proof.engines.search import whole
+from makespan.proof.engines.search import sm_states
 from makespan.verify import interference, lower_bounds, multiprocessor, partitions
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 
@@ -86,7 +86,7 @@ def test_it_finds_the_extremes_that_the_engines_find(seed: int) -> None:
         found = multiprocessor.shortest_and_longest(asked, MOST_STATES)
         if found is None:
             continue
-        truth = whole.solve(asked, Limits())
+        truth = sm_states.solve(asked, Limits())
         assert truth.best_case is not None
         assert found == (truth.best_case.lower, truth.upper)
         assert lower_bounds.least_makespan(asked) <= found[0]

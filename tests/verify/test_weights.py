@@ -19,7 +19,7 @@ from makespan.model.machine import DELAY, Latency, Machine, UnitClass
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.proof.bounds.pairing import Pairing
 from makespan.proof.bounds.pessimistic import Chain, Rivals, rivals_by_group, waiting
-from makespan.proof.bounds.thresholds import _Proof, _Question
+from makespan.proof.bounds.thresholds import _ThresholdProof, _ThresholdQuestion
 from makespan.verify import pairs
 from makespan.verify.refusal import ProofBudget, ProofSteps, Refused
 from tests.bounds import test_thresholds as thresholds
@@ -275,14 +275,14 @@ def test_random_thresholds_prove_what_the_engines_say(drawn: Callable[[random.Ra
     draw, found = random.Random(2), 0
     for _ in range(650):
         instance = drawn(draw)
-        question = _Question.of(instance)
+        question = _ThresholdQuestion.of(instance)
         if question is None or not question.counted:
             continue
         if not (instance.machine.is_divided or instance.issue_width or instance.runs_ahead):
             continue  # no thresholds
         found += 1
         proofs = [
-            _Proof(question, {**question.free, **{name: draw.randint(1, 9) for name in question.counted}})
+            _ThresholdProof(question, {**question.free, **{name: draw.randint(1, 9) for name in question.counted}})
             for _ in range(2)
         ]
         uppers = [proof.upper for proof in proofs]

@@ -72,7 +72,7 @@ def _while_pending(program: Program, setter: int, token: int) -> Iterator[int]:
             reach(program.places[at].successors, least[at] + program.timings[at].stall)
 
 
-def named(places: Sequence[int], timings: Sequence[InstructionTiming]) -> tuple[InstructionTiming, ...]:
+def number_tokens(places: Sequence[int], timings: Sequence[InstructionTiming]) -> tuple[InstructionTiming, ...]:
     """The timings of a phase with tokens numbered as they are first set in it, and without those set elsewhere."""
     names: dict[int, int] = {}
     for at in places:

@@ -11,14 +11,14 @@ MOST_TOKENS = 2_000_000
 """That are looked at, over all places and successors."""
 
 
-class Gap(NamedTuple):
+class IssueGap(NamedTuple):
     """Cycles behind an instruction, on any path and at any latencies."""
 
     least: int
     most: int
 
 
-def gaps(program: Program, latencies: Mapping[str, Latency]) -> list[Gap] | None:
+def gaps(program: Program, latencies: Mapping[str, Latency]) -> list[IssueGap] | None:
     """The gap behind every instruction of a program without barriers; None if there are too many tokens to look at.
 
     A warp that runs ahead is ready when the stall has passed and no token is pending that it awaits. How long one may
@@ -32,11 +32,11 @@ def gaps(program: Program, latencies: Mapping[str, Latency]) -> list[Gap] | None
     [(1, 1), (1, 8), (1, 8), (1, 1), (1, 1)]
     """
     if not program.timings:
-        return [Gap(latencies[place.unit].least, latencies[place.unit].most) for place in program.places]
+        return [IssueGap(latencies[place.unit].least, latencies[place.unit].most) for place in program.places]
     timings = program.timings
     awaited = {token for timing in timings for token in timing.awaits}
     coming: defaultdict[int, dict[int, int]] = defaultdict(dict)  # by token the cycles for which it may be pending
-    found, looked = list[Gap](), 0
+    found, looked = list[IssueGap](), 0
     for at, (place, timing) in enumerate(zip(program.places, timings, strict=True)):
         pending = coming.pop(at, {})
         for token in timing.awaits:
@@ -46,7 +46,7 @@ def gaps(program: Program, latencies: Mapping[str, Latency]) -> list[Gap] | None
         behind = [timings[after].awaits for after in place.successors if after < program.end]
         least = min((timing.latency[0] if set(timing.sets) & set(awaits) else 1 for awaits in behind), default=1)
         most = max((pending.get(token, 0) for awaits in behind for token in awaits), default=0)
-        found.append(Gap(max(timing.stall, least), max(timing.stall, most)))
+        found.append(IssueGap(max(timing.stall, least), max(timing.stall, most)))
         looked += len(pending) * len(place.successors)
         if looked > MOST_TOKENS:
             return None

@@ -169,7 +169,7 @@ def _as_program(
     )
     origins = [program.origins[at] for at in segment.places] if program.origins else ()
     starts = tuple(number[entry] for entry in segment.entries)
-    timed = crossing.named(segment.places, timings) if timings else ()
+    timed = crossing.number_tokens(segment.places, timings) if timings else ()
     return Program(places, starts, tuple(origins), timings=timed), segment.places
 
 

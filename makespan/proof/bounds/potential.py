@@ -25,7 +25,7 @@ from makespan.proof.bounds.conditions import (
     Stopped,
     conditions,
 )
-from makespan.proof.bounds.front import Front, State
+from makespan.proof.bounds.first_cycles import Front, PlaceCounts
 from makespan.proof.bounds.linear import LinearTerm, Programme
 from makespan.proof.bounds.tables import Arrays, Tables
 
@@ -195,7 +195,7 @@ def _require_bound(
 
 
 def last_finishers(
-    question: ProofQuestion, shape: Abstraction, state: State
+    question: ProofQuestion, shape: Abstraction, state: PlaceCounts
 ) -> Iterator[tuple[int, AbstractSituation]]:
     """Where the last finisher may stand in a state, and its situation then; all ports of timed classes are free."""
     counts = [0] * len(question.classes)
@@ -210,7 +210,7 @@ def last_finishers(
             yield place, AbstractSituation(last, (*map(min, others, shape.thresholds), *free))
 
 
-def _height(question: ProofQuestion, table: Arrays, state: State, place: int) -> int:
+def _height(question: ProofQuestion, table: Arrays, state: PlaceCounts, place: int) -> int:
     """Return the potential of a state in which the last finisher stands at `place`, and no port is held."""
     others = sum(count * int(table.others[group][at]) for (group, at), count in state)
     return others - int(table.others[question.last][place]) + int(table.last[place])

@@ -94,7 +94,7 @@ def paths_of(instance: Instance, ports: PortGates, views: int) -> "tuple[list[Pr
     tries = min(MOST_WORK // (work * views), MOST_PRICES)
     if not tries:
         return None
-    held = _occupied(instance, ports, cut)
+    held = _occupations(instance, ports, cut)
     found = [ProgramPhases.of(ports, group, own, held) for group, own in zip(instance.groups, cut, strict=True)]
     return found, tries
 
@@ -113,7 +113,7 @@ def one_after_another(instance: Instance, ports: PortGates) -> int:
     )
 
 
-class InstructionKind(NamedTuple):
+class CostKind(NamedTuple):
     """Instructions that cost the same."""
 
     reservation: Reservation
@@ -130,8 +130,8 @@ class PhaseCost(NamedTuple):
 
     alone: int
     segment: PhaseSegment
-    kinds: Mapping[int, InstructionKind]
-    counts: Counter[InstructionKind] | None
+    kinds: Mapping[int, CostKind]
+    counts: Counter[CostKind] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class ProgramPhases:
 
     program: Program
     phases: tuple[PhaseCost, ...]
-    kinds: frozenset[InstructionKind]
+    kinds: frozenset[CostKind]
 
     @classmethod
     def of(
@@ -150,7 +150,7 @@ class ProgramPhases:
         program = group.program
         todo = place_timings(program, ports, longest=True)
         kinds = {
-            at: InstructionKind(ports.reservation(program, at), todo[at].stall)
+            at: CostKind(ports.reservation(program, at), todo[at].stall)
             for at, place in enumerate(program.places)
             if place.unit != BARRIER
         }
@@ -168,7 +168,7 @@ class ProgramPhases:
             found.append(PhaseCost(longest, segment, kinds, counts))
         return cls(program, tuple(found), frozenset(kinds.values()))
 
-    def heaviest(self, number: int, weights: Mapping[InstructionKind, int]) -> int:
+    def heaviest(self, number: int, weights: Mapping[CostKind, int]) -> int:
         """Return the largest sum of weights along a path through a phase; 0 if there is no such phase."""
         if number >= len(self.phases):
             return 0
@@ -182,7 +182,7 @@ class ProgramPhases:
         return max(ahead.get(entry, 0) for entry in phase.segment.entries)
 
 
-def _occupied(instance: Instance, ports: PortGates, segments: Sequence[tuple[PhaseSegment, ...]]) -> list[Due]:
+def _occupations(instance: Instance, ports: PortGates, segments: Sequence[tuple[PhaseSegment, ...]]) -> list[Due]:
     """For every phase, for how many cycles from its beginning on older instructions of the block may hold each gate.
 
     Who issued one has come to the barrier, or ended: its stall has passed. (A latency may be shorter than its range.)
@@ -309,12 +309,12 @@ class KindCharges(NamedTuple):
         later: one of the warp itself, in the cycles after its stall.
     """
 
-    here: Mapping[InstructionKind, int]
-    elsewhere: Mapping[InstructionKind, int]
-    later: Mapping[InstructionKind, int]
+    here: Mapping[CostKind, int]
+    elsewhere: Mapping[CostKind, int]
+    later: Mapping[CostKind, int]
 
     @classmethod
-    def at(cls, ports: PortGates, kinds: Iterable[InstructionKind], prices: PortPrices) -> Self:
+    def at(cls, ports: PortGates, kinds: Iterable[CostKind], prices: PortPrices) -> Self:
         """Return what these kinds cost at these prices."""
         kinds = tuple(kinds)
         shared = {gate: {r: p for r, p in price.items() if r in ports.shared} for gate, price in prices.items()}
@@ -337,7 +337,7 @@ def _bound(
 ) -> int:
     """T and the floor, phase by phase; for several blocks with one floor, and all that other blocks execute."""
     worst = [0] * max(len(path.phases) for path in paths)
-    kinds = frozenset[InstructionKind]().union(*(path.kinds for path in paths))
+    kinds = frozenset[CostKind]().union(*(path.kinds for path in paths))
     for family, places in families.items():
         counting = {gate: prices[gate] for gate in family}
         charges = KindCharges.at(ports, kinds, counting)

@@ -28,7 +28,7 @@ from makespan.model.machine import WarpAssignment
 from makespan.proof.bounds.gates import Gate, PortGates
 from makespan.proof.bounds.pairing import Pairing
 from makespan.proof.bounds.theorem_1s import (
-    InstructionKind,
+    CostKind,
     KindCharges,
     PortPrices,
     ProgramPhases,
@@ -153,23 +153,23 @@ class _Rates(NamedTuple):
     block: _GridBlock
     paths: Sequence[ProgramPhases]
     scale: int
-    charges: Mapping[InstructionKind, int]
-    outside: Mapping[InstructionKind, int]
-    later: Mapping[InstructionKind, int]
+    charges: Mapping[CostKind, int]
+    outside: Mapping[CostKind, int]
+    later: Mapping[CostKind, int]
 
     @classmethod
     def at(cls, block: _GridBlock, paths: Sequence[ProgramPhases], prices: PortPrices, scale: int) -> "_Rates":
-        kinds = frozenset[InstructionKind]().union(*(path.kinds for path in paths))
+        kinds = frozenset[CostKind]().union(*(path.kinds for path in paths))
         return cls(block, paths, scale, *KindCharges.at(block.ports, kinds, prices))
 
-    def work(self, weights: Mapping[InstructionKind, int]) -> int:
+    def work(self, weights: Mapping[CostKind, int]) -> int:
         """Of all warps of the block."""
         return sum(
             group.warps * sum(path.heaviest(number, weights) for number in range(len(path.phases)))
             for group, path in zip(self.block.instance.groups, self.paths, strict=True)
         )
 
-    def chain(self, counted: Mapping[InstructionKind, int] | None) -> int:
+    def chain(self, counted: Mapping[CostKind, int] | None) -> int:
         """The time of a chain alone, and what it counts for itself in the place of what it is `counted` otherwise."""
         weights = {kind: 0 if counted is None else self.later[kind] - counted[kind] for kind in self.charges}
         return sum(

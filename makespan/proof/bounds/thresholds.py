@@ -18,7 +18,7 @@ from makespan.model.machine import DELAY, UnitClass
 from makespan.model.program import Program
 from makespan.model.result import Upper, UpperBound
 from makespan.proof.bounds.alone import alone, place_timings
-from makespan.proof.bounds.gaps import Gap, gaps
+from makespan.proof.bounds.gaps import IssueGap, gaps
 from makespan.proof.bounds.gates import PortGates
 from makespan.proof.bounds.pairing import Pairing
 from makespan.proof.bounds.phases import PhaseSegment
@@ -36,14 +36,14 @@ def with_thresholds(instance: Instance) -> UpperBound | None:
     Args:
         instance: if it has barriers, there is none.
     """
-    question = _Question.of(instance)
+    question = _ThresholdQuestion.of(instance)
     if question is None or len(question.counted) < 2:
         return None
     best = min(question.proofs(), key=lambda proof: proof.upper)
     return UpperBound(best.upper, Upper.THEOREM_E, weights=(best.weights,))
 
 
-class _Question:
+class _ThresholdQuestion:
     """What does not depend on thresholds; masses are whole numbers, `scale` of them are a port for a cycle.
 
     Attributes:
@@ -57,7 +57,7 @@ class _Question:
         beside: how many others are in the partition of z.
     """
 
-    def __init__(self, instance: Instance, counted: Mapping[str, UnitClass], gaps: list[list[Gap]]) -> None:
+    def __init__(self, instance: Instance, counted: Mapping[str, UnitClass], gaps: list[list[IssueGap]]) -> None:
         self.instance, self.counted, self.gaps = instance, counted, gaps
         self.units = {unit.name: unit for unit in instance.machine.units}
         self.elsewhere, self.later = [0] * len(instance.groups), [0] * len(instance.groups)
@@ -113,7 +113,7 @@ class _Question:
         return found
 
     @classmethod
-    def of(cls, instance: Instance) -> "_Question | None":
+    def of(cls, instance: Instance) -> "_ThresholdQuestion | None":
         """None where a premise fails: who waits, waits for a port of a counted class or for the one slot."""
         width = instance.issue_width
         used = set().union(*(group.program.units for group in instance.groups))
@@ -145,16 +145,17 @@ class _Question:
         is_divided = self.instance.machine.is_divided
         return [of(g.program) if is_divided or g.program.runs_ahead else 0 for g in self.instance.groups]
 
-    def proofs(self) -> Iterator["_Proof"]:
+    def proofs(self) -> Iterator["_ThresholdProof"]:
         """With thresholds that cost nothing, and with others that are tried, one class after another."""
-        best = _Proof(self, self.free)
+        best = _ThresholdProof(self, self.free)
         yield best
         most = min(MOST_VALUES, MOST_VISITS // sum(group.program.end for group in self.instance.groups))
         for name in self.counted if most else ():
             values = sorted(value for value in self._values(name) if value > self.free[name])
             step = max(1, -(-len(values) // most))
             tried = [
-                _Proof(self, {**best.thresholds, name: value}) for value in values[(len(values) - 1) % step :: step]
+                _ThresholdProof(self, {**best.thresholds, name: value})
+                for value in values[(len(values) - 1) % step :: step]
             ]
             yield from tried
             best = min((best, *tried), key=lambda proof: proof.upper)
@@ -170,10 +171,10 @@ class _Question:
         return found
 
 
-class _Proof:
+class _ThresholdProof:
     """What thresholds prove."""
 
-    def __init__(self, question: _Question, thresholds: Mapping[str, int]) -> None:
+    def __init__(self, question: _ThresholdQuestion, thresholds: Mapping[str, int]) -> None:
         self.question, self.thresholds = question, thresholds
         groups = question.instance.groups
         apart = [

@@ -33,28 +33,28 @@ class TwoWarps:
     def obstacle(self, instance: Instance, limits: Limits) -> str | None:
         """Return why the instance has too many warps or too large tables, if so."""
         with limits.preparing():
-            from makespan.proof.engines.two_warps import ahead, events, grid
+            from makespan.proof.engines.two_warps import events, grid, running_ahead
         if grid.applies(instance) or (instance.beyond(PROGRAMS) and events.applies(instance)):
             return None
-        if ahead.applies(instance):
+        if running_ahead.applies(instance):
             return None
         return f"{self.name} is for two warps, with strings on a basic machine, and tables of limited size"
 
     def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:  # noqa: ARG002 - exact
         """Yield the exact worst case."""
-        from makespan.proof.engines.two_warps import ahead, events, grid
+        from makespan.proof.engines.two_warps import events, grid, running_ahead
 
-        if ahead.applies(instance):
-            yield ahead.solve(instance, limits)
+        if running_ahead.applies(instance):
+            yield running_ahead.solve(instance, limits)
         else:
             yield grid.solve(instance) if grid.applies(instance) else events.solve(instance, limits)
 
     def best_case(self, instance: Instance, limits: Limits) -> Bounds | None:
         """Return the exact best case; None where limits do not suffice, or the grid was taken, which has none."""
-        from makespan.proof.engines.two_warps import ahead, events, grid
+        from makespan.proof.engines.two_warps import events, grid, running_ahead
 
-        if ahead.applies(instance):
-            return ahead.best_case(instance, limits)
+        if running_ahead.applies(instance):
+            return running_ahead.best_case(instance, limits)
         return None if grid.applies(instance) else events.best_case(instance, limits)
 
 
@@ -121,16 +121,16 @@ class Search:
         if not instance.is_multiprocessor:
             return None
         with limits.preparing():
-            from makespan.proof.engines.search import whole
-        reason = whole.obstacle(instance)
+            from makespan.proof.engines.search import sm_states
+        reason = sm_states.obstacle(instance)
         return None if reason is None else f"backend {self.backend} does not take this instance: {reason}"
 
     def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
         """Yield the worst case; the plain search and that over a whole multiprocessor find the best case, too."""
         with limits.preparing():
-            from makespan.proof.engines.search import choose, plain, whole
+            from makespan.proof.engines.search import choose, plain, sm_states
         if instance.is_multiprocessor:
-            yield whole.solve(instance, limits)
+            yield sm_states.solve(instance, limits)
         elif not self.is_packed(instance, limits):
             yield plain.solve(instance, limits)
         else:
@@ -138,10 +138,10 @@ class Search:
 
     def best_case(self, instance: Instance, limits: Limits) -> Bounds | None:
         """Return the best case, exactly, or what is proven when a limit stops the search, if anything."""
-        from makespan.proof.engines.search import choose, plain, whole
+        from makespan.proof.engines.search import choose, plain, sm_states
 
         if instance.is_multiprocessor:
-            return whole.solve(instance, limits).best_case
+            return sm_states.solve(instance, limits).best_case
         if self.is_packed(instance, limits):
             return choose.best_case(instance, limits)
         return plain.solve(instance, limits).best_case
@@ -149,8 +149,8 @@ class Search:
     def is_small(self, instance: Instance, limits: Limits) -> bool:
         """Return whether there are so few states that nothing else is quicker."""
         with limits.preparing():
-            from makespan.proof.engines.search import plain, whole
-        return whole.is_small(instance) if instance.is_multiprocessor else plain.is_small(instance)
+            from makespan.proof.engines.search import plain, sm_states
+        return sm_states.is_small(instance) if instance.is_multiprocessor else plain.is_small(instance)
 
     def is_quick(self, instance: Instance, limits: Limits) -> bool:
         """Return whether the exact answer takes about a second."""
@@ -176,8 +176,8 @@ class Search:
     def is_futile(self, instance: Instance, limits: Limits) -> bool:
         """Return whether a whole multiprocessor has more states than the search could ever visit."""
         with limits.preparing():
-            from makespan.proof.engines.search import whole
-        return instance.is_multiprocessor and whole.is_vast(instance)
+            from makespan.proof.engines.search import sm_states
+        return instance.is_multiprocessor and sm_states.is_vast(instance)
 
     def is_packed(self, instance: Instance, limits: Limits) -> bool:
         """Return whether the packed search is taken, which lowers what is proven while it runs."""

@@ -14,7 +14,7 @@ from makespan.model.instance import Instance
 from makespan.model.program import BARRIER
 from makespan.model.schedule import Schedule
 from makespan.report.lines import make_visible
-from makespan.report.schedule.activity import Bar, Gap, ResourceHold, Wait, Why, lanes, partitions
+from makespan.report.schedule.activity import Bar, IdleGap, ResourceHold, Wait, Why, lanes, partitions
 from makespan.report.schedule.looks import IDLE, SpanLook
 
 PLAIN, RUNS = "p", "r"
@@ -97,7 +97,7 @@ class TracedSchedule(NamedTuple):
     """A schedule as it is drawn: bars, waits cut by their reason, gaps, and all of a warp in order of time."""
 
     bars: Sequence[Bar]
-    gaps: Sequence[Gap]
+    gaps: Sequence[IdleGap]
     rows: StretchRows
 
 
@@ -216,7 +216,7 @@ def _row_columns(rows: StretchRows, number: dict[tuple[Why | None, str], int]) -
     }
 
 
-def _lacking_columns(gaps: Iterable[Gap], units: Sequence[str]) -> dict[str, str]:
+def _lacking_columns(gaps: Iterable[IdleGap], units: Sequence[str]) -> dict[str, str]:
     """Ports that are idle though a warp is ready for them: it lacks an issue slot, or else (1) a resource."""
     found = [gap for gap in gaps if gap.why is not Why.NOBODY]
     return {

@@ -78,7 +78,7 @@ class Wait(NamedTuple):
     cause: int | str | None = None
 
 
-class Gap(NamedTuple):
+class IdleGap(NamedTuple):
     """Port `port` of class `unit` is idle."""
 
     first_cycle: int
@@ -394,7 +394,7 @@ def split(waits: Iterable[Wait], full: Edges) -> Iterator[Wait]:
             yield wait._replace(first_cycle=first, cycles=cycles, why=Why.PORT if port else Why.SLOT)
 
 
-def gaps(instance: Instance, schedule: Schedule, bars: Iterable[Bar], waits: Iterable[Wait]) -> tuple[Gap, ...]:
+def gaps(instance: Instance, schedule: Schedule, bars: Iterable[Bar], waits: Iterable[Wait]) -> tuple[IdleGap, ...]:
     """When ports of classes are idle before the makespan, and why; by class, port and cycle.
 
     A ready warp that finds an idle port of its class and does not issue lacks a resource or an issue slot: that is work
@@ -419,7 +419,7 @@ def gaps(instance: Instance, schedule: Schedule, bars: Iterable[Bar], waits: Ite
         idle[lane].append((free[lane], first))
         free[lane] = first + cycles
     return tuple(
-        Gap(begin, length, lane.name, lane.port, why)
+        IdleGap(begin, length, lane.name, lane.port, why)
         for lane, stretches in idle.items()
         for conditions in [[
             (Why.SLOT, None, edges.get((False, lane.name, lane.partition), ())),

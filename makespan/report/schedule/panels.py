@@ -10,7 +10,7 @@ from typing import NamedTuple
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.model.schedule import Schedule
-from makespan.report.schedule.activity import Bar, Edges, Gap, Wait, Why, holds, lanes, partitions, parts
+from makespan.report.schedule.activity import Bar, Edges, IdleGap, Wait, Why, holds, lanes, partitions, parts
 
 
 class RowSpan(NamedTuple):
@@ -152,7 +152,7 @@ class _PanelRows:
 
 
 def units_panel(
-    instance: Instance, schedule: Schedule, bars: Sequence[Bar], gaps: Iterable[Gap], *, most_rows: int
+    instance: Instance, schedule: Schedule, bars: Sequence[Bar], gaps: Iterable[IdleGap], *, most_rows: int
 ) -> ChartPanel:
     """One lane per port, labelled with the warps that hold it; beyond `most_rows` ports those of a pool share one.
 

@@ -22,7 +22,7 @@ from makespan.report.pictures import (
     head_lines,
     render_figure,
 )
-from makespan.report.schedule.activity import Gap, Wait, Why, bars, full, gaps, waits
+from makespan.report.schedule.activity import IdleGap, Wait, Why, bars, full, gaps, waits
 from makespan.report.schedule.by_number import order_by_number
 from makespan.report.schedule.looks import legend_patches
 from makespan.report.schedule.panel_drawing import ROW_NAME, draw_panel, label_points
@@ -156,7 +156,7 @@ def _place_excerpts(rows: ChartPanel, between: Iterable[Wait], scale: TimeScale)
         yield _PlacedPanel(panel, own, pixels, f"{mark}: {words}{shared}", mark)
 
 
-def _idle_name(machine: Machine, gaps: Iterable[Gap], window: CycleWindow, unused: Collection[str]) -> str | None:
+def _idle_name(machine: Machine, gaps: Iterable[IdleGap], window: CycleWindow, unused: Collection[str]) -> str | None:
     """What to call the colour of ports for which no warp is ready; None where there are none in the window."""
     name = "idle unit" if machine.issue_width is None else "idle: no ready warp"
     shown = (

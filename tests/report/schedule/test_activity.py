@@ -12,7 +12,7 @@ from makespan.model.schedule import Op, Schedule
 from makespan.model.simulate import replay
 from makespan.report.schedule.activity import (
     Bar,
-    Gap,
+    IdleGap,
     Wait,
     Why,
     bars,
@@ -66,9 +66,9 @@ def test_a_free_port_and_a_ready_warp_mean_that_an_issue_slot_is_missing() -> No
     issued, between = everything((instance, schedule))
     assert between == (Wait(0, 1, 1, "C", Why.SLOT, 0),)
     assert gaps(instance, schedule, issued, between) == (
-        Gap(0, 1, "C", 1, Why.SLOT),
-        Gap(1, 1, "C", 1, Why.NOBODY),
-        Gap(0, 2, "L", 0, Why.NOBODY),
+        IdleGap(0, 1, "C", 1, Why.SLOT),
+        IdleGap(1, 1, "C", 1, Why.NOBODY),
+        IdleGap(0, 2, "L", 0, Why.NOBODY),
     )
 
 
@@ -156,8 +156,8 @@ def test_a_port_that_different_warps_want_in_turn_is_idle_in_one_stretch() -> No
     schedule = Schedule.of_chains(instance, [(0,), (1,), (0,), (1,)])
     assert replay(instance, schedule) == 4
     assert gaps(instance, schedule, *everything((instance, schedule))) == (
-        Gap(0, 3, "C", 1, Why.SLOT),
-        Gap(3, 1, "C", 1, Why.NOBODY),
+        IdleGap(0, 3, "C", 1, Why.SLOT),
+        IdleGap(3, 1, "C", 1, Why.NOBODY),
     )
 
 

@@ -10,7 +10,7 @@ from makespan.model.machine import DELAY
 from makespan.model.result import Upper
 from makespan.proof.bounds.conditions import Mode, ProofQuestion
 from makespan.proof.bounds.delays import expand_latencies
-from makespan.proof.bounds.front import Front, front
+from makespan.proof.bounds.first_cycles import Front, front
 from makespan.proof.bounds.pairing import Pairing
 from makespan.proof.bounds.potential import PotentialProof, synthesise
 from makespan.proof.bounds.theorem_e import theorem_e

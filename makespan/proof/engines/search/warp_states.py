@@ -20,7 +20,7 @@ _Pending = tuple[tuple[int, int], ...]
 """For a set of places, as bits, the cycles until a result that they need is there; the end needs every result."""
 
 
-class _State(NamedTuple):
+class _WarpState(NamedTuple):
     """A crew (-1 less the block for a warp at its end), the next place, cycles to wait for it, and what is pending."""
 
     crew: int
@@ -55,19 +55,19 @@ class WarpStates:
         self.blocks, self.barriers = instance.blocks, instance.has_barriers
         lowered = LoweredMachine.of(instance.machine)
         self.crews = [
-            (_Course(group.program, lowered), block, group.warps // instance.blocks)
+            (_TimedProgram(group.program, lowered), block, group.warps // instance.blocks)
             for group in instance.groups
             for block in range(instance.blocks)
         ]
-        self._numbers: dict[_State, int] = {}
-        self._states: list[_State] = []
+        self._numbers: dict[_WarpState, int] = {}
+        self._states: list[_WarpState] = []
         self.reservation: list[Reservation] = []
         self.issues: list[bool] = []
         self.at_barrier: list[bool] = []
         self.wait: list[int] = []
         self.block: list[int] = []
         self.to_go: list[int] = []
-        self._number(_State(-1, 0, 0, ()))
+        self._number(_WarpState(-1, 0, 0, ()))
         self.later = cache(self._later)
         self.moves = cache(self._moves)
 
@@ -104,16 +104,16 @@ class WarpStates:
 
     def _numbered(self, crew: int, place: int, wait: int, pending: Iterable[tuple[int, int]]) -> int:
         if crew < 0:
-            return self._number(_State(crew, place, wait, ()) if wait else self._states[FINISHED])
+            return self._number(_WarpState(crew, place, wait, ()) if wait else self._states[FINISHED])
         course, block, _ = self.crews[crew]
         known = tuple(pending)
         at_end = place == course.program.end
         wait = max((wait, *(left for needed, left in known if at_end or needed >> place & 1)))
         if at_end:
             return self._numbered(-1 - (block if self.barriers else 0), 0, wait, ())
-        return self._number(_State(crew, place, wait, course.relevant(place, wait, known)))
+        return self._number(_WarpState(crew, place, wait, course.relevant(place, wait, known)))
 
-    def _number(self, state: _State) -> int:
+    def _number(self, state: _WarpState) -> int:
         number = self._numbers.setdefault(state, len(self._states))
         if number == len(self._states):
             course = None if state.crew < 0 else self.crews[state.crew][0]
@@ -130,7 +130,7 @@ class WarpStates:
         return number
 
 
-class _Course:
+class _TimedProgram:
     """A program with what its places say of time."""
 
     def __init__(self, program: Program, lowered: LoweredMachine) -> None:

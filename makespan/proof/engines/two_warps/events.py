@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from makespan.host.compiled import ints
 from makespan.host.errors import BrokenPromiseError
 from makespan.model.feature import PROGRAMS, TIMES
 from makespan.model.instance import Instance
@@ -45,13 +46,13 @@ def applies(instance: Instance) -> bool:
         return False
     if _entries(instance, 1) > MAX_ENTRIES:
         return False
-    found = _holdings(_counted(instance), _span(instance))
+    found = _holdings(_contended_units(instance), _span(instance))
     return found is not None and _entries(instance, len(found)) <= MAX_ENTRIES
 
 
 def solve(instance: Instance, limits: Limits) -> Finding:
     """The exact worst case; nothing where limits do not suffice. The instance is one to which the module `applies`."""
-    table = _filled(instance, limits, 1)
+    table = _fill(instance, limits, 1)
     if table is None:
         return Finding()
     return Finding(table.witness(), table.start().value, Upper.TWO_WARP_DP)
@@ -59,11 +60,11 @@ def solve(instance: Instance, limits: Limits) -> Finding:
 
 def best_case(instance: Instance, limits: Limits) -> Bounds | None:
     """The exact best case; None where limits do not suffice. The instance is one to which the module `applies`."""
-    table = _filled(instance, limits, -1)
+    table = _fill(instance, limits, -1)
     return None if table is None else Bounds(-table.start().value, -table.start().value)
 
 
-def _filled(instance: Instance, limits: Limits, sense: int) -> "_Table | None":
+def _fill(instance: Instance, limits: Limits, sense: int) -> "_Table | None":
     with limits.preparing():
         load()
     ports, holdings = _ports(instance)
@@ -82,7 +83,7 @@ def load() -> None:
     table.witness()
 
 
-class _State(NamedTuple):
+class _LegState(NamedTuple):
     """`mover` is the number of the warp that issued last; the rest as in the loops."""
 
     mover: int
@@ -97,7 +98,7 @@ class _Start(NamedTuple):
 
     value: int
     issuing: tuple[int, ...]
-    state: _State
+    state: _LegState
 
 
 class _Table:
@@ -137,15 +138,15 @@ class _Table:
                 held = int(ports.taken[unit, 0])
                 if loops.clash(unit, other, 0, 0, ports):
                     for leg in range(first.first[a], first.beyond[a]):
-                        yield self._begun((0,), _State(0, leg, b, 0, held))
+                        yield self._begun((0,), _LegState(0, leg, b, 0, held))
                     for leg in range(second.first[b], second.beyond[b]):
-                        yield self._begun((1,), _State(1, leg, a, 0, int(ports.taken[other, 0])))
+                        yield self._begun((1,), _LegState(1, leg, a, 0, int(ports.taken[other, 0])))
                     continue
                 for leg in range(first.first[a], first.beyond[a]):
                     for leg_of_other in range(second.first[b], second.beyond[b]):
-                        yield self._begun((0, 1), _State(0, leg, leg_of_other, 0, int(ports.taken[other, held])))
+                        yield self._begun((0, 1), _LegState(0, leg, leg_of_other, 0, int(ports.taken[other, held])))
 
-    def _begun(self, issuing: tuple[int, ...], state: _State) -> _Start:
+    def _begun(self, issuing: tuple[int, ...], state: _LegState) -> _Start:
         mover, other = self._warps[state.mover], self._warps[1 - state.mover]
         at = loops.entry(state.leg, state.leg_of_other, state.holding, state.age, mover, other)
         return _Start(int(mover.table[at]), issuing, state)
@@ -171,8 +172,8 @@ class _Table:
         return Schedule(cycles, tuple(map(tuple, paths)), chosen)
 
     def _next(
-        self, state: _State, latencies: tuple[list[int], list[int]]
-    ) -> tuple[int, tuple[int, ...], _State] | None:
+        self, state: _LegState, latencies: tuple[list[int], list[int]]
+    ) -> tuple[int, tuple[int, ...], _LegState] | None:
         """Return the cycles until the next event, who issues, and the state then; latencies are noted once settled."""
         mover, other = self._warps[state.mover], self._warps[1 - state.mover]
         own, others = latencies[state.mover], latencies[1 - state.mover]
@@ -199,15 +200,15 @@ class _Table:
         taken, number = self._ports.taken, state.mover
         if kind == loops.BOTH:
             held = int(taken[unit_of_other, taken[unit, now]])
-            return cycle, (0, 1), _State(number, to, to_of_other, 0, held)
+            return cycle, (0, 1), _LegState(number, to, to_of_other, 0, held)
         if kind in (loops.OTHER_IS_LATER, loops.OTHER_WAITS):
             aged = most_of_other if kind == loops.OTHER_WAITS else min(age + cycle, most_of_other)
-            return cycle, (number,), _State(number, to, b, aged, int(taken[unit, now]))
+            return cycle, (number,), _LegState(number, to, b, aged, int(taken[unit, now]))
         aged = most if kind == loops.MOVER_WAITS else min(cycle, most)
-        return cycle, (1 - number,), _State(1 - number, to_of_other, a, aged, int(taken[unit_of_other, now]))
+        return cycle, (1 - number,), _LegState(1 - number, to_of_other, a, aged, int(taken[unit_of_other, now]))
 
 
-def _leg_of(state: _State, warp: int) -> int:
+def _leg_of(state: _LegState, warp: int) -> int:
     return state.leg if state.mover == warp else state.leg_of_other
 
 
@@ -254,19 +255,19 @@ def _warp(instance: Instance, program: Program, columns: list[int], width: int) 
     first = list(accumulate(leaving[place] for place in range(-1, program.end)))
     sources = [units[places[source].unit] if source >= 0 else None for source, _ in legs]
     return loops.Warp(
-        least=_ints([unit.latency.least if unit else 0 for unit in sources]),
-        most=_ints([unit.latency.most if unit else 0 for unit in sources]),
-        last=_ints([number[unit.name] if unit else -1 for unit in sources]),
-        next=_ints([number[places[target].unit] if target < program.end else -1 for _, target in legs]),
-        first=_ints([first[target] for _, target in legs]),
-        beyond=_ints([first[target] + leaving[target] for _, target in legs]),
-        column=_ints(columns),
+        least=ints([unit.latency.least if unit else 0 for unit in sources]),
+        most=ints([unit.latency.most if unit else 0 for unit in sources]),
+        last=ints([number[unit.name] if unit else -1 for unit in sources]),
+        next=ints([number[places[target].unit] if target < program.end else -1 for _, target in legs]),
+        first=ints([first[target] for _, target in legs]),
+        beyond=ints([first[target] + leaving[target] for _, target in legs]),
+        column=ints(columns),
         table=np.zeros(len(legs) * width, dtype=np.int32),
         width=width,
     )
 
 
-def _counted(instance: Instance) -> tuple[UnitClass, ...]:
+def _contended_units(instance: Instance) -> tuple[UnitClass, ...]:
     """The classes whose ports an earlier instruction than the last one of a warp can hold, where that can matter.
 
     A warp holds at most ceil(interval / latency) ports at once, and one less when it is ready again; with a port for
@@ -284,7 +285,7 @@ def _counted(instance: Instance) -> tuple[UnitClass, ...]:
 
 def _span(instance: Instance) -> int:
     """After so many cycles every port is free, of those that somebody can wait for."""
-    counted = _counted(instance)
+    counted = _contended_units(instance)
     return max((1, *(unit.interval for unit in instance.machine.units if unit.capacity == 1 or unit in counted)))
 
 
@@ -301,7 +302,7 @@ def _holdings(counted: tuple[UnitClass, ...], span: int) -> dict[Holding, int] |
         ):
             held: Holding | None = after
             for number in classes:
-                held = _taken(held, number, counted[number]) if held is not None else None
+                held = _with_port(held, number, counted[number]) if held is not None else None
             if held is not None and held not in found:
                 found[held] = len(found)
                 waiting.append(held)
@@ -315,7 +316,7 @@ def _after(held: Holding) -> Holding:
     return tuple(tuple(left - 1 for left in ports if left > 1) for ports in held)
 
 
-def _taken(held: Holding, number: int, unit: UnitClass) -> Holding | None:
+def _with_port(held: Holding, number: int, unit: UnitClass) -> Holding | None:
     """With one more port of this class; None if there is none."""
     if len(held[number]) == unit.capacity:
         return None
@@ -332,7 +333,7 @@ def _free(ports: tuple[int, ...], unit: UnitClass, count: int) -> int:
 
 def _ports(instance: Instance) -> tuple[loops.Ports, int]:
     """Return the ports, and how many holdings there are."""
-    units, counted, span = instance.machine.units, _counted(instance), _span(instance)
+    units, counted, span = instance.machine.units, _contended_units(instance), _span(instance)
     holdings = _holdings(counted, span)
     if holdings is None:
         raise BrokenPromiseError("the ports of this machine can be held in too many ways")
@@ -341,7 +342,7 @@ def _ports(instance: Instance) -> tuple[loops.Ports, int]:
     for number, unit in enumerate(counted):
         at = units.index(unit)
         for held, row in holdings.items():
-            more = _taken(held, number, unit)
+            more = _with_port(held, number, unit)
             taken[at, row] = -1 if more is None else holdings.get(more, -1)
             one[at, row] = _free(held[number], unit, 1)
             two[at, row] = _free(held[number], unit, 2)
@@ -351,7 +352,7 @@ def _ports(instance: Instance) -> tuple[loops.Ports, int]:
     for cycle in range(span):
         after[cycle + 1] = later[after[cycle]]
     ports = loops.Ports(
-        interval=_ints([unit.interval for unit in units]),
+        interval=ints([unit.interval for unit in units]),
         sole=np.array([unit.capacity == 1 for unit in units]),
         counted=np.array([unit in counted for unit in units]),
         taken=taken,
@@ -362,7 +363,3 @@ def _ports(instance: Instance) -> tuple[loops.Ports, int]:
         single=instance.machine.issue_width == 1,
     )
     return ports, len(holdings)
-
-
-def _ints(values: list[int]) -> loops.Ints:
-    return np.array(values, dtype=np.int64)

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.host.compiled import NIL, compiled
+from makespan.host.compiled import NIL, Ints, compiled
 
-Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Values = NDArray[np.int32]
 

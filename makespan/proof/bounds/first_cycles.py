@@ -8,7 +8,7 @@ from typing import NamedTuple
 from makespan.model.feature import PROGRAMS
 from makespan.model.instance import Instance
 
-State = tuple[tuple[tuple[int, int], int], ...]
+PlaceCounts = tuple[tuple[tuple[int, int], int], ...]
 """((group, place), number of warps there), sorted; finished warps are left out."""
 
 MAX_STARTS = 20_000
@@ -20,7 +20,7 @@ class Front(NamedTuple):
     """All states that `cycles` cycles can lead to; the empty state if all warps may have finished by then."""
 
     cycles: int
-    states: frozenset[State]
+    states: frozenset[PlaceCounts]
 
 
 def front(instance: Instance, most_states: int, stop: Callable[[], bool] = lambda: False) -> Front | None:
@@ -28,14 +28,14 @@ def front(instance: Instance, most_states: int, stop: Callable[[], bool] = lambd
 
     With a feature that this does not know it is that of the starts, whatever `most_states` is.
     """
-    layer: set[State] = set()
+    layer: set[PlaceCounts] = set()
     for state in _starts(instance):
         layer.add(state)
         if len(layer) > MAX_STARTS:
             return None
     cycles, known = 0, not instance.beyond(KNOWS)
     while known:
-        after: set[State] = set()
+        after: set[PlaceCounts] = set()
         if stop():
             return Front(cycles, frozenset(layer))
         for state in layer:
@@ -48,7 +48,7 @@ def front(instance: Instance, most_states: int, stop: Callable[[], bool] = lambd
     return Front(0, frozenset(layer))
 
 
-def _starts(instance: Instance) -> Iterator[State]:
+def _starts(instance: Instance) -> Iterator[PlaceCounts]:
     ways = (
         combinations_with_replacement([(number, start) for start in group.program.starts], group.warps)
         for number, group in enumerate(instance.groups)
@@ -56,7 +56,7 @@ def _starts(instance: Instance) -> Iterator[State]:
     return (tuple(sorted(Counter(chain.from_iterable(places)).items())) for places in product(*ways))
 
 
-def _steps(instance: Instance, state: State) -> Iterator[State]:
+def _steps(instance: Instance, state: PlaceCounts) -> Iterator[PlaceCounts]:
     ready: dict[str, list[tuple[tuple[int, int], int]]] = {unit: [] for unit in instance.machine.capacities}
     for (group, place), count in state:
         ready[instance.groups[group].program.places[place].unit].append(((group, place), count))

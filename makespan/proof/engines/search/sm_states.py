@@ -40,14 +40,14 @@ MOST_NEEDS = 1_000_000
 _BYTES_PER_STATE, _BYTES_PER_PARTITION, _BYTES_PER_WARP = 500, 200, 8
 _STEPS_PER_LOOK = 256
 
-Part = tuple[tuple[int, ...], PortsInUse]
+PartitionState = tuple[tuple[int, ...], PortsInUse]
 """A partition: the numbers of its unfinished warps, sorted, and its own ports."""
 
-State = tuple[tuple[Part, ...], PortsInUse]
+PartitionStates = tuple[tuple[PartitionState, ...], PortsInUse]
 """The partitions, sorted, and the ports that they share."""
 
 
-class _Change(NamedTuple):
+class _WarpChange(NamedTuple):
     """A warp with this number in this partition moves; where it issues, what it holds of each use of its class."""
 
     part: int
@@ -56,40 +56,40 @@ class _Change(NamedTuple):
     uses: HeldUses = ()
 
 
-class _Step(NamedTuple):
+class _CycleStep(NamedTuple):
     """So many cycles, the warps that issue in the first of them, and those that pass barriers at the end of them."""
 
     cycles: int
-    issued: tuple[_Change, ...]
-    passed: tuple[tuple[_Change, ...], ...]
+    issued: tuple[_WarpChange, ...]
+    passed: tuple[tuple[_WarpChange, ...], ...]
 
 
-class Reached(NamedTuple):
+class ReachedState(NamedTuple):
     """What a step leads to; the partitions stand in the order of the state before it."""
 
-    step: _Step
-    parts: Sequence[Part]
+    step: _CycleStep
+    parts: Sequence[PartitionState]
     shared: PortsInUse
 
     @property
-    def state(self) -> State:
+    def state(self) -> PartitionStates:
         """Without the names of partitions."""
         return tuple(sorted(self.parts)), self.shared
 
 
-class _Label(NamedTuple):
+class _StateLabel(NamedTuple):
     """The longest and the shortest way from a start to a state, in cycles, and the state before it on the longest."""
 
     longest: int
     shortest: int
-    before: State | None
+    before: PartitionStates | None
 
 
-class _System:
+class _Transitions:
     """The states and the steps between them; partition p has the `own` pools from `p * own` on for itself."""
 
     def __init__(self, instance: Instance) -> None:
-        self.instance, lowered = instance, _lowered(instance)
+        self.instance, lowered = instance, _lower(instance)
         self.warps = WarpStates(instance)
         self.partitions = instance.machine.partitions
         self.own = len(lowered.capacities.keys() - lowered.shared)
@@ -98,7 +98,7 @@ class _System:
         self._free: PortsInUse = ((),) * self.own
         self._none: PortsInUse = ((),) * (len(lowered.pools) - self.partitions * self.own)
 
-    def begin(self) -> Iterator[tuple[Sequence[list[int]], Reached]]:
+    def begin(self) -> Iterator[tuple[Sequence[list[int]], ReachedState]]:
         """Yield every way to begin, in the order of `spreads`: before the first barriers are passed, and after."""
         starts = [self.warps.begin(crew) for crew in range(len(self.warps.crews))]
         for spread in spreads(self.instance):
@@ -110,17 +110,17 @@ class _System:
                 begun = [list(chain.from_iterable(warps)) for warps in chosen]
                 for passed, parts in self._settled(begun):
                     standing = [self._part(warps, self._free) for warps in parts]
-                    yield begun, Reached(_Step(0, (), passed), standing, self._none)
+                    yield begun, ReachedState(_CycleStep(0, (), passed), standing, self._none)
 
     @property
-    def end(self) -> State:
+    def end(self) -> PartitionStates:
         """In which all warps have finished."""
         return (((), self._free),) * self.partitions, self._none
 
-    def _part(self, warps: Sequence[int], held: PortsInUse) -> Part:
+    def _part(self, warps: Sequence[int], held: PortsInUse) -> PartitionState:
         return (tuple(sorted(warps)), held) if warps else ((), self._free)
 
-    def steps(self, state: State) -> Iterator[Reached]:
+    def steps(self, state: PartitionStates) -> Iterator[ReachedState]:
         """Yield every work-conserving step; none from the end."""
         parts, shared = state
         if state == self.end:
@@ -145,7 +145,7 @@ class _System:
             ways = (
                 combinations_with_replacement(
                     [
-                        (_Change(part, number, move, way.uses(cycles)), way, cycles)
+                        (_WarpChange(part, number, move, way.uses(cycles)), way, cycles)
                         for move in warps.moves(number)
                         for cycles in way.cycles
                     ],
@@ -157,7 +157,7 @@ class _System:
                 yield from self._after(staying, held, cycles, tuple(chain.from_iterable(issued)))
 
     def _staying(
-        self, parts: Sequence[Part], selected: Sequence[tuple[int, int, PortWay, int]], cycles: int
+        self, parts: Sequence[PartitionState], selected: Sequence[tuple[int, int, PortWay, int]], cycles: int
     ) -> list[list[int]]:
         """Return the warps that do not issue, so many cycles later."""
         staying = [list(numbers) for numbers, _ in parts]
@@ -214,8 +214,8 @@ class _System:
         staying: Sequence[Sequence[int]],
         held: Sequence[tuple[int, ...]],
         cycles: int,
-        issued: tuple[tuple[_Change, PortWay, tuple[int, ...]], ...],
-    ) -> Iterator[Reached]:
+        issued: tuple[tuple[_WarpChange, PortWay, tuple[int, ...]], ...],
+    ) -> Iterator[ReachedState]:
         """The states so many cycles later, if these issue in the first of them; the others and ports are given."""
         lists, ports = [[*numbers] for numbers in staying], [*held]
         for change, way, intervals in issued:
@@ -229,11 +229,11 @@ class _System:
             after = [
                 self._part(numbers, tuple(ports[part * own : part * own + own])) for part, numbers in enumerate(settled)
             ]
-            yield Reached(_Step(cycles, changes, passed), after, common if any(settled) else self._none)
+            yield ReachedState(_CycleStep(cycles, changes, passed), after, common if any(settled) else self._none)
 
     def _settled(
         self, lists: Sequence[Sequence[int]]
-    ) -> Iterator[tuple[tuple[tuple[_Change, ...], ...], Sequence[list[int]]]]:
+    ) -> Iterator[tuple[tuple[tuple[_WarpChange, ...], ...], Sequence[list[int]]]]:
         """Every way to stand once those that can pass their barriers have passed; who has finished is left out."""
         warps = self.warps
         alive = [[number for number in numbers if number != FINISHED] for numbers in lists]
@@ -245,7 +245,7 @@ class _System:
                 ways = (combinations_with_replacement(warps.moves(n), count) for (_, n), count in counted.items())
                 for moves in product(*ways):
                     passed = tuple(
-                        _Change(part, number, move)
+                        _WarpChange(part, number, move)
                         for (part, number), moved in zip(counted, moves, strict=True)
                         for move in moved
                     )
@@ -257,7 +257,7 @@ class _System:
                 return
         yield (), alive
 
-    def progress(self, state: State) -> tuple[int, int]:
+    def progress(self, state: PartitionStates) -> tuple[int, int]:
         """A pair that every step raises: less is what warps have to go, or else what they and ports have to wait."""
         parts, shared = state
         numbers = [number for own, _ in parts for number in own]
@@ -277,7 +277,7 @@ def obstacle(instance: Instance) -> str | None:
         return f"a program has {needs} places times results that they need; the limit is {MOST_NEEDS}"
     if instance.warps > MOST_WARPS:
         return f"it has {instance.warps} warps; the limit is {MOST_WARPS}"
-    for each in _lowered(instance).by_class.values():
+    for each in _lower(instance).by_class.values():
         if each.choices > MOST_CHOICES:
             return (
                 f"class {each.unit} leaves {each.choices} choices of resources and intervals;"
@@ -286,14 +286,14 @@ def obstacle(instance: Instance) -> str | None:
     return None
 
 
-def _lowered(instance: Instance) -> LoweredMachine:
+def _lower(instance: Instance) -> LoweredMachine:
     """Return what the instructions meet of the machine; no state says anything of other ports."""
     return LoweredMachine.of(instance.machine.serving(set().union(*(group.program.units for group in instance.groups))))
 
 
 def is_small(instance: Instance) -> bool:
     """Whether there are at most `SMALL_STATES` ways to place the warps, by a guess that knows no pending results."""
-    lowered, ways = _lowered(instance), 1
+    lowered, ways = _lower(instance), 1
     ports = sum(pool.capacity for pool in lowered.pools if pool.name != ISSUE_SLOT)
     slowest = max(most for _, most in lowered.latencies.values())
     for group in instance.groups:
@@ -321,35 +321,35 @@ def solve(instance: Instance, limits: Limits) -> Finding:
     instance.require(KNOWS, "the search over a whole multiprocessor")
     if obstacle(instance) is not None:
         return Finding()
-    system = _System(instance)
-    labels = _visited(system, limits)
+    system = _Transitions(instance)
+    labels = _visit(system, limits)
     if labels is None:
         return Finding()
     label = labels[system.end]
-    witness = _Names(system).schedule(labels)
+    witness = _WitnessNames(system).schedule(labels)
     return Finding(witness, label.longest, Upper.SEARCH, best_case=Bounds(label.shortest, label.shortest))
 
 
-def _visited(system: _System, limits: Limits) -> dict[State, _Label] | None:
+def _visit(system: _Transitions, limits: Limits) -> dict[PartitionStates, _StateLabel] | None:
     """Return every reachable state; None when a limit stops it."""
     warps = system.instance.warps
     bytes_per_state = _BYTES_PER_STATE + _BYTES_PER_PARTITION * system.partitions + _BYTES_PER_WARP * warps
     most_states = limits.memory_bytes // bytes_per_state
-    labels: dict[State, _Label] = {}
-    queue: list[tuple[tuple[int, int], State]] = []
+    labels: dict[PartitionStates, _StateLabel] = {}
+    queue: list[tuple[tuple[int, int], PartitionStates]] = []
 
-    def reach(after: State, longest: int, shortest: int, before: State | None) -> None:
+    def reach(after: PartitionStates, longest: int, shortest: int, before: PartitionStates | None) -> None:
         known = labels.get(after)
         if known is None:
             heapq.heappush(queue, (system.progress(after), after))
-            labels[after] = _Label(longest, shortest, before)
+            labels[after] = _StateLabel(longest, shortest, before)
         elif longest > known.longest:
-            labels[after] = _Label(longest, min(shortest, known.shortest), before)
+            labels[after] = _StateLabel(longest, min(shortest, known.shortest), before)
         elif shortest < known.shortest:
             labels[after] = known._replace(shortest=shortest)
 
     taken, state, longest, shortest = 0, None, 0, 0
-    steps: Iterable[Reached] = (found for _, found in system.begin())
+    steps: Iterable[ReachedState] = (found for _, found in system.begin())
     while True:
         for found in steps:
             cycles = found.step.cycles
@@ -368,10 +368,10 @@ def _visited(system: _System, limits: Limits) -> dict[State, _Label] | None:
         steps = system.steps(state)
 
 
-class _Names:
+class _WitnessNames:
     """A path through the states with the names of warps and partitions."""
 
-    def __init__(self, system: _System) -> None:
+    def __init__(self, system: _Transitions) -> None:
         self.system, self.instance = system, system.instance
         self.paths: list[list[int]] = [[] for _ in range(self.instance.warps)]
         self.latencies: list[list[int]] = [[] for _ in self.paths]
@@ -380,7 +380,7 @@ class _Names:
         self.parts: list[list[tuple[int, int]]] = []  # (number, warp) of every warp, by partition
         self.partitions: tuple[int, ...] = ()
 
-    def schedule(self, labels: dict[State, _Label]) -> Schedule:
+    def schedule(self, labels: dict[PartitionStates, _StateLabel]) -> Schedule:
         """Return a longest one."""
         path = [self.system.end]
         while (before := labels[path[-1]].before) is not None:
@@ -420,7 +420,7 @@ class _Names:
         names = {part: name for name, part in enumerate(dict.fromkeys(partitions))}
         self.partitions = tuple(names[part] for part in partitions)
 
-    def _follow(self, found: Reached) -> None:
+    def _follow(self, found: ReachedState) -> None:
         """Move the warps as this step does, and put the partitions in the order of the state that it leads to."""
         step = found.step
         if step.cycles:
@@ -430,9 +430,9 @@ class _Names:
             self._move(passed, 0)
         self.parts = [self.parts[part] for part in sorted(range(len(self.parts)), key=found.parts.__getitem__)]
 
-    def _move(self, changes: Sequence[_Change], cycles: int) -> list[int]:
+    def _move(self, changes: Sequence[_WarpChange], cycles: int) -> list[int]:
         """Move one warp for each change, all together, and let so many cycles pass for the others; who has moved."""
-        moving: dict[tuple[int, int], list[_Change]] = {}
+        moving: dict[tuple[int, int], list[_WarpChange]] = {}
         for change in changes:
             moving.setdefault((change.part, change.number), []).append(change)
         moved = []

@@ -38,7 +38,7 @@ _BYTES_PER_SITUATION = 1500
 _EVENTS_PER_LOOK = 64
 _NEVER = 1 << 40
 
-State: TypeAlias = tuple[int, int, int]
+EventState: TypeAlias = tuple[int, int, int]
 """The numbers of the situations of both warps, and of the holding."""
 
 
@@ -72,7 +72,7 @@ def best_case(instance: Instance, limits: Limits) -> Bounds | None:
     return solve(instance, limits).best_case
 
 
-_Event: TypeAlias = tuple[int, tuple[HeldUses | None, HeldUses | None], State]
+_Event: TypeAlias = tuple[int, tuple[HeldUses | None, HeldUses | None], EventState]
 """The cycles since the last event; of each warp what it holds if it issues, else None; the state then."""
 
 
@@ -96,14 +96,14 @@ class _Events:
         # for every state in the order of visits: itself, the last cycle of the event before, and where that came from
         self._visited = tuple(array("q") for _ in range(5))
 
-    def _sorted(self, state: State) -> State:
+    def _sorted(self, state: EventState) -> EventState:
         one, other, holding = state
         return (other, one, holding) if self._is_same and one > other else state
 
     def visit(self, limits: Limits) -> bool:
         """Return all states, by the sum of their places; False when a limit comes first."""
         first, second = self._first, self._second
-        waiting: list[dict[State, list[int]]] = [{} for _ in range(first.end + second.end + 1)]
+        waiting: list[dict[EventState, list[int]]] = [{} for _ in range(first.end + second.end + 1)]
         for start in self._starts:
             waiting[self._sum(start)][start] = [-1, -1, -1]
         visited, live, events = 0, 0, 0
@@ -138,14 +138,14 @@ class _Events:
             live -= len(here)
         return True
 
-    def _end(self, state: State, latest: int, soonest: int) -> None:
+    def _end(self, state: EventState, latest: int, soonest: int) -> None:
         """Both warps have issued all; the state was visited last."""
         (least, most), (least_of_other, most_of_other) = self._first.ready[state[0]], self._second.ready[state[1]]
         if latest + max(most, most_of_other) > self.longest:
             self.longest, self._last = latest + max(most, most_of_other), len(self._visited[0]) - 1
         self.shortest = min(self.shortest, soonest + max(least, least_of_other))
 
-    def _sum(self, state: State) -> int:
+    def _sum(self, state: EventState) -> int:
         return self._first.place[state[0]] + self._second.place[state[1]]
 
     def _within(self, limits: Limits, live: int) -> bool:
@@ -157,7 +157,7 @@ class _Events:
             return False
         return not limits.expired
 
-    def _after(self, state: State) -> Iterator[_Event]:
+    def _after(self, state: EventState) -> Iterator[_Event]:
         """Return every next event; none where both warps have issued all."""
         first, second, (a, b, _) = self._first, self._second, state
         if first.place[a] == first.end and second.place[b] == second.end:
@@ -165,7 +165,7 @@ class _Events:
         issues = first.reservation[a] is not NOTHING_HELD or second.reservation[b] is not NOTHING_HELD
         return self._issuing(state) if issues else self._passing(state)
 
-    def _issuing(self, state: State) -> Iterator[_Event]:
+    def _issuing(self, state: EventState) -> Iterator[_Event]:
         """Somebody issues, who is not kept from it by a barrier."""
         first, second, ports = self._first, self._second, self._holdings
         a, b, holding = state
@@ -201,7 +201,7 @@ class _Events:
         free = self._holdings.free(holding, needs)
         return ready if free <= ready[0] else (free, max(ready[1], free))
 
-    def _passing(self, state: State) -> Iterator[_Event]:
+    def _passing(self, state: EventState) -> Iterator[_Event]:
         """Yield both stand at barriers, or one has finished; what follows can be issued in the same cycle."""
         first, second = self._first, self._second
         a, b, holding = state
@@ -220,7 +220,7 @@ class _Events:
         while (source := sources[numbers[-1]]) >= 0:
             numbers.append(source)
         numbers.reverse()
-        courses = [_Course(0, self._first), _Course(1, self._second)]
+        courses = [_WarpEvents(0, self._first), _WarpEvents(1, self._second)]
         for at, to in pairwise(numbers):
             before, after = ((one[number], other[number], holding[number]) for number in (at, to))
             chosen, state = self._between(before, after, cycles[to] - cycles[at])
@@ -231,15 +231,15 @@ class _Events:
         return self._schedule(sorted(courses, key=lambda course: course.warp)[: self._instance.warps])
 
     def _between(
-        self, before: State, after: State, cycle: int
-    ) -> tuple[tuple[HeldUses | None, HeldUses | None], State]:
+        self, before: EventState, after: EventState, cycle: int
+    ) -> tuple[tuple[HeldUses | None, HeldUses | None], EventState]:
         """What happens in the event so many cycles after a state that leads to another, and that one as it comes."""
         for later, chosen, state in self._after(before):
             if later == cycle and self._sorted(state) == after:
                 return chosen, state
         raise BrokenPromiseError("no event leads from a state of two warps to the one that came from it")
 
-    def _schedule(self, courses: Sequence["_Course"]) -> Schedule:
+    def _schedule(self, courses: Sequence["_WarpEvents"]) -> Schedule:
         cycles: list[tuple[int, ...]] = [()] * self.longest
         for course in courses:
             course.settle(self.longest)
@@ -267,7 +267,7 @@ class _Issue:
     latency: int
 
 
-class _Course:
+class _WarpEvents:
     """What one warp does, event by event."""
 
     def __init__(self, warp: int, situations: Situations) -> None:
