@@ -380,7 +380,7 @@ def _path_evidence(claim: WorstCaseClaim, evidence: str | None) -> str:
 
 
 def _solve_launch(launch: KernelLaunch, sizes: Sequence[int], card: Gpu | None, solver: Solver) -> WorstCaseClaim:
-    """Return the worst of the worst cases on partitions with so many SMs."""
+    """Return the worst of the worst cases on partitions of these numbers of SMs."""
     from makespan.deadlines.wcet import on_one_sm, on_sms
 
     with within(solver.limits().seconds):
