@@ -19,8 +19,6 @@ from makespan.kernels.options import (
     SIZE,
     TEXT,
     QuestionOption,
-    is_a_file,
-    is_toml_file,
     one_of,
     whole,
 )
@@ -29,7 +27,7 @@ from makespan.proof.engines import BACKENDS
 
 FORMATS = ("ptx", "toml", "jsonl")
 
-SOURCE = QuestionOption("source", "", TEXT, "source", "a kernel or a file of instances", names_file=is_a_file)
+SOURCE = QuestionOption("source", "", TEXT, "source", "a kernel or a file of instances", is_file=lambda _: True)
 # fmt: off
 _BEFORE = (
     QuestionOption(
@@ -42,7 +40,7 @@ _BEHIND = (
         "one instance of a file, by its number from 1 or by its name [default: all]", "N|NAME"),
     QuestionOption(
         "gpu", "", TEXT, "gpu", "all blocks of --grid on a whole GPU, a shipped one or that of a file",
-        "NAME|FILE.toml", names_file=is_toml_file,
+        "NAME|FILE.toml", is_file=lambda name: name.endswith(".toml"),
         label="GPU", hint="a launch of all blocks of a grid on a whole GPU"),
     QuestionOption(
         "sms", "", TEXT, "gpu", "on so many SMs, or those of a MIG instance [default: all of --gpu]", "N|NAME",

@@ -127,7 +127,6 @@ def read_size(given: str) -> int:
 
 
 def _extent_of_toml(value: object, key: str) -> str:
-    """Read `256` or `"16x16"`."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return str(count(value, key, MAX_BLOCKS)) if is_whole else text(value, key)
 
@@ -166,39 +165,13 @@ SIZE = OptionForm("SIZE", read_size)
 # What an option is
 
 
-def is_a_file(value: str) -> bool:
-    """Return True: every value of the option is the name of a file."""
-    del value
-    return True
-
-
-def is_toml_file(value: str) -> bool:
-    """Return whether a value names a file of the user, and not something that comes with the package."""
-    return value.endswith(".toml")
-
-
-def is_bounds_file(value: str) -> bool:
-    """Return whether a value names a file of loop bounds, and is no bound itself."""
-    return "=" not in value
-
-
-OPTION_GROUPS: Mapping[str, str] = MappingProxyType(
-    {
-        "source": "Source",
-        "machine": "Machine",
-        "timing": "Machine",
-        "kernel": "Kernel",
-        "paths": "Loops and branches",
-        "launch": "Launch",
-        "compiler": "Kernel",
-        "residency": "Launch",
-        "gpu": "Whole GPU",
-        "promise": "Machine",
-        "effort": "Effort",
-        "answer": "Effort",
-        "deadline": "Deadline",
-    }
-)
+# fmt: off
+OPTION_GROUPS: Mapping[str, str] = MappingProxyType({
+    "source": "Source", "machine": "Machine", "timing": "Machine", "kernel": "Kernel", "paths": "Loops and branches",
+    "launch": "Launch", "compiler": "Kernel", "residency": "Launch", "gpu": "Whole GPU", "promise": "Machine",
+    "effort": "Effort", "answer": "Effort", "deadline": "Deadline",
+})
+# fmt: on
 """The title under which the help shows a group of options; a command takes whole groups."""
 
 
@@ -219,8 +192,8 @@ class QuestionOption:
         many: whether it has several values.
         alone: whether it is no key of a launch beside others on the same GPU.
         default: the value where the option is not given, as a text or a number; None where that is nothing.
-        names_file: tells whether a value is the name of a file; None if none is. Such names are relative to the file
-            that says them, and what the file holds belongs to the key of a question.
+        is_file: tells whether a value is the name of a file. Such names are relative to the file that says them, and
+            what the file holds belongs to the key of a question.
         label: of its field on the page that asks; empty where the page does not ask for it.
         hint: what stands below this field.
     """
@@ -236,7 +209,7 @@ class QuestionOption:
     many: bool = False
     alone: bool = False
     default: str | float | None = None
-    names_file: Callable[[str], bool] | None = None
+    is_file: Callable[[str], bool] = lambda _: False
     label: str = ""
     hint: str = ""
 
@@ -248,10 +221,8 @@ class QuestionOption:
     @property
     def unsaid(self) -> Any:
         """Return the value where the option is not given."""
-        if self.many:
-            return ()
-        if self.form is FLAG:
-            return False
+        if self.many or self.form is FLAG:
+            return () if self.many else False
         return self.form.read(self.default) if isinstance(self.default, str) else self.default
 
     @property
@@ -297,10 +268,6 @@ class QuestionOption:
             return [self.located(each, folder) for each in value]
         return str(folder / value) if isinstance(value, str) and self.is_file(value) else value
 
-    def is_file(self, value: str) -> bool:
-        """Return whether a value is the name of a file."""
-        return self.names_file is not None and self.names_file(value)
-
 
 # The table
 
@@ -314,7 +281,7 @@ KERNEL_OPTIONS = (
         label="Ports by class", hint="in the place of a machine, such as C=2,L=1"),
     QuestionOption(
         "machine", "", TEXT, "machine", "a shipped machine or a machine file", "NAME|FILE.toml", alone=True,
-        names_file=is_toml_file,
+        is_file=lambda name: name.endswith(".toml"),
         label="Machine of the SM", hint="empty: that of the GPU, or the paper's, C=1 and L=1"),
     QuestionOption(
         "hold", "", TEXT, "machine",
@@ -337,14 +304,14 @@ KERNEL_OPTIONS = (
         "how opcodes of PTX map to unit classes", default="paper"),
     QuestionOption(
         "classes", "classes.overrides", PATH, "kernel", "TOML file: opcode = class, over the table",
-        names_file=is_a_file),
+        is_file=lambda _: True),
     QuestionOption(
         "unknown", "classes.unknown", TEXT, "kernel", "class of opcodes that no table knows (otherwise an error)",
         "CLASS",
         label="Unknown opcodes", hint="the class to count them in, such as C"),
     QuestionOption(
         "loop-bound", "loop_bounds", TEXT, "paths", "at most N, exactly N, or a bounds file", "LABEL=N|LABEL==N|FILE",
-        keyword="loop_bounds", many=True, names_file=is_bounds_file,
+        keyword="loop_bounds", many=True, is_file=lambda bound: "=" not in bound,
         label="Loop bounds", hint="LABEL=N at most, LABEL==N exactly, each on a line"),
     QuestionOption(
         "trust-bounds", "loop_bounds.trusted", FLAG, "paths", "--loop-bound counts even where the code contradicts it",
@@ -352,7 +319,7 @@ KERNEL_OPTIONS = (
     QuestionOption(
         "take", "take", TEXT, "paths", "fix a branch: this path only", "LABEL=taken|fall", many=True),
     QuestionOption(
-        "trace", "trace", PATH, "paths", "file with one decision per executed branch", names_file=is_a_file),
+        "trace", "trace", PATH, "paths", "file with one decision per executed branch", is_file=lambda _: True),
     QuestionOption(
         "paths", "paths", one_of(("automaton", "single")), "paths",
         "all paths of a warp (default), or the one that --take or --trace fixes (default with them)", key=None),

@@ -106,7 +106,7 @@ def test_the_page_asks_for_every_option_with_a_label() -> None:
 
 def test_every_option_that_names_a_file_starts_from_the_folder_of_what_says_it() -> None:
     """Paths are files, names of machines and GPUs that end in .toml, and loop bounds without `=`."""
-    files = {name for name, option in SOLVE_OPTIONS.items() if option.names_file is not None}
+    files = {name for name, option in SOLVE_OPTIONS.items() if option.is_file("b") or option.is_file("m.toml")}
     assert files == {"source", "classes", "trace", "loop-bound", "machine", "gpu"}
     assert {option.name for option in SOLVE_OPTIONS.values() if option.form is PATH} <= files | {"keep-ptx"}
     question: dict[str, Any] = {"source": "a.ptx", "machine": "m.toml", "gpu": "rtx-3070", "loop-bound": ["b", "L=2"]}
