@@ -20,7 +20,7 @@ from typing import NoReturn, TextIO
 
 import click
 
-from makespan.cli import colours
+from makespan.cli import output
 from makespan.cli.help_page import examples
 from makespan.cli.lazy import LazyGroup
 from makespan.cli.progress import Notices
@@ -76,6 +76,7 @@ SECTIONS = {
 """What each command does in a line, as the help shows them."""
 
 ELSEWHERE = {
+    "bounds-template": "makespan.cli.strings:bounds_template_command",
     "schedulability": "makespan.deadlines.command",
     "validate": "makespan.hardware.command",
     "estimate": "makespan.estimates.commands",
@@ -83,7 +84,7 @@ ELSEWHERE = {
     "evaluate": "makespan.estimates.commands.evaluate",
     "dual-issue": "makespan.estimates.commands.listings",
 } | {name: f"makespan.many.commands.{name}" for name in ("simulate", "compare", "serve", "gate", "sweep", "benchmark")}
-"""The modules of the commands that a satellite brings; no other module of the command line knows a satellite."""
+"""The commands with no module of their own here: nothing else of the command line knows a satellite."""
 
 
 @click.group(
@@ -101,7 +102,7 @@ ELSEWHERE = {
 @click.pass_context
 def cli(context: click.Context) -> int | None:
     """Proven worst-case makespan of GPU warps on one streaming multiprocessor."""
-    context.color = colours.wants_colours()
+    context.color = output.wants_colours()
     if context.invoked_subcommand is not None:
         return None
     click.echo(context.get_help(), err=True)
@@ -189,7 +190,7 @@ def _complain(message: str, as_json: bool, code: int, context: str = "") -> int:
         details = [*message.split("\n")[1:], *context.splitlines()]
         text = json.dumps({"error": line, "details": details, "exit_code": code})
     else:
-        text = "\n".join(filter(None, (colours.paint_error(_escape_text(message)), _escape_text(context))))
+        text = "\n".join(filter(None, (output.paint_error(_escape_text(message)), _escape_text(context))))
     _tell(text)
     return code
 
@@ -202,7 +203,7 @@ def _escape_text(text: str) -> str:
 def _tell(text: str) -> None:
     """Write a line to stderr; where that takes none, the exit code alone says what happened."""
     try:
-        click.echo(text, err=True, color=colours.wants_colours())
+        click.echo(text, err=True, color=output.wants_colours())
     except OSError:
         _silence(sys.stderr)
 

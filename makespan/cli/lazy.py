@@ -17,7 +17,7 @@ class LazyGroup(click.Group):
 
     Args:
         sections: what each command does in a line, by name, below titles, in the order of the help.
-        elsewhere: the modules of the commands that do not live in the package, by name.
+        elsewhere: where commands live that have no such module, by name: a module, or `module:attribute`.
         opens: the command that a file in the place of a command asks for, if any.
     """
 
@@ -45,7 +45,8 @@ class LazyGroup(click.Group):
         if cmd_name not in self._table:
             return None
         here = f"{self._package}.{cmd_name.replace('-', '_')}"
-        command: click.Command = import_module(self._elsewhere.get(cmd_name, here)).command
+        module, _, attribute = self._elsewhere.get(cmd_name, here).partition(":")
+        command: click.Command = getattr(import_module(module), attribute or "command")
         return command
 
     def resolve_command(

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli import help_page
-from makespan.cli.colours import paint_verdicts
 from makespan.cli.gpu import GpuLaunch, gpu_launch
 from makespan.cli.options import SOLVE_OPTIONS, deadline_options, engine_options, gpu_options, source_options
-from makespan.cli.output import DATA
+from makespan.cli.output import DATA, paint_verdicts
 from makespan.cli.parameters import WARPS
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, exit_code, interruptible
 from makespan.cli.source import given_machine, instances, kernel_question

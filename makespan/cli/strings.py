@@ -1,4 +1,4 @@
-"""`makespan strings`: what a kernel becomes, and what is missing for it to become a program."""
+"""`makespan strings` and `makespan bounds-template`: what a kernel becomes, and what is missing for it."""
 
 from collections.abc import Callable
 from itertools import groupby
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.help_page import HelpCommand, examples, section
-from makespan.cli.options import kernel_options, machine_option, timing_options
+from makespan.cli.options import cuda_options, kernel_options, launch_options, machine_option, option, timing_options
 from makespan.cli.output import TEXT, format_option, render
 from makespan.cli.parameters import OneOf
 from makespan.cli.source import chosen_kernels, kernel_question
@@ -260,3 +260,20 @@ def _dot(launched: "LaunchedKernel", *, alone: bool) -> str:
 
 def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+@click.command("bounds-template", cls=HelpCommand, epilog=examples("makespan bounds-template ptx/fir.ptx"))
+@click.argument("source")
+@click.option("--input-format", type=OneOf(["ptx"]), help="format of standard input (SOURCE '-')")
+@option("kernel", help="only this kernel")
+@option("loop-bound", metavar="LABEL=N|FILE", help="bounds already known")
+@launch_options
+@cuda_options
+def bounds_template_command(source: str, input_format: str | None, kernel: str | None, **options: Any) -> None:
+    """Print a bounds file for the loops of SOURCE; fill in the numbers and pass it as --loop-bound FILE."""
+    from makespan.kernels.question import bounds_template
+
+    asked = kernel_question(source, input_format, **options)
+    module = asked.module()
+    kernels = chosen_kernels(module, kernel)
+    click.echo(bounds_template(asked, module, kernels), nl=False)

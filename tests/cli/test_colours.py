@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from makespan import cli
-from makespan.cli.colours import paint_verdicts
+from makespan.cli.output import paint_verdicts
 from makespan.deadlines.verdict import DeadlineAnswer
 from makespan.model.deadline import DeadlineOutcome
 from makespan.model.result import Status

@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from makespan.cli.colours import paint_verdicts
 from makespan.cli.help_page import HelpCommand, examples, section
 from makespan.cli.options import source_options
-from makespan.cli.output import quiet_option, refuse_twice, write_all
+from makespan.cli.output import paint_verdicts, quiet_option, refuse_twice, write_all
 from makespan.cli.parameters import SECONDS, SIZE
 from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, interruptible
 from makespan.cli.source import instances

@@ -1,10 +1,11 @@
-"""The form of the page: its fields, and the command line and the files that their values become."""
+"""The page that asks: its form, its text, and the command line and the files that the values of the form become."""
 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from importlib import resources
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -12,6 +13,8 @@ from makespan.cli.options import SOLVE_OPTIONS
 from makespan.host.errors import InputError
 from makespan.kernels.options import QuestionOption
 from makespan.model.machine import gpus, shipped_machines
+from makespan.report.html.page import page_file, security_policy
+from makespan.version import __version__
 
 MOST_SOURCE_BYTES = 1 << 20
 MOST_STRING_BYTES = 100_000
@@ -198,3 +201,42 @@ def _seconds(text: str, most: float) -> float:
     if not 0 < seconds <= most:  # false for NaN as well
         raise RefusedFieldError("time-limit", f"{text[:40]!r} is no number of seconds above 0 and at most {most:g}")
     return seconds
+
+
+if TYPE_CHECKING:
+    from makespan.many.serve.jobs import ServeLimits
+
+EXAMPLE = {"kind": "string", "source": "CLLC|LCLCC", "warps": "6"}
+
+
+@cache
+def _own(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _style() -> str:
+    return page_file("page.css") + _own("page.css")
+
+
+POLICY = f"{security_policy(_style(), _own('page.js'))}; connect-src 'self'; frame-src 'self'; frame-ancestors 'none'"
+
+
+def page_text(limits: "ServeLimits", *, shared: bool) -> str:
+    """Return the HTML of a server with these limits."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    # Strict: a name that is misspelt in the template is an error, and not an empty text.
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    main, more = form_fields()
+    return environment.from_string(_own("page.html.j2")).render(
+        style=Markup(_style()),  # noqa: S704 - files of this package
+        script=Markup(_own("page.js")),  # noqa: S704
+        main=main,
+        more=more,
+        kinds={kind: name for kind, name in KINDS.items() if kind != "cuda" or not shared},
+        example=EXAMPLE,
+        limits=limits,
+        seconds=min(DEFAULT_SECONDS, limits.seconds),
+        version=__version__,
+    )

@@ -21,9 +21,17 @@ from io import BufferedIOBase
 from operator import itemgetter
 from typing import Any
 
-from makespan.many.serve.form import EVIDENCE, MOST_SOURCE_BYTES, PAGE, RefusedFieldError, form_question, read_form
+from makespan.many.serve.form import (
+    EVIDENCE,
+    MOST_SOURCE_BYTES,
+    PAGE,
+    POLICY,
+    RefusedFieldError,
+    form_question,
+    page_text,
+    read_form,
+)
 from makespan.many.serve.jobs import BusyError, ServeJobs
-from makespan.many.serve.page import POLICY, page_text
 
 MOST_HEAD_BYTES = 16 << 10
 MOST_BODY_BYTES = 2 * MOST_SOURCE_BYTES

@@ -17,6 +17,7 @@ COMMANDS = {
     cls=LazyGroup,
     package=__name__,
     sections={"Commands": COMMANDS},
+    elsewhere={name: f"{__name__}.tables:{name}" for name in ("table", "show")},
     no_args_is_help=False,
     epilog=examples("makespan benchmark table benchmarks/library"),
 )

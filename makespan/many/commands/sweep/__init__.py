@@ -29,6 +29,7 @@ class _Sweep(LazyGroup):
     cls=_Sweep,
     package=__name__,
     sections={"Commands": COMMANDS},
+    elsewhere={name: f"{__name__}.table:{name}" for name in ("export", "plot")},
     no_args_is_help=False,
     epilog=examples("makespan sweep warps.toml -o warps.sqlite", "makespan sweep export warps.sqlite -o warps.csv"),
     context_settings={"ignore_unknown_options": True},

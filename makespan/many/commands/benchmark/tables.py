@@ -1,11 +1,12 @@
-"""`makespan benchmark table`: instances solved, gaps and times, by family and solver."""
+"""`makespan benchmark table` and `show`: a library as tables, and as JSON lines for other solvers."""
 
 from pathlib import Path
 
 import click
 
 from makespan.cli.help_page import HelpCommand, examples
-from makespan.cli.output import format_option, render
+from makespan.cli.output import DATA, format_option, render
+from makespan.cli.running import BAD_INPUT, DONE
 from makespan.many.commands.benchmark.library import ChosenInstances, library_options
 from makespan.many.library import claims
 from makespan.many.library.claims import BoundClaim
@@ -18,6 +19,7 @@ from makespan.many.report.library import (
     library_markdown,
     library_text,
 )
+from makespan.verify import digest
 
 
 @click.command(
@@ -32,7 +34,7 @@ from makespan.many.report.library import (
 @click.argument("results", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--each", is_flag=True, help="a line for each instance, with the best of all claims")
 @format_option("markdown")
-def command(
+def table(
     folder: Path, families: tuple[str, ...], names: tuple[str, ...], results: tuple[Path, ...], each: bool, output: str
 ) -> None:
     """What is known of LIBRARY and what RESULTS claim. Nothing is checked: that is what 'benchmark check' is for."""
@@ -51,3 +53,13 @@ def command(
             markdown=lambda: library_markdown(rows),
         )
     )
+
+
+@click.command("show", cls=HelpCommand, epilog=examples("makespan benchmark show benchmarks/library --family paper"))
+@library_options
+def show(folder: Path, families: tuple[str, ...], names: tuple[str, ...]) -> int:
+    """The instances of LIBRARY as JSON lines: name, digest, and the instance as in a bundle (docs/bundle.md)."""
+    posed, failed = ChosenInstances.of(folder, families, names).posed()
+    for name, instance in posed.items():
+        click.echo(DATA["json"]({"instance": name, "digest": digest(instance), "question": instance}))
+    return BAD_INPUT if failed else DONE
