@@ -28,7 +28,7 @@ MAX_THREADS = 1 << 20
 MAX_BUFFER_BYTES = 1 << 30
 MAX_FILE_BYTES = 1 << 28
 MAX_RECORDS = 4_000_000
-"""Of warps, in all runs together: a file of as many can be read again, and they fit into memory."""
+"""The most records of warps in all runs together, which a file can keep and memory can hold."""
 INPUTS = ("zeros", "random")
 _OFFSET = re.compile(r"\d{1,3}", re.ASCII)
 _RECORD = struct.Struct("<QIIQQ")
@@ -39,11 +39,11 @@ _LineT = TypeVar("_LineT")
 
 
 class RunCondition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Under what a run was made.
+    """The condition under which a run was made.
 
     Args:
-        inputs: what buffers without a file hold: `zeros`, or `random` bytes, other ones in every run.
-        offset: bytes by which buffers begin after a multiple of 256.
+        inputs: the content of buffers without a file: `zeros`, or `random` bytes that differ in every run.
+        offset: the bytes by which buffers begin after a multiple of 256.
     """
 
     inputs: str
@@ -59,7 +59,7 @@ class RunCondition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WarpRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a warp wrote down: the SM that it ran on, its slot there, and the clock of the SM as it began and ended."""
+    """The record of a warp: its SM, its slot there, and the clock of the SM at its begin and its end."""
 
     block: int
     warp: int
@@ -70,7 +70,7 @@ class WarpRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
 
 class CampaignRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One launch; `others` are the SMs on which neighbours ran."""
+    """One launch. `others` are the SMs on which neighbours ran."""
 
     number: int
     condition: RunCondition
@@ -79,15 +79,16 @@ class CampaignRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What was run, and where.
+    """The kernel that was run, and the device.
 
     Args:
-        kernel: its name, and `file` where it came from.
-        code: SHA-256 of the machine code that ran, records included.
-        compiler: what made it, in words.
-        parameters: what they were, by name: numbers, and for buffers their bytes.
-        shared: bytes of dynamic shared memory.
-        seed: of random inputs.
+        file: the file of the kernel.
+        kernel: the name of the kernel.
+        code: the SHA-256 of the machine code that ran, including records.
+        compiler: the compiler that made it.
+        parameters: the parameters by name: numbers, and for buffers their bytes.
+        shared: the bytes of dynamic shared memory.
+        seed: the seed of random inputs.
     """
 
     schema: str
@@ -113,24 +114,24 @@ class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Return the number of threads of a block."""
         return prod(self.block)
 
     @property
     def blocks(self) -> int:
-        """Of the grid."""
+        """Return the number of blocks of the grid."""
         return prod(self.grid)
 
     @property
     def warps_per_block(self) -> int:
-        """With lanes to spare, if need be."""
+        """Return the number of warps of a block. The last one may have unused lanes."""
         return -(-self.threads // WARP_LANES)
 
     def check(self, runs: int) -> None:
         """Refuse more runs than can be kept.
 
         Raises:
-            InputError: says how many can.
+            InputError: there are too many. The message says how many can be kept.
         """
         each = self.blocks * self.warps_per_block
         if runs * each > MAX_RECORDS:
@@ -141,7 +142,7 @@ class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KernelBuffer(msgspec.Struct, frozen=True):
-    """Memory whose address a kernel takes; `content` is what it holds in every run, None where the inputs say."""
+    """Memory whose address a kernel takes. `content` is its content in every run; None leaves it to the inputs."""
 
     size: int
     content: bytes | None = None
@@ -155,14 +156,14 @@ class KernelBuffer(msgspec.Struct, frozen=True):
 
 
 def code_hash(image: bytes) -> str:
-    """By what machine code is known again."""
+    """Return the SHA-256 by which machine code is recognised."""
     return hashlib.sha256(image).hexdigest()
 
 
 def run_conditions(
     inputs: Sequence[str], offsets: Sequence[str], caches: Sequence[str], neighbours: Sequence[str]
 ) -> tuple[RunCondition, ...]:
-    """Return all combinations of what is said in words; runs go through them in turn.
+    """Return all combinations of these words. Runs go through them in turn.
 
     Raises:
         InputError: a word that is none of these.
@@ -185,10 +186,10 @@ def launch_runs(
     arguments: Sequence[bytes | KernelBuffer],
     under: Sequence[RunCondition],
 ) -> Iterator[CampaignRun]:
-    """Launch once for each of these conditions.
+    """Launch once for each of these conditions, and yield the runs.
 
     Args:
-        arguments: for every parameter of the kernel but the records its bytes, or the buffer whose address it is.
+        arguments: the bytes of every parameter except the records, or the buffer whose address it is.
 
     Raises:
         MeasurementError: the device fails, or a thread has left no record.
@@ -208,10 +209,12 @@ def launch_runs(
             for each, place in zip(arguments, places, strict=True)
             if isinstance(each, KernelBuffer)
         ]
+        # a first launch on the same buffers warms the caches, and its records are overwritten
         launches = 2 if condition.cache is CacheState.WARM else 1
         for last in range(launches - 1, -1, -1):
             for address, content in contents:
                 device.write(address, content)
+            # a record that stays unseen shows a thread that never ended
             device.write(records, _UNSEEN * (threads * RECORD_BYTES))
             if condition.cache is CacheState.COLD:
                 device.load(image, campaign.kernel)
@@ -230,7 +233,7 @@ def _content(buffer: KernelBuffer, inputs: str, draws: Random) -> bytes:
 
 
 def _warp_records(data: bytes, campaign: Campaign) -> Iterator[WarpRecord]:
-    """What the threads of each warp have left, as one record: the first to begin and the last to end."""
+    """Yield one record per warp from those of its threads: the first begin and the last end."""
     threads, each = list(_RECORD.iter_unpack(data)), campaign.threads
     for block in range(campaign.blocks):
         for warp in range(campaign.warps_per_block):
@@ -250,7 +253,7 @@ def read_campaign(path: Path) -> tuple[Campaign, tuple[CampaignRun, ...]]:
     """Return the campaign that a file keeps, with at least one run.
 
     Raises:
-        InputError: a file that cannot be read or is too large; a line that is none, with its number.
+        InputError: a file that cannot be read or is too large, or a wrong line; the message has its number.
     """
     first, *others = decode_text(read_bytes(path, "runs", MAX_FILE_BYTES), "runs", str(path)).splitlines() or [""]
     if not 1 <= len(others) <= MAX_RUNS:

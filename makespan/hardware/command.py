@@ -32,7 +32,7 @@ _COUNTEREXAMPLE = Path("counterexample.jsonl")
 
 
 def _words(context: click.Context, parameter: click.Parameter, given: str) -> tuple[str, ...]:
-    """Words with commas between, each once."""
+    """Return the words between commas, each once."""
     del context, parameter
     return tuple(dict.fromkeys(word.strip() for word in given.split(",")))
 
@@ -219,7 +219,7 @@ def command(
 
 
 def _default_counterexample(path: Path, kept: Path | None) -> Path | None:
-    """Return a file that nobody has named, but not where its own runs are judged again: it stays as it is."""
+    """Return the default file of counterexamples, unless its own runs are judged: then it stays as it is."""
     is_read = kept is not None and is_file(path) and is_file(kept) and path.samefile(kept)
     return None if is_read else path
 
@@ -255,7 +255,7 @@ def _buffers_by_name(buffers: Sequence[str]) -> dict[str, str]:
 def _measure_runs(
     about: "Campaign", each: Any, target: Path | None, count: int, *, quiet: bool
 ) -> "tuple[CampaignRun, ...]":
-    """Return all runs, which are written down as they come."""
+    """Return all runs, each of which is written down as it comes."""
     from makespan.hardware.campaign import campaign_line
 
     label = f"{'simulating' if about.device.virtual else 'measuring'} {about.device.name}"
@@ -283,9 +283,10 @@ def _measure_runs(
 
 
 def _open_alone(target: Path) -> BinaryIO:
-    """Return the file, empty, which no other command writes while it is open."""
+    """Return the file, empty, and locked such that no other command writes it while it is open."""
     file = target.open("ab")
     try:
+        # the file is emptied only after the lock is held: it may have the runs of another command
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if target.is_file():
             file.truncate(0)
@@ -309,7 +310,7 @@ def _solve_question(question: Any, seconds: float, *, best_case: bool, quiet: bo
 
 
 def _policy_makespans(question: "Instance | GpuInstance") -> Mapping[str, int]:
-    """What scheduling policies take; nothing of a launch, of which the lower bound is the longest of their runs."""
+    """Return the makespans of scheduling policies. A launch has none: its lower bound is the longest of their runs."""
     from makespan.model.instance import Instance
     from makespan.model.simulate import Choices
     from makespan.proof.policy_gap import runs
@@ -320,7 +321,7 @@ def _policy_makespans(question: "Instance | GpuInstance") -> Mapping[str, int]:
 
 
 def _launch_estimates(found: "MeasuredKernel", card: "Gpu | None") -> Mapping[str, float | None]:
-    """What models expect of the launch with records; nothing where nobody says which GPU it is."""
+    """Return what models expect of the launch with records; empty if the GPU is not known."""
     from makespan.estimates.question import LaunchQuestion, cycles_by_method
 
     if card is None:

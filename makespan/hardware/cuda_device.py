@@ -1,4 +1,4 @@
-"""A GPU of this computer, by the driver API of CUDA; the package and the library are looked for when it is opened."""
+"""A GPU of this computer, by the driver API of CUDA. Package and library are looked for when it is opened."""
 
 import ctypes
 import time
@@ -53,11 +53,11 @@ again:
     ret;
 }
 """
-"""Reads memory for some time, from every SM but one, and says on which SM each of its blocks runs."""
+"""A kernel that reads memory for some time on all SMs but one, and records the SM of each of its blocks."""
 
 
 class CudaDevice:
-    """The GPU with a number.
+    """The GPU with this number.
 
     Raises:
         MeasurementError: no package, no driver, no such GPU.
@@ -89,7 +89,7 @@ class CudaDevice:
 
     @property
     def identity(self) -> DeviceIdentity:
-        """As the driver tells it."""
+        """Return the identity as the driver reports it."""
         name = self._do("cuDeviceGetName", _NAME_BYTES, self._device)
         driver = self._do("cuDriverGetVersion")
         return DeviceIdentity(
@@ -102,28 +102,28 @@ class CudaDevice:
         )
 
     def load(self, image: bytes, kernel: str) -> None:
-        """See `MeasuredDevice`."""
+        """Load a kernel, see `MeasuredDevice`."""
         if self._module is not None:
             self._do("cuModuleUnload", self._module)
         self._module = self._do("cuModuleLoadData", image)
         self._kernel = self._do("cuModuleGetFunction", self._module, kernel.encode())
 
     def allocate(self, size: int) -> int:
-        """See `MeasuredDevice`; it is freed with the process."""
+        """Allocate memory, see `MeasuredDevice`. It is freed with the process."""
         return int(self._do("cuMemAlloc", max(size, 1)))
 
     def write(self, address: int, data: bytes) -> None:
-        """See `MeasuredDevice`."""
+        """Copy to memory, see `MeasuredDevice`."""
         self._do("cuMemcpyHtoD", address, data, len(data))
 
     def read(self, address: int, size: int) -> bytes:
-        """See `MeasuredDevice`."""
+        """Copy from memory, see `MeasuredDevice`."""
         data = bytearray(size)
         self._do("cuMemcpyDtoH", data, address, size)
         return bytes(data)
 
     def overwrite_cache(self) -> None:
-        """See `MeasuredDevice`."""
+        """Overwrite the L2 cache, see `MeasuredDevice`."""
         if self._scratch is None:
             size = 2 * self._asked("L2_CACHE_SIZE")
             self._scratch = self.allocate(size), size
@@ -138,8 +138,8 @@ class CudaDevice:
         arguments: Sequence[bytes],
         neighbours: NeighbourLoad,
     ) -> tuple[int, ...]:
-        """See `MeasuredDevice`."""
-        if shared:  # beyond 48 KiB it has to be asked for
+        """Run the kernel, see `MeasuredDevice`."""
+        if shared:  # the driver grants more than 48 KiB only on request
             attribute = self._cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self._do("cuFuncSetAttribute", self._kernel, attribute, shared)
         others = self._start_hog() if neighbours is NeighbourLoad.HOG else None
@@ -151,7 +151,7 @@ class CudaDevice:
         return tuple(int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4))
 
     def _start_hog(self) -> tuple[int, int]:
-        """Let all SMs but one read memory; where the numbers of these SMs will be, and how many bytes they are."""
+        """Let all SMs but one read memory. Return the address and the size of the numbers of these SMs."""
         blocks = max(self._asked("MULTIPROCESSOR_COUNT") - 1, 1)
         if self._hog is None:
             module = self._do("cuModuleLoadData", HOG.encode() + b"\0")
@@ -162,6 +162,7 @@ class CudaDevice:
         numbers = (memory, _HOG_BYTES - 4, _HOG_NANOSECONDS, sms)
         arguments = [number.to_bytes(8, "little") for number in numbers]
         self._started(hog, (blocks, 1, 1), (_HOG_THREADS, 1, 1), 0, arguments, stream)
+        # the neighbours must run before the measured kernel starts, or it would get their SMs
         time.sleep(_HEAD_START_SECONDS)
         return sms, 4 * blocks
 
@@ -177,7 +178,7 @@ class CudaDevice:
         return int(self._do("cuDeviceGetAttribute", code, self._device))
 
     def _do(self, function: str, *arguments: Any) -> Any:
-        """Call the driver: what it returns besides the status.
+        """Call a function of the driver, and return what it returns besides the status.
 
         Raises:
             MeasurementError: another status than success.

@@ -1,4 +1,4 @@
-"""What a campaign needs of a GPU, and who it is; nothing here knows a driver."""
+"""The interface of a GPU that a campaign needs, and its identity. This module knows no driver."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -10,12 +10,12 @@ LaunchExtent: TypeAlias = tuple[int, int, int]
 
 
 class CacheState(StrEnum):
-    """What caches hold when a kernel starts.
+    """The state of the caches when a kernel starts.
 
     Args:
-        WARM: it has just run on the same buffers.
-        THRASHED: memory of twice the size of the L2 cache was written since its buffers were filled.
-        COLD: and its code was loaded anew.
+        WARM: the kernel has just run on the same buffers.
+        THRASHED: memory of twice the size of the L2 cache was written after the buffers were filled.
+        COLD: the same, and the code was loaded anew.
     """
 
     WARM = "warm"
@@ -24,22 +24,22 @@ class CacheState(StrEnum):
 
 
 class NeighbourLoad(StrEnum):
-    """What the other SMs do: nothing that the campaign started, or reading memory all the time."""
+    """The load of the other SMs: nothing that the campaign started, or reading memory all the time."""
 
     IDLE = "idle"
     HOG = "hog"
 
 
 class DeviceIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who was measured.
+    """The identity of the device that was measured.
 
     Args:
-        name: as the driver calls it.
+        name: the name that the driver reports.
         capability: the compute capability, such as `8.6`.
-        driver: its version.
-        sms: how many SMs it has.
-        clock_khz: the highest of the SMs, as the driver says; None where it does not.
-        virtual: whether it is a simulation of the model, whose runs are no measurements.
+        driver: the version of the driver.
+        sms: the number of SMs.
+        clock_khz: the highest clock of the SMs in kHz. None means that the driver does not report it.
+        virtual: whether the device simulates the model, so that its runs are no measurements.
     """
 
     name: str
@@ -51,17 +51,17 @@ class DeviceIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MeasuredDevice(Protocol):
-    """A GPU, or what stands for one; what fails raises `MeasurementError`."""
+    """A GPU, or a simulation of one. Failures raise `MeasurementError`."""
 
     @property
     def identity(self) -> DeviceIdentity:
-        """Who it is."""
+        """Return the identity of the device."""
 
     def load(self, image: bytes, kernel: str) -> None:
-        """Load machine code, in place of what was loaded before; `launch` means this kernel from now on."""
+        """Load machine code in place of what was loaded before. `launch` runs this kernel from now on."""
 
     def allocate(self, size: int) -> int:
-        """Return the address of so many bytes of its memory, a multiple of 256."""
+        """Return the address of `size` bytes of its memory, a multiple of 256."""
 
     def write(self, address: int, data: bytes) -> None:
         """Copy to its memory."""
@@ -80,9 +80,9 @@ class MeasuredDevice(Protocol):
         arguments: Sequence[bytes],
         neighbours: NeighbourLoad,
     ) -> tuple[int, ...]:
-        """Run the kernel to its end, and say on which SMs the neighbours ran.
+        """Run the kernel to its end, and return the SMs on which neighbours ran.
 
         Args:
-            shared: bytes of dynamic shared memory.
+            shared: the bytes of dynamic shared memory of a block.
             arguments: the bytes of every parameter.
         """

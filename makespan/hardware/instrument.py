@@ -1,8 +1,8 @@
-"""A copy of a PTX kernel that writes down when each of its threads begins and ends, and on which SM.
+"""A copy of a PTX kernel that records when each of its threads begins and ends, and on which SM.
 
 A thread finds its record, of `RECORD_BYTES`, waits at a barrier for its block, reads the clock of the SM, and stores it
 with the numbers of the SM and of the slot of its warp. Before it ends, wherever that is, it reads the clock once more.
-All of this is code of the kernel like any other: whoever bounds the copy bounds it with what was added.
+All of this is code of the kernel like any other: a bound of the copy includes what was added.
 """
 
 from collections.abc import Iterator
@@ -14,11 +14,12 @@ from makespan.kernels import ptx
 from makespan.kernels.ptx import Declaration, PtxInstruction, PtxKernel, PtxLabel, PtxModule, Statement
 
 RECORD_BYTES = 32
-"""Of a thread: the clock at its start (8), the numbers of SM and slot (4 each), the clock at its end (8), 8 unused."""
+"""The bytes of a record: the clock at the start (8), the numbers of SM and slot (4 each), the clock at the end (8), and
+8 unused bytes."""
 
 PREFIX = "makespan_"
 BUFFER = f"{PREFIX}records"
-"""The parameter that is added behind all others: where the records begin, in global memory."""
+"""The parameter that is added behind all others: the address of the records in global memory."""
 
 _ENDS = ("ret", "exit")
 _HOW = "measure a kernel without it"
@@ -59,12 +60,15 @@ makespan_end:
     st.global.u64 [%makespan_at+16], %makespan_clock;
 }
 """
-"""What is added: a parameter, registers, and what stands before and, behind the label, after the code of a thread."""
+"""The added code: a parameter, registers, the instructions before those of a thread and, from the label on, after."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedModule:
-    """A module whose kernel `name` takes one parameter more and keeps records; `ends` is how many places it ends at."""
+    """A module whose kernel `name` takes one parameter more and keeps records.
+
+    `ends` counts the places at which it ends.
+    """
 
     module: PtxModule
     name: str
@@ -72,11 +76,11 @@ class RecordedModule:
 
 
 def add_records(module: PtxModule, name: str | None = None) -> RecordedModule:
-    """Return the module with records in this kernel, the only one by default; other kernels stay as they are.
+    """Return the module with records in this kernel, or in its only one. Other kernels stay as they are.
 
     Raises:
         InputError: no such kernel.
-        UnsupportedError: a kernel whose threads cannot all keep records; says why.
+        UnsupportedError: a kernel whose threads cannot all keep records. The message says why.
 
     >>> from pathlib import Path
     >>> harness = add_records(ptx.read(Path("ptx/vecadd.ptx")))
@@ -94,7 +98,7 @@ def add_records(module: PtxModule, name: str | None = None) -> RecordedModule:
 
 
 def _check(module: PtxModule, kernel: PtxKernel) -> None:
-    """Refuse what begins or ends a thread where no record is kept, or cannot be measured on its own."""
+    """Refuse a kernel with threads that begin or end where no record is kept, or that cannot be measured on its own."""
     where = f"{kernel.source}: kernel {kernel.name}"
     if PREFIX in ptx.render(module):
         raise UnsupportedError(

@@ -1,4 +1,4 @@
-"""What the runs of a campaign say of bounds: all below them, or which are not."""
+"""The comparison of runs with bounds, as values."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ class SmWindow:
 
 @dataclass(frozen=True, slots=True)
 class WindowsByKind:
-    """Of all runs.
+    """The windows of all runs, by kind.
 
     Args:
         alone: where an SM ran one block.
@@ -76,7 +76,7 @@ class WindowKind:
 
     @property
     def resident(self) -> int | None:
-        """How many blocks an SM has room for, in the bound of a launch; None where it is that of a block alone."""
+        """Return how many blocks an SM has room for in the bound of a launch. None means a block alone."""
         gpu = self.result.instance if isinstance(self.result, GpuResult) else None
         return None if gpu is None else gpu.fitting(gpu.grid)
 
@@ -87,7 +87,7 @@ class WindowKind:
 
     @property
     def violations(self) -> tuple[SmWindow, ...]:
-        """The windows that are not below the bound: readings of a clock d cycles apart are issued in d + 1 cycles."""
+        """Return the windows that are not below the bound: readings d cycles apart are issued in d + 1 cycles."""
         return tuple(window for window in self.windows if window.cycles >= self.bound)
 
     @property
@@ -97,17 +97,18 @@ class WindowKind:
 
     @property
     def cycles(self) -> list[int]:
-        """Of all windows, in increasing order."""
+        """Return the cycles of all windows, in increasing order."""
         return sorted(window.cycles for window in self.windows)
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignJudgement:
-    """A campaign, and its windows by kind: of blocks alone, of SMs that several shared, or both.
+    """A campaign and its windows by kind: blocks alone, SMs that several blocks shared, or both.
 
     Args:
-        set_aside: blocks in no window.
-        estimates: by method the cycles that it expects of the launch, records included; None where it has no answer.
+        set_aside: the number of blocks in no window.
+        estimates: the cycles that each method expects of the launch, including records. None means that it has no
+            answer.
     """
 
     campaign: Campaign
@@ -118,12 +119,12 @@ class CampaignJudgement:
 
     @property
     def violations(self) -> tuple[SmWindow, ...]:
-        """Of all kinds."""
+        """Return the violations of all kinds."""
         return tuple(window for held in self.kinds for window in held.violations)
 
     @property
     def counterexample(self) -> bytes:
-        """Return a file of the runs that are not below a bound."""
+        """Return a file with the runs that are not below a bound."""
         above = {window.run for window in self.violations}
         return b"".join(
             [campaign_line(self.campaign), *(campaign_line(run) for run in self.runs if run.number in above)]
@@ -139,7 +140,7 @@ class CampaignJudgement:
 
 
 def judged_windows(runs: Sequence[CampaignRun]) -> WindowsByKind:
-    """What can be judged of runs. Clocks of different SMs are never compared, and no block moves.
+    """Return what can be judged of runs. Clocks of different SMs are never compared, and no block moves.
 
     Raises:
         MeasurementError: nothing can, or a clock went backward.
@@ -149,6 +150,7 @@ def judged_windows(runs: Sequence[CampaignRun]) -> WindowsByKind:
         for sm, blocks in _blocks_by_sm(run).items():
             if len(blocks) == 1 and sm not in run.others:
                 alone.append(_window(run, sm, blocks))
+            # with neighbours, a shared SM has blocks that the bound of the launch does not count
             elif len(blocks) > 1 and run.condition.neighbours is NeighbourLoad.IDLE:
                 shared.append(_window(run, sm, blocks))
             else:
@@ -161,7 +163,7 @@ def judged_windows(runs: Sequence[CampaignRun]) -> WindowsByKind:
 
 
 def _blocks_by_sm(run: CampaignRun) -> dict[int, list[list[WarpRecord]]]:
-    """For every SM with blocks what the warps of each of these wrote down."""
+    """Return, for every SM with blocks, the records of the warps of each block."""
     blocks, found = defaultdict[int, list[WarpRecord]](list), defaultdict[int, list[list[WarpRecord]]](list)
     for record in run.warps:
         blocks[record.block].append(record)
@@ -173,7 +175,7 @@ def _blocks_by_sm(run: CampaignRun) -> dict[int, list[list[WarpRecord]]]:
 
 
 def _window(run: CampaignRun, sm: int, blocks: Iterable[Sequence[WarpRecord]]) -> SmWindow:
-    """What an SM did, as a whole."""
+    """Return the window of an SM as a whole."""
     spans = []
     for records in blocks:
         if any(record.end < record.start for record in records):
@@ -189,7 +191,8 @@ def _window(run: CampaignRun, sm: int, blocks: Iterable[Sequence[WarpRecord]]) -
 
 
 def _blocks_together(spans: Iterable[tuple[int, int]]) -> Iterator[int]:
-    """Yield how many blocks are there after each start, and after each cycle in which one has read the clock last."""
+    """Yield the number of blocks after each start, and after each cycle in which one has read the clock last."""
+    # a block that ends in a cycle still counts in that cycle: its end takes effect one cycle later
     steps = sorted(step for start, end in spans for step in ((start, 1), (end + 1, -1)))
     count = 0
     for _, step in steps:

@@ -1,4 +1,4 @@
-"""Devices by their names: `cuda:0`, or `virtual:7`, with a fault behind it if it is to have one."""
+"""Devices by their names: `cuda:0`, or `virtual:7`, which may have a fault."""
 
 import re
 from collections.abc import Callable
@@ -19,7 +19,9 @@ class NamedDevice:
     """A device that is not open yet.
 
     Args:
-        number: of a GPU; or `seed` of a virtual device.
+        number: the number of a GPU. None means a virtual device.
+        seed: the seed of a virtual device.
+        fault: the fault of a virtual device, if any.
     """
 
     number: int | None
@@ -27,14 +29,14 @@ class NamedDevice:
     fault: DeviceFault | None
 
     def opened(self, capability: str, launch: Callable[[], GpuInstance]) -> MeasuredDevice:
-        """Return the device, which executes machine code for this compute capability.
+        """Return the open device, which executes machine code for this compute capability.
 
         Args:
-            launch: what a virtual one simulates.
+            launch: a function that returns the launch that a virtual device simulates.
 
         Raises:
-            MeasurementError: there is none.
-            InputError: it does not execute the code.
+            MeasurementError: there is no such device.
+            InputError: the device does not execute the code.
         """
         if self.number is None:
             return SimulatedDevice(launch(), capability, self.seed or 0, self.fault)
@@ -55,7 +57,7 @@ def named_device(name: str) -> NamedDevice:
         InputError: no device has such a name.
 
     >>> named_device("virtual:7:late")
-    NamedDevice(number=None, seed=7, fault=<Fault.LATE: 'late'>)
+    NamedDevice(number=None, seed=7, fault=<DeviceFault.LATE: 'late'>)
     """
     match = _NAME.fullmatch(name)
     if match is None or (match["fault"] or "late") not in list(DeviceFault):

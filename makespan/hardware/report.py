@@ -23,7 +23,7 @@ NO_MEASUREMENT = "VIRTUAL DEVICE, no measurement"
 
 
 def campaign_verdict(found: CampaignJudgement) -> str:
-    """One line: below the bounds in all runs, or by how much not; of which machine, and on what the bounds rest."""
+    """Return one line: below the bounds in all runs, or by how much not, and the conditions of the bounds."""
     worst_first = sorted(found.kinds, key=lambda held: not held.violations)
     return _mark_virtual("; ".join(_describe_kind(held, len(found.runs)) for held in worst_first), found)
 
@@ -47,7 +47,7 @@ def _window_noun(held: WindowKind) -> str:
 
 
 def campaign_report(found: CampaignJudgement, width: int = WIDTH) -> str:
-    """Return the verdict, the numbers, what explains the distance, and what was not varied."""
+    """Return the verdict, the numbers, an explanation of the distance, and what was not varied."""
     lines = wrap_line(campaign_verdict(found), width, hang=0)
     name = "simulated" if found.campaign.device.virtual else "measured"
     for held in found.kinds:
@@ -61,7 +61,7 @@ def campaign_report(found: CampaignJudgement, width: int = WIDTH) -> str:
 
 
 def _number_rows(held: WindowKind, name: str) -> Iterator[tuple[str, str, str, str]]:
-    """Name, cycles, percent of the bound, what it is."""
+    """Yield rows of name, cycles, percent of the bound, and meaning."""
     measured, result, bounds = held.cycles, held.result, held.result.bounds
     yield (
         f"{name}, least",
@@ -95,7 +95,7 @@ def _number_rows(held: WindowKind, name: str) -> Iterator[tuple[str, str, str, s
 
 
 def _estimate_rows(held: WindowKind, found: CampaignJudgement) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the same of estimates, which are about whole launches."""
+    """Yield the same rows for estimates, which are about whole launches."""
     if held.resident is not None or found.campaign.blocks == 1:
         for method, expected in found.estimates.items():
             if expected is not None:
@@ -116,7 +116,7 @@ def _percent_of_bound(value: float, held: WindowKind) -> str:
 
 
 def _explain_distance(held: WindowKind) -> Iterator[str]:
-    """What stands below the numbers of a kind."""
+    """Yield the remarks below the numbers of a kind."""
     bounds, longest = held.result.bounds, held.longest.cycles
     if held.violations:
         yield f"distance: the longest run takes at least {cycle_words(longest + 1 - bounds.upper)} more than the bound"
@@ -148,7 +148,7 @@ def _explain_distance(held: WindowKind) -> Iterator[str]:
 
 
 def _describe_campaign(found: CampaignJudgement) -> Iterator[str]:
-    """Who was measured, what ran, and what was not varied."""
+    """Yield the device, the code that ran, and what was not varied."""
     device, code = found.campaign.device, found.campaign.code
     clock = "" if device.clock_khz is None else f", up to {device.clock_khz / 1000:g} MHz"
     yield (
@@ -166,7 +166,7 @@ def _describe_campaign(found: CampaignJudgement) -> Iterator[str]:
 
 
 def campaign_document(found: CampaignJudgement) -> dict[str, Any]:
-    """Return the same as plain data, schema `makespan.validation/2`."""
+    """Return the judgement as plain data, schema `makespan.validation/2`."""
     device = found.campaign.device
     return {
         "schema": "makespan.validation/2",

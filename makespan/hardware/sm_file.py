@@ -1,4 +1,4 @@
-"""A machine file whose numbers are measured where samples tell them, and those of another file where not."""
+"""A machine file whose numbers are measured if samples have them, and those of another file if not."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,21 +11,21 @@ from makespan.model.machine.files import MAX_FILE_BYTES, machine_file
 from makespan.model.machine.values import MAX_TEXT
 
 NEEDED = ("gpu", "driver", "clocks")
-"""Remarks of a file of samples without which nobody knows what was measured."""
+"""The remarks that a file of samples must have, because they say what was measured."""
 VIRTUAL = "virtual"
-"""A remark of samples that no GPU took."""
+"""The remark of samples that do not come from a GPU."""
 _PLACES = 3
 
 
 def measured_machine(base: Mapping[str, Any], fit: MachineFit, remarks: Mapping[str, str], file: str) -> dict[str, Any]:
-    """Return the document of a machine file, from that of a base; its name says that it is another one.
+    """Return the document of a machine file, from that of a base. Its name says that it is another one.
 
-    No range counts as verified, as the most that was seen is no bound; an operation that has no upper end in the base
-    gets none. Nothing of virtual samples is verified.
+    No range counts as verified, because the largest value that was seen is no bound. An operation without an upper end
+    in the base gets none. Nothing from virtual samples is verified.
 
     Args:
-        remarks: of the samples, see `NEEDED`.
-        file: the name of the samples, for sources.
+        remarks: the remarks of the samples, see `NEEDED`.
+        file: the name of the file of samples, for sources.
 
     Raises:
         InputError: remarks are missing, or the file would be too large.

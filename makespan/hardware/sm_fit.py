@@ -35,9 +35,10 @@ from makespan.model.machine import CycleRange, Machine, TimedOperation, UnitClas
 from makespan.model.machine.values import shown
 
 TOLERANCE = Fraction(1, 4)
-"""Of a cycle: by so much a mean over a chain may miss a whole number."""
+"""The part of a cycle by which a mean over a chain may miss a whole number."""
 SLOWER = Fraction(3, 2)
-"""Two warps of a partition take twice as long as two of different ones; more than this counts as such."""
+"""The slowdown above which two warps count as of one partition. Two of a partition take twice as long as two of
+different partitions."""
 
 _TimesByCount = Mapping[int, Sequence[Fraction]]
 _RunKey = tuple[str, str, str, int]
@@ -57,11 +58,11 @@ _WITH: Mapping[str, str] = MappingProxyType(
 
 
 class WarpGroups(NamedTuple):
-    """Of warps that slow each other down.
+    """The groups of warps that slow each other down.
 
     Args:
-        number: how many groups there are.
-        are_modulo: whether warps belong to them by their numbers modulo that.
+        number: the number of groups.
+        are_modulo: whether warp w belongs to group w mod `number`.
     """
 
     number: int
@@ -73,10 +74,10 @@ class FittedNumber:
     """A number of a machine file.
 
     Args:
-        key: where it stands, such as `("operations", "fp32", "latency")`.
-        seen: cycles; `most` None where no upper end can be measured. Of partitions their number.
-        samples: how many runs tell it.
-        note: of what it is.
+        key: its place in the file, such as `("operations", "fp32", "latency")`.
+        seen: the cycles, or the number of partitions. `most` None means that no upper end can be measured.
+        samples: the number of samples from which it comes.
+        note: the kind of measurement.
     """
 
     key: tuple[str, ...]
@@ -87,12 +88,12 @@ class FittedNumber:
 
 @dataclass(frozen=True, slots=True)
 class IssueEvidence:
-    """What logs of issue say about work conservation.
+    """The evidence of logs of issue about work conservation.
 
     Args:
-        waited: cycles in which a warp was ready and not issued.
-        left_out: those in which nobody else held the slot: run, warps, warp, cycle of the log.
-        runs: logs of two or more warps.
+        waited: the number of cycles in which a warp was ready and did not issue.
+        left_out: those of them in which no other warp held the slot, each as (run, warps, warp, cycle of the log).
+        runs: the number of logs with two or more warps.
     """
 
     waited: int
@@ -102,12 +103,12 @@ class IssueEvidence:
 
 @dataclass(frozen=True, slots=True)
 class MachineFit:
-    """What the samples tell.
+    """The numbers and facts that the samples show.
 
     Args:
-        shared: for classes whether all partitions share the ports.
-        modulo: whether warp w seemed to belong to partition w mod K; None if no pair was measured.
-        stays: why numbers stay as they are.
+        shared: for each class, whether all partitions share its ports.
+        modulo: whether warp w seems to belong to partition w mod K. None means that no pair was measured.
+        stays: the reasons why numbers stay as they are.
     """
 
     found: tuple[FittedNumber, ...]
@@ -118,11 +119,11 @@ class MachineFit:
 
 
 def fit_machine(samples: Iterable[MicrobenchSample], machine: Machine) -> MachineFit:
-    """What samples tell of a multiprocessor whose operations are served by the classes of this machine.
+    """Return what samples show about a multiprocessor whose operations are served by the classes of this machine.
 
     Raises:
-        InputError: samples that make no sense together, such as of one length only.
-        MeasurementError: a time that does not grow.
+        InputError: samples that do not fit together, such as chains of only one length.
+        MeasurementError: a time does not grow with the length.
     """
     runs, logs = _sort_samples(samples)
     operations, stays = {operation.name: operation for operation in machine.operations}, list[str]()
@@ -154,7 +155,7 @@ def fit_machine(samples: Iterable[MicrobenchSample], machine: Machine) -> Machin
 def _sort_samples(
     samples: Iterable[MicrobenchSample],
 ) -> tuple[dict[_RunKey, dict[int, list[Fraction]]], dict[tuple[str, int], list[MicrobenchSample]]]:
-    """Times by what was measured and by count; samples of logs by run and number of warps."""
+    """Return times by measurement and count, and samples of logs by run and number of warps."""
     runs: dict[_RunKey, dict[int, list[Fraction]]] = defaultdict(lambda: defaultdict(list))
     logs: dict[tuple[str, int], list[MicrobenchSample]] = defaultdict(list)
     for sample in samples:
@@ -169,7 +170,7 @@ def _sort_samples(
 
 
 def _slopes(key: _RunKey, times: _TimesByCount) -> list[Fraction]:
-    """Cycles for each of what was counted, of every repetition."""
+    """Return the cycles per counted item, for every repetition."""
     short, long = min(times), max(times)
     what = " of ".join(key[:3:2] if key[1] == key[2] else key[:3])
     if short == long:
@@ -181,16 +182,16 @@ def _slopes(key: _RunKey, times: _TimesByCount) -> list[Fraction]:
 
 
 def _whole_cycles(values: Collection[Fraction]) -> CycleRange:
-    """Return the least and the most in whole cycles, outwards but for the tolerance."""
+    """Return the least and the most in whole cycles, rounded outwards except for the tolerance."""
     return CycleRange(max(1, floor(min(values) + TOLERANCE)), max(1, ceil(max(values) - TOLERANCE)))
 
 
 def _latencies(runs: Mapping[_RunKey, _TimesByCount]) -> Iterable[FittedNumber]:
-    """Of an operation its own chain, and what chains with other readers take more or less.
+    """Yield the latency of each operation: that of its own chain, widened by what chains with other readers show.
 
-    A closed chain over A and B tells only the sum of A's latency with reader B and B's with reader A, and no chain can
-    tell more. What the sum is above that of their own chains may belong to either, so it counts for both: the range
-    holds both latencies unless one reader is later and the other earlier than its own class.
+    A closed chain over A and B shows only the sum of A's latency with reader B and B's latency with reader A; no chain
+    can show more. The excess of the sum over their own chains may belong to either, so it counts for both. So the range
+    contains both latencies, unless one reader is later and the other earlier than its own class.
     """
     own: dict[str, list[Fraction]] = defaultdict(list)
     pairs: dict[tuple[str, str], list[Fraction]] = {}
@@ -234,7 +235,7 @@ def _is_served(found: FittedNumber, operations: Mapping[str, TimedOperation], st
 
 
 def _same_partition(runs: Mapping[_RunKey, _TimesByCount]) -> dict[tuple[int, int], bool]:
-    """For every two warps whether they slow each other down as those of one partition do."""
+    """Return, for every two warps, whether they slow each other down as two of one partition do."""
     times: dict[tuple[int, int], Fraction] = {}
     for (measure, _, pair, _), counts in runs.items():
         if measure == PAIR:
@@ -249,7 +250,7 @@ def _count_pairs(runs: Mapping[_RunKey, _TimesByCount]) -> int:
 
 
 def _warp_groups(same: Mapping[tuple[int, int], bool]) -> WarpGroups | None:
-    """Return the groups of warps that slow each other down; None where no two do."""
+    """Return the groups of warps that slow each other down. None means that no two do."""
     together = [pair for pair, is_same in same.items() if is_same]
     if not together:
         return None
@@ -268,7 +269,10 @@ def _interval(
     shared: dict[str, bool],
     stays: list[str],
 ) -> list[FittedNumber]:
-    """Cycles of a port, from streams of many warps of one partition; from those of all whether ports are shared."""
+    """Return the interval of a port, from streams of one partition.
+
+    Those of all partitions show whether ports are shared.
+    """
     names = sorted({key[1] for key in runs if key[0] == STREAM and key[1] in operations})
     names = [name for name in names if operations[name].unit == unit.name]
     rates: dict[str, list[Fraction]] = {ONE: [], ALL: []}
@@ -287,6 +291,8 @@ def _interval(
         )
         return []
     if rates[ALL]:
+        # streams of all partitions are `APART` times as fast as those of one if each has ports of its own, and as fast
+        # if the ports are shared: the geometric middle of the two decides
         shared[unit.name] = (median(rates[ONE]) / median(rates[ALL])) ** 2 < APART
     if unit.capacity > 1 and min(rates[ONE]) < 1 + TOLERANCE:
         stays.append(f"units.{unit.name}.interval: {unit.capacity} ports take an instruction in every issue slot")
@@ -302,7 +308,7 @@ def _interval(
 def _bank(
     runs: Mapping[_RunKey, _TimesByCount], operations: Mapping[str, TimedOperation], machine: Machine, stays: list[str]
 ) -> list[FittedNumber]:
-    """Cycles for which a load holds what all partitions share, over the words of a bank that its lanes read."""
+    """Return the cycles for which a load holds the shared resource, per word of a bank that its lanes read."""
     values = [each / key[3] for key, times in runs.items() if key[0] == BANK for each in _slopes(key, times)]
     if not values or "shared" not in operations:
         return []
@@ -320,11 +326,10 @@ def _bank(
 
 
 def find_left_out(logs: Mapping[tuple[str, int], Sequence[MicrobenchSample]]) -> IssueEvidence:
-    """Cycles in which a warp was ready to read the clock and did not, while nobody of its partition did either.
+    """Return the cycles in which a ready warp did not read the clock while no warp of its partition did.
 
-    A warp alone is delayed by nobody, so the least that it took from one reading to the next says when it is ready. A
-    reading holds the slot, or the pipe of clocks, for as many cycles as the two closest readings of a partition lie
-    apart.
+    A warp alone is never delayed, so its least time from one reading to the next shows when a warp is ready. A reading
+    holds the slot, or the pipe of clocks, for the distance of the two closest readings of a partition.
     """
     read: dict[tuple[str, int], dict[int, list[int]]] = {}
     for run, samples in logs.items():

@@ -14,19 +14,19 @@ from makespan.host.errors import InputError
 from makespan.model.machine.gpu_keys import InstructionKind
 
 COUNTS = (64, 192)
-"""Instructions of chains and streams, whose rounds have `STREAMS` of them."""
+"""The numbers of instructions of chains and streams. A round of a stream has `STREAMS` of them."""
 APART = 4
-"""Warps of one partition are those whose numbers are equal modulo it, unless the pairs say otherwise."""
+"""The number of partitions that is assumed: warps whose numbers are equal modulo it share one, unless pairs differ."""
 ONE_WARPS, ALL_WARPS = (1, 2, 4, 6), (4, 8)
-"""How many warps issue a stream: of one partition, and of all; more have no room for their registers in a block."""
+"""The numbers of warps that issue a stream, of one partition and of all. A block has no registers for more."""
 PAIRED = 8
-"""Warps of which every two are timed together."""
+"""The number of warps of which every two are timed together."""
 CONFLICTS = (1, 2, 4, 8, 16, 32)
-"""Distinct words of a bank that the lanes of a load read."""
+"""The numbers of distinct words of a bank that the lanes of a load read."""
 LOG_WARPS, LOG_STEPS = tuple(range(1, 9)), 24
 """A block has 32 warps, 8 of each of four partitions."""
 CLOCK, ONE, ALL, NOBODY = "clock", "one", "all", "-"
-"""What a log is of; streams of one partition or of all; no reader."""
+"""The names of: the subject of a log; streams of one partition and of all; a missing reader."""
 
 _NARROW: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -81,11 +81,12 @@ TABLE = SampleColumns(
         LOG: (CLOCK,),
     },
 )
-"""With: the reader of a chain, or words of a bank; one partition or all, of a stream; A-B, of a pair; RUN.WARP."""
+"""The column `with` has the reader of a chain, the words of a bank, the partitions of a stream, A-B of a pair, or
+RUN.WARP of a log."""
 
 
 def chains(names: Collection[str] = OPERATIONS) -> Iterator[tuple[str, str, Link]]:
-    """Operation, its reader, and a chain in which each waits for the other."""
+    """Yield operation, reader, and a chain in which each waits for the other."""
     for name, link in SINGLE.items():
         if name in names:
             yield name, name, link
@@ -138,7 +139,7 @@ def sm_source(names: Collection[str] = OPERATIONS) -> dict[str, str]:
 
 
 def _log() -> list[str]:
-    """Return a warp that notes the clock again and again, into registers first."""
+    """Return the code of a warp that reads the clock again and again, into registers first."""
     notes = range(LOG_STEPS)
     return [
         f".reg .b32 {', '.join(f'c{step}' for step in notes)};",

@@ -1,4 +1,4 @@
-"""From a question about a PTX kernel to what is measured and what is bounded, which is the same machine code."""
+"""The way from a question about a PTX kernel to what is measured and bounded, which is the same machine code."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ _SAME = {
     "parameters": "parameters",
     "shared": "dynamic shared memory",
 }
-"""What of a campaign has to be the same, in words."""
+"""The fields of a campaign that have to be the same, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class MeasuredKernel:
 
     Args:
         image: the machine code with records, as it is loaded.
-        arguments: of the kernel without records, by name in the PTX.
+        arguments: the arguments of the kernel without records, by their names in the PTX.
     """
 
     harness: RecordedModule
@@ -47,28 +47,28 @@ class MeasuredKernel:
 
     @property
     def code(self) -> str:
-        """By what the machine code is known again."""
+        """Return the SHA-256 by which the machine code is recognised."""
         return code_hash(self.image)
 
     @property
     def parameters(self) -> dict[str, str]:
-        """What they are, by name, in words."""
+        """Return the parameters by name, as texts."""
         return {name: one.hex() if isinstance(one, bytes) else str(one) for name, one in self.arguments.items()}
 
     @property
     def compiler(self) -> str:
-        """What made the machine code."""
+        """Return the compiler that made the machine code."""
         kernel = self.recorded.kernel
         return (kernel.compilation if isinstance(kernel, sass.SassKernel) else None) or "not known"
 
     @property
     def shared(self) -> int:
-        """Bytes of dynamic shared memory of a block."""
+        """Return the bytes of dynamic shared memory of a block."""
         return self.recorded.question.dynamic_shared or 0
 
     @property
     def registers(self) -> int | None:
-        """Of a thread of the machine code with records."""
+        """Return the registers of a thread of the machine code with records."""
         kernel = self.recorded.kernel
         return kernel.resources.registers if isinstance(kernel, sass.SassKernel) else None
 
@@ -80,7 +80,7 @@ class MeasuredKernel:
 
     @property
     def capability(self) -> str:
-        """Return the compute capability for which it is."""
+        """Return the compute capability for which the machine code is."""
         number = str(getattr(self.recorded.kernel, "sm", 0))
         return f"{number[:-1]}.{number[-1]}"
 
@@ -88,7 +88,7 @@ class MeasuredKernel:
         """Return the launch on a device.
 
         Raises:
-            InputError: nobody says how many threads a block has, or there are too many.
+            InputError: the number of threads of a block is missing or too large.
         """
         launch, shared = self.recorded.launch, self.shared
         if launch.block is None:
@@ -97,10 +97,10 @@ class MeasuredKernel:
         return Campaign(SCHEMA, device, *known, self.parameters, seed)
 
     def check_same(self, kept: Campaign, path: Path) -> None:
-        """Refuse runs of something else than what is bounded.
+        """Refuse runs of another kernel or launch than what is bounded.
 
         Raises:
-            InputError: says what differs.
+            InputError: something differs. The message says what.
         """
         own = self.campaign(kept.device, kept.file, kept.seed)
         for name, what in _SAME.items():
@@ -112,9 +112,9 @@ def measured_kernel(question: KernelQuestion, arch: str, buffers: Mapping[str, s
     """Return the kernel of a question, compiled for an architecture.
 
     Args:
-        question: of a source in CUDA or PTX; without a grid one block is launched.
-        arch: of the GPU, such as `sm_86`.
-        buffers: what each parameter that is an address points to, a number of bytes or the name of a file.
+        question: a question about a source in CUDA or PTX. Without a grid, one block is launched.
+        arch: the architecture of the GPU, such as `sm_86`.
+        buffers: for each parameter that is an address, a number of bytes or the name of a file.
 
     Raises:
         InputError: a file that cannot be read, source that does not compile, a parameter that is not given.
@@ -141,7 +141,7 @@ def measured_kernel(question: KernelQuestion, arch: str, buffers: Mapping[str, s
 
 
 def _check_for_both(question: KernelQuestion) -> None:
-    """Refuse what means something else in the copy with records, or fixes a path that no run has to take."""
+    """Refuse options that mean something else in the copy with records, or that fix a path that a run need not take."""
     if question.take or question.trace is not None or question.paths == "single":
         raise InputError(f"{question.name}: a run takes any path: leave out --take, --trace and --paths single")
     for bound in question.loop_bounds:
@@ -154,12 +154,13 @@ def _check_for_both(question: KernelQuestion) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BoundTarget:
-    """The GPU of which bounds are.
+    """The GPU for which bounds are computed.
 
     Args:
-        machine: each of its SMs, and `named` if that was given.
-        sms: as many as the device says that it has.
-        card: None where nobody says which GPU it is.
+        machine: the machine of its SMs.
+        sms: the number of SMs that the device reports.
+        card: the description of the GPU. None means that it is not known.
+        named: the machine if the user gave it.
 
     Raises:
         InputError: more SMs than `card` has.
@@ -178,7 +179,7 @@ class BoundTarget:
         """Return one block alone on an SM, with all other SMs at work.
 
         Raises:
-            InputError: a latency that depends on all that a launch asks of DRAM.
+            InputError: a latency depends on all that a launch asks of DRAM.
         """
         for name, latency in kernel.question.latencies.items():
             if latency.dram is not None:
@@ -197,10 +198,10 @@ class BoundTarget:
 
 
 def target_architecture(arch: str | None, card: Gpu | None, machine: Machine | None = None) -> str:
-    """What to compile for: the GPU or the machine, unless an architecture is given that the GPU executes.
+    """Return the architecture to compile for: that of the GPU or machine, or a given one that the GPU executes.
 
     Raises:
-        InputError: nobody says it, or the GPU does not execute it.
+        InputError: it is not known, or the GPU does not execute it.
     """
     if arch is None:
         found = default_architecture(machine, card)
@@ -219,7 +220,7 @@ def target_architecture(arch: str | None, card: Gpu | None, machine: Machine | N
 def _arguments(
     kernel: ptx.PtxKernel, launch: Launch, given: Mapping[str, str]
 ) -> Iterator[tuple[str, bytes | KernelBuffer]]:
-    """Of every parameter its bytes, or the buffer whose address it is."""
+    """Yield the bytes of every parameter, or the buffer whose address it is."""
     buffers = {}
     for key, text in given.items():
         (name,) = ptx.fit_launch(Launch(parameters={key: 0}, named=lambda _: "--buffer"), kernel).parameters
@@ -243,7 +244,7 @@ def _arguments(
 
 
 def _buffer(name: str, text: str) -> KernelBuffer:
-    """So many bytes, or the content of a file."""
+    """Return a buffer of a number of bytes, or with the content of a file."""
     if text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_BUFFER_BYTES)):
         return KernelBuffer(int(text))
     content = read_bytes(Path(text), f"content of buffer {name}", MAX_BUFFER_BYTES)

@@ -1,4 +1,4 @@
-"""A device that is a simulation of the model: its truth is known, and what it says is no measurement."""
+"""A device that simulates the model. Its truth is known, and what it reports is no measurement."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from makespan.model.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, Split
 from makespan.proof.bounds.theorem_g import theorem_g
 
 SMS = 4
-"""Of a device of which nobody says how many it has."""
+"""The number of SMs of a device if none is given."""
 
 _ALIGNED = 256
 _EVERY = 8
@@ -26,12 +26,12 @@ _LARGEST_BASE = 1 << 40
 
 
 class DeviceFault(StrEnum):
-    """How a device is not what the model says, in every eighth launch.
+    """A way in which a device differs from the model, in every eighth launch.
 
     Args:
         LATE: latencies are four times the largest of the machine.
-        IDLE: the scheduler leaves warps that are ready waiting, for as long as the bound of the launch.
-        FULL: the same, but only on SMs with as many blocks as they have room for.
+        IDLE: the scheduler lets ready warps wait for as long as the bound of the launch.
+        FULL: the same, but only on SMs that are full.
     """
 
     LATE = "late"
@@ -40,12 +40,12 @@ class DeviceFault(StrEnum):
 
 
 class SimulatedDevice:
-    """Runs of the model of a GPU, with policies, dispatchers, latencies and paths that are drawn for every launch.
+    """Runs of the model of a GPU, with policy, dispatcher, latencies and paths drawn for every launch.
 
     Args:
-        gpu: blocks with records, and the SMs on which they run; a launch says how many blocks there are.
-        capability: the compute capability that it claims.
-        seed: of all that is drawn.
+        gpu: the blocks with records, and the SMs on which they run. A launch sets the number of blocks.
+        capability: the compute capability that the device claims.
+        seed: the seed of all that is drawn.
     """
 
     def __init__(self, gpu: GpuInstance, capability: str, seed: int, fault: DeviceFault | None = None) -> None:
@@ -59,27 +59,27 @@ class SimulatedDevice:
         self._clocks = tuple(map(_clock_reads, self._programs))
 
     def load(self, image: bytes, kernel: str) -> None:
-        """See `MeasuredDevice`: it executes the instance, whatever is loaded."""
+        """Do nothing: the device executes its instance, whatever is loaded."""
 
     def allocate(self, size: int) -> int:
-        """See `MeasuredDevice`."""
+        """Allocate memory, see `MeasuredDevice`."""
         address = self._next
         self._memory[address] = bytearray(size)
         self._next += -(-max(size, 1) // _ALIGNED) * _ALIGNED
         return address
 
     def write(self, address: int, data: bytes) -> None:
-        """See `MeasuredDevice`."""
+        """Copy to memory, see `MeasuredDevice`."""
         memory, at = self._place(address, len(data))
         memory[at : at + len(data)] = data
 
     def read(self, address: int, size: int) -> bytes:
-        """See `MeasuredDevice`."""
+        """Copy from memory, see `MeasuredDevice`."""
         memory, at = self._place(address, size)
         return bytes(memory[at : at + size])
 
     def overwrite_cache(self) -> None:
-        """See `MeasuredDevice`: caches are in the latencies, which are drawn anyway."""
+        """Do nothing: caches are part of the latencies, which are drawn anyway."""
 
     def launch(
         self,
@@ -89,7 +89,7 @@ class SimulatedDevice:
         arguments: Sequence[bytes],
         neighbours: NeighbourLoad,
     ) -> tuple[int, ...]:
-        """See `MeasuredDevice`: the last argument says where the records are."""
+        """Run the instance, see `MeasuredDevice`. The last argument is the address of the records."""
         del shared, neighbours
         records, threads = int.from_bytes(arguments[-1], "little"), block[0] * block[1] * block[2]
         gpu = replace(self._gpu, grids=(replace(self._gpu.grid, blocks=grid[0] * grid[1] * grid[2]),))
@@ -103,7 +103,7 @@ class SimulatedDevice:
         return ()
 
     def _run(self, gpu: GpuInstance, fault: DeviceFault | None) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
-        """For every block its SM, its slot there, and when each of its warps reads the clock first and last."""
+        """Yield, for every block, its SM, its slot there, and the first and last clock reading of each warp."""
         below = self._draws.below
         choices = Choices(
             LATENCIES[below(len(LATENCIES))],
@@ -118,6 +118,7 @@ class SimulatedDevice:
         late = theorem_g(gpu).upper if fault in (DeviceFault.IDLE, DeviceFault.FULL) else 0
         sms = (history for history in schedule.histories for _ in range(history.sms))
         for sm, history in enumerate(sms):
+            # the clocks of SMs begin at different values, as those of real SMs do
             base, blocks = below(_LARGEST_BASE), list(self._spans(history, schedule.courses))
             first = min(start for _, spans in blocks for start, _ in spans)
             is_full = len({slot for slot, _ in blocks}) == gpu.fitting(gpu.grid)
@@ -127,7 +128,7 @@ class SimulatedDevice:
                 yield sm, slot, list(zip(read[::2], read[1::2], strict=True))
 
     def _spans(self, history: SmHistory, courses: Sequence[BlockTrace]) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-        """For every block of an SM its slot, and when each of its warps reads the clock first and last."""
+        """Yield, for every block of an SM, its slot, and the first and last clock reading of each warp."""
         for slot, course, issues in _block_issues(history, len(self._programs)):
             spans = []
             for program, clocks, path, cycles in zip(
@@ -154,7 +155,7 @@ def _clock_reads(program: Program) -> frozenset[int]:
 
 
 def _block_issues(history: SmHistory, warps: int) -> list[tuple[int, int, list[list[int]]]]:
-    """For every block of an SM its slot, its course, and the cycles in which each of its warps issues."""
+    """Return, for every block of an SM, its slot, its trace, and the cycles in which each of its warps issues."""
     coming, there, found = defaultdict(list), dict[int, list[list[int]]](), []
     for cycle, begin in history.begins():
         coming[cycle].append(begin)
@@ -181,6 +182,6 @@ def _slow_latencies(gpu: GpuInstance) -> GpuInstance:
 
 
 def _record(start: int, sm: int, slot: int, end: int) -> bytes:
-    """What `instrument` lets each thread write down."""
+    """Return the bytes that `instrument` lets each thread write."""
     fields = ((start, 8), (sm, 4), (slot, 4), (end, 8), (0, 8))
     return b"".join(number.to_bytes(size, "little") for number, size in fields)

@@ -1,4 +1,4 @@
-"""Results kept between runs: bundles in a folder, named by what was asked, each verified when it is read."""
+"""Results kept between runs: bundles in a folder, named by the question, each verified when it is read."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ from makespan.version import __version__
 
 
 def default_folder() -> Path | None:
-    """Where a user's programs keep what can be computed again; None where there is no home.
+    """Return the folder for what a user's programs can compute again. None means that there is no home folder.
 
     Source: XDG Base Directory Specification 0.8.
     """
@@ -35,11 +35,12 @@ def default_folder() -> Path | None:
 
 
 class BundleCache:
-    """Bundles by the digest of instance and version; of results that are not exact also by what was spent on them.
+    """Bundles by the digest of instance and version. Bundles that are not exact are also told apart by the effort.
 
     Args:
-        effort: what a solve may spend; a result that is no better for it than one with less would be.
-        note: called with one line about a file that cannot be used or written.
+        effort: the limits of a solve, as a text. A result that is not exact answers only questions with the same
+            limits.
+        note: a function that is called with one line about a file that cannot be used or written.
     """
 
     def __init__(self, folder: Path, *, effort: str, note: Callable[[str], None]) -> None:
@@ -47,7 +48,8 @@ class BundleCache:
         self._is_told = False
 
     def load(self, asked: Instance | GpuInstance) -> WorstCaseClaim | None:
-        """The claim kept for what is asked, proven anew; None where there is none, or none that can be proven anew."""
+        """Return the kept claim, proven anew. None means that there is none, or none that can be proven anew."""
+        # an exact result does not depend on the effort, so it is kept, and looked for first, without it
         for effort in ("", self._effort):
             path = self._path(asked, effort)
             if path.exists() and not path.is_file():
@@ -67,7 +69,7 @@ class BundleCache:
         return None
 
     def save(self, result: Result | GpuResult) -> None:
-        """Keep a result; the first time that this fails, a note says so."""
+        """Keep a result. The first failure is noted in one line."""
         path = self._path(result.instance, "" if result.status is Status.EXACT else self._effort)
         if path.exists() and not path.is_file():
             return
@@ -80,7 +82,7 @@ class BundleCache:
             self._tell(str(error))
 
     def _tell(self, problem: str) -> None:
-        """Once: what keeps one result from being kept keeps most."""
+        """Note a problem once: what keeps one result from being kept keeps most of them."""
         if not self._is_told:
             remedy = "keep solved kernels elsewhere by --cache DIR, or not at all by --no-cache"
             self._note(f"not kept: {problem}; {remedy}")
@@ -100,11 +102,12 @@ def _question(asked: Instance | GpuInstance) -> dict[str, Any]:
 
 
 def _claim(content: bytes, asked: Instance | GpuInstance) -> WorstCaseClaim:
-    """What a kept bundle proves of what is asked; its assumptions are not read, but those that go with the question."""
+    """Return what a kept bundle proves of the question. Assumptions are those of the question, not of the bundle."""
     document: Any = parse(content)
     verdict = verify(document)
     if verdict.outcome is not Outcome.ACCEPTED or verdict.claim is None:
         raise Refused(verdict.reason)
+    # the name of a file is no proof: the bundle itself must be about the question
     if canonical_json(document["instance"]) != canonical_json(_question(asked)):
         raise Refused("it answers another question")
     claim = verdict.claim

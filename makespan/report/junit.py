@@ -1,4 +1,4 @@
-"""Checks as JUnit XML, which CI systems show beside a change."""
+"""Deadlines as JUnit XML, which CI systems show beside a change."""
 
 import re
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from makespan.model.deadline import DeadlineOutcome
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold. Source: Extensible Markup Language 1.0, fifth edition, production 2."""
+"""The letters that XML 1.0 cannot hold. Source: Extensible Markup Language 1.0, fifth edition, production 2."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadlineCheck:
-    """One deadline: of what, what came of it in a line, and how long that took; no outcome where it was refused."""
+    """One deadline: its name, its outcome, a line about it, and the seconds. No outcome means that it was refused."""
 
     name: str
     outcome: DeadlineOutcome | None
@@ -22,7 +22,7 @@ class DeadlineCheck:
 
 
 def junit_document(suite: str, checks: Sequence[DeadlineCheck]) -> bytes:
-    """Return a document in which a missed or undecided deadline is a failure of that type, and a refusal an error.
+    """Return a document in which a missed or undecided deadline is a failure, and a refused question an error.
 
     Source: the schema of the Jenkins xUnit plugin, junit-10.xsd, in the part that GitLab and GitHub's actions read.
 

@@ -1,6 +1,6 @@
-"""Results in a notebook: after `%load_ext makespan` results and figures show themselves; `gantt(result)` is a schedule.
+"""Results in a notebook: after `%load_ext makespan` results and figures show themselves, and `gantt` draws a schedule.
 
-A result knows nothing of its reports, so they are registered with IPython, which nothing here imports.
+A result does not know its reports, so they are registered with IPython. No module of this package imports IPython.
 """
 
 import re
@@ -33,7 +33,7 @@ class NotebookPicture:
 
 
 def gantt(result: Result) -> NotebookPicture:
-    """Return the schedule that takes as long as the lower bound says; see docs/pictures.md for how to read it."""
+    """Return a picture of the schedule that takes as long as the lower bound; docs/pictures.md explains it."""
     from makespan.report.schedule.picture import ScheduleView, render_gantt
 
     svg = render_gantt(
@@ -56,7 +56,7 @@ def result_html(result: Result) -> str:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext makespan` calls."""
+    """Register the reports with IPython; `%load_ext makespan` calls this."""
     formatters = shell.display_formatter.formatters
     formatters["text/html"].for_type(Result, result_html)
     formatters["text/plain"].for_type(Result, lambda result, printer, _cycle: printer.text(result_report(result)))
@@ -64,7 +64,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def _png(figure: "Figure") -> bytes:
-    """What IPython does by itself only once pyplot is there, which our figures never need."""
+    """Return a figure as PNG. IPython does this by itself only if pyplot is loaded, which our figures never need."""
     figure.savefig(drawn := BytesIO(), format="png", dpi=_DOTS_PER_INCH)
     return drawn.getvalue()
 

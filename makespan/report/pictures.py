@@ -1,4 +1,4 @@
-"""The look that the diagrams share, and how a figure becomes a file."""
+"""The look that all diagrams share, and the way a figure becomes a file."""
 
 import io
 import warnings
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 PROVEN, RUN, FASTEST, PESSIMISTIC, INK, GREY, LINES, SPAN = (
     "#0072B2", "#D55E00", "#009E73", "#5A5A5A", "#1A1A1A", "#5A5A5A", "#C8C8C8", "#EAF2F8",
 )  # fmt: skip
-"""Source of the first three: Okabe and Ito, Color Universal Design, 2008; what has them differs in shape, too."""
+"""Source of the first three: Okabe and Ito, Color Universal Design, 2008. Shapes differ as well, not only colours."""
 
 DPI = 150
 POINT = DPI / 72
 MARGIN, LINE, _TITLE_LINE = 36, 32, 42
-"""Of pages that are filled pixel by pixel, and the heights of lines of text on them."""
+"""The margin of pages that are filled pixel by pixel, and the heights of lines of text on them, in pixels."""
 
 CAPTION_INK = "#505050"
 _BOLD: dict[str, Any] = {"size": 13, "weight": "bold"}
@@ -42,10 +42,10 @@ PICTURES = tuple(_METADATA)
 
 
 def check_picture_path(path: Path) -> None:
-    """Refuse a path at once that no picture can be written to, so that no work is lost on it.
+    """Refuse a path early if no picture can be written to it, so that no work is lost.
 
     Raises:
-        InputError: another suffix than .png, .svg and .pdf, a folder, or a folder that takes no file.
+        InputError: a suffix other than .png, .svg and .pdf, a folder, or a folder that takes no file.
     """
     if path.suffix.lower() not in PICTURES:
         raise InputError(f"{path}: the name of a picture must end in .png, .svg or .pdf")
@@ -56,9 +56,9 @@ def render_figure(drawn: Callable[[], "Figure"], suffix: str, *, title: str, abo
     """Return the bytes of the figure that `drawn` returns, in the format of `suffix`; equal figures give equal bytes.
 
     Args:
-        title: what screen readers say first, and what properties of a file show.
-        about: what they say then.
-        style: matplotlib's settings beyond those that all pictures share.
+        title: the title that screen readers read first and that file properties show.
+        about: the description that screen readers read next.
+        style: further settings of matplotlib, in addition to those that all pictures share.
 
     Raises:
         InputError: matplotlib finds no place for its cache, without which it does not load.
@@ -89,34 +89,34 @@ def write_figure(drawn: Callable[[], "Figure"], path: Path, *, title: str, about
 
 
 def padded_layout() -> "ConstrainedLayoutEngine":
-    """Return a layout that leaves a margin around everything."""
+    """Return a layout with a margin around everything."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     return ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
 
 
 def replace_unprintable(text: str) -> str:
-    """Return a text with a replacement for everything that prints nothing."""
+    """Return a text with a replacement for every letter that prints nothing."""
     return "".join(letter if letter.isprintable() or letter.isspace() else "\ufffd" for letter in text)
 
 
 def title_lines(text: str, letters: int) -> list[str]:
-    """Return a title in at most three lines of so many letters, with dots for what does not fit."""
+    """Return a title in at most three lines of `letters` letters, with dots for what does not fit."""
     return wrap(replace_unprintable(text), letters, max_lines=3, placeholder=" ...")
 
 
 def formula_text(text: str) -> str:
-    """Return a line of ours with M^L + M^C as the axes have it; dollars in it are dollars."""
+    """Return a text of our own with M^L + M^C as a formula. Dollar signs in it stay dollar signs."""
     return text.replace("$", r"\$").replace("M^L + M^C", "M$^L$ + M$^C$")
 
 
 def shorten(line: str, letters: int = 120) -> str:
-    """Return a line that fits, with dots for what does not."""
+    """Return a line of at most `letters` letters, with dots for what does not fit."""
     return line if len(line) <= letters else f"{line[: letters - 4]} ..."
 
 
 def shorten_middle(name: str, letters: int) -> str:
-    """Return a name that fits, with dots for its middle: what tells names apart stands at their ends.
+    """Return a name of at most `letters` letters, with dots for its middle: its ends tell it apart from others.
 
     >>> shorten_middle("detector of lane 10", 12), shorten_middle("lane 10", 12)
     ('detec ... 10', 'lane 10')
@@ -137,11 +137,14 @@ class PicturePage:
         self.figure = Figure(figsize=(width / DPI, height / DPI), facecolor="white")
 
     def write(self, x: float, y: float, text: str, **how: Any) -> None:
-        """Text whose upper left corner, unless `how` says otherwise, is there; dollars in it are dollars."""
+        """Write text at this point, its upper left corner unless `how` says otherwise.
+
+        Dollar signs stay dollar signs.
+        """
         self.figure.text(x / self.width, 1 - y / self.height, text, parse_math=False, **{"va": "top", **how})
 
     def head(self, lines: Iterable["HeadLine"]) -> int:
-        """Write the lines on top; where they end."""
+        """Write the lines at the top, and return the height at which they end."""
         y = MARGIN
         for line in lines:
             self.write(MARGIN, y, line.text, **line.look)
@@ -149,12 +152,12 @@ class PicturePage:
         return y
 
     def axes(self, x: int, y: int, width: int, height: int) -> "Axes":
-        """Axes with this upper left corner."""
+        """Return axes with this upper left corner and size, in pixels."""
         bottom = 1 - (y + height) / self.height
         return self.figure.add_axes((x / self.width, bottom, width / self.width, height / self.height))
 
     def legend(self, y: int, keys: "Sequence[Patch]", columns: int) -> None:
-        """What the looks mean, below `y`."""
+        """Draw the legend below `y`."""
         self.figure.legend(
             handles=keys, ncols=columns, loc="upper left", bbox_to_anchor=(MARGIN / self.width, 1 - y / self.height),
             frameon=False, borderpad=0, borderaxespad=0, handlelength=1.6, columnspacing=1.6, labelspacing=0.4,
@@ -162,7 +165,7 @@ class PicturePage:
 
 
 class HeadLine(NamedTuple):
-    """A line of the title or below it, in pixels."""
+    """A line of the title or of the subtitle, with its height in pixels."""
 
     text: str
     height: int
@@ -170,13 +173,14 @@ class HeadLine(NamedTuple):
 
 
 def head_lines(title: str, subtitle: str, width: int) -> list[HeadLine]:
-    """Return a title and what stands below it, each in at most three lines that fit into `width`."""
+    """Return a title and a subtitle, each in at most three lines that fit into `width` pixels."""
     lines = [HeadLine(line, _TITLE_LINE, _BOLD) for line in fitting_lines(title, width, **_BOLD)]
     return lines + [HeadLine(line, LINE, _PLAIN) for line in fitting_lines(subtitle, width, **_PLAIN)]
 
 
 def fitting_lines(text: str, width: int, *, size: int, **look: Any) -> list[str]:
-    """`text` in at most three lines that fit into `width`."""
+    """Return a text in at most three lines that fit into `width` pixels."""
+    # letters differ in width, so the number that fits is found by measuring
     for letters in range(width // 8, 8, -4):
         lines = title_lines(text, letters)
         if all(text_width(line, size=size, **look) <= width for line in lines):
@@ -185,7 +189,7 @@ def fitting_lines(text: str, width: int, *, size: int, **look: Any) -> list[str]
 
 
 def text_width(line: str, *, size: int, weight: str = "normal", **_: Any) -> float:
-    """Return how wide a line is, in pixels."""
+    """Return the width of a line in pixels."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 

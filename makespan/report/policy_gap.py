@@ -36,7 +36,7 @@ _LEFT, _RIGHT = 0.12, 0.90
 
 
 def gap_table(gap: PolicyGap) -> str:
-    """Return the rows in columns; shares are of the safe number, the upper bound of the worst case."""
+    """Return the rows in columns. Shares are relative to the safe number, the upper bound of the worst case."""
     safe = gap.result.bounds.upper
     cells = [("", "cycles", "of worst, %", "")]
     for row in gap.rows():
@@ -46,7 +46,7 @@ def gap_table(gap: PolicyGap) -> str:
 
 
 def gap_summary(gap: PolicyGap) -> str:
-    """Return one line: how far the worst case is above what the policies did."""
+    """Return one line: the distance between the worst case and the makespans of the policies."""
     slowest, worst = max(gap.runs.values()), gap.result.bounds
     fastest = min(gap.runs.values())
     spread = f"{slowest}" if slowest == fastest else f"{fastest} to {slowest}"
@@ -58,7 +58,7 @@ def gap_summary(gap: PolicyGap) -> str:
 
 
 def gap_document(gap: PolicyGap, choices: Choices, name: str | None) -> dict[str, Any]:
-    """Runs and result as plain data, schema `makespan.policy-gap/1`; `name` is that of the instance."""
+    """Return runs and result as plain data, schema `makespan.policy-gap/1`; `name` is that of the instance."""
     return {
         "schema": "makespan.policy-gap/1",
         "name": name,
@@ -69,7 +69,7 @@ def gap_document(gap: PolicyGap, choices: Choices, name: str | None) -> dict[str
 
 
 def runs_document(gap: PolicyGap) -> list[dict[str, Any]]:
-    """Return the runs as plain data, none of which is a bound."""
+    """Return the runs as plain data. None of them is a bound."""
     return [{"policy": policy, "makespan": makespan, "is_bound": False} for policy, makespan in gap.runs.items()]
 
 
@@ -118,7 +118,7 @@ def _figure(gap: PolicyGap) -> "Figure":
 
 
 def _shape_note(rows: Sequence[PolicyRow], promise: str) -> str:
-    """What the shapes that occur mean, where proofs need a scheduler that keeps a promise."""
+    """Return a note about the meaning of the shapes that occur."""
     proven = [row for row in rows if row.kind != "run"]
     shapes = {"diamonds": any(r.lower == r.upper for r in proven), "bars": any(r.lower < r.upper for r in proven)}
     shown = " and ".join(name for name, occurs in shapes.items() if occurs)
@@ -129,7 +129,7 @@ def _shape_note(rows: Sequence[PolicyRow], promise: str) -> str:
 
 
 def _draw_row(axes: "Axes", number: int, row: PolicyRow) -> None:
-    """A dot for a run, a diamond for a proven value, a bar for a proven interval; the cycles to the right of it."""
+    """Draw a dot for a run, a diamond for a proven value, or a bar for a proven interval, and write its cycles."""
     colour = {"proven": PROVEN, "run": RUN, "bound": PESSIMISTIC}[row.kind]
     cycles = "..".join(f"{value:,}" for value in dict.fromkeys((row.lower, row.upper)))
     axes.hlines(number, 0, row.lower, color=LINES, linewidth=0.7, zorder=1)
@@ -144,7 +144,7 @@ def _draw_row(axes: "Axes", number: int, row: PolicyRow) -> None:
 
 
 def _draw_frame(axes: "Axes", gap: PolicyGap, rows: list[PolicyRow]) -> None:
-    """The span between best and worst case, the names of the rows, and an axis of whole cycles from 0 on."""
+    """Draw the span between best and worst case, the names of the rows, and an axis of whole cycles from 0."""
     from matplotlib.ticker import MaxNLocator
 
     axes.axvspan(gap.best_case.lower, gap.result.bounds.upper, color=SPAN, zorder=0)

@@ -1,4 +1,4 @@
-"""One run of a policy in the words of a terminal and as data."""
+"""One run of a policy, in words and as data."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +22,7 @@ _RULES = {
 
 
 def simulation_verdict(instance: Instance, policy: str, makespan: int) -> str:
-    """Return one line: the number, and what it is worth."""
+    """Return one line: the makespan, and that it is no bound."""
     said = scope_words(conditions(instance.assumptions))
     return f"simulated{said}: {cycle_words(makespan)} under {policy}, in one run; this is not a bound"
 
@@ -38,12 +38,12 @@ def run_head() -> str:
 
 
 def run_row(warps: int, makespan: int, policy: str, name: str = "") -> str:
-    """Return a run in such a table, as soon as it is known."""
+    """Return the row of a run in such a table."""
     return f"{warps:>5}{makespan:>15}  {policy:<11}{name}".rstrip()
 
 
 def describe_settings(instance: Instance, choices: Choices) -> str:
-    """Return one line: what no policy decides, as far as the instance leaves it open."""
+    """Return one line: the choices that no policy makes, as far as the instance leaves them open."""
     said = []
     if not instance.fixed_latencies:
         said.append(f"latency: {choices.latency}")
@@ -57,7 +57,7 @@ def describe_settings(instance: Instance, choices: Choices) -> str:
 
 
 def simulation_report(instance: Instance, policy: str, choices: Choices, counts: Statistics) -> str:
-    """Return the whole report; the verdict comes first."""
+    """Return the whole report, with the verdict first."""
     lines = [
         simulation_verdict(instance, policy, counts.makespan),
         str(instance),
@@ -104,7 +104,7 @@ def simulation_document(
 
 
 def settings_document(choices: Choices) -> dict[str, Any]:
-    """What no policy decides, as plain data."""
+    """Return the choices that no policy makes, as plain data."""
     return {
         "latency": choices.latency,
         "route": choices.path,
@@ -116,7 +116,7 @@ def settings_document(choices: Choices) -> dict[str, Any]:
 
 
 def run_csv_row(instance: Instance, policy: str, makespan: int) -> str:
-    """Return the run as a row of the CSV that `simulation_report.study.policy_gap.csv_rows` makes of several."""
+    """Return the run as a row of the CSV of `simulation_report.policy_gap.csv_rows`."""
     return f"{instance.warps},{policy},run,{makespan},{makespan},one run"
 
 
@@ -152,7 +152,6 @@ def _way_lines(counts: Statistics) -> Iterator[str]:
 
 
 def _port_words(name: str) -> str:
-    """Return a class or a resource, which has a longer name, in a line of the table."""
     return f"a port of {name}" if name.isupper() else name
 
 

@@ -190,7 +190,7 @@ def test_bad_input_is_one_line_before_any_work(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("work was begun")
 
-    monkeypatch.setattr(compare_command, "computed", refuse)
+    monkeypatch.setattr(compare_command, "compute_points", refuse)
     monkeypatch.chdir(tmp_path)
     done = compare(*arguments)
     assert done.code == 2

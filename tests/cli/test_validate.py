@@ -26,7 +26,7 @@ ASSEMBLED = cache(kernel_file.assemble_module)
 @pytest.fixture
 def validate(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(kernel_file, "assembled", ASSEMBLED)
+    monkeypatch.setattr(kernel_file, "assemble_module", ASSEMBLED)
     return Runner("validate", capsys)
 
 

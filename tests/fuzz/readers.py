@@ -211,7 +211,7 @@ def judged(path: Path) -> object:
     from makespan.kernels import kernel_file
 
     once = _assembled(kernel_file.assemble_module)
-    with patch.object(kernel_file, "assembled", once):
+    with patch.object(kernel_file, "assemble_module", once):
         return run([*VALIDATE.split(), "--from", str(path), "--counterexample", str(path.parent / "above.jsonl")])
 
 

@@ -1,4 +1,4 @@
-"""A comparison as a table of the terminal, as CSV and as JSON, schema `makespan.comparison/2`."""
+"""A comparison as a table for a terminal, as CSV, and as JSON, schema `makespan.comparison/2`."""
 
 import csv
 import io
@@ -20,11 +20,11 @@ COLUMNS = (
     "pessimistic_evidence", "excess_percent_least", "excess_percent_most", "best_status", "best_lower",
     "best_lower_evidence", "best_upper", "best_upper_evidence", "engine", "seconds",
 )  # fmt: skip
-"""Of the CSV; what is not known, or was not asked for, is empty."""
+"""The columns of the CSV. What is not known, or was not asked for, is empty."""
 
 
 def comparison_subject(comparison: Comparison) -> str:
-    """Return one line: which warps on which machines."""
+    """Return one line: the warps and the machines."""
     first, machine, axis = comparison.points[0].instance, comparison.machine, comparison.axis
     blocks = f" in {first.blocks} blocks" if first.blocks > 1 else ""
     varied = "" if axis is None else f" with {axis.name}={_values_text(axis.values)}"
@@ -33,14 +33,14 @@ def comparison_subject(comparison: Comparison) -> str:
 
 
 def _values_text(values: Sequence[int]) -> str:
-    """`8`, `1..48` where nothing between is left out, else `1,20,400`."""
+    """Return the values as `8`, `1..48` if none between is left out, or else `1,20,400`."""
     if len(values) > 1 and values[-1] - values[0] == len(values) - 1:
         return f"{values[0]}..{values[-1]}"
     return ",".join(map(str, values))
 
 
 def comparison_summary(comparison: Comparison) -> str:
-    """Return one line: how far M^L + M^C is above the worst case, over all points that were computed."""
+    """Return one line: how far M^L + M^C is above the worst case, over all computed points."""
     found = comparison.found
     if not found:
         return "no point was computed"
@@ -58,7 +58,7 @@ def status_counts(comparison: Comparison) -> str:
 
 
 def comparison_table(comparison: Comparison) -> str:
-    """Return a row per number of warps; with an axis a column per value, first in cycles and then in percent."""
+    """Return a row per number of warps. With an axis, a column per value has cycles first and then percent."""
     if comparison.axis is None:
         return "\n".join(_curve_rows(comparison))
     cycles = _matrix(comparison, lambda found: interval_text(found.worst))
@@ -105,7 +105,7 @@ def _matrix(comparison: Comparison, told: Callable[[PointResult], str]) -> Itera
 
 
 def comparison_json(comparison: Comparison) -> str:
-    """Return one object, schema `makespan.comparison/2`; what is unknown is null."""
+    """Return one object, schema `makespan.comparison/2`. What is unknown is null."""
     axis, first = comparison.axis, comparison.points[0].instance
     document = {
         "schema": SCHEMA,

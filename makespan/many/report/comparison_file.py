@@ -73,7 +73,7 @@ def _curves(comparison: Comparison) -> "Figure":
 
 
 def _draw_cycles(axes: "Axes", points: Sequence[ComparisonPoint], size: float) -> None:
-    """M^L + M^C, the worst case and, where it is known, the best case."""
+    """Draw M^L + M^C, the worst case and, if it is known, the best case."""
     for point in points:
         if point.found is None:
             continue
@@ -84,7 +84,7 @@ def _draw_cycles(axes: "Axes", points: Sequence[ComparisonPoint], size: float) -
 
 
 def _draw_percent(axes: "Axes", points: Sequence[ComparisonPoint], size: float) -> None:
-    """How far M^L + M^C is above the worst case; a bar where the worst case is an interval."""
+    """Draw how far M^L + M^C is above the worst case, with a bar if the worst case is an interval."""
     highest = 0.0
     for point in points:
         if point.found is None:
@@ -100,7 +100,6 @@ def _draw_percent(axes: "Axes", points: Sequence[ComparisonPoint], size: float) 
 
 
 def _keys(comparison: Comparison) -> "list[Line2D]":
-    """Return the legend: only what occurs."""
     from matplotlib.lines import Line2D
 
     found, name = comparison.found, pessimistic_name(comparison.machine)
@@ -173,7 +172,7 @@ def _number(found: PointResult) -> str:
 
 
 def _ticks(axes: "Axes", comparison: Comparison) -> None:
-    """The numbers of warps and the values."""
+    """Write the numbers of warps and the values at the axes."""
     if comparison.axis is None:
         raise ValueError("a heat map needs an axis")
     marks.set_ticks(axes.xaxis, comparison.warps, 32)
@@ -182,7 +181,6 @@ def _ticks(axes: "Axes", comparison: Comparison) -> None:
 
 
 def _cell_keys(comparison: Comparison) -> "list[Line2D | Patch]":
-    """What hatches and crosses mean, if there are any."""
     keys: list[Line2D | Patch] = []
     if Status.BOUNDED in {point.status for point in comparison.points}:
         keys.append(marks.hatch_key("at least so much: the worst case is only bounded"))
@@ -192,14 +190,14 @@ def _cell_keys(comparison: Comparison) -> "list[Line2D | Patch]":
 
 
 DATA: Mapping[str, Callable[[Comparison], str]] = {".csv": comparison_csv, ".json": comparison_json}
-"""What a file of data holds, by the end of its name."""
+"""The content of a file of data, by the end of its name."""
 
 
 def check_comparison_path(path: Path) -> None:
-    """Refuse a path at once that no comparison can be written to, so that no work is lost on it.
+    """Refuse a path early if no comparison can be written to it, so that no work is lost.
 
     Raises:
-        InputError: another end than a known one, a folder, or a folder that takes no file.
+        InputError: an unknown end of the name, a folder, or a folder that takes no file.
     """
     _check_end(path)
     check_writable(path, "the comparison")

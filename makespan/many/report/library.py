@@ -1,4 +1,4 @@
-"""What is known of the instances of a library and what solvers claim, as tables: by family, or instance by instance."""
+"""The state of the instances of a library and the claims of solvers, as tables: by family, or instance by instance."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,12 +18,14 @@ _TRIVIAL_SECONDS, _EASY_SECONDS = 0.1, 1.0
 
 @dataclass(frozen=True, slots=True)
 class FamilyRow:
-    """What a solver claims of a family.
+    """The claims of a solver about a family.
 
     Args:
-        claimed: of how many instances it says something, and `exact` of how many both sides meet.
-        median_gap, largest_gap: of those with two sides, how far the upper is above the lower one, in percent of it.
-        seconds: that the claims with its best bounds took, together.
+        claimed: the number of instances with a claim.
+        exact: the number of instances whose bounds meet.
+        median_gap: how far the upper bound is above the lower one, in percent of it, for instances with both.
+        largest_gap: the largest of these gaps.
+        seconds: the time of the claims with its best bounds, together.
     """
 
     family: str
@@ -38,7 +40,7 @@ class FamilyRow:
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
-    """What is known of an instance; `seconds` of the slower of the claims with its best bounds."""
+    """The best bounds of an instance. `seconds` is the time of the slower of the claims with these bounds."""
 
     instance: str
     lower: int | None
@@ -54,7 +56,7 @@ LibraryRow = FamilyRow | InstanceRow
 
 
 def family_rows(entries: Sequence[LibraryEntry], solvers: Mapping[str, Sequence[BoundClaim]]) -> Iterator[FamilyRow]:
-    """Yield a row for each family and solver, and for all families together where there are several."""
+    """Yield a row for each family and solver and, if there are several families, for all of them together."""
     names: dict[str, list[str]] = {}
     for entry in entries:
         names.setdefault(entry.family, []).append(entry.name)
@@ -92,7 +94,7 @@ def instance_rows(entries: Sequence[LibraryEntry], claims: Sequence[BoundClaim])
 
 
 def instance_difficulty(standing: InstanceStanding) -> str:
-    """In a word, what is known of it: unknown, open, or by the seconds of the slower proof trivial, easy or hard."""
+    """Return its difficulty: unknown, open, or by the time of the slower proof trivial, easy or hard."""
     if not standing.claims:
         return "unknown"
     if not standing.is_solved:
@@ -102,20 +104,20 @@ def instance_difficulty(standing: InstanceStanding) -> str:
 
 
 def library_text(rows: Sequence[LibraryRow]) -> str:
-    """Columns, numbers to the right."""
+    """Return the rows in columns, with numbers to the right."""
     cells = [_heads(rows), *(_cells(row) for row in rows)]
     return "\n".join(align_columns(cells, right=_numbers(rows)))
 
 
 def library_markdown(rows: Sequence[LibraryRow]) -> str:
-    """Return a table as Markdown has it."""
+    """Return the rows as a table in Markdown."""
     heads, numbers = _heads(rows), _numbers(rows)
     line = ["---:" if number in numbers else "---" for number in range(len(heads))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, line, *map(_cells, rows)))
 
 
 def library_document(rows: Sequence[LibraryRow]) -> dict[str, Any]:
-    """Plain data; gaps are percentages."""
+    """Return the rows as plain data. Gaps are percentages."""
     return {"schema": SCHEMA, "rows": [asdict(row) for row in rows]}
 
 

@@ -1,4 +1,4 @@
-"""How answers look: exact a diamond or a plain cell, bounded a bar or a hatched cell, none at all a cross."""
+"""The look of answers: exact is a diamond or a plain cell, bounded a bar or a hatched cell, no answer a cross."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,20 +23,20 @@ _READABLE = 0.25  # inches of a cell that can hold a number
 _LARGE, _SMALL = 7.0, 2.0  # points of a marker
 _ROOMY = 60  # points that large markers have room for
 MAP = "cividis"
-"""Source: Nunez, Anderton and Renslow, PLOS ONE 13(7), 2018; for all kinds of colour vision; monotonic in grey."""
+"""Source: Nunez, Anderton and Renslow, PLOS ONE 13(7), 2018. It suits all kinds of colour vision and rises in grey."""
 
 EXACT, BAR, UNKNOWN, HATCH = "D", "_", "x", "////"
 
 
 def marker_size(points: int) -> float:
-    """Of a marker, so that so many have room beside each other."""
+    """Return the size of a marker for which this number of markers has room."""
     return max(_SMALL, _LARGE * min(1.0, _ROOMY / points))
 
 
 def draw_head(figure: "Figure", title: str, subject: str, said: str) -> None:
-    """Lines of text on top of a figure that is drawn, which grows until all that is `said`, with its conditions, fits.
+    """Write the title, the subject and what is `said` above a finished figure, which grows until all of it fits.
 
-    Names from outside are no formulas.
+    Names from outside are not read as formulas.
     """
     lines = wrap_line(said, _LETTERS, hang=0)
     _grow(figure, _LINE * (len(lines) - 1))
@@ -48,7 +48,7 @@ def draw_head(figure: "Figure", title: str, subject: str, said: str) -> None:
 
 
 def _grow(figure: "Figure", inches: float) -> None:
-    """Room on top: everything else stays where it is, counted from the bottom."""
+    """Add room at the top. Everything else keeps its distance from the bottom."""
     legends = [(each, each.get_bbox_to_anchor().transformed(figure.transFigure.inverted())) for each in figure.legends]
     share = figure.get_figheight() / (figure.get_figheight() + inches)
     figure.set_figheight(figure.get_figheight() + inches)
@@ -60,7 +60,7 @@ def _grow(figure: "Figure", inches: float) -> None:
 
 
 def draw_interval(axes: "Axes", x: float, bounds: Bounds, colour: str, marker: str, size: float) -> None:
-    """A marker for a value, a bar with two ends for an interval."""
+    """Draw a marker for a value, or a bar with two ends for an interval."""
     if bounds.status is Status.EXACT:
         axes.plot(x, bounds.upper, marker, ms=size * 0.8, color=colour, mew=0, zorder=3)
         return
@@ -70,13 +70,13 @@ def draw_interval(axes: "Axes", x: float, bounds: Bounds, colour: str, marker: s
 
 
 def draw_unknown(axes: "Axes", at: Sequence[float], size: float) -> None:
-    """Crosses on the axis."""
+    """Draw crosses on the axis for values without an answer."""
     across = axes.get_xaxis_transform()
     axes.plot(at, [0.03] * len(at), UNKNOWN, ms=size * 0.8, color=GREY, mew=1.3, transform=across, clip_on=False)
 
 
 def style_axes(axes: "Axes") -> None:
-    """Whole numbers, faint lines for reading, and no frame."""
+    """Give the axes whole numbers and faint lines, and no frame."""
     from matplotlib.ticker import MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(nbins=13, integer=True, steps=[1, 2, 4, 5, 8, 10]))
@@ -89,13 +89,13 @@ def style_axes(axes: "Axes") -> None:
 
 
 def set_room(axes: "Axes", first: float, last: float) -> None:
-    """Some space beside the first and the last value of the axis."""
+    """Leave some space beside the first and the last value of the axis."""
     beside = max(0.6, 0.015 * (last - first))
     axes.set_xlim(first - beside, last + beside)
 
 
 def interval_keys(several: Iterable[Bounds], colour: str, marker: str, name: str) -> "list[Line2D]":
-    """What markers and bars of a colour mean, as far as they occur."""
+    """Return the legend of markers and bars of a colour, as far as they occur."""
     from matplotlib.lines import Line2D
 
     states = {bounds.status for bounds in several}
@@ -109,21 +109,21 @@ def interval_keys(several: Iterable[Bounds], colour: str, marker: str, name: str
 
 
 def unknown_key(label: str) -> "Line2D":
-    """What a cross means."""
+    """Return the legend of a cross."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], ls="", marker=UNKNOWN, color=GREY, ms=7, mew=1.3, label=label)
 
 
 def hatch_key(label: str) -> "Patch":
-    """What a hatch means."""
+    """Return the legend of a hatch."""
     from matplotlib.patches import Patch
 
     return Patch(facecolor="white", edgecolor=INK, hatch=HATCH, linewidth=0.4, label=label)
 
 
 def cell_figure(columns: int, rows: Sequence[object]) -> "tuple[Figure, Axes, tuple[float, float]]":
-    """Return a figure with so many columns of cells and these rows, and how large a cell is, in inches."""
+    """Return a figure with these numbers of columns and rows of cells, its axes, and the size of a cell in inches."""
     from matplotlib.figure import Figure
 
     left = max(LEFT, 0.5 + _LETTER * min(_MOST_LETTERS, max(len(str(row)) for row in rows)))
@@ -147,7 +147,7 @@ def draw_cell(
     number: str = "",
     status: Status = Status.EXACT,
 ) -> None:
-    """A coloured cell with its number where there is room; no colour is a cross, as nothing is known there."""
+    """Draw a coloured cell, with its number if there is room. No colour means a cross: there is no answer."""
     from matplotlib.patches import Rectangle
 
     x, y = at
@@ -155,6 +155,7 @@ def draw_cell(
         axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="white", edgecolor=LINES, linewidth=0.4))
         axes.plot(x, y, UNKNOWN, color=GREY, ms=min(7.0, 30 * min(inches)), mew=1.2)
         return
+    # the perceived brightness of a colour (ITU-R BT.601) decides whether text on it is dark or white
     light = sum(share * part for share, part in zip((0.299, 0.587, 0.114), colour[:3], strict=True)) > 0.5
     ink = INK if light else "white"
     hatch = HATCH if status is Status.BOUNDED else ""
@@ -167,7 +168,7 @@ def draw_cell(
 
 
 def set_ticks(axis: "Axis", values: Sequence[object], most: int) -> None:
-    """The values of cells, as many as can be read."""
+    """Name the cells by their values, as many as can be read."""
     step = -(-len(values) // most)
     axis.set_ticks(
         range(0, len(values), step),
@@ -177,7 +178,7 @@ def set_ticks(axis: "Axis", values: Sequence[object], most: int) -> None:
 
 
 def draw_scale(figure: "Figure", axes: "Axes", colours: "Colormap", scale: "Normalize", label: str) -> None:
-    """What the colours of cells mean, beside them."""
+    """Draw the scale of the colours beside the cells."""
     from matplotlib.cm import ScalarMappable
 
     place = axes.get_position()

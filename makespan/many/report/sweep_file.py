@@ -1,4 +1,4 @@
-"""The table of a sweep as a file of data: the end of its name says whether as CSV or as Parquet."""
+"""The table of a sweep as a file of data: the end of its name selects CSV or Parquet."""
 
 import csv
 import io
@@ -14,10 +14,10 @@ _CYCLES = ("lower", "upper", "best_lower", "best_upper")
 
 
 def check_table_path(path: Path) -> None:
-    """Refuse a path at once that no table can be written to.
+    """Refuse a path early if no table can be written to it.
 
     Raises:
-        InputError: another end than a known one, a folder, or a folder that takes no file.
+        InputError: an unknown end of the name, a folder, or a folder that takes no file.
     """
     if path.suffix.lower() not in DATA:
         raise InputError(f"{path}: the name of a table must end in {' or '.join(DATA)}")
@@ -34,7 +34,7 @@ def write_table(found: Sequence[SweepRow], path: Path) -> None:
 
 
 def as_csv(table: Mapping[str, Sequence[Any]]) -> bytes:
-    """Return a header and a row per question; what is not there is empty."""
+    """Return a header and a row per question. Missing values are empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
@@ -43,7 +43,7 @@ def as_csv(table: Mapping[str, Sequence[Any]]) -> bytes:
 
 
 def as_parquet(table: Mapping[str, Sequence[Any]]) -> bytes:
-    """Columns of whole numbers, of numbers, or of text; what is not there is null.
+    """Return columns of whole numbers, of other numbers, or of text. Missing values are null.
 
     Raises:
         InputError: the library is not installed.
@@ -65,12 +65,13 @@ def as_parquet(table: Mapping[str, Sequence[Any]]) -> bytes:
 
 
 def _kind(name: str, values: Sequence[Any]) -> type[int] | type[float] | type[str]:
-    """Return the narrowest that holds all values."""
+    """Return the narrowest type that holds all values."""
     kinds = {type(value) for value in values if value is not None} or {int if name in _CYCLES else str}
+    # a column of Parquet has 64 bits, and cycles may be longer
     if kinds == {int} and all(abs(value) < 2**63 for value in values if value is not None):
         return int
     return float if kinds <= {int, float} else str
 
 
 DATA: Mapping[str, Callable[[Mapping[str, Sequence[Any]]], bytes]] = {".csv": as_csv, ".parquet": as_parquet}
-"""What a file of data holds, by the end of its name."""
+"""The content of a file of data, by the end of its name."""

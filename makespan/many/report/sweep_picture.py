@@ -1,6 +1,6 @@
-"""A table as a picture: worst cases over one option or two, or how many answers took how long.
+"""A table of a sweep as a picture: worst cases over one option or two, or answers over the time that they took.
 
-Looks as in a comparison (`marks`); nothing is drawn between points.
+Answers look as in a comparison (`marks`). Nothing is drawn between points.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ _LOOKS = (
 """Source of the colours: Okabe and Ito, Color Universal Design, 2008."""
 
 _LEGEND, _COLUMNS, _MOST_LETTERS = 0.845, 3, 26
-"""Where a legend begins, as a share of the height, and what fits into one of its columns."""
+"""The begin of a legend as a share of the height, its columns, and the letters that fit into a column."""
 
 _LEAST_SECONDS = 1e-3
-"""Where an axis of times begins; what took less stands there."""
+"""The begin of an axis of times, at which shorter times stand, too."""
 
 
 def draw_sweep(found: Sequence[SweepRow], shown: SweepCurves | SweepMap | tuple[AnswerTimes, ...], path: Path) -> None:
@@ -46,7 +46,7 @@ def draw_sweep(found: Sequence[SweepRow], shown: SweepCurves | SweepMap | tuple[
 
 
 def figure_of(found: Sequence[SweepRow], shown: SweepCurves | SweepMap | tuple[AnswerTimes, ...]) -> "Figure":
-    """Return the picture as a matplotlib figure; `found` are the rows that it is made of."""
+    """Return the picture as a matplotlib figure; `found` has the rows from which it is made."""
     figure = (
         _curves(shown)
         if isinstance(shown, SweepCurves)
@@ -70,7 +70,7 @@ def _title(shown: SweepCurves | SweepMap | tuple[AnswerTimes, ...]) -> str:
 def _subtitle_lines(
     found: Sequence[SweepRow], shown: SweepCurves | SweepMap | tuple[AnswerTimes, ...]
 ) -> tuple[str, str]:
-    """What all questions have in common, and how many answers there are on which conditions."""
+    """Return what all questions have in common, and the numbers of answers with their conditions."""
     values = {name: {str(row.question.get(name, "")) for row in found} for name in options(found)}
     common = ", ".join(f"{name} {next(iter(each))}" for name, each in values.items() if len(each) == 1)
     order = [*map(str, Status), FAILED, MISSING]
@@ -116,7 +116,7 @@ def _label(name: str, otherwise: str) -> str:
 
 
 def _top_of_axes(groups: int) -> float:
-    """Where axes end below a legend of so many groups and two entries more."""
+    """Return the upper end of axes below a legend with this number of groups and two entries more."""
     return _LEGEND - 0.012 - 0.032 * -(-(groups + 2) // _COLUMNS)
 
 

@@ -1,6 +1,6 @@
 """The worst case against the pessimistic bound M^L + M^C, over the number of warps and one quantity of the machine.
 
-A point that was not computed stays unknown: nothing is interpolated, and no number stands without what proves it.
+A point that was not computed stays unknown: nothing is interpolated, and every number has its evidence.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,11 +18,11 @@ from makespan.proof.engines.portfolio import fastest_known
 
 NOT_COMPUTED = "not computed"
 _LATENCIES = frozenset({AssumptionKind.ONE_CYCLE, AssumptionKind.UNIT_LATENCY, AssumptionKind.UNSTATED_LATENCY})
-"""What says that the machine of a point has no latencies, which an axis may vary."""
+"""The conditions about missing latencies. They may differ from point to point, because an axis may vary latencies."""
 
 
 class MachineQuantity(StrEnum):
-    """What of a machine can be varied; all but the issue width is of one class."""
+    """A quantity of a machine that can be varied. All but the issue width belong to one class."""
 
     CAPACITY = "capacity"
     INTERVAL = "interval"
@@ -32,7 +32,7 @@ class MachineQuantity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MachineAxis:
-    """A quantity of the machine, and its rising values; `unit` is the class, None for the issue width."""
+    """A quantity of the machine and its rising values. `unit` is the class, or None for the issue width."""
 
     quantity: MachineQuantity
     values: tuple[int, ...]
@@ -46,14 +46,14 @@ class MachineAxis:
 
     @property
     def name(self) -> str:
-        """`issue-width`, `L.latency`, or `L` for a capacity."""
+        """Return the name as options have it: `issue-width`, `L.latency`, or `L` for a capacity."""
         if self.unit is None:
             return str(self.quantity)
         return self.unit if self.quantity is MachineQuantity.CAPACITY else f"{self.unit}.{self.quantity}"
 
     @property
     def label(self) -> str:
-        """Return the name in words, with its measure."""
+        """Return the name in words, with its unit."""
         return {
             MachineQuantity.CAPACITY: f"capacity of {self.unit} (ports)",
             MachineQuantity.INTERVAL: f"interval of {self.unit} (cycles)",
@@ -62,7 +62,7 @@ class MachineAxis:
         }[self.quantity]
 
     def machine(self, base: Machine, value: int) -> Machine:
-        """`base` with this value; it keeps its caveats, and its name says what was changed.
+        """Return `base` with this value. It keeps its caveats, and its name says what was changed.
 
         Raises:
             InputError: `base` has no such class, or no machine can have this value.
@@ -86,7 +86,7 @@ class MachineAxis:
 
 @dataclass(frozen=True, slots=True)
 class BestCase:
-    """The proven interval of the shortest schedule, in cycles, and what proves its two sides.
+    """The proven interval of the shortest schedule, in cycles, and the evidence of its two sides.
 
     `least-possible` is the work that no schedule avoids, `schedule` one that was replayed; `search` and `phases` are
     what an engine proved of the whole or of the parts between barriers.
@@ -98,7 +98,7 @@ class BestCase:
 
     @classmethod
     def of(cls, result: Result) -> "BestCase | None":
-        """None where it was not asked for."""
+        """Return the best case of a result. None means that it was not asked for."""
         if result.best_case is None:
             return None
         best, searched = result.best_case, "phases" if result.phases else "search"
@@ -109,7 +109,7 @@ class BestCase:
 
 @dataclass(frozen=True, slots=True)
 class PointResult:
-    """What a solve proved of one point; all numbers are cycles, as in `Result`, whose witness was replayed."""
+    """The proven numbers of one point, in cycles, as in `Result`."""
 
     worst: Bounds
     upper_evidence: str
@@ -140,7 +140,7 @@ class PointResult:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPoint:
-    """One instance of a comparison; `value` is that of its axis, and `found` is None until it is computed."""
+    """One instance of a comparison. `value` is that of the axis, and `found` is None until it is computed."""
 
     instance: Instance
     value: int | None = None
@@ -148,23 +148,23 @@ class ComparisonPoint:
 
     @property
     def warps(self) -> int:
-        """Return all warps, those of all blocks."""
+        """Return the number of warps of all blocks."""
         return self.instance.warps
 
     @property
     def status(self) -> str:
-        """`exact`, `bounded` or `not computed`."""
+        """Return `exact`, `bounded` or `not computed`."""
         return NOT_COMPUTED if self.found is None else str(self.found.worst.status)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Points for rising numbers of warps and, with an axis, for each of them one per value.
+    """Points for rising numbers of warps and, with an axis, for each value of it.
 
     Args:
-        name: where the program came from.
+        name: the source of the program.
         machine: the machine before anything was varied.
-        interrupted: whether the user stopped the work; points that are not computed can also be due to a limit.
+        interrupted: whether the user stopped the work. Points may also be missing because of a limit.
     """
 
     name: str
@@ -179,7 +179,7 @@ class Comparison:
 
     @property
     def found(self) -> tuple[PointResult, ...]:
-        """What is known of the points that were computed."""
+        """Return the results of the points that were computed."""
         return tuple(point.found for point in self.points if point.found is not None)
 
     @property
@@ -194,13 +194,16 @@ class Comparison:
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """What all points that were computed assume, in the order of the first."""
+        """Return the assumptions that all computed points share, in the order of the first point."""
         each = [found.assumptions for found in self.found]
         return tuple(note for note in each[0] if all(note in notes for notes in each)) if each else ()
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """The conditions of all points, computed or not; of latencies of one cycle only where all points have them."""
+        """Return the conditions of all points, computed or not.
+
+        A condition about latencies of one cycle is among them only if it holds for all points.
+        """
         instances = [point.instance for point in self.points]
         each = [replace(one, machine=replace(one.machine, name=self.machine.name)).assumptions for one in instances]
         has = [{note.kind for note in notes} & _LATENCIES for notes in each]
@@ -211,7 +214,7 @@ class Comparison:
 
 
 def plan_points(instances: Iterable[Instance], axis: MachineAxis | None) -> tuple[ComparisonPoint, ...]:
-    """Return the points to compute, the fewest warps first, so that what a limit cuts off is what takes longest.
+    """Return the points to compute, the fewest warps first: then a limit cuts off what takes longest.
 
     Raises:
         InputError: the machine has no such class, a value makes an instance too large, or warps that run ahead have

@@ -113,7 +113,7 @@ class Occupancy:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What makes the number doubtful, for a reader."""
+        """Return sentences about what makes the number doubtful."""
         if not self.unrounded:
             return ()
         return (
@@ -127,7 +127,7 @@ class Occupancy:
         return tuple(name for name, blocks in self.by_resource.items() if blocks == self.blocks_per_sm)
 
     def __str__(self) -> str:
-        """In words.
+        """Return the occupancy as a sentence.
 
         >>> print(occupancy(SmLimits.of_sm(86), warps_per_block=8, registers=96))
         2 blocks of 8 warps can be resident: registers limit

@@ -28,7 +28,7 @@ SCHEMA = "makespan.gpu-bundle/2"
 
 
 def gpu_bundle(result: GpuResult) -> dict[str, Any]:
-    """Instance, claim and evidence as plain data, with the SHA-256 of the canonical JSON of all that."""
+    """Return instance, claim and evidence as plain data, with the SHA-256 of their canonical JSON."""
     gpu, last = result.instance, result.last_dispatch
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -52,7 +52,7 @@ def write_gpu_bundle(result: GpuResult, path: Path) -> None:
 
 
 def gpu_question_data(gpu: GpuInstance) -> dict[str, Any]:
-    """Return the question alone: equal instances give equal data."""
+    """Return only the question as plain data. Equal instances give equal data."""
     return {
         "machine": named_machine_document(gpu.machine),
         "grids": list(map(_grid_data, gpu.grids)),
@@ -64,7 +64,6 @@ def gpu_question_data(gpu: GpuInstance) -> dict[str, Any]:
 
 
 def _grid_data(grid: Grid) -> dict[str, Any]:
-    """The warps of a block by program and, where a program is there more than once, in the order of the launch."""
     programs = merge_groups(grid.block)
     number = {program: number for number, (program, _) in enumerate(programs)}
     order = [[number[program], warps] for program, warps in grid.block]
@@ -77,7 +76,6 @@ def _grid_data(grid: Grid) -> dict[str, Any]:
 
 
 def _claim_data(result: GpuResult) -> dict[str, Any]:
-    """What the bundle states; all else that is said of a result follows from the instance, or from a proof."""
     best = result.best_case
     return {
         "status": str(result.status),
@@ -130,7 +128,7 @@ def _stretch_data(stretch: RepeatedCycles) -> dict[str, Any]:
 
 
 def _sm_piece(gpu: GpuInstance, result: Result) -> dict[str, Any]:
-    """What is said of an SM with so many blocks."""
+    """Return the evidence for an SM with the number of blocks of its result."""
     return {
         "blocks": result.instance.warps // gpu.grid.warps,
         **piece_document(result.proven),

@@ -16,10 +16,10 @@ from makespan.version import versions
 
 @dataclass(frozen=True, slots=True)
 class GpuClock:
-    """A frequency that an SM has at least; it is assumed, for nobody proves it.
+    """A frequency that the clock of an SM has at least. It is an assumption: no proof covers it.
 
     Args:
-        source: who says so.
+        source: the source of the frequency.
     """
 
     hertz: Fraction
@@ -30,12 +30,12 @@ class GpuClock:
 
     @property
     def assumption(self) -> Assumption:
-        """What must hold for a time."""
+        """Return the assumption under which a time holds."""
         text = f"the clock of the SMs is {self} at least, and whatever it is no latency has more cycles"
         return assumptions.clock(text)
 
     def time(self, bounds: Bounds) -> str:
-        """How long these cycles take: at least, which is rounded down, and at most, which is rounded up, to six digits.
+        """Return the times of both ends to six digits, the least rounded down and the most rounded up.
 
         >>> GpuClock(Fraction(10**9), "as given").time(Bounds(500, 1500))
         '500 ns .. 1.5 us'
@@ -50,10 +50,10 @@ SCHEMA = "makespan.gpu-result/2"
 
 
 def gpu_result_document(result: GpuResult, *, name: str | None = None, clock: GpuClock | None = None) -> dict[str, Any]:
-    """Return a result as plain data; the witness is in the bundle, not here.
+    """Return a result as plain data. The witness is in the bundle, not here.
 
     Args:
-        name: of the GPU.
+        name: the name of the GPU.
     """
     gpu, last = result.instance, result.last_dispatch
     return {
@@ -108,6 +108,6 @@ def _last_dispatch(last: LastDispatch) -> dict[str, Any]:
 
 
 def _time_document(bounds: Bounds, clock: GpuClock) -> dict[str, str]:
-    """Seconds and hertz exactly, as fractions in text."""
+    """Return seconds and hertz exactly, as fractions in text."""
     lower, upper = (str(Fraction(end) / clock.hertz) for end in (bounds.lower, bounds.upper))
     return {"clock_hz": str(clock.hertz), "clock_source": clock.source, "lower_seconds": lower, "upper_seconds": upper}

@@ -46,7 +46,7 @@ _LETTER, _BETWEEN = 12, 24  # pixels of a figure of a number, and between two nu
 
 
 class AxisPart(NamedTuple):
-    """So many pixels from `left` on, for a window."""
+    """A part of the axis, `pixels` wide from `left` on, which shows a window."""
 
     window: CycleWindow
     left: float
@@ -55,21 +55,24 @@ class AxisPart(NamedTuple):
 
     @property
     def right(self) -> float:
-        """Where it ends."""
+        """Return the pixel at which the part ends."""
         return self.left + self.pixels
 
 
 class WindowAxis(NamedTuple):
-    """Parts from left to right, without anything between them."""
+    """A time axis: parts from left to right without space between them.
+
+    A gap leaves cycles out, other parts are to scale.
+    """
 
     parts: tuple[AxisPart, ...]
 
     @classmethod
     def of(cls, makespan: int, end: int, waves: int, *, width: int, wave: int, shown: int, gap: int) -> "WindowAxis":
-        """Return the axis of a schedule of so many waves, which goes on until `end`.
+        """Return the axis of a schedule with this number of waves, which extends to cycle `end`.
 
-        All of it, if a wave has at least `wave` pixels then; else the first and the last `shown` waves. What lies
-        behind the schedule is drawn to scale, unless it is longer.
+        The axis shows all of the schedule if a wave then has at least `wave` pixels, and else the first and the last
+        `shown` waves. The part behind the schedule is drawn to scale, unless it is longer than the schedule.
 
         >>> [part.window[:] for part in WindowAxis.of(10**6, 10**6, 1000, width=900, wave=5, shown=9, gap=100).parts]
         [(0, 9000), (9000, 991000), (991000, 1000000)]
@@ -100,22 +103,22 @@ class WindowAxis(NamedTuple):
 
     @classmethod
     def to_scale(cls, window: CycleWindow, width: int) -> "WindowAxis":
-        """Return one part for a window."""
+        """Return an axis of one part for a window."""
         return cls((AxisPart(window, 0, width),))
 
     @property
     def width(self) -> float:
-        """Pixels of all parts."""
+        """Return the width of all parts in pixels."""
         return self.parts[-1].right
 
     def at(self, cycle: int) -> float:
-        """Pixels from the left end of the axis; what lies beyond an end is there."""
+        """Return the pixels from the left end of the axis to a cycle. Cycles beyond an end are drawn at the end."""
         part = next((part for part in self.parts if cycle < part.window.end), self.parts[-1])
         share = (cycle - part.window.first) / part.window.cycles
         return part.left + part.pixels * min(1.0, max(0.0, share))
 
     def ticks(self) -> list[int]:
-        """Round numbers of cycles, as far apart as their figures need, where the axis is to scale, and its ends."""
+        """Return round numbers of cycles in the parts to scale, as far apart as their digits need, and the ends."""
         figures = _LETTER * len(f"{self.parts[-1].window.end:,}") + _BETWEEN
         found = list[int]()
         scale = min(part.window.cycles / part.pixels for part in self.parts if not part.is_gap)
@@ -130,16 +133,16 @@ class WindowAxis(NamedTuple):
 
 
 WIDTH, NARROW = 2000, 640
-"""Of the whole picture, in pixels."""
+"""Widths of the whole picture, in pixels."""
 
 MOST_BARS = 500_000
-"""More than the pixels of a picture can show."""
+"""The most bars of a picture. It has too few pixels to show more."""
 
 TONES = ("#440154", "#46327E", "#365C8D", "#277F8E", "#1FA187", "#4AC16D", "#A0DA39", "#FDE725")
-"""Of waves. Source: viridis, Smith and van der Walt, matplotlib 1.5, 2015; for all kinds of colour vision."""
+"""Colours of waves. Source: viridis, Smith and van der Walt, matplotlib 1.5, 2015; for all kinds of colour vision."""
 
 _WAITS: dict[str, Any] = {"facecolor": "white", "edgecolor": "#9A9A9A", "hatch": "////", "linewidth": 0}
-_DARK = 5  # so many of these have white numbers
+_DARK = 5  # the number of the first colours on which numbers are white
 _WIDEST_CYCLE, _NARROWEST_WAVE, _SHOWN_WAVES, _GAP = 90, 6, 12, 150
 _HEIGHT, _MOST_LINES, _ROW_NAME = 1400, 1100, 22
 _HIGHEST_SLOT, _READABLE_SLOT, _LOWEST_SLOT = 26, 8, 2
@@ -151,10 +154,10 @@ _SMALL, _TOOTH = 8, 10
 
 
 class BlockBar(NamedTuple):
-    """A block on a line, from the cycle in which it gets its room until its end; its warps begin in `begin`.
+    """A block on a line, from the cycle in which it gets its room until its end. Its warps begin in cycle `begin`.
 
     Args:
-        number: in the order of dispatch, from 0; None where blocks are not numbered.
+        number: its number in the order of dispatch, from 0. None means that blocks are not numbered.
     """
 
     row: int
@@ -167,7 +170,7 @@ class BlockBar(NamedTuple):
 
 
 class CycleMark(NamedTuple):
-    """A cycle that is worth a line: one of this schedule, or a bound that is proven."""
+    """A cycle that is marked by a line: one of this schedule, or a proven bound."""
 
     cycle: int
     words: str
@@ -180,11 +183,10 @@ class GpuChart:
     """The picture as data.
 
     Args:
-        rows: names of SMs that are drawn, each with `lines` slots.
-        ends: for every row the end of its last block.
-        waves: how often the blocks of an SM fill it, at most.
-        marks: in the order of time.
-        caption: what is not said by bars.
+        rows: the names of the SMs that are drawn, each with `lines` slots.
+        waves: the largest number of waves of an SM.
+        marks: the marks in the order of time.
+        caption: the text about what bars do not show.
     """
 
     axis: WindowAxis
@@ -198,7 +200,7 @@ class GpuChart:
 
 
 def cycle_marks(result: GpuResult) -> Iterator[CycleMark]:
-    """Yield the last dispatch and the end, in the witness and as they are proven."""
+    """Yield marks for the last dispatch and the end, both of the witness and of the proof."""
     schedule = _witness(result)
     last, witness = max(map(last_dispatch, schedule.histories)), schedule.makespan
     if last:
@@ -222,7 +224,9 @@ def _witness(result: GpuResult) -> GpuSchedule:
 
 
 def gpu_chart(result: GpuResult, *, width: int, window: CycleWindow | None = None) -> GpuChart:
-    """What is drawn of the witness in so many pixels; None shows all of it, or the first and the last waves.
+    """Return the chart of the witness in `width` pixels.
+
+    Without a window it shows all, or the first and the last waves.
 
     Raises:
         UnsupportedError: several grids, or no schedule was found.
@@ -266,7 +270,6 @@ def _wave_words(lines: int) -> str:
 
 
 def _chart_rows(schedule: GpuSchedule, lines: int) -> tuple[list[tuple[str, SmHistory]], list[str]]:
-    """Return a row for every SM, or one for all that do the same, or some of these; and what is to be said of that."""
     most = max(1, _MOST_LINES // lines)
     named, first = list[tuple[str, SmHistory]](), 0
     for history in schedule.histories:
@@ -295,8 +298,9 @@ def _check_size(rows: Iterable[SmHistory], axis: WindowAxis) -> None:
 def _block_bars(
     gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory, row: int, axis: WindowAxis
 ) -> Iterator[BlockBar]:
-    """Yield the blocks of a row in all parts of the axis, each once."""
+    """Yield a bar for each block of a row in any part of the axis."""
     shown = (part.window for part in axis.parts if not part.is_gap)
+    # a block that spans several parts is drawn once, in full
     found = dict.fromkeys(stay for window in shown for stay in block_stays(gpu, schedule, history, window))
     each = count_slots(history)
     for stay in found:
@@ -332,7 +336,7 @@ def render_gpu_picture(
 
 
 def describe_chart(shown: GpuChart) -> str:
-    """What the picture shows, for who does not see it."""
+    """Return a description of the picture for a screen reader."""
     said = "; ".join(f"{mark.words}: cycle {mark.cycle:,}" for mark in shown.marks)
     shape = f"{count_words(shown.waves, 'wave')} on {count_words(len(shown.rows), 'row')} of SMs"
     return f"A Gantt chart of blocks: {shape}. {said}"
@@ -368,7 +372,6 @@ def _figure(shown: GpuChart, title: str, subtitle: str) -> "Figure":
 
 
 def _legend_keys(shown: GpuChart) -> "list[Patch]":
-    """What the colours that occur mean."""
     from matplotlib.patches import Patch
 
     count = min(shown.waves, len(TONES))
@@ -386,7 +389,7 @@ def _legend_keys(shown: GpuChart) -> "list[Patch]":
 
 
 def _wave_tone(wave: int, total: int) -> str:
-    """Few waves are as far apart as can be; many take turns."""
+    """Return the colour of a wave: as different as possible for few waves, in turn for many."""
     if total >= len(TONES):
         return TONES[wave % len(TONES)]
     return TONES[round(wave * (len(TONES) - 1) / max(1, total - 1))]
@@ -401,7 +404,7 @@ def _is_numbered(shown: GpuChart, slot: int) -> bool:
 
 
 def _draw_ground(axes: "Axes", shown: GpuChart, slot: int, row: int) -> None:
-    """Empty slots until the makespan, and lines at the ticks."""
+    """Draw empty slots up to the makespan, and lines at the ticks."""
     end = shown.axis.at(shown.makespan)
     boxes = [(0.0, end, number * row, number * row + slot * shown.lines) for number in range(len(shown.rows))]
     _add_boxes(axes, boxes, facecolor=IDLE, zorder=0)
@@ -410,7 +413,7 @@ def _draw_ground(axes: "Axes", shown: GpuChart, slot: int, row: int) -> None:
 
 
 def _draw_bars(axes: "Axes", shown: GpuChart, slot: int, row: int) -> None:
-    """Bars of a colour together, and numbers where there is room."""
+    """Draw the bars, all of one colour together, and numbers where there is room."""
     by_tone, waiting = defaultdict[str, list[tuple[float, float, float, float]]](list), []
     is_numbered, wide = _is_numbered(shown, slot), text_width("0" * len(str(len(shown.bars))), size=_NUMBER_POINTS) + 4
     for bar in shown.bars:
@@ -432,7 +435,6 @@ def _draw_bars(axes: "Axes", shown: GpuChart, slot: int, row: int) -> None:
 
 
 def _write_number(axes: "Axes", number: str, tone: str, x: float, y: float) -> None:
-    """Readable where a line runs through it, too."""
     from matplotlib.patheffects import withStroke
 
     ink = "white" if TONES.index(tone) < _DARK else INK
@@ -441,7 +443,7 @@ def _write_number(axes: "Axes", number: str, tone: str, x: float, y: float) -> N
 
 
 def _add_boxes(axes: "Axes", boxes: Iterable[tuple[float, float, float, float]], **look: Any) -> None:
-    """Boxes from x to x and from y to y."""
+    """Add boxes, each as (left, right, top, bottom)."""
     from matplotlib.collections import PolyCollection
 
     corners = [[(a, top), (b, top), (b, bottom), (a, bottom)] for a, b, top, bottom in boxes]
@@ -449,7 +451,7 @@ def _add_boxes(axes: "Axes", boxes: Iterable[tuple[float, float, float, float]],
 
 
 def _draw_gaps(axes: "Axes", shown: GpuChart, height: int) -> None:
-    """White, with what is left out in words, between two broken lines."""
+    """Draw the gaps as white areas between two broken lines, with the number of cycles that are left out."""
     for part in shown.axis.parts:
         if not part.is_gap:
             continue
@@ -467,7 +469,7 @@ def _draw_gaps(axes: "Axes", shown: GpuChart, height: int) -> None:
 
 
 def _draw_names(axes: "Axes", shown: GpuChart, row: int, lines: int) -> None:
-    """As many rows as have room for their names, and the cycles."""
+    """Name the rows, as many as there is room for, and the cycles."""
     step = -(-_ROW_NAME // row)
     numbers = range(0, len(shown.rows), step)
     axes.set_yticks([number * row + lines / 2 for number in numbers], [shown.rows[number] for number in numbers])
@@ -483,14 +485,14 @@ def _mark_label(mark: CycleMark) -> str:
 
 
 def _label_extent(mark: CycleMark, at: float, left: int, width: int) -> tuple[float, float]:
-    """From where to where the label of a mark goes: to the left of its line, if there is room."""
+    """Return the ends of the label of a mark. It lies to the left of its line if there is room."""
     wide = text_width(_mark_label(mark), size=_SMALL) + 6
     right = max(left + at, MARGIN + wide)
     return right - wide, min(right, width)
 
 
 def _label_levels(shown: GpuChart, left: int, width: int) -> tuple[int, ...]:
-    """How high above the axes each label stands, so that neither labels nor their lines meet; as low as can be."""
+    """Return the height of each label above the axes, such that no label meets another label or its line."""
     at = [left + shown.axis.at(mark.cycle) for mark in shown.marks]
     extents = [_label_extent(mark, x - left, left, width) for mark, x in zip(shown.marks, at, strict=True)]
 
@@ -505,11 +507,12 @@ def _label_levels(shown: GpuChart, left: int, width: int) -> tuple[int, ...]:
     def faults(levels: tuple[int, ...]) -> tuple[int, int]:
         return sum(meet(levels, one, other) for one, other in permutations(every, 2)), sum(levels)
 
+    # there are at most four marks, so every assignment can be tried
     return min(product(every, repeat=len(at)), key=faults)
 
 
 def _draw_mark(page: PicturePage, axes: "Axes", mark: CycleMark, at: float, place: tuple[int, int, int]) -> None:
-    """A line through all rows, up to its label."""
+    """Draw a line through all rows, up to the label of the mark."""
     from matplotlib.lines import Line2D
 
     left, top, level = place

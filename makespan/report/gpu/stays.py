@@ -1,4 +1,4 @@
-"""From when to when blocks are on an SM, in any part of its history: what comes between is counted, not unfolded."""
+"""The times at which blocks are on an SM, in any part of its history. Repeats are counted and not unfolded."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -15,10 +15,10 @@ from makespan.report.schedule.panels import CycleWindow
 
 
 class Stay(NamedTuple):
-    """A block in a slot of an SM: it gets its room in cycle `room`, its warps begin in `begin`, and `end` is after it.
+    """A stay of a block in a slot: it gets its room in `room`, its warps begin in `begin`, and it is over in `end`.
 
     Args:
-        order: how many blocks have come to this SM before.
+        order: the number of blocks that have come to this SM before.
     """
 
     slot: int
@@ -29,7 +29,7 @@ class Stay(NamedTuple):
 
 
 class _Series(NamedTuple):
-    """Blocks that get their room in cycles that are equally far apart."""
+    """Blocks that get their room in equally spaced cycles."""
 
     first: int
     step: int
@@ -37,20 +37,18 @@ class _Series(NamedTuple):
     begin: BlockStart
 
     def before(self, cycle: int) -> int:
-        """Return how many of them have got their room before a cycle."""
         return min(self.blocks, max(0, -((self.first - cycle) // self.step)))
 
     @property
     def last(self) -> int:
-        """Return the cycle of the last one."""
         return self.first + (self.blocks - 1) * self.step
 
 
 def block_stays(gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory, window: CycleWindow) -> list[Stay]:
-    """Return the blocks that are on an SM of this history in a window, as they come; they are not cut at its ends.
+    """Return the blocks that are on an SM of this history in a window, in the order of their begin, and not cut.
 
-    Of one grid: as long as blocks are left a slot is never empty, so a block ends when the next one gets its slot. Time
-    and memory grow with what is written in the history and what lies in the window, and not with what is repeated.
+    With one grid, a slot is never empty while blocks are left, so a block ends when the next one gets its slot. Time
+    and memory grow with the text of the history and with the blocks in the window, and not with the number of repeats.
 
     Args:
         schedule: one that `simulate.gpu_replay` accepts.
@@ -76,7 +74,6 @@ def block_stays(gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory, win
 
 
 def _in_window(series: Sequence[_Series], last_end: int, window: CycleWindow) -> Iterator[tuple[int, int, int]]:
-    """Room, delay and end of the blocks of a slot that are there in a window."""
     near = sorted(
         (each.first + number * each.step, each.begin.delay)
         for each in series
@@ -100,19 +97,20 @@ def last_dispatch(history: SmHistory) -> int:
 
 
 def count_slots(history: SmHistory) -> int:
-    """Return how many blocks are on an SM at the same time, at most: as many as come first."""
+    """Return the largest number of blocks on an SM at the same time: the number of slots."""
     return len(_by_slot(history))
 
 
 def most_in_a_slot(history: SmHistory) -> int:
-    """Return the most blocks that have one slot, one after another."""
+    """Return the largest number of blocks that have one slot, one after another."""
     return max(sum(each.blocks for each in series) for series in _by_slot(history).values())
 
 
 def last_ends(gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory) -> dict[int, int]:
-    """For every slot the cycle in which its last block has ended; read from the end, for as long as one is there.
+    """Return, for every slot, the cycle in which its last block has ended.
 
-    A block has ended once every instruction is done that it has issued: barriers let on whoever waits longest.
+    A block has ended once all instructions that it has issued are done. The history is read from its end, as far as a
+    last block may still be there.
 
     Raises:
         UnsupportedError: several grids.
@@ -127,6 +125,7 @@ def last_ends(gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory) -> di
     longest = max((cycles for rows in takes.values() for row in rows for cycles in row), default=0)
     left = {slot: [reversed(row) for row in takes[begin.course]] for slot, (_, begin) in last.items()}
     for cycle, issued in _cycles_backwards(history):
+        # no earlier instruction can end later than what is known already
         if cycle + longest <= min(ends.values()):
             break
         for slot, warp in issued:
@@ -145,7 +144,7 @@ def _by_slot(history: SmHistory) -> dict[int, list[_Series]]:
 
 
 def _cycles_backwards(history: SmHistory) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
-    """Yield every cycle with who issues in it, the last one first."""
+    """Yield every cycle with the warps that issue in it, the last one first."""
     cycle = history.cycles
     for stretch in reversed(history.stretches):
         for _ in range(stretch.repeat):
@@ -155,7 +154,7 @@ def _cycles_backwards(history: SmHistory) -> Iterator[tuple[int, tuple[tuple[int
 
 
 def _cycles_to_end(gpu: GpuInstance, course: BlockTrace) -> list[list[int]]:
-    """For every warp of a block and all that it executes, in order: how many cycles later the block may end."""
+    """Return, by warp and by executed instruction, how many cycles after its issue the block may end."""
     programs = [program for program, warps in gpu.grid.block for _ in range(warps)]
     given = course.latencies or ((),) * len(programs)
     return [
@@ -167,7 +166,6 @@ def _cycles_to_end(gpu: GpuInstance, course: BlockTrace) -> list[list[int]]:
 def _cycles_of_warp(
     machine: Machine, program: Program, path: tuple[int, ...], chosen: tuple[int, ...]
 ) -> Iterator[int]:
-    """By the latency, of a warp that runs ahead only if somebody could wait for the result."""
     places = [place for place in path if program.places[place].unit != BARRIER]
     fixed = (most for _, most in latencies(machine, program, places))
     for place, latency in zip(places, chosen or fixed, strict=True):
@@ -175,4 +173,5 @@ def _cycles_of_warp(
             yield latency
         else:
             timing = program.timings[place]
+            # no warp can wait for the latency of an instruction that sets no token
             yield max(timing.stall, latency if timing.sets else 0)

@@ -1,4 +1,4 @@
-"""A result for a whole GPU in the words of a terminal."""
+"""A result for a whole GPU as text for a terminal."""
 
 from collections.abc import Iterable, Iterator
 
@@ -29,10 +29,10 @@ def gpu_report(
     clock: GpuClock | None = None,
     width: int = WIDTH,
 ) -> str:
-    """The whole report: the verdict, what else is to be known first (`remarks`), and behind it all that supports it.
+    """Return the whole report: the verdict, then the `remarks`, and then all that supports the verdict.
 
     Args:
-        name: of the GPU.
+        name: the name of the GPU.
     """
     subject = f"{name}: {result.instance}" if name else str(result.instance)
     time = [] if clock is None else wrap_line(f"in time: {clock.time(result.bounds)} at {clock}", width)
@@ -52,7 +52,7 @@ def gpu_report(
 
 
 def _bound_rows(result: GpuResult) -> Iterator[tuple[str, str, str]]:
-    """What bounds the worst case: its name, the cycles, and why."""
+    """Yield the bounds: name, cycles, and evidence."""
     shown = f"a replayed schedule of the whole GPU{f': {result.policy}' if result.policy else ''}"
     yield "at least", str(result.bounds.lower), shown if result.witness is not None else WITHOUT_WITNESS
     yield "at most", str(result.bounds.upper), f"proven by {_evidence_words(result)}"
@@ -61,7 +61,7 @@ def _bound_rows(result: GpuResult) -> Iterator[tuple[str, str, str]]:
 
 
 def picture_subtitle(result: GpuResult) -> str:
-    """Return one line below the title of a picture of the witness, which of a bounded result is no worst case."""
+    """Return the line below the title of a picture of the witness. The witness of a bounded result is no worst case."""
     if result.status is Status.EXACT:
         return str(result.instance)
     said = f"a schedule of {cycle_words(result.bounds.lower)}; at most {result.bounds.upper} are proven"
@@ -69,7 +69,7 @@ def picture_subtitle(result: GpuResult) -> str:
 
 
 def describe_waves(gpu: GpuInstance) -> str:
-    """Return how often the blocks of the only grid fill the GPU.
+    """Return one line about how often the blocks of the only grid fill the GPU.
 
     >>> from makespan import Machine, Program
     >>> block = ((Program.chain("CL"), 8),)
@@ -87,7 +87,7 @@ def describe_waves(gpu: GpuInstance) -> str:
 
 
 def explain_bound(result: GpuResult) -> Iterator[str]:
-    """What the bound adds up, a sentence at a time."""
+    """Yield the terms that the bound adds up, one sentence each."""
     gpu, last = result.instance, result.last_dispatch
     if len(gpu.grids) == 1:
         yield describe_waves(gpu)
@@ -99,7 +99,7 @@ def explain_bound(result: GpuResult) -> Iterator[str]:
 
 
 def _evidence_words(result: GpuResult) -> str:
-    """What proves the upper bound; in one wave that is what proves it of the worst SM."""
+    """Return the evidence of the upper bound. In one wave it is that of the worst SM."""
     worst = max(range(len(result.sms)), key=lambda number: result.sms[number].bounds.upper, default=None)
     if worst is None:
         return result.upper_evidence
@@ -108,7 +108,7 @@ def _evidence_words(result: GpuResult) -> str:
 
 
 def _blocks_of_result(result: GpuResult, number: int) -> int:
-    """On which number of blocks a result of an SM is."""
+    """Return the number of blocks of the SM that a result is about."""
     return result.sms[number].instance.warps // result.instance.grid.warps
 
 

@@ -46,7 +46,7 @@ _COLUMNS_OF_LETTERS = 120
 
 
 class PageInput(NamedTuple):
-    """Something that was read: what it is, its name as it was given, and its content."""
+    """An input of the command: its kind, its name as it was given, and its content."""
 
     what: str
     name: str
@@ -54,7 +54,7 @@ class PageInput(NamedTuple):
 
 
 class PageCommand(NamedTuple):
-    """A command line that does a part of this page again."""
+    """A command line that makes a part of this page again."""
 
     what: str
     line: str
@@ -62,20 +62,20 @@ class PageCommand(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """What whoever asks for a page knows and no result says.
+    """The facts about a page that the caller knows and the result does not have.
 
     Args:
-        name: what the page is about, as it was given.
-        choices: what no policy decides.
+        name: the subject of the page, as it was given.
+        choices: the choices that no policy makes.
         inputs: everything that was read.
-        commands: how to do all this again.
-        machine: the file of the machine; None where its numbers come from elsewhere.
-        kernel: None where the source is no kernel.
-        loops: those of the kernel; None where there is none.
-        curve: results for several numbers of warps, in increasing order; None where not asked for.
-        missing: numbers of warps that were asked for, too, but whose results were not computed.
-        verdict: of the independent checker; None where not asked for.
-        deadline: None where not asked for.
+        commands: the commands that do all this again.
+        machine: the file of the machine. None means that its numbers come from elsewhere.
+        kernel: the kernel. None means that the source is no kernel.
+        loops: the loops of the kernel. None means that there is no kernel.
+        curve: results for several numbers of warps, in increasing order. None means that it was not asked for.
+        missing: the numbers of warps that were asked for but not computed.
+        verdict: the verdict of the independent checker. None means that it was not asked for.
+        deadline: the deadline. None means that there is none.
     """
 
     name: str
@@ -94,7 +94,8 @@ class PageContext:
 def page_data(gap: PolicyGap, context: PageContext, evidence: str) -> dict[str, Any]:
     """Return the page as plain data, with the SHA-256 of its canonical JSON.
 
-    Text from outside has passed `make_visible`; what is not known is None. `result` is the JSON of `makespan solve`.
+    Text from outside has passed `make_visible`, and what is not known is None. `result` is the JSON of `makespan
+    solve`.
 
     Args:
         gap: the result and the runs of policies that it encloses.
@@ -143,7 +144,10 @@ def _trace_schedule(instance: Instance, schedule: Schedule) -> tuple[TracedSched
 
 
 def _ladder(gap: PolicyGap) -> Iterator[dict[str, Any]]:
-    """From the best case to the bounds that outlast most, and what potentials prove where the evidence has some."""
+    """Yield the rows of the ladder, from the best case to the most robust bounds.
+
+    If there is a certificate, a row has what its potentials alone prove.
+    """
     *rows, last = gap.rows()
     for row in rows:
         yield row._asdict()
@@ -156,7 +160,7 @@ def _ladder(gap: PolicyGap) -> Iterator[dict[str, Any]]:
 
 
 def verification(verdict: "Verdict") -> dict[str, Any]:
-    """What the independent checker says."""
+    """Return the verdict of the independent checker as plain data."""
     return {
         "outcome": str(verdict.outcome),
         "reason": make_visible(verdict.reason),
@@ -166,7 +170,7 @@ def verification(verdict: "Verdict") -> dict[str, Any]:
 
 
 def deadline_data(gate: Deadline | None, result: Result | GpuResult) -> dict[str, Any] | None:
-    """Return whether the worst case is in time, and the sentence that says so."""
+    """Return whether the worst case is in time, with a sentence that says so."""
     if gate is None:
         return None
     said = make_visible(text.deadline_verdict(gate, result.bounds, result.caveats))
@@ -174,10 +178,10 @@ def deadline_data(gate: Deadline | None, result: Result | GpuResult) -> dict[str
 
 
 def _loop(loop: "LoopInfo") -> dict[str, Any]:
-    """Return a loop of machine code has no line: its label is its address."""
     bound = loop.bound
     return {
         "label": make_visible(loop.label),
+        # a loop of machine code has no line: its label is its address
         "line": None if str(loop.line) == loop.label else loop.line,
         "source_line": None if loop.source_line is None else make_visible(str(loop.source_line)),
         "depth": loop.depth,
@@ -212,7 +216,7 @@ def _instance(instance: Instance) -> dict[str, Any]:
 
 
 def machine_data(machine: Machine, file: MachineFile | None) -> dict[str, Any]:
-    """Return a machine, and where its numbers come from if a file says so."""
+    """Return a machine, and the sources of its numbers if it comes from a file."""
     untimed = [assumptions.untimed_classes(machine.name, machine.untimed)] if machine.untimed else []
     return {
         "name": make_visible(machine.name),
@@ -242,7 +246,10 @@ def _warps(instance: Instance, rows: StretchRows) -> dict[str, Any]:
 
 
 def _costs(table: KernelCosts) -> dict[str, Any]:
-    """Of instructions that cost least, some may be left out; `file` is that of all lines of the source."""
+    """Return the costs of a kernel; those of instructions that cost least may be left out.
+
+    Instructions that cost least may be left out; `file` is the only file of the source, if there is one.
+    """
     hot = sorted(range(len(table.instructions)), key=lambda at: -table.instructions[at].cost.cycles)
     listed = sorted(hot[:MOST_INSTRUCTIONS])
     numbered = {at: number for number, at in enumerate(listed)}
@@ -298,7 +305,7 @@ def _point(result: Result) -> dict[str, Any]:
 
 
 def input_data(given: PageInput) -> dict[str, Any]:
-    """What was read, with its digest."""
+    """Return an input with its digest."""
     return {
         "what": given.what,
         "name": make_visible(given.name),
@@ -317,7 +324,7 @@ def gpu_page(
 
     Args:
         evidence: the SHA-256 in the bundle of the result.
-        name: of the GPU.
+        name: the name of the GPU.
     """
     widths = () if result.witness is None else (WIDTH, NARROW)
     pictures = [render_gpu_picture(result, ".png", width=width, is_titled=False) for width in widths]
@@ -327,7 +334,7 @@ def gpu_page(
 def gpu_page_data(
     result: GpuResult, context: PageContext, evidence: str, *, name: str | None, clock: GpuClock | None
 ) -> dict[str, Any]:
-    """Return all but the picture, with the SHA-256 of its canonical JSON; text from outside is made visible."""
+    """Return all but the picture, with the SHA-256 of its canonical JSON. Text from outside is made visible."""
     gpu = result.instance
     told = gpu_result_document(result, name=name, clock=clock)
     content: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Where the marks of the small drawings stand, in the user units of their SVG; the templates only draw them."""
+"""The marks of the small drawings of a page, in the user units of their SVG. The templates only draw them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,10 +12,10 @@ class PageLayout(NamedTuple):
     """The measures of all drawings for one width of a window.
 
     Args:
-        row: the height of a row of the ladder; where it is `stacked`, its name and value stand above its mark.
-        sides: what is left beside the marks of the ladder, left and right.
+        row: the height of a row of the ladder. If it is `stacked`, its name and value stand above its mark.
+        sides: the space to the left and to the right of the marks of the ladder.
         strip_sides: the same beside strips of occupancy.
-        ticks: how many there are at most.
+        ticks: the largest number of ticks.
     """
 
     name: str
@@ -32,18 +32,18 @@ LAYOUTS = (
     PageLayout("wide", 900, False, 26, (120, 150), (120, 120), 70, 8),
     PageLayout("narrow", 350, True, 42, (8, 28), (24, 62), 52, 4),
 )
-"""For a window on a desk and on paper, and for a telephone."""
+"""The layouts for a window on a desk or on paper, and for a telephone."""
 
 
 class AxisTick(NamedTuple):
-    """A mark on an axis."""
+    """A tick on an axis."""
 
     at: float
     text: str
 
 
 class LadderRung(NamedTuple):
-    """A row of the ladder: its mark from `x` to `to`, equal for one number, and where its name and value stand."""
+    """A row of the ladder: its mark from `x` to `to` (equal for one number), and the places of name and value."""
 
     y: float
     name: str
@@ -56,7 +56,7 @@ class LadderRung(NamedTuple):
 
 
 class LadderDrawing(NamedTuple):
-    """The bound ladder; `span` is the proven stretch from the best to the worst case."""
+    """The bound ladder; `span` is the proven interval from the best to the worst case."""
 
     layout: PageLayout
     height: float
@@ -88,18 +88,18 @@ def ladder(rows: Sequence[Mapping[str, Any]], layout: PageLayout) -> LadderDrawi
 
 
 def interval_words(lower: int, upper: int) -> str:
-    """`1234` or `1234 to 1300`."""
+    """Return an interval as text, such as `1234` or `1234 to 1300`."""
     return str(lower) if lower == upper else f"{lower} to {upper}"
 
 
 def _ticks(low: int, high: int, most: int) -> range:
-    """At most so many round numbers within."""
+    """Return at most `most` round numbers between `low` and `high`."""
     step = next(step for step in round_numbers() if (high - low) / step <= most)
     return range(-(-low // step) * step, high + 1, step)
 
 
 class OccupancyStrip(NamedTuple):
-    """The occupancy of one class: the outline of a filled area, at full height where all ports are held."""
+    """The occupancy of one class: the outline of a filled area, at full height if all ports are held."""
 
     y: float
     name: str
@@ -109,7 +109,7 @@ class OccupancyStrip(NamedTuple):
 
 
 class OccupancyDrawing(NamedTuple):
-    """A strip for each class and resource above one another, over all cycles."""
+    """Strips for all classes and resources, one above another, over all cycles."""
 
     layout: PageLayout
     height: float
@@ -119,7 +119,7 @@ class OccupancyDrawing(NamedTuple):
 
 
 def occupancy(data: Mapping[str, Any], layout: PageLayout) -> OccupancyDrawing:
-    """Return the figure of the occupancy, in which an area is a number of port-cycles."""
+    """Return the drawing of the occupancy, in which an area is a number of port-cycles."""
     makespan, width = data["makespan"], data["bucket_cycles"]
     left, right = layout.strip_sides
     left = max(left, 8 * max(len(entry["name"]) for entry in data["classes"]) + 16)
@@ -141,7 +141,7 @@ def occupancy(data: Mapping[str, Any], layout: PageLayout) -> OccupancyDrawing:
 
 
 class CurveMark(NamedTuple):
-    """What is proven of a number of warps, at `x`; `lower` and `upper` are equal where it is exact."""
+    """The bounds for a number of warps, at `x`; `lower` and `upper` are equal if they are exact."""
 
     x: float
     lower: float
@@ -160,7 +160,7 @@ class CurveDrawing(NamedTuple):
 
 
 def curve(points: Sequence[Mapping[str, Any]], layout: PageLayout) -> CurveDrawing:
-    """Return the figure of the curve; both axes begin at 0."""
+    """Return the drawing of the curve. Both axes begin at 0."""
     most_warps = int(points[-1]["warps"])
     most = max(int(point["pessimistic"]) for point in points)
     left, height = layout.curve_left, _CURVE_HEIGHT - 16

@@ -22,7 +22,7 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
 
 
 def render_page(data: Mapping[str, Any]) -> str:
-    """Return the HTML of page data, see `data.page_data`; equal data give equal text."""
+    """Return the HTML of page data, see `data.page_data`. Equal data give equal text."""
     return render_template(
         "page.html.j2",
         data,
@@ -33,7 +33,7 @@ def render_page(data: Mapping[str, Any]) -> str:
 
 
 def render_gpu_page(data: Mapping[str, Any], pictures: Sequence[bytes]) -> str:
-    """The HTML of the data of a whole GPU, see `gpu.page_data`, with its picture for wide and narrow pages as PNG."""
+    """Return the HTML of the data of a whole GPU, see `data.gpu_page_data`, with its pictures as PNG."""
     return render_template("gpu.html.j2", data, pictures=[b64encode(picture).decode() for picture in pictures])
 
 
@@ -41,10 +41,10 @@ def render_template(template: str, data: Mapping[str, Any], package: str = __pac
     """Return the HTML of page data in a template.
 
     Args:
-        template: the name of its file.
-        data: what the page shows; its script reads the same data as JSON.
-        package: the package whose folder holds the template; the files that it includes may lie there or here.
-        drawn: pictures and the like, for the template alone.
+        template: the name of the file of the template.
+        data: the data that the page shows. Its script reads the same data as JSON.
+        package: the package whose folder has the template. The files that it includes may lie there or here.
+        drawn: pictures and other values for the template only.
     """
     from markupsafe import Markup
 
@@ -65,6 +65,7 @@ def _template(name: str, package: str) -> "Template":
 
     environment = Environment(
         loader=ChoiceLoader([FunctionLoader(partial(_in_folder, folder)) for folder in (package, __package__)]),
+        # texts of the data may come from outside
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -75,7 +76,7 @@ def _template(name: str, package: str) -> "Template":
 
 
 def embed_json(data: Any) -> str:
-    r"""JSON that no HTML parser and no script takes for anything else.
+    r"""Return JSON that neither an HTML parser nor a script can take for anything else.
 
     >>> print(embed_json("</script>"))
     "\u003c/script\u003e"
@@ -85,22 +86,22 @@ def embed_json(data: Any) -> str:
 
 
 def interval(row: Mapping[str, Any]) -> str:
-    """`lower` and `upper` of a row as one number or two."""
+    """Return `lower` and `upper` of a row as one number or two."""
     return marks.interval_words(row["lower"], row["upper"])
 
 
 def percent(part: int, whole: int) -> str:
-    """Return a share of the whole."""
+    """Return a share of the whole in percent."""
     return f"{100 * part / whole:.1f} %"
 
 
 def share(row: Mapping[str, Any], whole: int) -> str:
-    """`lower` and `upper` of a row as shares of the whole."""
+    """Return `lower` and `upper` of a row as shares of the whole in percent."""
     return " to ".join(dict.fromkeys(percent(part, whole) for part in (row["lower"], row["upper"])))
 
 
 def security_policy(style: str, script: str) -> str:
-    """Return a Content Security Policy under which this style and this script are all there is."""
+    """Return a Content Security Policy that allows only this style and this script."""
     return "; ".join(
         (
             "default-src 'none'",

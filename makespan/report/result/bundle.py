@@ -23,11 +23,11 @@ from makespan.report.result.document import claim_document, machine_document, or
 
 SCHEMA = "makespan.bundle/3"
 LEAST_PROGRESSION = 4
-"""So many numbers in arithmetic progression are written as [first, step, count]; delays bring long ones."""
+"""The fewest numbers in arithmetic progression that are written as [first, step, count]. Delays bring long ones."""
 
 
 def result_bundle(result: Result) -> dict[str, Any]:
-    """Instance, claim and evidence as plain data, with the SHA-256 of the canonical JSON of all that."""
+    """Return instance, claim and evidence as plain data, with the SHA-256 of their canonical JSON."""
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "instance": instance_data(result.instance),
@@ -42,10 +42,10 @@ def result_bundle(result: Result) -> dict[str, Any]:
 
 
 def check_bundle_path(path: Path) -> None:
-    """Refuse a path at once that no bundle can be written to, or that has the name of something else.
+    """Refuse a path early if no bundle can be written to it, or if its name is that of something else.
 
     Raises:
-        InputError: another end than .json or none, a folder, a folder that takes no file, or an input of the command.
+        InputError: an end other than .json or none, a folder, a folder that takes no file, or an input of the command.
     """
     check_writable(path, "the bundle")
     if path.suffix.lower() not in ("", ".json"):
@@ -71,18 +71,18 @@ def write_json(content: dict[str, Any], path: Path) -> None:
 
 
 def bundle_bytes(content: dict[str, Any]) -> bytes:
-    """Return the file of a bundle, in the order in which one reads it."""
+    """Return the content of the file of a bundle, in the order in which one reads it."""
     text = json.dumps(content, separators=(",", ":"))
     return f"{text}\n".encode()
 
 
 def canonical_json(content: dict[str, Any]) -> bytes:
-    """Return the one way to write JSON that digests are made of."""
+    """Return the one form of the JSON from which digests are made."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
 def instance_data(instance: Instance) -> dict[str, Any]:
-    """Return the question alone as plain data: equal instances give equal data."""
+    """Return only the question as plain data. Equal instances give equal data."""
     groups = [group_document(group.program, group.warps) for group in instance.groups]
     return {
         "machine": named_machine_document(instance.machine),
@@ -93,12 +93,12 @@ def instance_data(instance: Instance) -> dict[str, Any]:
 
 
 def named_machine_document(machine: Machine) -> dict[str, Any]:
-    """What a machine is, and its name."""
+    """Return a machine with its name as plain data."""
     return {"name": machine.name, **machine_document(machine)}
 
 
 def group_document(program: Program, warps: int) -> dict[str, Any]:
-    """So many warps of a program."""
+    """Return a number of warps of a program as plain data."""
     letters = program.letters
     if letters is not None:
         return {"warps": warps, "string": letters}
@@ -120,17 +120,17 @@ def _witness(instance: Instance, witness: Schedule) -> dict[str, Any]:
 
 
 def uses_document(row: Sequence[Sequence[tuple[int, int]]]) -> tuple[list[list[int]], ...]:
-    """For every instruction of a warp and every use of its class: which resource, and for how many cycles."""
+    """Return, for every instruction of a warp and every use of its class, the resource and the cycles."""
     return tuple([list(held) for held in instruction] for instruction in row)
 
 
 def run_lengths(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
-    """Rows with how often each occurs one after another."""
+    """Return rows with the number of times that each occurs in a row."""
     return [[len(list(equal)), list(row)] for row, equal in groupby(rows)]
 
 
 def _progressions(row: Sequence[int]) -> list[int | list[int]]:
-    """Return the numbers of a row, stretches in arithmetic progression as [first, step, count]."""
+    """Return the numbers of a row, with stretches in arithmetic progression as [first, step, count]."""
     found: list[int | list[int]] = []
     at = 0
     while at < len(row):
@@ -151,7 +151,7 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
 
 
 def piece_document(bound: UpperBound) -> dict[str, Any]:
-    """What is said of a phase, a partition or an SM."""
+    """Return the evidence for a phase, a partition or an SM as plain data."""
     certificate = None if bound.certificate is None else _certificate(bound.certificate)
     weights = [weights_document(item) for item in bound.weights]
     partitions = (
@@ -167,7 +167,7 @@ def piece_document(bound: UpperBound) -> dict[str, Any]:
 
 
 def weights_document(weights: Weights) -> dict[str, Any]:
-    """Of pairs, with a number for a place that has only one."""
+    """Return the weights of pairs as plain data, with a number for a place that has only one."""
     rows = [[place[0] if len(place) == 1 else list(place) for place in row] for row in weights.reserves]
     written = {"classes": list(weights.classes), "caps": list(weights.caps), "groups": rows}
     return written | ({"thresholds": list(weights.thresholds)} if weights.thresholds else {})

@@ -15,7 +15,7 @@ SCHEMA = "makespan.result/2"
 
 
 def result_document(result: Result) -> dict[str, Any]:
-    """Return a result as plain data; the witness is in the bundle, not here."""
+    """Return a result as plain data. The witness is in the bundle, not here."""
     return {
         **claim_document(result),
         "any_units": bound_of_any_units(result.instance),
@@ -25,7 +25,7 @@ def result_document(result: Result) -> dict[str, Any]:
 
 
 def claim_document(result: Result) -> dict[str, Any]:
-    """What a bundle states of a result: all of it, but for what follows from the rest."""
+    """Return what a bundle states of a result: all of it except for what follows from the rest."""
     instance, shortest = result.instance, result.best_case_seconds
     return {
         "schema": SCHEMA,
@@ -55,7 +55,7 @@ def claim_document(result: Result) -> dict[str, Any]:
 
 
 def order_document(order: Iterable[int]) -> dict[str, Any]:
-    """The order of a launch, if there is one to be told: each group with how many of its warps follow one another.
+    """Return the order of a launch, each group with the number of its warps in a row; empty if there is none.
 
     >>> order_document((0, 1, 1, 0))
     {'order': [[0, 1], [1, 2], [0, 1]]}
@@ -65,9 +65,9 @@ def order_document(order: Iterable[int]) -> dict[str, Any]:
 
 
 def bound_of_any_units(instance: Instance) -> int | None:
-    """`any_units` where it says more than the pessimistic bound, None where no class has an interval.
+    """Return the bound `any_units` if it says more than the pessimistic bound, else None.
 
-    Of real multiprocessors it says nothing.
+    It says more if a class has an interval. It says nothing about real multiprocessors.
     """
     if instance.is_multiprocessor:
         return None
@@ -75,7 +75,7 @@ def bound_of_any_units(instance: Instance) -> int | None:
 
 
 def deadline_document(gate: Deadline, bounds: Bounds) -> dict[str, Any]:
-    """Return whether the worst case is in time; exact numbers as fractions in text."""
+    """Return whether the worst case is in time, with exact numbers as fractions in text."""
     return {
         "cycles": gate.cycles,
         "seconds": None if gate.seconds is None else str(gate.seconds),
@@ -86,7 +86,7 @@ def deadline_document(gate: Deadline, bounds: Bounds) -> dict[str, Any]:
 
 
 def machine_document(machine: Machine) -> dict[str, Any]:
-    """What a machine is, but for its name: by class, its issue width or None, and whatever else there is."""
+    """Return a machine without its name as plain data: classes, issue width (or None), and further features."""
     return {
         "capacity": machine.capacities,
         "interval": {unit.name: unit.interval for unit in machine.units},
@@ -98,7 +98,7 @@ def machine_document(machine: Machine) -> dict[str, Any]:
 
 
 def _multiprocessor_document(machine: Machine) -> dict[str, Any]:
-    """Partitions, and what they share; resources, and by class who uses them: only what there is."""
+    """Return partitions with what they share, and resources with the classes that use them, as far as there are any."""
     parts = {"partitions": machine.partitions, "assignment": str(machine.assignment)} if machine.partitions > 1 else {}
     found: dict[str, dict[str, Any] | list[str]] = {
         "shared": [ports.name for ports in machine.ports if ports.shared],

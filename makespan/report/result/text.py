@@ -12,7 +12,7 @@ from makespan.report.schedule.explanation import explain, explanation_words
 
 
 def verdict_line(result: Result) -> str:
-    """Return one line: the number, whether it is exact, and under which conditions.
+    """Return one line: the number, whether it is exact, and the conditions.
 
     >>> from makespan import Instance, solve
     >>> verdict_line(solve(Instance.of("CLLCLL", warps=2)))
@@ -22,12 +22,12 @@ def verdict_line(result: Result) -> str:
 
 
 def subject_line(result: Result) -> str:
-    """Return one line: which warps on which machine."""
+    """Return one line: the warps and the machine."""
     return str(result.instance)
 
 
 def picture_subtitle(result: Result) -> str:
-    """Return one line below the title of a picture of the witness, which of a bounded result is no worst case.
+    """Return the line below the title of a picture of the witness. The witness of a bounded result is no worst case.
 
     >>> from makespan import Instance, solve
     >>> picture_subtitle(solve(Instance.of("CLLCLL", warps=2)))
@@ -40,7 +40,7 @@ def picture_subtitle(result: Result) -> str:
 
 
 def result_report(result: Result, remarks: Iterable[str] = (), *, width: int = WIDTH) -> str:
-    """The whole report: the verdict, what else is to be known first (`remarks`), and behind it all that supports it."""
+    """Return the whole report: the verdict, then the `remarks`, and then all that supports the verdict."""
     shortest = "" if result.best_case_seconds is None else f", the best case in {result.best_case_seconds:.2f} s"
     return "\n".join(
         [
@@ -56,7 +56,7 @@ def result_report(result: Result, remarks: Iterable[str] = (), *, width: int = W
 
 
 def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
-    """What bounds the worst case: its name, the cycles, and why."""
+    """Yield the bounds of the worst case: name, cycles, and evidence."""
     name = pessimistic_name(result.instance.machine, runs_ahead=result.instance.runs_ahead)
     what = "pessimistic: " if name == PAPERS_NAME else ""
     yield "at least", str(result.bounds.lower), "a schedule that takes so long, replayed"
@@ -69,7 +69,7 @@ def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
 
 
 def robust_rows(result: Result) -> Iterator[tuple[str, int, str]]:
-    """Yield the bounds that hold even if the hardware departs from its machine: name, cycles, and from what in it."""
+    """Yield the bounds that hold even if the hardware differs from its machine: name, cycles, and the differences."""
     outlasts = robust_anomalies(result.instance)
     ahead = "warps run ahead, anything is" if Anomaly.RUN_AHEAD in outlasts else "latencies or intervals are"
     fewer = "ports more or warps fewer" if Anomaly.FEWER_WARPS in outlasts else "or ports more"
@@ -80,7 +80,7 @@ def robust_rows(result: Result) -> Iterator[tuple[str, int, str]]:
 
 
 def deadline_verdict(gate: Deadline, bounds: Bounds, caveats: Iterable[str] = ()) -> str:
-    """Return one line: whether the worst case is in time, and by how much, under the same conditions as the worst case.
+    """Return one line: whether the worst case is in time, by how much, and under which conditions.
 
     >>> deadline_verdict(Deadline(12), Bounds(10, 10), ["for this path only"])
     'deadline met for this path only: 12 cycles, with 2 to spare'
@@ -95,13 +95,13 @@ def deadline_verdict(gate: Deadline, bounds: Bounds, caveats: Iterable[str] = ()
 
 
 def excess_words(result: Result) -> str:
-    """Return how far the pessimistic bound is above the proven one, in words."""
+    """Return the distance of the pessimistic bound above the proven one, as a phrase."""
     least, _ = result.bounds.exceeded_by(result.pessimistic)
     return f"{least:.1f} % above" if least else "the same"
 
 
 def best_case_lines(best_case: Bounds | None) -> list[str]:
-    """Return the line about the best case that belongs to a verdict alone; none where it was not asked for.
+    """Return the line about the best case that follows a verdict; empty if it was not asked for.
 
     >>> best_case_lines(Bounds(7, 9))
     ['best case: 7..9 cycles']
@@ -110,18 +110,18 @@ def best_case_lines(best_case: Bounds | None) -> list[str]:
 
 
 def interval_text(bounds: Bounds) -> str:
-    """`7` or `7..9`."""
+    """Return an interval as text, such as `7` or `7..9`."""
     return str(bounds.lower) if bounds.lower == bounds.upper else f"{bounds.lower}..{bounds.upper}"
 
 
 def excess_percent(worst: Bounds, pessimistic: int) -> str:
-    """How far the pessimistic bound is above the worst case in percent; `>=`: at least, of what is only bounded."""
+    """Return how far the pessimistic bound is above the worst case, in percent; `>=` marks a lower bound."""
     least, _ = worst.exceeded_by(pessimistic)
     return f"{'>=' if worst.status is Status.BOUNDED else ''}{least:.1f}"
 
 
 def count_states(what: str, states: Iterable[str], caveats: Iterable[str] = ()) -> str:
-    """Return one line: how many of them are exact and so on, under which conditions.
+    """Return one line: how many results have each status, and under which conditions.
 
     >>> count_states("result", [Status.EXACT, Status.BOUNDED, Status.EXACT])
     '3 results: 2 exact, 1 bounded'
@@ -133,12 +133,12 @@ def count_states(what: str, states: Iterable[str], caveats: Iterable[str] = ()) 
 
 @dataclass(frozen=True, slots=True)
 class ResultTable:
-    """The columns of such a table.
+    """A table of results: a head, and a line for each result as soon as it is known.
 
     Args:
-        pessimistic: what the pessimistic bound is called.
+        pessimistic: the name of the pessimistic bound.
         best: whether the best case has a column.
-        remark: the head of the last column; empty where there is none.
+        remark: the head of the last column. Empty means that there is none.
     """
 
     pessimistic: str
@@ -165,7 +165,7 @@ class ResultTable:
         best: Bounds | None = None,
         remark: str = "",
     ) -> str:
-        """What is proven of so many warps, and by what."""
+        """Return the line of a number of warps."""
         fastest = "" if best is None else interval_text(best)
         return self._line(
             str(warps),
@@ -179,7 +179,7 @@ class ResultTable:
         )
 
     def unknown(self, warps: int, status: str) -> str:
-        """Nothing is known of so many warps."""
+        """Return the line of a number of warps for which nothing is known."""
         return self._line(str(warps), "", "-", status, "", "", "", "")
 
     def _line(

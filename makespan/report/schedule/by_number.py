@@ -1,4 +1,4 @@
-"""A schedule for readers, who know warps by their numbers; an instance, and a schedule of it, lists them by program."""
+"""A schedule for readers, who know warps by their numbers. An instance, and a schedule of it, lists them by program."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 
 class _NumberedInstance(Instance):
-    """The same question, whose warps are listed by their numbers; for reports alone, as engines count on groups."""
+    """The same question with warps listed by number. It is only for reports, because engines rely on the groups."""
 
     __slots__ = ()
 
@@ -56,6 +56,5 @@ def order_by_number(instance: Instance, schedule: Schedule) -> tuple[Instance, S
 
 
 def _rows_by_number(instance: Instance, rows: Sequence[_T]) -> tuple[_T, ...]:
-    """What is said of every warp, or of none, in the order of their numbers."""
     numbered = sorted(zip(Instance.number_of_warp(instance), rows, strict=True), key=lambda row: row[0]) if rows else ()
     return tuple(row for _, row in numbered)

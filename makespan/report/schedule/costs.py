@@ -16,17 +16,18 @@ _CostKey = TypeVar("_CostKey", bound=Hashable)
 
 
 class Cost(NamedTuple):
-    """Cycles of all warps together; those of a warp are told apart as in `activity.Wait`, each counted once.
+    """The cost of an instruction: cycles of all warps together, divided as in `activity.Wait`. Each cycle counts once.
 
     Args:
-        issued: how often it is executed, each for one cycle.
-        stalled: those that pass after it before its warp may go on.
-        result: those in which it waits for results.
-        port: for a port of its class.
-        resource: for one of a resource.
-        slot: for an issue slot.
-        barrier: as a barrier, for other warps.
-        awaited: in which others, or the end of a warp, wait for its result: theirs, and not in `cycles`.
+        issued: the number of executions, each of which issues for one cycle.
+        stalled: cycles after its issue before its warp may go on.
+        result: cycles in which it waits for results.
+        port: cycles in which it waits for a port of its class.
+        resource: cycles in which it waits for a port of a resource.
+        slot: cycles in which it waits for an issue slot.
+        barrier: cycles in which it is a barrier and waits for other warps.
+        awaited: cycles in which other instructions, or the end of a warp, wait for its result. They belong to those and
+            are not part of `cycles`.
     """
 
     issued: int = 0
@@ -40,7 +41,7 @@ class Cost(NamedTuple):
 
     @property
     def cycles(self) -> int:
-        """Return all that are its own."""
+        """Return the sum of all cycles of the instruction itself."""
         return sum(self[:-1])
 
 
@@ -57,13 +58,15 @@ _OF = {
 def cost_by_key(
     instance: Instance, bars: Iterable[Bar], waits: Iterable[Wait], key: Callable[[InstructionOrigin], _CostKey]
 ) -> dict[_CostKey, Cost]:
-    """Return the cost of every instruction that warps of a schedule execute, of those with the same key together.
+    """Return the cost of every executed instruction of a schedule. Instructions with the same key are added up.
 
-    The cycles of all costs are those of all warps until each has finished. A place that several instructions share
-    counts for the first of them.
+    The cycles of all costs add up to those of all warps until each has finished. A place that several instructions
+    share counts for the first of them.
 
     Args:
-        bars, waits: as in `activity`, the waits of ready warps told apart; of warps whose programs have origins.
+        bars: the bars as in `activity`, of warps whose programs have origins.
+        waits: the waits as in `activity`, those of ready warps split by what they wait for.
+        key: a function that returns the key of an instruction.
 
     >>> from makespan import Schedule
     >>> from makespan.model.instance import Group
@@ -92,24 +95,24 @@ def cost_by_key(
 _NUMBER = re.compile("[0-9]{1,9}")
 
 SourceTexts = Mapping[str, Sequence[str]]
-"""The lines of files of source by their names."""
+"""The lines of source files, by the names of the files."""
 
 
 class TextLine(NamedTuple):
-    """A line of a text, such as `k.cu:7`, and what stands there; nothing where nobody tells."""
+    """A line of a text: its place, such as `k.cu:7`, and its content; both are empty if they are not known."""
 
     place: str = ""
     text: str = ""
 
 
 class InstructionCost(NamedTuple):
-    """An instruction.
+    """An instruction with its cost.
 
     Args:
-        instruction: at its line of PTX, or its address in machine code.
-        control: its control bits; nothing for PTX.
-        ptx: where in the PTX machine code comes from.
-        source: where in the source.
+        instruction: the instruction at its line of PTX, or at its address in machine code.
+        control: its control bits; empty for PTX.
+        ptx: the line of PTX from which machine code was assembled.
+        source: the line of the source.
     """
 
     instruction: TextLine
@@ -120,7 +123,7 @@ class InstructionCost(NamedTuple):
 
 
 class SourceCost(NamedTuple):
-    """A line of the source, `TextLine()` for all that comes from none, and which rows of instructions come from it."""
+    """A line of the source with its cost, and the rows of its instructions. `TextLine()` stands for no line."""
 
     source: TextLine
     cost: Cost
@@ -128,7 +131,7 @@ class SourceCost(NamedTuple):
 
 
 class KernelCosts(NamedTuple):
-    """Every instruction that warps may execute, in the order of the text, and every line, most cycles first."""
+    """The cost of every instruction that warps may execute, in the order of the text, and of every source line."""
 
     instructions: tuple[InstructionCost, ...]
     sources: tuple[SourceCost, ...]
@@ -142,12 +145,13 @@ def kernel_costs(
     kernel: "ptx.PtxKernel | sass.SassKernel | None" = None,
     texts: SourceTexts | None = None,
 ) -> KernelCosts | None:
-    """Return the cost of every instruction beside what it was compiled from; None where nothing has a line.
+    """Return the cost of every instruction beside its source. None means that no instruction has a line.
 
     Args:
-        bars, waits: as of `cost_by_key`.
-        kernel: of which the programs are; of machine code it tells control bits and PTX.
-        texts: what is known of the source.
+        bars: the bars as in `cost_by_key`.
+        waits: the waits as in `cost_by_key`.
+        kernel: the kernel of the programs. Machine code has control bits and PTX lines.
+        texts: the known lines of the source.
     """
     if not all(group.program.origins for group in instance.groups):
         return None
@@ -167,7 +171,7 @@ def kernel_costs(
 
 
 def _by_source(rows: Sequence[InstructionCost]) -> list[SourceCost]:
-    """None where no instruction has a line of the source."""
+    """Return the source lines, most cycles first; empty if no instruction has a line of the source."""
     of_source: defaultdict[TextLine, list[int]] = defaultdict(list)
     for number, row in enumerate(rows):
         of_source[row.source].append(number)
@@ -180,7 +184,7 @@ def _by_source(rows: Sequence[InstructionCost]) -> list[SourceCost]:
 
 
 def _machine_code_notes(kernel: "ptx.PtxKernel | sass.SassKernel | None") -> Mapping[int, tuple[str, TextLine]]:
-    """Control bits and PTX of machine code, by address."""
+    """Return the control bits and the PTX line of each instruction of machine code, by address."""
     from makespan.kernels import sass
 
     if not isinstance(kernel, sass.SassKernel):

@@ -43,7 +43,7 @@ _NOTES = (
 
 
 def chart_document(instance: Instance, schedule: Schedule) -> dict[str, Any]:
-    """Everything that a Gantt chart shows: bars, waits and lanes, by docs/schema/schedule-1.schema.json."""
+    """Return all that a Gantt chart shows: bars, waits and lanes, by docs/schema/schedule-1.schema.json."""
     instance, schedule = order_by_number(instance, schedule)
     machine, issued = instance.machine, bars(instance, schedule)
     between = waits(instance, schedule, issued)
@@ -99,12 +99,12 @@ HEADER = (
     "cycle", "warp", "block", "place", "unit", "port", "interval", "latency", "finish_cycle", "source", "compiled_from"
 )  # fmt: skip
 PARTITION = ("partition",)
-"""The column that stands last where a machine has several."""
+"""The last column, if the machine has several partitions."""
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # and their wide forms
 
 
 def csv_table(instance: Instance, schedule: Schedule) -> str:
-    r"""CSV with a header line; the rows by cycle of issue and then by warp.
+    r"""Return the schedule as CSV with a header. Rows are sorted by cycle of issue and then by warp.
 
     A port is held for `interval` cycles from `cycle` on; the result is there, and a warp that blocks goes on, in
     `finish_cycle`, which is `cycle` plus `latency`. `source` is FILE:LINE of the instruction and `compiled_from` that
@@ -138,7 +138,7 @@ def _cells(origin: InstructionOrigin) -> tuple[str, str]:
 
 
 def safe_cell(text: str) -> str:
-    """Text from outside as one that no spreadsheet takes for a formula: such a one gets an apostrophe in front.
+    """Return text from outside such that no spreadsheet takes it for a formula: an apostrophe precedes such a text.
 
     >>> safe_cell("=1+1"), safe_cell("a.ptx:3")
     ("'=1+1", 'a.ptx:3')
@@ -159,7 +159,7 @@ _WORDS = {
 
 
 def trace_document(instance: Instance, schedule: Schedule) -> dict[str, Any]:
-    """Return the JSON object: on a port's track a slice while it is held, on a warp's track all that it does.
+    """Return the trace: a track per port with a slice for each hold, and a track per warp with all that it does.
 
     Tracks are numbered from 1; `args.warp` and the names of the tracks count from 0.
     """
@@ -236,17 +236,17 @@ _DATA: Mapping[str, Callable[[Instance, Schedule], str | dict[str, Any]]] = {
     ".csv": csv_table,
     _TRACE: trace_document,
 }
-"""What a file holds, a text or a document, by the end of its name; the longest that fits counts."""
+"""The content of a file, a text or a document, by the end of its name. The longest end that fits counts."""
 
 ENDS = (*PICTURES, *_DATA)
-"""How the name of a schedule may end."""
+"""The ends that the name of a schedule may have."""
 
 
 def check_schedule_path(path: Path) -> None:
-    """Refuse a path at once that no schedule can be written to, so that no work is lost on it.
+    """Refuse a path early if no schedule can be written to it, so that no work is lost.
 
     Raises:
-        InputError: another end than a known one, a folder, or a folder that takes no file.
+        InputError: an unknown end of the name, a folder, or a folder that takes no file.
     """
     if path.suffix.lower() not in ENDS:
         raise InputError(
@@ -257,7 +257,7 @@ def check_schedule_path(path: Path) -> None:
 
 
 def write_schedule(instance: Instance, schedule: Schedule, path: Path, view: ScheduleView) -> None:
-    """Write `schedule` to `path`, whole or not at all; the view is for pictures.
+    """Write `schedule` to `path`, whole or not at all. The view is for pictures.
 
     Raises:
         InputError: an unknown end of the name, or a file that cannot be written.

@@ -1,7 +1,7 @@
 """Colours and hatches of a chart, and the legend that explains them.
 
-A letter has its look on every machine. What waits for a class has its hatch on a light tint of its colour; C and L,
-which have no hatch, have tints that differ in grey, too.
+A class letter has the same look on every machine. A wait for a class has the hatch of the class on a light tint of its
+colour. C and L have no hatch, and their tints differ in grey, too.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from matplotlib.patches import Patch
 
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
-"""Source: Okabe and Ito, Color Universal Design, 2008, without yellow, which says that an issue slot is missing."""
+"""Source: Okabe and Ito, Color Universal Design, 2008, without yellow, which stands for a missing issue slot."""
 _DARK = ("#0072B2", "#000000")
 _HATCHES = ("///", "xxx", "+++", "---", "...")
 _LETTERS = "CLSDTABEFGHIJKMNOPQRUVWXYZ"
-"""The classes of the paper and of GPUs first: their colours are the farthest apart."""
+"""The classes of the paper and of GPUs come first, because the first colours differ the most."""
 _TINT, _TINTS, _TINT_OF_HATCH = 0.2, (0.35, 0.15), 0.5
 IDLE = "#EAEAEA"
 _OF_NO_CLASS: dict[Why, tuple[str, str, str]] = {
@@ -27,11 +27,11 @@ _OF_NO_CLASS: dict[Why, tuple[str, str, str]] = {
     Why.STALLED: ("#FFFFFF", "--", "#B9B2A3"),
     Why.RESULT: ("#FFFFFF", "..", "#9FB6C3"),
 }
-"""Face, hatch and its colour. A latency that passes is the rule on a GPU: nearly as quiet as a warp that is done."""
+"""Face, hatch, and colour of the hatch. Stalls are the rule on a GPU, so they look nearly like a finished warp."""
 
 
 class SpanLook(NamedTuple):
-    """How a span is drawn: by its reason and, where the reason has to do with it, by the number of its class."""
+    """The look of a span: its reason and, if the reason has to do with a class, the number of the class."""
 
     number: int
     why: Why | None
@@ -43,7 +43,7 @@ class SpanLook(NamedTuple):
 
     @property
     def hatch(self) -> str:
-        """As matplotlib writes it; colour and hatch together are unique for 28 classes, and each alone nearly so."""
+        """Return the hatch as matplotlib writes it. Colour and hatch together are unique for 28 classes."""
         if self.why in _OF_NO_CLASS:
             return _OF_NO_CLASS[self.why][1]
         lap, place = divmod(self.number, len(_COLOURS))
@@ -51,7 +51,7 @@ class SpanLook(NamedTuple):
 
     @property
     def face(self) -> str:
-        """Return the colour of its ground."""
+        """Return the colour of the ground."""
         if self.why in _OF_NO_CLASS:
             return _OF_NO_CLASS[self.why][0]
         if self.why is None:
@@ -60,19 +60,19 @@ class SpanLook(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Return the colour of its hatch."""
+        """Return the colour of the hatch."""
         if self.why in _OF_NO_CLASS:
             return _OF_NO_CLASS[self.why][2]
         return _tint(self._colour, _TINT_OF_HATCH)
 
     @property
     def style(self) -> dict[str, Any]:
-        """Face, hatch and its colour, as matplotlib calls them."""
+        """Return face, hatch and its colour by the names that matplotlib gives them."""
         return {"facecolor": self.face, "hatch": self.hatch, "edgecolor": self.line}
 
     @property
     def ink(self) -> str:
-        """Return the colour of text on it."""
+        """Return the colour of text on the ground."""
         return "white" if self._colour in _DARK else "black"
 
     @property
@@ -81,7 +81,7 @@ class SpanLook(NamedTuple):
 
 
 def _tint(colour: str, part: float) -> str:
-    """So much of a colour in white."""
+    """Return a colour mixed with white; `part` is its share."""
     mixed = (round(255 - part * (255 - int(colour[at : at + 2], 16))) for at in (1, 3, 5))
     return "#{:02X}{:02X}{:02X}".format(*mixed)
 
@@ -89,13 +89,13 @@ def _tint(colour: str, part: float) -> str:
 def legend_patches(
     shown: Collection[tuple[Why | None, str]], units: Sequence[str], *, idle: str | None, runs_ahead: bool = False
 ) -> "list[Patch]":
-    """What the looks that occur mean, class by class.
+    """Return the legend of the looks that occur, class by class.
 
     Args:
-        shown: reasons and classes that occur.
+        shown: the reasons and classes that occur.
         units: all classes.
-        idle: what to call idle ports; None where there are none.
-        runs_ahead: whether no latencies stall warps, but their last instructions.
+        idle: the name of idle ports. None means that there are none.
+        runs_ahead: whether warps are stalled by their last instructions and not by latencies.
     """
     from matplotlib.patches import Patch
 

@@ -25,10 +25,10 @@ _BETWEEN = 0.3  # points on either side of a bar
 
 
 def draw_panel(axes: "Axes", panel: ChartPanel, scale: TimeScale, pixels: int) -> None:
-    """The spans of one panel, the names of its rows, and below the spans lines at the ticks.
+    """Draw the spans of one panel, the names of its rows, and lines at the ticks below the spans.
 
     Args:
-        panel: what lies in the window of the scale, counted from its first cycle on.
+        panel: the rows in the window of the scale, counted from its first cycle on.
         pixels: the height of a row.
     """
     rows = len(panel.names)
@@ -55,7 +55,7 @@ def _is_bar_by_bar(panel: ChartPanel, scale: TimeScale, pixels: int) -> bool:
 
 
 def _spans_by_look(spans: Iterable[RowSpan]) -> list[tuple[SpanLook, list[RowSpan]]]:
-    """Spans by their look, in the order in which they are drawn."""
+    """Return the spans by their look, in the order in which they are drawn."""
     layers: defaultdict[SpanLook, list[RowSpan]] = defaultdict(list)
     for span in spans:
         layers[SpanLook.of(span.why, span.unit)].append(span)
@@ -69,7 +69,7 @@ def _draw_bars(axes: "Axes", panel: ChartPanel, scale: TimeScale) -> None:
 
 
 def _add_boxes(axes: "Axes", spans: Sequence[tuple[int, int, int]], between: float, **look: Any) -> None:
-    """A box for each row, first cycle and number of cycles; it has no edge, for an edge has the colour of hatches."""
+    """Add a box for each (row, first cycle, number of cycles). It has no edge: an edge has the colour of the hatch."""
     from matplotlib.collections import PolyCollection
 
     low, high = _INSET, 1 - _INSET
@@ -92,10 +92,11 @@ def _draw_numbers(axes: "Axes", panel: ChartPanel, scale: TimeScale, points: flo
 
 
 def label_points(panel: ChartPanel, scale: TimeScale, pixels: int) -> float | None:
-    """The size of the numbers in the bars; None where the widest is not readable. Bars cut by the end do not count."""
+    """Return the size of the numbers in the bars. None means that the widest is not readable."""
     if not _is_bar_by_bar(panel, scale, pixels):
         return None
     labelled = [span for span in panel.spans if span.why is None]
+    # bars that the end of the window cuts do not count
     whole = [span for span in labelled if span.first_cycle + span.cycles < scale.window.cycles]
     digits = max(len(span.label) / span.cycles for span in whole or labelled)
     points = min(9.0, 0.6 * pixels / POINT, _widest_points(digits, scale))
@@ -103,12 +104,15 @@ def label_points(panel: ChartPanel, scale: TimeScale, pixels: int) -> float | No
 
 
 def _widest_points(digits: float, scale: TimeScale) -> float:
-    """Return the largest size at which so many digits fit into the width of a cycle."""
+    """Return the largest size at which this number of digits fits into the width of a cycle."""
     return 0.85 * scale.pixels / POINT / (0.64 * digits)
 
 
 def _draw_image(axes: "Axes", panel: ChartPanel, scale: TimeScale, pixels: int) -> None:
-    """One image of all rows, pixel by pixel: every look with its share of the column's time, clear where nothing is."""
+    """Draw one image of all rows, in which every look has its share of a column's time.
+
+    It is clear where nothing is.
+    """
     import numpy as np
     from matplotlib.colors import to_rgb
 
@@ -135,12 +139,12 @@ def _draw_image(axes: "Axes", panel: ChartPanel, scale: TimeScale, pixels: int) 
 
 
 def _enlarge(cells: "NDArray[Any]", height: int, width: int) -> "NDArray[Any]":
-    """Return every cell as so many pixels."""
+    """Return every cell as `height` times `width` pixels."""
     return cells.repeat(height, axis=0).repeat(width, axis=1)
 
 
 def _hatch_pixels(hatch: str, shape: tuple[int, int]) -> "NDArray[np.bool_]":
-    """Return the pixels on which the lines of a hatch lie; about as dense as matplotlib draws it."""
+    """Return the pixels on the lines of a hatch, about as dense as matplotlib draws them."""
     import numpy as np
 
     y, x = np.ogrid[: shape[0], : shape[1]]
@@ -157,7 +161,7 @@ def _hatch_pixels(hatch: str, shape: tuple[int, int]) -> "NDArray[np.bool_]":
 
 
 def _look_shares(panel: ChartPanel, scale: TimeScale) -> "Iterator[tuple[SpanLook, NDArray[np.float64]]]":
-    """For every look how many cycles of each row and column have it; waits of ready warps are told apart here."""
+    """Yield, for every look, its cycles in each row and column. Waits of ready warps are split here."""
     shape = len(panel.names), scale.columns
     for look, spans in _spans_by_look(panel.spans):
         edges = panel.full.get(spans[0].unit) if look.why is Why.PORT else None
@@ -173,10 +177,10 @@ def _look_shares(panel: ChartPanel, scale: TimeScale) -> "Iterator[tuple[SpanLoo
 def _busy_cycles(
     spans: Sequence[RowSpan], shape: tuple[int, int], cycles: int, edges: Sequence[int] | None = None
 ) -> "NDArray[np.float64]":
-    """Cycles that the spans cover in every row and column; with edges, only from an odd one to the next.
+    """Return the cycles that the spans cover in every row and column. With edges, only odd intervals count.
 
-    A span covers whole columns from the one in which it begins on, less what it leaves out there, and the beginning
-    of the one in which it ends.
+    A span covers whole columns from its first one on, less the part of that column before it begins, plus the part of
+    its last column before it ends. So two additions per span are enough, however many columns it covers.
     """
     import numpy as np
 
@@ -202,7 +206,7 @@ def _name_rows(axes: "Axes", panel: ChartPanel, pixels: int) -> None:
 
 
 def _named_rows(panel: ChartPanel, pixels: int) -> list[int]:
-    """As many rows as have room for their names, at a regular distance; the last to end before its neighbours."""
+    """Return the rows that are named: as many as have room, at a regular distance, and the last one to end."""
     apart = -(-ROW_NAME // pixels)
     step = next(step for step in round_numbers() if step >= apart)
     begins = [heading + 1 for heading in panel.headings] or [0]

@@ -14,12 +14,13 @@ from makespan.report.schedule.activity import Bar, Edges, IdleGap, Wait, Why, ho
 
 
 class RowSpan(NamedTuple):
-    """A stretch of one row.
+    """A span of cycles in one row.
 
     Args:
-        unit: the class that the row has to do with in these cycles, | at a barrier.
-        why: why the warp issues nothing, or the port is idle; None for a warp that issues, or a port that is held.
-        label: what to write into it where there is room.
+        unit: the class that the row has to do with in these cycles, or `|` at a barrier.
+        why: the reason why the warp issues nothing or the port is idle. None means that the warp issues, or that the
+            port is held.
+        label: the text in the span if there is room.
     """
 
     row: int
@@ -31,19 +32,19 @@ class RowSpan(NamedTuple):
 
 
 class CycleWindow(NamedTuple):
-    """Cycles from `first` on, without `end`."""
+    """The cycles from `first` to before `end`."""
 
     first: int
     end: int
 
     @property
     def cycles(self) -> int:
-        """Return how many."""
+        """Return the number of cycles."""
         return self.end - self.first
 
 
 class TimeScale(NamedTuple):
-    """A time axis over a window, of `columns` with `cycles` each (the last may have fewer), all `pixels` wide."""
+    """A time axis over a window: `columns` with `cycles` each (the last may have fewer), all `pixels` wide."""
 
     window: CycleWindow
     cycles: int
@@ -52,7 +53,7 @@ class TimeScale(NamedTuple):
 
     @classmethod
     def of(cls, window: CycleWindow, *, width: int, widest_cycle: int) -> "TimeScale":
-        """Return the scale that fits a window into `width` pixels, all columns equally wide.
+        """Return the scale that fits a window into `width` pixels, with columns of equal width.
 
         >>> TimeScale.of(CycleWindow(0, 915), width=2000, widest_cycle=90)
         TimeScale(window=CycleWindow(first=0, end=915), cycles=1, columns=915, pixels=2)
@@ -65,11 +66,11 @@ class TimeScale(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Pixels from the first cycle to the end of the last column."""
+        """Return the pixels from the first cycle to the end of the last column."""
         return self.columns * self.pixels
 
     def ticks(self) -> list[int]:
-        """Round numbers of cycles as far apart as their figures need, between both ends of the window.
+        """Return round numbers of cycles, as far apart as their digits need, and both ends of the window.
 
         >>> TimeScale.of(CycleWindow(0, 915), width=2000, widest_cycle=90).ticks()[-3:]
         [800, 850, 915]
@@ -82,22 +83,23 @@ class TimeScale(NamedTuple):
 
 
 def round_numbers() -> Iterator[int]:
-    """1, 2, 5, 10, 20, 50 and so on."""
+    """Yield 1, 2, 5, 10, 20, 50 and so on."""
     return (digit * 10**power for power in count() for digit in (1, 2, 5))
 
 
 @dataclass(frozen=True, slots=True)
 class ChartPanel:
-    """Rows of a chart from top to bottom; where a row has no span, the port is idle or the warp has finished.
+    """The rows of a chart from top to bottom. Without a span, the port of a row is idle or its warp has finished.
 
     Args:
         kind: "units" or "warps".
-        names: what stands beside each row.
-        depths: how many ports or warps each row stands for; the spans of a row may overlap that often.
-        spans: what the rows show; waits of ready warps are whole.
-        full: when waits of ready warps are for a port, and else for an issue slot; without the class: always.
-        last: the row that ends last, whose name always stands; None for lanes.
-        headings: rows that hold nothing and are named after the partition of the rows below.
+        names: the name beside each row.
+        depths: the number of ports or warps that each row stands for. The spans of a row may overlap that often.
+        spans: the spans of the rows. Waits of ready warps are not split.
+        full: the edges between which a wait of ready warps is for a port, and not for an issue slot, by class. A class
+            without edges is always full.
+        last: the row that ends last, which is always named. None stands for lanes.
+        headings: the rows without spans that are named after the partition of the rows below.
     """
 
     kind: str
@@ -109,7 +111,7 @@ class ChartPanel:
     headings: tuple[int, ...] = ()
 
     def within(self, window: CycleWindow) -> "ChartPanel":
-        """What lies in a window, cut at its ends and counted from its first cycle on."""
+        """Return the part in a window, cut at its ends and counted from its first cycle on."""
         first, end = window
         cut = ((span, max(span.first_cycle, first), min(span.first_cycle + span.cycles, end)) for span in self.spans)
         spans = tuple(span._replace(first_cycle=a - first, cycles=b - a) for span, a, b in cut if a < b)
@@ -117,7 +119,7 @@ class ChartPanel:
         return replace(self, spans=spans, full=full)
 
     def pieces(self) -> Iterator[RowSpan]:
-        """The spans with waits of ready warps cut into those for a port and those for an issue slot."""
+        """Yield the spans, with waits of ready warps split into those for a port and those for an issue slot."""
         for span in self.spans:
             if span.why is not Why.PORT or span.unit not in self.full:
                 yield span
@@ -127,7 +129,7 @@ class ChartPanel:
 
 
 class _PanelRows:
-    """Rows in blocks: those of a partition below its name."""
+    """The rows of a panel, with those of a partition below its name."""
 
     def __init__(self, machine: Machine) -> None:
         self._is_parted = machine.partitions > 1
@@ -137,7 +139,7 @@ class _PanelRows:
         self.headings: list[int] = []
 
     def add(self, name: str, depth: int, partition: int | None) -> int:
-        """Return the number of a new row; None is a partition for what all share."""
+        """Return the number of a new row. The partition None stands for what all partitions share."""
         if self._is_parted and partition != self._block:
             self.headings.append(len(self.names))
             self.names.append("shared" if partition is None else f"partition {partition}")
@@ -154,9 +156,9 @@ class _PanelRows:
 def units_panel(
     instance: Instance, schedule: Schedule, bars: Sequence[Bar], gaps: Iterable[IdleGap], *, most_rows: int
 ) -> ChartPanel:
-    """One lane per port, labelled with the warps that hold it; beyond `most_rows` ports those of a pool share one.
+    """Return one lane per port, labelled with the warps that hold it.
 
-    A class or resource that nobody uses has no lane.
+    A class or resource that no instruction uses has no lane. Beyond `most_rows` ports, those of a pool share a lane.
     """
     makespan, beside = schedule.makespan, holds(instance, schedule, bars)
     used = {bar.unit for bar in bars} | {hold.resource for hold in beside}
@@ -206,9 +208,9 @@ def warps_panel(
 
 
 def busiest_window(waits: Iterable[Wait], window: CycleWindow, cycles: int) -> CycleWindow:
-    """So many cycles in a window in which warps wait most, in sum; of equal ones the one nearest to its middle.
+    """Return the window of `cycles` cycles, within `window`, in which warps wait most. Of equal ones the middle counts.
 
-    Warps that are stalled, or without a result, do not count.
+    Stalls and waits for results do not count. Of equally busy windows the one nearest to the middle is taken.
     """
     first = window.first
     changes = [0] * (window.cycles + 1)
@@ -216,6 +218,7 @@ def busiest_window(waits: Iterable[Wait], window: CycleWindow, cycles: int) -> C
         if wait.why not in (Why.STALLED, Why.RESULT):
             changes[min(max(wait.first_cycle - first, 0), window.cycles)] += 1
             changes[min(max(wait.first_cycle + wait.cycles - first, 0), window.cycles)] -= 1
+    # the inner sum is the number of waiting warps per cycle, the outer one makes the sum over any window a difference
     before = list(accumulate(accumulate(changes[:-1]), initial=0))
     last = window.cycles - cycles
     at = max(range(last + 1), key=lambda at: (before[at + cycles] - before[at], -abs(2 * at - last)))
@@ -223,7 +226,7 @@ def busiest_window(waits: Iterable[Wait], window: CycleWindow, cycles: int) -> C
 
 
 def shown_kinds(panels: Sequence[ChartPanel]) -> frozenset[tuple[Why | None, str]]:
-    """What occurs in the panels and needs an explanation; of classes, too, but for those who lack an issue slot."""
+    """Return the reasons and classes that occur in the panels and need an explanation."""
     whole = {(span.why, span.unit) for panel in panels for span in panel.spans}
     found = {key for key in whole if key[0] is not Why.PORT}
     for panel in panels:
@@ -233,7 +236,7 @@ def shown_kinds(panels: Sequence[ChartPanel]) -> frozenset[tuple[Why | None, str
 
 
 def _kinds_of_waits(panel: ChartPanel, unit: str) -> set[tuple[Why | None, str]]:
-    """Whether ready warps wait for a port of `unit`, or for an issue slot, or some for this and some for that."""
+    """Return whether waits for `unit` are for a port, for an issue slot, or some for each."""
     found: set[tuple[Why | None, str]] = set()
     edges = panel.full.get(unit)
     for span in panel.spans:

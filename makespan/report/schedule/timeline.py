@@ -24,13 +24,13 @@ _MOST_ROWS = 64
 _FEWEST_COLUMNS = 10
 
 TimelineRow = Sequence[tuple[int, int, str]]
-"""First cycle, cycles and sign of everything that a warp does, in order of time."""
+"""The first cycle, the number of cycles and the sign of everything that a warp does, in the order of time."""
 
 
 def timeline_text(instance: Instance, schedule: Schedule, *, width: int) -> str:
-    """Return every warp in every cycle as one letter: the class of what it issues, or a sign for why it issues nothing.
+    """Return every warp in every cycle as one letter: the class of its issue, or a sign for the reason of a wait.
 
-    Schedules that do not fit into `width` characters are cut into blocks; where these would be too many, a column
+    A schedule that does not fit into `width` characters is cut into blocks. If there would be too many blocks, a column
     stands for several cycles, and shows what takes most of them.
 
     >>> instance = Instance.of("CL", 2)
@@ -77,7 +77,7 @@ def _rows(instance: Instance, schedule: Schedule) -> list[TimelineRow]:
 
 
 def _column_signs(row: TimelineRow, cycles: int, makespan: int) -> Iterator[str]:
-    """For every column the sign of most cycles; of equal ones a letter, and then the first."""
+    """Yield, for every column, the sign of most cycles. Of equal ones a letter is taken, and then the first."""
     shares: list[dict[str, int]] = [{} for _ in range(-(-makespan // cycles))]
     for first, length, sign in row:
         for column in range(first // cycles, (first + length - 1) // cycles + 1):
@@ -88,7 +88,7 @@ def _column_signs(row: TimelineRow, cycles: int, makespan: int) -> Iterator[str]
 
 
 def _ruler(first: int, last: int, cycles: int) -> str:
-    """Numbers of cycles above the columns where they begin, as far apart as they need."""
+    """Return numbers of cycles above the columns in which they begin, as far apart as they need."""
     room = len(str(last * cycles)) + 2
     step = next(step for step in round_numbers() if step >= room)
     text = ""
