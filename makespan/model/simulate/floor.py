@@ -1,7 +1,7 @@
-"""Where all warps stand and which ports are free, cycle by cycle, as somebody says who issues.
+"""The state of an SM, cycle by cycle, for a caller that says which warps issue.
 
-The floor knows when a warp is ready and what its instruction needs; whether those who issue are the right ones is the
-business of who drives it: `replay` asks it of a schedule, a policy decides it.
+The floor knows when a warp is ready, which ports its instruction needs and which are free. It does not judge who
+should issue: `replay` takes that from a schedule, and a policy decides it.
 """
 
 from collections import Counter, defaultdict
@@ -14,7 +14,7 @@ from makespan.model.machine import Machine, SchedulerPromise
 from makespan.model.program import BARRIER, InstructionTiming, Program
 
 HeldPort = tuple[int, int]
-"""A port of the pool with this number, for so many cycles from the one of issue on."""
+"""The number of a pool, and the cycles for which one of its ports is held, from the one of issue on."""
 
 _AT_BARRIER, _AT_END = -1, -2
 
@@ -56,7 +56,7 @@ class PortNeeds(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """What a warp comes by: of every place on its path the kind, and how it is timed if the warp runs ahead."""
+    """The path of a warp: the kind of every place on it, and its timing where the warp runs ahead."""
 
     kinds: Sequence[int]
     timings: Sequence[InstructionTiming]
@@ -65,12 +65,12 @@ class Walk(NamedTuple):
 class Floor:
     """Warps on their walks: `begin` every cycle in which something happens, then `issue`.
 
-    In the beginning nobody is there; warps, told apart by numbers from 0, are `put` there, one after another with the
-    same number if need be.
+    The floor is empty at first. Warps have numbers from 0 and are `put` there; a number may be used again once its
+    warp has finished.
 
     Args:
-        machine: the floor of which.
-        warps: how many can be there at the same time.
+        machine: the machine of the SM.
+        warps: the largest number of warps that are there at the same time.
     """
 
     def __init__(self, machine: Machine, warps: int) -> None:
@@ -78,13 +78,13 @@ class Floor:
         self.kinds = [PortNeeds.of(each, own) for each in lowered.by_class.values() for own in lowered.numbers]
         self.pools, self.free = lowered.pools, [pool.capacity for pool in lowered.pools]
         self.ready: dict[int, dict[int, int]] = {}
-        """For every kind for which somebody is ready: who, in the order in which they came, since which cycle."""
+        """For every kind that some warp is ready for: these warps in the order in which they came, with the cycle."""
         self.arrivals = defaultdict[int, list[int]](list)
         self.releases = defaultdict[int, list[int]](list)
         self.unfinished, self.at_barriers = 0, 0
         self.at = [0] * warps
         self.ended = list[int]()
-        """Blocks all of whose warps have finished, in the order in which they did."""
+        """The blocks whose warps have all finished, in the order in which they did."""
         self._is_fair = machine.scheduler is SchedulerPromise.FAIR
         self._walks = [Walk((_AT_END,), ())] * warps
         self._until: list[dict[int, int]] = [{} for _ in range(warps)]
@@ -94,7 +94,7 @@ class Floor:
 
     @classmethod
     def of(cls, instance: Instance, paths: Sequence[Sequence[int]], partitions: Sequence[int]) -> Self:
-        """All warps of an instance are there from cycle 0 on, with these paths, barriers included, and partitions."""
+        """Return the floor of an instance, whose warps all come in cycle 0, with these paths (barriers included)."""
         floor = cls(instance.machine, instance.warps)
         rows = walks(instance.machine, instance.programs(), paths, partitions)
         for warp, (walk, block) in enumerate(zip(rows, instance.block_of_warp(), strict=True)):
@@ -102,14 +102,14 @@ class Floor:
         return floor
 
     def put(self, cycle: int, warp: int, walk: Walk, block: int) -> None:
-        """A warp with a number that nobody has, or who had it has finished, is there from a cycle on."""
+        """Put a warp on the floor from a cycle on; its number is new, or that of a warp that has finished."""
         self._walks[warp], self.at[warp], self._until[warp], self._block[warp] = walk, 0, {}, block
         self.arrivals[cycle].append(warp)
         self._running[block] += 1
         self.unfinished += 1
 
     def state(self, cycle: int) -> Hashable:
-        """Before a cycle begins, all that counts from then on, counted from then on, but for the walks."""
+        """Return, before a cycle begins, all that matters from then on but the walks, with cycles counted from it."""
 
         def events(by_cycle: dict[int, list[int]]) -> Hashable:
             return tuple(sorted((then - cycle, tuple(sorted(numbers))) for then, numbers in by_cycle.items()))
@@ -125,7 +125,7 @@ class Floor:
         )
 
     def shift(self, cycles: int) -> None:
-        """The same state so many cycles later."""
+        """Move the whole state to a later time by this number of cycles."""
 
         def later(by_cycle: dict[int, list[int]]) -> defaultdict[int, list[int]]:
             return defaultdict(list, {then + cycles: numbers for then, numbers in by_cycle.items()})
@@ -137,10 +137,12 @@ class Floor:
         }
 
     def begin(self, cycle: int) -> None:
-        """Before anybody issues in a cycle: ports are free again, and warps come to their next places."""
+        """Begin a cycle, before any warp issues: free ports that are due, and let warps come to their next places."""
+        # ports are free before warps are ready, so that a port is taken again in the cycle after its last one
         for pool in self.releases.pop(cycle, ()):
             self.free[pool] += 1
         ready, coming = self.ready, self.arrivals.pop(cycle, None)
+        # a barrier takes no time: who passes one may stand at the next one, or at its end, in the same cycle
         while coming:
             blocks = set[int]()
             for warp in coming:
@@ -157,7 +159,7 @@ class Floor:
             coming = [warp for warp in coming if self._is_there(cycle, warp)]
 
     def _stop(self, warp: int, kind: int) -> int:
-        """Return a warp waits at a barrier or has finished; the block in which others may wait for that."""
+        """Note that a warp waits at a barrier or has finished, and return its block: others may wait for that."""
         block = self._block[warp]
         if kind == _AT_BARRIER:
             self._waiting[block].append(warp)
@@ -170,7 +172,7 @@ class Floor:
         return block
 
     def _passing(self, block: int) -> list[int]:
-        """Who passes the barrier of a block now."""
+        """Return the warps that pass the barrier of a block now; none while a running warp has not come to it."""
         if len(self._waiting[block]) < self._running[block]:
             return []
         passing, self._waiting[block] = self._waiting[block], []
@@ -178,7 +180,7 @@ class Floor:
         return passing
 
     def _is_there(self, cycle: int, warp: int) -> bool:
-        """Whether no token keeps a warp that has passed a barrier from its next place; else it comes there later."""
+        """Return whether a warp behind a barrier may be at its next place now; else let it come there later."""
         then = self._awaited(warp, cycle)
         if then > cycle:
             self.arrivals[then].append(warp)
@@ -225,7 +227,7 @@ class Floor:
         return None
 
     def issue(self, cycle: int, warp: int, latency: int, held: Iterable[HeldPort]) -> int | None:
-        """A warp that is ready issues; the first pool of which it needs a port while none is free, if there is one."""
+        """Let a ready warp issue, and return the first pool that it needs a port of while none is free, or None."""
         walk = self._walks[warp]
         kind = walk.kinds[self.at[warp]]
         ready, free, releases = self.ready[kind], self.free, self.releases
@@ -241,6 +243,7 @@ class Floor:
         then = cycle + latency
         if walk.timings:
             timing, until = walk.timings[self.at[warp] - 1], self._until[warp]
+            # an earlier instruction may have set the same token for longer, which then stays pending
             for token in timing.sets:
                 if until.get(token, 0) < then:
                     until[token] = then
@@ -252,7 +255,7 @@ class Floor:
 def walks(
     machine: Machine, programs: Iterable[Program], paths: Sequence[Sequence[int]], partitions: Sequence[int]
 ) -> list[Walk]:
-    """For every warp, by its program, path and partition, what it comes by; equal paths are read once."""
+    """Return the walk of every warp, given its program, path and partition; equal paths are read once."""
     parts = machine.partitions
     lowered = LoweredMachine.of(machine)
     first = {reservation: number * parts for number, reservation in enumerate(lowered.by_class.values())}

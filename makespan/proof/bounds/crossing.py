@@ -49,7 +49,7 @@ def _meets(program: Program, place: int, token: int) -> bool:
 
 
 def _while_pending(program: Program, setter: int, token: int) -> Iterator[int]:
-    """Where a warp may come while what `setter` sets is pending, barriers or not, up to where it waits for it.
+    """Yield the places that a warp may reach while a token of `setter` is pending, up to those that wait for it.
 
     A wait for a port or another result only brings it there later, so the sum of the stalls is the least time.
     """
@@ -88,22 +88,23 @@ def number_tokens(places: Sequence[int], timings: Sequence[InstructionTiming]) -
 
 
 def left_behind(ports: PortGates, pieces: Iterable[Program], held: Mapping[str, int]) -> Held:
-    """For how long after the end of a phase ports may be held by what was issued in it, or before (`held`)."""
+    """Return for how long after a phase ports may be held by what was issued in it, or before it (`held`)."""
     found: Held = {}
     shortest = 0
     for program in pieces:
-        to_go = program.sums(_least_stalls(ports, program), min)
+        to_go = program.sums(_least_stalls(ports, program), min)  # waits only let ports be free earlier
         for at in range(program.end):
             for hold in ports.reservation(program, at).holds:
                 if hold.most > to_go[at]:
                     found |= {name: max(hold.most - to_go[at], found.get(name, 0)) for name in hold.pools}
         shortest = max(shortest, min(to_go[start] for start in program.starts))
+    # the phase takes at least as long as the shortest path of its slowest program
     older = {name: cycles - shortest for name, cycles in held.items() if cycles > shortest}
     return {name: max(found.get(name, 0), older.get(name, 0)) for name in found | older}
 
 
 def late(ports: PortGates, pieces: Sequence[Program], held: Mapping[str, int]) -> Held | None:
-    """The held ports for which all warps of a phase have to wait before they issue anything; None if only some do.
+    """Return the held ports that all warps of a phase wait for before they issue anything; None if only some do.
 
     Only where nothing is shared by partitions: each of them begins late by itself.
     """

@@ -85,7 +85,7 @@ def _shares(ready: list[tuple[tuple[int, int], int]], capacity: int) -> list[tup
 
 
 def _arrivals(instance: Instance, place: tuple[int, int], count: int) -> list[tuple[tuple[int, int], ...]]:
-    """Where `count` warps go from a place: every multiset of successors, the finished left out."""
+    """Yield every way in which `count` warps may go on from a place: a multiset of successors without finished ones."""
     program = instance.groups[place[0]].program
     return [
         tuple((place[0], target) for target in targets if target != program.end)

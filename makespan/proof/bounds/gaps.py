@@ -19,7 +19,7 @@ class IssueGap(NamedTuple):
 
 
 def gaps(program: Program, latencies: Mapping[str, Latency]) -> list[IssueGap] | None:
-    """The gap behind every instruction of a program without barriers; None if there are too many tokens to look at.
+    """Return the gap behind every instruction of a program without barriers; None if it has too many tokens.
 
     A warp that runs ahead is ready when the stall has passed and no token is pending that it awaits. How long one may
     still be pending is known from place to place: each takes the stall off at least, and what a place awaits is there

@@ -60,7 +60,7 @@ def issue_slots(instance: Instance) -> UpperBound | None:
 
 
 def slots_of(instance: Instance) -> int | None:
-    """How many warps issue in a cycle in which another one is ready and does not; None where a port can be the reason.
+    """Return how many warps issue in a cycle that leaves a ready one out; None where a port can be the reason.
 
     As many as the issue width, where each class has ports enough for all slots during an interval. Ports of a single
     class that are free again in the next cycle are slots themselves.
@@ -108,7 +108,7 @@ def laps(strings: list[String], own: int, slots: int) -> int:
 
 
 def _passing(gaps: list[Latency], others: list[String], slots: int) -> Iterator[tuple[int, list[int], int]]:
-    """How many letters others issue in gaps of z: each counts in those that begin at some times, less the waiting of z.
+    """Yield how many letters others issue in gaps of z that begin at some times, less the waiting of z.
 
     One for each of the others that is not through, and as many as fit into the longest gap; less `slots` for each cycle
     by which the gap is shorter. So there are terms (letters, when z alone begins these gaps, when others are through).

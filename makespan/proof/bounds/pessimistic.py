@@ -50,7 +50,7 @@ def pessimistic(instance: Instance) -> int:
 
 
 class Rivals(NamedTuple):
-    """For one class: the warps besides z that use it, their instructions of it, those of z, and if z waits for it."""
+    """The warps besides z that use a class, their instructions of it, those of z, and whether z waits for it."""
 
     users: int
     work: int
@@ -101,7 +101,7 @@ def can_hold_all(unit: UnitClass, users: int) -> bool:
 
 
 def _port_cycles(unit: UnitClass, work: int, own: int) -> int:
-    """For how long others' instructions hold ports, and one's own in cycles that their latency does not cover."""
+    """Return the port cycles of the others' instructions, and of z's own where their latency does not cover them."""
     return unit.interval * work + max(0, unit.interval - unit.latency.most) * own
 
 
@@ -138,7 +138,7 @@ class Chain:
 
     @classmethod
     def of(cls, instance: Instance) -> "Chain | None":
-        """None if there are too many phases."""
+        """Return the chain of an instance; None if there are too many phases."""
         segments = [(group.program, segments_of(group.program)) for group in instance.groups]
         cut = tuple((program, own) for program, own in segments if own is not None)
         return cls(cut) if len(cut) == len(segments) else None
@@ -149,7 +149,7 @@ class Chain:
         return sum(map(choose, zip_longest(*rows, fillvalue=0)))
 
     def rivals(self, instance: Instance) -> dict[str, Rivals]:
-        """Those of the chain by class; its own instructions are counted by their least number."""
+        """Return the rivals of the chain by class; its own instructions are counted by their least number."""
 
         def of(name: str) -> Rivals:
             users = sum(group.warps for group in instance.groups if name in group.program.units)

@@ -100,7 +100,7 @@ def paths_of(instance: Instance, ports: PortGates, views: int) -> "tuple[list[Pr
 
 
 def one_after_another(instance: Instance, ports: PortGates) -> int:
-    """For more phases than can be told apart: in each cycle a stall, a latency or a hold of some instruction passes."""
+    """Return a bound for any number of phases: in each cycle a stall, a latency or a hold of an instruction passes."""
 
     def passing(program: Program, at: int) -> int:
         of_class = ports.latencies[program.places[at].unit]
@@ -121,7 +121,7 @@ class CostKind(NamedTuple):
 
 
 class PhaseCost(NamedTuple):
-    """What a warp may execute in a phase: in how many cycles alone at most, and which kinds along its paths.
+    """The most cycles that a warp takes alone in a phase, and the kinds of instructions along its paths.
 
     Args:
         alone: cycles.
@@ -146,7 +146,7 @@ class ProgramPhases:
     def of(
         cls, ports: PortGates, group: Group, segments: tuple[PhaseSegment, ...], occupied: Sequence[Due]
     ) -> "ProgramPhases":
-        """Of a group, cut into segments; `occupied` is what older instructions of the block hold in each phase."""
+        """Return the phases of a group, cut into segments; `occupied` is what older instructions hold in each."""
         program = group.program
         todo = place_timings(program, ports, longest=True)
         kinds = {
@@ -183,7 +183,7 @@ class ProgramPhases:
 
 
 def _occupations(instance: Instance, ports: PortGates, segments: Sequence[tuple[PhaseSegment, ...]]) -> list[Due]:
-    """For every phase, for how many cycles from its beginning on older instructions of the block may hold each gate.
+    """Return, for every phase, how long after its beginning older instructions of the block may hold each gate.
 
     Who issued one has come to the barrier, or ended: its stall has passed. (A latency may be shorter than its range.)
     """
@@ -219,7 +219,7 @@ class _Crowd(NamedTuple):
     beside: int = 0
 
     def others(self, here: Sequence[int], elsewhere: Sequence[int]) -> list[int]:
-        """What all besides z add up to, for z of each group, if a warp counts so much here, and so much elsewhere."""
+        """Return what all besides z add up to, for z of each group, from the counts of a warp here and elsewhere."""
         if self.here is not None:
             total = sum(
                 n * one + (every - n) * other
@@ -239,7 +239,7 @@ class _Crowd(NamedTuple):
 
 
 def _crowds(instance: Instance) -> Iterator[tuple[_Crowd, _Crowd]]:
-    """For each way to look at the partition of z: all warps, and those of its block."""
+    """Yield, for each way to look at the partition of z, all warps, and those of its block."""
     everybody = tuple(group.warps for group in instance.groups)
     partitions = instance.partition_of_warp
     if partitions is not None and instance.blocks == 1:
@@ -258,7 +258,7 @@ Families: TypeAlias = dict[tuple[Gate, ...], list[tuple[_Crowd, list[int]]]]
 
 
 def families_of(instance: Instance, ports: PortGates) -> Families:
-    """Gates count that others, and z itself, can fill."""
+    """Return the gates that others, and z itself, can fill; the other ones keep no warp out."""
     programs = [group.program for group in instance.groups]
     executed, gates = [ports.reservations(program) for program in programs], ports.gates(ports.reservations(*programs))
     different = list(dict.fromkeys(executed))
@@ -278,7 +278,7 @@ def families_of(instance: Instance, ports: PortGates) -> Families:
         for number, each in enumerate(executed):
             if block.here is None or block.here[number]:
                 found.setdefault(tuple(gate for gate in ports.gates(each) if gate in full[number]), []).append(number)
-        if len(found) > MOST_FAMILIES:
+        if len(found) > MOST_FAMILIES:  # more gates only add cost, so all of them are safe for everyone
             found = {tuple(dict.fromkeys(chain.from_iterable(found))): sorted(chain.from_iterable(found.values()))}
         for family, members in found.items():
             families.setdefault(family, []).append((block, members))
@@ -301,7 +301,7 @@ def ways_to_price(ports: PortGates, gates: Iterable[Gate], scale: int) -> Iterat
 
 
 class KindCharges(NamedTuple):
-    """What an instruction of each kind costs at some prices.
+    """The costs of an instruction of each kind at some prices.
 
     Args:
         here: one of another warp of the partition.
@@ -335,7 +335,7 @@ def _bound(
     prices: PortPrices,
     scale: int,
 ) -> int:
-    """T and the floor, phase by phase; for several blocks with one floor, and all that other blocks execute."""
+    """Return T and the floor, phase by phase; with several blocks one floor, and all that other blocks execute."""
     worst = [0] * max(len(path.phases) for path in paths)
     kinds = frozenset[CostKind]().union(*(path.kinds for path in paths))
     for family, places in families.items():
@@ -350,6 +350,7 @@ def _bound(
                         cycles = scale * paths[z].phases[number].alone + others[z] + own[z]
                         worst[number] = max(worst[number], cycles)
     if instance.blocks == 1:
+        # a phase ends for all warps at once, so each of them takes a whole number of cycles by itself
         return sum(cycles // scale for cycles in worst)
     counted = KindCharges.at(ports, kinds, prices).here
     total = sum(worst)

@@ -31,7 +31,7 @@ MOST_VISITS = 500_000
 
 
 def with_thresholds(instance: Instance) -> UpperBound | None:
-    """The bound; None where ports and slots are such that it does not apply, or where no two classes can make a pair.
+    """Return the bound; None where it does not apply to ports and slots, or no two classes can make a pair.
 
     Args:
         instance: if it has barriers, there is none.
@@ -44,7 +44,7 @@ def with_thresholds(instance: Instance) -> UpperBound | None:
 
 
 class _ThresholdQuestion:
-    """What does not depend on thresholds; masses are whole numbers, `scale` of them are a port for a cycle.
+    """All that does not depend on thresholds. Masses are whole numbers; `scale` of them are a port for a cycle.
 
     Attributes:
         counted: the classes whose ports pairs take; of every other one an instruction keeps z waiting for a cycle.
@@ -73,7 +73,7 @@ class _ThresholdQuestion:
             self._divide()
 
     def _divide(self) -> None:
-        """Prices as those of theorem 1S, of all gates that may be full."""
+        """Set costs by prices as those of theorem 1S, of all gates that may be full."""
         ports = PortGates.of(self.instance.machine)
         executed = ports.reservations(*(group.program for group in self.instance.groups))
         gates = [gate for gate in ports.gates(executed) if not self._is_free(gate)]
@@ -99,7 +99,7 @@ class _ThresholdQuestion:
         return unit is not None and not unit.shared and unit.capacity >= unit.interval
 
     def others(self, here: Sequence[int]) -> list[int]:
-        """The most that all besides z add up to, for z of each group; so much in its partition, or `elsewhere`."""
+        """Return the largest sum over all besides z, for z of each group, from counts `here` and `elsewhere`."""
         groups = self.instance.groups
         every = sum(group.warps * own for group, own in zip(groups, self.elsewhere, strict=True))
         gains = [one - other for one, other in zip(here, self.elsewhere, strict=True)]
@@ -114,7 +114,7 @@ class _ThresholdQuestion:
 
     @classmethod
     def of(cls, instance: Instance) -> "_ThresholdQuestion | None":
-        """None where a premise fails: who waits, waits for a port of a counted class or for the one slot."""
+        """Return the question; None where a warp may wait for more than ports of counted classes and the one slot."""
         width = instance.issue_width
         used = set().union(*(group.program.units for group in instance.groups))
         units = [unit for unit in instance.machine.units if unit.name in used]
@@ -146,7 +146,7 @@ class _ThresholdQuestion:
         return [of(g.program) if is_divided or g.program.runs_ahead else 0 for g in self.instance.groups]
 
     def proofs(self) -> Iterator["_ThresholdProof"]:
-        """With thresholds that cost nothing, and with others that are tried, one class after another."""
+        """Yield the proof with thresholds that cost nothing, and those with others, tried one class after another."""
         best = _ThresholdProof(self, self.free)
         yield best
         most = min(MOST_VALUES, MOST_VISITS // sum(group.program.end for group in self.instance.groups))
@@ -172,7 +172,7 @@ class _ThresholdQuestion:
 
 
 class _ThresholdProof:
-    """What thresholds prove."""
+    """The bound that thresholds prove."""
 
     def __init__(self, question: _ThresholdQuestion, thresholds: Mapping[str, int]) -> None:
         self.question, self.thresholds = question, thresholds
@@ -202,7 +202,7 @@ class _ThresholdProof:
         return Weights(tuple(question.counted), caps, tuple(one.reserves for one in self.pairings), thresholds)
 
     def _own(self, number: int) -> int:
-        """What z itself takes: alone, and for gaps below the thresholds where it turns to another class.
+        """Return what z itself takes: alone, and for gaps below the thresholds where it turns to another class.
 
         A warp that blocks has one gap for each instruction, and waits for a port that it holds itself at most until the
         interval is over; so both are added up along its path.

@@ -16,7 +16,7 @@ from makespan.model.schedule import Schedule
 
 
 class Why(StrEnum):
-    """Why a warp that has not finished issues nothing, or why a port is idle."""
+    """The reason why a warp that has not finished issues nothing, or why a port is idle."""
 
     STALLED = "stalled"
     """The latency of its last instruction has not passed; of a warp that runs ahead, the stall."""
@@ -174,7 +174,7 @@ def holds(instance: Instance, schedule: Schedule, bars: Iterable[Bar]) -> tuple[
 
 
 class _TakenPorts:
-    """Which ports of each pool are held: by port when it is free again, and who held it last."""
+    """The ports of each pool that are held: when each is free again, and which warp held it last."""
 
     def __init__(self, lowered: LoweredMachine) -> None:
         self._pools = lowered.pools
@@ -210,7 +210,7 @@ class _TakenPorts:
 
 
 def waits(instance: Instance, schedule: Schedule, bars: Sequence[Bar]) -> tuple[Wait, ...]:
-    """Everything that a warp does between its bars and until it has finished, by first cycle and then by warp.
+    """Return what every warp does between its bars and until it has finished, by first cycle and then by warp.
 
     Where ports of classes are all that instructions hold, and partitions do not part them, what a ready warp lacks
     changes too often to be told here: every such wait is one for a port, and `split` tells them apart.
@@ -254,12 +254,12 @@ def _live(lives: Sequence[_Life]) -> None:
 
 
 def _life(warp: int, program: Program, path: Sequence[int], bars: Iterable[Bar], tell: Callable[[Wait], None]) -> _Life:
-    """What one warp waits for on its path."""
+    """Tell what one warp waits for on its path, from barrier to barrier."""
     now, issued = 0, iter(bars)
     pending: dict[int, tuple[int, Bar]] = {}  # by token when its last result is there, and of which instruction
 
     def result(tokens: Iterable[int], now: int, place: int) -> int:
-        """When no result of these tokens is missing any more, for which the instruction at `place` waits."""
+        """Return when the last result of these tokens is there, and tell how long `place` waits for it."""
         then, bar = max((pending[token] for token in tokens if token in pending), default=(now, None))
         if then > now and bar is not None:
             tell(Wait(now, then - now, warp, bar.unit, Why.RESULT, place, bar.place))
@@ -292,7 +292,7 @@ def _is_told_whole(machine: Machine) -> bool:
 
 
 def _told_apart(instance: Instance, schedule: Schedule, bars: Sequence[Bar], waits: Iterable[Wait]) -> Iterator[Wait]:
-    """The waits of ready warps cut by what they lack first: a port of the class, of a resource, or an issue slot."""
+    """Yield waits, those of ready warps cut by what they lack first: a port of the class, of a resource, or a slot."""
     parts = partitions(instance, schedule)
     lacking = _lacking(instance, schedule, bars)
     for wait in waits:
@@ -307,7 +307,7 @@ def _told_apart(instance: Instance, schedule: Schedule, bars: Sequence[Bar], wai
 def _lacking(
     instance: Instance, schedule: Schedule, bars: Iterable[Bar]
 ) -> Mapping[tuple[str, int], Sequence[Condition]]:
-    """For every class in every partition what can be held completely, the first that counts first."""
+    """Return, for every class in every partition, when its pools are full, in the order in which they count."""
     lowered, parts = LoweredMachine.of(instance.machine), partitions(instance, schedule)
     changes: list[defaultdict[int, int]] = [defaultdict(int) for _ in lowered.pools]
     bars = tuple(bars)
@@ -351,7 +351,7 @@ def _reasons(
 
 
 def full(instance: Instance, bars: Iterable[Bar]) -> Edges:
-    """When all ports of a class begin and cease to be held; empty where `waits` has told everything."""
+    """Return when all ports of each class begin and cease to be held; empty where `waits` has told everything."""
     if instance.machine.issue_width is None or not _is_told_whole(instance.machine):
         return {}
     changes: dict[str, defaultdict[int, int]] = {unit: defaultdict(int) for unit in instance.machine.capacities}
@@ -362,7 +362,7 @@ def full(instance: Instance, bars: Iterable[Bar]) -> Edges:
 
 
 def _crossings(changes: Mapping[int, int], most: int) -> tuple[int, ...]:
-    """Where the sum of all changes so far becomes `most`, or ceases to be."""
+    """Return the cycles in which the sum of all changes so far becomes `most`, or ceases to be."""
     found: list[int] = []
     total = 0
     for cycle, change in sorted(changes.items()):
@@ -395,7 +395,7 @@ def split(waits: Iterable[Wait], full: Edges) -> Iterator[Wait]:
 
 
 def gaps(instance: Instance, schedule: Schedule, bars: Iterable[Bar], waits: Iterable[Wait]) -> tuple[IdleGap, ...]:
-    """When ports of classes are idle before the makespan, and why; by class, port and cycle.
+    """Return when ports of classes are idle before the makespan, and why, by class, port and cycle.
 
     A ready warp that finds an idle port of its class and does not issue lacks a resource or an issue slot: that is work
     conservation. Where warps of several partitions lack different things, an issue slot counts.
@@ -432,7 +432,7 @@ def gaps(instance: Instance, schedule: Schedule, bars: Iterable[Bar], waits: Ite
 
 
 def _union(stretches: Iterable[tuple[int, int]]) -> tuple[int, ...]:
-    """Where the union of stretches begins and ends; stretches that touch are one."""
+    """Return where the union of stretches begins and ends; stretches that touch are one."""
     found: list[int] = []
     for first, end in sorted(stretches):
         if found and first <= found[-1]:

@@ -1,9 +1,9 @@
 """Exhaustive search over the states of a whole multiprocessor: partitions, resources, warps that run ahead.
 
-A state are the states of the unfinished warps of each partition (`warp_states`) and the cycles for which ports are
-still held, warps and partitions without their names. Cycles in which nobody can issue are skipped. Every step brings a
-warp further or the next event nearer, so visiting states in the order of their progress sees each state once, after
-all that lead to it.
+A state consists of the states of the unfinished warps of each partition (`warp_states`) and of the cycles for which
+ports are still held; warps and partitions have no names in it. Cycles in which no warp can issue are skipped. Every
+step brings a warp further or the next event nearer, so a visit in the order of this progress sees each state once,
+after all states that lead to it.
 """
 
 import heapq
@@ -48,7 +48,7 @@ PartitionStates = tuple[tuple[PartitionState, ...], PortsInUse]
 
 
 class _WarpChange(NamedTuple):
-    """A warp with this number in this partition moves; where it issues, what it holds of each use of its class."""
+    """The move of a warp with this number in this partition, and what it holds of its uses if it issues."""
 
     part: int
     number: int
@@ -57,7 +57,7 @@ class _WarpChange(NamedTuple):
 
 
 class _CycleStep(NamedTuple):
-    """So many cycles, the warps that issue in the first of them, and those that pass barriers at the end of them."""
+    """A number of cycles, the warps that issue in the first of them, and those that pass barriers at their end."""
 
     cycles: int
     issued: tuple[_WarpChange, ...]
@@ -65,7 +65,7 @@ class _CycleStep(NamedTuple):
 
 
 class ReachedState(NamedTuple):
-    """What a step leads to; the partitions stand in the order of the state before it."""
+    """The partitions and shared ports after a step; the partitions stand in the order of the state before it."""
 
     step: _CycleStep
     parts: Sequence[PartitionState]
@@ -73,7 +73,7 @@ class ReachedState(NamedTuple):
 
     @property
     def state(self) -> PartitionStates:
-        """Without the names of partitions."""
+        """Return the state, in which partitions have no names."""
         return tuple(sorted(self.parts)), self.shared
 
 
@@ -114,7 +114,7 @@ class _Transitions:
 
     @property
     def end(self) -> PartitionStates:
-        """In which all warps have finished."""
+        """Return the state in which all warps have finished."""
         return (((), self._free),) * self.partitions, self._none
 
     def _part(self, warps: Sequence[int], held: PortsInUse) -> PartitionState:
@@ -137,6 +137,7 @@ class _Transitions:
         for selected in self._selections(kinds, left):
             cycles = 1
             if not selected:
+                # nothing changes before the next warp is ready or, where one is ready, the next port is free
                 waits = [warps.wait[number] for numbers, _ in parts for number in numbers if warps.wait[number]]
                 releases = [ports[0] for ports in taken if ports] if kinds else []
                 cycles = min(waits + releases)
@@ -216,7 +217,7 @@ class _Transitions:
         cycles: int,
         issued: tuple[tuple[_WarpChange, PortWay, tuple[int, ...]], ...],
     ) -> Iterator[ReachedState]:
-        """The states so many cycles later, if these issue in the first of them; the others and ports are given."""
+        """Yield the states after these warps have issued; the other warps and the ports are those after the cycles."""
         lists, ports = [[*numbers] for numbers in staying], [*held]
         for change, way, intervals in issued:
             lists[change.part].append(change.move.number)
@@ -234,7 +235,7 @@ class _Transitions:
     def _settled(
         self, lists: Sequence[Sequence[int]]
     ) -> Iterator[tuple[tuple[tuple[_WarpChange, ...], ...], Sequence[list[int]]]]:
-        """Every way to stand once those that can pass their barriers have passed; who has finished is left out."""
+        """Yield every way to stand once all barriers that can open have opened; finished warps are left out."""
         warps = self.warps
         alive = [[number for number in numbers if number != FINISHED] for numbers in lists]
         for block in range(warps.blocks if warps.barriers else 0):
@@ -258,7 +259,7 @@ class _Transitions:
         yield (), alive
 
     def progress(self, state: PartitionStates) -> tuple[int, int]:
-        """A pair that every step raises: less is what warps have to go, or else what they and ports have to wait."""
+        """Return a pair that every step raises: minus the places that are left, and minus the cycles to wait."""
         parts, shared = state
         numbers = [number for own, _ in parts for number in own]
         held = sum(sum(map(sum, own)) for _, own in parts) + sum(map(sum, shared))
@@ -266,7 +267,7 @@ class _Transitions:
 
 
 def obstacle(instance: Instance) -> str | None:
-    """Why this search does not begin; None where it does."""
+    """Return why this search does not begin; None where it does."""
     crews = len(instance.groups) * instance.blocks
     if crews > MOST_CREWS:
         return f"it has {crews} kinds of warps, by program and block; the limit is {MOST_CREWS}"
@@ -287,12 +288,12 @@ def obstacle(instance: Instance) -> str | None:
 
 
 def _lower(instance: Instance) -> LoweredMachine:
-    """Return what the instructions meet of the machine; no state says anything of other ports."""
+    """Return the lowered machine without classes and resources that no program uses, so that states stay short."""
     return LoweredMachine.of(instance.machine.serving(set().union(*(group.program.units for group in instance.groups))))
 
 
 def is_small(instance: Instance) -> bool:
-    """Whether there are at most `SMALL_STATES` ways to place the warps, by a guess that knows no pending results."""
+    """Return whether the warps have at most `SMALL_STATES` ways to stand, by a guess that ignores pending results."""
     lowered, ways = _lower(instance), 1
     ports = sum(pool.capacity for pool in lowered.pools if pool.name != ISSUE_SLOT)
     slowest = max(most for _, most in lowered.latencies.values())
@@ -336,6 +337,7 @@ def _visit(system: _Transitions, limits: Limits) -> dict[PartitionStates, _State
     bytes_per_state = _BYTES_PER_STATE + _BYTES_PER_PARTITION * system.partitions + _BYTES_PER_WARP * warps
     most_states = limits.memory_bytes // bytes_per_state
     labels: dict[PartitionStates, _StateLabel] = {}
+    # no step leads back in the order of the heap, so the label of a state is final when the state is taken from it
     queue: list[tuple[tuple[int, int], PartitionStates]] = []
 
     def reach(after: PartitionStates, longest: int, shortest: int, before: PartitionStates | None) -> None:
@@ -369,7 +371,7 @@ def _visit(system: _Transitions, limits: Limits) -> dict[PartitionStates, _State
 
 
 class _WitnessNames:
-    """A path through the states with the names of warps and partitions."""
+    """A path through the states on which warps and partitions get their names back."""
 
     def __init__(self, system: _Transitions) -> None:
         self.system, self.instance = system, system.instance
@@ -403,7 +405,7 @@ class _WitnessNames:
         )
 
     def _name(self, begun: Sequence[Sequence[int]]) -> None:
-        """Take the warps of each crew in order, as far as they may belong to the partition."""
+        """Name each state of a warp, in the order of each crew, as far as the warp may belong to the partition."""
         fixed, partitions = self.instance.partition_of_warp, [0] * self.instance.warps
         ends = list(accumulate(warps for _, _, warps in self.system.warps.crews))
         unnamed = [
@@ -431,7 +433,7 @@ class _WitnessNames:
         self.parts = [self.parts[part] for part in sorted(range(len(self.parts)), key=found.parts.__getitem__)]
 
     def _move(self, changes: Sequence[_WarpChange], cycles: int) -> list[int]:
-        """Move one warp for each change, all together, and let so many cycles pass for the others; who has moved."""
+        """Move one warp for each change, let cycles pass for the others, and return the warps that have moved."""
         moving: dict[tuple[int, int], list[_WarpChange]] = {}
         for change in changes:
             moving.setdefault((change.part, change.number), []).append(change)

@@ -1,8 +1,8 @@
-"""What the past of one warp leaves behind, as a number: equal numbers have the same future, whatever warp it is.
+"""The states of single warps as numbers: warps in equal states have the same future.
 
-What is pending is told by the places that need it, not by its name, so that results which the same places need are one.
-It is forgotten once it is sure to be there before the warp can come to any of them; and what the next place needs is
-no more than a time to wait. (docs/theory.md, 8.)
+A pending result is known by the places that need it, not by its token, so results that the same places need are one. It
+is forgotten once it is sure to be there before the warp can come to any of these places, and what the next place needs
+is only a time to wait. (docs/theory.md, 8.)
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ class _WarpState(NamedTuple):
 
 
 class Move(NamedTuple):
-    """What becomes of a warp: its number a cycle later, the place that it goes to, the latency of its instruction."""
+    """The state of a warp a cycle later, by number, the place that it goes to, and the latency of its instruction."""
 
     number: int
     target: int
@@ -72,15 +72,15 @@ class WarpStates:
         self.moves = cache(self._moves)
 
     def begin(self, crew: int) -> list[int]:
-        """In which states its warps may begin."""
+        """Return the states in which the warps of a crew may begin."""
         return [self._numbered(crew, start, 0, ()) for start in self.crews[crew][0].program.starts]
 
     def crew(self, number: int) -> int:
-        """To which it belongs, before its end."""
+        """Return the crew of a warp in this state, which is not its end."""
         return self._states[number].crew
 
     def place(self, number: int) -> int:
-        """Where it stands in its program."""
+        """Return the place of a warp in this state."""
         return self._states[number].place
 
     def _later(self, number: int, cycles: int) -> int:
@@ -90,7 +90,7 @@ class WarpStates:
         return self._numbered(crew, place, max(0, wait - cycles), left)
 
     def _moves(self, number: int) -> list[Move]:
-        """What may become of it if it issues or passes its barrier now; equal ends once."""
+        """Return the moves of a warp that issues or passes its barrier now; of several that end alike the first one."""
         crew, at, _, pending = self._states[number]
         course = self.crews[crew][0]
         found: dict[int, Move] = {}
@@ -147,7 +147,7 @@ class _TimedProgram:
         return self._lowered.reservation(self.program, at)
 
     def _cycles_until_needed(self, needed: int) -> list[int]:
-        """For every place the cycles from its issue until the warp can be where this is needed, at least."""
+        """Return, for every place, the least cycles from its issue until the warp can be at a place that is needed."""
         program = self.program
         found = [0] * program.end
         for at in range(program.end - 1, -1, -1):
@@ -156,12 +156,14 @@ class _TimedProgram:
         return found
 
     def relevant(self, place: int, wait: int, pending: Sequence[tuple[int, int]]) -> _Pending:
-        """What may keep the warp waiting somewhere behind this place."""
+        """Return the pending results that may keep the warp waiting somewhere behind this place."""
         kept: dict[int, int] = {}
         for needed, left in pending:
+            # else the result is there before the warp can come to where it needs it: no future tells it from none
             if left > wait + self._until_needed(needed)[place]:
                 behind = needed >> place + 1 << place + 1
                 kept[behind] = max(left, kept.get(behind, 0))
+        # a result says nothing beside one that is needed wherever it is, and pending for at least as long
         return tuple(
             (needed, left)
             for needed, left in sorted(kept.items())
@@ -169,7 +171,7 @@ class _TimedProgram:
         )
 
     def _outcomes(self, at: int) -> list[tuple[int, int, _Pending]]:
-        """For every latency of a place: it, the cycles to wait after the cycle of issue, and what becomes pending."""
+        """Return every latency of a place, with the cycles to wait after the issue and what is pending then."""
         return list(self._outcomes_of(at))
 
     def _outcomes_of(self, at: int) -> Iterator[tuple[int, int, _Pending]]:

@@ -213,7 +213,7 @@ def _leg_of(state: _LegState, warp: int) -> int:
 
 
 def _legs(program: Program) -> list[tuple[int, int]]:
-    """From which place to which, -1 before the first; those that leave a place are together, and after those to it."""
+    """Return the legs: source (-1 before the first) and target. Those that leave a place come after those to it."""
     found = [(-1, start) for start in program.starts]
     return found + [(number, to) for number, place in enumerate(program.places) for to in place.successors]
 
@@ -241,7 +241,7 @@ def _warps(instance: Instance, holdings: int) -> tuple[loops.Warp, loops.Warp]:
 
 
 def _columns(instance: Instance, program: Program, holdings: int) -> list[int]:
-    """Where the entries for every leg begin in a row of the other warp's table, and where they all end."""
+    """Return where the entries of every leg begin in a row of the other warp's table, and where they all end."""
     longest = {unit.name: unit.latency.most for unit in instance.machine.units}
     ages = (1 + (longest[program.places[source].unit] if source >= 0 else 0) for source, _ in _legs(program))
     return list(accumulate((holdings * count for count in ages), initial=0))
@@ -284,7 +284,7 @@ def _contended_units(instance: Instance) -> tuple[UnitClass, ...]:
 
 
 def _span(instance: Instance) -> int:
-    """After so many cycles every port is free, of those that somebody can wait for."""
+    """Return the cycles after which every port is free that a warp can wait for."""
     counted = _contended_units(instance)
     return max((1, *(unit.interval for unit in instance.machine.units if unit.capacity == 1 or unit in counted)))
 
@@ -317,7 +317,7 @@ def _after(held: Holding) -> Holding:
 
 
 def _with_port(held: Holding, number: int, unit: UnitClass) -> Holding | None:
-    """With one more port of this class; None if there is none."""
+    """Return the holding with one more port of this class; None if none is free."""
     if len(held[number]) == unit.capacity:
         return None
     return (*held[:number], (*held[number], unit.interval), *held[number + 1 :])

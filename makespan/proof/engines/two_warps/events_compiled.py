@@ -48,7 +48,7 @@ class Warp(NamedTuple):
 
 
 class Ports(NamedTuple):
-    """By class: its interval, whether it has one port only, and whether its ports are counted in holdings.
+    """The ports of each class: its interval, whether it has only one, and whether holdings count them.
 
     By class and holding: the holding once a port is taken, and the cycles until one or two ports are free. By cycles
     and holding: the holding so much later. After `span` cycles every port is free. `single` is an issue width of 1.
@@ -76,7 +76,7 @@ class Scratch(NamedTuple):
 
 @compiled
 def entry(a: int, b: int, holding: int, age: int, mover: Warp, other: Warp) -> int:
-    """Where the mover's table has the state."""
+    """Return the entry of the mover's table that has the state."""
     return int(a * mover.width + other.column[b] + holding * (other.most[b] + 1) + age)
 
 
@@ -202,7 +202,7 @@ def alone(
 
 @compiled
 def slide(values: Ints, low: int, floor: int, high: int, ceiling: int, count: int, best: Ints, queue: Ints) -> None:
-    """For n < `count` the largest of `values` from max(n + low, floor) to min(n + high, ceiling), or NONE.
+    """Set for n < `count` the largest of `values` from max(n + low, floor) to min(n + high, ceiling), or NONE.
 
     The queue has, in falling order of their values, those positions that no later one surpasses.
     """
@@ -231,7 +231,7 @@ def held_until(a: int, b: int, mover: Warp, other: Warp, ports: Ports) -> tuple[
 
 @compiled
 def fill_far(a: int, b: int, mover: Warp, other: Warp, ports: Ports, sense: int, scratch: Scratch) -> None:
-    """By age, the best of the events after no port matters: three windows of cycles."""
+    """Set, by age, the best of the events after no port matters any more: three windows of cycles."""
     unit, unit_of_other = mover.next[a], other.next[b]
     least, most, least_of_other, most_of_other = mover.least[a], mover.most[a], other.least[b], other.most[b]
     far, rise, best = scratch.far, scratch.rise, scratch.best

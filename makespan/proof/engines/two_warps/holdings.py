@@ -1,4 +1,4 @@
-"""For how long which ports are held, by number, and what two warps can take of them."""
+"""The ways in which ports are held, by number, and what two warps can take of them."""
 
 from functools import cache
 
@@ -33,13 +33,13 @@ class Holdings:
         return number
 
     def _later(self, number: int, cycle: int) -> int:
-        """So many cycles later."""
+        """Return the holding a number of cycles later."""
         return self._number(
             tuple(tuple(left - cycle for left in ports if left > cycle) for ports in self._known[number])
         )
 
     def _left(self, number: int) -> int:
-        """What an event leaves."""
+        """Return what an event leaves: all but the ports that are free again in the next cycle."""
         return self._number(tuple(tuple(left for left in ports if left > 1) for ports in self._known[number]))
 
     def _free(self, number: int, reservation: Reservation) -> int:

@@ -43,7 +43,7 @@ EventState: TypeAlias = tuple[int, int, int]
 
 
 def applies(instance: Instance) -> bool:
-    """Whether there are one or two warps in one block, with what only this module knows, and few enough places."""
+    """Return whether there are one or two warps in one block, a feature that only this module knows, and few places."""
     if instance.warps > 2 or instance.blocks > 1 or not instance.is_multiprocessor or instance.beyond(KNOWS):
         return False
     ways = max(each.choices for each in LoweredMachine.of(instance.machine).by_class.values())
@@ -166,7 +166,7 @@ class _Events:
         return self._issuing(state) if issues else self._passing(state)
 
     def _issuing(self, state: EventState) -> Iterator[_Event]:
-        """Somebody issues, who is not kept from it by a barrier."""
+        """Yield the events in which a warp issues."""
         first, second, ports = self._first, self._second, self._holdings
         a, b, holding = state
         needs, needs_of_other = first.reservation[a], second.reservation[b]
@@ -202,7 +202,7 @@ class _Events:
         return ready if free <= ready[0] else (free, max(ready[1], free))
 
     def _passing(self, state: EventState) -> Iterator[_Event]:
-        """Yield both stand at barriers, or one has finished; what follows can be issued in the same cycle."""
+        """Yield the end of a barrier, where both wait or one has finished; what follows can issue in the same cycle."""
         first, second = self._first, self._second
         a, b, holding = state
         ready, ready_of_other = first.ready[a], second.ready[b]
@@ -233,7 +233,7 @@ class _Events:
     def _between(
         self, before: EventState, after: EventState, cycle: int
     ) -> tuple[tuple[HeldUses | None, HeldUses | None], EventState]:
-        """What happens in the event so many cycles after a state that leads to another, and that one as it comes."""
+        """Return what happens in the event that leads from a state to another, and the latter before it is sorted."""
         for later, chosen, state in self._after(before):
             if later == cycle and self._sorted(state) == after:
                 return chosen, state
@@ -268,7 +268,7 @@ class _Issue:
 
 
 class _WarpEvents:
-    """What one warp does, event by event."""
+    """The events of one warp, which choose its path, latencies and uses."""
 
     def __init__(self, warp: int, situations: Situations) -> None:
         self.warp, self._situations = warp, situations
@@ -293,7 +293,7 @@ class _WarpEvents:
             self._pending.append(self.issues[-1])
 
     def settle(self, cycle: int, awaited: Iterable[int] | None = None) -> None:
-        """What has been waited for up to this cycle took until then, if it could; None is for everything.
+        """Let results that were waited for up to this cycle take until then, if they can; None means all results.
 
         So no warp is ready earlier than it may be, and none is later than a longest latency allows.
         """

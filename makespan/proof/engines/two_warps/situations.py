@@ -56,11 +56,11 @@ class Situations:
         self._to_end = program.sums([timing.stall for timing in self.timings], min)
 
     def begun(self, place: int) -> int:
-        """The warp begins at a place; the first event can be in cycle 1."""
+        """Return the situation of a warp that begins at a place; the first event can be in cycle 1."""
         return self._settled(place, 1, {})
 
     def issued(self, number: int, cycle: int) -> tuple[int, ...]:
-        """The situations after the place was issued, or its barrier passed, in this cycle: one for each successor."""
+        """Return the situations after the place was issued, or its barrier passed, in this cycle, one a successor."""
         found = self._issued[number].get(cycle)
         if found is None:
             place = self.place[number]
@@ -84,7 +84,7 @@ class Situations:
         return {token: (least - cycle, most - cycle) for token, (least, most) in self._pending[number]}
 
     def _settled(self, place: int, stall: int, pending: Mapping[int, Range]) -> int:
-        """The warp comes to this place, with these tokens pending."""
+        """Return the situation of a warp that comes to this place with these tokens pending."""
         ready, rest = (stall, stall), {}
         awaits = () if place == self.end else self.timings[place].awaits
         for token, cycles in pending.items():
@@ -99,7 +99,7 @@ class Situations:
         ready = _later(ready, (1, 1))
         same, merged = self._same[place], dict[int, Range]()
         for token, cycles in pending.items():
-            if cycles[1] > ready[0]:
+            if cycles[1] > ready[0]:  # else its result is there whenever the warp is ready
                 stands_for = same.get(token, END)
                 merged[stands_for] = _later(cycles, merged.get(stands_for, cycles))
         kept = tuple(sorted(self._mattering(place, ready[0], merged))) if merged else ()
@@ -114,15 +114,16 @@ class Situations:
         return number
 
     def _mattering(self, place: int, ready: int, pending: dict[int, Range]) -> Iterator[tuple[int, Range]]:
-        """What is pending for longer than its warp needs to come to where it waits for it."""
+        """Yield what is pending for longer than its warp needs to come to a place that waits for it."""
         needed = self._needed(place, ready, pending)
         needed[END] = ready + self._to_end[place]
         for token, cycles in pending.items():
+            # a smaller least cycle means the same: the warp is not there before
             if cycles[1] > needed[token]:
                 yield token, _later(cycles, (needed[token], needed[token]))
 
     def _needed(self, place: int, ready: int, pending: Mapping[int, Range]) -> dict[int, int]:
-        """For each token a lower bound on the cycles until its warp would wait for it, were it not for this token.
+        """Return, for each token, a lower bound on the cycles until its warp would wait for it, without this token.
 
         From place to place: by stalls, by results and ports that it waits for in any case, and by what is pending.
         """
@@ -141,7 +142,7 @@ class Situations:
             for source, gap in self._gaps[at]:
                 if source in passed and passed[source] + gap > cycle:
                     cycle = passed[source] + gap
-            without = cycle
+            without = cycle  # what it waits for here must not count for itself
             for awaited in tokens if at == self.end else self.timings[at].awaits:
                 token = awaited if at == self.end else same.get(awaited, END)
                 if token in tokens:
@@ -156,7 +157,7 @@ class Situations:
 
 
 def entries(program: Program) -> int:
-    """How much is known beforehand, in entries of tables: which results there are, and who waits for them where."""
+    """Return the entries of the tables that `Situations` makes beforehand: results, and the places that await them."""
     first_set: dict[int, int] = {}
     last_awaited: dict[int, int] = {}
     setting = Counter(token for sets in {timing.sets for timing in program.timings} for token in sets)
@@ -172,7 +173,7 @@ def entries(program: Program) -> int:
 
 
 def _later(one: Range, other: Range) -> Range:
-    """When both have passed."""
+    """Return the range in which the later of two cycles lies."""
     return max(one[0], other[0]), max(one[1], other[1])
 
 
@@ -206,7 +207,7 @@ def _by_results(timings: tuple[InstructionTiming, ...]) -> tuple[InstructionTimi
 def _first_awaiting(
     places: tuple[ProgramPlace, ...], timings: tuple[InstructionTiming, ...]
 ) -> list[dict[int, frozenset[int]]]:
-    """For every place and token: where it is waited for first on any way from there on.
+    """Return, for every place and token, the places that wait for it first on some way from there on.
 
     Left out are tokens that only the end waits for, and those that nothing before the place has set.
     """
@@ -228,13 +229,13 @@ def _first_awaiting(
 
 
 def _representatives(first: Mapping[int, frozenset[int]]) -> dict[int, int]:
-    """For each token one that stands for all that are waited for in the same places."""
+    """Return, for each token, one that stands for all tokens that are waited for in the same places."""
     found: dict[frozenset[int], int] = {}
     return {token: found.setdefault(where, token) for token, where in first.items()}
 
 
 def _gaps(program: Program, timings: tuple[InstructionTiming, ...], lowered: LoweredMachine) -> list[list[Range]]:
-    """For every place, earlier ones on every way to it, with cycles that lie between them and it at least.
+    """Return, for every place, earlier ones on every way to it, with the least cycles between them and it.
 
     These set what it waits for, or hold the only port that it needs.
     """
@@ -264,7 +265,7 @@ def _sole_ports(lowered: LoweredMachine, reservation: Reservation) -> dict[str, 
 
 
 def _dominators(program: Program) -> list[int]:
-    """For every place the last other one that is on every way to it; -1 if there is none near enough."""
+    """Return, for every place, the last other one on every way to it; -1 if there is none near enough."""
     found = [-2] * (program.end + 1)
     for start in program.starts:
         found[start] = -1
