@@ -13,7 +13,7 @@ _Sum: TypeAlias = tuple[tuple[str, RationalNumber], ...]  # names with their pos
 
 
 class TooManyTermsError(Exception):
-    """an expression with more sums than a reader follows."""
+    """An expression with more sums than a reader follows."""
 
 
 @dataclass(frozen=True, slots=True)
