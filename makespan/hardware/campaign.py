@@ -196,6 +196,7 @@ def launch_runs(
     """
     threads = campaign.blocks * campaign.threads
     records, draws = device.allocate(threads * RECORD_BYTES), Random(campaign.seed)  # noqa: S311 - inputs, no secrets
+    # the slack leaves room for every offset
     places = [device.allocate(each.size + _SLACK) if isinstance(each, KernelBuffer) else 0 for each in arguments]
     device.load(image, campaign.kernel)
     for number, condition in enumerate(under):
@@ -233,7 +234,6 @@ def _content(buffer: KernelBuffer, inputs: str, draws: Random) -> bytes:
 
 
 def _warp_records(data: bytes, campaign: Campaign) -> Iterator[WarpRecord]:
-    """Yield one record per warp from those of its threads: the first begin and the last end."""
     threads, each = list(_RECORD.iter_unpack(data)), campaign.threads
     for block in range(campaign.blocks):
         for warp in range(campaign.warps_per_block):

@@ -32,7 +32,6 @@ _COUNTEREXAMPLE = Path("counterexample.jsonl")
 
 
 def _words(context: click.Context, parameter: click.Parameter, given: str) -> tuple[str, ...]:
-    """Return the words between commas, each once."""
     del context, parameter
     return tuple(dict.fromkeys(word.strip() for word in given.split(",")))
 
@@ -208,11 +207,7 @@ def command(
                 data=lambda: report.campaign_document(judged),
             )
         )
-    for name, path in (
-        ("runs", target),
-        ("counterexample", above if judged.violations else None),
-        ("picture", plot),
-    ):
+    for name, path in (("runs", target), ("counterexample", above if judged.violations else None), ("picture", plot)):
         if path is not None and not quiet:
             remark(f"{name}: {path}", output)
     return NO if judged.violations else DONE
@@ -299,7 +294,6 @@ def _open_alone(target: Path) -> BinaryIO:
 
 
 def _solve_question(question: Any, seconds: float, *, best_case: bool, quiet: bool) -> Any:
-    """Return the result of an instance or of a launch."""
     from makespan.model.instance import Instance
     from makespan.proof.engines import Limits, solve
     from makespan.proof.engines.gpu import solve_gpu

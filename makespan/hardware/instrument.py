@@ -90,6 +90,7 @@ def add_records(module: PtxModule, name: str | None = None) -> RecordedModule:
     kernel = module.kernel(name)
     _check(module, kernel)
     body = tuple(_body(kernel))
+    # the parameter is last, so that the positions of all others stay
     copy = replace(kernel, parameters=(*(kernel.parameters or ()), *(_added_kernel().parameters or ())), body=body)
     items = tuple(copy if item is kernel else item for item in module.items)
     made = replace(module, items=items)
@@ -100,6 +101,7 @@ def add_records(module: PtxModule, name: str | None = None) -> RecordedModule:
 def _check(module: PtxModule, kernel: PtxKernel) -> None:
     """Refuse a kernel with threads that begin or end where no record is kept, or that cannot be measured on its own."""
     where = f"{kernel.source}: kernel {kernel.name}"
+    # added registers and labels must not meet names of the kernel
     if PREFIX in ptx.render(module):
         raise UnsupportedError(
             f"{where}: names with {PREFIX} are those of the records: give the kernel as it was before"

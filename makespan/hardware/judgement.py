@@ -163,7 +163,6 @@ def judged_windows(runs: Sequence[CampaignRun]) -> WindowsByKind:
 
 
 def _blocks_by_sm(run: CampaignRun) -> dict[int, list[list[WarpRecord]]]:
-    """Return, for every SM with blocks, the records of the warps of each block."""
     blocks, found = defaultdict[int, list[WarpRecord]](list), defaultdict[int, list[list[WarpRecord]]](list)
     for record in run.warps:
         blocks[record.block].append(record)
@@ -186,6 +185,7 @@ def _window(run: CampaignRun, sm: int, blocks: Iterable[Sequence[WarpRecord]]) -
     first, _, block, _ = spans[0]
     most = max(_blocks_together((start, end) for start, end, _, _ in spans))
     cycles = max(end for _, end, _, _ in spans) - first
+    # only the first blocks can have begun together
     apart = max(last for _, _, _, last in spans[:most]) - first
     return SmWindow(run.number, sm, block, len(spans), cycles, most, apart)
 

@@ -126,6 +126,7 @@ def _explain_distance(held: WindowKind) -> Iterator[str]:
             f" another one, something else on the SM{'' if held.resident is None else f', other {others}'}"
         )
     else:
+        # the distance has two parts: what the proof leaves open, and what no run came to
         left, beyond = bounds.upper - max(longest, bounds.lower), max(bounds.lower - longest, 0)
         yield (
             f"distance: {bounds.upper - longest} cycles from the longest run to the bound: {left} of them are what the"

@@ -175,6 +175,7 @@ def _slopes(key: _RunKey, times: _TimesByCount) -> list[Fraction]:
     what = " of ".join(key[:3:2] if key[1] == key[2] else key[:3])
     if short == long:
         raise InputError(f"{what}: samples of two different counts are needed, not of {short} alone")
+    # the difference of two lengths leaves out what does not depend on the length
     found = [(late - early) / (long - short) for early, late in zip(times[short], times[long], strict=False)]
     if min(found) <= 0:
         raise MeasurementError(f"{what}: the time does not grow with the count; measure again")
@@ -182,7 +183,6 @@ def _slopes(key: _RunKey, times: _TimesByCount) -> list[Fraction]:
 
 
 def _whole_cycles(values: Collection[Fraction]) -> CycleRange:
-    """Return the least and the most in whole cycles, rounded outwards except for the tolerance."""
     return CycleRange(max(1, floor(min(values) + TOLERANCE)), max(1, ceil(max(values) - TOLERANCE)))
 
 
@@ -200,6 +200,7 @@ def _latencies(runs: Mapping[_RunKey, _TimesByCount]) -> Iterable[FittedNumber]:
         if measure == CHAIN and reader in SINGLE and reader != name:
             pairs[name, reader] = [2 * each for each in _slopes(key, times)]
         elif measure in (CHAIN, CHASE):
+            # only a walk within the first cache shows the least latency of a load
             if measure == CHASE and name != "L1":
                 continue
             own["global" if measure == CHASE else name] += _slopes(key, times)
@@ -250,7 +251,6 @@ def _count_pairs(runs: Mapping[_RunKey, _TimesByCount]) -> int:
 
 
 def _warp_groups(same: Mapping[tuple[int, int], bool]) -> WarpGroups | None:
-    """Return the groups of warps that slow each other down. None means that no two do."""
     together = [pair for pair, is_same in same.items() if is_same]
     if not together:
         return None
@@ -345,6 +345,7 @@ def find_left_out(logs: Mapping[tuple[str, int], Sequence[MicrobenchSample]]) ->
         if warps == 1
         for times in run.values()
     ]
+    # a warp alone is never delayed by others
     least = [min(gaps) for gaps in zip(*alone, strict=False)]
     if not least:
         raise InputError("logs of one warp alone are needed: they say when a warp is ready")

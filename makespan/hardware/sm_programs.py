@@ -72,14 +72,7 @@ TABLE = SampleColumns(
     ("measure", "name", "with", "warps", "count"),
     ("warps", "count"),
     ("cycles",),
-    {
-        CHAIN: OPERATIONS,
-        STREAM: tuple(SINGLE),
-        BANK: ("shared",),
-        CHASE: LEVELS,
-        PAIR: ("fp32",),
-        LOG: (CLOCK,),
-    },
+    {CHAIN: OPERATIONS, STREAM: tuple(SINGLE), BANK: ("shared",), CHASE: LEVELS, PAIR: ("fp32",), LOG: (CLOCK,)},
 )
 """The column `with` has the reader of a chain, the words of a bank, the partitions of a stream, A-B of a pair, or
 RUN.WARP of a log."""

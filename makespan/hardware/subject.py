@@ -124,6 +124,7 @@ def measured_kernel(question: KernelQuestion, arch: str, buffers: Mapping[str, s
     if not isinstance(source, Path):
         raise InputError("a kernel that is measured comes from a file: give the .cu or the .ptx")
     _check_for_both(question)
+    # records are added to PTX, so source is compiled to PTX first
     of_source = virtual_architecture(arch) if kernel_file.is_source(source) else None
     module = kernel_file.read(source, arch=of_source, keep_ptx=question.keep_ptx, named=question.named)
     if not isinstance(module, ptx.PtxModule):
@@ -186,6 +187,7 @@ class BoundTarget:
                 raise InputError(
                     f"latency of {name}: {latency} is for a whole launch, not for a block: give {name}=..N"
                 )
+        # latencies hold with all SMs at work, which is the worst case for a block alone, too
         busy = at_work(kernel, self.sms, self.sms, self.card)
         one = replace(busy.question, blocks_per_sm=1)
         (found,) = LaunchedKernel(one, kernel.module, kernel.kernel).instances(self.machine)
@@ -244,7 +246,6 @@ def _arguments(
 
 
 def _buffer(name: str, text: str) -> KernelBuffer:
-    """Return a buffer of a number of bytes, or with the content of a file."""
     if text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_BUFFER_BYTES)):
         return KernelBuffer(int(text))
     content = read_bytes(Path(text), f"content of buffer {name}", MAX_BUFFER_BYTES)

@@ -147,7 +147,6 @@ class SimulatedDevice:
 
 
 def _clock_reads(program: Program) -> frozenset[int]:
-    """Return the places that read the clock."""
     found = frozenset(number for number, origin in enumerate(program.origins) if "SR_CLOCK" in origin.text)
     if not found:
         raise InputError("a virtual device needs a kernel that reads its clock: one with records")
@@ -170,8 +169,6 @@ def _block_issues(history: SmHistory, warps: int) -> list[tuple[int, int, list[l
 
 
 def _slow_latencies(gpu: GpuInstance) -> GpuInstance:
-    """Return the same blocks with all latencies at four times their upper ends."""
-
     def slow(program: Program) -> Program:
         most = (min(MAX_CYCLES_OF_PLACE, _LATE * timing.latency[1]) for timing in program.timings)
         timings = (t._replace(latency=(late, late)) for t, late in zip(program.timings, most, strict=True))

@@ -66,6 +66,7 @@ def _near_names(name: str) -> list[str]:
         return [f"{kind}_{number[1]}{number[2]}"] if int(number[1]) in residency() else []
     families = {name: file.machine.capabilities for name, file in shipped_machines().items()}
     cards = {name: () if card.sm is None else (card.sm,) for name, card in gpus.shipped_gpus().items()}
+    # a name of a family or of a card is taken for its architecture
     named = {sm for known, sms in (families | cards).items() for sm in sms if begins(name, known)}
     return [f"sm_{sm}" for sm in sorted(named & residency().keys())]
 

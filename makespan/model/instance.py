@@ -68,7 +68,7 @@ class Instance:
     def __post_init__(self) -> None:
         if not self.groups:
             raise InputError("an instance needs at least one warp")
-        if len({group.program for group in self.groups}) != len(self.groups):
+        if len({group.program for group in self.groups}) != len(self.groups):  # engines count warps by program
             raise InputError("two groups have the same program: merge them into one")
         if isinstance(self.blocks, bool) or not isinstance(self.blocks, int) or not 1 <= self.blocks <= MAX_WARPS:
             raise InputError(f"the number of blocks must be a whole number 1..{MAX_WARPS}, not {self.blocks!r}")
@@ -103,7 +103,6 @@ class Instance:
         object.__setattr__(self, "effective_order", order if has_effect else ())
 
     def _in_turn(self) -> tuple[int, ...]:
-        """Return the order in which the groups of a block follow one another."""
         return tuple(number for number, group in enumerate(self.groups) for _ in range(group.warps // self.blocks))
 
     def _checked_order(self) -> tuple[int, ...]:
@@ -141,6 +140,8 @@ class Instance:
                 program.longest_parts(cycles or [lowered.latencies[place.unit][1] for place in program.places])
             )
         most = sum(max(phase) for phase in zip_longest(*parts, fillvalue=0))
+        # in every cycle of a schedule some warp waits for its own latency, or else a port is held: both add up to a
+        # limit
         most += sum(group.warps * group.program.heaviest(held) for group in self.groups)
         if most > MAX_CYCLES:
             raise InputError(
@@ -178,6 +179,7 @@ class Instance:
         groups = merge_groups(checked)
         number = {program: number for number, (program, _) in enumerate(groups)}
         order: list[int] = []
+        # only a program that occurs twice makes an order that the groups do not have
         if len(groups) < len(checked) and isinstance(blocks, int) and blocks > 0:  # else it is the order of the groups
             for group, run in groupby(checked, key=lambda each: number[each[0]]):
                 each, left = divmod(sum(warps for _, warps in run), blocks)
@@ -391,6 +393,7 @@ class Instance:
         if (fixed := self.partition_of_warp) is not None:
             yield fixed
             return
+        # evenly filled partitions have `least` or `least + 1` warps
         parts, least = self.machine.partitions, self.warps // self.machine.partitions
 
         def spread(chosen: tuple[int, ...], sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -414,6 +417,7 @@ class Instance:
 
     def block_of_warp(self) -> tuple[int, ...]:
         """Return the block number of every warp."""
+        # every group is spread evenly over the blocks, block after block
         return tuple(warp * self.blocks // group.warps for group in self.groups for warp in range(group.warps))
 
     def number_of_warp(self) -> tuple[int, ...]:

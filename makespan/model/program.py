@@ -139,6 +139,7 @@ class Program:
             if number not in reached:
                 raise InputError(f"place {number} is reached by no path")
             reached.update(after)
+        # a warp that executes nothing would break the bounds that count its first instruction
         if self.has_barriers and self.least() == 0:
             raise InputError("a program needs at least one instruction on every path, not only barriers")
 
@@ -252,7 +253,7 @@ class Program:
             fewest[start] = 0
         for at, place in enumerate(self.places):
             for after in place.successors:
-                fewest[after] = min(fewest[after], fewest[at] + is_barrier[at])
+                fewest[after] = min(fewest[after], fewest[at] + is_barrier[at])  # one pass: successors are larger
                 most[after] = max(most[after], most[at] + is_barrier[at])
         # a sweep over the number of barriers: a place enters the heap at `fewest` and is dropped once `most` is passed
         begins: list[list[tuple[int, int]]] = [[] for _ in range(most[self.end] + 1)]
@@ -262,7 +263,9 @@ class Program:
         for barriers, coming in enumerate(begins):
             for part in coming:
                 heappush(longest, part)
-            while longest[0][1] < barriers:
+            while (
+                longest[0][1] < barriers
+            ):  # the maximum is dropped only when it is out of date: the heap has no other removal
                 heappop(longest)
             found.append(-longest[0][0])
         return found

@@ -84,6 +84,7 @@ class Bounds:
         >>> Bounds(40, 50).exceeded_by(60)
         (20.0, 50.0)
         """
+        # the value lies between lower and upper, so the excess lies between these two
         least, most = (100 * (bound - value) / value for value in (self.upper, self.lower))
         return least, most
 
@@ -101,6 +102,7 @@ class Bounds:
 
     def __and__(self, other: "Bounds") -> "Bounds":
         """Keep what both prove; two proofs that contradict each other raise `BrokenPromiseError`."""
+        # two sound intervals meet; if they do not, `Bounds` raises, as one of the proofs is wrong
         return Bounds(max(self.lower, other.lower), min(self.upper, other.upper))
 
 

@@ -65,6 +65,7 @@ class Schedule:
                 tuple(place for place in path if program.places[place].unit != BARRIER)
                 for program, path in zip(programs, self.paths, strict=True)
             )
+        # the i-th issue of a warp executes the i-th place of its path that is no barrier
         done = [0] * len(executed)
         for cycle, warps in enumerate(self.cycles):
             for warp in warps:

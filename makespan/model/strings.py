@@ -81,12 +81,13 @@ def parse_string(text: str, machine: Machine) -> Program:
     string = "".join(text.split())
     if not string:
         raise InputError("the instruction string is empty; write one letter per instruction, such as CLLC")
-    letters = len(string) if "(" not in string else sum(1 for _ in _WRITTEN.finditer(string))
+    letters = len(string) if "(" not in string else sum(1 for _ in _WRITTEN.finditer(string))  # before any list
     if letters > MAX_PLACES:
         raise InputError(f"the instruction string has {letters} letters; the limit is {MAX_PLACES}")
     if "(" not in string:
         _check_letters(enumerate(string, start=1), machine)
         return Program.chain(string)
+    # the pattern matches any letter, so that `_check_letters` can name the first wrong one
     found = [_WrittenInstruction(at.start() + 1, *at.groups()) for at in _WRITTEN.finditer(string)]
     _check_letters(((written.position, written.unit) for written in found), machine)
     return replace(Program.chain("".join(written.unit for written in found)), timings=tuple(_timings(found, machine)))
@@ -145,7 +146,7 @@ def _timings(found: list[_WrittenInstruction], machine: Machine) -> Iterator[Ins
         timing = InstructionTiming(1 if stall is None else int(stall), latency, (instructions,), awaits)
         check_timing(timing, where, is_barrier=False)
         yield timing
-        awaited = (instructions,) if needs is None else ()
+        awaited = (instructions,) if needs is None else ()  # () ends the blocking
         instructions += 1
 
 

@@ -105,6 +105,7 @@ def _claim(content: bytes, asked: Instance | GpuInstance) -> WorstCaseClaim:
     """Return what a kept bundle proves of the question. Assumptions are those of the question, not of the bundle."""
     document: Any = parse(content)
     verdict = verify(document)
+    # nothing in the folder is trusted: the checker proves the kept claim again
     if verdict.outcome is not Outcome.ACCEPTED or verdict.claim is None:
         raise Refused(verdict.reason)
     # the name of a file is no proof: the bundle itself must be about the question

@@ -69,6 +69,7 @@ def render_figure(drawn: Callable[[], "Figure"], suffix: str, *, title: str, abo
         raise InputError(f"cannot draw: {error}") from None
     content = io.BytesIO()
     said = dict(zip(_WORDS[suffix], map(replace_unprintable, (title, about)), strict=True))
+    # settings of the user must not change the picture
     with styles.context(["default", {**_STYLE, **style}]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         drawn().savefig(content, format=suffix[1:], dpi=DPI, metadata={**_METADATA[suffix], **said})

@@ -50,6 +50,7 @@ def gap_summary(gap: PolicyGap) -> str:
     slowest, worst = max(gap.runs.values()), gap.result.bounds
     fastest = min(gap.runs.values())
     spread = f"{slowest}" if slowest == fastest else f"{fastest} to {slowest}"
+    # a run as long as the proven bound is a worst case, whatever made it
     if slowest == worst.upper:
         return f"simulated: {spread} cycles; the slowest of these runs is a worst case"
     least, most = (100 * (bound - slowest) / slowest for bound in (worst.lower, worst.upper))
@@ -118,7 +119,6 @@ def _figure(gap: PolicyGap) -> "Figure":
 
 
 def _shape_note(rows: Sequence[PolicyRow], promise: str) -> str:
-    """Return a note about the meaning of the shapes that occur."""
     proven = [row for row in rows if row.kind != "run"]
     shapes = {"diamonds": any(r.lower == r.upper for r in proven), "bars": any(r.lower < r.upper for r in proven)}
     shown = " and ".join(name for name, occurs in shapes.items() if occurs)

@@ -116,7 +116,7 @@ def settings_document(choices: Choices) -> dict[str, Any]:
 
 
 def run_csv_row(instance: Instance, policy: str, makespan: int) -> str:
-    """Return the run as a row of the CSV of `simulation_report.policy_gap.csv_rows`."""
+    """Return the run as a row of the CSV of `report.policy_gap.csv_rows`."""
     return f"{instance.warps},{policy},run,{makespan},{makespan},one run"
 
 

@@ -172,7 +172,6 @@ def _number(found: PointResult) -> str:
 
 
 def _ticks(axes: "Axes", comparison: Comparison) -> None:
-    """Write the numbers of warps and the values at the axes."""
     if comparison.axis is None:
         raise ValueError("a heat map needs an axis")
     marks.set_ticks(axes.xaxis, comparison.warps, 32)

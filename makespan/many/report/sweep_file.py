@@ -65,7 +65,6 @@ def as_parquet(table: Mapping[str, Sequence[Any]]) -> bytes:
 
 
 def _kind(name: str, values: Sequence[Any]) -> type[int] | type[float] | type[str]:
-    """Return the narrowest type that holds all values."""
     kinds = {type(value) for value in values if value is not None} or {int if name in _CYCLES else str}
     # a column of Parquet has 64 bits, and cycles may be longer
     if kinds == {int} and all(abs(value) < 2**63 for value in values if value is not None):

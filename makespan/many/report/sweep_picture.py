@@ -116,7 +116,6 @@ def _label(name: str, otherwise: str) -> str:
 
 
 def _top_of_axes(groups: int) -> float:
-    """Return the upper end of axes below a legend with this number of groups and two entries more."""
     return _LEGEND - 0.012 - 0.032 * -(-(groups + 2) // _COLUMNS)
 
 
@@ -176,6 +175,7 @@ def _times(shown: Sequence[AnswerTimes]) -> "Figure":
     keys = []
     for group, (colour, _) in zip(shown, cycle(_LOOKS), strict=False):
         for seconds, look in ((group.answered, ":"), (group.exact, "-")):
+            # unanswered questions keep the share below 100 %
             reached = [100 * (at + 1) / group.questions for at in range(len(seconds))]
             begin = [max(_LEAST_SECONDS, each) for each in seconds]
             axes.step(

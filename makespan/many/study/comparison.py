@@ -244,6 +244,7 @@ def compute_points(
     The point in which `whole` ends has what was proven by then; those after it are not computed.
     """
     for number, point in enumerate(points, start=1):
+        # points after the limit stay unknown instead of being solved badly
         if whole.expired:
             yield point
             continue

@@ -47,7 +47,9 @@ class Grid:
             raise InputError("a block needs at least one warp")
         if any(isinstance(one, bool) or not isinstance(one, int) or not 0 <= one <= MAX_ROOM for one in self.takes):
             raise InputError(f"a block takes a whole number 0..{MAX_ROOM} of each resource, not {self.takes!r:.80}")
-        object.__setattr__(self, "block", merge_neighbours(self.block))  # equal questions are equal values
+        object.__setattr__(
+            self, "block", merge_neighbours(self.block)
+        )  # equal questions are equal values  # equal questions are equal values
 
     @property
     def warps(self) -> int:
@@ -133,6 +135,7 @@ class GpuInstance:
     def assumptions(self) -> tuple[Assumption, ...]:
         """Return the assumptions under which the worst case is one of its source: those of an SM and of a GPU."""
         sms = (resident(grid.block, 1, self.machine) for grid in self.grids)
+        # blocks come one by one, so the assumption that all start together is not made
         of_sms = (note for sm in sms for note in sm.assumed(start_together=False))
         return tuple(dict.fromkeys([*map(assumptions.gpu, self._of_gpu()), *of_sms]))
 
@@ -227,6 +230,7 @@ class GpuInstance:
 
         It is if all blocks begin in cycle 0, and nothing that SMs share delays them.
         """
+        # a delay of dispatch or a busy DRAM could differ from SM to SM
         return self.is_one_wave and not self.dispatch and not self.dram
 
     def sm(self, blocks: int) -> Instance:

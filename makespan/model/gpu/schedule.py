@@ -74,7 +74,9 @@ class SmHistory:
         """Yield every start of a block, with the cycle in which it gets its room, counted from 0."""
         first = 0
         for stretch in self.stretches:
-            for _ in range(stretch.repeat):
+            for _ in range(
+                stretch.repeat
+            ):  # callers that need only counts use `blocks` and `cycles`, which unfold nothing
                 yield from ((first + begin.cycle, begin) for begin in stretch.begins)
                 first += len(stretch.cycles)
 

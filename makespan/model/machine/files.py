@@ -168,6 +168,7 @@ def is_compatible(code: int, sm: int) -> bool:
     >>> is_compatible(80, 86), is_compatible(86, 80), is_compatible(75, 86)
     (True, False, False)
     """
+    # X.y runs on X.z with z >= y: the major number must be the same
     return code // 10 == sm // 10 and code % 10 <= sm % 10
 
 
@@ -211,12 +212,13 @@ def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:
     data += [datum for _, datum in operations]
     for table, known in _FIGURES.items():
         data += tables.parse_figures(table, document.get(table, {}), known)
+    # ranges have no part in the keys that are read from here
     plain = {datum.key: datum.value for datum in data if isinstance(datum.value, int)}
     # one cycle stands for a latency that neither the class nor all of its operations state
     has_latency = {datum.key.split(".")[1] for datum in data if datum.key.endswith(".latency")}
     has_latency |= {unit.name for unit, *_ in units if tables.latency_of_class(unit.name, timed)}
     machine = Machine(
-        texts["name"] or stem,
+        texts["name"] or stem,  # a file without a name is called like the file
         tuple(unit for unit, *_ in units),
         plain.get("issue.width"),
         scheduler=_enum_value(SchedulerPromise, texts, "scheduler", SchedulerPromise.ANY),

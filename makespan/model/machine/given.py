@@ -64,7 +64,6 @@ class GivenRange(NamedTuple):
 
     @property
     def _end(self) -> str:
-        """Return the upper end as it was given, without the part about DRAM."""
         if self.steps:
             return ",".join(f"{cycles}:{sms}" for sms, cycles in self.steps)
         return f"{self.most - self.per_sm}+{self.per_sm}n" if self.per_sm else str(self.most)
@@ -95,6 +94,7 @@ class GivenRange(NamedTuple):
         check_whole(active, "the number of active SMs", MAX_SMS)
         if not self.grows:
             return self
+        # the upper end is for at most `active` SMs, and it never falls with their number, so it covers fewer SMs, too
         known = self.steps or ((active, self.most + self.per_sm * (active - 1)),)
         most = next((cycles for sms, cycles in known if active <= sms), None)
         if most is None:
@@ -207,6 +207,7 @@ def timed_operations(machine: Machine, given: Mapping[str, GivenRange]) -> dict[
         InputError: a machine that does not time the operation, or an upper end below its lower end.
     """
     found = {operation.name: operation for operation in machine.operations}
+    # a machine file need not time sleep: its length comes from the user, its class from branches
     if "branch" in found:
         found.setdefault(SLEEP, TimedOperation(SLEEP, found["branch"].unit, 1, None))
     for name, latency in given.items():
@@ -220,6 +221,7 @@ def timed_operations(machine: Machine, given: Mapping[str, GivenRange]) -> dict[
                 else "it times classes, with latencies in its file"
             )
             raise InputError(f"machine {machine.name!r} does not time the operation {name}; {has}")
+        # an open lower end keeps that of the machine: a shorter latency can be the worse one, so it must not rise
         least = found[name].least if latency.least is None else latency.least
         if least > latency.most:
             raise InputError(
@@ -257,6 +259,7 @@ def narrow_intervals(machine: Machine, given: Mapping[str, GivenRange]) -> Machi
                 f"machine {machine.name!r}: no class holds {shown(name)} for a range of cycles"
                 f"{did_you_mean(name, names) or ';'} {known}"
             )
+        # the user means the class that may hold the resource for longest, such as loads that are not coalesced
         longest = max(use.most for _, use in meant)
         for unit, use in meant:
             if use.most < longest and use.most <= cycles.most:

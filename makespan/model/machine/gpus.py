@@ -30,6 +30,7 @@ def parse_number(text: str) -> float | None:
     >>> parse_number("1.5e-6"), parse_number("1_000"), parse_number("٣")
     (1.5e-06, None, None)
     """
+    # `float` accepts digits of any script and underscores, which files may not have
     if len(text) > _DIGITS or not text.isascii() or "_" in text:
         return None
     try:
@@ -93,7 +94,7 @@ class Gpu:
             _check_value(_known_key(key), key, known.value)
         if self.compute_capability is not None:
             capability(self.compute_capability)
-        object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
+        object.__setattr__(self, "data", MappingProxyType(dict(self.data)))  # a GPU cannot change after its check
 
     def get(self, key: str) -> float | None:
         """Return the number, or None if it is not known."""
@@ -152,6 +153,7 @@ class Gpu:
 
     def hertz(self, key: str) -> Fraction:
         """Return a clock in hertz, exactly the decimal number of GHz that is written; raises as `number` does."""
+        # the decimal digits of the file, and not the nearest binary float, are the number that the source states
         return Fraction(str(self.datum(key).value)) * 10**9
 
     @property
@@ -175,6 +177,7 @@ class Gpu:
         Raises:
             InputError: there is none, or several.
         """
+        # two machines for one capability would be a choice that only the user can make
         found = () if self.sm is None else machines_for(self.sm)
         if len(found) != 1:
             raise InputError(

@@ -174,6 +174,7 @@ def occupancy(
         raise InputError(
             f"the block needs {shared_bytes} bytes of shared memory, a block may have {limits.block_shared_bytes}"
         )
+    # each resource is counted on its own, as the vendor's calculator does
     demands = {
         "blocks": (1, limits.blocks, "blocks"),
         "warps": (warps_per_block, limits.warps, "warps"),
@@ -211,6 +212,7 @@ def _register_demand(limits: SmLimits, warps: int, registers: int | None) -> tup
         return None, limits.registers, "registers"
     warp = limits.warp_size * registers
     if limits.register_scope != "warp":
+        # allocation per block: the registers of all its warps are rounded together
         return _round_up(warps * warp, limits.register_unit), limits.registers, "registers"
     allocated = _round_up(warp, limits.register_unit)
     if limits.register_parts == 1 or limits.registers is None or not allocated:

@@ -98,6 +98,7 @@ def parse_unit(
             # A class holds its port for a fixed time. A range of intervals therefore becomes a resource of its own,
             # which no other class uses: it then has the same effect.
             data[-1] = datum = _parse_range(f"{where}.interval", table["interval"], origin)
+            # the class port is then held for one cycle, and a port of the resource for the range
             own, interval = (PortResource(f"{name.lower()}-ports", capacity, is_shared),), 1
             uses.append(_make_at(datum.key, Use, (own[0].name,), *_range_value(datum)))
     used = _check_table(table.get("uses", {}), f"{where}.uses", None, "{ RESOURCE = N or [least, most] }")
@@ -183,7 +184,6 @@ def _plain_value(where: str, given: object, origin: _DatumOrigin, keys: Collecti
 
 
 def _whole_value(datum: MachineDatum) -> int:
-    """Return the value of a datum as a number. Its range has yet to be checked."""
     return cast("int", datum.value)
 
 
@@ -202,7 +202,7 @@ def _make_at(where: str, make: Callable[..., _T], *given: object) -> _T:
 
 def _parse_origin(table: Mapping[str, object], where: str) -> _DatumOrigin:
     source = printable(table["source"], f"{where}: source") if "source" in table else None
-    verified = _parse_truth(table.get("verified", source is not None), f"{where}: verified")
+    verified = _parse_truth(table.get("verified", source is not None), f"{where}: verified")  # a source verifies
     if verified and source is None:
         raise InputError(f"{where}: verified by what? give a source")
     return source, verified

@@ -34,7 +34,7 @@ DELAY = "~"
 class _ShortRepr(Repr):
     """A `repr` for values from outside, cut to one line. Python refuses to print very long integers."""
 
-    def repr_int(self, x: int, level: int) -> str:
+    def repr_int(self, x: int, level: int) -> str:  # Python limits the digits that it prints
         return super().repr_int(x, level) if x.bit_length() <= _MOST_BITS else f"a number of {x.bit_length()} bits"
 
 
@@ -329,6 +329,7 @@ class Machine:
     capabilities: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        # a machine is checked once, where it is made: everything behind relies on it
         names = [unit.name for unit in self.units]
         if not names:
             raise InputError(f"machine {self.name!r} has no unit class; give at least one, such as C=1")
@@ -455,9 +456,11 @@ class Machine:
     @property
     def is_basic(self) -> bool:
         """Return whether every instruction takes one cycle in every respect and nothing limits issue but the ports."""
+        # a promise of the scheduler removes schedules but changes no time
         return not set(self.features) - SCHEDULER
 
 
+# the base case of the paper, under which its bound M^L + M^C was published
 _PAPER = {"C": 1, "L": 1}
 PAPER = Machine.of(_PAPER)
 """Source: Berezovskyi, Bletsas and Andersson, ECRTS 2012, base case: one core and one load/store unit."""

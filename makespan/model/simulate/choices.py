@@ -96,6 +96,7 @@ class SplitMix:
     def __init__(self, seed: int, *stream: int) -> None:
         self.state = seed
         for number in stream:
+            # streams of different numbers are independent, so one more warp does not change the draws of others
             self.state = mix_bits(self.state + (number + 1) * _STEP)
 
     def below(self, n: int) -> int:

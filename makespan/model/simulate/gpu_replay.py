@@ -49,6 +49,7 @@ def replay_gpu(gpu: GpuInstance, schedule: GpuSchedule) -> int:
         except InvalidScheduleError as error:
             raise InvalidScheduleError(f"history {number}: {error}") from None
         spans += [_RoomInterval(grid, begin, end) for grid, fits in enumerate(sm.fits) for begin, end in fits]
+    # an SM without a history is empty, so any block would fit there all the time
     if sum(history.sms for history in schedule.histories) < gpu.sms:
         spans += [_RoomInterval(grid, 0, _EVER) for grid in range(len(gpu.grids))]
     _check_dispatcher(spans, last)
@@ -77,7 +78,6 @@ def _check_sizes(gpu: GpuInstance, schedule: GpuSchedule) -> None:
 
 
 def _check_blocks(gpu: GpuInstance, schedule: GpuSchedule) -> None:
-    """Check that each grid has as many blocks in the schedule as in the instance."""
     found = Counter[int]()
     for history in schedule.histories:
         for stretch in history.stretches:
@@ -119,7 +119,6 @@ def _check_dispatcher(spans: Iterable[_RoomInterval], last: Sequence[int]) -> No
 
 
 def _last_dispatch(history: SmHistory, courses: Sequence[BlockTrace], grids: int) -> list[int]:
-    """Return, for every grid, the cycle in which its last block on an SM gets its room."""
     last, first = [0] * grids, 0
     for stretch in history.stretches:
         cycles = stretch.repeat * len(stretch.cycles)
@@ -130,7 +129,6 @@ def _last_dispatch(history: SmHistory, courses: Sequence[BlockTrace], grids: int
 
 
 def _programs_of_block(gpu: GpuInstance, grid: int) -> list[Program]:
-    """Return the programs of the warps of a block."""
     return [program for program, warps in gpu.grids[grid].block for _ in range(warps)]
 
 
@@ -227,6 +225,7 @@ class _SmReplay:
         floor.begin(cycle)
         if floor.unfinished:
             raise InvalidScheduleError(f"{len(self._taken)} blocks have not ended after {cycle} cycles")
+        # after its last block an SM is empty
         self._note(_RoomInterval(grid, cycle, _EVER) for grid in range(len(self.fits)))
         return unfolded
 
@@ -261,6 +260,7 @@ class _SmReplay:
             if happens:
                 floor.begin(cycle)
             changes = bool(floor.ended) or cycle == first
+            # the room of a block is free in the cycle in which it has ended, before others get it
             for slot in floor.ended:
                 self._take(self._courses[self._taken.pop(slot)].grid, -1)
             floor.ended = []
@@ -287,7 +287,6 @@ class _SmReplay:
         self._left = [left - sign * one for left, one in zip(self._left, takes, strict=True)]
 
     def _numbers(self, cycle: int, executing: Iterable[tuple[int, int]]) -> list[int]:
-        """Return the warps by their numbers on the floor."""
         found = []
         for slot, warp in executing:
             if not (0 <= slot < self._slots and 0 <= warp < self._warps):
@@ -307,6 +306,7 @@ class _SmReplay:
         self._take(grid, 1)
         if min(self._left) < 0:
             raise InvalidScheduleError(f"cycle {cycle}: there is no room for the block that comes to slot {slot}")
+        # the partitions depend on the slot, and so does what a warp meets
         key = course, slot
         if key not in self._walks:
             programs, paths = self._programs[grid], self._courses[course].paths

@@ -208,7 +208,6 @@ def _best_run(
 
 
 def _check_scheduler(gpu: GpuInstance) -> None:
-    """Refuse an instance for which no policy here is made."""
     alone = [gpu.alone(grid).sm(1) for grid in range(len(gpu.grids))]
     if gpu.machine.scheduler is SchedulerPromise.FAIR and any(one.is_multiprocessor for one in alone):
         raise UnsupportedError(
@@ -228,7 +227,6 @@ def _distinct_choices(gpu: GpuInstance, choices: Sequence[Choices]) -> Sequence[
 def _policies(
     gpu: GpuInstance, policy: str, choices: Choices, slots: int, partitions: Sequence[int]
 ) -> list[SchedulingPolicy]:
-    """Return the policy of every partition of an SM."""
     parts, last = range(gpu.machine.partitions), range((slots - 1) * gpu.width, slots * gpu.width)
     is_fair = gpu.machine.scheduler is SchedulerPromise.FAIR
     rules = FAIRLY if is_fair else STARVING
@@ -519,6 +517,7 @@ class _EqualSms:
         for sm, numbers in groups:
             shares = Counter(given[number] for number in numbers)
             for blocks in sorted(shares):
+                # SMs that get different numbers of blocks part here: one keeps the object
                 one = sm if blocks == max(shares) else sm.copy()
                 if not sm.cycle and len(self._gpu.grids) == 1:  # which has as many slots as blocks in cycle 0
                     one = self._new(blocks) if blocks else sm
@@ -568,6 +567,7 @@ def _run_random(gpu: GpuInstance, policy: str, dispatch: str, choices: Choices, 
         now, cycle = list[int](), waiting[0][0]
         while waiting and waiting[0][0] == cycle:
             now.append(heappop(waiting)[1])
+        # round robin goes on behind the SM that got a block last
         now.sort(key=lambda number: (number < turn, number))
         here = [sms[number] for number in now]
         loads, rooms = [sm.blocks for sm in here], [sm.fits(0) for sm in here]

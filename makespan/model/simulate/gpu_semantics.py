@@ -84,6 +84,7 @@ def _sm_successors(gpu: GpuInstance, sm: SmState, *, is_busy: bool) -> Iterator[
     waiting = [(warp, _ITS_WAIT) for warp, wait in enumerate(sm.waits) if wait and blocks[warp]]
     waiting += [(warp, token) for warp, tokens in enumerate(sm.pending) for token, _ in tokens]
     for chosen in product((False, True), repeat=len(waiting) * is_busy):
+        # a latency that stands still in a cycle of busy DRAM ends one cycle later
         still = {one for one, stands in zip(waiting, chosen, strict=False) if stands}
         waits = tuple(wait + ((warp, _ITS_WAIT) in still) for warp, wait in enumerate(sm.waits))
         pending = tuple(
@@ -160,14 +161,12 @@ def _without_dead_partitions(gpu: GpuInstance, sm: SmState) -> SmState:
 
 
 def _unfinished_warps(gpu: GpuInstance, sm: SmState) -> list[bool]:
-    """Return, for every warp, whether it is still there."""
     pending = sm.pending or ((),) * len(sm.places)
     rows = zip(_sm(gpu, sm).programs(), sm.places, sm.waits, pending, strict=True)
     return [place != program.end or bool(wait or tokens) for program, place, wait, tokens in rows]
 
 
 def _empty_states(instance: Instance) -> Iterator[SmState]:
-    """Yield every state of an SM with empty slots: its warps in any allowed partitions."""
     ends = tuple(program.end for program in instance.programs())
     pending = ((),) * instance.warps if instance.runs_ahead else ()
     held = ((),) * len(instance.machine.pools)
@@ -186,6 +185,7 @@ def _dispatch_blocks(gpu: GpuInstance, sms: Sequence[SmState], left: tuple[int, 
         coming = [{slot: grid for other, slot, grid in placed if other == number} for number in range(len(sms))]
         rest = tuple(blocks - sum(grid == other for _, _, other in placed) for grid, blocks in enumerate(left))
         for begun in product(*(_begin_blocks(gpu, sm, own) for sm, own in zip(sms, coming, strict=True))):
+            # SMs are alike: sorting makes states that differ only in their names equal
             working = sorted(sm for sm in begun if not semantics.has_finished(_sm(gpu, sm), sm))
             yield GpuState(tuple(working), rest, dram)
 
@@ -205,6 +205,7 @@ def _placements(gpu: GpuInstance, sms: Sequence[Sequence[int | None]], left: tup
                 ]
                 for grid in range(len(gpu.grids))
             ]
+            # the dispatcher is work-conserving: it stops only if some remaining grid fits nowhere
             if not any(rest) or any(blocks and not where for blocks, where in zip(rest, options, strict=True)):
                 yield placed
             more |= {placed | {one} for blocks, where in zip(rest, options, strict=True) if blocks for one in where}
@@ -228,7 +229,6 @@ def _free_slots(
 
 
 def _grid_of_slots(gpu: GpuInstance, sm: SmState) -> list[int | None]:
-    """Return, for every slot of an SM, the grid of its block, or None."""
     slots, unfinished = _slots(gpu, sm).of_warp, _unfinished_warps(gpu, sm)
     taken = {slot: grid for (slot, grid), still in zip(slots, unfinished, strict=True) if still}
     return [taken.get(slot) for slot in range(1 + max(slot for slot, _ in slots))]

@@ -237,9 +237,11 @@ def partition_policies(instance: Instance, policy: str, choices: Choices, chosen
         KeyError: a policy that is not known.
     """
     make, number = POLICIES[policy], instance.number_of_warp()
+    # policies know warps by number (their age), runs by their place in the list
     partition = dict(zip(number, chosen.partitions, strict=True))
     by_number = [partition[warp] for warp in range(instance.warps)]
     made = [make(warps_of_partition(by_number, part), choices, part) for part in range(instance.machine.partitions)]
+    # without a difference between number and place the wrapper would only cost time
     return made if number == tuple(range(instance.warps)) else [NumberedPolicy(one, number) for one in made]
 
 

@@ -58,6 +58,7 @@ def _executed_places(programs: Sequence[Program], paths: Sequence[tuple[int, ...
         if (id(program), id(path)) not in executed:
             _check_path(program, path)
             places = tuple(place for place in path if program.places[place].unit != BARRIER)
+            # without barriers the path itself is kept, so that later checks find the same object
             executed[id(program), id(path)] = path if len(places) == len(path) else places
     return [executed[id(program), id(path)] for program, path in zip(programs, paths, strict=True)]
 
@@ -73,10 +74,7 @@ def _check_path(program: Program, path: tuple[int, ...]) -> None:
 
 
 def _checked_latencies(
-    instance: Instance,
-    programs: Sequence[Program],
-    given: Sequence[Sequence[int]],
-    executed: Sequence[tuple[int, ...]],
+    instance: Instance, programs: Sequence[Program], given: Sequence[Sequence[int]], executed: Sequence[tuple[int, ...]]
 ) -> list[Sequence[int]]:
     if (given or not instance.fixed_latencies) and len(given) != len(executed):
         raise InvalidScheduleError(f"latencies of {len(given)} warps are given, of {len(executed)}")
@@ -205,6 +203,7 @@ class IssueJudge:
         Raises:
             InvalidScheduleError: a rule is broken.
         """
+        # first all of them issue, then nothing may be left that fits: the order of the issues in a cycle is free
         issued = self._issue(cycle, executing)
         self._check_maximal(cycle)
         if self._turns is not None:
@@ -305,6 +304,7 @@ def check_partitions(instance: Instance, chosen: tuple[int, ...]) -> Sequence[in
         return fixed
     if len(chosen) != instance.warps or not all(0 <= part < parts for part in chosen):
         raise InvalidScheduleError(f"{len(chosen)} partitions 0..{parts - 1} are given, for {instance.warps} warps")
+    # evenly means that no two partitions differ by more than one warp
     sizes = [chosen.count(part) for part in range(parts)]
     if max(sizes) > min(sizes) + 1:
         raise InvalidScheduleError(f"the warps are not spread evenly over the partitions: {sizes}")

@@ -210,12 +210,12 @@ class Runner:
         return self._execute(loops.OLDEST, self._instance.warps, 0, self._ordered(order), log)
 
     def _ordered(self, order: Sequence[int]) -> "loops.WarpRows":
-        """Return the warps numbered as they stand in an order."""
         import numpy as np
 
         warps, chosen = self._instance.warps, np.asarray(order, dtype=np.int64)
         if chosen.shape != (warps,) or not np.array_equal(np.sort(chosen), np.arange(warps)):
             raise InputError(f"an order of {warps} warps has each of 0..{warps - 1} once")
+        # a fixed order becomes a renumbering: the policy OLDEST prefers the smaller slot
         return self.work._replace(first=self.work.first[chosen], block=self.work.block[chosen])
 
     def _execute(self, kind: int, size: int, seed: int, work: "loops.WarpRows", log: "loops.IssueLog") -> int:
@@ -249,6 +249,7 @@ class Runner:
         import numpy as np
 
         warps = log.slots if order is None else np.asarray(order, dtype=np.int64)[log.slots]
+        # the log is in the order of picks; a schedule lists the warps of a cycle in increasing order
         sorting = np.lexsort((warps, log.cycles))
         begins = np.flatnonzero(np.diff(log.cycles, prepend=-1))
         executing = iter(warps[sorting].tolist())

@@ -113,6 +113,7 @@ def lowest(bits: np.uint64) -> int:
 @inlined
 def next_in(ready: Bits, free: Ints, low: int, high: int) -> int:
     """Return the smallest slot in low .. high - 1 that is ready for a class with a free port, or NONE."""
+    # the first word may begin in its middle
     mask = _ALL << np.uint64(low & 63)
     for word in range(low >> 6, ((high - 1) >> 6) + 1):
         found = _ZERO
@@ -257,6 +258,7 @@ def release(units: UnitPorts, state: RunState, cycle: int) -> None:
     """Free the ports whose interval ends with this cycle."""
     for unit in range(len(units.ports)):
         ports = units.ports[unit]
+        # a port held for one cycle is always free in the next one, so no release is kept
         if units.intervals[unit] == 1:
             state.free[unit] = ports
             continue
@@ -270,6 +272,7 @@ def hold(units: UnitPorts, state: RunState, unit: int, cycle: int) -> None:
     """Take a free port of a class in this cycle."""
     if units.intervals[unit] > 1:
         ports = units.ports[unit]
+        # ports are released in the order in which they were taken: the interval of a class is the same for all
         held = ports - state.free[unit]
         state.releases[unit, (state.oldest[unit] + held) % ports] = cycle + units.intervals[unit]
     state.free[unit] -= 1
@@ -356,6 +359,7 @@ def run(policy: PolicyState, work: WarpRows, units: UnitPorts, state: RunState, 
                 issued += 1
             left -= 1
             able = count_able(state)
+        # cycles in which nothing can change are skipped, which the makespan does not show
         until = cycle + 1 if able > 0 else soonest_release(state)
         cycle, now = cycle + 1, now + 1 if now + 1 < span else 0
         if cycle < until and state.ring[now] == NONE:

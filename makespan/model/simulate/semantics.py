@@ -68,6 +68,7 @@ def passing_barrier(instance: Instance, state: SmState) -> tuple[int, ...]:
     """Return the warps of a block whose unfinished warps all stand at barriers, or () if there is no such block."""
     programs, blocks = tuple(instance.programs()), instance.block_of_warp()
     for block in range(instance.blocks if instance.has_barriers else 0):
+        # a warp at its end is still there while its last latency passes or its tokens are pending
         unfinished = [
             warp
             for warp, place in enumerate(state.places)
@@ -149,6 +150,7 @@ def issue_sets(instance: Instance, state: SmState) -> Iterator[dict[int, tuple[i
     def sets(at: int, left: list[int], taken: dict[int, tuple[int, ...]]) -> Iterator[dict[int, tuple[int, ...]]]:
         if at == len(warps):
             passed = [warp for warp in warps if warp not in taken]
+            # work conservation: the set is maximal
             if not any(fits(warp, left) for warp in passed) and is_allowed(taken, passed, left):
                 yield taken
             return
@@ -194,6 +196,7 @@ def next_state(instance: Instance, state: SmState, moves: Iterable[WarpIssue]) -
     machine, programs = instance.machine, tuple(instance.programs())
     units = {unit.name: unit for unit in machine.units}
     places, waits = list(state.places), [max(0, wait - 1) for wait in state.waits]
+    # a port that is held for one more cycle is free in the next state
     held = [[left - 1 for left in ports if left > 1] for ports in state.held]
     pending = [{token: left - 1 for token, left in tokens if left > 1} for tokens in state.pending]
     waiting = {warp for warps in ready_warps(instance, state).values() for warp in warps} if state.past else set[int]()

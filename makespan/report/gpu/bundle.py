@@ -128,7 +128,6 @@ def _stretch_data(stretch: RepeatedCycles) -> dict[str, Any]:
 
 
 def _sm_piece(gpu: GpuInstance, result: Result) -> dict[str, Any]:
-    """Return the evidence for an SM with the number of blocks of its result."""
     return {
         "blocks": result.instance.warps // gpu.grid.warps,
         **piece_document(result.proven),

@@ -108,6 +108,5 @@ def _last_dispatch(last: LastDispatch) -> dict[str, Any]:
 
 
 def _time_document(bounds: Bounds, clock: GpuClock) -> dict[str, str]:
-    """Return seconds and hertz exactly, as fractions in text."""
     lower, upper = (str(Fraction(end) / clock.hertz) for end in (bounds.lower, bounds.upper))
     return {"clock_hz": str(clock.hertz), "clock_source": clock.source, "lower_seconds": lower, "upper_seconds": upper}

@@ -77,6 +77,7 @@ class WindowAxis(NamedTuple):
         >>> [part.window[:] for part in WindowAxis.of(10**6, 10**6, 1000, width=900, wave=5, shown=9, gap=100).parts]
         [(0, 9000), (9000, 991000), (991000, 1000000)]
         """
+        # the two shown parts and the gap between them are never longer than the whole
         each = min(makespan // 3, max(1, makespan * shown // waves))
         is_long = end > 2 * makespan
         room = width - gap * is_long
@@ -247,6 +248,7 @@ def gpu_chart(result: GpuResult, *, width: int, window: CycleWindow | None = Non
     rows, notes = _chart_rows(witness, lines)
     _check_size([history for _, history in rows], axis)
     bars = [bar for number, (_, history) in enumerate(rows) for bar in _block_bars(gpu, witness, history, number, axis)]
+    # numbers say the order of dispatch only if every block of the GPU is drawn
     is_numbered = len(axis.parts) == 1 and window is None and gpu.blocks == len(bars) <= _MOST_NUMBERED
     if is_numbered:
         order = sorted(bars, key=lambda bar: (bar.room, bar.row, bar.line))
@@ -281,6 +283,7 @@ def _chart_rows(schedule: GpuSchedule, lines: int) -> tuple[list[tuple[str, SmHi
         return [(f"SM {number}", history) for number, history in enumerate(each)], []
     if len(named) <= most:
         return named, ["a row for SMs that do the same"]
+    # the SM that ends last is always drawn: it makes the makespan
     longest = max(named, key=lambda row: row[1].cycles)
     shown = named[:most] if longest in named[:most] else [*named[: most - 1], longest]
     left = first - sum(history.sms for _, history in shown)
@@ -298,7 +301,6 @@ def _check_size(rows: Iterable[SmHistory], axis: WindowAxis) -> None:
 def _block_bars(
     gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory, row: int, axis: WindowAxis
 ) -> Iterator[BlockBar]:
-    """Yield a bar for each block of a row in any part of the axis."""
     shown = (part.window for part in axis.parts if not part.is_gap)
     # a block that spans several parts is drawn once, in full
     found = dict.fromkeys(stay for window in shown for stay in block_stays(gpu, schedule, history, window))
@@ -404,7 +406,6 @@ def _is_numbered(shown: GpuChart, slot: int) -> bool:
 
 
 def _draw_ground(axes: "Axes", shown: GpuChart, slot: int, row: int) -> None:
-    """Draw empty slots up to the makespan, and lines at the ticks."""
     end = shown.axis.at(shown.makespan)
     boxes = [(0.0, end, number * row, number * row + slot * shown.lines) for number in range(len(shown.rows))]
     _add_boxes(axes, boxes, facecolor=IDLE, zorder=0)
@@ -443,7 +444,6 @@ def _write_number(axes: "Axes", number: str, tone: str, x: float, y: float) -> N
 
 
 def _add_boxes(axes: "Axes", boxes: Iterable[tuple[float, float, float, float]], **look: Any) -> None:
-    """Add boxes, each as (left, right, top, bottom)."""
     from matplotlib.collections import PolyCollection
 
     corners = [[(a, top), (b, top), (b, bottom), (a, bottom)] for a, b, top, bottom in boxes]
@@ -469,7 +469,6 @@ def _draw_gaps(axes: "Axes", shown: GpuChart, height: int) -> None:
 
 
 def _draw_names(axes: "Axes", shown: GpuChart, row: int, lines: int) -> None:
-    """Name the rows, as many as there is room for, and the cycles."""
     step = -(-_ROW_NAME // row)
     numbers = range(0, len(shown.rows), step)
     axes.set_yticks([number * row + lines / 2 for number in numbers], [shown.rows[number] for number in numbers])

@@ -68,12 +68,14 @@ def block_stays(gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory, win
 
     found = list[Stay]()
     for room, slot, delay, end in inside:
+        # within the window blocks follow one another, so only the first needs to be counted
         number = found[-1].order + 1 if found and found[-1].room >= window.first else order(room, slot)
         found.append(Stay(slot, number, room, room + delay, end))
     return found
 
 
 def _in_window(series: Sequence[_Series], last_end: int, window: CycleWindow) -> Iterator[tuple[int, int, int]]:
+    # one block before and one behind the window are needed, as a block ends where the next one begins
     near = sorted(
         (each.first + number * each.step, each.begin.delay)
         for each in series
@@ -144,7 +146,6 @@ def _by_slot(history: SmHistory) -> dict[int, list[_Series]]:
 
 
 def _cycles_backwards(history: SmHistory) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
-    """Yield every cycle with the warps that issue in it, the last one first."""
     cycle = history.cycles
     for stretch in reversed(history.stretches):
         for _ in range(stretch.repeat):

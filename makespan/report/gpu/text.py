@@ -52,7 +52,6 @@ def gpu_report(
 
 
 def _bound_rows(result: GpuResult) -> Iterator[tuple[str, str, str]]:
-    """Yield the bounds: name, cycles, and evidence."""
     shown = f"a replayed schedule of the whole GPU{f': {result.policy}' if result.policy else ''}"
     yield "at least", str(result.bounds.lower), shown if result.witness is not None else WITHOUT_WITNESS
     yield "at most", str(result.bounds.upper), f"proven by {_evidence_words(result)}"
@@ -108,7 +107,6 @@ def _evidence_words(result: GpuResult) -> str:
 
 
 def _blocks_of_result(result: GpuResult, number: int) -> int:
-    """Return the number of blocks of the SM that a result is about."""
     return result.sms[number].instance.warps // result.instance.grid.warps
 
 

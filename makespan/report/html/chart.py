@@ -21,21 +21,22 @@ PLAIN, RUNS = "p", "r"
 
 
 def encode_column(values: Sequence[int]) -> str:
-    """Return the numbers as `p` or `r` and base64 of bytes: `r` has pairs of a number and how often it stands in a row.
+    """Return the numbers as `p` or `r` and base64 of bytes. `r` has pairs of a number and the length of its run.
 
-    Bytes are of base 128, the lowest digit first, with the top bit set on all but the last; a number n is written as
-    2n where it is not negative and as -2n-1 where it is. The shorter of the two forms is taken.
+    Numbers are written in base 128, the lowest digit first, with the top bit set on all bytes but the last. A number n
+    is written as 2n if it is not negative, and as -2n-1 if it is. The shorter of the two forms is taken.
 
     >>> encode_column([5, 5, 5, 5]), encode_column([1, -1, 64])
     ('rCgg=', 'pAgGAAQ==')
     """
     plain = bytes(_digits(values))
     runs = bytes(_digits(_pairs(values)))
+    # runs are shorter for most columns of long schedules, plain numbers for differences that vary
     return min((PLAIN + _text(plain), RUNS + _text(runs)), key=len)
 
 
 def differences(values: Iterable[int]) -> list[int]:
-    """Return each number less the one before it, the first one less 0."""
+    """Return the difference of each number to the one before it, and the first number itself."""
     found, before = [], 0
     for value in values:
         found.append(value - before)
@@ -63,7 +64,7 @@ def _text(data: bytes) -> str:
 
 
 MOST_STRETCHES = 1_500_000
-"""More make a page that no browser opens with pleasure."""
+"""The most stretches of a page. More would make it too large for a browser."""
 MOST_WARPS = 1024
 MOST_BUCKETS = 300
 _PATTERNS = {"": "", "/": "slash", ".": "dots", "x": "cross", "-": "lines", "+": "grid", "\\": "back"}
@@ -76,11 +77,11 @@ _OF_ALL_CLASSES: dict[Why | None, str] = {
 }
 
 ISSUES = "issues"
-"""What stands for the reason of a wait where a warp issues."""
+"""The word that stands for the reason of a wait if a warp issues."""
 
 
 class WarpStretch(NamedTuple):
-    """What one warp does for some cycles; `place` and `port` are None where it issues nothing."""
+    """A stretch of cycles in which one warp does one thing. `place` and `port` are None if it issues nothing."""
 
     first_cycle: int
     cycles: int
@@ -94,7 +95,7 @@ StretchRows = Sequence[Sequence[WarpStretch]]
 
 
 class TracedSchedule(NamedTuple):
-    """A schedule as it is drawn: bars, waits cut by their reason, gaps, and all of a warp in order of time."""
+    """A schedule as it is drawn: bars, idle gaps of ports, and all stretches of a warp in the order of time."""
 
     bars: Sequence[Bar]
     gaps: Sequence[IdleGap]
@@ -102,7 +103,7 @@ class TracedSchedule(NamedTuple):
 
 
 def stretches(warps: int, bars: Iterable[Bar], waits: Iterable[Wait]) -> StretchRows:
-    """For every warp all that it does until it has finished: no stretch misses, none overlaps.
+    """Return, for every warp, its stretches until it has finished, without holes and overlaps.
 
     Raises:
         ValueError: the bars and waits leave a hole.
@@ -114,6 +115,7 @@ def stretches(warps: int, bars: Iterable[Bar], waits: Iterable[Wait]) -> Stretch
         rows[wait.warp].append(WarpStretch(wait.first_cycle, wait.cycles, wait.why, wait.unit, None, None))
     for warp, row in enumerate(rows):
         row.sort(key=lambda stretch: stretch.first_cycle)
+        # a hole or an overlap would be an error of the activities: no page may hide it
         reached = 0
         for stretch in row:
             if stretch.first_cycle != reached:
@@ -123,7 +125,7 @@ def stretches(warps: int, bars: Iterable[Bar], waits: Iterable[Wait]) -> Stretch
 
 
 def chart_data(instance: Instance, schedule: Schedule, traced: TracedSchedule) -> dict[str, Any]:
-    """Return the chart as plain data; `omitted` says why there is none.
+    """Return the chart as plain data. `omitted` is the reason if there is none.
 
     `rows` holds columns (see `encode_column`) over all stretches of all warps, warp after warp: `stretches` per warp,
     then of each stretch its `kind`, an index into `kinds`; of each wait its `cycles` (issuing takes one); of each
@@ -141,6 +143,7 @@ def chart_data(instance: Instance, schedule: Schedule, traced: TracedSchedule) -
         homes[lane.name].append(lane.partition)
     home = encode_column(partitions(instance, schedule)) if instance.machine.partitions > 1 else None
     kinds = sorted(
+        # classes without an issue keep their kind, so that the legend names all classes of the machine
         {(stretch.why, stretch.unit) for row in traced.rows for stretch in row} | {(None, unit) for unit in units},
         key=lambda kind: (kind[0] is not None, str(kind[0]), (*units, BARRIER).index(kind[1])),
     )
@@ -179,7 +182,6 @@ def _kind_data(why: Why | None, unit: str) -> dict[str, Any]:
 
 
 def _legend_entries(kinds: Iterable[tuple[Why | None, str]]) -> Iterator[dict[str, Any]]:
-    """What each look means; one that stands for all classes is there once."""
     shown = set()
     for why, unit in kinds:
         look = SpanLook.of(why, unit)
@@ -189,7 +191,7 @@ def _legend_entries(kinds: Iterable[tuple[Why | None, str]]) -> Iterator[dict[st
 
 
 def describe_stretch(why: Why | None, unit: str) -> str:
-    """What a warp does in such a stretch."""
+    """Return a phrase for what a warp does in a stretch."""
     if why is None:
         return f"issues to {unit}"
     return {
@@ -217,7 +219,7 @@ def _row_columns(rows: StretchRows, number: dict[tuple[Why | None, str], int]) -
 
 
 def _lacking_columns(gaps: Iterable[IdleGap], units: Sequence[str]) -> dict[str, str]:
-    """Ports that are idle though a warp is ready for them: it lacks an issue slot, or else (1) a resource."""
+    """Return the idle times of ports for which a warp is ready: it lacks an issue slot, or (1) a resource."""
     found = [gap for gap in gaps if gap.why is not Why.NOBODY]
     return {
         "resource": encode_column([int(gap.why is Why.RESOURCE) for gap in found]),
@@ -229,7 +231,10 @@ def _lacking_columns(gaps: Iterable[IdleGap], units: Sequence[str]) -> dict[str,
 
 
 def _origin_lines(instance: Instance, bars: Iterable[Bar]) -> dict[str, Any]:
-    """Where the executed places of every group come from: `lines` holds each text once, `places` refers to it."""
+    """Return the source lines of the executed places of every group.
+
+    `lines` has each text once; `places` refers to it.
+    """
     groups = instance.group_of_warp()
     visited: list[set[int]] = [set() for _ in instance.groups]
     for bar in bars:
@@ -261,7 +266,11 @@ def occupancy_data(
     *,
     most_buckets: int = MOST_BUCKETS,
 ) -> dict[str, Any]:
-    """How many port-cycles of every class and resource are held in each bucket; all but the last are equally long."""
+    """Return the port-cycles of every class and resource that are held in each bucket.
+
+    All buckets but the last are equal.
+    """
+    # buckets keep the size of the page independent of the makespan
     width = -(-makespan // most_buckets)
     buckets = range(0, makespan, width)
     ports = Counter(lane.name for lane in lanes(instance.machine))
@@ -291,7 +300,7 @@ def occupancy_data(
 
 
 def warp_rows(instance: Instance, rows: StretchRows) -> Iterator[dict[str, Any]]:
-    """What every warp spends its cycles on, until it has finished."""
+    """Yield what every warp spends its cycles on until it has finished."""
     blocks, groups = instance.block_of_warp(), instance.group_of_warp()
     for warp, row in enumerate(rows):
         spent = Counter[Why | None]()

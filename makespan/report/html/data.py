@@ -102,6 +102,7 @@ def page_data(gap: PolicyGap, context: PageContext, evidence: str) -> dict[str, 
         evidence: the SHA-256 in the bundle of the result.
     """
     result = gap.result
+    # readers know warps by their numbers
     instance, witness = order_by_number(result.instance, result.witness)
     traced, between = _trace_schedule(instance, witness)
     explained, name = explain(instance, witness), pessimistic_name(instance.machine, runs_ahead=instance.runs_ahead)
@@ -246,10 +247,11 @@ def _warps(instance: Instance, rows: StretchRows) -> dict[str, Any]:
 
 
 def _costs(table: KernelCosts) -> dict[str, Any]:
-    """Return the costs of a kernel; those of instructions that cost least may be left out.
+    """Return the costs of a kernel; they may leave out the cheapest instructions.
 
-    Instructions that cost least may be left out; `file` is the only file of the source, if there is one.
+    `file` is the only file of the source, if there is one.
     """
+    # the costliest instructions are listed, in the order of the text
     hot = sorted(range(len(table.instructions)), key=lambda at: -table.instructions[at].cost.cycles)
     listed = sorted(hot[:MOST_INSTRUCTIONS])
     numbered = {at: number for number, at in enumerate(listed)}
@@ -289,7 +291,6 @@ def _cost(cost: Cost) -> dict[str, int]:
 
 
 def _texts(inputs: Sequence[PageInput]) -> dict[str, list[str]]:
-    """Return the lines of what was read."""
     return {each.name: each.content.decode("utf-8", "replace").split("\n") for each in inputs}
 
 

@@ -93,7 +93,6 @@ def interval_words(lower: int, upper: int) -> str:
 
 
 def _ticks(low: int, high: int, most: int) -> range:
-    """Return at most `most` round numbers between `low` and `high`."""
     step = next(step for step in round_numbers() if (high - low) / step <= most)
     return range(-(-low // step) * step, high + 1, step)
 

@@ -87,6 +87,7 @@ def cost_by_key(
         found[of_warp[bar.warp][bar.place]]["issued"] += 1
     for wait in waits:
         found[of_warp[wait.warp][wait.place]][_OF[wait.why]] += wait.cycles
+        # the waiting instruction pays for the cycles; the one that computes the result is only named
         if wait.why is Why.RESULT and isinstance(wait.cause, int):
             found[of_warp[wait.warp][wait.cause]]["awaited"] += wait.cycles
     return {each: Cost(**counts) for each, counts in found.items()}

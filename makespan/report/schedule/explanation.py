@@ -37,7 +37,7 @@ class Starvation(NamedTuple):
 
 
 class Stall(NamedTuple):
-    """Cycles in which latencies, stalls or results of instructions of class `unit` keep a warp, without their issue."""
+    """The cycles in which latencies, stalls or results of class `unit` hold a warp, without the cycles of issue."""
 
     unit: str
     cycles: int
@@ -157,6 +157,7 @@ def _rival_shares(lack: Sequence[Wait], rivals: Iterable[Bar | ResourceHold]) ->
             first, end = max(each.first_cycle, reached), each.first_cycle + each.cycles
             reached = max(reached, end)  # of two ports held in the same cycle one counts
             while begin < len(lack) and lack[begin].first_cycle + lack[begin].cycles <= first:
+                # waits that ended before this hold cannot meet a later hold of the warp, either
                 begin += 1
             number = begin
             while number < len(lack) and lack[number].first_cycle < end:

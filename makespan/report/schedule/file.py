@@ -266,6 +266,7 @@ def write_schedule(instance: Instance, schedule: Schedule, path: Path, view: Sch
     if path.suffix.lower() in PICTURES:
         draw_gantt(instance, schedule, path, view)
         return
+    # `.trace.json` also ends in `.json`
     made = _DATA[max((end for end in _DATA if path.name.lower().endswith(end)), key=len)](instance, schedule)
     text = made if isinstance(made, str) else f"{json.dumps(made, separators=(',', ':'))}\n"
     write_whole(path, text.encode("utf-8", "backslashreplace"), "the schedule")

@@ -81,7 +81,6 @@ class SpanLook(NamedTuple):
 
 
 def _tint(colour: str, part: float) -> str:
-    """Return a colour mixed with white; `part` is its share."""
     mixed = (round(255 - part * (255 - int(colour[at : at + 2], 16))) for at in (1, 3, 5))
     return "#{:02X}{:02X}{:02X}".format(*mixed)
 

@@ -55,7 +55,6 @@ def _is_bar_by_bar(panel: ChartPanel, scale: TimeScale, pixels: int) -> bool:
 
 
 def _spans_by_look(spans: Iterable[RowSpan]) -> list[tuple[SpanLook, list[RowSpan]]]:
-    """Return the spans by their look, in the order in which they are drawn."""
     layers: defaultdict[SpanLook, list[RowSpan]] = defaultdict(list)
     for span in spans:
         layers[SpanLook.of(span.why, span.unit)].append(span)
@@ -104,7 +103,6 @@ def label_points(panel: ChartPanel, scale: TimeScale, pixels: int) -> float | No
 
 
 def _widest_points(digits: float, scale: TimeScale) -> float:
-    """Return the largest size at which this number of digits fits into the width of a cycle."""
     return 0.85 * scale.pixels / POINT / (0.64 * digits)
 
 
@@ -122,6 +120,7 @@ def _draw_image(axes: "Axes", panel: ChartPanel, scale: TimeScale, pixels: int) 
     ground = np.array(to_rgb(IDLE if panel.kind == "units" else "white"))
     flat, filled = np.tile(ground, (*shape, 1)), np.zeros(shape, bool)
     for look, part in shares:
+        # a column that mixes looks has the mean of their colours
         flat += part[..., None] * (to_rgb(look.face) - ground)
         filled |= part > 0
     image = _enlarge(flat, pixels, scale.pixels)
@@ -139,7 +138,6 @@ def _draw_image(axes: "Axes", panel: ChartPanel, scale: TimeScale, pixels: int) 
 
 
 def _enlarge(cells: "NDArray[Any]", height: int, width: int) -> "NDArray[Any]":
-    """Return every cell as `height` times `width` pixels."""
     return cells.repeat(height, axis=0).repeat(width, axis=1)
 
 

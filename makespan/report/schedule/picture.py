@@ -1,8 +1,8 @@
-"""A Gantt chart as PNG, SVG or PDF: unit lanes above, warp rows below, cycles from left to right.
+"""A Gantt chart as PNG, SVG or PDF: lanes of units above, rows of warps below, cycles from left to right.
 
-Short schedules are drawn bar by bar, with numbers where there is room. Longer ones become one image per
-panel, whose columns are cycles or, when there are more cycles than columns, the mixture of several; so
-neither time nor size grows much with the number of instructions. Lengths are pixels at 150 per inch.
+Short schedules are drawn bar by bar, with numbers where there is room. Longer ones become one image per panel. A column
+of the image is a cycle or, if there are more cycles than columns, a mixture of several. So neither time nor size grows
+much with the number of instructions. Lengths are pixels at 150 per inch.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -51,11 +51,11 @@ _STYLE = {"hatch.linewidth": 0.8}
 
 
 class ScheduleView(NamedTuple):
-    """What a picture of a schedule says on top, and which of its cycles it shows.
+    """The title of a picture of a schedule, and the window that it shows.
 
     Args:
-        title: the verdict; it is wrapped and cut after three lines, and so is `subtitle`.
-        window: None for all cycles.
+        title: the verdict. It is wrapped and cut after three lines, and so is `subtitle`.
+        window: the cycles that are shown. None means all cycles.
     """
 
     title: str
@@ -89,7 +89,7 @@ def render_gantt(instance: Instance, schedule: Schedule, suffix: str, view: Sche
 
 
 class _PlacedPanel(NamedTuple):
-    """A panel, its axis of time and the height of its rows; `mark` is None but for excerpts."""
+    """A panel with its time axis and the height of its rows. Only excerpts have a `mark`."""
 
     panel: ChartPanel
     scale: TimeScale
@@ -108,17 +108,19 @@ class _GanttChart(NamedTuple):
 
 
 def _gantt_chart(instance: Instance, schedule: Schedule, window: CycleWindow) -> _GanttChart:
-    """What is drawn, and how large; excerpts beside one another where a column mixes several cycles."""
+    """Return what is drawn, with its sizes. Excerpts are added if a column mixes several cycles."""
     instance, schedule = order_by_number(instance, schedule)
     scale = TimeScale.of(window, width=_WIDEST, widest_cycle=_WIDEST_CYCLE)
     issued = bars(instance, schedule)
     between = waits(instance, schedule, issued)
     idle = gaps(instance, schedule, issued, between)
+    # a column then mixes several cycles, and excerpts show single ones
     is_long = scale.cycles > 1
     lanes = units_panel(instance, schedule, issued, idle, most_rows=_MOST_LANES)
     every = full(instance, issued)
     rows = warps_panel(instance, schedule, issued, between, every, most_rows=_OVERVIEW_ROWS if is_long else _MOST_ROWS)
     drawn = lanes.within(window), rows.within(window)
+    # with headings every lane must keep room for its name
     room = min(_ROWS_HEIGHT, max(_LANES_HEIGHT, ROW_NAME * len(lanes.names) if lanes.headings else 0))
     unused = sorted(set(instance.machine.capacities) - {bar.unit for bar in issued})
     parts = [
@@ -142,7 +144,7 @@ def _place_panel(
 
 
 def _place_excerpts(rows: ChartPanel, between: Iterable[Wait], scale: TimeScale) -> Iterator[_PlacedPanel]:
-    """What warps do at the beginning, at the end, and where they wait most in between."""
+    """Yield excerpts at the beginning, at the end, and where warps wait most in between."""
     first, end = scale.window
     width = (scale.width - 2 * _APART) // 3
     cycles = width // _EXCERPT_CYCLE
@@ -157,7 +159,7 @@ def _place_excerpts(rows: ChartPanel, between: Iterable[Wait], scale: TimeScale)
 
 
 def _idle_name(machine: Machine, gaps: Iterable[IdleGap], window: CycleWindow, unused: Collection[str]) -> str | None:
-    """What to call the colour of ports for which no warp is ready; None where there are none in the window."""
+    """Return the name of ports for which no warp is ready. None means that there are none in the window."""
     name = "idle unit" if machine.issue_width is None else "idle: no ready warp"
     shown = (
         gap.why is Why.NOBODY
@@ -170,7 +172,6 @@ def _idle_name(machine: Machine, gaps: Iterable[IdleGap], window: CycleWindow, u
 
 
 def _figure(chart: _GanttChart) -> "Figure":
-    """Title, legend, lanes and rows from top to bottom, and excerpts of the rows beside one another."""
     names = [name for part in (*chart.parts, *chart.excerpts) for name in part.panel.names]
     left = 2 * MARGIN + 12 * max(map(len, names))
     width = max(left + chart.scale.width + 2 * MARGIN, _NARROWEST)
@@ -205,7 +206,6 @@ def _panel_height(part: _PlacedPanel) -> int:
 
 
 def _draw_part(page: PicturePage, part: _PlacedPanel, x: int, y: int) -> "Axes":
-    """Return the axes of a part below its caption."""
     page.write(x, y + 20, part.caption, color=CAPTION_INK)
     axes = page.axes(x, y + _CAPTION, part.scale.width, part.pixels * len(part.panel.names))
     draw_panel(axes, part.panel, part.scale, part.pixels)
@@ -213,7 +213,6 @@ def _draw_part(page: PicturePage, part: _PlacedPanel, x: int, y: int) -> "Axes":
 
 
 def _mark_excerpt(axes: "Axes", excerpt: _PlacedPanel, scale: TimeScale) -> None:
-    """Mark on the axes of the whole where an excerpt lies."""
     window = excerpt.scale.window
     beside = 12 * scale.cycles / scale.pixels
     middle = (window.first + window.end) / 2 - scale.window.first

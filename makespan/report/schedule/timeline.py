@@ -44,6 +44,7 @@ def timeline_text(instance: Instance, schedule: Schedule, *, width: int) -> str:
     rows = _rows(instance, schedule)
     name = len(f"warp {len(rows) - 1}") + 2
     columns = max(_FEWEST_COLUMNS, width - name)
+    # at most `_MOST_BLOCKS` blocks of lines, whatever the makespan
     cycles = -(-schedule.makespan // (columns * _MOST_BLOCKS))
     signs = {sign for row in rows for *_, sign in row}
     said = _WORDS | ({".": "stalled after its issue"} if instance.runs_ahead else {})
