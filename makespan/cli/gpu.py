@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from makespan.cli.help_page import option_name
-from makespan.cli.output import QUIET, refuse_twice, remark, render, write_all
+from makespan.cli.output import QUIET, remark, render
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, interruptible
 from makespan.cli.source import (
     check_no_instance,
@@ -20,7 +20,7 @@ from makespan.cli.source import (
     promised_machine,
     source_kind,
 )
-from makespan.cli.window import check_window, drawn_window, written_lines
+from makespan.cli.window import ResultFiles
 from makespan.host.errors import InputError, MissingInput, MissingInputsError
 from makespan.kernels.options import given_options
 from makespan.model import strings
@@ -38,7 +38,6 @@ from makespan.report.gpu.document import GpuClock, gpu_result_document
 from makespan.report.gpu.picture import draw_gpu
 from makespan.report.lines import terminal_width
 from makespan.report.pictures import PICTURES, check_picture_path
-from makespan.report.result.bundle import check_bundle_path
 from makespan.report.result.document import deadline_document
 from makespan.report.result.text import best_case_lines
 from makespan.report.result.text import deadline_verdict as in_time
@@ -196,50 +195,21 @@ def refuse_one_sm(output: str, backend: str, *, timeline: bool) -> None:
         raise InputError(f"{said[0]} is for one SM: leave it out, or --gpu and --sms")
 
 
-@dataclass(frozen=True, slots=True)
-class GpuOutputs:
-    """Files that a result leaves: pictures of the witness, of some of its cycles or of all, and the evidence."""
+def check_gpu_picture(path: Path) -> None:
+    """Refuse a file that is no picture of a schedule of a whole GPU.
 
-    gantt: tuple[Path, ...] = ()
-    bundle: Path | None = None
-    first: int | None = None
-    end: int | None = None
-
-    def check(self) -> None:
-        """Refuse files before the work starts that could not be written after it.
-
-        Raises:
-            InputError: what is no picture, cannot be written, is there twice, or would have no cycle.
-        """
-        for path in self.gantt:
-            if path.suffix.lower() in set(ENDS) - set(PICTURES):
-                raise InputError(
-                    f"{path}: schedules as data are of one SM; of a whole GPU it is a picture, whose name must end in"
-                    " .png, .svg or .pdf"
-                )
-            check_picture_path(path)
-        if self.bundle is not None:
-            check_bundle_path(self.bundle)
-        refuse_twice((*self.gantt, *((self.bundle,) if self.bundle else ())))
-        check_window(self.gantt, self.first, self.end)
-
-    def write(self, result: GpuResult) -> list[str]:
-        """Return a line for each file that is written: no picture of a part that begins after the schedule has ended.
-
-        Raises:
-            InputError: a file that cannot be written; the others are.
-        """
-        # A window that begins after the end of the schedule leaves no picture, and the answer still counts.
-        part, drawn = None, self.gantt
-        if result.witness is not None and (self.first is not None or self.end is not None):
-            part = drawn_window(result.witness.makespan, self.first, self.end)
-            drawn = () if part is None else drawn
-        writing = [partial(draw_gpu, result, path, window=part) for path in drawn]
-        write_all([*writing, partial(write_bundle, result, self.bundle)] if self.bundle else writing)
-        return [*written_lines(drawn), *([f"bundle: {self.bundle}"] if self.bundle else [])]
+    Raises:
+        InputError: a schedule as data, or what is no picture.
+    """
+    if path.suffix.lower() in set(ENDS) - set(PICTURES):
+        raise InputError(
+            f"{path}: schedules as data are of one SM; of a whole GPU it is a picture, whose name must end in"
+            " .png, .svg or .pdf"
+        )
+    check_picture_path(path)
 
 
-def print_answer(launch: GpuLaunch, limits: Limits, output: str, files: GpuOutputs, *, best_case: bool) -> int:
+def print_answer(launch: GpuLaunch, limits: Limits, output: str, files: ResultFiles, *, best_case: bool) -> int:
     """Solve a launch, print the answer and write the files; return the exit code."""
     from makespan.proof.engines.gpu import solve_gpu
 
@@ -248,7 +218,13 @@ def print_answer(launch: GpuLaunch, limits: Limits, output: str, files: GpuOutpu
     with interruptible(limits, quiet=output == QUIET):
         result = solve_gpu(launch.instance, best_case=best_case, limits=limits)
     click.echo(_answer_text(launch, result, output))  # first: a file that fails must not cost the answer
-    for line in files.write(result):
+    is_cut = files.first is not None or files.end is not None
+    written = files.write(
+        result.witness.makespan if result.witness and is_cut else None,
+        lambda path, part: draw_gpu(result, path, window=part),
+        partial(write_bundle, result),
+    )
+    for line in written:
         if output != QUIET:
             remark(line, output)
     if result.interrupted:

@@ -1,7 +1,7 @@
 """`makespan solve`: the worst case, its proof, and a picture."""
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,15 +17,13 @@ from makespan.cli.output import (
     TEXT,
     format_option,
     quiet_option,
-    refuse_twice,
     remark,
     render,
     text_form,
-    write_all,
 )
 from makespan.cli.question import SolveEffort, instance_document, instances_on_sm
 from makespan.cli.running import INTERRUPTED, exit_code, interruptible, worst_code
-from makespan.cli.window import check_window, drawn_window, gantt_option, window_options, written_lines
+from makespan.cli.window import ResultFiles, gantt_option, window_options
 from makespan.host.errors import InputError
 from makespan.host.stopwatch import within
 from makespan.model.deadline import Deadline, DeadlineOutcome
@@ -35,7 +33,7 @@ from makespan.model.wording import pessimistic_name, scope_words
 from makespan.proof.engines import solve
 from makespan.report.lines import terminal_width
 from makespan.report.result import text
-from makespan.report.result.bundle import check_bundle_path, write_bundle
+from makespan.report.result.bundle import write_bundle
 from makespan.report.result.text import ResultTable, count_states
 from makespan.report.schedule.file import check_schedule_path, write_schedule
 from makespan.report.schedule.panels import CycleWindow
@@ -79,10 +77,10 @@ def command(
     exit code is that of a gate: 0 in time, 1 a schedule is too late, 3 not decided.
     """
     effort, options = SolveEffort.split(options)
+    files = ResultFiles(gantt, bundle, first, end)
     if whole_gpu.is_about_gpu(options):
         whole_gpu.refuse_one_sm(output, effort.backend, timeline=timeline)
-        files = whole_gpu.GpuOutputs(gantt, bundle, first, end)
-        files.check()
+        files.check(whole_gpu.check_gpu_picture)
         printed = text_form(output, quiet=quiet)
         with within(effort.time_limit) as reading:
             launch = whole_gpu.gpu_launch(**options)
@@ -91,8 +89,9 @@ def command(
     # To read a kernel counts against the time limit of the first instance.
     with within(effort.time_limit) as reading:
         gate, asked = instances_on_sm(**options)
-    _check_outputs(gantt, bundle, len(asked))
-    check_window(gantt, first, end)
+    if len(asked) > 1 and (gantt or bundle):
+        raise InputError("--gantt and --bundle are for one instance; this is a range or a file of several")
+    files.check(check_schedule_path)
     _check_timeline(timeline, output, len(asked))
     form = _ResultPrinter(
         text_form(output, quiet=quiet), gate, _rows(asked, gate, best=effort.best_case) if len(asked) > 1 else None
@@ -105,15 +104,14 @@ def command(
             result = solve(question.instance, backend=effort.backend, best_case=effort.best_case, limits=limits)
         results.append(result)
         # The witness is the longest schedule that was found: only now its makespan limits the window.
-        shown = drawn_window(result.witness.makespan, first, end) if gantt else None
-        drawn = () if shown is None else gantt
+        makespan = result.witness.makespan
         try:
-            _leave(result, drawn, bundle, shown)
+            written = files.write(makespan, partial(_draw, result), partial(write_bundle, result))
         finally:  # a file that fails must not cost the answer
             _say(form.one(question, result))
             if timeline:
                 click.echo(_timeline(result))
-        for line in () if quiet else _written_files(drawn, bundle):
+        for line in () if quiet else written:
             remark(line, output)
         if limits.short_of_memory and result.status is not Status.EXACT and not quiet:
             click.echo("a search stopped for want of memory: with a larger --memory-limit it may prove more", err=True)
@@ -215,31 +213,9 @@ def _csv(result: Result, gate: Deadline | None) -> str:
     return ",".join(map(str, (*fields, f"{result.seconds:.3f}", *in_time)))
 
 
-def _check_outputs(gantt: Sequence[Path], bundle: Path | None, instances: int) -> None:
-    """Refuse outputs before the work starts that could not be written after it."""
-    if instances > 1 and (gantt or bundle):
-        raise InputError("--gantt and --bundle are for one instance; this is a range or a file of several")
-    for path in gantt:
-        check_schedule_path(path)
-    if bundle is not None:
-        check_bundle_path(bundle)
-    refuse_twice((*gantt, *((bundle,) if bundle else ())))
-
-
 def _check_timeline(asked: bool, output: str, instances: int) -> None:
     if asked and (output != TEXT or instances > 1):
         raise InputError("--timeline is text about one instance: leave out --format, a range and a file of several")
-
-
-def _leave(result: Result, gantt: Sequence[Path], bundle: Path | None, shown: CycleWindow | None) -> None:
-    drawn = [partial(_draw, result, path, shown) for path in gantt]
-    write_all([*drawn, partial(write_bundle, result, bundle)] if bundle else drawn)
-
-
-def _written_files(gantt: Sequence[Path], bundle: Path | None) -> Iterator[str]:
-    yield from written_lines(gantt)
-    if bundle is not None:
-        yield f"bundle: {bundle}"
 
 
 def _draw(result: Result, path: Path, shown: CycleWindow | None) -> None:

@@ -1,13 +1,17 @@
-"""`--gantt`, `--from` and `--to`: the files of a schedule, and which of its cycles a picture shows."""
+"""`--gantt`, `--from`, `--to` and `--bundle`: the files of a result, and which cycles of a schedule are drawn."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 
 from makespan.cli.help_page import Decorator, section
+from makespan.cli.output import refuse_twice, write_all
 from makespan.host.errors import InputError
 from makespan.report.pictures import PICTURES
+from makespan.report.result.bundle import check_bundle_path
 from makespan.report.schedule.file import ENDS
 from makespan.report.schedule.panels import CycleWindow
 
@@ -56,8 +60,6 @@ def drawn_window(makespan: int, first: int | None, end: int | None) -> CycleWind
     None, with a line on stderr, means that the schedule ends before the first of them: the answer is known by then, and
     the exit code is that of the answer.
 
-    None, with a line on stderr, where the schedule is over before the first of them: the answer is known by then, and
-    the exit code is that of the answer.
     """
     if first is not None and first >= makespan:
         said = f"--from {first}: the schedule has only {makespan} cycles, numbered from 0; no picture"
@@ -69,3 +71,49 @@ def drawn_window(makespan: int, first: int | None, end: int | None) -> CycleWind
 def written_lines(paths: Sequence[Path]) -> Iterator[str]:
     """Yield a line for each file of a schedule."""
     yield from (f"{'picture' if path.suffix.lower() in PICTURES else 'schedule'}: {path}" for path in paths)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """The files of a result: its schedule, of which pictures may show a part, and its evidence."""
+
+    gantt: tuple[Path, ...]
+    bundle: Path | None
+    first: int | None
+    end: int | None
+
+    def check(self, check_path: Callable[[Path], None]) -> None:
+        """Refuse files before the work starts that could not be written after it.
+
+        Args:
+            check_path: refuses a file that is none of a schedule.
+
+        Raises:
+            InputError: a file that cannot be written, that is there twice, or that would have no cycle.
+        """
+        for path in self.gantt:
+            check_path(path)
+        if self.bundle is not None:
+            check_bundle_path(self.bundle)
+        refuse_twice((*self.gantt, *((self.bundle,) if self.bundle else ())))
+        check_window(self.gantt, self.first, self.end)
+
+    def write(
+        self, makespan: int | None, draw: Callable[[Path, CycleWindow | None], None], leave: Callable[[Path], None]
+    ) -> list[str]:
+        """Write all files and return a line for each.
+
+        Args:
+            makespan: of the schedule, in cycles; None without a schedule.
+
+        Raises:
+            InputError: a file that cannot be written; the others are.
+        """
+        part, drawn = None, self.gantt
+        if drawn and makespan is not None:
+            part = drawn_window(makespan, self.first, self.end)
+            # A window that begins after the end of the schedule leaves no picture, and the answer still counts.
+            drawn = () if part is None else drawn
+        bundle = [self.bundle] if self.bundle else []
+        write_all([*(partial(draw, path, part) for path in drawn), *(partial(leave, path) for path in bundle)])
+        return [*written_lines(drawn), *(f"bundle: {path}" for path in bundle)]
