@@ -39,10 +39,6 @@ def section(title: str, *options: Decorator) -> Decorator:
 
     Options that have a section keep it. Sections with the same title are one, and stand where its first option does. A
     command with few options shows them in one section.
-
-    Sections with the same title are one, and stand where the first option of it does.
-
-    A command with few options shows them in one.
     """
 
     def apply(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -95,9 +95,9 @@ class SolveEffort:
         own = {field.name: options[field.name] for field in fields(cls)}
         return cls(**own), {name: value for name, value in options.items() if name not in own}
 
-    def limits(self, seconds: float, progress: Callable[[str], None] = _silent) -> Limits:
-        """Return the limits of a search that has so many seconds left."""
-        return Limits(seconds, self.memory_limit, self.threads, self.seed, progress=progress)
+    def limits(self, seconds: float, **called: Any) -> Limits:
+        """Return the limits of a search that has so many seconds left; `called` are `progress` and `improved`."""
+        return Limits(seconds, self.memory_limit, self.threads, self.seed, **called)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def solve_question(question: QuestionData, progress: Callable[[str], None] = _si
         named.instance,
         backend=effort.backend,
         best_case=effort.best_case,
-        limits=effort.limits(reading.left, progress),
+        limits=effort.limits(reading.left, progress=progress),
     )
     return SolveAnswer(instance_document(named, found, gate), result_bundle(found))
 
@@ -198,7 +198,7 @@ def _of_gpu(options: dict[str, Any], effort: SolveEffort, progress: Callable[[st
     whole_gpu.refuse_one_sm("", effort.backend, timeline=False)
     with within(effort.time_limit) as reading:
         launch = whole_gpu.gpu_launch(**options)
-    limits = effort.limits(reading.left, progress)
+    limits = effort.limits(reading.left, progress=progress)
     result = solve_gpu(launch.instance, best_case=effort.best_case, limits=limits)
     return SolveAnswer(whole_gpu.gpu_document(launch, result), gpu_bundle(result))
 

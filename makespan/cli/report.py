@@ -14,6 +14,7 @@ from makespan.cli.gpu import GpuLaunch, gpu_launch
 from makespan.cli.options import SOLVE_OPTIONS, deadline_options, engine_options, gpu_options, source_options
 from makespan.cli.output import DATA, paint_verdicts
 from makespan.cli.parameters import WARPS
+from makespan.cli.question import SolveEffort
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, exit_code, interruptible
 from makespan.cli.source import given_machine, instances, kernel_question
 from makespan.host.errors import BrokenPromiseError, InputError
@@ -86,15 +87,9 @@ def command(
     curve: range | None,
     bundle: Path | None,
     check: bool,
-    best_case: bool,
     deadline: str | None,
     clock: str | None,
     steps: bool,
-    backend: str,
-    time_limit: float,
-    memory_limit: int,
-    threads: int,
-    seed: int,
     gpu: str | None,
     sms: str | None,
     **source: Any,
@@ -105,11 +100,12 @@ def command(
     is about all blocks of a --grid on all SMs. With --deadline the exit code is that of a gate, as of 'makespan solve'.
     """
     _check_outputs(output, bundle)
+    effort, source = SolveEffort.split(source)
     inputs = tuple(_inputs({**source, "gpu": gpu}))
     if gpu is not None or sms is not None:
-        if curve is not None or backend != "auto":
+        if curve is not None or effort.backend != "auto":
             raise InputError("--curve and --backend are for one SM: leave them out, or --gpu and --sms")
-        with within(time_limit) as reading:
+        with within(effort.time_limit) as reading:
             launch = gpu_launch(
                 **source, gpu=gpu, sms=sms, scheduler=None, assignment=None, deadline=deadline, clock=clock
             )
@@ -125,10 +121,10 @@ def command(
         )
         if tuple(_inputs({**source, "gpu": gpu})) != inputs:
             raise InputError(_CHANGED)
-        limits = Limits(reading.left, memory_limit, threads, seed, improved=_step_printer(steps))
-        return _whole_gpu(launch, known, limits, output, bundle, check=check, best_case=best_case)
+        limits = effort.limits(reading.left, improved=_step_printer(steps))
+        return _whole_gpu(launch, known, limits, output, bundle, check=check, best_case=effort.best_case)
     gate = read_deadline(deadline, clock)
-    with within(time_limit) as reading:
+    with within(effort.time_limit) as reading:
         question, others = _questions(source, curve)
         launched = _launched_kernel(source)
         known = PageContext(
@@ -145,16 +141,16 @@ def command(
     if tuple(_inputs({**source, "gpu": gpu})) != inputs:
         raise InputError(_CHANGED)
 
-    def solved(instance: Instance, *, best_case: bool, seconds: float = time_limit, steps: bool = False) -> Result:
-        limits = Limits(seconds, memory_limit, threads, seed, improved=_step_printer(steps))
+    def solved(instance: Instance, seconds: float, *, best_case: bool = False, steps: bool = False) -> Result:
+        limits = effort.limits(seconds, improved=_step_printer(steps))
         with interruptible(limits):
-            return solve(instance, backend=backend, best_case=best_case, limits=limits)
+            return solve(instance, backend=effort.backend, best_case=best_case, limits=limits)
 
     # Policies run first: their schedules narrow the worst and the best case.
     instance = question.instance
     schedules = runs(instance, known.choices)
-    gap = enclosing(solved(instance, best_case=best_case, seconds=reading.left, steps=steps), schedules)
-    points = tuple(_points(gap.result, others, partial(solved, best_case=False)))
+    gap = enclosing(solved(instance, reading.left, best_case=effort.best_case, steps=steps), schedules)
+    points = tuple(_points(gap.result, others, partial(solved, seconds=effort.time_limit)))
     evidence = made_bundle(replace(gap.result, best_case=None))  # runs that narrow the best case are not in it
     done = {point.instance.warps for point in points}
     missing = tuple(other.instance.warps for other in others if other.instance.warps not in done)

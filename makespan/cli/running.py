@@ -78,8 +78,6 @@ def interruptible(limits: "Limits", *, quiet: bool = False) -> Iterator[None]:
     """Show progress within the block, and let the first Ctrl-C or SIGTERM ask the engines to stop.
 
     The engines then keep what they have proven. The second signal ends the command at once.
-
-    The second one kills.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
