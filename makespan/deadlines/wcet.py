@@ -20,7 +20,7 @@ from enum import StrEnum
 from fractions import Fraction
 from math import prod
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from makespan.deadlines.description import (
     BundleFile,
@@ -36,8 +36,6 @@ from makespan.deadlines.task import GpuTask
 from makespan.host.errors import InputError
 from makespan.host.stopwatch import within
 from makespan.host.text_file import read_bytes
-from makespan.kernels.gpu_question import as_given, dispatch_cycles, of_kernel
-from makespan.kernels.question import LaunchedKernel, launch_kernel
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.assumptions import AssumptionKind as About
@@ -58,6 +56,9 @@ from makespan.verify import Outcome, Refused, gpu_reading, parse, reading, verif
 from makespan.verify.conditions import LATENCIES
 from makespan.verify.reading import MOST_BYTES
 
+if TYPE_CHECKING:
+    from makespan.kernels.question import LaunchedKernel
+
 MAX_QUESTIONS = 64
 
 
@@ -72,6 +73,10 @@ def on_sms(launch: KernelLaunch, sms: int, card: Gpu | None = None) -> GpuInstan
         InputError: a kernel that cannot be read or made a program; a launch that lacks something, more resident blocks
             than an SM holds, or a latency that grows where no GPU is named.
     """
+    # The front end of kernels takes time to load, and a task file need not have a kernel.
+    from makespan.kernels.gpu_question import as_given, of_kernel
+    from makespan.kernels.question import LaunchedKernel, launch_kernel
+
     question = launch.question
     growing = [(name, latency) for name, latency in question.latencies.items() if latency.depends_on]
     if growing and card is None:
@@ -90,8 +95,10 @@ def on_sms(launch: KernelLaunch, sms: int, card: Gpu | None = None) -> GpuInstan
     return as_given(of_kernel(found, machine, sms=sms, card=card), launch.machine, card)
 
 
-def _one_block(kernel: LaunchedKernel, machine: Machine, sms: int, card: Gpu | None) -> GpuInstance:
+def _one_block(kernel: "LaunchedKernel", machine: Machine, sms: int, card: Gpu | None) -> GpuInstance:
     """Return one block of a launch that names only its number of warps."""
+    from makespan.kernels.gpu_question import dispatch_cycles
+
     if kernel.launch.block is not None or kernel.question.warps is None:
         raise InputError("the number of blocks is not known: give grid, such as grid = 1 (or warps = N for one block)")
     (block,) = kernel.blocks(machine)
@@ -381,8 +388,6 @@ def _path_evidence(claim: WorstCaseClaim, evidence: str | None) -> str:
 
 def _solve_launch(launch: KernelLaunch, sizes: Sequence[int], card: Gpu | None, solver: Solver) -> WorstCaseClaim:
     """Return the worst of the worst cases on partitions of these numbers of SMs."""
-    from makespan.deadlines.wcet import on_one_sm, on_sms
-
     with within(solver.limits().seconds):
         gpus = [on_sms(launch, sms, card) for sms in sizes]
         asked = [on_one_sm(gpu) if gpu.has_lone_sms else (gpu,) for gpu in gpus]
