@@ -221,7 +221,7 @@ def launch_runs(
                 device.load(image, campaign.kernel)
             if condition.cache is not CacheState.WARM:
                 device.overwrite_cache()
-            neighbours = NeighbourLoad.IDLE if last else condition.neighbours
+            neighbours = NeighbourLoad.IDLE if last else condition.neighbours  # not while caches warm
             others = device.launch(campaign.grid, campaign.block, campaign.shared, passed, neighbours)
         data = device.read(records, threads * RECORD_BYTES)
         yield CampaignRun(number, condition, tuple(_warp_records(data, campaign)), others)

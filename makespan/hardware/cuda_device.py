@@ -125,7 +125,7 @@ class CudaDevice:
     def overwrite_cache(self) -> None:
         """Overwrite the L2 cache, see `MeasuredDevice`."""
         if self._scratch is None:
-            size = 2 * self._asked("L2_CACHE_SIZE")
+            size = 2 * self._asked("L2_CACHE_SIZE")  # so that no line of the buffers stays
             self._scratch = self.allocate(size), size
         self._do("cuMemsetD8", self._scratch[0], 0, self._scratch[1])
         self._do("cuCtxSynchronize")

@@ -242,7 +242,7 @@ def _same_partition(runs: Mapping[_RunKey, _TimesByCount]) -> dict[tuple[int, in
         if measure == PAIR:
             one, _, other = pair.partition("-")
             times[int(one), int(other)] = median(counts[max(counts)])
-    fastest = min(times.values(), default=Fraction(0))
+    fastest = min(times.values(), default=Fraction(0))  # two warps of different partitions
     return {pair: time >= SLOWER * fastest for pair, time in times.items()}
 
 
@@ -355,7 +355,7 @@ def find_left_out(logs: Mapping[tuple[str, int], Sequence[MicrobenchSample]]) ->
         raise MeasurementError("two warps of a log read the clock in one cycle: they are not of one partition")
     waited, lost = 0, list[tuple[str, int, int, int]]()
     for (name, warps), own in read.items():
-        if warps == 1 or len(lost) > MAX_LOG_CYCLES:
+        if warps == 1 or len(lost) > MAX_LOG_CYCLES:  # one warp alone never waits
             continue
         held = {cycle for time in every[name, warps] for cycle in range(time, time + hold)}
         for number, times in own.items():

@@ -65,7 +65,7 @@ class SimulatedDevice:
         """Allocate memory, see `MeasuredDevice`."""
         address = self._next
         self._memory[address] = bytearray(size)
-        self._next += -(-max(size, 1) // _ALIGNED) * _ALIGNED
+        self._next += -(-max(size, 1) // _ALIGNED) * _ALIGNED  # addresses are multiples of 256, as on a GPU
         return address
 
     def write(self, address: int, data: bytes) -> None:
@@ -136,7 +136,7 @@ class SimulatedDevice:
             ):
                 executed = (place for place in path if program.places[place].unit != BARRIER)
                 read = [cycle for cycle, place in zip(cycles, executed, strict=True) if place in clocks]
-                spans.append((read[0], read[-1]))
+                spans.append((read[0], read[-1]))  # the first reading and the last one
             yield slot, spans
 
     def _place(self, address: int, size: int) -> tuple[bytearray, int]:

@@ -102,7 +102,7 @@ class Schedule:
         paths: list[list[int]] = [[] for _ in range(instance.warps)]
 
         def moved(move: WarpMove) -> list[int]:
-            warps = [waiting[move.group, move.place].popleft() for _ in range(move.warps)]
+            warps = [waiting[move.group, move.place].popleft() for _ in range(move.warps)]  # equal warps: any will do
             for warp in warps:
                 paths[warp].append(move.place)
             return warps

@@ -65,7 +65,7 @@ def render_figure(drawn: Callable[[], "Figure"], suffix: str, *, title: str, abo
     """
     try:
         from matplotlib import style as styles
-    except OSError as error:
+    except OSError as error:  # matplotlib makes its cache when it is imported
         raise InputError(f"cannot draw: {error}") from None
     content = io.BytesIO()
     said = dict(zip(_WORDS[suffix], map(replace_unprintable, (title, about)), strict=True))

@@ -106,7 +106,7 @@ class MachineFile:
 
     def _simplified(self) -> Iterator[Assumption]:
         machine = self.machine
-        if machine.partitions > 1:
+        if machine.partitions > 1:  # nothing is left out there
             return
         schedulers = self.values("issue").get("schedulers", 1)
         if schedulers > 1:

@@ -193,6 +193,7 @@ class UnitClass:
             class_name(self.name)
         check_whole(self.capacity, f"capacity of {self.name}", MAX_CAPACITY if self.name != DELAY else _MAX_WARPS)
         check_whole(self.interval, f"interval of {self.name}", MAX_INTERVAL)
+        # a tuple would do in some places and fail in others, so it is refused at the door
         if not isinstance(self.latency, Latency):
             raise InputError(f"latency of {self.name} must be a Latency, not {shown(self.latency)}")
 
@@ -355,6 +356,7 @@ class Machine:
         if len(known) > MAX_RESOURCES or len(set(known)) != len(known):
             raise InputError(f"machine {self.name!r} has up to {MAX_RESOURCES} resources with different names")
         for unit in self.units:
+            # an instruction holds one port of a pool at most: the replay and the proofs count on it
             used = [name for use in unit.uses for name in use.resources]
             if missing := sorted(set(used) - set(known)):
                 raise InputError(f"machine {self.name!r} has no resource {missing[0]}, which class {unit.name} uses")

@@ -131,7 +131,7 @@ def choose_routes(instance: Instance, choices: Choices) -> WarpRoutes:
             paths += [_random_path(program, SplitMix(choices.seed, _PATH, first + n)) for n in range(group.warps)]
         else:
             paths += [_choose_path(lowered, program, choices.path)] * group.warps
-        own = paths[first:]
+        own = paths[first:]  # those of this group
         # equal paths are one object, so the identity is the key and each path is read once
         executed = {id(path): [at for at in path if program.places[at].unit != BARRIER] for path in own}
         taken = {key: tuple(lowered.latency(program, at) for at in places) for key, places in executed.items()}
@@ -182,7 +182,7 @@ def assign_partitions(instance: Instance, choices: Choices) -> tuple[int, ...]:
         for last in range(len(spread) - 1, 0, -1):
             # Fisher-Yates: every permutation has the same probability, up to the modulo of `below`
             other = draws.below(last + 1)
-            spread[last], spread[other] = spread[other], spread[last]
+            spread[last], spread[other] = spread[other], spread[last]  # Fisher-Yates keeps the sizes
     return tuple(spread)
 
 

@@ -213,7 +213,7 @@ class _SmReplay:
                 unfolded += length
                 # the state at the end equals that at the begin, so the other repeats would do the same
                 if left and self._state(cycle) == before:
-                    floor.shift(left * length)
+                    floor.shift(left * length)  # the skipped repeats pass in one step
                     self._note(_repeat_intervals(spans, cycle - length, length, left))
                     cycle += left * length
                     break

@@ -384,8 +384,8 @@ class _SmRun:
 
     def repeat(self, since: int, times: int) -> None:
         """Repeat what has been executed since a cycle `times` times more, before what is executed next."""
-        self._cut(since, 1)
-        self._cut(self.cycle, 1 + times)
+        self._cut(since, 1)  # what came before happens once
+        self._cut(self.cycle, 1 + times)  # the cycles in between repeat
 
     def copy(self) -> "_SmRun":
         """Return another SM with the same past. The two share what never changes."""
@@ -466,7 +466,7 @@ class _EqualSms:
                 if times > 0:
                     sm.repeat(since, times)
                     blocks -= times * (before - blocks)
-                seen.clear()
+                seen.clear()  # what follows is another stretch of history
             sm.give([self._conducts[grid]] * room)
             blocks -= room
             if blocks:
@@ -483,7 +483,7 @@ class _EqualSms:
     def _schedule(self, dispatch: str, sm: _SmRun) -> GpuSchedule:
         """Return the schedule with the rest of the blocks: grids in their order, each as soon as there is room."""
         draws, left = SplitMix(self._seed, _DISPATCHER), dict(self._left)
-        groups = [(sm, list(range(self._gpu.sms)))]
+        groups = [(sm, list(range(self._gpu.sms)))]  # at first all SMs are alike
         while any(left.values()):
             for grid in self._order:
                 groups = list(self._dispatched(groups, grid, left, dispatch, draws))

@@ -332,7 +332,7 @@ class PolicyRun:
                 if own:
                     able = sorted(chain.from_iterable(ready[kind] for kind in own))
                     yield self._issue(cycle, self._policies[part].pick(able))
-                    served.append(part)
+                    served.append(part)  # it may pick again in this cycle
             line = served  # ports only become scarcer in a cycle: a partition without able warps stays so
 
     def _issue(self, cycle: int, warp: int) -> int:
@@ -342,7 +342,7 @@ class PolicyRun:
         if self._shared and any(pool in self._shared for pool, _ in held):
             part = kind % self._parts
             self._line.remove(part)
-            self._line.append(part)
+            self._line.append(part)  # the next cycle begins with the others
         return warp
 
     def _held(self, warp: int, kind: int) -> tuple[HeldPort, ...]:
@@ -393,7 +393,7 @@ class RulePolicy(SchedulingPolicy):
         """Return the able warp with the smallest key."""
         chosen = min(able, key=self._key)
         self._done[chosen] += 1
-        self._since.pop(chosen, None)
+        self._since.pop(chosen, None)  # it is ready anew when it comes back
         return chosen
 
     def _key(self, warp: int) -> tuple[int, ...]:

@@ -160,7 +160,7 @@ def replay(instance: Instance, schedule: Schedule) -> int:
             raise InvalidScheduleError(f"cycle {cycle}: all warps have finished already")
         if executing or happens:  # otherwise nothing has changed since a cycle in which no warp could issue
             judge.check(cycle, executing)
-    floor.begin(schedule.makespan)
+    floor.begin(schedule.makespan)  # the last latencies pass
     if floor.unfinished:
         raise InvalidScheduleError(
             f"{floor.unfinished} of {instance.warps} warps have not finished after {schedule.makespan} cycles"
@@ -274,12 +274,12 @@ class _FairTurns:
             for pool, _ in held:
                 free[pool] -= 1
         for warp, _, _ in issued:
-            self.issued[warp] = cycle
+            self.issued[warp] = cycle  # only now, so that warps of one cycle do not precede one another
 
     def _check(self, cycle: int, warp: int, since: int, waiting: Mapping[int, int]) -> None:
         """Check that no warp that was ready and issued earlier waits; `waiting` is in the order of becoming ready."""
         for other, earlier in waiting.items():
-            if earlier >= since:
+            if earlier >= since:  # all that follow became ready no earlier
                 return
             if self.issued[other] < self.issued[warp]:
                 raise InvalidScheduleError(

@@ -44,7 +44,7 @@ def _interpreted_run(
 
     None means that compiled code is better, or that `stop` ended it.
     """
-    if is_compiled(instance, chosen):
+    if is_compiled(instance, chosen):  # the caller takes the compiled way
         return None
     return simulate_policies(instance, partition_policies(instance, policy, choices, chosen), chosen, stop)
 

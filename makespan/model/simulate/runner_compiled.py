@@ -123,7 +123,7 @@ def next_in(ready: Bits, free: Ints, low: int, high: int) -> int:
         found &= mask
         if found != _ZERO:
             slot = word * 64 + lowest(found)
-            return slot if slot < high else NONE
+            return slot if slot < high else NONE  # bits of the last word may lie beyond `high`
         mask = _ALL
     return NONE
 
@@ -321,7 +321,7 @@ def prepare_state(work: WarpRows, units: UnitPorts, blocks: int, longest: int) -
         np.zeros(blocks, dtype=np.int64),
         np.bincount(work.block, minlength=blocks),
     )
-    state.link[slots - 1] = NONE
+    state.link[slots - 1] = NONE  # all slots form one list, which arrives in cycle 0
     state.ring[0] = 0
     return state
 
@@ -358,7 +358,7 @@ def run(policy: PolicyState, work: WarpRows, units: UnitPorts, state: RunState, 
                 log.cycles[issued], log.slots[issued] = cycle, slot
                 issued += 1
             left -= 1
-            able = count_able(state)
+            able = count_able(state)  # the pick may have taken the last port of a class
         # cycles in which nothing can change are skipped, which the makespan does not show
         until = cycle + 1 if able > 0 else soonest_release(state)
         cycle, now = cycle + 1, now + 1 if now + 1 < span else 0

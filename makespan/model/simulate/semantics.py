@@ -148,7 +148,7 @@ def issue_sets(instance: Instance, state: SmState) -> Iterator[dict[int, tuple[i
         return any(all(left[pool] for pool in needs[warp, chosen]) for chosen in ways[warp])
 
     def sets(at: int, left: list[int], taken: dict[int, tuple[int, ...]]) -> Iterator[dict[int, tuple[int, ...]]]:
-        if at == len(warps):
+        if at == len(warps):  # every ready warp is either taken or passed over
             passed = [warp for warp in warps if warp not in taken]
             # work conservation: the set is maximal
             if not any(fits(warp, left) for warp in passed) and is_allowed(taken, passed, left):
@@ -157,7 +157,7 @@ def issue_sets(instance: Instance, state: SmState) -> Iterator[dict[int, tuple[i
         for chosen in ways[warps[at]]:
             if all(left[pool] for pool in needs[warps[at], chosen]):
                 yield from sets(at + 1, _change_ports(left, needs[warps[at], chosen], -1), {**taken, warps[at]: chosen})
-        yield from sets(at + 1, left, taken)
+        yield from sets(at + 1, left, taken)  # the warp is passed over
 
     def is_allowed(taken: Mapping[int, tuple[int, ...]], passed: Iterable[int], left: list[int]) -> bool:
         """Return whether no warp goes before one that could issue instead, is ready for longer, and issued earlier."""

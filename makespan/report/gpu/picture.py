@@ -94,7 +94,7 @@ class WindowAxis(NamedTuple):
                 is_long, room = True, width - 2 * gap
                 windows[-1] = CycleWindow(makespan - each, makespan), False
         if is_long:
-            windows.append((CycleWindow(makespan, end), True))
+            windows.append((CycleWindow(makespan, end), True))  # the proven end is far away, and is drawn behind a gap
         cycles = sum(window.cycles for window, is_gap in windows if not is_gap)
         parts, left = list[AxisPart](), 0.0
         for window, is_gap in windows:
@@ -459,7 +459,7 @@ def _draw_gaps(axes: "Axes", shown: GpuChart, height: int) -> None:
         steps = range(0, height + _TOOTH, _TOOTH)
         for side in (part.left, part.right):
             if side < shown.axis.at(shown.makespan):  # else nothing is cut there
-                tooth = [side + (4 if number % 2 else -4) for number in range(len(steps))]
+                tooth = [side + (4 if number % 2 else -4) for number in range(len(steps))]  # a zigzag
                 axes.plot(tooth, steps, color=CAPTION_INK, linewidth=0.8, zorder=2.5)
         left_out = f"{part.window.cycles:,}\ncycles\nleft out"
         axes.text(

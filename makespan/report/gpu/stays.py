@@ -131,7 +131,7 @@ def last_ends(gpu: GpuInstance, schedule: GpuSchedule, history: SmHistory) -> di
         if cycle + longest <= min(ends.values()):
             break
         for slot, warp in issued:
-            if cycle >= last[slot][0]:
+            if cycle >= last[slot][0]:  # else the warp belongs to an earlier block
                 ends[slot] = max(ends[slot], cycle + next(left[slot][warp]))
     return ends
 

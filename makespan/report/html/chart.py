@@ -52,7 +52,7 @@ def _pairs(values: Iterable[int]) -> Iterator[int]:
 
 def _digits(values: Iterable[int]) -> Iterator[int]:
     for value in values:
-        rest = 2 * value if value >= 0 else -2 * value - 1
+        rest = 2 * value if value >= 0 else -2 * value - 1  # small negative numbers stay short
         while rest > 127:
             yield rest & 127 | 128
             rest >>= 7
@@ -280,7 +280,7 @@ def occupancy_data(
         ((hold.resource, hold.first_cycle, hold.cycles) for hold in holds),
     )
     for name, first, cycles in stretches:
-        end = min(first + cycles, makespan)
+        end = min(first + cycles, makespan)  # what is held past the end is not drawn
         for bucket in range(first // width, -(-end // width)):
             held[name][bucket] += min(end, (bucket + 1) * width) - max(first, bucket * width)
     return {

@@ -176,7 +176,7 @@ def _by_source(rows: Sequence[InstructionCost]) -> list[SourceCost]:
     of_source: defaultdict[TextLine, list[int]] = defaultdict(list)
     for number, row in enumerate(rows):
         of_source[row.source].append(number)
-    if of_source.keys() == {TextLine()}:
+    if of_source.keys() == {TextLine()}:  # no line at all
         return []
     found = (
         SourceCost(line, _sum_costs(rows[at].cost for at in those), tuple(those)) for line, those in of_source.items()

@@ -190,7 +190,7 @@ def _busy_cycles(
     row, first, length = np.array([span[:3] for span in spans]).T
     covered, ends = np.zeros((shape[0], shape[1] + 1)), np.zeros((shape[0], shape[1] + 1))
     for sign, end in ((1, first), (-1, first + length)):
-        column = end // cycles
+        column = end // cycles  # in which a span begins, or ends
         np.add.at(covered, (row, column), sign)
         np.add.at(ends, (row, column), -sign * (counted[end] - before[column]))
     return (covered.cumsum(axis=1) * np.diff(before, append=before[-1]) + ends)[:, : shape[1]]

@@ -220,7 +220,7 @@ def busiest_window(waits: Iterable[Wait], window: CycleWindow, cycles: int) -> C
             changes[min(max(wait.first_cycle + wait.cycles - first, 0), window.cycles)] -= 1
     # the inner sum is the number of waiting warps per cycle, the outer one makes the sum over any window a difference
     before = list(accumulate(accumulate(changes[:-1]), initial=0))
-    last = window.cycles - cycles
+    last = window.cycles - cycles  # the last first cycle that is possible
     at = max(range(last + 1), key=lambda at: (before[at + cycles] - before[at], -abs(2 * at - last)))
     return CycleWindow(first + at, first + at + cycles)
 
@@ -246,7 +246,7 @@ def _kinds_of_waits(panel: ChartPanel, unit: str) -> set[tuple[Why | None, str]]
             found |= {
                 (Why.PORT if port else Why.SLOT, unit) for *_, port in parts(span.first_cycle, span.cycles, edges)
             }
-            if len(found) == 2:
+            if len(found) == 2:  # both occur, and there is no third
                 break
     return found
 

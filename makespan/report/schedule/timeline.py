@@ -90,7 +90,7 @@ def _column_signs(row: TimelineRow, cycles: int, makespan: int) -> Iterator[str]
 
 def _ruler(first: int, last: int, cycles: int) -> str:
     """Return numbers of cycles above the columns in which they begin, as far apart as they need."""
-    room = len(str(last * cycles)) + 2
+    room = len(str(last * cycles)) + 2  # of the largest number, and a space on either side
     step = next(step for step in round_numbers() if step >= room)
     text = ""
     for column in range(-(-first // step) * step, last, step):
