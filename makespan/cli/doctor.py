@@ -45,7 +45,6 @@ def _compiler() -> str:
 
 
 def _tool(name: str) -> str:
-    """Return the path of a tool for machine code, or what installs it."""
     from makespan.host import tool
 
     found = tool.find(name)
@@ -53,7 +52,6 @@ def _tool(name: str) -> str:
 
 
 def _load_everything() -> None:
-    """Compile every inner loop that is not compiled yet."""
     from makespan.model.simulate import runner
     from makespan.proof.engines import levels
     from makespan.proof.engines.certificate import beam

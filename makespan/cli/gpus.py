@@ -48,7 +48,6 @@ def _number(gpu: Gpu, key: str) -> str | None:
 
 
 def _machine(gpu: Gpu) -> str | None:
-    """Return the name of the machine of its SMs; None where none comes with the package."""
     try:
         return gpu.machine.name
     except InputError:

@@ -140,7 +140,6 @@ def _sha256(content: bytes) -> str:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield all texts in plain data."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

@@ -217,7 +217,6 @@ def _check_outputs(output: Path, bundle: Path | None) -> None:
 
 
 def _questions(source: dict[str, Any], curve: range | None) -> tuple[NamedInstance, tuple[NamedInstance, ...]]:
-    """Return the instance that the page is about, and those of the curve."""
     asked = instances(**source)
     if len(asked) > 1:
         raise InputError(f"a page is about one instance, and this is {len(asked)}; for a range of warps give --curve")
@@ -247,7 +246,6 @@ def _read(what: str, path: Path) -> PageInput:
 
 
 def _launched_kernel(source: dict[str, Any]) -> "LaunchedKernel | None":
-    """Return the kernel that is asked about; None where the source is none."""
     if source["source"] is None or not is_kernel(source["source"]):
         return None
     from makespan.kernels.question import launch_kernel

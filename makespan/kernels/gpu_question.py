@@ -166,7 +166,6 @@ def of_kernels(
 
 @contextmanager
 def _telling(name: str) -> Iterator[None]:
-    """Let errors begin with the name of the launch."""
     try:
         yield
     except InputError as error:
@@ -375,12 +374,10 @@ def _resident(kernel: LaunchedKernel, warps: int, blocks: int, card: Gpu | None)
 
 
 def _unknown(room: Occupancy) -> str:
-    """Return the limits that are not all known, in words; empty where they are."""
     return ", ".join((*room.unknown, *room.unrounded))
 
 
 def _check_known(room: Occupancy, source: str, remedy: str) -> None:
-    """Refuse to count on limits that are not all known."""
     if unknown := _unknown(room):
         raise InputError(
             f"{source}: what limits the resident blocks is not known of this GPU ({unknown}): say {remedy}"

@@ -11,11 +11,12 @@ import click
 from makespan.cli.help_page import HelpCommand, examples, section
 from makespan.cli.options import source_options
 from makespan.cli.output import paint_verdicts, quiet_option, refuse_twice, write_all
-from makespan.cli.parameters import SECONDS, SIZE
+from makespan.cli.parameters import SECONDS, SIZE, FormType
 from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, interruptible
 from makespan.cli.source import instances
 from makespan.host.errors import InputError
 from makespan.host.stopwatch import within
+from makespan.kernels.options import OptionForm
 from makespan.many.report.comparison import comparison_subject, comparison_summary, comparison_table, status_counts
 from makespan.many.report.comparison_file import DATA, check_comparison_path, write_comparison
 from makespan.many.study.comparison import (
@@ -35,33 +36,28 @@ MAX_POINTS = 10_000
 _DIGITS = 7  # longer numbers are refused before they are converted
 
 
-class Vary(click.ParamType[MachineAxis]):
-    """`L=1..4`, `L.latency=1..20`, `L.latency=20,100..103,400`, `L.interval=1..4` or `issue-width=1..4`."""
+def read_axis(text: str) -> MachineAxis:
+    """Read `L=1..4`, `L.latency=20,100..103,400`, `L.interval=1..4` or `issue-width=1..4`.
 
-    name = "X=A..B|X.latency=A..B|X.interval=A..B|issue-width=A..B"
+    Raises:
+        InputError: the text is something else, or makes too many values. Which classes there are is known later.
+    """
+    match = re.fullmatch(r"(?:(issue-width)|([A-Z])(?:\.(capacity|interval|latency))?)=(.+)", text)
+    if match is None:
+        raise InputError(f"{text!r} is not of the kind L=1..4, L.latency=1..20, L.interval=1..4 or issue-width=1..4")
+    width, unit, quantity, written = match.groups()
+    values: list[int] = []
+    for item in written.split(","):
+        numbers = _range(item)
+        if numbers is None:
+            raise InputError(f"{item!r} is neither a number from 1 nor a rising range such as 1..4")
+        if len(values) + len(numbers) > MAX_POINTS:  # before they are made: a range may be huge
+            raise InputError(f"{item} makes more than {MAX_POINTS} values")
+        values += numbers
+    return MachineAxis(MachineQuantity(width or quantity or "capacity"), tuple(values), unit)
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> MachineAxis:
-        """Return the axis; which classes there are is known later."""
-        if isinstance(value, MachineAxis):
-            return value
-        match = re.fullmatch(r"(?:(issue-width)|([A-Z])(?:\.(capacity|interval|latency))?)=(.+)", str(value))
-        if match is None:
-            self.fail(
-                f"{value!r} is not of the kind L=1..4, L.latency=1..20, L.interval=1..4 or issue-width=1..4", param, ctx
-            )
-        width, unit, quantity, written = match.groups()
-        values: list[int] = []
-        for item in written.split(","):
-            numbers = _range(item)
-            if numbers is None:
-                self.fail(f"{item!r} is neither a number from 1 nor a rising range such as 1..4", param, ctx)
-            if len(values) + len(numbers) > MAX_POINTS:
-                self.fail(f"{item} makes more than {MAX_POINTS} values", param, ctx)
-            values += numbers
-        try:
-            return MachineAxis(MachineQuantity(width or quantity or "capacity"), tuple(values), unit)
-        except InputError as error:
-            self.fail(str(error), param, ctx)
+
+_AXIS = FormType(OptionForm("X=A..B|X.LATENCY=A..B|X.INTERVAL=A..B|ISSUE-WIDTH=A..B", read_axis))
 
 
 def _range(item: str) -> range | None:
@@ -79,7 +75,7 @@ def _range(item: str) -> range | None:
 @section(
     "Source",
     click.option(
-        "--vary", type=Vary(), help="a heat map: also over ports, latency or interval of a class, or issue width"
+        "--vary", type=_AXIS, help="a heat map: also over ports, latency or interval of a class, or issue width"
     ),
 )
 @section(

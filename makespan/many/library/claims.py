@@ -96,7 +96,6 @@ def _claim(line: bytes, where: str) -> BoundClaim:
 
 
 def _wrong(claim: BoundClaim) -> Iterator[str]:
-    """Yield what is wrong with the values of a claim."""
     for name in ("lower", "upper"):
         value = getattr(claim, name)
         if value is not None and not 1 <= value <= _MOST_CYCLES:

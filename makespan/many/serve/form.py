@@ -164,7 +164,6 @@ def _source(values: Mapping[str, str], files: dict[str, bytes], *, compiles: boo
 
 
 def _values(field: FormField, value: str) -> Iterator[str]:
-    """Yield the values of a field."""
     given = [line.strip() for line in (value.splitlines() if field.lines > 1 else [value]) if line.strip()]
     if len(given) > MOST_LINES:
         raise RefusedFieldError(field.name, f"{len(given)} lines are more than {MOST_LINES}")

@@ -243,7 +243,6 @@ def _signal(job: ServeJob, number: signal.Signals) -> None:
 
 
 def _shrink(job: ServeJob) -> None:
-    """Remove from a folder what is never asked for again."""
     with suppress(OSError):
         for path in list(job.folder.iterdir()):
             if path.name in (PAGE, EVIDENCE, _LOG, _OUT):

@@ -61,7 +61,6 @@ def _questions(document: SpecTable, folder: Path) -> tuple[dict[str, Any], ...]:
 
 
 def _split_each(table: SpecTable) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options that are said once, and those that are multiplied."""
     each = table.get(_EACH, {})
     if not isinstance(each, dict):
         raise InputError(f"{_EACH} must be a table of lists, such as each.warps = [4, 8]")
@@ -75,7 +74,6 @@ def _split_each(table: SpecTable) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _values(name: str, said: object, folder: Path) -> tuple[Any, ...]:
-    """Return the values that a list in `each` stands for."""
     items = said if isinstance(said, list) else [said]
     found = tuple(islice((value for item in items for value in _expand_item(name, item, folder)), MAX_JOBS + 1))
     if not found:

@@ -145,12 +145,10 @@ class _Process:
         self.kill()
 
     def kill(self) -> None:
-        """Kill the process."""
         self._running.kill()
 
     @property
     def was_killed(self) -> bool:
-        """Return whether a signal ended the process."""
         return self._running.returncode is not None and self._running.returncode < 0
 
     def epitaph(self) -> str:

@@ -84,7 +84,6 @@ def command(
 
 
 def _jobs(path: Path, show: Callable[[str], None]) -> list[SweepJob]:
-    """Return the questions with their keys; their files are named as from the folder of the spec."""
     questions = spec.read_spec(path)
     known: dict[str, str] = {}
     jobs = []
@@ -113,7 +112,6 @@ def _crew(
 
 
 def _leave(folder: Path | None, outcome: JobOutcome) -> None:
-    """Write the bundle of an answer, named by the digest that it states of itself."""
     found = outcome.found
     if folder is not None and found is not None and found.bundle is not None:
         write_whole(folder / f"{found.digest}.json", found.bundle.encode(), "the bundle")
