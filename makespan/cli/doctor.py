@@ -22,7 +22,7 @@ def command() -> None:
     known = {library: _version(library) for library in _LIBRARIES}
     known |= {".cu files": _compiler(), **{tool: _tool(tool) for tool in _TOOLS}}
     click.echo("\n".join(fact_lines(known, terminal_width())))
-    began = time.process_time()
+    began = time.process_time()  # not of the clock: compilation may share the machine
     _load_everything()
     click.echo(f"inner loops ready after {time.process_time() - began:.1f} s of processor time")
 

@@ -136,7 +136,7 @@ def _count(card: Gpu | None, sms: str | None) -> int:
     """Return how many SMs take part; without a GPU, only their number says it."""
     if card is not None:
         return card.count_sms(sms)
-    if sms is None or not (sms.isascii() and sms.isdecimal() and len(sms) <= 40):
+    if sms is None or not (sms.isascii() and sms.isdecimal() and len(sms) <= 40):  # names of MIG need a GPU
         raise InputError(f"--sms {sms}: without --gpu only a number of SMs is known, such as 4")
     check_whole(count := int(sms), "--sms: the number of SMs", MAX_SMS)
     return count
@@ -168,7 +168,7 @@ def _of_string(
     check_string(about, {"blocks_per_sm", "grid"})
     grid, resident = flow.launch(None, about["grid"], named=option_name).grid, about["blocks_per_sm"]
     needed = ((MissingInput("warps", "N", "the warps of a block"), warps), (GRID, grid), (RESIDENT, resident))
-    if missing := [each for each, value in needed if value is None]:
+    if missing := [each for each, value in needed if value is None]:  # all in one message
         raise MissingInputsError.of("--string", missing, option_name)
     if warps is None or grid is None or len(warps) != 1:
         raise InputError("--warps: of a GPU one launch is asked for: one number of warps of a block")
@@ -218,6 +218,7 @@ def print_answer(launch: GpuLaunch, limits: Limits, output: str, files: ResultFi
     with interruptible(limits, quiet=output == QUIET):
         result = solve_gpu(launch.instance, best_case=best_case, limits=limits)
     click.echo(_answer_text(launch, result, output))  # first: a file that fails must not cost the answer
+    # Without a window the picture chooses what it draws of many waves.
     is_cut = files.first is not None or files.end is not None
     written = files.write(
         result.witness.makespan if result.witness and is_cut else None,

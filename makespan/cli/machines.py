@@ -132,6 +132,7 @@ def _support(machine: Machine) -> str:
     """Return which backends know the features of a machine, in words."""
     # A bound for any scheduler holds for one that promises more, so no backend has to know the promise.
     has = {feature: words for feature, words in machine.features.items() if feature is not Feature.SCHEDULER}
+    # A backend may have several engines: it knows the machine if one of them does.
     able = {engine.backend for engine in ENGINES if has.keys() <= engine.knows}
     ignorant = [backend for backend in dict.fromkeys(engine.backend for engine in ENGINES) if backend not in able]
     return f"all but {', '.join(ignorant)}: {', '.join(has.values())}" if ignorant else "all"

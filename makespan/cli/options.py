@@ -29,6 +29,7 @@ FORMATS = ("ptx", "toml", "jsonl")
 
 SOURCE = QuestionOption("source", "", TEXT, "source", "a kernel or a file of instances", is_file=lambda _: True)
 # fmt: off
+# Help shows the options of a group in the order of the table: a string stands before --warps, which is a kernel's.
 _BEFORE = (
     QuestionOption(
         "string", "", TEXT, "source", "an instruction string instead of SOURCE", "CLLC...", keyword="letters"),

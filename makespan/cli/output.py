@@ -66,7 +66,7 @@ def refuse_twice(paths: Sequence[Path]) -> None:
     Raises:
         InputError: they have one.
     """
-    seen = set[Path]()
+    seen = set[Path]()  # resolved: two names may lead to one file
     for path in paths:
         if path.resolve() in seen:
             raise InputError(f"{path}: two outputs have this name")
@@ -79,7 +79,7 @@ def write_all(writers: Iterable[Callable[[], None]]) -> None:
     Raises:
         InputError: the first that failed.
     """
-    failed = []
+    failed = []  # the first error is told, after all files are tried
     for write in writers:
         try:
             write()

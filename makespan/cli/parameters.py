@@ -78,7 +78,7 @@ def question_option(option: QuestionOption, title: str = "", **own: Any) -> Deco
 
 def _click_type(form: OptionForm) -> click.ParamType[Any]:
     """Return what click has for a form, whose metavars and messages its users know; else the form itself."""
-    if form.words:
+    if form.words:  # completion in a shell knows the words of a Choice
         return OneOf(form.words)
     if form.limits:
         return click.IntRange(*form.limits)

@@ -54,7 +54,7 @@ class Progress:
 
     def end(self) -> None:
         """Show nothing more, even if a thread of a solver that still winds up asks for it."""
-        self._next = float("inf")
+        self._next = float("inf")  # a solver thread may still call
         self.clear()
 
 

@@ -57,6 +57,7 @@ def read_question(question: QuestionData) -> dict[str, Any]:
         check_source(values["source"], values["letters"])
     except click.UsageError as error:  # of data there is no help of a command to look at
         raise InputError(error.format_message()) from None
+    # A key is that of one answer, so a range is no question.
     if values["warps"] is not None and len(values["warps"]) > 1:
         raise InputError(f"warps {question['warps']}: a question is about one instance; ask for each number by itself")
     return values
@@ -195,6 +196,7 @@ def _one(options: dict[str, Any]) -> tuple[Deadline | None, NamedInstance]:
 def _of_gpu(options: dict[str, Any], effort: SolveEffort, progress: Callable[[str], None]) -> SolveAnswer:
     from makespan.proof.engines.gpu import solve_gpu
 
+    # The same refusal as of a command line: data must not ask for more than `solve` takes.
     whole_gpu.refuse_one_sm("", effort.backend, timeline=False)
     with within(effort.time_limit) as reading:
         launch = whole_gpu.gpu_launch(**options)

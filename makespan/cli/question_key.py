@@ -125,6 +125,7 @@ def _contents(path: Path, about: Mapping[str, Any]) -> Iterator[str]:
     if path.suffix != ".toml":
         return
     document = parse_toml(decode_text(content, "file", str(path)), "file", str(path))
+    # Nothing knows better which texts of a file of launches are names: all that are files count.
     for name in sorted(set(_texts(document))):  # one that is the name of a file may well be meant as such
         if is_file(found := path.parent / name):
             yield from (name, _sha256(read_bytes(found, "input", MAX_INPUT_BYTES)))

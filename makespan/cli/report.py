@@ -234,6 +234,7 @@ def _inputs(source: dict[str, Any]) -> Iterator[PageInput]:
         source = {**source, "source": None}  # both are refused later
     elif source["source"] == "-":
         raise InputError("a page states the name and the digest of its source: give a file, not '-'")
+    # The table says which options name files: a new one cannot be forgotten here.
     for option in SOLVE_OPTIONS.values():
         value = source.get(option.keyword)
         for each in (value or ()) if option.many else (value,):
@@ -294,6 +295,7 @@ def _confirm(evidence: dict[str, Any]) -> "Verdict":
 
 
 def _commands(context: click.Context, evidence: Path, *, runs_policies: bool = True) -> Iterator[PageCommand]:
+    # Defaults are left out: the command line of the page is the one that was given.
     given = [parameter for parameter in context.command.params if _is_given(context, parameter)]
 
     def line(name: str, leave_out: tuple[str, ...], *more: str) -> str:

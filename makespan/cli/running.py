@@ -34,7 +34,7 @@ def exit_code(result: Result, asked: NamedInstance | None = None, gate: Deadline
     It says whether the user stopped the search before it was exact, whether the result is not as expected, and with a
     deadline what that makes of it; else whether the result is exact or bounded.
     """
-    if result.interrupted:
+    if result.interrupted:  # first: what was not searched to its end says nothing about an expected value
         return INTERRUPTED
     if asked is not None and not asked.agrees(result.bounds):
         return NO
@@ -55,7 +55,7 @@ def worst_code(codes: Collection[int]) -> int:
 @contextmanager
 def stoppable() -> Iterator[None]:
     """Let SIGTERM, which `timeout` and batch systems send, do what Ctrl-C does within the block."""
-    _stopped_by.clear()
+    _stopped_by.clear()  # tests run several commands in one process
     before = signal.signal(signal.SIGTERM, _abort)
     try:
         yield

@@ -74,6 +74,7 @@ def instances(
     check_string(about, {"blocks_per_sm"})
     if warps is None:
         raise InputError("--warps is missing: how many warps run?")
+    # Letters are classes of the machine, so it must be known before the string is read.
     program, blocks = strings.parse_string(letters, chosen), about.get("blocks_per_sm") or 1
     return tuple(
         NamedInstance(Instance.of(program, count * blocks, chosen, blocks=blocks), "--string") for count in warps
@@ -174,7 +175,7 @@ def check_string(about: Mapping[str, Any], allowed: Set[str]) -> None:
             "--latency and --dependences are for kernels; in a string write what an instruction needs, and its latency,"
             " behind its letter, such as L()@400..900 C(1)"
         )
-    if given - allowed == {"grid"}:
+    if given - allowed == {"grid"}:  # the one option that another command line would take
         raise InputError("--grid of a --string is for a whole GPU: leave it out, or use solve with --gpu or --sms")
     if given - allowed:
         raise InputError("--string takes no options for kernels (--kernel, --profile, --loop-bound, --take, ...)")

@@ -61,7 +61,7 @@ def drawn_window(makespan: int, first: int | None, end: int | None) -> CycleWind
     the exit code is that of the answer.
 
     """
-    if first is not None and first >= makespan:
+    if first is not None and first >= makespan:  # no error: the answer counts, and is printed
         said = f"--from {first}: the schedule has only {makespan} cycles, numbered from 0; no picture"
         click.echo(f"makespan: {said}", err=True)
         return None

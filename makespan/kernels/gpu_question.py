@@ -153,11 +153,13 @@ def of_kernels(
     # At most so many blocks of a launch are resident at once, whatever the others leave of the room.
     fit = [min(share.room // share.takes for share in own.values() if share.takes) for own in shares]
     at_once = [min(count, sms * most) for count, most in zip(counts, fit, strict=True)]
+    # DRAM is shared by all launches: its cycles are counted for all together, and added once.
     doubts, busy, served = _dram_service([launch.kernel for launch in launches], blocks, counts, at_once, card)
     grids = []
     for launch, count, block, own, doubt in zip(launches, counts, blocks, shares, doubts, strict=True):
         taken = ", ".join(f"{share.takes} of {share.room} {share.unit}" for share in own.values() if share.takes)
         said = f"a block of {launch.name} takes {taken} of an SM, which has room for it as long as so much is left"
+        # The verdict names room that a user gives; that of machine code follows from rules of occupancy.
         told = assumptions.residency(said) if room is None else assumptions.given_room(said)
         takes = tuple(own[name].takes if name in own else 0 for name in has)
         grids.append(Grid(assuming(block, told, *served, *doubt), count, takes))
@@ -182,6 +184,7 @@ def _shares(
             raise InputError(f"takes says what a block takes of each resource of room: {', '.join(room)}")
         found = {name: ResourceShare(launch.takes[name], most, name) for name, most in room.items()}
         fit = min((share.room // share.takes for share in found.values() if share.takes), default=0)
+        # Room may be less than a GPU has, never more: a bound for too many blocks says nothing of it.
         if card is not None and fit > (whole := occupancy(card.limits, warps_per_block=warps)).blocks_per_sm:
             raise InputError(f"room and takes let {fit} blocks be resident: only {whole}")
         return found

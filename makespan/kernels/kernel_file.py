@@ -114,6 +114,7 @@ def of_module(module: "Module", arch: str | None = None, keep_ptx: Path | None =
         architecture.check_architecture(arch, named("arch"))
     _refuse_compiling(module.file, arch, keep_ptx, named)
     if isinstance(module, sass.SassModule) and arch is not None:
+        # Suffixes a and f choose variants of an architecture that run on the same GPUs.
         sms = {f"sm_{kernel.sm}" for kernel in module.kernels}
         if sms != {arch.rstrip("af")}:
             raise InputError(f"{module.file}: this is machine code for {', '.join(sorted(sms))}, not for {arch:.40}")

@@ -101,6 +101,7 @@ def _launches(
     names = [name for name, _, _ in found]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"two launches are called {twice[0]}")
+    # Without room, machine code tells what a block takes: `takes` would have no effect.
     if room is None and (said := [name for name, _, takes in found if takes]):
         raise InputError(f"launch {said[0]}: takes is nothing without room: say what an SM has in [room]")
     # Kernels are read after all tables are checked: a compiler may take long.

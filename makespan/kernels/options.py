@@ -65,7 +65,7 @@ def whole(least: int, most: int) -> OptionForm:
             value = int(given)
         except ValueError:
             raise InputError(f"{given!r:.60} is not a whole number") from None
-        if not least <= value <= most:
+        if not least <= value <= most:  # click says the same of a command line in words of its own
             raise InputError(f"{value} is not within {least}..{most}")
         return value
 
@@ -137,6 +137,7 @@ def _parameters_of_toml(value: object, key: str) -> tuple[str, ...]:
         for name, number in value.items():
             if isinstance(number, bool) or not isinstance(number, (int, float)):
                 raise InputError(f"{key}: {shown(name)} must be a number, not {shown(number)}")
+        # As text, like on a command line: there is one parser of parameters.
         value = [f"{name}={number!r}" for name, number in value.items()]
     return texts(value, key)
 
@@ -259,6 +260,7 @@ class QuestionOption:
         Raises:
             InputError: a value of another type, or out of range.
         """
+        # A form that reads lists itself, such as that of parameters, is left alone.
         read = texts if self.many and self.form is TEXT else self.form.from_toml
         return self.located(read(value, str(self.key)), folder)
 

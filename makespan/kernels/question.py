@@ -386,6 +386,7 @@ class LaunchedKernel:
         if isinstance(self.kernel, ptx.PtxKernel):
             return PAPER
         found = machines_for(self.kernel.sm)
+        # Several GPUs may share an architecture and differ in latencies: the user has to choose.
         if len(found) != 1:
             raise InputError(
                 f"{self.kernel.source}: {len(found) or 'no'} machines for sm_{self.kernel.sm} come with the package:"
@@ -462,6 +463,7 @@ class LaunchedKernel:
         """Return the blocks on one SM that are asked for, or as many as can be resident."""
         asked, grid = self.question.blocks_per_sm, self.launch.grid
         if isinstance(self.kernel, ptx.PtxKernel):
+            # PTX does not tell how many blocks fit, so a given number is an assumption; a grid of one block needs none.
             if asked is not None and grid is not None and prod(grid) > 1:
                 block = assuming(block, assumptions.given_blocks(asked, None))
             return resident(block, asked or 1, machine)
@@ -564,7 +566,7 @@ def _telling_how_to_keep(module: Module) -> Iterator[None]:
         yield
     except InputError as error:
         made = module.compilation if isinstance(module, ptx.PtxModule) else None
-        if made is None or f"PTX of {made.source}:" not in str(error):
+        if made is None or f"PTX of {made.source}:" not in str(error):  # an error about something else
             raise
         if isinstance(error, ParseError):
             raise error.adding(ptx.KEEP_HINT) from None

@@ -64,6 +64,7 @@ def only(table: Mapping[str, object], known: Sequence[str], where: str) -> None:
         InputError: the first of them, with the remedy.
     """
     if unknown := [key for key in table if key not in known]:
+        # A string is solved by itself, and its bundle can stand in a task.
         is_string = unknown[0] == "string" and "bundle" in known
         remedy = "; give the bundle that 'makespan solve --string ... --bundle FILE.json' leaves" if is_string else ""
         near = did_you_mean(unknown[0], known)
@@ -131,7 +132,7 @@ def count(value: object, what: str, most: int, least: int = 1) -> int:
         InputError: the value is something else.
     """
     if least or value != 0 or isinstance(value, bool):
-        check_whole(value, what, most)
+        check_whole(value, what, most)  # whose least is 1
     return int(str(value))
 
 

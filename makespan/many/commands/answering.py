@@ -23,7 +23,7 @@ from makespan.many.sweep.job import FailureCause
 
 def main() -> None:
     """Answer until there are no more questions, or nobody is left to ask them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the sweep, which ends this process
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints must not become an answer
     asked = queue.SimpleQueue[str]()
@@ -37,7 +37,7 @@ def _listen(lines: IO[str], asked: "queue.SimpleQueue[str]") -> None:
     """Take what is asked; who asks no more, or has died, wants no more of this process, whatever it is at."""
     for line in lines:
         asked.put(line)
-    os._exit(0)
+    os._exit(0)  # at once: this process may be in the middle of a search
 
 
 def answer(job: Mapping[str, Any]) -> dict[str, Any]:

@@ -148,6 +148,7 @@ def _instances(source: dict[str, Any], vary: MachineAxis | None) -> tuple[Instan
         raise InputError("a comparison needs a kernel or a --string: an instance file says its numbers of warps itself")
     if source["warps"] is None:
         raise InputError("--warps is missing: for which numbers of warps, such as 1..48?")
+    # Before a kernel is read: each point is a question of its own.
     count = len(source["warps"]) * (1 if vary is None else len(vary.values))
     if count > MAX_POINTS:
         raise InputError(f"{count} points exceed the limit of {MAX_POINTS}: narrow --warps or --vary")

@@ -45,7 +45,7 @@ def command(spec_path: Path, report: Path | None, quiet: bool) -> int:
     if report is not None:
         write_whole(report, junit_document(str(spec_path), checks), "the report")
     click.echo(_counts_text(checks))
-    if any(check.outcome is None for check in checks):
+    if any(check.outcome is None for check in checks):  # a kernel that is refused is no answer at all
         return BAD_INPUT
     return worst_code({GATE[check.outcome] for check in checks if check.outcome is not None})
 

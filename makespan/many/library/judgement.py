@@ -84,5 +84,5 @@ def best_claims(names: Sequence[str], claims: Iterable[BoundClaim]) -> tuple[Bou
     Args:
         claims: those that are known first: of equal ones the first stays.
     """
-    found = standings(names, claims)
+    found = standings(names, claims)  # one claim may have both best bounds
     return tuple(claim for name in names for claim in found[name].best)

@@ -134,7 +134,7 @@ def form_question(values: Mapping[str, str], *, most_seconds: float, compiles: b
                 raise RefusedFieldError(name, "a machine of your own, and another one: give one of them")
             files[name] = _text(name, value, every[name].most)
             words.append(f"--machine={name}")
-        elif name in every and name != MACHINE_FILE:
+        elif name in every and name != MACHINE_FILE:  # kind, source and effort are read by themselves
             # One word with `=`: a value that begins with a dash can never be an option of its own.
             words += (f"--{name}={each}" for each in _values(every[name], value))
     if values.get("best-case"):

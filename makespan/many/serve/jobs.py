@@ -88,7 +88,7 @@ class ServeJobs:
             BusyError: too many wait.
         """
         with self._changed:
-            if len(self._waiting) >= self.limits.waiting + self._idle():
+            if len(self._waiting) >= self.limits.waiting + self._idle():  # an idle worker takes one at once
                 raise BusyError(SOURCE, f"{len(self._waiting)} questions wait already: try again in a minute")
             self._tidy()
             # Whoever knows the name may read the answer and stop the question.
@@ -179,7 +179,7 @@ class ServeJobs:
         own = (f"--memory-limit={memory // 2}", "--steps", f"--bundle={EVIDENCE}", f"--output={PAGE}")
         within = (memory, MOST_FILE_BYTES, 2 * math.ceil(job.question.seconds + SECONDS_BESIDE))
         with (job.folder / _LOG).open("wb") as log, (job.folder / _OUT).open("wb") as out, self._changed:
-            if self._closed or job.stopped:
+            if self._closed or job.stopped:  # in the moment between the queue and here
                 return
             job.began = time.monotonic()
             job.process = subprocess.Popen(  # noqa: S603 - no shell, and every word of the user begins with its option
@@ -256,7 +256,7 @@ def _shrink(job: ServeJob) -> None:
 def _lines(path: Path) -> list[str]:
     """Return the last lines of a file; none if the file is gone."""
     with suppress(OSError), path.open("rb") as stream:
-        stream.seek(max(0, path.stat().st_size - _MOST_LOG_BYTES))
+        stream.seek(max(0, path.stat().st_size - _MOST_LOG_BYTES))  # a log may be long, and is asked for often
         return stream.read(_MOST_LOG_BYTES).decode("utf-8", "replace").splitlines()
     return []
 

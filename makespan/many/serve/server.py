@@ -196,7 +196,7 @@ class PageHandler(BaseHTTPRequestHandler):
         stops = match is not None and match[2] == "stop"
         if not stops and self.path != "/questions":
             self.send_error(HTTPStatus.NOT_FOUND)
-        elif not self._is_own():
+        elif not self._is_own():  # a page of another site must not spend the time of this machine
             self.send_error(HTTPStatus.FORBIDDEN, explain="questions are asked on the page of this server alone")
         elif self.headers.get_content_type() != _JSON:  # a form of another site cannot send it
             self.send_error(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, explain=f"Content-Type must be {_JSON}")
@@ -274,7 +274,7 @@ class PageHandler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _start(self, code: HTTPStatus, size: int, kind: str, headers: dict[str, str] | None) -> None:
-        self.close_connection = True
+        self.close_connection = True  # one request: a connection is cheap, and its state is not kept
         self.server.answering(self.connection)
         self.send_response(code)
         for name, value in {"Content-Type": kind, "Content-Length": str(size), **_HEADERS, **(headers or {})}.items():

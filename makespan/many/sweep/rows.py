@@ -61,6 +61,7 @@ def sorted_as(value: object) -> tuple[tuple[int, int | str], ...]:
     >>> sorted(["C=10,L=1", "C=2,L=1"], key=sorted_as)
     ['C=2,L=1', 'C=10,L=1']
     """
+    # Numbers and texts alternate, so that equal places are always of one type.
     parts = enumerate(_NUMBERS.split(str(value)))
     return tuple((0, int(part[:4000])) if at % 2 else (1, part) for at, part in parts)
 

@@ -46,6 +46,7 @@ def _questions(document: SpecTable, folder: Path) -> tuple[dict[str, Any], ...]:
     several = []
     for block in blocks:
         own, axes = _split_each(block)
+        # What a block says itself, once or in `each`, replaces what stands at the top.
         said = {name: value for name, value in multiplied.items() if name not in own} | axes
         fixed = {name: value for name, value in (common | own).items() if name not in axes}
         several.append((fixed, {name: _values(name, value, folder) for name, value in said.items()}))
@@ -90,6 +91,7 @@ def _expand_item(name: str, item: object, folder: Path) -> Iterator[Any]:
             raise InputError(f"{_EACH}.{name}: {item} is no rising range")
         yield from range(first, last + 1)
     elif name == _SOURCE and isinstance(item, str) and _PATTERN.search(item) and not is_file(folder / item):
+        # One more than the limit: enough to see that there are too many.
         matching = islice(glob.iglob(item, root_dir=folder, recursive=True), MAX_JOBS + 1)  # noqa: PTH207 - as named
         files = sorted(each for each in matching if is_file(folder / each))
         if not files:

@@ -140,7 +140,7 @@ class AnswerStore:
         document = found.document
         lower, upper = document["lower"], document["upper"]
         known = self._connection.execute("SELECT lower, upper FROM result WHERE key = ?", (job.key,)).fetchone()
-        if known is None:
+        if known is None:  # the first answer stays, so that a table means the same for ever
             said = (document["status"], lower, upper, document["seconds"], found.digest, _text(document))
             row = (job.key, _text(job.question), *said, THEORY, _now())
             self._connection.execute("INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
@@ -184,7 +184,7 @@ class AnswerStore:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
-            except BaseException:
+            except BaseException:  # also of Ctrl-C: no lock is left behind
                 self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")

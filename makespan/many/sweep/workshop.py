@@ -73,6 +73,7 @@ class Workshop:
         ended = process.epitaph()
         if process.late:
             return FailureCause.TIME, f"stopped after {self._seconds:g} s, the wall limit of a job"
+        # Such a process would end again and again: the sweep stops at once.
         if not process.has_answered and not process.was_killed and not self._closed:
             raise InputError(f"python -m {self._module} does not start: {ended}")
         return FailureCause.DIED, ended
@@ -118,7 +119,7 @@ class _Process:
             stderr=self._complaints,
             text=True,
             encoding="utf-8",
-            start_new_session=True,
+            start_new_session=True,  # a Ctrl-C of the terminal goes to the sweep alone
         )
         self.late = self.has_answered = False
 

@@ -98,6 +98,7 @@ def command(
     asked = asked.without_other_questions(digests)
     before = asked.about(claims.read_claims(output, rewritten=True)) if output.exists() else ()
     ours = (solver, _VERSION)
+    # Results of another version or of an instance that has changed are no reason to skip one.
     mine = [one for one in before if (one.solver, one.version) == ours and one.digest == digests.get(one.instance)]
     judged = [tell_judgement(asked.names, asked.about(asked.known), mine, folder=evidence, more=posed)]
     done = {_attempt(claim) for claim in mine}
@@ -158,6 +159,7 @@ def _attempt(claim: BoundClaim) -> tuple[object, ...]:
 
 def _claim(attempt: tuple[Any, ...], found: JobAnswer, bundle: dict[str, Any]) -> BoundClaim:
     witness, evidence = bundle["witness"], bundle["result"]["evidence"]
+    # A file of results stays small enough to be read as a whole: long schedules are in the bundle.
     is_short = witness is not None and len(bundle_bytes(witness)) <= MOST_SCHEDULE
     return BoundClaim(
         **dict(zip(_ATTEMPT, attempt, strict=True)),
