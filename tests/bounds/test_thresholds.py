@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import makespan.proof.bounds.gaps
 from makespan.model.instance import Instance
 from makespan.model.machine import (
     DELAY,
@@ -26,9 +25,9 @@ from makespan.model.program import InstructionTiming, Program, ProgramPlace
 from makespan.model.result import Upper
 from makespan.model.strings import parse_string
 from makespan.proof.bounds import pessimistic, theorem_e
-from makespan.proof.bounds.gaps import gaps
+from makespan.proof.bounds import thresholds as module
 from makespan.proof.bounds.theorem_1s import theorem_1s
-from makespan.proof.bounds.thresholds import _ThresholdQuestion
+from makespan.proof.bounds.thresholds import _ThresholdQuestion, issue_gaps
 from makespan.proof.engines import solve
 from makespan.proof.engines.limits import Limits
 from makespan.report.result.bundle import result_bundle
@@ -226,7 +225,7 @@ def test_where_it_applies(one: Instance, applies: bool) -> None:
 
 def test_it_does_not_apply_where_there_are_too_many_tokens_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Instance.of(parse_string("C()L(1)", SUBCORE), 3, replace(SUBCORE, issue_width=None))
-    monkeypatch.setattr(makespan.proof.bounds.gaps, "MOST_TOKENS", 0)
+    monkeypatch.setattr(module, "MOST_TOKENS", 0)
     assert theorem_e(one) is None
 
 
@@ -343,7 +342,7 @@ def test_gaps_of_strings_against_looking_back() -> None:
         if one.timings:
             latencies = {"C": Latency(1, 1), "L": Latency(1, 1)}
             units = {name: UnitClass(name, 1) for name in latencies}
-            found = gaps(one, latencies)
+            found = issue_gaps(one, latencies)
             assert found is not None
             assert (
                 [gap.most for gap in found[:-1]]

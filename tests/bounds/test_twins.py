@@ -33,12 +33,12 @@ from makespan.proof.bounds import (
     theorem_l,
 )
 from makespan.proof.bounds.first_cycles import front
-from makespan.proof.bounds.gaps import gaps
 from makespan.proof.bounds.gates import PortGates
 from makespan.proof.bounds.linear import Programme, SolutionValues
 from makespan.proof.bounds.partitions import partitions
 from makespan.proof.bounds.phases import phases
 from makespan.proof.bounds.theorem_1s import one_after_another
+from makespan.proof.bounds.thresholds import issue_gaps
 from makespan.proof.engines.certificate import improve
 from makespan.proof.engines.limits import Limits
 from makespan.verify import alignment, bounds, fair, interference, lower_bounds, pairs, potential
@@ -347,7 +347,7 @@ def same_questions(one: Instance) -> None:
 def same_gaps(one: Instance) -> None:
     units = {unit.name: unit for unit in one.machine.units}
     for program in (group.program for group in one.groups if not group.program.has_barriers):
-        found = gaps(program, {name: unit.latency for name, unit in units.items()})
+        found = issue_gaps(program, {name: unit.latency for name, unit in units.items()})
         assert found is not None
         assert [gap.most for gap in found] == checked_gaps.longest_gaps(program, units, ProofSteps(10**6))
         waits = [min(place.successors) < program.end for place in program.places]  # at the end nobody waits

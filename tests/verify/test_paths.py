@@ -7,9 +7,10 @@ from benchmarks.multiprocessors import machine, program
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.model.program import Program
-from makespan.proof.bounds import alone, gaps
+from makespan.proof.bounds import alone
 from makespan.proof.bounds.gates import PortGates
 from makespan.proof.bounds.phases import segments_of
+from makespan.proof.bounds.thresholds import issue_gaps
 from makespan.verify import paths as checked
 from makespan.verify.refusal import ProofSteps
 from tests.oracle import brute_force
@@ -29,7 +30,7 @@ def questions(count: int, most: int) -> list[tuple[Machine, Program]]:
 def test_they_are_those_of_the_engines() -> None:
     for chosen, own in questions(1500, 8):
         units, work = {unit.name: unit for unit in chosen.units}, ProofSteps(10_000)
-        theirs = gaps.gaps(own, {name: unit.latency for name, unit in units.items()})
+        theirs = issue_gaps(own, {name: unit.latency for name, unit in units.items()})
         assert theirs is not None
         assert checked.longest_gaps(own, units, work) == [gap.most for gap in theirs]
         for place, gap, least in zip(own.places, theirs, checked.shortest_gaps(own, units), strict=True):
