@@ -1,6 +1,6 @@
 """Runs of a policy, in compiled code where the instance is large and no warp runs ahead and nothing is divided."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -130,6 +130,7 @@ class Runner:
     def __init__(self, instance: Instance, chosen: WarpRoutes | None = None) -> None:
         import numpy as np
 
+        from makespan.host.compiled import ints
         from makespan.model.simulate import runner_compiled as loops
 
         instance.require(KNOWS - MULTIPROCESSOR, "the compiled simulator")
@@ -147,10 +148,10 @@ class Runner:
                 letters += [*(codes[unit] for unit in units), len(machine.units) + 1]
                 latencies += [*(0 if unit == BARRIER else next(coming) for unit in units), 0]
             first.append(rows[key])
-        self.work = loops.WarpRows(*map(_ints, (letters, latencies, first, instance.block_of_warp())))
+        self.work = loops.WarpRows(*map(ints, (letters, latencies, first, instance.block_of_warp())))
         self.units = loops.UnitPorts(
-            _ints([unit.capacity for unit in machine.units]),
-            _ints([unit.interval for unit in machine.units]),
+            ints([unit.capacity for unit in machine.units]),
+            ints([unit.interval for unit in machine.units]),
             machine.issue_width or instance.warps,
         )
         # the age of a warp is its number on the SM, which need not be its place in the list
@@ -259,9 +260,3 @@ class Runner:
             cycles[cycle] = tuple(next(executing) for _ in range(size))
         fixed = self._instance.machine.fixed_latencies
         return Schedule(tuple(cycles), self._routes.paths, () if fixed else self._routes.latencies)
-
-
-def _ints(values: Iterable[int]) -> "loops.Ints":
-    import numpy as np
-
-    return np.fromiter(values, dtype=np.int64)

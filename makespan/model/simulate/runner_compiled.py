@@ -13,12 +13,8 @@ turn     what a policy remembers: see `pick`
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from makespan.host.compiled import inlined, uncounted
-
-Ints = NDArray[np.int64]
-Bits = NDArray[np.uint64]
+from makespan.host.compiled import Ints, Words, inlined, uncounted
 
 OLDEST, ROUND_ROBIN, GREEDY, TWO_LEVEL, RANDOM = range(5)
 NONE = -1
@@ -64,7 +60,7 @@ class RunState(NamedTuple):
         running: the number of unfinished slots of each block.
     """
 
-    ready: Bits
+    ready: Words
     counts: Ints
     free: Ints
     releases: Ints
@@ -84,7 +80,7 @@ class PolicyState(NamedTuple):
     size: int
     turn: Ints
     last: Ints
-    draws: Bits
+    draws: Words
 
 
 class IssueLog(NamedTuple):
@@ -111,7 +107,7 @@ def lowest(bits: np.uint64) -> int:
 
 
 @inlined
-def next_in(ready: Bits, free: Ints, low: int, high: int) -> int:
+def next_in(ready: Words, free: Ints, low: int, high: int) -> int:
     """Return the smallest slot in low .. high - 1 that is ready for a class with a free port, or NONE."""
     # the first word may begin in its middle
     mask = _ALL << np.uint64(low & 63)
@@ -129,14 +125,14 @@ def next_in(ready: Bits, free: Ints, low: int, high: int) -> int:
 
 
 @inlined
-def next_after(ready: Bits, free: Ints, last: int, low: int, high: int) -> int:
+def next_after(ready: Words, free: Ints, last: int, low: int, high: int) -> int:
     """Return the same in a circle that begins behind `last`."""
     slot = next_in(ready, free, last + 1, high)
     return slot if slot != NONE else next_in(ready, free, low, last + 1)
 
 
 @inlined
-def nth(ready: Bits, free: Ints, number: int) -> int:
+def nth(ready: Words, free: Ints, number: int) -> int:
     """Return the slot that has `number` smaller slots which are ready for a class with a free port."""
     for word in range(ready.shape[1]):
         found = _ZERO
@@ -154,7 +150,7 @@ def nth(ready: Bits, free: Ints, number: int) -> int:
 
 
 @inlined
-def draw(draws: Bits, n: int) -> int:
+def draw(draws: Words, n: int) -> int:
     """Return the next number of SplitMix64, modulo n."""
     draws[0] += _STEP
     bits = draws[0]
@@ -164,7 +160,7 @@ def draw(draws: Bits, n: int) -> int:
 
 
 @inlined
-def next_group(policy: PolicyState, ready: Bits, free: Ints) -> int:
+def next_group(policy: PolicyState, ready: Words, free: Ints) -> int:
     """Return the first group, in a circle from the current one, with a slot that finds a free port, or NONE."""
     begin = policy.turn[0] * policy.size
     slot = next_after(ready, free, begin - 1, 0, ready.shape[1] * 64)

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from makespan.host.compiled import Ints, inlined, uncounted
+from makespan.host.compiled import Ints, Words, inlined, uncounted
 from makespan.model.simulate.runner_compiled import (
     NONE,
-    Bits,
     IssueLog,
     RunState,
     UnitPorts,
@@ -135,7 +134,7 @@ def climb(
     kept: Ints,
     state: RunState,
     nothing: IssueLog,
-    draws: Bits,
+    draws: Words,
     runs: int,
     best: int,
 ) -> int:
