@@ -340,7 +340,7 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
 
 QUICK = (
     "solve, compare, simulate, report, verify, schedulability, machines, gpus, strings, bounds-template, export,"
-    " estimate hong-kim, estimate opencl-cost-table, dual-issue decode, dual-issue encode, microbench throughput,"
+    " estimate hong-kim, estimate opencl-cost-table, microbench throughput,"
     " benchmark show"
 )
 """Commands whose examples take no device and no time; tests/cli/test_help.py looks at those of all."""

@@ -138,7 +138,7 @@ MEASURED = " ".join(("--worst-case-cache", *(f"--set {key}={value}" for key, val
 """What a model wants to know of a GPU that nobody has measured."""
 
 CUBIN = "ptx/polynomial.sm_86.cubin --block 32 --latency global=..600"
-HAVE_JSON = {"estimate", "simulate", "schedulability", "strings", "machines", "gpus", "verify", "dual-issue"}
+HAVE_JSON = {"estimate", "simulate", "schedulability", "strings", "machines", "gpus", "verify"}
 """Commands with figures of which there is no evidence."""
 
 COMMANDS = f"""
@@ -193,8 +193,6 @@ estimate --method kleimenov-popova ptx/vecadd.ptx --gpu gtx1050 --grid 20 --bloc
 estimate --method dual-issue ptx/polynomial.ptx --block 256 --grid 104 --param 3=26624
 estimate --method cost-table --expr 'm.\\(x,y){{ x + m[x,y] }}' --array m:float:4096x4096 --table rmbp-gt650m
 estimate --compare ptx/vecadd.ptx --block 128 --grid 80 --param 3=10240 --gpu quadro-fx5600 --regs 10
-dual-issue decode 0x08dc109c14801410
-dual-issue encode 05 04 05 04 05 04 90
 benchmark check benchmarks/library --family paper
 benchmark table benchmarks/library --family paper
 machines

@@ -67,7 +67,6 @@ SECTIONS = {
         "estimate": "what is likely, by published models; never a bound",
         "microbench": "measure what the models need, or write programs",
         "evaluate": "how good the predictions of a cost table are",
-        "dual-issue": "listings of dual-issued instructions",
     },
     "This installation": {
         "doctor": "versions, and one-time compilation of inner loops",
@@ -82,7 +81,6 @@ ELSEWHERE = {
     "estimate": "makespan.estimates.commands",
     "microbench": "makespan.estimates.commands.microbench",
     "evaluate": "makespan.estimates.commands.evaluate",
-    "dual-issue": "makespan.estimates.commands.listings",
 } | {name: f"makespan.many.commands.{name}" for name in ("simulate", "compare", "serve", "gate", "sweep", "benchmark")}
 """The commands with no module of their own here: nothing else of the command line knows a satellite."""
 

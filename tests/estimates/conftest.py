@@ -23,11 +23,6 @@ def evaluate(capsys: pytest.CaptureFixture[str]) -> Runner:
 
 
 @pytest.fixture
-def listings(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("dual-issue", capsys)
-
-
-@pytest.fixture
 def opencl_device() -> Opened:
     pytest.importorskip("pyopencl")
     try:

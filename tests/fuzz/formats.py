@@ -6,7 +6,6 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from makespan.cli.running import BAD_INPUT, NO, NOT_MEASURED
-from tests.estimates.dual_issue.test_listing import GOLDEN
 from tests.fuzz import honest, readers
 from tests.fuzz.honest import Maker, packed, solved
 from tests.fuzz.http import answer
@@ -211,7 +210,6 @@ FORMATS: dict[str, Format] = {
     ),
     "sm-times": Format(Command("microbench sm --fit {path} --machine turing"), ".csv", (honest.SM_TIMES,)),
     "ptxas": Format(by("estimates.profile.resources:read_resources", "k"), ".txt", (honest.PTXAS,)),
-    "dual-issue-listing": Format(Command("dual-issue check {path}"), ".sass", (GOLDEN.encode(),)),
     "dual-issue-table": Format(readers.measured, ".csv", (honest.MEASURED,)),
     "dual-issue-import": Format(
         Command("estimate --method dual-issue --ffma 1e9 --sms 13 --clock-ghz 0.7 --import {path}"),

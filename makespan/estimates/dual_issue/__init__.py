@@ -20,7 +20,6 @@ from makespan.estimates.dual_issue.device import (
     SmDescription,
 )
 from makespan.estimates.dual_issue.ffma_bound import FfmaWork, estimate
-from makespan.estimates.dual_issue.listing import CycleReport, check
 from makespan.estimates.dual_issue.method import Characteristics, characterise
 from makespan.estimates.dual_issue.pattern_ranking import PatternResult, codes_for, patterns
 from makespan.estimates.dual_issue.timing import latency, throughput
@@ -31,7 +30,6 @@ __all__ = [
     "BankResult",
     "Characteristics",
     "CodeResult",
-    "CycleReport",
     "FfmaWork",
     "IssueDevice",
     "IssueInstruction",
@@ -45,7 +43,6 @@ __all__ = [
     "VirtualSm",
     "banks",
     "characterise",
-    "check",
     "codes",
     "codes_for",
     "estimate",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from makespan.estimates.dual_issue.control_codes import CODES, SINGLE_ISSUE, StallField
+from makespan.estimates.dual_issue.control_codes import CODES, SINGLE_ISSUE
 from makespan.estimates.dual_issue.device import IssueDevice, IssueInstruction, Opcode
 from makespan.estimates.dual_issue.timing import (
     clean_instruction,
@@ -20,6 +20,34 @@ TOLERANCE = 0.25  # cycles that a measured distance may be off
 _WIDTHS = (5, 4, 3)  # bits of a stall field
 _TESTED, _NEXT, _SOURCE = 3, 4, 5
 _LONGEST = 64  # cycles of a span of which the repetitions are chosen
+
+
+@dataclass(frozen=True, slots=True)
+class StallField:
+    """A contiguous field of the code's bits that counts stall cycles.
+
+    Args:
+        base: the code with an empty field; the other bits are those of `base`.
+        shift: the lowest bit of the field.
+        width: bits of the field.
+        start: gap of an empty field, on the straight line: code `base` itself may open a dual issue instead.
+        slope: cycles per step.
+        last: the largest field value of the straight line; it starts at 0.
+        saturation: the gap beyond `last`, where that is one and the same; None where there is none.
+    """
+
+    base: int
+    shift: int
+    width: int
+    start: float
+    slope: int
+    last: int
+    saturation: int | None
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """Return the codes of the field, by rising field value."""
+        return tuple(self.base + (value << self.shift) for value in range(1 << self.width))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
-from makespan.estimates.dual_issue.control_codes import SINGLE_ISSUE, check_code
+from makespan.estimates.dual_issue.control_codes import CODES, SINGLE_ISSUE
 from makespan.estimates.dual_issue.registers import ZERO
 from makespan.host.errors import InputError
 
@@ -44,7 +44,8 @@ class IssueInstruction:
     code: int = SINGLE_ISSUE
 
     def __post_init__(self) -> None:
-        check_code(self.code)
+        if not 0 <= self.code < CODES:
+            raise InputError(f"a control code is one byte, 0x00..0xff, not {self.code:#x}")
         if len(self.sources) != OPERANDS.get(self.opcode, len(self.sources)):
             raise InputError(f"{self.opcode} has {OPERANDS[self.opcode]} source registers, not {len(self.sources)}")
         named = self.sources if self.destination is None else (self.destination, *self.sources)

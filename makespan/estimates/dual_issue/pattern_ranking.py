@@ -159,14 +159,3 @@ def best(results: Sequence[PatternResult], noise: float = 0.0) -> tuple[PatternR
         raise MeasurementError("no pattern was measured")
     least = results[0].efficiency * (1 - max(_SURE * noise, _LEAST_DIFFERENCE))
     return tuple(result for result in results if result.efficiency >= least)
-
-
-def distance(latency: float) -> int:
-    """Return the least number of instructions between two dependent ones in dual-issue code.
-
-    Seven instructions take four cycles.
-
-    >>> distance(120)
-    210
-    """
-    return -int(-latency * 7 // 4)

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from makespan.estimates.dual_issue import BankResult, Characteristics, CodeResult, CycleReport
+from makespan.estimates.dual_issue import BankResult, Characteristics, CodeResult
 from makespan.estimates.dual_issue.arbiter import spell
 from makespan.version import __version__
 
 SCHEMA = "makespan.dual-issue/1"
-_LISTS = ("reads", "banks", "cached", "shared")
 
 
 def text(found: Characteristics) -> str:
@@ -121,46 +120,3 @@ def _codes(found: CodeResult) -> dict[str, Any]:
     meanings = {"dual": found.dual, "immediate": found.immediate, "delayed": found.delayed}
     codes = {name: list(values) for name, values in (meanings | lists).items()}
     return {**codes, "fields": [asdict(field) for field in found.fields]}
-
-
-def cycles_text(reports: Sequence[CycleReport]) -> str:
-    """Return a listing cycle by cycle; the last line counts the conflicts."""
-    conflicts = sum(report.ways > 1 for report in reports)
-    issued = sum(report.issued for report in reports)
-    lines = [line for number, report in enumerate(reports) for line in _cycle_lines(number, report)]
-    return "\n".join(
-        [
-            *lines,
-            f"{issued} arithmetic instructions in {len(reports)} issue cycles, {conflicts} of them with a conflict",
-        ]
-    )
-
-
-def _cycle_lines(number: int, report: CycleReport) -> Iterator[str]:
-    first, *others = report.lines
-    yield f"block {report.block} cycle {number}: {first}"
-    yield from (f"    with {line}" for line in others)
-    if report.issued:
-        reads = ", ".join(f"R{register} bank {bank}" for register, bank in zip(report.reads, report.banks, strict=True))
-        extra = [
-            f"{name} {', '.join(f'R{register}' for register in registers)}"
-            for name, registers in (("cached", report.cached), ("shared", report.shared))
-            if registers
-        ]
-        verdict = "no conflict" if report.ways <= 1 else f"{report.ways}-way conflict"
-        yield f"    reads {'; '.join([reads or 'nothing', *extra])}: {verdict}"
-
-
-def cycles_document(reports: Sequence[CycleReport]) -> dict[str, Any]:
-    """Return the same as plain data."""
-    cycles = [
-        {
-            "block": report.block,
-            "instructions": list(map(str, report.lines)),
-            **{n: list(getattr(report, n)) for n in _LISTS},
-            "ways": report.ways,
-        }
-        for report in reports
-    ]
-    conflicts = sum(report.ways > 1 for report in reports)
-    return {"schema": "makespan.dual-issue-check/1", "cycles": cycles, "conflicts": conflicts}

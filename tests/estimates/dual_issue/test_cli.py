@@ -1,15 +1,18 @@
-"""`makespan microbench dual-issue`, `makespan estimate --method dual-issue` and `makespan dual-issue`."""
+"""`makespan microbench dual-issue` and `makespan estimate --method dual-issue`."""
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from makespan.estimates import Origin
 from makespan.estimates.dual_issue import Characteristics, FfmaWork, characterise, estimate, parse_device
+from makespan.estimates.microbench.programs import ffma_source
+from makespan.kernels.ptx import cuda
 from makespan.model import machine
 from tests.command import Runner
-from tests.estimates.dual_issue.test_listing import FFMA, GOLDEN, NOPS
 from tests.estimates.dual_issue.test_measurements import rows
 
 ROOT = Path(__file__).parents[3]
@@ -55,6 +58,21 @@ def test_the_portable_pair_is_written(microbench: Runner, tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ffma.cu"]
 
 
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+def test_the_portable_pair_compiles_and_keeps_its_instructions(tmp_path: Path) -> None:
+    source, binary = tmp_path / "ffma.cu", tmp_path / "out.cubin"
+    source.write_text(ffma_source()["ffma.cu"])
+    done = subprocess.run(
+        ["nvcc", "-arch=sm_75", "-cubin", str(source), "-o", str(binary)], capture_output=True, text=True, timeout=600
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert binary.stat().st_size > 0
+    module = cuda.read(source)
+    assert [kernel.name for kernel in module.kernels] == ["ffma_latency", "ffma_throughput"]
+    counts = [sum(i.opcode == "fma.rn.f32" for i in kernel.instructions) for kernel in module.kernels]
+    assert counts == [128, 8 * 64]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -92,58 +110,6 @@ def test_only_the_patterns_asked_for_are_measured(microbench: Runner) -> None:
     assert [line.split()[0] for line in done.out.splitlines() if "%" in line and line.startswith("  1")] == [
         "1-2-2-1", "1-1-1-1",
     ]  # fmt: skip
-
-
-def test_words_are_decoded_and_encoded(listings: Runner) -> None:
-    assert listings("decode", "0x08dc109c14801410").out.splitlines() == [
-        "0  04  -:-:D:-:04",
-        "1  05  -:-:D:-:05",
-        "2  20  -:-:-:-:00",
-        "3  05  -:-:D:-:05",
-        "4  27  -:-:-:-:07",
-        "5  04  -:-:D:-:04",
-        "6  37  -:-:-:S:07",
-    ]
-    assert listings("encode", "05", "04", "05", "04", "05", "04", "90").out == "0x0a40101410141014\n"
-    assert json.loads(listings("decode", "0880808080808080", "--format", "json").out)["codes"] == [0x20] * 7
-
-
-def test_a_listing_is_checked_cycle_by_cycle(listings: Runner, tmp_path: Path) -> None:
-    path = tmp_path / "golden.sass"
-    path.write_text(GOLDEN)
-    done = listings("check", path)
-    assert done.code == 0
-    assert (
-        "    reads R6 bank 2, R27 bank 1, R146 bank 0, R149 bank 3; cached R150; shared R146: no conflict" in done.out
-    )
-    assert done.out.endswith("6 arithmetic instructions in 4 issue cycles, 0 of them with a conflict\n")
-    without = listings("check", path, "--no-cache", "--format", "json")
-    assert (without.code, json.loads(without.out)["conflicts"]) == (1, 2)
-    assert listings("check", path, "--banks", "0").code == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["decode", "0x1880808080808080"], "is no scheduling word"),
-        (["decode", "0x0880808080808080ff"], "in hexadecimal, 16 digits at most"),
-        (["decode", "word"], "in hexadecimal"),
-        (["encode", "05"], "has 7 codes"),
-        (["encode", *["05"] * 6, "100"], "one byte"),
-        (["check", "none.sass"], "cannot read the listing"),
-        (["check", "bad.sass"], "bad.sass: line 7: a dual code on the last slot"),
-        (["check", "bad.sass", "--banks", "9"], "bank bits"),
-        (["check", "bad.sass", "--banks", "0;2"], "--banks '0;2' is no list of numbers such as 0,2"),
-    ],
-)
-def test_bad_input_is_one_line(
-    arguments: list[str], message: str, listings: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("bad.sass").write_text(NOPS * 6 + FFMA.format("D", 4, 9))
-    done = listings(*arguments)
-    assert (done.code, done.out) == (2, "")
-    assert message in done.err
 
 
 def test_an_estimate_is_the_work_over_what_the_device_sustains(gk110: Characteristics) -> None:

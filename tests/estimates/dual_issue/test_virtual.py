@@ -1,6 +1,7 @@
 """The virtual SM: what was published for GK110, and that its two descriptions agree."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import Phase, assume, given, settings
@@ -12,6 +13,7 @@ from makespan.estimates.dual_issue.control_codes import GK110_GAPS
 from makespan.estimates.dual_issue.device import IssueInstruction, IssueProgram, Opcode, SmDescription
 from makespan.estimates.dual_issue.ffma_bound import peak_gflops
 from makespan.estimates.dual_issue.pattern_ranking import GK110_CODES, patterns
+from makespan.estimates.dual_issue.registers import GK110_BANKS, ways
 from makespan.estimates.dual_issue.timing import throughput
 from makespan.estimates.dual_issue.truth import Conflicts, Truth, closed_form_cycles
 from makespan.estimates.dual_issue.virtual import VirtualSm, parse_device, simulate
@@ -258,8 +260,8 @@ def test_dual_issue_never_exceeds_the_lanes_with_any_arbiter() -> None:
             assert rate <= device.sm.lanes
 
 
-def test_the_operand_cache_keeps_the_sources_of_the_cycle_before() -> None:
-    """Two FFMAs of a pair and four banks: only what the cycle before has read makes the second pair fit."""
+def test_n9_z_the_operand_cache_keeps_the_sources_of_the_cycle_before() -> None:
+    """Figure 7b: two FFMAs of a pair and four banks; only what the cycle before has read makes the second pair fit."""
     block = (
         IssueInstruction(F, 31, (150, 147, 31), 0x05),
         IssueInstruction(F, 27, (150, 146, 27), 0x04),
@@ -269,6 +271,9 @@ def test_the_operand_cache_keeps_the_sources_of_the_cycle_before() -> None:
         IssueInstruction(F, 3, (148, 146, 3), 0x04),
         IssueInstruction(Opcode.NOP, code=0x05),
     )
+    needed = [frozenset(register for one in cycle for register in one.sources) for cycle in Truth().shape(block)]
+    assert [ways(now, GK110_BANKS) for now in needed] == [1, 2, 2, 1]
+    assert [ways(now - before, GK110_BANKS) for before, now in pairwise([frozenset(), *needed])] == [1, 1, 1, 1]
     rates = []
     for keeps in (Truth().keeps, frozenset[int]()):
         device = VirtualSm(Truth(keeps=keeps, latency=1, conflicts=Conflicts.STRICT))
