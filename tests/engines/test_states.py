@@ -28,6 +28,16 @@ from makespan.proof.engines.search import choose, packing, remaining
 from makespan.proof.engines.search import plain as search
 from makespan.proof.engines.search import states as by_states
 from makespan.proof.engines.search import states_compiled as loops
+from makespan.proof.engines.search import states_compiled_layout as layout
+from makespan.proof.engines.search.states_compiled_leaves import (
+    common,
+    decode,
+    first_leaf,
+    list_choices,
+    next_leaf,
+    open_state,
+    sums_of,
+)
 from tests.both import both
 from tests.effort import Looks
 from tests.oracle import brute_force, obeys
@@ -147,13 +157,13 @@ def shortest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
         yield {code: places.count(code) for code in places}, cycles
 
 
-def prospect(problem: packing.Problem, rest: loops.RestBounds, state: dict[int, int], sense: int) -> int:
+def prospect(problem: packing.Problem, rest: layout.RestBounds, state: dict[int, int], sense: int) -> int:
     """What the kernel says of a state."""
     choice = by_states._choice(problem, rest)
     for row, (code, warps) in enumerate(sorted(state.items(), reverse=True)):
         choice.pairs[row, :2] = code, warps
-        choice.units[loops.READY, problem.automaton.unit[code]] += warps
-    return loops.prospect(0, len(state), loops.UNBOUNDED, sense, problem.automaton, rest, choice)
+        choice.units[layout.READY, problem.automaton.unit[code]] += warps
+    return loops.prospect(0, len(state), layout.UNBOUNDED, sense, problem.automaton, rest, choice)
 
 
 @given(instances(most_warps=4, most=4))
@@ -166,21 +176,21 @@ def test_no_state_takes_longer_than_its_bound_says_nor_less(instance: Instance) 
     assert all(cycles >= -prospect(problem, rest, state, -1) for state, cycles in shortest(instance))
 
 
-def leaves(number: int, choice: loops.LeafChoice) -> Iterator[list[int]]:
+def leaves(number: int, choice: layout.LeafChoice) -> Iterator[list[int]]:
     """Every leaf of an open state, one after another."""
-    loops.first_leaf(number, choice)
+    first_leaf(number, choice)
     more = True
     while more:
         yield choice.part[number].tolist()
-        more = loops.next_leaf(number, choice.pairs, choice.units, choice.options, choice.delta, choice.part)
+        more = next_leaf(number, choice.pairs, choice.units, choice.options, choice.delta, choice.part)
 
 
-def listed(words: Words, at: int, size: int, problem: packing.Problem, choice: loops.LeafChoice) -> list[list[int]]:
+def listed(words: Words, at: int, size: int, problem: packing.Problem, choice: layout.LeafChoice) -> list[list[int]]:
     """The same, of all leaves at once."""
-    others = loops.list_choices(words, at, 1, size, problem.automaton, choice)
-    last, apart = choice.tally[loops.SCALARS, [loops.LAST, loops.APART]].tolist()
-    begin = (last * choice.tally.shape[1] + int(choice.units[loops.QUOTA, last])) * apart
-    own = choice.sums[:, begin : begin + loops.sums_of(last, size, choice)]
+    others = list_choices(words, at, 1, size, problem.automaton, choice)
+    last, apart = choice.tally[layout.SCALARS, [layout.LAST, layout.APART]].tolist()
+    begin = (last * choice.tally.shape[1] + int(choice.units[layout.QUOTA, last])) * apart
+    own = choice.sums[:, begin : begin + sums_of(last, size, choice)]
     return [list(leaf) for other in range(others) for leaf in (own.T + choice.others[:, other]).tolist()]
 
 
@@ -195,17 +205,17 @@ def test_all_leaves_at_once_are_the_leaves_one_after_another_whatever_was_kept_o
     run.search()
     states, one, choice, width = run.store.closed, problem.automaton, run.choice, problem.words
     before, size = 0, 0
-    for at in range(0, int(run.cursor[loops.CLOSED]) * width, width):
-        kept = loops.common(states, at, before, size, one, choice)
-        size = loops.decode(states, at, kept, one, choice)
+    for at in range(0, int(run.cursor[layout.CLOSED]) * width, width):
+        kept = common(states, at, before, size, one, choice)
+        size = decode(states, at, kept, one, choice)
         every = listed(states, at, size, problem, choice)
-        number = loops.open_state(states, at, 1, size, one, choice)
+        number = open_state(states, at, 1, size, one, choice)
         assert sorted(every) == sorted(leaves(number, choice))
         assert every
         if instance.groups[0].program.is_chain:  # two warps of an automaton may reach one state by different moves
             assert len(every) == len(set(map(tuple, every)))
         pairs = choice.pairs[:size].tolist()
-        assert size == loops.decode(states, at, 0, one, choice)
+        assert size == decode(states, at, 0, one, choice)
         assert pairs == choice.pairs[:size].tolist()
         before = at
 
@@ -406,7 +416,7 @@ def test_six_warps_of_the_paper_s_string_with_and_without_pruning(capacity: dict
     task = by_states.SearchTask(problem, 1, remaining.worst_case(instance, None), Limits())
     run = by_states.FloorSearch(task, 0)
     assert run.search() == makespan
-    assert run.cursor[loops.BURIED] == 0
+    assert run.cursor[layout.BURIED] == 0
     witness = run.witness()
     assert witness is not None
     assert replay(instance, witness) == makespan
@@ -423,7 +433,7 @@ def test_pruning_leaves_little_to_do() -> None:
             by_states.SearchTask(problem, 1, remaining.worst_case(instance, one), Limits()), truth
         )
         assert run.search() == truth
-        expanded.append(int(run.cursor[loops.EXPANDED]))
+        expanded.append(int(run.cursor[layout.EXPANDED]))
     assert expanded[1] * 2 < expanded[0]
 
 

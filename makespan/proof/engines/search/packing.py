@@ -13,7 +13,7 @@ from makespan.model.feature import PROGRAMS
 from makespan.model.instance import Group, Instance
 from makespan.model.schedule import WarpMove
 from makespan.proof.engines.search import remaining
-from makespan.proof.engines.search import states_compiled as loops
+from makespan.proof.engines.search import states_compiled_layout as layout
 
 KNOWS = PROGRAMS
 
@@ -144,7 +144,7 @@ class Problem:
 
     instance: Instance
     begin: tuple[int, ...]
-    automaton: loops.PackedInstance
+    automaton: layout.PackedInstance
     words: int
     counters: dict[int, tuple[int, int]]
 
@@ -196,18 +196,18 @@ class Problem:
         group = int(np.searchsorted(self.begin, code, side="right")) - 1
         return group, code - self.begin[group]
 
-    def moves(self, choice: loops.LeafChoice, number: int) -> list[WarpMove]:
+    def moves(self, choice: layout.LeafChoice, number: int) -> list[WarpMove]:
         """Return the cycle that a leaf stands for."""
         moves = []
         for option in choice.options[:number].tolist():
-            group, place = self.place(int(choice.pairs[option[loops.PAIR], loops.PAIR_CODE]))
-            target, warps = option[loops.TARGET], option[loops.TAKE]
+            group, place = self.place(int(choice.pairs[option[layout.PAIR], layout.PAIR_CODE]))
+            target, warps = option[layout.TARGET], option[layout.TAKE]
             successor = self.instance.groups[group].program.end if target < 0 else self.place(target)[1]
             if warps:
                 moves.append(WarpMove(group, place, successor, warps))
         return moves
 
-    def begun(self, size: int, choice: loops.LeafChoice) -> list[dict[int, int]]:
+    def begun(self, size: int, choice: layout.LeafChoice) -> list[dict[int, int]]:
         """Return how many warps stand where, per group, in the state whose pairs are filled in."""
         begun: list[dict[int, int]] = [{} for _ in self.instance.groups]
         for code, warps, *_ in choice.pairs[:size].tolist():
@@ -216,7 +216,7 @@ class Problem:
         return begun
 
 
-def _automaton(instance: Instance, begin: tuple[int, ...]) -> loops.PackedInstance:
+def _automaton(instance: Instance, begin: tuple[int, ...]) -> layout.PackedInstance:
     programs = [group.program for group in instance.groups]
     number = {unit: at for at, unit in enumerate(remaining.classes(instance))}
     edges = [
@@ -224,7 +224,7 @@ def _automaton(instance: Instance, begin: tuple[int, ...]) -> loops.PackedInstan
         for base, program in zip(begin, programs, strict=False)
         for place in program.places
     ]
-    return loops.PackedInstance(
+    return layout.PackedInstance(
         unit=ints([number[place.unit] for program in programs for place in program.places]),
         sigma=ints([min(instance.warps, instance.machine.capacities[unit]) for unit in number]),
         first=ints(list(accumulate(map(len, edges), initial=0))),
@@ -240,7 +240,7 @@ def _automaton(instance: Instance, begin: tuple[int, ...]) -> loops.PackedInstan
 
 
 def _steps(
-    automaton: loops.PackedInstance,
+    automaton: layout.PackedInstance,
     fields: list[list[int]],
     counters: dict[int, tuple[int, int]],
     words: int,
@@ -268,10 +268,14 @@ def _digits(fields: list[list[int]]) -> Ints:
     """Word, shift and mask of the most significant digits of a state, of which the last comes first."""
     digits: list[list[int]] = []
     for word, shift, mask, *_ in reversed(fields):
-        if not digits or digits[-1][0] != word or digits[-1][1] + digits[-1][2].bit_length() - shift > loops.DIGIT_BITS:
+        if (
+            not digits
+            or digits[-1][0] != word
+            or digits[-1][1] + digits[-1][2].bit_length() - shift > layout.DIGIT_BITS
+        ):
             if len(digits) == _MOST_DIGITS:
                 break
-            digits.append([word, shift, mask & ((1 << loops.DIGIT_BITS) - 1)])
+            digits.append([word, shift, mask & ((1 << layout.DIGIT_BITS) - 1)])
         else:
             digits[-1][1:] = [shift, (1 << (digits[-1][1] + digits[-1][2].bit_length() - shift)) - 1]
     if len(digits) % 2:

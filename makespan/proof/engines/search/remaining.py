@@ -19,7 +19,7 @@ from makespan.proof.bounds.conditions import Mode, ProofQuestion, conditions
 from makespan.proof.bounds.potential import dominates
 from makespan.proof.bounds.potential import least_decrease as measured_decrease
 from makespan.proof.bounds.tables import Arrays
-from makespan.proof.engines.search import states_compiled as loops
+from makespan.proof.engines.search import states_compiled_layout as layout
 
 _LARGEST = 1 << 62
 
@@ -30,7 +30,7 @@ def _never() -> bool:
 
 def worst_case(
     instance: Instance, certificate: Certificate | None, stop: Callable[[], bool] = _never
-) -> loops.RestBounds:
+) -> layout.RestBounds:
     """At most how long it still takes: the pessimistic bound and, with a certificate, the potential's.
 
     Raises:
@@ -42,7 +42,7 @@ def worst_case(
     return _rest(instance, {potential.last_group: potential for potential in proofs}, steps, most=True)
 
 
-def best_case(instance: Instance) -> loops.RestBounds:
+def best_case(instance: Instance) -> layout.RestBounds:
     """At least how long it still takes: paths and work that cannot be avoided."""
     return _rest(instance, {}, {}, most=False)
 
@@ -98,7 +98,7 @@ def _fits(instance: Instance, certificate: Certificate) -> bool:
 
 def _rest(
     instance: Instance, potentials: dict[int, Potential], least: dict[int, int], *, most: bool
-) -> loops.RestBounds:
+) -> layout.RestBounds:
     programs = [group.program for group in instance.groups]
     units = classes(instance)
     begin = list(accumulate((program.end for program in programs), initial=0))
@@ -119,7 +119,7 @@ def _rest(
             before += len(potential.tables)
         first.append(first[-1] + len(units) * int((thresholds[group] + 1).prod()))
     nodes.sort()
-    return loops.RestBounds(
+    return layout.RestBounds(
         work=np.array([_all_counts(programs, unit, most) for unit in units], dtype=np.int64),
         length=np.array(_all_counts(programs, None, most), dtype=np.int64),
         begin=np.array(begin, dtype=np.int64),

@@ -52,7 +52,10 @@ from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.limits import Limits
 from makespan.proof.engines.search import packing, remaining
 from makespan.proof.engines.search import states_compiled as loops
+from makespan.proof.engines.search import states_compiled_layout as layout
 from makespan.proof.engines.search.packing import Problem, sizes
+from makespan.proof.engines.search.states_compiled_leaves import decode
+from makespan.proof.engines.search.states_compiled_store import put
 
 _FEWEST_WORDS = 1 << 10
 _FIRST_BUDGET = 64
@@ -124,7 +127,7 @@ class SearchTask(NamedTuple):
 
     problem: Problem
     sense: int
-    rest: loops.RestBounds
+    rest: layout.RestBounds
     limits: Limits
 
 
@@ -179,13 +182,13 @@ class FloorSearch:
         self.problem, self.limits = task.problem, task.limits
         top = packing.layers(self.problem.instance)
         self.start = 1 if task.sense > 0 else top + 1
-        self.cursor = np.zeros(loops.CURSOR_SIZE, dtype=np.int64)
-        self.cursor[loops.LAYER], self.cursor[loops.STATE], self.cursor[loops.OPTIONS] = top, -1, -1
+        self.cursor = np.zeros(layout.CURSOR_SIZE, dtype=np.int64)
+        self.cursor[layout.LAYER], self.cursor[layout.STATE], self.cursor[layout.OPTIONS] = top, -1, -1
         self.choice = _choice(self.problem, task.rest)
-        self.store = loops.StateStore(
+        self.store = layout.StateStore(
             open=np.zeros(_FEWEST_WORDS, dtype=np.uint64),
-            segments=np.zeros((1 << (64 - int(self.problem.automaton.high)), loops.SEGMENT_SIZE), dtype=np.uint64),
-            free=np.full(loops.SEGMENT_SIZES, -1, dtype=np.int64),
+            segments=np.zeros((1 << (64 - int(self.problem.automaton.high)), layout.SEGMENT_SIZE), dtype=np.uint64),
+            free=np.full(layout.SEGMENT_SIZES, -1, dtype=np.int64),
             closed=np.zeros(_FEWEST_WORDS, dtype=np.uint64),
         )
         self.begun = False
@@ -194,15 +197,15 @@ class FloorSearch:
     @property
     def remembers(self) -> bool:
         """Return whether all states that were expanded are there, for a witness."""
-        return bool(self.cursor[loops.CLOSED] >= 0)
+        return bool(self.cursor[layout.CLOSED] >= 0)
 
     @_wrapping
     def search(self) -> int | None:
         """Return the largest value if it is above the floor, else the floor; None when a limit comes first."""
         if not self._begin():
             return None
-        status = loops.PAUSED
-        while status != loops.DONE:
+        status = layout.PAUSED
+        while status != layout.DONE:
             if self.limits.expired or not self._has_room(status):
                 return None
             began = time.monotonic()
@@ -211,14 +214,14 @@ class FloorSearch:
                 self.problem.automaton, self.task.rest, self.choice,
             )  # fmt: skip
             self._pace(time.monotonic() - began, status)
-            states, layer = int(self.cursor[loops.EXPANDED]), int(self.cursor[loops.LAYER])
+            states, layer = int(self.cursor[layout.EXPANDED]), int(self.cursor[layout.LAYER])
             self.limits.progress(f"search: {states} states, {max(0, layer)} instructions of all warps to go")
         end = self._end()
         return self.floor if end is None else max(self.floor, self._value(end))
 
     def _end(self) -> Words | None:
         """Return the state in which all have finished, if it was reached."""
-        begin, beyond = self.store.segments[0, [loops.BEGIN, loops.BEYOND]].tolist()
+        begin, beyond = self.store.segments[0, [layout.BEGIN, layout.BEYOND]].tolist()
         states = self.store.open[begin:beyond].reshape(-1, self.problem.words)
         return next(iter(states[states[:, 0] != 0]), None)
 
@@ -231,21 +234,21 @@ class FloorSearch:
             return None
         most, began = self.floor, time.monotonic()
         for store, cursor in (self._waiting(), (self.store, self.cursor.copy())):
-            while cursor[loops.LAYER] >= 0:
+            while cursor[layout.LAYER] >= 0:
                 if time.monotonic() - began > 0.5 + self.limits.elapsed / 10:
                     return None
                 most = max(most, self._highest(store, cursor))
         return most
 
-    def _waiting(self) -> tuple[loops.StateStore, Ints]:
+    def _waiting(self) -> tuple[layout.StateStore, Ints]:
         """Return the leaves that are not inserted yet, as the only states of a store."""
         cursor = np.zeros_like(self.cursor)
-        states = self.choice.waiting.T[: self.cursor[loops.WAITING]].ravel()
-        segments = np.zeros((1, loops.SEGMENT_SIZE), dtype=np.uint64)
-        segments[0, loops.BEYOND] = len(states)
+        states = self.choice.waiting.T[: self.cursor[layout.WAITING]].ravel()
+        segments = np.zeros((1, layout.SEGMENT_SIZE), dtype=np.uint64)
+        segments[0, layout.BEYOND] = len(states)
         return self.store._replace(open=states, segments=segments), cursor
 
-    def _highest(self, store: loops.StateStore, cursor: Ints) -> int:
+    def _highest(self, store: layout.StateStore, cursor: Ints) -> int:
         return loops.highest(
             self.task.sense, self.start, self._budget, store, cursor,
             self.problem.automaton, self.task.rest, self.choice,
@@ -255,27 +258,27 @@ class FloorSearch:
     def witness(self) -> Schedule | None:
         """Return a schedule of the largest value, step by step from its end; None when a limit comes first."""
         problem, words, target, cycles = self.problem, self.problem.words, self._end(), []
-        self.cursor[loops.STATE] = self.cursor[loops.CLOSED]
+        self.cursor[layout.STATE] = self.cursor[layout.CLOSED]
         while target is not None and self._value(target) != 0:
             found = self._find(target)
             if found is None:
                 return None
             if not found:
                 raise BrokenPromiseError("the packed search cannot find the way to a state that it has reached")
-            cycles.append(problem.moves(self.choice, int(self.cursor[loops.OPTIONS])))
-            begin = int(self.cursor[loops.STATE]) * words
+            cycles.append(problem.moves(self.choice, int(self.cursor[layout.OPTIONS])))
+            begin = int(self.cursor[layout.STATE]) * words
             target = self.store.closed[begin : begin + words]
         if target is None:
             return None
-        size = loops.decode(target, 0, 0, problem.automaton, self.choice)
+        size = decode(target, 0, 0, problem.automaton, self.choice)
         return Schedule.from_moves(problem.instance, problem.begun(size, self.choice), cycles[::-1])
 
     def _find(self, target: Words) -> bool | None:
         """Return whether a state before `target` was expanded, then the current one; None when a limit comes first."""
-        self.cursor[loops.STATE] -= 1
-        self.cursor[loops.OPTIONS] = -1
-        status = loops.PAUSED
-        while status == loops.PAUSED:
+        self.cursor[layout.STATE] -= 1
+        self.cursor[layout.OPTIONS] = -1
+        status = layout.PAUSED
+        while status == layout.PAUSED:
             if self.limits.expired:
                 return None
             began = time.monotonic()
@@ -284,7 +287,7 @@ class FloorSearch:
                 self.problem.automaton, self.choice,
             )  # fmt: skip
             self._pace(time.monotonic() - began, status)
-        return bool(self.cursor[loops.STATE] >= 0)
+        return bool(self.cursor[layout.STATE] >= 0)
 
     def _begin(self) -> bool:
         """Store the starts; False when a limit comes first."""
@@ -292,8 +295,8 @@ class FloorSearch:
             if number % _STARTS_PER_LOOK == 0 and self.limits.expired:
                 return False
             words = self.problem.words_of(state, self.start)[np.newaxis]
-            while not loops.put(words, 0, self.problem.automaton, self.store, self.cursor, self.choice):
-                if not self._has_room(loops.FULL):
+            while not put(words, 0, self.problem.automaton, self.store, self.cursor, self.choice):
+                if not self._has_room(layout.FULL):
                     return False
         self.begun = True
         return True
@@ -302,19 +305,19 @@ class FloorSearch:
         """Adapt the budget to the time that the last call took."""
         if seconds > _CALL_SECONDS:
             self._budget = max(1, self._budget // 2)
-        elif seconds < _CALL_SECONDS / 4 and status == loops.PAUSED:
+        elif seconds < _CALL_SECONDS / 4 and status == layout.PAUSED:
             self._budget *= 2
 
     def _has_room(self, status: int) -> bool:
         """Take more memory if that is what the inner loop lacks, and at its limit forget the expanded states."""
-        if status not in (loops.FULL, loops.LONG):
+        if status not in (layout.FULL, layout.LONG):
             return True
-        need = int(self.cursor[loops.NEED])
-        old = self.store.open if status == loops.FULL else self.store.closed
+        need = int(self.cursor[layout.NEED])
+        old = self.store.open if status == layout.FULL else self.store.closed
         if 8 * need > self._free() and self.remembers:
-            self.cursor[loops.CLOSED] = -1
+            self.cursor[layout.CLOSED] = -1
             self.store = self.store._replace(closed=np.zeros(0, dtype=np.uint64))
-            if status == loops.LONG:
+            if status == layout.LONG:
                 return True
         room = min(max(need, 2 * len(old)), self._free() // 8)
         if need > room:
@@ -323,7 +326,7 @@ class FloorSearch:
         fresh = np.zeros(room, dtype=np.uint64)  # not resized: the system gives large arrays large pages
         fresh[: len(old)] = old
         store = self.store
-        self.store = store._replace(open=fresh) if status == loops.FULL else store._replace(closed=fresh)
+        self.store = store._replace(open=fresh) if status == layout.FULL else store._replace(closed=fresh)
         return True
 
     def _free(self) -> int:
@@ -331,16 +334,16 @@ class FloorSearch:
         return self.limits.memory_bytes - sum(array.nbytes for array in self.store)
 
 
-def _choice(problem: Problem, rest: loops.RestBounds) -> loops.LeafChoice:
+def _choice(problem: Problem, rest: layout.RestBounds) -> layout.LeafChoice:
     pairs, options, most = sizes(problem.instance)
     nodes, classes = int(np.diff(rest.node_first).max(initial=0)), len(problem.automaton.sigma)
-    width = max(most + 1, loops.LAST + 1)
+    width = max(most + 1, layout.LAST + 1)
     apart = max(1, min(_MOST_SUMS, packing.MOST_CELLS // (classes * width * problem.words)))
-    choice = loops.LeafChoice(
-        pairs=np.zeros((pairs + 1, loops.PAIR_SIZE), dtype=np.int64),
+    choice = layout.LeafChoice(
+        pairs=np.zeros((pairs + 1, layout.PAIR_SIZE), dtype=np.int64),
         units=np.zeros((5, classes), dtype=np.int64),
         totals=np.zeros((classes, nodes), dtype=np.int64),
-        options=np.zeros((options + 1, loops.OPTION_SIZE), dtype=np.int64),
+        options=np.zeros((options + 1, layout.OPTION_SIZE), dtype=np.int64),
         delta=np.zeros((options + 1, most + 1, problem.words), dtype=np.uint64),
         part=np.zeros((options + 1, problem.words), dtype=np.uint64),
         ready=np.zeros((pairs + 1, classes), dtype=np.int64),
@@ -350,11 +353,11 @@ def _choice(problem: Problem, rest: loops.RestBounds) -> loops.LeafChoice:
         sums=np.zeros((problem.words, classes * width * apart), dtype=np.uint64),
         tally=np.zeros((2, width), dtype=np.int64),
         others=np.zeros((problem.words, _MOST_SUMS), dtype=np.uint64),
-        waiting=np.zeros((problem.words, loops.BATCH), dtype=np.uint64),
-        slot=np.zeros(loops.BATCH + 1, dtype=np.uint64),
+        waiting=np.zeros((problem.words, layout.BATCH), dtype=np.uint64),
+        slot=np.zeros(layout.BATCH + 1, dtype=np.uint64),
         spare=np.zeros((problem.words, 1), dtype=np.uint64),
-        counts=np.zeros(1 << loops.DIGIT_BITS, dtype=np.int64),
+        counts=np.zeros(1 << layout.DIGIT_BITS, dtype=np.int64),
     )
     choice.size[0, 0] = 1  # the sum of no warps
-    choice.tally[loops.SCALARS, loops.APART] = apart
+    choice.tally[layout.SCALARS, layout.APART] = apart
     return choice
