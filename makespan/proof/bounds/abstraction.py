@@ -1,4 +1,4 @@
-"""The finite abstraction of a cycle on which potential certificates rest.
+"""The finite abstraction of a cycle on which potential certificates rest (docs/theory.md, 4.1 to 4.3).
 
 Words used here, for unit classes 0..n-1:
 
@@ -32,7 +32,7 @@ LastSlot = Crossing | int
 
 
 class AbstractSituation(NamedTuple):
-    """Where z is, a class or `DELAYED`, and what the others are ready for."""
+    """The class that z is ready for, or `DELAYED`, and what the others are ready for."""
 
     last: int
     kind: SituationKind
@@ -88,13 +88,14 @@ class Abstraction:
     width: int | None = None
 
     def stops(self, situation: AbstractSituation) -> bool:
-        """Whether z is delayed, or some class besides z's is short of others; always, if there is one class only."""
+        """Return whether z is delayed, or some other class is short of others; always, if there is one class only."""
+        # any set of stops proves a bound; these are where work conservation enters, by who is short of what
         last, kind = situation
         return last < 0 or len(self.sigma) == 1 or any(kind[x] < n for x, n in enumerate(self.sigma) if x != last)
 
     def free(self, kind: SituationKind) -> list[int]:
         """Return the free ports of every class."""
-        ports = list(self.sigma)
+        ports = list(self.sigma)  # an instruction of an untimed class frees its port within the cycle
         for (unit, _), count in zip(self.timed, kind[len(self.sigma) :], strict=True):
             ports[unit] = count
         return ports
@@ -107,7 +108,7 @@ class Abstraction:
             *(range(threshold + 1 if unit in units else 1) for unit, threshold in enumerate(self.thresholds)),
             *(range(self.sigma[unit] + 1) for unit, _ in self.timed),
         )
-        kinds = [kind for kind in counts if sum(kind[: len(self.sigma)]) <= self.others]
+        kinds = [kind for kind in counts if sum(kind[: len(self.sigma)]) <= self.others]  # more warps there are not
         return tuple(AbstractSituation(last, kind) for last in self._beginnings for kind in kinds)
 
     @cached_property
@@ -121,7 +122,7 @@ class Abstraction:
 
     @cached_property
     def labels(self) -> dict[AbstractSituation, frozenset[int]]:
-        """Of every situation that is no stop, the labels that it can have: the least sets that the cycles allow."""
+        """Return the labels that each situation that is no stop can have: the least sets of lemma 3."""
         found: dict[AbstractSituation, set[int]] = {one: set() for one in self.situations if not self.stops(one)}
         before: dict[AbstractSituation, set[AbstractSituation]] = {one: set() for one in found}
         waiting = set()
@@ -132,6 +133,7 @@ class Abstraction:
                 else:
                     found[source].add(END if target is None else target.last)
                     waiting.add(source)
+        # lemma 3's third rule, backwards from where labels begin: what s' can have, s can have, too
         while waiting:
             one = waiting.pop()
             for source in before[one]:
@@ -150,12 +152,12 @@ class Abstraction:
     def node_pairs(
         self, source: AbstractSituation, target: AbstractSituation | None
     ) -> Iterator[tuple[PotentialNode, PotentialNode | None]]:
-        """Yield the nodes before and after a cycle; None after the last one."""
+        """Yield the nodes before and after a cycle, as theorem H pairs them; None after the last one."""
         after = self.nodes_of(target) if target else ()
         for before in self.nodes_of(source):
-            if before.label is None:
+            if before.label is None:  # a stop goes to whatever can follow
                 yield from ((before, one) for one in (after if target else (None,)))
-            elif target in self.labels:
+            elif target in self.labels:  # a label lasts up to the next stop
                 yield from ((before, one) for one in after if one.label == before.label)
             elif before.label == (target.last if target else END):
                 yield before, (after[0] if target else None)
@@ -171,11 +173,11 @@ class Abstraction:
             yield most
             return
         for issued in product(*(range(count + 1) for count in most)):
-            if sum(issued) == self.width:
+            if sum(issued) == self.width:  # a work-conserving scheduler leaves no slot empty
                 yield issued
 
     def _slots(self, situation: AbstractSituation, issued: tuple[int, ...]) -> Iterator[LastSlot]:
-        """What z may do: it moves if an instruction of its class, and waits if others can issue all of them."""
+        """Yield what z may do: move if an instruction of its class is issued, wait if others can issue all of them."""
         last, kind = situation
         if last < 0 or issued[last]:
             yield from sorted(crossing for crossing in self.crossings_of_last if crossing[0] == last)
@@ -199,13 +201,16 @@ class Abstraction:
         moving: list[int],
         moved: tuple[tuple[Crossing, int], ...],
     ) -> Iterator[AbstractCycle]:
-        """Yield the cycles in which these others move: for all numbers of those that stay, and of released ports."""
+        """Yield the cycles in which these others move, for all numbers of those that stay and of released ports.
+
+        They cover every cycle of every schedule that z finishes last (lemma 2); more of them do no harm.
+        """
         kind, ends = situation.kind, isinstance(slot, tuple) and slot[1] == END
         if ends and any(after != END for (_, after), _ in moved):
             return  # z does not finish before the others
         arrived = [sum(count for (_, after), count in moved if after == unit) for unit in range(len(self.sigma))]
         for rest in product(*(self._rest(kind, unit, moving[unit], n) for unit, n in enumerate(arrived))):
-            room = self.others - sum(moving) - sum(map(sum, rest))
+            room = self.others - sum(moving) - sum(map(sum, rest))  # others of whom the cycle says nothing
             counts = [sum(pair) + come for pair, come in zip(rest, arrived, strict=True)]
             if room < 0 or (ends and any(counts)):
                 continue
@@ -213,6 +218,7 @@ class Abstraction:
             joins = tuple(((DELAYED, unit), count) for unit, count in enumerate(joining) if count)
             ready, full = tuple(map(min, counts, self.thresholds)), range(len(counts))
             is_open = [after >= threshold for after, threshold in zip(counts, self.thresholds, strict=True)]
+            # only where some warps are left may more stay than are counted, and only at an open count
             reopened = tuple(x for x in full if room and is_open[x] and kind[x] == self.thresholds[x])
             passing = {
                 (DELAYED, END),
@@ -235,8 +241,9 @@ class Abstraction:
                 )
 
     def _rest(self, kind: SituationKind, unit: int, moving: int, arrived: int) -> Iterator[tuple[int, int]]:
-        """How many may stay, and how many delayed others become ready; up to where the next count is open again."""
+        """Yield how many may stay, and how many delayed others become ready; up to where the next count is open."""
         stay = kind[unit] - moving
+        # a count below the threshold is exact, so all that do not move stay; an open one hides any number
         last = stay if kind[unit] < self.thresholds[unit] else max(stay, self.thresholds[unit] - arrived)
         for unmoved in range(stay, last + 1):
             most = self.thresholds[unit] - arrived - unmoved if (DELAYED, unit) in self.crossings else 0
@@ -244,7 +251,7 @@ class Abstraction:
                 yield unmoved, joining
 
     def _ports(self, kind: SituationKind, issued: tuple[int, ...]) -> Iterable[tuple[PortCounts, ...]]:
-        """Per timed class, how many ports may be held for the last time in this cycle; of an interval of two, all."""
+        """Return every way in which the ports of timed classes may be released; of an interval of two, all are."""
         return product(
             *(
                 [
@@ -260,7 +267,7 @@ class Abstraction:
         return sorted(after for before, after in self.crossings if before == unit)
 
     def most_cycles(self, limit: int) -> int:
-        """At least as many as there are abstract cycles; a number above `limit` may be given without counting all."""
+        """Return no less than the number of abstract cycles; above `limit` it need not be counted to its end."""
         kinds = prod(t + 1 for t in self.thresholds) * prod(self.sigma[unit] + 1 for unit, _ in self.timed)
         if kinds > limit:
             return kinds

@@ -26,7 +26,7 @@ Due: TypeAlias = dict[int | Gate, int]
 
 
 class PlaceTiming(NamedTuple):
-    """What a place does to the time.
+    """The effect of a place on the time of a warp.
 
     Args:
         stall: until the next place.
@@ -40,7 +40,7 @@ class PlaceTiming(NamedTuple):
 
 
 class PlaceArrival(NamedTuple):
-    """A warp has come to a place at a time, with this on its way."""
+    """The time at which a warp comes to a place, and what is on its way then."""
 
     time: int
     due: Due
@@ -51,12 +51,14 @@ def place_timings(program: Program, ports: PortGates, *, longest: bool) -> list[
     names = _names(program, longest=longest)
     held = {each: _ports_of(ports, each, longest=longest) for each in ports.reservations(program)}
     if program.has_barriers:
+        # a barrier leaves ports occupied for whoever comes next, so every port that is needed is waited for
         held = {each: (occupied, ports.gates((each,))) for each, (occupied, _) in held.items()}
     found = []
     for at in range(program.end):
         occupied, needed = held.get(ports.reservation(program, at), ((), ()))
         if not program.timings:
             stall = ports.stall(program, at)[longest]
+            # what is over before the warp can go on keeps nothing waiting
             found.append(PlaceTiming(stall, tuple(one for one in occupied if one[1] > stall), needed))
             continue
         timing = program.timings[at]
@@ -103,32 +105,33 @@ def alone(
     *,
     longest: bool = True,
 ) -> int:
-    """Cycles from the beginning of a phase until the warp comes to the barrier at its end, or has finished.
+    """Return the cycles from the beginning of a phase until the warp comes to the barrier at its end, or has finished.
 
     Args:
         program: what it executes.
         todo: what its places do.
         segment: the phase.
         begin: by entry of the phase, what is on its way at its beginning.
-        longest: else the least.
+        longest: whether the most cycles are asked for, else the least.
     """
+    # the steps commute with the maximum, so one arrival for each place stands for all ways there (theory.md, 14)
     join = _latest if longest else _earliest
     choose = max if longest else min
     fronts: dict[int, PlaceArrival] = {}
     ends: list[int] = []
 
     def comes(front: PlaceArrival, target: int) -> None:
-        if target == program.end:
+        if target == program.end:  # a warp has finished when its results are there, too
             ends.append(max((front.time, *(time for key, time in front.due.items() if isinstance(key, int)))))
         elif program.places[target].unit == BARRIER:
-            ends.append(_issue_time(front, todo[target]))
+            ends.append(_issue_time(front, todo[target]))  # a barrier may await tokens itself
         else:
             known = fronts.get(target)
             fronts[target] = front if known is None else join(known, front)
 
     for entry in segment.entries:
         comes(PlaceArrival(0, begin(entry)), entry)
-    for at in segment.places:
+    for at in segment.places:  # in program order, so all that lead here have come
         front, step = fronts.pop(at), todo[at]
         issued, due = _issue_time(front, step), front.due
         for key, cycles in step.done:
@@ -138,7 +141,7 @@ def alone(
 
 
 def residues(program: Program, todo: list[PlaceTiming]) -> dict[int, Due]:
-    """For every place behind a barrier, how long after a warp has come to the barrier tokens are still on their way.
+    """Return, for every place behind a barrier, how long after the arrival at the barrier tokens are on their way.
 
     At most, whatever keeps the warp waiting: waits only make them fewer. What a place awaits is there when it is left.
     """
@@ -150,6 +153,7 @@ def residues(program: Program, todo: list[PlaceTiming]) -> dict[int, Due]:
         if known is None:
             fronts[target] = front
             return
+        # only how long tokens are still on their way counts: of two ways here the other is moved to the same time
         moved = {key: time + front.time - known.time for key, time in known.due.items()}
         fronts[target] = _latest(front, PlaceArrival(front.time, moved))
 

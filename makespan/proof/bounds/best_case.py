@@ -49,12 +49,13 @@ def least_possible_gpu(gpu: GpuInstance) -> int:
         UnsupportedError: there are delays as places.
     """
     machine = replace(gpu.machine, assignment=WarpAssignment.ANY)  # of the warps of a later block
+    # what a block takes of an SM, it takes for as long as it takes alone: areas of time and room add up
     found, taken = list[int](), [0] * len(gpu.room)
     for grid in gpu.grids:
         time = least_possible(Instance.merged(grid.block, machine))
         found.append(-(-grid.blocks // (gpu.sms * gpu.most_resident(grid))) * time)
         taken = [cycles + grid.blocks * own * time for cycles, own in zip(taken, grid.takes, strict=True)]
-        busiest = -(-grid.blocks // gpu.sms)
+        busiest = -(-grid.blocks // gpu.sms)  # some SM has the mean at least
         found += busy(machine, [(program, busiest * count) for program, count in grid.block])
     found += (-(-cycles // (gpu.sms * room)) for cycles, room in zip(taken, gpu.room, strict=True))
     everybody = [(program, grid.blocks * count) for grid in gpu.grids for program, count in grid.block]
@@ -62,13 +63,14 @@ def least_possible_gpu(gpu: GpuInstance) -> int:
 
 
 def _longest_warp(instance: Instance) -> int:
-    """The least time of a warp alone, phase by phase: a barrier opens when the last warp of its block has come."""
+    """Return the least time of a warp alone, phase by phase."""
     ports = PortGates.of(instance.machine)
     rows = []
     for program in (group.program for group in instance.groups):
         todo = place_timings(program, ports, longest=False)
         segments = segments_of(program) or ()  # too many phases say nothing
         rows.append([alone(program, todo, segment, lambda _: {}, longest=False) for segment in segments])
+    # a barrier opens when the last warp of its block has come, so each phase takes what its slowest warp takes
     return sum(map(max, zip_longest(*rows, fillvalue=0)))
 
 
@@ -78,7 +80,7 @@ def busy(
     fullest: Callable[[list[int]], int] = lambda _: 0,
     sms: int = 1,
 ) -> Iterator[int]:
-    """For the ports of each gate, in all partitions or in the one with most to do: how long they are busy.
+    """Yield how long the ports of each gate are busy at least, in all partitions and in the one with most to do.
 
     Args:
         machine: of all SMs.
@@ -91,6 +93,7 @@ def busy(
     tails = _least_tails(ports, [program for program, _ in warps])
     for gate in ports.gates(used):
         holds = [(each, hold) for each in used for hold in each.holds if set(hold.pools) <= set(gate)]
+        # the last of N instructions is issued ceil(N / ports) - 1 intervals after the first, and its tail follows
         interval, tail = min(hold.least for _, hold in holds), min(tails[each] for each, _ in holds)
         # of several holds at the same gate, one is counted
         counted = {each for each, _ in holds}

@@ -1,4 +1,4 @@
-"""What a potential must satisfy, as finitely many inequalities that do not depend on the number of warps.
+"""The conditions (D), (O) and (P) of theorem H: finitely many inequalities, whatever the number of warps.
 
 For every abstract cycle and every pair of tables of its nodes, the smallest possible decrease of the potential must be
 at least one cycle. The decrease is a sum of minima over places, one per crossing and per class of unmoved others, one
@@ -43,7 +43,7 @@ _AT_ONCE = 1_000
 
 
 class Mode(NamedTuple):
-    """Which table a node has: nodes of equal `others` share what it says of the others, those of equal `last` the rest.
+    """A key of tables: nodes of equal `others` share what is said of the others, those of equal `last` the rest.
 
     Fewer modes make a smaller programme and a looser bound.
     """
@@ -83,12 +83,12 @@ class ProofQuestion:
 
     @cached_property
     def others(self) -> tuple[int, ...]:
-        """Per group, the warps besides the last finisher."""
+        """Return the number of warps of each group besides the last finisher."""
         return tuple(group.warps - (number == self.last) for number, group in enumerate(self.instance.groups))
 
     @cached_property
     def units(self) -> tuple[np.ndarray, ...]:
-        """Per group, the class of every place or `DELAYED`, and `END` after the last one."""
+        """Return, for each group, the class of every place or `DELAYED`, and `END` after the last one."""
         code = {DELAY: DELAYED} | {unit: number for number, unit in enumerate(self.classes)}
         return tuple(
             np.array([*(code[place.unit] for place in group.program.places), END]) for group in self.instance.groups
@@ -96,7 +96,7 @@ class ProofQuestion:
 
     @cached_property
     def edges(self) -> tuple[CrossingEdges, ...]:
-        """Per group and crossing or class of those that stay, the places before and after."""
+        """Return, for each group and crossing, or class of those that stay, the places before and after."""
         return tuple(map(self._edges, range(len(self.instance.groups))))
 
     @cached_property
@@ -109,7 +109,7 @@ class ProofQuestion:
 
     @cached_property
     def interpolations(self) -> tuple[Interpolation, ...]:
-        """Per group, which places of a long string are merged in a linear programme."""
+        """Return, for each group, which places of a long string are merged in a linear programme."""
         return tuple(interpolation(group.program) for group in self.instance.groups)
 
     def _edges(self, number: int) -> CrossingEdges:
@@ -122,6 +122,7 @@ class ProofQuestion:
         found: CrossingEdges = {
             (int(x), int(y)): (before[which == number], after[which == number]) for number, (x, y) in enumerate(kinds)
         }
+        # to stay is an edge from a place to itself
         standing = ((number, np.flatnonzero(unit == number)) for number in range(len(self.classes)))
         return found | {number: (on, on) for number, on in standing if len(on)}
 
@@ -150,7 +151,7 @@ def _crossings(edges: CrossingEdges) -> frozenset[Crossing]:
 
 
 class Decrease(NamedTuple):
-    """How often each minimum of the others and of the ports enters the decrease of the potential in one cycle."""
+    """The counts with which the minima of the others and of the ports enter the decrease in one cycle, in (D)."""
 
     moved: tuple[tuple[Crossing, int], ...]
     unmoved: tuple[int, ...]
@@ -158,7 +159,7 @@ class Decrease(NamedTuple):
 
 
 class Requirement(NamedTuple):
-    """From `before` to `after` (None when all finish), the decrease must be at least one cycle."""
+    """The condition (D): from `before` to `after`, None when all finish, the decrease is one cycle at least."""
 
     before: Mode
     after: Mode | None
@@ -167,7 +168,7 @@ class Requirement(NamedTuple):
 
 
 class Dominance(NamedTuple):
-    """On places of class `unit` the others' table `before` must be at least `after`: any number may stay."""
+    """The condition (O): on places of class `unit` the others' table must not rise, as any number may stay."""
 
     before: Hashable
     after: Hashable
@@ -175,7 +176,7 @@ class Dominance(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """Along the edges of `crossing`, which begin at delays, the others' tables must not rise: any number may move.
+    """The condition (P): along edges that begin at delays the others' table must not rise, as any number may move.
 
     `after` is None when all finish.
     """
@@ -213,16 +214,18 @@ def conditions(shape: Abstraction, mode: Modes, stop: Callable[[], bool] = lambd
             raise Stopped
         ends = cycle.source, cycle.target
         if ends not in pairs:
-            nodes = shape.node_pairs(*ends)
+            nodes = shape.node_pairs(*ends)  # each pair asks for the same decrease, of tables of its own
             pairs[ends] = list(
                 dict.fromkeys((mode(before), None if after is None else mode(after)) for before, after in nodes)
             )
         whole = Decrease(cycle.moved, cycle.unmoved, cycle.ports)
         for before, after in pairs[ends]:
             same = after is not None and before.others == after.others
+            # of equal tables those who stay give up nothing, so cases that differ in them alone become one
             found[before, after, cycle.slot][whole._replace(unmoved=()) if same else whole] = None
             if after is not None and not same:
                 dominances |= {Dominance(before.others, after.others, unit): None for unit in cycle.reopened}
+            # (P) also where the tables are equal: a delayed warp moves
             descents |= {Descent(before.others, after and after.others, crossing): None for crossing in cycle.passing}
     requirements: list[Requirement] = []
     for (before, after, slot), cases in found.items():
@@ -239,13 +242,16 @@ def _extreme(cases: list[Decrease]) -> list[Decrease]:
     """
     if len(cases) <= _AT_ONCE:
         return _no_midpoints(cases)
-    middle = len(cases) // 2
+    middle = len(cases) // 2  # to leave out fewer midpoints than there are is harmless (lemma 4)
     kept = _extreme(cases[:middle]) + _extreme(cases[middle:])
     return _extreme(kept) if len(kept) < middle else kept
 
 
 def _no_midpoints(cases: list[Decrease]) -> list[Decrease]:
-    """See `_extreme`. A case is written as one number, its counts as digits: sums of cases are sums of numbers."""
+    """Return the same of few cases.
+
+    A case is written as one number, its counts as digits, so sums of cases are sums of numbers.
+    """
     axes = sorted({crossing for case in cases for crossing, _ in case.moved})
     points = []
     for case in cases:
@@ -253,6 +259,7 @@ def _no_midpoints(cases: list[Decrease]) -> list[Decrease]:
         points.append(
             (*(count.get(axis, 0) for axis in axes), *case.unmoved, *(n for ports in case.ports for n in ports))
         )
+    # the base leaves room for the sum of two digits, so no carry makes different sums equal
     base = 2 * max((digit for point in points for digit in point), default=0) + 1
     numbers = [reduce(lambda number, digit: number * base + digit, point, 0) for point in points]
     doubled = {first + second for first, second in combinations(numbers, 2)}

@@ -58,6 +58,7 @@ def _with_delays(instance: Instance) -> Expansion | None:
         return None
     found = [_expand_program(group.program, latencies) for group in instance.groups]
     units = tuple(replace(unit, latency=ONE_CYCLE) for unit in instance.machine.units)
+    # a delay never waits: it has a port for every warp, and takes no issue slot
     delays = UnitClass.of_delays(instance.warps)
     machine = replace(instance.machine, units=(*units, delays), issue_width=instance.issue_width)
     groups = tuple(replace(group, program=program) for group, (program, _) in zip(instance.groups, found, strict=True))
@@ -75,7 +76,7 @@ def _expand_program(program: Program, latencies: dict[str, Latency]) -> tuple[Pr
     for cycles in longest:
         first.append(total)
         total += cycles
-    first.append(total)
+    first.append(total)  # the end
     new, origins = [], []
     for at, place in enumerate(program.places):
         after = tuple(first[target] for target in place.successors)
@@ -88,8 +89,8 @@ def _expand_program(program: Program, latencies: dict[str, Latency]) -> tuple[Pr
 
 
 def _entries(at: int, latency: Latency, after: tuple[int, ...]) -> tuple[int, ...]:
-    """Where a warp may be after it has issued the instruction at `at`: so many delays before the end of the chain."""
-    end = at + latency.most
+    """Return where a warp may be after the instruction at `at`: as many delays before the end as its latency asks."""
+    end = at + latency.most  # the chain is that of the longest latency; a shorter one enters it further behind
     delayed = tuple(end - delays for delays in range(latency.most - 1, max(latency.least, 2) - 2, -1))
     return (*delayed, *after) if latency.least == 1 else delayed
 
@@ -115,7 +116,7 @@ def _latencies(units: Sequence[str]) -> tuple[int, ...]:
     found: list[int] = []
     for unit in units:
         if unit == DELAY:
-            found[-1] += 1
+            found[-1] += 1  # one more cycle until the warp may go on
         elif unit != BARRIER:
             found.append(1)
     return tuple(found)

@@ -39,18 +39,18 @@ class Programme:
     _constants: list[np.ndarray] = field(default_factory=list)
 
     def new(self, count: int) -> np.ndarray:
-        """`count` new variables."""
+        """Return the indices of `count` new variables."""
         self.variables += count
         return np.arange(self.variables - count, self.variables)
 
     def at_least(self, terms: Iterable[LinearTerm], constant: float) -> None:
-        """One row for every index of the arrays: the sum of coefficient times variable is at least `constant`."""
+        """Add a row for every index: the sum of coefficient times variable is at least `constant`."""
         wide = list(terms)
         size = max(max(np.size(columns), np.size(values)) for columns, values in wide)
         rows = np.arange(self.rows, self.rows + size)
         for columns, values in wide:
             every, factors = np.broadcast_to(columns, size), np.broadcast_to(values, size)
-            used = every >= 0
+            used = every >= 0  # -1 stands for zero, which adds nothing
             whole = bool(used.all())
             self._blocks.append((rows, every, factors) if whole else (rows[used], every[used], factors[used]))
         self._constants.append(np.full(size, float(constant)))
@@ -59,7 +59,7 @@ class Programme:
     def minimise(
         self, variable: int, seconds: float, stop: Callable[[], bool] = lambda: False
     ) -> SolutionValues | None:
-        """Values of all variables where `variable` is smallest; None when time ran out or `stop` said so."""
+        """Return all variables where `variable` is smallest; None when time ran out or `stop` said so."""
         model = engine.ModelBuilderHelper()
         for _ in range(self.variables):
             model.set_var_lower_bound(model.add_var(), -_INFINITY)
@@ -71,7 +71,7 @@ class Programme:
             model.add_term_to_constraint(row, column, value)
         model.set_var_objective_coefficient(variable, 1.0)
         until = time.monotonic() + seconds
-        for options in (_QUICK, _CAREFUL):
+        for options in (_QUICK, _CAREFUL):  # the values need only be near: they are rounded, and measured exactly
             left = until - time.monotonic()
             if left <= 0 or stop():
                 return None
@@ -79,14 +79,14 @@ class Programme:
             solver.set_solver_specific_parameters(options)
             solver.set_time_limit_in_seconds(left)
             if not _finishes(partial(solver.solve, model), stop):
-                solver.interrupt_solve()
+                solver.interrupt_solve()  # the thread ends by itself
                 return None
             if solver.status() == engine.SolveStatus.OPTIMAL:
                 return np.asarray(solver.variable_values())
         return None
 
     def _terms(self) -> tuple[list[int], list[int], list[float]]:
-        """Rows, columns and coefficients, each pair once, as the solver demands."""
+        """Return rows, columns and coefficients, each pair once, as the solver demands."""
         rows = np.concatenate([block[0] for block in self._blocks])
         columns = np.concatenate([block[1] for block in self._blocks])
         values = np.concatenate([block[2] for block in self._blocks])

@@ -69,6 +69,7 @@ class Pairing:
         units = [*(unit for unit, _ in places), ""]
         for at in reversed(range(program.end)):
             unit, successors = places[at]
+            # on any path: the pair before must find what it takes, whichever way the warp goes
             behind = min(limits[after] if units[after] == unit else 0 for after in successors)
             limits[at] = min(masses.get(unit, 0) + behind, caps.get(unit, 0))
         coming: defaultdict[int, set[int]] = defaultdict(set)
@@ -82,8 +83,10 @@ class Pairing:
             own = masses.get(unit, 0)
             for after in successors:
                 if units[after] == unit:
+                    # equal neighbours make no pair; what the one before has left to take, it takes of the next
                     coming[after].update(max(0, reserve - own) for reserve in kept)
                 else:
+                    # theorem E: the scan takes all it can, the least of what is left, the cap, and the run behind
                     room = 0 if at in apart else limits[after]
                     coming[after].update(min(own - reserve, room) for reserve in kept)
         return cls(program, masses, tuple(limits), tuple(found), apart)
@@ -99,7 +102,7 @@ class Pairing:
         segment: PhaseSegment | None = None,
         first: bool = True,
     ) -> int:
-        """The largest sum, on a path, of what instructions are worth by class, and `taken` times what pairs take.
+        """Return the largest sum, on a path, of what instructions are worth, and `taken` times what pairs take.
 
         Args:
             worth: by class.
@@ -128,6 +131,7 @@ class Pairing:
                     else:
                         takes = left = 0 if at in self.apart else min(own - reserve, self.limits[after])
                         price = entering.get(other, 0) + (leaving[at] if leaving else 0)
+                    # the least reserve that is enough: a larger one only leaves less for the pair behind
                     found.append(taken * takes + price + ahead[after][bisect_left(reserves[after], left)])
                 sums.append(base + max(found))
             ahead[at] = sums
@@ -136,6 +140,6 @@ class Pairing:
 
 
 def _thin_out(reserves: list[int]) -> tuple[int, ...]:
-    """At most `MOST_RESERVES` of them, the largest one always."""
+    """Return at most `MOST_RESERVES` of them, always with the largest one, to which all others can be rounded up."""
     step = -(-len(reserves) // MOST_RESERVES)
     return tuple(reserves[(len(reserves) - 1) % step :: step])

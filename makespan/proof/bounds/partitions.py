@@ -34,7 +34,7 @@ class Partitions:
 
 
 def partitions(instance: Instance) -> Partitions | None:
-    """The partitions of an instance; None where there is one, where they may wait for each other, or for too many ways.
+    """Return the partitions of an instance; None where they may wait for each other, or for too many ways.
 
     >>> from makespan.model.machine import Machine, UnitClass
     >>> cut = partitions(Instance.of("CC", 5, Machine("four", (UnitClass("C", 1),), partitions=4)))
@@ -42,6 +42,7 @@ def partitions(instance: Instance) -> Partitions | None:
     [((2,), 2), ((1,), 1)]
     """
     machine = instance.machine
+    # proposition Q supposes no barrier, and a scheduler that promises nothing
     if machine.partitions == 1 or instance.has_barriers or machine.scheduler is not SchedulerPromise.ANY:
         return None
     if len(instance.groups) > MOST_CREWS:
@@ -51,6 +52,7 @@ def partitions(instance: Instance) -> Partitions | None:
     if alone is None or len(ways) > MOST_SPREADS:
         return None
     found = dict.fromkeys(content for spread in ways for content in spread if any(content))
+    # the fullest first: they are likely the slowest, and decide
     ordered = found if instance.partition_of_warp is not None else sorted(found, key=_order, reverse=True)
     questions = {
         content: Instance.merged(
@@ -89,7 +91,7 @@ def spreads(instance: Instance) -> Iterator[WarpSpread]:
             belong[part][crew] += 1
         yield tuple(map(tuple, belong))
         return
-    least, larger = divmod(instance.warps, parts)
+    least, larger = divmod(instance.warps, parts)  # sizes differ by one at most
 
     def spread(part: int, left: PartitionContent, larger: int, before: PartitionContent) -> Iterator[WarpSpread]:
         if part == parts:
@@ -98,7 +100,7 @@ def spreads(instance: Instance) -> Iterator[WarpSpread]:
         for more in (1, 0):
             if (larger if more else parts - part - larger) > 0:
                 for own in _contents(left, least + more):
-                    if own <= before:
+                    if own <= before:  # partitions have no names: in falling order each spread comes once
                         rest = tuple(n - taken for n, taken in zip(left, own, strict=True))
                         yield from ((own, *others) for others in spread(part + 1, rest, larger - more, own))
 

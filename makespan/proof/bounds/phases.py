@@ -27,7 +27,7 @@ MOST_PLACES = 4_000_000
 
 
 class PhaseSegment(NamedTuple):
-    """What a warp may execute in one phase.
+    """The part of a program that a warp may execute in one phase.
 
     Args:
         entries: where it may stand after the barrier, in increasing order; a barrier or the end means that it may
@@ -40,7 +40,7 @@ class PhaseSegment(NamedTuple):
 
 
 class PhasePart(NamedTuple):
-    """What one group of the whole instance executes in a phase.
+    """The part that one group of the whole instance takes in a phase.
 
     Args:
         group: its number.
@@ -86,7 +86,7 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
         return None
     if not is_multiprocessor and any(unit.interval > unit.latency.least for unit in instance.machine.units):
         return None
-    cut = []
+    cut = []  # by group and phase
     for group in instance.groups:
         segments, timings = segments_of(group.program), crossing.awaited_within(group.program)
         if segments is None or timings is None or not all(_all_or_none(group.program, own) for own in segments):
@@ -99,7 +99,7 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
         if not parts:
             continue
         if not _is_spread(instance, parts):
-            return None
+            return None  # as a question of its own the phase would spread its warps evenly
         warps = ((part.program, instance.groups[part.group].warps) for part in parts)
         question, late = Instance.merged(warps, instance.machine), dict[str, int]()
         if is_multiprocessor:
@@ -121,7 +121,7 @@ def _is_spread(instance: Instance, parts: Sequence[PhasePart]) -> bool:
 
 
 def segments_of(program: Program) -> tuple[PhaseSegment, ...] | None:
-    """What a warp may execute after 0, 1, 2, ... barriers; None if that is more than `MOST_PLACES` in all."""
+    """Return what a warp may execute after 0, 1, 2, ... barriers; None if that is more than `MOST_PLACES` in all."""
     found, total = [], 0
     entries = set(program.starts)
     while entries - {program.end}:
@@ -131,14 +131,14 @@ def segments_of(program: Program) -> tuple[PhaseSegment, ...] | None:
         total += 1 + len(reached)
         if total > MOST_PLACES:
             return None
-        ended = {program.end} & reached
+        ended = {program.end} & reached  # who has ended stays there through all later phases
         entries = {after for place in reached - ended - set(places) for after in program.places[place].successors}
         entries |= ended
     return tuple(found)
 
 
 def _places_until_barriers(program: Program, entries: Iterable[int]) -> set[int]:
-    """Everything up to the next barriers, these and the end included."""
+    """Return all places up to the next barriers, these and the end included."""
     found, waiting = set[int](), list(entries)
     while waiting:
         at = waiting.pop()
@@ -179,7 +179,7 @@ def sums(
     weights: Mapping[str, int],
     choose: Callable[[Iterable[int]], int],
 ) -> list[int]:
-    """For every phase the largest (`max`) or smallest (`min`) sum of the weights of classes that a warp executes."""
+    """Return, for every phase, the largest (`max`) or smallest (`min`) sum of weights that a warp executes."""
     found = []
     for segment in segments:
         ahead: dict[int, int] = {}

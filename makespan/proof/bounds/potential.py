@@ -69,6 +69,7 @@ def synthesise(
     solution = programme.minimise(int(bound[0]), seconds, stop)
     if solution is None or not (np.abs(solution) < LARGEST).all():  # also refuses what is not a number
         return None
+    # from here on whole numbers only: rounded, repaired, and measured (theory.md, 4.8), so no float enters the bound
     arrays = tables.values(solution)
     step = least_decrease(question, required, arrays)
     if step <= 0 or not dominates(question, required, arrays):
@@ -79,6 +80,7 @@ def synthesise(
         for state, place, situation in places
         for node in shape.nodes_of(situation)
     )
+    # lemma 1: from a state of potential R at most floor(R / d) cycles remain
     upper = max((height // step for height in heights), default=0)
     return PotentialProof(states.cycles + max(0, upper), _potential(question, shape, states, modes, arrays))
 
@@ -128,15 +130,16 @@ def _fall_of_others(
 def _require_decrease(
     required: Conditions, tables: Tables, minima: _Minima, programme: Programme, stop: Callable[[], bool]
 ) -> None:
-    """One row per requirement; raises `Stopped` when `stop` says so."""
+    """Add the rows (D), one for each requirement; raise `Stopped` when `stop` says so."""
     for before, after, slot, others in required.requirements:
-        if stop():
+        if stop():  # there may be many thousands
             raise Stopped
         terms: list[LinearTerm] = [
             (minima.others(before, after, crossing), float(count)) for crossing, count in others.moved
         ]
         terms += [(minima.others(before, after, unit), float(n)) for unit, n in enumerate(others.unmoved) if n]
         terms += _port_terms(tables, minima, before, after, others.ports)
+        # while z waits on with one table, it gives up nothing
         if after is None or before.last != after.last or isinstance(slot, tuple):
             terms.append((minima.last(before, after, slot), 1.0))
         programme.at_least(terms, 1.0)
@@ -145,7 +148,7 @@ def _require_decrease(
 def _port_terms(
     tables: Tables, minima: _Minima, before: Mode, after: Mode | None, ports: tuple[PortCounts, ...]
 ) -> list[LinearTerm]:
-    """What the held ports give up in a cycle, and what those that are taken bring."""
+    """Return what the held ports give up in a cycle, and what those that are taken bring."""
     terms: list[LinearTerm] = []
     for number, (released, kept, taken) in enumerate(ports):
         if released:
@@ -165,7 +168,7 @@ def _crossing_edges(
 
 
 def _require_no_rise(question: ProofQuestion, tables: Tables, programme: Programme) -> None:
-    """Where any number of others may stay, or leave delays, none of them may raise the potential."""
+    """Add the rows (O) and (P): where any number of others may stay, or leave delays, none may raise the potential."""
     stays: list[Dominance | Descent] = [
         Dominance(*pair, unit) for unit, order in enumerate(tables.order) for pair in order.pairs
     ]
@@ -184,12 +187,13 @@ def _require_bound(
     bound: np.ndarray,
 ) -> None:
     """The bound covers every front state, every place of the last finisher and every node that it may then be."""
-    programme.at_least([(bound, 1.0)], float(states.cycles))
+    programme.at_least([(bound, 1.0)], float(states.cycles))  # some schedule may end at the front
     for state in states.states:
         for place, situation in last_finishers(question, shape, state):
             for key, last in dict.fromkeys(modes[node] for node in shape.nodes_of(situation)):
                 terms = [t for (g, p), n in state for t in tables.of_others(key, g, np.array([p]), -float(n))]
                 at = np.array([place])
+                # the state counts z among the others, where its place is taken out again
                 terms += tables.of_others(key, question.last, at) + tables.of_last(last, at, -1.0)
                 programme.at_least([*terms, (bound, 1.0)], float(states.cycles))
 
@@ -197,7 +201,7 @@ def _require_bound(
 def last_finishers(
     question: ProofQuestion, shape: Abstraction, state: PlaceCounts
 ) -> Iterator[tuple[int, AbstractSituation]]:
-    """Where the last finisher may stand in a state, and its situation then; all ports of timed classes are free."""
+    """Yield where the last finisher may stand in a state, and its situation then; all timed ports are free."""
     counts = [0] * len(question.classes)
     for (group, place), count in state:
         if (unit := int(question.units[group][place])) >= 0:

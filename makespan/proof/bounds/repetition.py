@@ -43,14 +43,15 @@ class Interpolation:
 
     @property
     def is_anchor(self) -> NDArray[np.bool_]:
-        """Which places have variables of their own; "finished" has none."""
+        """Return which places have variables of their own; "finished" has none."""
         found = np.zeros(len(self.left), dtype=bool)
         found[self.left] = found[self.right] = True
         found[-1] = False
         return found
 
     def ends(self, before: PlaceIndices, after: PlaceIndices) -> NDArray[np.bool_]:
-        """Which pairs of places (before, after) are enough: the first and last of those that move in parallel."""
+        """Return which pairs of places (before, after) are enough: the first and last of those that move in parallel."""
+        # an affine function lies between its values at the ends, so rows in between say nothing new (theory.md, 4.8)
         if not self.weight.any():
             return np.ones(len(before), dtype=bool)
         same = self.family[before], self.family[after]
@@ -63,7 +64,7 @@ class Interpolation:
 
 
 def _extremes(keys: PlaceIndices, values: PlaceIndices) -> NDArray[np.bool_]:
-    """Which entries have the least or the largest value among those with the same column of keys."""
+    """Return which entries have the least or the largest value among those with the same column of keys."""
     _, which = np.unique(keys, axis=1, return_inverse=True)
     order = np.lexsort((values, which))
     group = which[order]
@@ -75,7 +76,7 @@ def _extremes(keys: PlaceIndices, values: PlaceIndices) -> NDArray[np.bool_]:
 
 
 def interpolation(program: Program) -> Interpolation:
-    """The affine stretches of a long string or of long delays; for everything else every place stands for itself.
+    """Return the affine stretches of a long string or of long delays; every other place stands for itself.
 
     The entry after the last place is for "finished".
     """
@@ -92,7 +93,7 @@ def interpolation(program: Program) -> Interpolation:
 
 
 def _affine(program: Program) -> list[tuple[int, int, int]]:
-    """Where a table is affine: (first place, period, repetitions); at delays, or else in the loops of a string."""
+    """Return where a table is affine, as (first place, period, repetitions): at delays, else in loops of a string."""
     if DELAY in program.units:
         runs = _runs(np.array([place.unit == DELAY for place in program.places]))
         return [(begin, 1, end - begin - FREE_DELAYS) for begin, end in runs if end - begin >= FREE_DELAYS + 3]
@@ -102,18 +103,18 @@ def _affine(program: Program) -> list[tuple[int, int, int]]:
 
 
 def _runs(chosen: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Begin and end of every run of chosen places."""
+    """Return begin and end of every run of chosen places."""
     changes = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
     return list(zip(changes[::2].tolist(), changes[1::2].tolist(), strict=True))
 
 
 def _stretches(letters: str) -> list[tuple[int, int, int]]:
-    """Disjoint stretches (first place, period, repetitions), those that save most first."""
+    """Return disjoint stretches (first place, period, repetitions), those that save most first."""
     text = np.frombuffer(letters.encode(), dtype=np.uint8)
     least = 2 * FREE + 3
     found = []
     for period in range(1, min(MOST_PERIOD, len(text) // least) + 1):
-        for begin, end in _runs(text[:-period] == text[period:]):
+        for begin, end in _runs(text[:-period] == text[period:]):  # a run of equal letters a period apart
             count = (end - begin) // period + 1
             if count >= least:
                 found.append(((count - 2 * FREE - 2) * period, -period, begin, count))

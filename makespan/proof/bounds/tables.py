@@ -113,6 +113,7 @@ class Tables:
                         others[key][group][chosen] = highest
         self._repair_delays(others)
         ports = {key: tuple(np.rint(scaled[own]).astype(np.int64) for own in self.ports[key]) for key in others}
+        # the last finisher is one warp, of which (D) knows everything: its table needs no repair
         return {mode: Arrays(others[mode.others], last[mode.last], ports[mode.others]) for mode in self.modes}
 
     def _repair_delays(self, others: dict[Hashable, tuple[np.ndarray, ...]]) -> None:
@@ -128,7 +129,7 @@ class Tables:
             heights = np.array([others[key][group] for key in self.keys])
             successors = [self.question.instance.groups[group].program.places[place].successors for place in delays]
             for place, targets in zip(delays[::-1], successors[::-1], strict=True):
-                own = heights[:, place, np.newaxis]
+                own = heights[:, place, np.newaxis]  # from the last delay back, so what follows is final
                 for after in targets:
                     highest = np.where(below[int(units[after])], heights[:, after], own).max(axis=1)
                     own = np.maximum(own, highest[:, np.newaxis])
@@ -145,16 +146,16 @@ def _whole(scaled: np.ndarray, columns: np.ndarray, merged: Interpolation) -> np
 
 
 class _DominanceOrder:
-    """Which table must be at least which other, on the places of one class."""
+    """The order of tables on the places of one class: which must be at least which other, by (O)."""
 
     def __init__(self, keys: list[Hashable], above: list[tuple[Hashable, Hashable]]) -> None:
         import networkx as nx
 
         graph = nx.DiGraph()
         graph.add_nodes_from(keys)
-        graph.add_edges_from(above)
+        graph.add_edges_from(above)  # an arc from u to v for each condition a_u >= a_v (theory.md, 4.8)
         rank = {key: number for number, key in enumerate(keys)}
-        # each part after the parts that it dominates; sorted, for a set of keys is in another order in every process
+        # in a circle of "at least" all are equal, so one of them stands for the part; each part after the parts that it dominates; sorted, for a set of keys is in another order in every process
         parts = [sorted(part, key=rank.__getitem__) for part in nx.strongly_connected_components(graph)]
         self.representative = {key: part[0] for part in parts for key in part}
         below = [dict.fromkeys(after for key in part for after in graph[key] if after not in part) for part in parts]

@@ -60,7 +60,7 @@ def theorem_e(instance: Instance) -> UpperBound | None:
         return None
     every = rivals_by_group(instance) if chain is None else [chain.rivals(instance)]
     sets = list(dict.fromkeys(_classes_to_wait_for(instance.machine, rivals) for rivals in every))
-    if len(sets) > MOST_SETS:
+    if len(sets) > MOST_SETS:  # any set proves a bound: the union of all stands for them
         sets = [tuple(name for name in instance.machine.capacities if any(name in classes for classes in sets))]
     if chain is not None:
         sets = list(dict.fromkeys((*sets, _used_classes(instance))))
@@ -69,6 +69,7 @@ def theorem_e(instance: Instance) -> UpperBound | None:
         return _PairsProof(instance, pairs, chain, every)
 
     proofs = [proof for classes in sets for proof in try_caps(instance, classes, proven, lambda proof: proof.upper)]
+    # the last finisher is in some group, and for each group every proof counts
     upper = max(map(min, zip(*(proof.uppers for proof in proofs), strict=True)))
     ranked = sorted(proofs, key=lambda proof: proof.upper)
     needed = dict.fromkeys(next(one for one in ranked if one.uppers[at] <= upper) for at in range(len(every)))
@@ -76,7 +77,7 @@ def theorem_e(instance: Instance) -> UpperBound | None:
 
 
 def _classes_to_wait_for(machine: Machine, rivals: _RivalsByClass) -> tuple[str, ...]:
-    """The classes that z can wait for, without those of several ports and a longer interval: the proof has none."""
+    """Return the simple classes that z can wait for; the proof counts no class of several ports that are held long."""
     return tuple(
         unit.name
         for unit in machine.units
@@ -97,19 +98,20 @@ def _is_simple(unit: UnitClass) -> bool:
 def try_caps(
     instance: Instance, classes: tuple[str, ...], proven: Callable[["WeightedPairs"], T], upper: Callable[[T], int]
 ) -> Iterator[T]:
-    """What is proven with the caps that cost nothing, and with others that are tried, one class after another.
+    """Yield what is proven with the caps that cost nothing, and with others, one class after another.
 
     Args:
-        instance: of which programs.
-        classes: that are counted.
-        proven: by pairs.
-        upper: of what is proven the bound, of which the smallest is looked for.
+        instance: whose programs have the pairs.
+        classes: those that are counted.
+        proven: says what pairs prove.
+        upper: says the bound of what is proven; the smallest is looked for.
     """
     pairs = WeightedPairs(instance, classes)
     best, caps = proven(pairs), pairs.caps
     yield best
     most = min(MOST_CAPS, MOST_VISITS // sum(group.program.end for group in instance.groups))
     for name in pairs.priced if most else ():
+        # a cap above the largest mass closes no more than that
         values = range(pairs.masses[name] + 1, pairs.largest + 1)
         step = -(-len(values) // most)
         for chosen in [{**caps, name: cap} for cap in values[(len(values) - 1) % step :: step]]:
@@ -138,11 +140,13 @@ class WeightedPairs:
         self.largest = max(self.masses.values(), default=0)
         late = {name: _late(unit, instance.warps - 1) for name, unit in units.items()}
         self.priced = [name for name, mass in self.masses.items() if late[name] and mass < self.largest]
+        # where a class has no price, or the largest mass, its cap may be as large as is of use
         free = {name: mass if name in self.priced else self.largest for name, mass in self.masses.items()}
         self.caps = caps or free
         self.entering = {name: late[name] * (self.caps[name] - mass) for name, mass in self.masses.items()}
         self.costs, self.last = {}, {}
         for unit in instance.machine.units:
+            # c_S(z): a letter of S keeps z for max(h, i), for z may wait for its own port; the last one for h
             cycles = max(unit.latency.most, unit.interval) if unit.name in classes else unit.latency.most
             self.costs[unit.name] = cycles * self.scale
             self.last[unit.name] = (unit.latency.most - cycles) * self.scale
@@ -151,18 +155,18 @@ class WeightedPairs:
 
     @property
     def more(self) -> dict[str, int]:
-        """By class, what an instruction of z counts more than its mass."""
+        """Return, by class, what an instruction of z counts more than its mass."""
         return {name: cost - self.masses.get(name, 0) for name, cost in self.costs.items()}
 
     @property
     def weights(self) -> Weights:
-        """Return the evidence."""
+        """Return the weights as evidence, which a checker can add up again."""
         caps = tuple(self.caps[name] for name in self.classes)
         return Weights(self.classes, caps, tuple(pairing.reserves for pairing in self.pairings))
 
 
 class _PairsProof:
-    """What pairs prove: `uppers` for z in each group or, with barriers, for the chain."""
+    """The bounds that pairs prove: `uppers` for z in each group or, with barriers, for the chain."""
 
     def __init__(
         self, instance: Instance, pairs: WeightedPairs, chain: Chain | None, every: Sequence[_RivalsByClass]
@@ -189,7 +193,7 @@ class _PairsProof:
         ]
 
     def _along(self, chain: Chain, rivals: _RivalsByClass) -> int:
-        """The bound with barriers: what every warp has left, and what the chain's share of it costs more, by phase.
+        """Return the bound with barriers: what all warps have left, and what the chain's share costs more, by phase.
 
         The last instruction of the chain may be in any phase; what comes before counts in full.
         """
@@ -205,6 +209,7 @@ class _PairsProof:
             ]
             for pairing, (_, segments) in zip(own.pairings, chain.cut, strict=True)
         ]
+        # the chain executes one segment of some warp in each phase (theory.md, 7, theorem E with barriers)
         for shares in zip_longest(*rows, fillvalue=(0, 0)):
             ending, passing = map(max, zip(*shares, strict=True))
             most = max(most, before + ending)
@@ -213,6 +218,7 @@ class _PairsProof:
 
     def _outside(self, rivals: _RivalsByClass) -> int:
         """Return the most cycles in which z waits for a class that is not counted; no issue width can bind here."""
+        # classes outside of S cost what they cost in theorem 1'
         rest = {
             name: one._replace(matters=one.matters and name not in self._pairs.classes) for name, one in rivals.items()
         }
@@ -220,7 +226,7 @@ class _PairsProof:
 
 
 def _late(unit: UnitClass, others: int) -> int:
-    """How many warps can have closed a part of what they have open toward a class while too few of them are ready.
+    """Return how many warps can have closed a part of what they have open while too few are ready, (2) in the proof.
 
     Less than its ports are ready, and the others wait for the latency of what they issued last; if it has one port, its
     interval has passed since.

@@ -50,7 +50,7 @@ def theorem_f(instance: Instance) -> UpperBound | None:
         or not others
     ):
         return None
-    choices = list(_choices(units))
+    choices = list(_choices(units))  # every set of cheap classes is sound, so the smallest bound counts
     places = sum(group.program.end for group in instance.groups)
     if any(unit.interval > 1 for unit in units) or len(choices) * places > MOST_STEPS:
         return None
@@ -59,7 +59,7 @@ def theorem_f(instance: Instance) -> UpperBound | None:
 
 
 def _choices(units: list[UnitClass]) -> Iterator[frozenset[str]]:
-    """Cheap classes: none, or those of neighbouring ranges of latencies; any choice is sound."""
+    """Yield sets of cheap classes: none, or those of neighbouring ranges of latencies."""
     yield frozenset()
     ranges = sorted({unit.latency for unit in units}, key=lambda latency: (latency.most, latency.least))
     for first, end in combinations(range(len(ranges) + 1), 2):
@@ -69,12 +69,14 @@ def _choices(units: list[UnitClass]) -> Iterator[frozenset[str]]:
 def _by_group(instance: Instance, units: list[UnitClass], cheap: frozenset[str]) -> list[int]:
     """Return the bound for a last finisher of each group; what others count is in units of 1 / (W - 1)."""
     others = instance.warps - 1
+    # g_X: after an instruction of a cheap class z waits only where its latency is shorter than a turn of all
     waits = {unit.name: max(0, others + 1 - unit.latency.most) if unit.name in cheap else others for unit in units}
     alone = {unit.name: unit.latency.most + waits[unit.name] for unit in units}
     counts = {unit.name: _count(unit, [one for one in units if one.name in cheap], others) for unit in units}
     # after the last instruction nobody waits, and nobody makes another one wait
     most = [group.program.heaviest(counts) - _least_last(group.program, counts) for group in instance.groups]
     every = sum(group.warps * own for group, own in zip(instance.groups, most, strict=True))
+    # the first others: before its first issue z waits for each other warp once, by fairness (1)
     return [
         others + group.program.heaviest(alone) - _least_last(group.program, waits) + (every - own) // others
         for group, own in zip(instance.groups, most, strict=True)
@@ -87,7 +89,8 @@ def _least_last(program: Program, weights: Mapping[str, int]) -> int:
 
 
 def _count(unit: UnitClass, cheap: list[UnitClass], others: int) -> int:
-    """What an instruction of this class counts at most, if it issues another one before z does or just after it."""
+    """Return p_Y of theorem F, times W - 1: what an instruction of another warp counts at most."""
+    # inside a gap of z, by fairness only after a shorter latency (2); astride, only after a longer one (4)
     if any(unit.latency.least < one.latency.most for one in cheap):
         return others
     return max((min(others, one.latency.most - 1) for one in cheap if unit.latency.most > one.latency.most), default=0)
