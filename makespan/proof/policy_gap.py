@@ -1,4 +1,4 @@
-"""What scheduling policies do, beside the best and the worst case of all schedulers.
+"""Runs of scheduling policies, beside the best and the worst case of all schedulers.
 
 A run of a policy is one schedule. The shortest and the longest case are proven for every work-conserving scheduler.
 """
@@ -76,7 +76,7 @@ def one_run(instance: Instance, policy: str, choices: Choices) -> Schedule:
 
 
 def runs(instance: Instance, choices: Choices) -> dict[str, Schedule]:
-    """`one_run` of every policy, by its name."""
+    """Return `one_run` of every policy, by its name."""
     return {policy: one_run(instance, policy, choices) for policy in POLICIES}
 
 

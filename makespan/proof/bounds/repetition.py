@@ -50,7 +50,7 @@ class Interpolation:
         return found
 
     def ends(self, before: PlaceIndices, after: PlaceIndices) -> NDArray[np.bool_]:
-        """Return which pairs of places (before, after) are enough: the first and last of those that move in parallel."""
+        """Return which pairs of places (before, after) are enough: the ends of those that move in parallel."""
         # an affine function lies between its values at the ends, so rows in between say nothing new (theory.md, 4.8)
         if not self.weight.any():
             return np.ones(len(before), dtype=bool)

@@ -155,7 +155,8 @@ class _DominanceOrder:
         graph.add_nodes_from(keys)
         graph.add_edges_from(above)  # an arc from u to v for each condition a_u >= a_v (theory.md, 4.8)
         rank = {key: number for number, key in enumerate(keys)}
-        # in a circle of "at least" all are equal, so one of them stands for the part; each part after the parts that it dominates; sorted, for a set of keys is in another order in every process
+        # in a circle of "at least" all are equal, so one of them stands for the part;
+        # each part after the parts that it dominates; sorted, for a set of keys is in another order in every process
         parts = [sorted(part, key=rank.__getitem__) for part in nx.strongly_connected_components(graph)]
         self.representative = {key: part[0] for part in parts for key in part}
         below = [dict.fromkeys(after for key in part for after in graph[key] if after not in part) for part in parts]

@@ -47,7 +47,7 @@ theorem E; and every cycle in which something of an SM passes, whatever waits fo
 
 
 def theorem_g(gpu: GpuInstance) -> LastDispatch:
-    """When the last block is dispatched at the latest, and the end of all: the best of all ways to count.
+    """Return when the last block is dispatched at the latest, and the end of all, by the best way to count.
 
     >>> from makespan import Machine, Program
     >>> block = ((Program.chain("CCLL"), 2),)
@@ -63,7 +63,7 @@ def theorem_g(gpu: GpuInstance) -> LastDispatch:
 
 
 class _BlockCharge(NamedTuple):
-    """What a block of the only grid adds to the sum over all slots, in units of 1 / `scale` cycles.
+    """The amount that a block of the only grid adds to the sum over all slots, in units of 1 / `scale` cycles.
 
     Args:
         counting: how it is counted.
@@ -84,11 +84,13 @@ class _BlockCharge(NamedTuple):
     weights: tuple[Weights, ...] = ()
 
     def proofs(self, gpu: GpuInstance, tail: int) -> Iterator[LastDispatch]:
-        """With the tail of theorem 1S, and with the own one, which need not count before what it counts itself."""
+        """Yield the bound with the tail of theorem 1S, and with its own, which counts nothing that came before it."""
+        # the last block is not among those that keep it waiting; in one wave there is room for all at once
         charged, scale = 0 if gpu.is_one_wave else gpu.blocks - 1, self.scale * gpu.sms * self.slots
         total = self.block * charged
         yield LastDispatch(self.counting, self.block, charged, scale, 0, total // scale, tail, self.weights)
         if self.tail is not None:
+            # max(0, R - 2) Q: what the blocks at the end execute then, they have not executed before t1
             spared = max(0, self.slots - 2) * self.executed if charged else 0
             last, rest = divmod(self.tail, self.scale)  # what is spared may be after t1: both are rounded together
             first = (total - spared + rest * (scale // self.scale)) // scale
@@ -97,6 +99,7 @@ class _BlockCharge(NamedTuple):
 
 def _of_one_grid(gpu: GpuInstance) -> Iterator[LastDispatch]:
     sm, block = gpu.sm(gpu.resident), _GridBlock.of(gpu, gpu.grid)
+    # δ + (h - 1): until its warps begin, and until nothing of before is held any more, a link may wait
     late = gpu.dispatch + block.held
     tail = late + bound(sm)
     for count in (*_by_prices(gpu, sm, block, late), *_by_pairs(gpu, sm)):
@@ -139,7 +142,7 @@ def _reservations(instance: Instance, ports: PortGates) -> tuple[Reservation, ..
 
 
 class _Rates(NamedTuple):
-    """What instructions of a block cost at some prices, in units of 1 / `scale` cycles.
+    """The costs of the instructions of a block at some prices, in units of 1 / `scale` cycles.
 
     Args:
         block: which executes them.
@@ -163,14 +166,14 @@ class _Rates(NamedTuple):
         return cls(block, paths, scale, *KindCharges.at(block.ports, kinds, prices))
 
     def work(self, weights: Mapping[CostKind, int]) -> int:
-        """Of all warps of the block."""
+        """Return the sum of the weights of all that the warps of the block execute, at most."""
         return sum(
             group.warps * sum(path.heaviest(number, weights) for number in range(len(path.phases)))
             for group, path in zip(self.block.instance.groups, self.paths, strict=True)
         )
 
     def chain(self, counted: Mapping[CostKind, int] | None) -> int:
-        """The time of a chain alone, and what it counts for itself in the place of what it is `counted` otherwise."""
+        """Return the time of a chain alone, and what it counts for itself instead of what it is `counted` otherwise."""
         weights = {kind: 0 if counted is None else self.later[kind] - counted[kind] for kind in self.charges}
         return sum(
             max(
@@ -191,16 +194,17 @@ def _by_prices(gpu: GpuInstance, sm: Instance, block: _GridBlock, late: int) -> 
     scale = scale_of(ports, gates)
     for prices in islice(ways_to_price(ports, gates, scale), block.tries):
         rates = _Rates.at(block, block.paths, prices, scale)
+        # A of theory.md, 15: each instruction counts for every chain of its SM, and for its own only what o says
         executed = resident * rates.work(rates.charges) + rates.chain(rates.charges)
         every = scale * late + executed
         yield _BlockCharge(ALL, every, scale, executed - rates.chain(None), every, resident)
-        if gpu.machine.partitions > 1 and not sm.has_barriers:
+        if gpu.machine.partitions > 1 and not sm.has_barriers:  # a chain stays in one partition during a link
             beside = resident * rates.work(rates.outside) + rates.chain(rates.outside) + _crowding(gpu, rates)
             yield _BlockCharge(PARTITIONS, scale * late + beside, scale, 0, None, resident)
 
 
 def _gates(sm: Instance, ports: PortGates) -> list[Gate]:
-    """Those that the warps of an SM can fill, or that may still be held by warps that have finished."""
+    """Return the gates that the warps of an SM can fill, or that finished warps may still hold."""
     full = frozenset(chain.from_iterable(families_of(sm, ports)))
     executed = _reservations(sm, ports)
     kept = {name for each in executed for hold in each.holds if hold.most > 1 for name in hold.pools}
@@ -208,7 +212,7 @@ def _gates(sm: Instance, ports: PortGates) -> list[Gate]:
 
 
 def _crowding(gpu: GpuInstance, rates: _Rates) -> int:
-    """What warps of the same partition count more: those there when a chain's block comes, and those that come."""
+    """Return what warps of the same partition count more: those there when a block comes, and those that come."""
     block, resident = rates.block.instance, gpu.resident
     more = {kind: charge - rates.outside[kind] for kind, charge in rates.charges.items()}
     heaviest = [(path.heaviest(0, more), group.warps) for group, path in zip(block.groups, rates.paths, strict=True)]
@@ -221,7 +225,7 @@ def _crowding(gpu: GpuInstance, rates: _Rates) -> int:
 
 
 def _meetings(gpu: GpuInstance, most: int) -> int:
-    """How many chains of other slots the warps of a block can meet, all together, if a partition has so many at most.
+    """Return how many chains of other slots the warps of a block can meet, with at most `most` in a partition.
 
     In the partition with most of these chains, m of them, are `most - m` of its warps at most; each other one meets
     no more than m, nor than all the others.
@@ -280,6 +284,7 @@ def _by_pairs(gpu: GpuInstance, sm: Instance) -> Iterator[_BlockCharge]:
         left = sum(group.warps * own for group, own in zip(sm.groups, pairs.left, strict=True))
         opened = [_most_open(pairing) for pairing in pairs.pairings]
         every = sum(group.warps * own for group, own in zip(sm.groups, opened, strict=True))
+        # β of theory.md, 15: what other warps may have open when the link begins;
         before = every // resident * (resident - 1)  # those of the own block have nothing open when it begins
         alone = max(pairing.heaviest(pairs.costs, 0, entering=entering) for pairing in pairs.pairings)
         chain = max(pairing.heaviest(more, 1, entering=entering) for pairing in pairs.pairings)
@@ -306,7 +311,7 @@ def _most_open(pairing: Pairing) -> int:
 
 
 def _of_several_grids(gpu: GpuInstance) -> Iterator[LastDispatch]:
-    """Yield all gates count, and nothing is supposed of partitions."""
+    """Yield the bounds of several grids: all gates count, and nothing is supposed of partitions."""
     blocks = [_GridBlock.of(gpu, grid) for grid in gpu.grids]
     late, ports = gpu.dispatch + max(block.held for block in blocks), blocks[0].ports
     paths = [block.paths for block in blocks if block.paths is not None]
@@ -333,7 +338,8 @@ def _of_several_grids(gpu: GpuInstance) -> Iterator[LastDispatch]:
 def _weighted_dispatch(
     gpu: GpuInstance, counting: str, costs: Sequence[Fraction], ends: Sequence[Fraction], works: Sequence[Fraction]
 ) -> LastDispatch:
-    """From what a block of each grid adds to the sum over all SMs, what it takes at the end, and adds for another."""
+    """Return the bound from what a block of each grid adds to the sum, takes at the end, and adds for another."""
+    # all blocks are charged but one of the least: the last one, of which nobody knows the grid
     total = sum((grid.blocks * cost for grid, cost in zip(gpu.grids, costs, strict=True)), -min(costs)) / gpu.sms
     shares = _shares(gpu)
     weight = sum((grid.blocks * share for grid, share in zip(gpu.grids, shares, strict=True)), -min(shares))
@@ -347,19 +353,19 @@ def _weighted_dispatch(
 
 
 def _shares(gpu: GpuInstance) -> list[Fraction]:
-    """What a block of each grid weighs, so that on an SM on which some block does not fit they add up to 1 at least."""
+    """Return the weight of a block of each grid; on an SM on which some block does not fit they add up to 1 or more."""
     rows = zip(gpu.room, *(grid.takes for grid in gpu.grids), strict=True)
     full = [_least_taken(room - max(takes), gcd(*takes) or 1) for room, *takes in rows]
     return [max(map(Fraction, grid.takes, full)) for grid in gpu.grids]
 
 
 def _least_taken(more_than: int, unit: int) -> int:
-    """What is taken of a resource at least, if it is more than that, and a number of units."""
+    """Return the least multiple of the unit that is larger than this."""
     return (more_than // unit + 1) * unit
 
 
 def _most_together(gpu: GpuInstance, values: Sequence[Fraction], room: Sequence[int]) -> Fraction:
-    """What the values of blocks add up to at most that fit together in this room."""
+    """Return the most that the values of blocks add up to which fit together in this room."""
     limits = [Fraction(0)]
     for grid, value in zip(gpu.grids, values, strict=True):
         fit = min(left // takes for left, takes in zip(room, grid.takes, strict=True) if takes)

@@ -91,7 +91,7 @@ def _busy(crews: Sequence[_StringCrew], unit: str) -> int:
 
 
 def _moves_on(crews: Sequence[_StringCrew]) -> bool:
-    """Return the premises (L1) and (L2)."""
+    """Return whether the premises (L1) and (L2) hold."""
     idle, onward = dict[str, int](), dict[str, int]()
     for unit in crews[0].largest:  # the cycles that no warp can fill with the others; from a block to the next of any
         idle[unit] = _busy(crews, unit) - min(crew.largest[unit] or MAX_CYCLES for crew in crews) + 1
@@ -103,14 +103,14 @@ def _moves_on(crews: Sequence[_StringCrew]) -> bool:
             end[before.unit] = before.end
             cycles = idle[block.unit]
             if block.unit in end and block.begin - end[block.unit] <= cycles:
-                return False
+                return False  # (L1): a warp could meet itself in one busy period of the port
             if block.begin - before.end + onward[block.unit] < cycles:
-                return False
+                return False  # (L2): the blocks of a warp could come in another order than the steps of the chain
     return True
 
 
 def _late(crews: Sequence[_StringCrew]) -> list[list[int]]:
-    """For each crew the most cycles by which a warp can be late when it comes to each block, and at the end.
+    """Return, by crew, the most cycles by which a warp can be late at each block, and at the end: Δ of theorem L.
 
     The pairs of an alignment path are of a block of the chain and of the block of a job that delays it: near if they
     are the same block, else far.
@@ -123,6 +123,7 @@ def _late(crews: Sequence[_StringCrew]) -> list[list[int]]:
     # By crew of the chain and crew of the job, at [j + 2]: the best path whose last job is at a block up to j, two
     # steps ago and one step ago.
     paths = [[([0] * (len(crew.blocks) + 2),) * 2 for crew in crews] for _ in crews]
+    # a claim about a block rests on those that end before it alone, so this order is an induction
     order = sorted(
         (block.end, own, number) for own, crew in enumerate(crews) for number, block in enumerate(crew.blocks)
     )
@@ -132,7 +133,7 @@ def _late(crews: Sequence[_StringCrew]) -> list[list[int]]:
         latest = end + late[own][number] + busy - crews[own].largest[unit]
         total = 0
         for other, crew in enumerate(crews):
-            equal = own == other
+            equal = own == other  # one of them is the last finisher itself
             older, newer = paths[own][other]
             found = newer.copy()
             for job in same[other][unit]:

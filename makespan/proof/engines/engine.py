@@ -1,4 +1,4 @@
-"""What an engine is: something that proves bounds or finds schedules, says what it knows, and may say no."""
+"""The protocol of engines: what they are given, what they find, and how they refuse an instance."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class KnownBounds:
-    """What is proven when an engine begins: it may prune by it, start from it, or ignore it.
+    """Bounds that are proven when an engine begins; it may prune by them, start from them, or ignore them.
 
     Args:
         witness: the longest schedule so far; it was replayed.
@@ -65,14 +65,14 @@ class Engine(Protocol):
     knows: Features
 
     def obstacle(self, instance: Instance, limits: Limits) -> str | None:
-        """Why it cannot take this instance, although it knows all of its features: a whole sentence; None if it can."""
+        """Return why it cannot take this instance, although it knows all of its features, as a sentence."""
 
     def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
-        """What it proves, as soon as it has; nothing where the limits do not suffice."""
+        """Yield what it proves, as soon as it has proven it; nothing where the limits do not suffice."""
 
 
 def refusal(engine: Engine, instance: Instance, limits: Limits) -> str | None:
-    """Why this engine must not or cannot take this instance, in a line; None if it can.
+    """Return in a line why this engine must not or cannot take this instance; None if it can.
 
     This is the one place that keeps instances with features that an engine does not know from it.
     """

@@ -49,6 +49,7 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
         raise InputError(f"solve_gpu takes a GpuInstance, not {shown(gpu)}: {how}")
     budget = limits or Limits()
     found = (_one_wave if gpu.has_lone_sms else _waves)(gpu, best_case=best_case, budget=budget)
+    # what is shown has to be what the definition of the GPU allows, whoever made it
     for schedule in found.witness, found.shortest:
         if schedule is not None and (length := replay_gpu(gpu, schedule)) != schedule.makespan:
             raise BrokenPromiseError(f"a schedule takes {length} cycles when it is replayed, not {schedule.makespan}")
@@ -56,7 +57,7 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
 
 
 def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
-    """By theorem G, and by schedules of policies."""
+    """Return what theorem G proves, and what schedules of policies show."""
     last, least = theorem_g(gpu), least_possible_gpu(gpu)
     budget.improved(Step(round(budget.elapsed, 6), THEOREM_G, least, last.upper, THEOREM_G))
     longest = _run(gpu_run.longest_gpu_run, gpu, budget)
@@ -111,6 +112,7 @@ def _of_sms(gpu: GpuInstance, counts: range, *, best_case: bool, budget: Limits)
     """Return a result for each number of blocks; no search for those with a bound below what another one attains."""
     if len(counts) == 1:
         return {counts[0]: solve(gpu.sm(counts[0]), best_case=best_case, limits=budget)}
+    # closed forms first, for no time; a worst case need not grow with the blocks, so no number can be left out
     found = {blocks: solve(gpu.sm(blocks), best_case=best_case, limits=budget.part(0)) for blocks in counts}
     untried = set(counts)
     while not budget.expired:
@@ -118,6 +120,7 @@ def _of_sms(gpu: GpuInstance, counts: range, *, best_case: bool, budget: Limits)
         untried = {blocks for blocks in untried if _matters(gpu, found[blocks], blocks, attained)}
         if not untried:
             break
+        # the number that holds the upper bound up is the one from which most can be won
         blocks = max(untried, key=lambda blocks: (found[blocks].bounds.upper, blocks))
         budget.progress(f"SMs with {blocks} of {gpu.blocks} blocks; {len(untried)} such numbers left")
         share = budget.part(1 / len(untried))
@@ -147,7 +150,7 @@ def _side_by_side(gpu: GpuInstance, found: dict[int, Result], worst: int) -> Gpu
 
 
 def _history(gpu: GpuInstance, witness: Schedule, blocks: int, sms: int, courses: dict[BlockTrace, int]) -> SmHistory:
-    """A schedule of an SM, told by slot and warp; what its blocks do is looked up in `courses`, or added there."""
+    """Return a schedule of an SM by slot and warp; what its blocks do is looked up in `courses`, or added there."""
     places = gpu.slots_of_warps(blocks)
     warp_at = {place: warp for warp, place in enumerate(places)}
 
@@ -168,7 +171,7 @@ def _shortest(gpu: GpuInstance, found: dict[int, Result], budget: Limits) -> tup
 
     With a run that is as short as is known, if there is one: what an SM takes at least may come without a schedule.
     """
-    each, more = divmod(gpu.blocks, gpu.sms)
+    each, more = divmod(gpu.blocks, gpu.sms)  # some SM has the mean, rounded up
     best = {blocks: result.best_case for blocks, result in found.items() if result.best_case is not None}
     most_loaded = [best[blocks].lower for blocks in best if blocks >= each + bool(more)]
     even = [best[blocks].upper for blocks, sms in ((each, gpu.sms - more), (each + 1, more)) if blocks and sms]

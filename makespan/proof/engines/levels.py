@@ -45,17 +45,17 @@ def applies(instance: Instance) -> bool:
 
 
 def _alone(instance: Instance) -> int:
-    """Cycles of one warp alone."""
+    """Return the cycles of one warp alone."""
     return instance.groups[0].program.heaviest({unit.name: unit.latency.most for unit in instance.machine.units})
 
 
 def _bits(instance: Instance) -> int:
-    """Of a number of cycles for which a warp can wait."""
+    """Return how many bits a number of cycles takes for which a warp can wait."""
     return (closed_form(instance).upper - _alone(instance)).bit_length()
 
 
 def solve(instance: Instance, limits: Limits, incumbent: int) -> Finding:
-    """The exact worst case, with a schedule if it is longer than the incumbent; nothing where limits do not suffice.
+    """Return the exact worst case, and a schedule if it is longer than the incumbent; nothing if limits stop it.
 
     The instance is one to which the module `applies`.
     """
@@ -100,14 +100,15 @@ class LatenessLevels:
         self._latest: tuple[int, int] | None = None
 
     def explore(self, limits: Limits, incumbent: int) -> bool:
-        """Go on until nobody can become later than known; False when a limit comes first."""
+        """Explore until no warp can become later than known; return False when a limit comes first."""
         floor, kept = incumbent - self._alone, 0
         while len(keys := self._levels[-1]):
-            grown = self._next(keys, floor, limits)
+            grown = self._next(keys, floor, limits)  # without states from which no warp becomes later than the floor
             if grown is None:
                 return False
             if len(grown) and grown is not keys:
                 kept += grown.nbytes
+            # all levels are kept for the way back to a witness; where nothing changed they are one array
             if kept + 8 * _COPIES * self._instance.warps * len(grown) > limits.memory_bytes:
                 limits.need_memory()
                 return False
@@ -135,7 +136,7 @@ class LatenessLevels:
             return None
         cycle, key = self._latest
         keys = [key]
-        for at in range(cycle - 1, -1, -1):
+        for at in range(cycle - 1, -1, -1):  # back from level to level: some state before leads to each
             number = loops.parent(at, self._levels[at], self.bits, key, self._scene)
             if number < 0:
                 raise BrokenPromiseError("a level has a state to which none before it leads")
@@ -156,6 +157,6 @@ class LatenessLevels:
                 choices = [w for w in choices if (np.sort(late + ready - (np.arange(len(late)) == w)) == after).all()]
             cycles.append(tuple(choices[:1]))
             late += ready
-            late[choices[:1]] -= 1
+            late[choices[:1]] -= 1  # all that were ready became later by one, but for the one that issues
         cycles += [()] * (self._alone + int(late.max()) - len(cycles))
         return Schedule.of_chains(self._instance, cycles)

@@ -12,7 +12,7 @@ from makespan.host.compiled import NIL, ONE, Ints, compiled
 
 
 class LevelsScene(NamedTuple):
-    """What stays the same, and room for how late each warp is and whether it is ready."""
+    """The string, which stays the same, and room for how late each warp is and whether it is ready."""
 
     issues: Ints
     left: Ints
@@ -23,7 +23,7 @@ class LevelsScene(NamedTuple):
 
 @compiled
 def unpack(key: int, bits: int, late: Ints) -> None:
-    """How late each warp is, the least late one first."""
+    """Write how late each warp is, the least late one first."""
     for warp in range(len(late)):
         late[warp] = key & ((ONE << bits) - ONE)
         key >>= bits
@@ -43,7 +43,7 @@ def key_after(chosen: int, ready: Ints, late: Ints, bits: int) -> int:
 
 @compiled
 def find_ready(cycle: int, late: Ints, issues: Ints, ready: Ints) -> int:
-    """Which warps are ready, and how many."""
+    """Write which warps are ready; return how many."""
     count = NIL
     for warp in range(len(late)):
         at = cycle - late[warp]
@@ -54,20 +54,21 @@ def find_ready(cycle: int, late: Ints, issues: Ints, ready: Ints) -> int:
 
 @compiled
 def most_lateness(cycle: int, late: Ints, most: int, left: Ints, long: Ints) -> int:
-    """How late a warp that is not through can become: by one for each letter of each other one that theorem O2 leaves.
+    """Return how late a warp that is not through can become: by one for each letter of others that theorem O2 leaves.
 
-    In each long gap of z all others issue that are not through, and `most` says by when z has come to it at the latest.
+    In each long gap of that warp all others issue that are not through, and `most` says by when it has come to it at the latest.
     """
     found, end = -ONE, len(left)
-    for z in range(len(late)):
-        here = cycle - late[z]
+    for last in range(len(late)):
+        here = cycle - late[last]
         if here >= end:
             continue
-        able = late[z]
+        able = late[last]
         for warp in range(len(late)):
             there = cycle - late[warp]
-            if warp != z and there < end:
-                before = min(end, max(here, here + end - there - (most - late[z])))
+            if warp != last and there < end:
+                before = min(end, max(here, here + end - there - (most - late[last])))
+                # letters that others issue inside the long gaps of this warp do not delay it (theorem O2)
                 able += left[there] - (long[before] - long[here])
         found = max(found, able)
     return found
@@ -93,7 +94,7 @@ def grow(
             continue
         before = -ONE
         for warp in range(len(late)):
-            if ready[warp] and late[warp] != before:
+            if ready[warp] and late[warp] != before:  # of equally late warps one stands for all
                 before = late[warp]
                 new[made] = key_after(warp, ready, late, bits)
                 made += ONE
