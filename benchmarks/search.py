@@ -28,7 +28,7 @@ from makespan.proof.engines import Limits
 from makespan.proof.engines.certificate import improve
 from makespan.proof.engines.search import choose, packing, remaining, states, table
 from makespan.proof.engines.search import states_compiled as loops
-from makespan.proof.engines.search import states_compiled_layout as layout
+from makespan.proof.engines.search import states_compiled_store as layout
 
 STRING = "LLLLCCCCCCCCCLLCCCCCCC"
 WORST = {(1, 2): 41, (1, 3): 60, (1, 4): 79, (1, 5): 98, (1, 6): 117, (1, 7): 136, (1, 8): 155, (2, 6): 77, (2, 8): 99}

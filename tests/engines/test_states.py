@@ -28,7 +28,7 @@ from makespan.proof.engines.search import choose, packing, remaining
 from makespan.proof.engines.search import plain as search
 from makespan.proof.engines.search import states as by_states
 from makespan.proof.engines.search import states_compiled as loops
-from makespan.proof.engines.search import states_compiled_layout as layout
+from makespan.proof.engines.search import states_compiled_store as layout
 from makespan.proof.engines.search.states_compiled_leaves import (
     common,
     decode,

@@ -300,7 +300,6 @@ class Abstraction:
 
 
 def _others(issued: tuple[int, ...], slot: LastSlot) -> list[int]:
-    """Return how many of the instructions issued are others'."""
     return [count - (isinstance(slot, tuple) and slot[0] == unit) for unit, count in enumerate(issued)]
 
 

@@ -63,7 +63,6 @@ def least_possible_gpu(gpu: GpuInstance) -> int:
 
 
 def _longest_warp(instance: Instance) -> int:
-    """Return the least time of a warp alone, phase by phase."""
     ports = PortGates.of(instance.machine)
     rows = []
     for program in (group.program for group in instance.groups):

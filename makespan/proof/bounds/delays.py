@@ -123,6 +123,5 @@ def _latencies(units: Sequence[str]) -> tuple[int, ...]:
 
 
 def _issuing(schedule: Schedule, units: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], ...]:
-    """Return the cycles without the warps that are only delayed."""
     coming = [iter(own) for own in units]
     return tuple(tuple(warp for warp in executing if next(coming[warp]) != DELAY) for executing in schedule.cycles)

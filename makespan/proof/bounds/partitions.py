@@ -108,7 +108,6 @@ def spreads(instance: Instance) -> Iterator[WarpSpread]:
 
 
 def _contents(available: Sequence[int], size: int) -> Iterator[PartitionContent]:
-    """Yield every way to take so many of these numbers of warps, in decreasing order."""
     if not available:
         yield from ((),) if size == 0 else ()
         return

@@ -138,7 +138,6 @@ def segments_of(program: Program) -> tuple[PhaseSegment, ...] | None:
 
 
 def _places_until_barriers(program: Program, entries: Iterable[int]) -> set[int]:
-    """Return all places up to the next barriers, these and the end included."""
     found, waiting = set[int](), list(entries)
     while waiting:
         at = waiting.pop()

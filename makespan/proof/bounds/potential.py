@@ -255,7 +255,6 @@ def least_decrease(question: ProofQuestion, required: Conditions, tables: Mappin
 
 
 def _nothing(question: ProofQuestion) -> Arrays:
-    """Return the table of the end of all warps."""
     others = tuple(map(np.zeros_like, question.units))
     return Arrays(others, others[question.last], tuple(np.zeros(i - 1, dtype=np.int64) for _, i in question.timed))
 

@@ -103,7 +103,6 @@ def _affine(program: Program) -> list[tuple[int, int, int]]:
 
 
 def _runs(chosen: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return begin and end of every run of chosen places."""
     changes = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
     return list(zip(changes[::2].tolist(), changes[1::2].tolist(), strict=True))
 

@@ -139,7 +139,6 @@ class Tables:
 
 
 def _whole(scaled: np.ndarray, columns: np.ndarray, merged: Interpolation) -> np.ndarray:
-    """Return a table in integers, from the variables of its anchors."""
     left, right = scaled[columns[merged.left]], scaled[columns[merged.right]]
     table: np.ndarray = np.rint(left + merged.weight * (right - left)).astype(np.int64)
     return table

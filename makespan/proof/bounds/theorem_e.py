@@ -184,7 +184,6 @@ class _PairsProof:
         return self._pairs.weights
 
     def _by_group(self, every: Sequence[_RivalsByClass]) -> list[int]:
-        """Return the bound for z in each group."""
         own = self._pairs
         return [
             (pairing.heaviest(own.costs, 0, entering=own.entering, last=own.last) + self._total - left) // own.scale

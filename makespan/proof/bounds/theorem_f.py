@@ -84,7 +84,6 @@ def _by_group(instance: Instance, units: list[UnitClass], cheap: frozenset[str])
 
 
 def _least_last(program: Program, weights: Mapping[str, int]) -> int:
-    """Return the least weight of a last instruction."""
     return min(weights[place.unit] for place in program.places if program.end in place.successors)
 
 

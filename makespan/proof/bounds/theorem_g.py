@@ -240,7 +240,6 @@ def _meetings(gpu: GpuInstance, most: int) -> int:
 
 
 def _crowding_as_numbered(gpu: GpuInstance, heaviest: Sequence[tuple[int, int]]) -> int:
-    """Return the same where the numbers of warps say to which partition they belong."""
     parts, sm = range(gpu.machine.partitions), gpu.sm(gpu.resident)
     values = [own for own, warps in heaviest for _ in range(gpu.resident * warps)]
     crews: list[dict[int, list[int]]] = [{} for _ in range(gpu.resident)]
@@ -360,7 +359,6 @@ def _shares(gpu: GpuInstance) -> list[Fraction]:
 
 
 def _least_taken(more_than: int, unit: int) -> int:
-    """Return the least multiple of the unit that is larger than this."""
     return (more_than // unit + 1) * unit
 
 

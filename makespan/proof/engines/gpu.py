@@ -57,7 +57,6 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
 
 
 def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
-    """Return what theorem G proves, and what schedules of policies show."""
     last, least = theorem_g(gpu), least_possible_gpu(gpu)
     budget.improved(Step(round(budget.elapsed, 6), THEOREM_G, least, last.upper, THEOREM_G))
     longest = _run(gpu_run.longest_gpu_run, gpu, budget)
@@ -81,7 +80,6 @@ def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
 
 
 def _run(runs: Callable[..., gpu_run.FoundRun | None], gpu: GpuInstance, budget: Limits) -> gpu_run.FoundRun | None:
-    """Return the best of the runs of all policies that there is time for."""
     first = budget.part(SHARE_OF_FIRST_RUN)
     others = budget.part(min(0.1, max(SHARE_OF_RUNS, 1 / max(1.0, budget.remaining))))
     return runs(gpu, lambda: first.expired, enough=lambda: others.expired)

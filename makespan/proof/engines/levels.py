@@ -45,12 +45,10 @@ def applies(instance: Instance) -> bool:
 
 
 def _alone(instance: Instance) -> int:
-    """Return the cycles of one warp alone."""
     return instance.groups[0].program.heaviest({unit.name: unit.latency.most for unit in instance.machine.units})
 
 
 def _bits(instance: Instance) -> int:
-    """Return how many bits a number of cycles takes for which a warp can wait."""
     return (closed_form(instance).upper - _alone(instance)).bit_length()
 
 
@@ -118,7 +116,6 @@ class LatenessLevels:
         return True
 
     def _next(self, keys: Ints, floor: int, limits: Limits) -> Ints | None:
-        """Return the states after one cycle, sorted."""
         cycle, parts, changed = len(self._levels) - 1, list[Ints](), False
         for begin in range(0, len(keys), _KEYS_PER_CALL):
             if limits.expired:

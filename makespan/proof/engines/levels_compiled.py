@@ -56,7 +56,7 @@ def find_ready(cycle: int, late: Ints, issues: Ints, ready: Ints) -> int:
 def most_lateness(cycle: int, late: Ints, most: int, left: Ints, long: Ints) -> int:
     """Return how late a warp that is not through can become: by one for each letter of others that theorem O2 leaves.
 
-    In each long gap of that warp all others issue that are not through, and `most` says by when it has come to it at the latest.
+    In each long gap of the warp all others issue that are not through; `most` says by when it has come there.
     """
     found, end = -ONE, len(left)
     for last in range(len(late)):

@@ -58,6 +58,7 @@ class Limits:
     @property
     def expired(self) -> bool:
         """Return whether to stop now: out of time, or interrupted by the user."""
+        # a part ends with the whole at the latest, whatever it was given
         whole_expired = self.whole is not None and self.whole.expired
         return self.interrupted or whole_expired or self.elapsed >= self.seconds
 
@@ -75,7 +76,7 @@ class Limits:
 
     @contextmanager
     def preparing(self) -> Iterator[None]:
-        """Inside, the clock stands still, also that of the whole: for what depends on the installation alone.
+        """Stop the clock inside, also that of the whole, for what depends on the installation alone.
 
         A limit then buys the same work in a first run, which compiles, as in every other.
         """

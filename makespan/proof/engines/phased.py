@@ -33,10 +33,10 @@ _Key = TypeVar("_Key")
 
 
 class InstanceSource(Protocol):
-    """What stands for one instance, such as `makespan.KernelQuestion`."""
+    """A value that stands for one instance, such as `makespan.KernelQuestion`."""
 
     def instance(self) -> Instance:
-        """Return the instance."""
+        """Return the instance for which it stands."""
 
 
 def solve(
@@ -67,11 +67,13 @@ def solve(
     if backend not in BACKENDS:
         raise InputError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
     budget = limits or Limits()
+    # phases first: each is a question without barriers, which all engines know
     cut = phases(instance) if instance.has_barriers else None
     if cut is None:
         return _whole(instance, backend, budget, best_case=best_case)
     if not instance.is_multiprocessor:
         return _by_phases(instance, cut, backend, best_case, budget)
+    # on a real multiprocessor the lags of phases and what cannot be joined leave gaps, so half of the time is kept
     found = _by_phases(instance, cut, backend, best_case, budget.part(0.5))
     if budget.expired or _is_exact(found):
         return found
@@ -86,7 +88,6 @@ def _is_exact(result: Result) -> bool:
 
 
 def _is_within(one: Result, other: Result) -> bool:
-    """Return whether the intervals of `one` say at least as much."""
     pairs = [(one.bounds, other.bounds)]
     if one.best_case is not None and other.best_case is not None:
         pairs.append((one.best_case, other.best_case))
@@ -128,19 +129,10 @@ def _result(
     phases: tuple[UpperBound, ...] = (),
     partitions: tuple[UpperBound, ...] = (),
 ) -> Result:
-    """Return the result of the whole.
+    """Return the result of the whole, from a witness that was replayed and the bound that is proven.
 
-    Args:
-        instance: the whole.
-        results: what was found for its different parts.
-        backend: what the user asked for.
-        budget: that of all parts together.
-        elapsed: the seconds that the parts took, their best cases included.
-        witness: a schedule of the whole, replayed.
-        proven: the upper bound of the whole.
-        best_case: None means that it was not asked for.
-        phases: what is proven of every different phase.
-        partitions: what is proven of every different partition.
+    `results` are those of the different parts, which took `elapsed` seconds, their best cases included. A `best_case`
+    of None means that it was not asked for.
     """
     best_case_seconds = sum((result.best_case_seconds or 0.0 for result in results), 0.0)
     seconds = elapsed - best_case_seconds
@@ -204,7 +196,7 @@ def _longest(instance: Instance, joined: Schedule | None, upper: int, budget: Li
 def _best_case_of_phases(
     instance: Instance, results: Sequence[Result], witness: Schedule, budget: Limits, lag: int | None
 ) -> Bounds:
-    """The phases' best cases add up to a bound from below and, where schedules of phases can be joined, from above.
+    """Return the best case: those of the phases add up from below and, where schedules can be joined, from above.
 
     Then `lag` says how much later they may begin in all.
     """
@@ -234,11 +226,12 @@ def join_phases(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Sc
     busy: dict[tuple[int, str], int] = {}  # by partition and port, until when
     for phase, witness in zip(cut, witnesses, strict=True):
         begun = end = len(cycles)
+        # a partition whose ports are still held from earlier phases begins so much later, and no more
         delays = [
             max((0, *(busy.get((part, name), 0) - begun for name, _ in phase.late)))
             for part in range(machine.partitions)
         ]
-        crew = _crew(instance, phase)
+        crew = _crew(instance, phase)  # equal warps change names between phases as it suits
         if instance.partition_of_warp is None:
             crew = _match_partitions(crew, witness.partitions, partition_of)
         issued = []
@@ -262,7 +255,7 @@ def join_phases(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Sc
                 ports += [(use.pools[which], n) for use, (which, n) in zip(reservation.uses, held, strict=True)]
                 for name, interval in ports:
                     busy[part, name] = max(now + interval, busy.get((part, name), 0))
-        cycles += [[] for _ in range(end - begun)]
+        cycles += [[] for _ in range(end - begun)]  # the barrier opens when the last latency has passed
         for now, warp in issued:
             cycles[now].append(warp)
     whole = ((*path, *_gap(program, path, program.end)) for program, path in zip(programs, paths, strict=True))
@@ -288,7 +281,7 @@ def _joinable(instance: Instance, cut: Sequence[Phase]) -> bool:
 
 
 def _issues(phase: Phase, witness: Schedule) -> Iterator[tuple[Program, list[int]]]:
-    """For every warp of a phase its program, and in which cycles it issues."""
+    """Yield, for every warp of a phase, its program and the cycles in which it issues."""
     at: list[list[int]] = [[] for _ in witness.paths]
     for cycle, executing in enumerate(witness.cycles):
         for number in executing:
@@ -297,7 +290,7 @@ def _issues(phase: Phase, witness: Schedule) -> Iterator[tuple[Program, list[int
 
 
 def _crew(instance: Instance, phase: Phase) -> list[tuple[int, PhasePlaces]]:
-    """For every warp of a phase which warp of the whole it is, and the places of its part in the whole."""
+    """Return, for every warp of a phase, which warp of the whole it is, and the places of its part."""
     first = [0]
     for group in instance.groups:
         first.append(first[-1] + group.warps)
@@ -313,7 +306,7 @@ def _crew(instance: Instance, phase: Phase) -> list[tuple[int, PhasePlaces]]:
 def _match_partitions(
     crew: Sequence[tuple[int, PhasePlaces]], partitions: Sequence[int], partition_of: Sequence[int]
 ) -> list[tuple[int, PhasePlaces]]:
-    """The same crew of equal warps, so that partitions of a phase are such of the whole, the larger ones the larger."""
+    """Return the crew of equal warps so that the larger partitions of a phase are the larger ones of the whole."""
 
     def by_size(partitions: Sequence[int]) -> list[int]:
         return sorted(set(partitions), key=lambda part: (-partitions.count(part), part))
@@ -358,6 +351,7 @@ def _by_partitions(instance: Instance, cut: Partitions, backend: str, budget: Li
         return portfolio.solve(question, backend=backend, best_case=best_case, budget=share)
 
     solved = dict(_solve_each("partition", cut.questions, solve_partition, budget))
+    # all partitions begin together and share nothing, so the slowest content decides (proposition Q)
     slowest = max(solved, key=lambda content: solved[content].bounds.lower)
     spread = next(spread for spread in cut.spreads if slowest in spread)
     witness = join_partitions(instance, spread, {content: result.witness for content, result in solved.items()})
@@ -379,6 +373,7 @@ def _best_case_of_partitions(cut: Partitions, results: Iterable[Result]) -> Boun
 def fastest(cut: Partitions, cycles: Iterable[int]) -> int:
     """The best case, where those of the questions are these: of a way to spread the slowest, of all ways the least."""
     of = dict(zip(cut.questions, cycles, strict=True))
+    # the best case may choose the spread; in each the slowest partition decides
     return min(max(of[content] for content in spread if any(content)) for spread in cut.spreads)
 
 
@@ -415,7 +410,6 @@ def join_partitions(instance: Instance, spread: WarpSpread, witnesses: Mapping[P
 
 
 def _crews(instance: Instance, spread: WarpSpread) -> list[list[int]]:
-    """For every partition its warps in their order."""
     if (fixed := instance.partition_of_warp) is not None:
         return [[warp for warp, own in enumerate(fixed) if own == part] for part in range(len(spread))]
     first = list(accumulate((group.warps for group in instance.groups), initial=0))

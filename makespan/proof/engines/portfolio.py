@@ -60,7 +60,7 @@ _Turn: TypeAlias = tuple[tuple[Engine, Limits], ...]
 
 
 class _PortfolioProof(NamedTuple):
-    """What is known so far: the longest replayed schedule, and the smallest proven upper bound."""
+    """The longest replayed schedule and the smallest proven upper bound so far."""
 
     witness: Schedule
     upper: int
@@ -113,7 +113,6 @@ def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) 
 
 
 def _worst_case(instance: Instance, backend: str, budget: Limits, enough: float = inf) -> _PortfolioProof:
-    """What the engines prove, one after another, until the gap is closed, or a schedule takes `enough` cycles."""
     proof = _note_step(_cheap_proof(instance, budget), BOUNDS, budget)
 
     def current() -> _PortfolioProof:
@@ -134,10 +133,11 @@ def _worst_case(instance: Instance, backend: str, budget: Limits, enough: float 
 
 
 def _keeping_promise(instance: Instance, backend: str, budget: Limits) -> _PortfolioProof:
-    """What the engines prove for a scheduler that promises something, of which they do not know.
+    """Return what the engines prove for a scheduler that promises something, of which they do not know.
 
     An upper bound for any scheduler is one for this one. A schedule counts if it happens to keep the promise.
     """
+    # what holds for every scheduler holds for this one
     before = _note_step(_cheap_proof(instance, budget), BOUNDS, budget)
     if backend not in (AUTO, BOUNDS):
         _engine_of_backend(
@@ -164,7 +164,7 @@ def _keeps_promise(instance: Instance, witness: Schedule) -> bool:
 
 
 def _best_case(instance: Instance, backend: str, proof: _PortfolioProof, limits: Limits) -> Bounds:
-    """Between the work to be done and the fastest policy; exactly, where an engine says so in time."""
+    """Return an interval between the work to be done and the fastest policy; exact where an engine is in time."""
     known = fastest_known(instance, proof.witness, limits)
     if proof.best_case is not None:  # by the way
         known &= proof.best_case
@@ -186,12 +186,13 @@ def _note_step(proof: _PortfolioProof, backend: str, budget: Limits) -> _Portfol
 def _turns(
     instance: Instance, backend: str, current: Callable[[], _PortfolioProof], limits: Limits
 ) -> Generator[_Turn, None, None]:
-    """Who is tried when; each is chosen by what is known once the ones before have ended."""
+    """Yield the engines in their turns, each chosen by what is known once the ones before have ended."""
     if backend not in (AUTO, BOUNDS):
         yield ((_engine_of_backend(instance, backend, limits), limits),)
         return
     auto = backend == AUTO
     is_small = auto and SEARCH.is_small(instance, limits)
+    # exact and quick where it applies, so it goes first
     if refusal(TWO_WARPS, instance, limits) is None:
         yield ((TWO_WARPS, limits),)
     if is_small:
@@ -223,7 +224,6 @@ def _engine_of_backend(instance: Instance, backend: str, limits: Limits) -> Engi
 
 
 def _before_search(instance: Instance, limits: Limits) -> Limits:
-    """What certificates and beams may take in `auto`."""
     if SEARCH.is_quick(instance, limits):
         return limits.part(SHARE_BEFORE_TABLE)
     share = SHARE_BEFORE_VAST_SEARCH if SEARCH.is_vast(instance, limits) else SHARE_OF_TIME
@@ -232,7 +232,7 @@ def _before_search(instance: Instance, limits: Limits) -> Limits:
 
 
 def _search_and_model(instance: Instance, current: Callable[[], _PortfolioProof], limits: Limits) -> Iterator[_Turn]:
-    """Search and CP-SAT: side by side with several threads, else CP-SAT in the time that the search leaves over."""
+    """Yield search and CP-SAT: side by side with several threads, else CP-SAT in what the search leaves over."""
     models = refusal(CPSAT, instance, limits) is None
     if limits.threads == 1 or not models:
         # the plain search may go on for ever without a word, so it leaves CP-SAT some time
@@ -247,7 +247,7 @@ def _search_and_model(instance: Instance, current: Callable[[], _PortfolioProof]
 
 
 def _findings(instance: Instance, turn: _Turn, known: KnownBounds) -> Generator[tuple[str, Finding], None, None]:
-    """What the engines of a turn find, with their backends; the first that leaves no gap stops the others."""
+    """Yield what the engines of a turn find, with their backends; the first that leaves no gap stops the others."""
     (first, limits), *others = turn
     if not others:
         yield from ((first.backend, finding) for finding in first.find(instance, known, limits))
@@ -282,7 +282,7 @@ def _closes(found: Finding, known: KnownBounds) -> bool:
 
 
 def _cheap_proof(instance: Instance, limits: Limits) -> _PortfolioProof:
-    """What costs next to nothing: a constructed schedule below, the closed-form bounds above."""
+    """Return what costs next to nothing: a constructed schedule, and the closed-form bounds."""
     from makespan.proof.engines.construct import convoy, greedy
 
     bound = closed_form(instance)
@@ -290,7 +290,7 @@ def _cheap_proof(instance: Instance, limits: Limits) -> _PortfolioProof:
         witness = convoy.schedule(instance)
     else:
         witness = greedy.longest(instance, limits, bound.upper)
-    replay(instance, witness)
+    replay(instance, witness)  # a constructed schedule counts only if the machine allows it
     return _PortfolioProof(witness, bound.upper, bound.evidence, BOUNDS, weights=bound.weights)
 
 
@@ -303,6 +303,7 @@ def _add(instance: Instance, proof: _PortfolioProof, found: Finding, backend: st
     if found.upper is not None and found.evidence is not None and found.upper < proof.upper:
         better = better._replace(upper=found.upper, evidence=found.evidence, weights=found.weights, backend=backend)
     if found.certificate is not None and found.upper is not None and found.upper <= better.upper:
+        # also one that proves no less than what is known: the search prunes by it, and it can be checked again
         better = better._replace(certificate=found.certificate)
     if found.best_case is not None:
         better = better._replace(best_case=found.best_case)
@@ -311,7 +312,7 @@ def _add(instance: Instance, proof: _PortfolioProof, found: Finding, backend: st
 
 
 def fastest_known(instance: Instance, witness: Schedule, limits: Limits) -> Bounds:
-    """The best case, between the work to be done and the fastest policy or, where a limit comes first, a witness."""
+    """Return the best case, between the work to be done and the fastest policy or, at a limit, a witness."""
     from makespan.proof.engines.construct import greedy
 
     least, most, quickest = least_possible(instance), witness.makespan, Choices("least", "shortest")

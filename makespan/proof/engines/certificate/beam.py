@@ -42,7 +42,7 @@ def load() -> None:
 
 @dataclass(frozen=True, slots=True)
 class _PlaceCodes:
-    """Numbers for the places of all groups: those of group g begin at `offsets[g]`."""
+    """The numbers of the places of all groups; those of group g begin at `offsets[g]`."""
 
     instance: Instance
     offsets: tuple[int, ...]
@@ -75,7 +75,7 @@ class _PlaceCodes:
         """Return the certificate as the inner loops want it, its nodes in the order of their ranks."""
         thresholds, tables = potential.thresholds, potential.tables
         nodes = sorted((rank(node, thresholds), table) for node, table in potential.nodes)
-        begin = self.offsets[potential.last_group]
+        begin = self.offsets[potential.last_group]  # elsewhere the laggard never stands
         last = np.zeros((len(tables), self.offsets[-1]), dtype=np.int64)
         for row, table in enumerate(tables):
             last[row, begin : begin + len(table.last)] = np.array(table.last) + table.constant
@@ -122,6 +122,7 @@ def search(instance: Instance, potential: Potential, width: int, per_place: int,
             )
             if finished:
                 end = (len(history), int(then.parent[-1]), int(then.leaf[-1]))
+            # parents and leaves are enough to find the way back; the states themselves are made again
             history.append((then.parent[:alive].astype(np.int32), then.leaf[:alive].astype(np.int32)))
             now, then = then, now
     return None if end is None else _schedule(codes, automaton, begin, _leaves(history, end), pairs)
@@ -140,7 +141,6 @@ def _leaves(history: list[tuple[Indices, Indices]], end: tuple[int, int, int]) -
 def _schedule(
     codes: _PlaceCodes, automaton: loops.BeamAutomaton, begin: tuple[Counter[int], int], leaves: list[int], pairs: int
 ) -> Schedule:
-    """Return the schedule that takes these leaves."""
     starts: list[dict[int, int]] = [{} for _ in codes.instance.groups]
     for code, count in [*begin[0].items(), (begin[1], 1)]:
         group, place = codes.place(code)
@@ -150,7 +150,7 @@ def _schedule(
     cycles = []
     for leaf in leaves:
         number = loops.open_choice(layer, 0, automaton, choice)
-        for attempt in range(leaf + 1):
+        for attempt in range(leaf + 1):  # leaves are numbered as they are enumerated
             loops.next_leaf(choice, number, attempt == 0)
         loops.apply(layer, 0, choice, number, after, 0)
         cycles.append(_moves(codes, layer, choice, number))
@@ -170,7 +170,6 @@ def _moves(codes: _PlaceCodes, layer: loops.Layer, choice: loops.BeamChoice, num
 
 
 def _put(layer: loops.Layer, begin: tuple[Counter[int], int]) -> None:
-    """Make `begin` the first state of a layer."""
     others = sorted(begin[0].items())
     layer.codes[0, : len(others)] = [code for code, _ in others]
     layer.counts[0, : len(others)] = [count for _, count in others]

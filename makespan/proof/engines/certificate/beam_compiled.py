@@ -3,11 +3,11 @@
 Words used here:
 
 code       number of a place among those of all groups; -1 is "finished"
-state      the other warps as (code, count) pairs in increasing order of code, and the code of the laggard z
-option     one way in which warps of a pair (or z) may move: to one of the successors of their place
+state      the other warps as (code, count) pairs in increasing order of code, and the code of the laggard
+option     one way in which warps of a pair (or the laggard) may move: to one of the successors of their place
 leaf       one complete choice of how many warps use which option; leaves are numbered as they are enumerated
 kind, node as in a potential certificate: the score of a state is the largest potential of its nodes
-rank       number of the class of z and the kind of the other warps, among all such pairs
+rank       number of the class of the laggard and the kind of the other warps, among all such pairs
 """
 
 from typing import NamedTuple
@@ -67,11 +67,11 @@ class BeamChoice(NamedTuple):
 @compiled
 def open_choice(layer: Layer, state: int, automaton: BeamAutomaton, choice: BeamChoice) -> int:
     """Fill in the options and the quota of every class; return the number of options."""
-    size, z = layer.sizes[state], layer.laggards[state]
+    size, laggard = layer.sizes[state], layer.laggards[state]
     choice.quota[:] = 0
     number = 0
     for pair in range(size + 1):
-        code = layer.codes[state, pair] if pair < size else z
+        code = layer.codes[state, pair] if pair < size else laggard
         if code < 0:
             continue
         unit = automaton.unit[code]
@@ -81,6 +81,7 @@ def open_choice(layer: Layer, state: int, automaton: BeamAutomaton, choice: Beam
             choice.pair[number], choice.unit[number] = pair, unit
             choice.target[number] = automaton.successors[edge]
             number += 1
+    # work conservation: of each class as many are issued as are ready and there are ports
     for unit in range(len(choice.quota)):
         choice.quota[unit] = min(choice.quota[unit], automaton.sigma[unit])
     return number
@@ -104,7 +105,7 @@ def next_leaf(choice: BeamChoice, number: int, begin: bool) -> bool:
             choice.take[at] = min(choice.available[choice.pair[at]] - used, choice.quota[unit])
             choice.quota[unit] -= choice.take[at]
             at += 1
-        elif choice.quota.max() == 0:
+        elif choice.quota.max() == 0:  # all quotas are used up: a complete leaf
             return True
         else:
             at = give_up_one(choice, number - 1)
@@ -170,21 +171,21 @@ def insert(codes: Ints, counts: Ints, size: int, code: int, count: int) -> int:
 
 @compiled
 def score(layer: Layer, state: int, automaton: BeamAutomaton, potentials: Potentials, ready: Ints) -> int:
-    """Return the largest potential among the nodes of a state; `DEAD` where z cannot finish last."""
-    size, z = layer.sizes[state], layer.laggards[state]
-    if z < 0:
+    """Return the largest potential among the nodes of a state; `DEAD` where laggard cannot finish last."""
+    size, laggard = layer.sizes[state], layer.laggards[state]
+    if laggard < 0:
         return DEAD
     ready[:] = 0
     for pair in range(size):
         ready[automaton.unit[layer.codes[state, pair]]] += layer.counts[state, pair]
-    rank = automaton.unit[z]
+    rank = automaton.unit[laggard]
     for unit in range(len(ready)):
         threshold = potentials.thresholds[unit]
         rank = rank * (threshold + 1) + min(ready[unit], threshold)
-    best = DEAD
+    best = DEAD  # the largest over all labels: which of them holds, only the future says
     for node in range(potentials.node_first[rank], potentials.node_first[rank + 1]):
         table = potentials.table[node]
-        value = potentials.last[table, z]
+        value = potentials.last[table, laggard]
         for pair in range(size):
             value += layer.counts[state, pair] * potentials.others[table, layer.codes[state, pair]]
         best = max(best, value)
@@ -214,7 +215,7 @@ def advance(
     choice: BeamChoice,
     after: Layer,
 ) -> tuple[int, bool]:
-    """Return one cycle: put the `width` best states that follow the `alive` states of `layer` into `after`.
+    """Put the `width` best states that follow the `alive` states of `layer` into `after`.
 
     Returns their number, and whether some state is followed by the end of all warps (then the last entry says which).
     """
@@ -237,7 +238,7 @@ def advance(
                 continue
             after.score[kept] = score(after, kept, automaton, potentials, ready)
             if after.score[kept] == DEAD:
-                continue
+                continue  # no schedule from here ends with the laggard
             after.parent[kept], after.leaf[kept] = state, leaf
             after.mark[kept] = fingerprint(after, kept)
             kept += 1
@@ -255,6 +256,7 @@ def select(layer: Layer, kept: int, width: int, per_place: int, seen: Ints) -> i
     than those that have paid, and would crowd them out.
     """
     seen[:] = 0
+    # a stable sort: runs of the compiled and the plain code choose the same states
     order = np.argsort(-layer.score[:kept], kind="mergesort")
     chosen = np.empty(width, dtype=np.int64)
     number = 0

@@ -42,7 +42,7 @@ NodeKey = Callable[[PotentialNode], Hashable]
 
 
 class _Level(NamedTuple):
-    """How fine a certificate is.
+    """The fineness of a certificate.
 
     Args:
         extra: thresholds above the capacities.
@@ -60,7 +60,7 @@ class _Level(NamedTuple):
 
 
 def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
-    """Ever better certificates, each with a quick witness, then wider beams; ends when nothing finer is left.
+    """Yield ever better certificates, each with a quick witness, then what wider beams find.
 
     Certificates are about the instance with its latencies as places; there are none if these are too many. Beams follow
     the best one, if it proves fewer cycles than theorem E, which wide ones follow otherwise.
@@ -74,6 +74,7 @@ def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
     fronts: dict[int, Front | None] = {}
     spent = 0.0
     for level in _levels(whole):
+        # the levels become finer and slower: what would not end in time is not begun
         if spent * GROWTH > limits.remaining * SHARE_OF_TIME:
             break
         began = limits.elapsed
@@ -93,19 +94,19 @@ def improve(instance: Instance, limits: Limits) -> Iterator[Finding]:
 
 
 def follow_theorem_e(instance: Instance, limits: Limits) -> Iterator[Finding]:
-    """What a narrow beam finds before there is a certificate, where it knows the instance."""
+    """Yield what a narrow beam finds before there is a certificate, where it knows the instance."""
     return _witnesses(instance, _Followed.theorem_e(instance), FIRST_BEAM, limits)
 
 
 class _Followed(NamedTuple):
-    """What beams follow: a potential for every group that may hold the laggard, and the bound that they say."""
+    """The potentials that beams follow, one for every group that may hold the laggard, and the bound they say."""
 
     upper: int
     potentials: tuple[Potential, ...]
 
     @classmethod
     def theorem_e(cls, instance: Instance) -> "_Followed | None":
-        """Those of theorem E, where the beam knows the instance."""
+        """Return the potentials of theorem E, where the beam knows the instance."""
         bound = None if instance.beyond(beam.KNOWS) else theorem_e(instance)
         return None if bound is None else cls(bound.upper, theorem_e_potentials(instance))
 
@@ -113,7 +114,7 @@ class _Followed(NamedTuple):
 def _witnesses(
     instance: Instance, followed: _Followed | None, size: tuple[int, int], limits: Limits
 ) -> Iterator[Finding]:
-    """What a beam of this size finds for every group that may hold the laggard, where it knows the instance."""
+    """Yield what a beam of this size finds for every group that may hold the laggard, where it knows the instance."""
     if followed is None or instance.beyond(beam.KNOWS):
         return
     with limits.preparing():
@@ -146,6 +147,7 @@ def _levels(instance: Instance) -> list[_Level]:
 def _certificate(instance: Instance, level: _Level, states: Front, limits: Limits) -> Certificate | None:
     """Return one potential for every group that may hold the last finisher; None if one is too large or late."""
     proofs: list[PotentialProof] = []
+    # the last finisher of any schedule is in one of the groups, so the certificate needs a potential of each
     for last in range(len(instance.groups)):
         question = ProofQuestion(instance, last)
         shape = question.abstraction(level.extra)
@@ -164,24 +166,30 @@ def _certificate(instance: Instance, level: _Level, states: Front, limits: Limit
 
 
 def stop_ahead(node: PotentialNode) -> int:
-    """Where the last finisher is in the next stop: in this one, if it is one."""
+    """Return where the last finisher is at the next stop, which is this one if the node is a stop."""
     if node.label is not None:
         return node.label
     return DELAYED_LABEL if node.last is None else node.last
 
 
 def stop_and_class(node: PotentialNode) -> Hashable:
-    """Return the same, the last finisher's class, and how many others are ready for that."""
+    """Return the stop ahead, the last finisher's class, and how many others are ready for that."""
     return stop_ahead(node), node.last, None if node.last is None else node.kind[node.last]
 
 
 def stop_and_kind(node: PotentialNode) -> Hashable:
-    """Return the same, and the kind; the last finisher's class only at stops, where it is what lies ahead."""
+    """Return the stop ahead and the kind; the last finisher's class counts only at stops, where it lies ahead."""
     return stop_ahead(node), node.kind
 
 
 def theorem_e_potentials(instance: Instance) -> tuple[Potential, ...]:
-    """One potential for every group that may hold the laggard; all classes count, and every place its last reserve."""
+    """Return one potential for every group that may hold the laggard.
+
+    All classes count, and every place has its largest reserve. In the table of class Y (docs/theory.md, 3, invariants I
+    and J) a warp has its mass left, less what pairs still to come take, and less what is open toward another class than
+    Y; the laggard has its letters left, less one where it needs another class than Y. A beam asks for no proof, so caps
+    are the masses: larger ones guide worse.
+    """
     capacities = instance.machine.capacities
     classes = tuple(unit for unit in capacities if any(unit in group.program.units for group in instance.groups))
     scale = lcm(*(capacities[unit] for unit in classes))
@@ -208,13 +216,13 @@ def theorem_e_potentials(instance: Instance) -> tuple[Potential, ...]:
 
 
 def _left_and_open(pairing: Pairing) -> list[tuple[int, int]]:
-    """For every place the most mass from there on, less what pairs from there on take, and what is open toward it."""
+    """Return, for every place, the most mass from there on less what pairs take, and what is open toward it."""
     program, masses = pairing.program, pairing.masses
     left = [0] * (program.end + 1)
     for at in range(program.end - 1, -1, -1):
         unit, successors = program.places[at]
         most = masses[unit] - pairing.reserves[at][-1]
-        ahead = [left[after] for after in successors]
+        ahead = [left[after] for after in successors]  # a heuristic, so the largest reserve stands for all
         for number, after in enumerate(successors):
             if after != program.end and program.places[after].unit != unit:
                 ahead[number] -= min(most, pairing.limits[after])

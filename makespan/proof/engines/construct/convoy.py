@@ -48,7 +48,7 @@ def _cycles(letters: str, warps: int) -> Iterator[tuple[int, ...]]:
     at = [0] * warps
 
     def advance(warp: int, to: int) -> Iterator[tuple[int, ...]]:
-        """Pure cycles: everybody waits for the same class, and `warp` executes up to place `to`."""
+        """Yield pure cycles: all warps wait for the same class, and `warp` executes up to place `to`."""
         for _ in range(at[warp], to):
             at[warp] += 1
             yield (warp,)
@@ -61,11 +61,12 @@ def _cycles(letters: str, warps: int) -> Iterator[tuple[int, ...]]:
 
     phase_begins = True
     for first, last in blocks(letters):
-        if phase_begins:
+        if phase_begins:  # the laggard runs to the end of its own run, and waits there for the class of the next
             yield from advance(laggard, run_end[at[laggard]])
         for warp in range(laggard):
             yield from advance(warp, last)
         yield from advance(0, last + 1)
+        # a mixed cycle for each of the convoy: as few as theorem E allows, W - 1 in every block
         for warp in range(warps - 2):
             yield together(warp, warp + 1)
         class_goes_on = last + 2 < length and letters[last + 2] == letters[first]

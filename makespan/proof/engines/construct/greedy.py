@@ -58,7 +58,6 @@ def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
 
 
 def _routes(instance: Instance) -> WarpRoutes:
-    """Return the longest paths with the largest latencies."""
     return choose_routes(instance if instance.is_multiprocessor else instance.relaxed, Choices())
 
 
@@ -84,13 +83,11 @@ def schedules(instance: Instance, limits: Limits, chosen: WarpRoutes | None = No
 
 
 def _of_policies(instance: Instance, limits: Limits, chosen: WarpRoutes) -> list[Schedule]:
-    """Return the longest one that a policy makes, of those for which there is time."""
     longest = runner.longest_run(instance, chosen, lambda: limits.expired)
     return [] if longest is None else [longest]
 
 
 def _run(instance: Instance, chosen: WarpRoutes, laggard: int, rule: PriorityRule, limits: Limits) -> Schedule | None:
-    """Return the schedule of the longest paths with the largest latencies; None when a limit comes first."""
     if instance.is_multiprocessor:
         policies = _rules_of_partitions(instance, chosen, laggard, rule)
         return simulate_policies(instance, policies, chosen, lambda: limits.expired)
@@ -111,7 +108,7 @@ def _run(instance: Instance, chosen: WarpRoutes, laggard: int, rule: PriorityRul
     cycles: list[tuple[int, ...]] = []
 
     def come(warps: Iterable[int]) -> None:
-        """These warps stand at their next place; who passes a barrier comes to the place after it."""
+        """Let these warps stand at their next place; who passes a barrier comes to the place after it."""
         coming = deque(warps)
         while coming:
             warp = coming.popleft()
@@ -130,7 +127,8 @@ def _run(instance: Instance, chosen: WarpRoutes, laggard: int, rule: PriorityRul
             return None
         issued: list[int] = []
         for unit in releases.pop(len(cycles), ()):
-            free[unit] += 1
+            free[unit] += 1  # before anything is issued: a port is free in the cycle in which its interval ends
+        # work conservation: as long as a slot is left and a ready warp finds a port, one issues
         while len(issued) < left and (able := [unit for unit, queue in ready.items() if queue and free[unit]]):
             unit = min(able, key=lambda unit: ready[unit][0])
             warp = heappop(ready[unit])[1]
@@ -160,7 +158,7 @@ class _BlockGate:
         self._waiting: list[int] = []
 
     def reach(self, warp: int, *, ended: bool) -> list[int]:
-        """A warp has come to the barrier or to its end; who passes now."""
+        """Note that a warp has come to the barrier or to its end; return who passes now."""
         if ended:
             self._running -= 1
         else:

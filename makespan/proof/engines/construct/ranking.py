@@ -45,7 +45,7 @@ _ISSUES_PER_LOOK = 100_000
 
 
 def climb(instance: Instance, limits: Limits, enough: int) -> Iterator[Schedule]:
-    """Ever longer schedules, on the longest paths with the largest latencies: with a laggard, and without.
+    """Yield ever longer schedules, on the longest paths with the largest latencies, with a laggard and without.
 
     Args:
         instance: what runs; without barriers.
@@ -68,7 +68,6 @@ def climb(instance: Instance, limits: Limits, enough: int) -> Iterator[Schedule]
 
 
 def _longest(instance: Instance, laggards: Iterable[int | None], limits: Limits) -> "_Climber | None":
-    """Return the rule to begin with, as far as there is time."""
     starts = (_climber(instance, laggard, rule) for laggard in laggards for rule in RULES if not limits.expired)
     return max(starts, key=lambda start: start.makespan, default=None)
 
@@ -112,7 +111,7 @@ class _Climber:
         self.makespan = self._run(runner.nothing)
 
     def steps(self, limits: Limits) -> Iterator[None]:
-        """Climb, first on parts of long paths, which overlap; a turn at the beginning and after every step."""
+        """Climb, first on parts of long paths, which overlap; yield at the beginning and after every step."""
         yield
         length = int(self._lengths.max())
         for low in (*range(0, length, PART), *range(-PART // 2, length, PART)) if length > PART else ():
@@ -122,7 +121,7 @@ class _Climber:
             yield
 
     def climb(self) -> bool:
-        """Try some more rankings; False once there is no hope of a better one."""
+        """Try some more rankings; return False once there is no hope of a better one."""
         before, runner = self.makespan, self._runner
         with np.errstate(over="ignore"):  # without a compiler: random numbers and bits wrap around on purpose
             self.makespan = int(
@@ -143,7 +142,7 @@ class _Climber:
         return self._vain < self._most_vain
 
     def _climb_part(self, low: int, high: int, limits: Limits) -> None:
-        """Climb as if the paths had only the instructions `low` .. `high` - 1; keep it if the whole is no shorter."""
+        """Climb as if the paths had only instructions `low` .. `high` - 1; keep it if the whole is no shorter."""
         work, (entries, ranks) = self._work, self._ranking
         rows = [
             [*range(begin + min(low, length), begin + min(high, length)), begin + length]
@@ -161,7 +160,7 @@ class _Climber:
         entries[places] = origins[part._kept]
         ranks[entries[places]] = places
         found = self._run(self._runner.nothing)
-        if found >= self.makespan:
+        if found >= self.makespan:  # equal ones too: a plateau is crossed step by step
             self.makespan, self._kept[:] = found, entries
         else:
             entries[:] = self._kept

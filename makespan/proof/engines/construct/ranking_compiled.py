@@ -28,14 +28,14 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
 class PlaceRanking(NamedTuple):
-    """Both directions."""
+    """The entry of every rank, and the rank of every entry."""
 
     entries: Ints
     ranks: Ints
 
 
 def new_state(work: WarpRows, units: UnitPorts, longest: int) -> RunState:
-    """Room for runs; `longest` is the largest latency."""
+    """Return room for runs; `longest` is the largest latency."""
     warps, classes, ranks = len(work.first), len(units.ports), len(work.letters)
     nothing = np.zeros(0, dtype=np.int64)
     return RunState(
@@ -55,7 +55,7 @@ def new_state(work: WarpRows, units: UnitPorts, longest: int) -> RunState:
 
 @inlined
 def restart(work: WarpRows, units: UnitPorts, state: RunState) -> None:
-    """All warps arrive in cycle 0, and every port is free."""
+    """Let all warps arrive in cycle 0, and free every port."""
     for unit in range(len(units.ports)):
         state.free[unit], state.oldest[unit] = units.ports[unit], 0
         for word in range(state.ready.shape[1]):
@@ -81,7 +81,7 @@ def run(work: WarpRows, units: UnitPorts, ranking: PlaceRanking, state: RunState
         while warp != NONE:
             after, entry = state.link[warp], state.at[warp]
             letter, rank = work.letters[entry], ranking.ranks[entry]
-            if letter == classes + 1:
+            if letter == classes + 1:  # the end of a row
                 unfinished -= 1
             else:
                 state.link[warp], state.gate[rank] = state.gate[rank], warp
@@ -93,6 +93,7 @@ def run(work: WarpRows, units: UnitPorts, ranking: PlaceRanking, state: RunState
         release(units, state, cycle)
         left = units.width
         while ready > 0 and left > 0:
+            # the smallest rank that is ready and finds a free port goes first
             rank = next_in(state.ready, state.free, 0, ranks)
             if rank == NONE:
                 break
@@ -147,6 +148,7 @@ def climb(
         for _ in range(1 << draw(draws, 3)):
             place(ranking, kept[draw(draws, movable)], draw(draws, movable))
         found = run(work, units, ranking, state, nothing)
+        # a worse ranking is undone, entry by entry
         for rank in range(movable):
             if found >= best:
                 kept[rank] = ranking.entries[rank]

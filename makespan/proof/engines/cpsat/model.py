@@ -78,13 +78,12 @@ class CpModel:
         return self.problem.new_bool_var("_".join(map(str, (name, *index))))
 
     def _look(self) -> None:
-        """Ask now and then whether to stop."""
         self.parts += 1
         if self.parts % _PARTS_PER_LOOK == 0 and self.stop():
             raise Stopped
 
     def clause(self, *literals: BoolLiteral) -> None:
-        """At least one of the literals is true."""
+        """Require that at least one of the literals is true."""
         self._look()
         if not any(literal is True for literal in literals):
             self.problem.add_bool_or([literal for literal in literals if literal is not False])
@@ -110,7 +109,7 @@ class CpModel:
 
 
 def booleans(instance: Instance, horizon: int) -> int:
-    """About how many booleans the model has; building and solving it takes time and memory in proportion."""
+    """Return about how many booleans the model has; building and solving it takes time and memory in proportion."""
     each = {u.name: 1 if u.latency.least == u.latency.most else 2 for u in instance.machine.units}
     places = (group.warps * sum(each[place.unit] for place in group.program.places) for group in instance.groups)
     return sum(places) * horizon
@@ -140,7 +139,7 @@ def build(
 
 
 def _variables(m: CpModel) -> None:
-    """Every literal, constant where the time window of its place decides it; warps of a string are numbered by rank."""
+    # a constant where the window of a place decides it; warps of a string are numbered by rank
     ranked, units = chain.from_iterable(windows(m.instance, m.horizon)), _units(m)
     for (w, program), window in zip(m.warps(), ranked, strict=True):
         fixed = program.is_chain
@@ -165,7 +164,7 @@ def _variables(m: CpModel) -> None:
 
 
 def _latency(m: CpModel, w: int, p: int, window: IssueWindow, latency: Latency) -> None:
-    """When the latency of the place is over: a while after the place is done or, where that is a choice, a literal."""
+    """Say when the latency of a place is over: a while after it is done or, where that is a choice, by a literal."""
     for t in range(m.horizon + 1):
         if latency.least == latency.most:
             m.over[w, p, t] = t >= latency.least and m.done[w, p, t - latency.least + 1]
@@ -183,7 +182,7 @@ def _units(m: CpModel) -> dict[str, UnitClass]:
 
 
 def done_for_good(m: CpModel) -> None:
-    """What is done stays done: done[w,p,t-1] implies done[w,p,t]."""
+    """Require that what is done stays done: done[w,p,t-1] implies done[w,p,t]."""
     for w, program in m.warps():
         for p in range(program.end):
             for t in m.cycles:
@@ -191,7 +190,7 @@ def done_for_good(m: CpModel) -> None:
 
 
 def one_path(m: CpModel) -> None:
-    """A warp begins once, leaves every place that it visits by one edge, and visits nothing else."""
+    """Require that a warp begins once, leaves every place that it visits by one edge, and visits nothing else."""
     for w, program in m.warps():
         if program.is_chain:
             continue
@@ -206,7 +205,7 @@ def one_path(m: CpModel) -> None:
 
 
 def latencies(m: CpModel) -> None:
-    """A latency in l .. h is over for good, no sooner than l and no later than h cycles after its place is done."""
+    """Require that a latency in l .. h is over for good, from l to h cycles after its place."""
     for w, p, latency in m.chosen():
         for t in m.cycles:
             m.clause(_not(m.over[w, p, t - 1]), m.over[w, p, t])
@@ -215,7 +214,7 @@ def latencies(m: CpModel) -> None:
 
 
 def program_order(m: CpModel) -> None:
-    """Along the path, q is issued once p is over: takes[w,p,q] and done[w,q,t] imply over[w,p,t-1]."""
+    """Require that q follows p once p is over: takes[w,p,q] and done[w,q,t] imply over[w,p,t-1]."""
     for (w, p, q), taken in m.takes.items():
         for t in m.cycles:
             if (w, q, t) in m.done:
@@ -223,7 +222,7 @@ def program_order(m: CpModel) -> None:
 
 
 def work_conservation(m: CpModel) -> None:
-    """A ready instruction waits only while its class is full or all issue slots are taken.
+    """Require that a ready instruction waits only while its class is full or all issue slots are taken.
 
     takes[w,p,q], over[w,p,t-1] and not done[w,q,t] imply full[class of q, t] or busy[t]; where a warp begins, it is
     ready at once.
@@ -239,7 +238,7 @@ def work_conservation(m: CpModel) -> None:
 
 
 def capacity(m: CpModel) -> None:
-    """Of class X at most sigma_X instructions are issued in any i_X cycles, and no fewer up to t where full[X,t]."""
+    """Require that class X issues at most sigma_X instructions in any i_X cycles, no fewer up to t where full[X,t]."""
     for name, unit in _units(m).items():
         places = [(w, p) for w, program in m.warps() for p, place in enumerate(program.places) if place.unit == name]
         for t in m.cycles:
@@ -247,7 +246,7 @@ def capacity(m: CpModel) -> None:
 
 
 def issue_width(m: CpModel) -> None:
-    """At most so many instructions are issued in a cycle as the issue width, and no fewer where busy[t]."""
+    """Require that a cycle issues no more instructions than the issue width, and no fewer where busy[t]."""
     if (width := m.instance.machine.issue_width) is None:
         return
     places = [(w, p) for w, program in m.warps() for p in range(program.end)]
@@ -258,7 +257,7 @@ def issue_width(m: CpModel) -> None:
 def _at_most(
     m: CpModel, places: list[tuple[int, int]], after: int, until: int, most: int, reached: BoolLiteral
 ) -> None:
-    """At most so many of the places are issued after one cycle until another, and no fewer where `reached`."""
+    """Require that at most `most` of the places are issued in these cycles, and no fewer where `reached`."""
     issued = sum(m.done[w, p, until] for w, p in places) - sum(m.done[w, p, after] for w, p in places)
     if isinstance(issued, int):
         m.problem.add(reached == int(issued >= most))
@@ -266,11 +265,11 @@ def _at_most(
             m.problem.add_bool_or([])
         return
     m.problem.add(issued <= most)
-    m.problem.add(issued >= most).only_enforce_if(reached)
+    m.problem.add(issued >= most).only_enforce_if(reached)  # one way is enough: nothing asks for it to be false
 
 
 def unfinished_warps(m: CpModel) -> None:
-    """unfinished[t] needs a warp that is late, and late[w,t] that no last place of its path is over by t."""
+    """Require of unfinished[t] a warp that is late, and of late[w,t] that no last place of its path is over by t."""
     firsts = list(accumulate((group.warps for group in m.instance.groups), initial=0))
     for t in m.unfinished:
         m.clause(_not(m.unfinished[t]), *(m.late[after - 1, t] for after in firsts[1:]))
@@ -281,7 +280,7 @@ def unfinished_warps(m: CpModel) -> None:
 
 
 def equal_warps(m: CpModel) -> None:
-    """Equal warps change names where one would pass another, so the last of a group finishes last.
+    """Require that equal warps change names where one would pass another, so the last of a group finishes last.
 
     With one path, w is never behind w+1 at any place, nor is its latency there over later; with choices, w does not
     finish after w+1.
@@ -328,7 +327,6 @@ def _not(literal: BoolLiteral) -> BoolLiteral:
 
 
 def _hint(m: CpModel, schedule: Schedule) -> None:
-    """Every variable that the schedule decides, with its warps named as `equal_warps` demands."""
     runs = _sort_equal_warps(m.instance, _courses(m.instance, schedule))
     choice = {(w, p) for w, p, _ in m.chosen()}
     for (w, program), (path, done, over) in zip(m.warps(), runs, strict=True):
@@ -388,7 +386,7 @@ def _courses(instance: Instance, schedule: Schedule) -> list[_WarpCourse]:
 
 
 def _sort_equal_warps(instance: Instance, runs: list[_WarpCourse]) -> list[_WarpCourse]:
-    """Equal warps in order: of a string, the k-th to execute a place is warp k there; otherwise by their ends."""
+    """Return equal warps in order: of a string, the k-th to execute a place is warp k there; else by their ends."""
     ordered: list[_WarpCourse] = []
     for group in instance.groups:
         own = runs[len(ordered) : len(ordered) + group.warps]

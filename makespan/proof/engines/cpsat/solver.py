@@ -75,6 +75,7 @@ def _run(model: CpModel, limits: Limits, workers: int, seed: int) -> Finding:
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return Finding()  # before the first schedule the solver's bound may be a mere 0
     witness = model.schedule(solver.value)
+    # the schedule is read from the booleans, so it must take as many cycles as the objective says
     claim = round(solver.objective_value)
     if witness.makespan < claim or (status == cp_model.OPTIMAL and witness.makespan > claim):
         raise BrokenPromiseError(f"CP-SAT claims {claim} cycles with a schedule of {witness.makespan}")
@@ -85,8 +86,7 @@ def _run(model: CpModel, limits: Limits, workers: int, seed: int) -> Finding:
 
 
 def _solve_in_thread(solver: Any, model: CpModel, limits: Limits) -> Any:
-    """Solve in a thread, so that this one hears of an interrupt and can stop the search; the status."""
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool:  # so that this thread hears of an interrupt, and can stop the search
         search = pool.submit(solver.solve, model.problem, _progress(limits))
         try:
             while not wait([search], _SECONDS_PER_LOOK).done:

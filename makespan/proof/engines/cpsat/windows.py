@@ -1,4 +1,4 @@
-"""In which cycles a warp can issue a place, in a schedule of at most T cycles: fewer variables for the models.
+"""The cycles in which a warp can issue a place, in a schedule of at most T cycles: fewer variables for the models.
 
 Equal warps of a string are told apart by their *rank* only: of those that issue a place, rank k is the k-th to do so,
 from 0, and also the k-th that may go on from it. (Where one would pass another they change names.) So rank k is never
@@ -25,7 +25,7 @@ class IssueWindow(NamedTuple):
 
 
 def windows(instance: Instance, horizon: int) -> list[list[list[IssueWindow]]]:
-    """For every group, rank and place its window.
+    """Return the window of every group, rank and place.
 
     Raises:
         BrokenPromiseError: the instructions of a warp do not fit into the horizon.
@@ -52,11 +52,12 @@ def _of_automaton(instance: Instance, group: Group, horizon: int) -> list[list[I
 
 
 def _of_string(instance: Instance, group: Group, horizon: int) -> list[list[IssueWindow]]:
-    """What ranks 0..k have issued by then must fit before, what ranks k.. have left must fit behind."""
+    """Return windows by rank: what ranks 0..k have issued must fit before, what ranks k.. have left, behind."""
     units, width = _units(instance), instance.machine.issue_width
     letters = [place.unit for place in group.program.places]
     least = [units[letter].latency.least for letter in letters]
     before = _load(letters, [1, *least[:-1]], group.warps, units, width)
+    # the same from the end: the string and its gaps read backwards
     behind = _load(letters[::-1], least[::-1], group.warps, units, width)
     waiting = _waiting(instance, group)
     return [
@@ -75,7 +76,7 @@ def _units(instance: Instance) -> dict[str, UnitClass]:
 def _load(
     letters: Sequence[str], gaps: Sequence[int], warps: int, units: Mapping[str, UnitClass], width: int | None
 ) -> list[list[int]]:
-    """For rank k and place p of class X the earliest cycle, where a place comes `gaps` cycles after the one before.
+    """Return the earliest cycle of rank k and place p of class X; a place comes `gaps` cycles after the one before.
 
     By then, ranks 0..k issue the n places of class X up to p, at most sigma_X in any i_X cycles, none before the first
     of these can be reached: first + (ceil((k+1) n / sigma_X) - 1) i_X. And of all places, at most `width` a cycle.
@@ -99,7 +100,7 @@ def _load(
 
 
 def _waiting(instance: Instance, group: Group) -> list[list[int]]:
-    """For rank k and place p the latest cycle, from work conservation alone.
+    """Return the latest cycle of rank k and place p, from work conservation alone.
 
     Until it issues p, in each cycle a latency of rank k passes, or it waits for one of a class X of which all ports are
     held, or for an issue slot. Of what takes these from it, ranks above k have issued places before p only; the ranks
@@ -117,6 +118,7 @@ def _waiting(instance: Instance, group: Group) -> list[list[int]]:
         for k, row in enumerate(rows):
             for p in range(len(letters)):
                 if done[p + 1]:
+                    # ranks below k have passed, and may have issued all; ranks above, what lies before p only
                     work = k * own + (group.warps - 1 - k) * done[p] + foreign
                     row[p] += cycles_without_port(units[name], instance.warps - 1, work, done[p])
     if width is not None and instance.warps > width:

@@ -40,7 +40,7 @@ _ROWS_PER_LOOK = 64
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What both forms are made of: one string, its warps, the cycles 1..T, and the capacities of C and L."""
+    """The dimensions of both forms: one string, its warps, the cycles 1..T, and the capacities of C and L."""
 
     letters: str
     warps: int
@@ -67,7 +67,7 @@ class Shape:
         return self.letters[i - 1]
 
     def terms(self, form: str) -> int:
-        """About how many coefficients the form has; building it takes time and memory in proportion."""
+        """Return about how many coefficients the form has; building it takes time and memory in proportion."""
         cells = self.warps * len(self.letters) * self.horizon
         return cells * (self.horizon + 16) if form == "published" else cells * 16
 
@@ -106,7 +106,7 @@ def build(instance: Instance, horizon: int, form: str, stop: Callable[[], bool] 
 
 
 def pulp() -> Any:
-    """PuLP, imported in a way that does no harm.
+    """Return PuLP, imported in a way that does no harm.
 
     By itself it would load highspy, where that is installed, and OR-Tools could not be loaded after that: both bring
     a HiGHS, and the symbols clash.
@@ -146,7 +146,7 @@ class Published:
         return self.problem.add_variable("_".join(map(str, (name, *index))), cat="Binary")
 
     def cycle_of(self, w: int, i: int) -> Any:
-        """sum_t t (LS[w,i,t] + CC[w,i,t]): the cycle in which instruction i of warp w executes."""
+        """Return the cycle in which instruction i of warp w executes: sum_t t (LS[w,i,t] + CC[w,i,t])."""
         return _sum(t * table[w, i, t] for table in self.executes.values() for t in self.shape.cycles)
 
     def executed(self, w: int, i: int, cycles: Iterable[int]) -> list[Any]:
@@ -154,11 +154,11 @@ class Published:
         return [table[w, i, t] for t in cycles for table in self.executes.values()]
 
     def negative_makespan(self) -> Any:
-        """Maximise sum_t t (LS[W,I,t] + CC[W,I,t]), as a minimum."""
+        """Return the objective, to be minimised: the negative of sum_t t (LS[W,I,t] + CC[W,I,t])."""
         return -self.cycle_of(self.shape.warps, len(self.shape.letters))
 
     def executing(self, values: IlpValues) -> list[list[int]]:
-        """For every cycle the warps, from 0, that execute."""
+        """Return, for every cycle, the warps, from 0, that execute."""
         taken = [
             [w - 1 for w in self.shape.everyone if any(self._is_set(values, w, i, t) for i in self.shape.instructions)]
             for t in self.shape.cycles
@@ -170,38 +170,38 @@ class Published:
 
 
 def capacity(v: Published) -> Iterator[IlpRow]:
-    """At most sigma_L and sigma_C instructions a cycle: sum_{w,i} LS[w,i,t] <= sigma_L, and CC likewise."""
+    """Yield that a cycle has at most sigma_L and sigma_C instructions: sum_{w,i} LS[w,i,t] <= sigma_L, CC likewise."""
     for unit, t in product(EXECUTES, v.shape.cycles):
         yield _executed_of_class(v, unit, t) <= v.shape.sigma[unit]
 
 
 def last_warp(v: Published) -> Iterator[IlpRow]:
-    """Warp W ends last: sum_t t x[w,I,t] <= sum_t t x[W,I,t] for w < W."""
+    """Yield that warp W ends last: sum_t t x[w,I,t] <= sum_t t x[W,I,t] for w < W."""
     last = len(v.shape.letters)
     for w in v.shape.everyone[:-1]:
         yield v.cycle_of(w, last) <= v.cycle_of(v.shape.warps, last)
 
 
 def one_a_cycle(v: Published) -> Iterator[IlpRow]:
-    """Yield a warp executes one instruction a cycle: sum_i LS[w,i,t] <= 1 and sum_i CC[w,i,t] <= 1."""
+    """Yield that a warp executes one instruction a cycle: sum_i LS[w,i,t] <= 1 and sum_i CC[w,i,t] <= 1."""
     for table, w, t in product(v.executes.values(), v.shape.everyone, v.shape.cycles):
         yield _sum(table[w, i, t] for i in v.shape.instructions) <= 1
 
 
 def every_instruction_once(v: Published) -> Iterator[IlpRow]:
-    """On a unit of its class: sum_t LS[w,i,t] = IL_i and sum_t CC[w,i,t] = IC_i."""
+    """Yield that an instruction executes once, on a unit of its class: sum_t LS[w,i,t] = IL_i, CC and IC_i likewise."""
     for (unit, table), w, i in product(v.executes.items(), v.shape.everyone, v.shape.instructions):
         yield _sum(table[w, i, t] for t in v.shape.cycles) == int(v.shape.letter(i) == unit)
 
 
 def precedence(v: Published) -> Iterator[IlpRow]:
-    """In program order: sum_t t x[w,i,t] <= sum_t t x[w,i+1,t] - 1 for i < I."""
+    """Yield the program order: sum_t t x[w,i,t] <= sum_t t x[w,i+1,t] - 1 for i < I."""
     for w, i in product(v.shape.everyone, v.shape.instructions[:-1]):
         yield v.cycle_of(w, i) <= v.cycle_of(w, i + 1) - 1
 
 
 def units_all_used(v: Published) -> Iterator[IlpRow]:
-    """E[t] = 1 exactly where all L units are used, G[t] where all C units are.
+    """Yield that E[t] = 1 exactly where all L units are used, and G[t] where all C units are.
 
     E[t] >= 1 - sigma_L + sum_{w,i} LS[w,i,t] and sigma_L E[t] <= sum_{w,i} LS[w,i,t]; likewise G, CC and sigma_C.
     """
@@ -212,16 +212,16 @@ def units_all_used(v: Published) -> Iterator[IlpRow]:
 
 
 def work_conservation(v: Published) -> Iterator[IlpRow]:
-    """An instruction is not left waiting, or all units are used: (TL[w,i,t] or E[t]) = 1, so TL[w,i,t] + E[t] >= 1.
+    """Yield that no instruction is left waiting unless all units are used: TL[w,i,t] + E[t] >= 1.
 
-    The paper's other half, 1/2 (TL + E) <= (TL or E), holds by itself once the disjunction is 1.
+    The paper says (TL[w,i,t] or E[t]) = 1. Its other half, 1/2 (TL + E) <= (TL or E), holds by itself then.
     """
     for unit, (w, i, t) in product(EXECUTES, product(v.shape.everyone, v.shape.instructions, v.shape.cycles)):
         yield v.not_waiting[unit][w, i, t] + v.all_used[unit][t] >= 1
 
 
 def ready_waits(v: Published) -> Iterator[IlpRow]:
-    """Instruction i waits in t if i-1 executed before t and i did not execute by t.
+    """Yield that instruction i waits in t if i-1 executed before t and i did not execute by t.
 
     sum_{t'<t} x[w,i-1,t'] - sum_{t'<=t} x[w,i,t'] <= 1 - TL[w,i,t] for an L letter i, TC for a C letter; the first
     sum is 1 for i = 1.
@@ -250,7 +250,7 @@ class Tightened:
     def __init__(self, shape: Shape, problem: Any) -> None:
         self.shape, self.problem = shape, problem
         cells = product(shape.everyone, shape.instructions, shape.cycles)
-        latest = shape.horizon - len(shape.letters)
+        latest = shape.horizon - len(shape.letters)  # instruction i can be done from cycle i on, by latest + i at most
         window = [(w, i, t) for w, i, t in cells if i <= t < latest + i or t == shape.horizon]
         self.done = {cell: problem.add_variable("_".join(map(str, ("D", *cell))), cat="Binary") for cell in window}
         self.all_used = {
@@ -259,18 +259,18 @@ class Tightened:
         }
 
     def by(self, w: int, i: int, t: int) -> Any:
-        """D[w,i,t], also outside of its window."""
+        """Return D[w,i,t], also outside of its window."""
         if i == 0 or (t > self.shape.horizon - len(self.shape.letters) + i - 1 and (w, i, t) not in self.done):
             return 1
         return self.done.get((w, i, t), 0)
 
     def negative_makespan(self) -> Any:
-        """The first cycle t with D[W,I,t] = 1 is T + 1 - sum_t D[W,I,t]; D[W,I,T] = 1 stands for the constant."""
+        """Return the negative of T + 1 - sum_t D[W,I,t], the first cycle with D[W,I,t] = 1; D[W,I,T] is 1."""
         w, i, horizon = self.shape.warps, len(self.shape.letters), self.shape.horizon
         return _sum(self.by(w, i, t) for t in self.shape.cycles) - (horizon + 1) * self.done[w, i, horizon]
 
     def executing(self, values: IlpValues) -> list[list[int]]:
-        """For every cycle the warps, from 0, that execute."""
+        """Return, for every cycle, the warps, from 0, that execute."""
         taken: list[list[int]] = [[] for _ in self.shape.cycles]
         for w, i in product(self.shape.everyone, self.shape.instructions):
             taken[next(t for t in self.shape.cycles if self._is_set(values, w, i, t)) - 1].append(w - 1)
@@ -282,31 +282,31 @@ class Tightened:
 
 
 def done_in_the_end(v: Tightened) -> Iterator[IlpRow]:
-    """Yield every instruction executes: D[w,i,T] = 1."""
+    """Yield that every instruction executes: D[w,i,T] = 1."""
     for w, i in product(v.shape.everyone, v.shape.instructions):
         yield v.by(w, i, v.shape.horizon) == 1
 
 
 def done_for_good(v: Tightened) -> Iterator[IlpRow]:
-    """What is done stays done, so that every instruction executes once: D[w,i,t-1] <= D[w,i,t]."""
+    """Yield that what is done stays done, so every instruction executes once: D[w,i,t-1] <= D[w,i,t]."""
     for w, i, t in product(v.shape.everyone, v.shape.instructions, v.shape.cycles[1:]):
         yield from _differ(v.by(w, i, t - 1), v.by(w, i, t))
 
 
 def program_order(v: Tightened) -> Iterator[IlpRow]:
-    """Instruction i+1 executes after i: D[w,i+1,t] <= D[w,i,t-1]."""
+    """Yield that instruction i+1 executes after i: D[w,i+1,t] <= D[w,i,t-1]."""
     for w, i, t in product(v.shape.everyone, v.shape.instructions[:-1], v.shape.cycles[1:]):
         yield from _differ(v.by(w, i + 1, t), v.by(w, i, t - 1))
 
 
 def warps_ordered(v: Tightened) -> Iterator[IlpRow]:
-    """Equal warps change names where one would pass another: D[w+1,i,t] <= D[w,i,t]; so warp W ends last."""
+    """Yield that equal warps change names where one would pass another: D[w+1,i,t] <= D[w,i,t]; so W ends last."""
     for w, i, t in product(v.shape.everyone[:-1], v.shape.instructions, v.shape.cycles):
         yield from _differ(v.by(w + 1, i, t), v.by(w, i, t))
 
 
 def capacity_used(v: Tightened) -> Iterator[IlpRow]:
-    """As published, with E[t] in one row: sigma_L E[t] <= sum_{w,i} LS[w,i,t] <= sigma_L - 1 + E[t]."""
+    """Yield the capacities, with E[t] in one row: sigma_L E[t] <= sum_{w,i} LS[w,i,t] <= sigma_L - 1 + E[t]."""
     for unit, t in product(ALL_USED, v.shape.cycles):
         sigma, full = v.shape.sigma[unit], v.all_used[unit][t]
         places = [(w, i) for w, i in product(v.shape.everyone, v.shape.instructions) if v.shape.letter(i) == unit]
@@ -316,7 +316,7 @@ def capacity_used(v: Tightened) -> Iterator[IlpRow]:
 
 
 def ready_executes(v: Tightened) -> Iterator[IlpRow]:
-    """A ready instruction waits only while all units are used: D[w,i-1,t-1] - D[w,i,t] <= E[t], or G[t]."""
+    """Yield that a ready instruction waits only while all units are used: D[w,i-1,t-1] - D[w,i,t] <= E[t], or G[t]."""
     for w, i, t in product(v.shape.everyone, v.shape.instructions, v.shape.cycles):
         before, still = (v.by(w, i - 1, t - 1) if t > 1 else int(i == 1)), v.by(w, i, t)
         if not (isinstance(before, int) and before == 0) and not (isinstance(still, int) and still == 1):
@@ -330,7 +330,6 @@ def _differ(small: Any, large: Any) -> Iterator[IlpRow]:
 
 
 def _without_idle_end(cycles: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Without the idle cycles at the end."""
     length = max((t for t, warps in enumerate(cycles, 1) if warps), default=0)
     return [list(warps) for warps in cycles[:length]]
 

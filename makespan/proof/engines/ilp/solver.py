@@ -43,7 +43,7 @@ _GRACE_SECONDS = 2.0
 
 
 class _SolverAnswer(NamedTuple):
-    """What a solver says: values of a solution, whether it is optimal, and a lower bound on the objective."""
+    """The answer of a solver: values of a solution, whether it is optimal, and a lower bound on the objective."""
 
     values: IlpValues | None = None
     optimal: bool = False
@@ -52,7 +52,7 @@ class _SolverAnswer(NamedTuple):
 
 
 def solve(instance: Instance, limits: Limits, *, horizon: int, form: str = "published", solver: str = "cbc") -> Finding:
-    """The worst case of warps with one instruction string over C and L; bounds and schedule so far at a time limit.
+    """Return the worst case of equal strings over C and L, or bounds and schedule so far at a time limit.
 
     Args:
         horizon: a proven upper bound on the worst case, in cycles.
@@ -87,6 +87,7 @@ def _finding(model: IlpModel, answer: _SolverAnswer, horizon: int) -> Finding:
     witness = None if answer.values is None else model.schedule(answer.values)
     if answer.optimal and witness is not None:
         return Finding(witness, witness.makespan, NAME)
+    # the objective is the negative makespan, so its lower bound is an upper bound; floor, as cycles are whole
     upper = None if answer.least is None else math.floor(_TOLERANCE - answer.least)
     if upper is None or upper >= horizon:
         return Finding(witness)
@@ -109,7 +110,7 @@ def _cbc(model: IlpModel, folder: Path, limits: Limits) -> _SolverAnswer:
     return _SolverAnswer(
         values=values if sol_status in (pulp().LpSolutionOptimal, pulp().LpSolutionIntegerFeasible) else None,
         optimal=sol_status == pulp().LpSolutionOptimal,
-        infeasible=status == pulp().LpStatusInfeasible and not limits.expired,
+        infeasible=status == pulp().LpStatusInfeasible and not limits.expired,  # a stopped solver may say so, too
         least=cbc_bound(_text(files["log"])),
     )
 
@@ -138,7 +139,6 @@ def cbc_bound(log: str) -> float | None:
 
 
 def _number(label: str, report: str) -> float | None:
-    """Return the finite number after a label at the beginning of a line."""
     found = re.search(rf"^ *{label}\s+(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*$", report, re.MULTILINE)
     return float(found[1]) if found and abs(float(found[1])) < _INFINITY else None
 
@@ -170,6 +170,7 @@ def highs_bound(log: str) -> float | None:
 
 def last_solution(text: str) -> dict[str, float] | None:
     """Return the last complete solution in a file of improving solutions, to which HiGHS may just have been writing."""
+    # the last block may be cut short: HiGHS was still writing it
     for block in reversed(text.split("Objective ")[1:]):
         head = re.match(r"\S+\n# Columns (\d+)\n", block)
         lines = block[head.end() :].split("\n")[:-1] if head else []
@@ -179,7 +180,7 @@ def last_solution(text: str) -> dict[str, float] | None:
 
 
 def _text(path: Path) -> str:
-    """What a solver wrote; nothing where it was stopped before that."""
+    """Return what a solver wrote; nothing where it was stopped before that."""
     return path.read_text("utf-8", "replace") if path.exists() else ""
 
 
@@ -205,7 +206,7 @@ def _run(command: Sequence[str], log: Path, limits: Limits) -> None:
 
 
 def _start(command: Sequence[str], out: Any) -> "subprocess.Popen[bytes]":
-    """In a session of its own, so that a Ctrl-C for us does not stop it before it is asked to."""
+    """Start a process in a session of its own, so that a Ctrl-C for us does not stop it before it is asked to."""
     return subprocess.Popen(  # noqa: S603 - the command is ours
         command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
     )
@@ -244,7 +245,7 @@ def run_highs(model_file: str, result_file: str, improving_file: str, until: str
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Whole or not at all, for we may be killed at any time."""
+    """Write a file whole or not at all, for this process may be killed at any time."""
     part = path.with_suffix(".part")
     part.write_text(text, "utf-8")
     part.replace(path)

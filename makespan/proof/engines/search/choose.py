@@ -60,7 +60,7 @@ def is_vast(instance: Instance) -> bool:
 
 
 def spare(instance: Instance, limits: Limits) -> float | None:
-    """The share of the time that is left over if a table is to be full in it; None where there will be no table."""
+    """Return the share of the time that is left over beside a table that is full in time; None without a table."""
     expansion = None if instance.beyond(KNOWS) else expand_latencies(instance)
     if expansion is None:
         return None
@@ -90,6 +90,7 @@ def solve(instance: Instance, limits: Limits, *, certificate: Certificate | None
     share, tabulates = _shares(whole, limits)
     if share is not None:
         found = states.solve(whole, share, certificate=certificate, incumbent=incumbent)
+    # what the search leaves open, the table closes
     longest = incumbent if found.witness is None else found.witness.makespan
     if tabulates and not limits.expired and (found.upper is None or found.upper > longest):
         found = _solve_by_table(whole, limits, found, incumbent)
@@ -124,13 +125,13 @@ def _shares(instance: Instance, limits: Limits) -> tuple[Limits | None, bool]:
     with limits.preparing():
         table.load()
     if _is_quick(instance, limits):
-        return None, True
+        return None, True  # no search: the table alone is exact in about a second
     with limits.preparing():
         states.load()
     seconds, remaining = _seconds(instance, limits), limits.remaining
     spare = remaining - _SLOWER * seconds
     if spare <= 0:
-        return limits, False
+        return limits, False  # a table that is not full proves nothing
     return limits.part(min(spare, _FIRST_TRY * seconds) / remaining), True
 
 
@@ -144,13 +145,12 @@ def _seconds(instance: Instance, limits: Limits) -> float:
 
 
 def _solve_by_table(instance: Instance, limits: Limits, found: Finding, incumbent: int) -> Finding:
-    """What the table says or, where a limit comes first, what was found before."""
     limits.progress(_progress(instance))
     filled = table.CountTable(instance, 1)
     most = filled.fill(limits)
     if most is None:
         return found
-    if most < incumbent:
+    if most < incumbent:  # the table is exact, and a schedule a fact: one of the two is wrong
         raise BrokenPromiseError(f"a table says {most} cycles, but there is a schedule of {incumbent}")
     return Finding(filled.witness() if most > incumbent else None, most, Upper.SEARCH)
 

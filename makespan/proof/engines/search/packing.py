@@ -13,7 +13,7 @@ from makespan.model.feature import PROGRAMS
 from makespan.model.instance import Group, Instance
 from makespan.model.schedule import WarpMove
 from makespan.proof.engines.search import remaining
-from makespan.proof.engines.search import states_compiled_layout as layout
+from makespan.proof.engines.search import states_compiled_store as layout
 
 KNOWS = PROGRAMS
 
@@ -32,7 +32,7 @@ _WORD_BITS = 64
 
 
 def obstacle(instance: Instance) -> str | None:
-    """Why the instance cannot be searched, if so."""
+    """Return why the instance cannot be searched; None if it can."""
     if beyond := instance.beyond(KNOWS):
         return f"it does not know {', '.join(beyond)}"
     words = _word_count(instance)
@@ -82,12 +82,12 @@ def _by_warp(group: Group) -> bool:
 
 
 def _low_bits(instance: Instance) -> int:
-    """Of the value, which is from 1 on and no larger than one more than the instructions of all warps."""
+    """Return the bits of the value, which is at least 1, and at most one more than the instructions of all warps."""
     return (layers(instance) + 1).bit_length()
 
 
 def _high_bits(instance: Instance) -> int:
-    """Of the segment: enough to tell layers apart that are open at the same time."""
+    """Return the bits of the segment: enough to tell layers apart that are open at the same time."""
     largest: dict[str, int] = {}
     spread = 0
     for group in instance.groups:
@@ -97,6 +97,7 @@ def _high_bits(instance: Instance) -> int:
             largest[place.unit] = max(largest.get(place.unit, 0), fall)
         heights = [height[start] for start in group.program.starts]
         spread += group.warps * (max(heights) - min(heights))
+    # a cycle lowers the layer by what its instructions fall by at most, so no open layer is further below
     most = sum(min(instance.warps, instance.machine.capacities[unit]) * fall for unit, fall in largest.items())
     return min(max(most, spread), layers(instance)).bit_length()
 
@@ -107,7 +108,6 @@ def layers(instance: Instance) -> int:
 
 
 def _word_count(instance: Instance) -> int:
-    """Return how many words a state has; counted without listing the fields, of which there may be millions."""
     bits = (
         _low_bits(instance)
         + _high_bits(instance)
@@ -119,16 +119,16 @@ def _word_count(instance: Instance) -> int:
             for places, warps in [(group.program.end, group.warps)]
         )
     )
-    if bits > _WORD_BITS * MOST_WORDS:
+    if bits > _WORD_BITS * MOST_WORDS:  # before the fields are listed, of which there may be millions
         return -(-bits // _WORD_BITS)
     return _field_positions(instance)[-1][0] + 1
 
 
 def _field_positions(instance: Instance) -> list[tuple[int, int]]:
-    """Word and shift of every field; no field lies in two words."""
+    """Return word and shift of every field; no field lies in two words."""
     found, word, shift, room = [], 0, _low_bits(instance), _WORD_BITS - _high_bits(instance)
     for field in _fields(instance):
-        if shift + field.bits > room:
+        if shift + field.bits > room:  # the rest of the word stays empty, so no carry leaves a field
             word, shift, room = word + 1, 0, _WORD_BITS
         found.append((word, shift))
         shift += field.bits
@@ -192,7 +192,7 @@ class Problem:
         return sum(count * int(self.automaton.height[code]) for code, count in state.items())
 
     def place(self, code: int) -> tuple[int, int]:
-        """Group and place of a code."""
+        """Return group and place of a code."""
         group = int(np.searchsorted(self.begin, code, side="right")) - 1
         return group, code - self.begin[group]
 
@@ -246,11 +246,12 @@ def _steps(
     words: int,
     high: int,
 ) -> Words:
-    """What one warp adds to a state, modulo 2^64: along every edge, then in its own field, which counts up."""
+    """Return what one warp adds to a state, modulo 2^64: along every edge, then in its own field, which counts up."""
     codes = np.repeat(np.arange(len(automaton.unit)), np.diff(automaton.first)).tolist()
     steps = []
     for code, target in zip(codes, automaton.successors.tolist(), strict=True):
         fall = automaton.height[code] - (automaton.height[target] if target >= 0 else 0)
+        # the segment has the layer with its sign changed, so it grows by what the layer falls by
         step = [int(fall) << high, *[0] * (words - 1)]
         for moved, sign in ((code, -1), (target, 1)):
             if moved in counters:
@@ -265,7 +266,7 @@ def _steps(
 
 
 def _digits(fields: list[list[int]]) -> Ints:
-    """Word, shift and mask of the most significant digits of a state, of which the last comes first."""
+    """Return word, shift and mask of the most significant digits of a state, the last digit first."""
     digits: list[list[int]] = []
     for word, shift, mask, *_ in reversed(fields):
         if (

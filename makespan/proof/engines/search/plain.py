@@ -95,7 +95,7 @@ class _PlainAutomaton:
             ready[self.unit[place]].append(place)
         in_use = dict(zip(self.intervals, map(len, held), strict=True))
         most = {unit: min(c - in_use.get(unit, 0), len(ready[unit])) for unit, c in self.capacities.items()}
-        for counts in self._issued(most):
+        for counts in self._issued(most):  # work conservation: all that can issue, or as many as there are slots
             after_held = self._held_after(held, counts)
             for moved in _choices([(ready[unit], count) for unit, count in counts.items() if count]):
                 rest = list(places)
@@ -120,7 +120,6 @@ class _PlainAutomaton:
                 yield chosen
 
     def _held_after(self, held: HeldPorts, counts: dict[str, int]) -> HeldPorts:
-        """Return the ports in use one cycle later."""
         return tuple(
             tuple([left - 1 for left in ports if left > 1] + [interval - 1] * counts[unit])
             for (unit, interval), ports in zip(self.intervals.items(), held, strict=True)
@@ -130,6 +129,7 @@ class _PlainAutomaton:
         """Yield every way to stand in which the warps may be once those that can pass their barriers have passed."""
         for gate in self._gates:
             standing = [place for place in state if self.block[place] == gate]
+            # a barrier opens once all unfinished warps of its block stand at it
             if standing and all(self.unit[place] == BARRIER for place in standing):
                 others = [place for place in state if self.block[place] != gate]
                 for targets in product(*(self.after[place] for place in standing)):
@@ -141,7 +141,7 @@ class _PlainAutomaton:
 
     @property
     def bytes_per_state(self) -> int:
-        """What a state takes in memory, nearly at most: its steps move as many warps as there are ports."""
+        """Return the memory of a state, nearly at most: its steps move as many warps as there are ports."""
         warps = self.instance.warps
         moves = min(warps, sum(self.capacities.values()))
         return _BYTES_PER_STATE + _BYTES_PER_WARP * warps + _BYTES_PER_MOVE * moves
@@ -173,7 +173,7 @@ class _PlainAutomaton:
 
 
 def _choices(queues: Sequence[tuple[Sequence[int], int]]) -> Iterator[tuple[int, ...]]:
-    """Yield every way to take so many of each sorted queue, equal ways once; lazy, for there may be billions."""
+    """Yield every way to take so many of each sorted queue, equal ways once; one by one, as there may be billions."""
     if not queues:
         yield ()
         return
@@ -184,7 +184,6 @@ def _choices(queues: Sequence[tuple[Sequence[int], int]]) -> Iterator[tuple[int,
 
 
 def _distinct(queue: Sequence[int], count: int) -> Iterator[tuple[int, ...]]:
-    """Yield every different way to take `count` of the sorted `queue`."""
     if count in (0, len(queue)):
         yield tuple(queue[:count])
         return
@@ -229,7 +228,6 @@ def solve(instance: Instance, limits: Limits) -> Finding:
 def _visit_all(
     automaton: _PlainAutomaton, limits: Limits
 ) -> tuple[dict[PlainState, _StatePath], dict[PlainState, _StatePath]] | None:
-    """Return the longest and the shortest way to every reachable state; None when a limit stops it."""
     longest: dict[PlainState, _StatePath] = {}
     shortest: dict[PlainState, _StatePath] = {}
     most_states = limits.memory_bytes // automaton.bytes_per_state
@@ -237,6 +235,7 @@ def _visit_all(
 
     def push(state: PlainState) -> None:
         work, held = automaton.work(state)
+        # every step lowers this amount, so a state is taken when all ways to it have been seen
         heapq.heappush(queue, (-work, -held, state))
 
     for passes, state in automaton.begin():
@@ -260,7 +259,7 @@ def _visit_all(
                 longest[after] = _StatePath(most, state, step)
                 shortest[after] = _StatePath(least, state, step)
                 continue
-            if most > longest[after].cycles:
+            if most > longest[after].cycles:  # longest and shortest ways end in the same states, so one walk finds both
                 longest[after] = _StatePath(most, state, step)
             if least < shortest[after].cycles:
                 shortest[after] = _StatePath(least, state, step)

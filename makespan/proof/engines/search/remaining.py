@@ -19,7 +19,7 @@ from makespan.proof.bounds.conditions import Mode, ProofQuestion, conditions
 from makespan.proof.bounds.potential import dominates
 from makespan.proof.bounds.potential import least_decrease as measured_decrease
 from makespan.proof.bounds.tables import Arrays
-from makespan.proof.engines.search import states_compiled_layout as layout
+from makespan.proof.engines.search import states_compiled_store as layout
 
 _LARGEST = 1 << 62
 
@@ -31,7 +31,7 @@ def _never() -> bool:
 def worst_case(
     instance: Instance, certificate: Certificate | None, stop: Callable[[], bool] = _never
 ) -> layout.RestBounds:
-    """At most how long it still takes: the pessimistic bound and, with a certificate, the potential's.
+    """Return what says how long it still takes at most: the pessimistic bound and the potentials of a certificate.
 
     Raises:
         BrokenPromiseError: the certificate proves nothing.
@@ -43,7 +43,7 @@ def worst_case(
 
 
 def best_case(instance: Instance) -> layout.RestBounds:
-    """At least how long it still takes: paths and work that cannot be avoided."""
+    """Return what says how long it still takes at least: paths and work that cannot be avoided."""
     return _rest(instance, {}, {}, most=False)
 
 
@@ -54,7 +54,7 @@ def classes(instance: Instance) -> tuple[str, ...]:
 
 
 def least_decrease(instance: Instance, potential: Potential, stop: Callable[[], bool] = _never) -> int:
-    """By how much every legal cycle lowers the potential, at least.
+    """Return by how much every legal cycle lowers the potential, at least.
 
     Raises:
         BrokenPromiseError: a condition of theorem H does not hold, so the potential proves nothing.
@@ -70,6 +70,7 @@ def least_decrease(instance: Instance, potential: Potential, stop: Callable[[], 
     modes = {node: Mode(number, number) for node, number in potential.nodes}
     if missing := {node for situation in shape.situations for node in shape.nodes_of(situation)} - set(modes):
         raise BrokenPromiseError(f"the certificate has no table for {len(missing)} nodes")
+    # a certificate is not trusted: all conditions of theorem H are made and measured again
     required = conditions(shape, modes.__getitem__, stop)
     if not dominates(question, required, tables):
         raise BrokenPromiseError("a potential of the certificate rises for a warp that waits")
@@ -93,6 +94,7 @@ def _fits(instance: Instance, certificate: Certificate) -> bool:
     """Return whether all sums of the certificate's numbers fit into 64 bits."""
     tables = [table for potential in certificate.potentials for table in potential.tables]
     numbers = (abs(n) for table in tables for own in (*table.others, table.last, (table.constant,)) for n in own)
+    # else a sum in the inner loop could wrap around, and prune what it must not
     return 2 * max(numbers, default=0) * (instance.warps + 2) < _LARGEST
 
 
@@ -108,7 +110,7 @@ def _rest(
     for row, (group, table) in enumerate(tables):
         own = slice(begin[group], begin[group + 1])
         others[row] = np.concatenate(table.others)
-        ends[row, own] = _last(table) - others[row, own]
+        ends[row, own] = _last(table) - others[row, own]  # the sum over all warps has z among the others
     thresholds = np.zeros((len(programs), len(units)), dtype=np.int64)  # potentials count no delays
     first, nodes, before = [0], [], 0
     for group in range(len(programs)):

@@ -52,7 +52,7 @@ from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.limits import Limits
 from makespan.proof.engines.search import packing, remaining
 from makespan.proof.engines.search import states_compiled as loops
-from makespan.proof.engines.search import states_compiled_layout as layout
+from makespan.proof.engines.search import states_compiled_store as layout
 from makespan.proof.engines.search.packing import Problem, sizes
 from makespan.proof.engines.search.states_compiled_leaves import decode
 from makespan.proof.engines.search.states_compiled_store import put
@@ -123,7 +123,7 @@ def load() -> None:
 
 
 class SearchTask(NamedTuple):
-    """What to search: for the longest (`sense` 1) or the shortest (-1) schedule."""
+    """A search for the longest (`sense` 1) or the shortest (-1) schedule."""
 
     problem: Problem
     sense: int
@@ -139,7 +139,6 @@ class _SearchAnswer(NamedTuple):
 
 
 def _shortest(problem: Problem, limits: Limits) -> Bounds:
-    """Return the best case, between the work to be done and the fastest policy or witness."""
     instance = problem.instance
     known, least = shortest_run(instance).makespan, least_possible(instance)
     task = SearchTask(problem, -1, remaining.best_case(instance), limits)
@@ -151,16 +150,17 @@ def _shortest(problem: Problem, limits: Limits) -> Bounds:
 def _largest(task: SearchTask, known: int, ceiling: int) -> _SearchAnswer:
     """Return the largest value above `known`, or what is proven; `ceiling` is only a guess of how large it may be."""
     proven = None
-    floor, gap = max(known, ceiling - 1), 1
+    floor, gap = max(known, ceiling - 1), 1  # just below what is proven: nearly all is pruned
     while True:
         tried = FloorSearch(task, floor)
         value = tried.search()
         if value is None:
             frontier = tried.frontier()
+            # what is stored and not expanded bounds every longer schedule (see "Stopping early")
             return _SearchAnswer(min((n for n in (proven, frontier) if n is not None), default=None))
         if value > floor:
             return _SearchAnswer(value, tried.witness() if tried.remembers else _search_again(task, value))
-        proven = floor
+        proven = floor  # all layers are done, and none is longer
         task.limits.progress(f"search: {'at most' if task.sense > 0 else 'at least'} {abs(floor)} cycles")
         if floor <= known:
             return _SearchAnswer(proven)
@@ -220,7 +220,6 @@ class FloorSearch:
         return self.floor if end is None else max(self.floor, self._value(end))
 
     def _end(self) -> Words | None:
-        """Return the state in which all have finished, if it was reached."""
         begin, beyond = self.store.segments[0, [layout.BEGIN, layout.BEYOND]].tolist()
         states = self.store.open[begin:beyond].reshape(-1, self.problem.words)
         return next(iter(states[states[:, 0] != 0]), None)
@@ -229,7 +228,7 @@ class FloorSearch:
         return (int(state[0]) & ((1 << int(self.problem.automaton.low)) - 1)) - self.start
 
     def frontier(self) -> int | None:
-        """What a stopped search proves: no value is larger; None when it was stopped too early to say."""
+        """Return what a stopped search proves: no value is larger; None when it was stopped too early to say."""
         if not self.begun:
             return None
         most, began = self.floor, time.monotonic()
@@ -302,7 +301,6 @@ class FloorSearch:
         return True
 
     def _pace(self, seconds: float, status: int) -> None:
-        """Adapt the budget to the time that the last call took."""
         if seconds > _CALL_SECONDS:
             self._budget = max(1, self._budget // 2)
         elif seconds < _CALL_SECONDS / 4 and status == layout.PAUSED:
@@ -315,7 +313,7 @@ class FloorSearch:
         need = int(self.cursor[layout.NEED])
         old = self.store.open if status == layout.FULL else self.store.closed
         if 8 * need > self._free() and self.remembers:
-            self.cursor[layout.CLOSED] = -1
+            self.cursor[layout.CLOSED] = -1  # the answer stays exact; only the way to a witness is lost
             self.store = self.store._replace(closed=np.zeros(0, dtype=np.uint64))
             if status == layout.LONG:
                 return True
@@ -330,7 +328,6 @@ class FloorSearch:
         return True
 
     def _free(self) -> int:
-        """Bytes that are left."""
         return self.limits.memory_bytes - sum(array.nbytes for array in self.store)
 
 

@@ -1,4 +1,4 @@
-"""The inner loops of the packed search, in arrays and integers so that they compile; the words stand in the layout.
+"""The inner loops of the packed search, in arrays and integers so that they compile; words as in the store.
 
 The four modules `states_compiled*` are one unit of machine code: Numba compiles the functions into each other. What
 `advance` does for every state is copied into it, because a call hands on every array in seven numbers, which takes as
@@ -8,7 +8,19 @@ long as the work.
 import numpy as np
 
 from makespan.host.compiled import NIL, ONE, Ints, Words, inlined, uncounted
-from makespan.proof.engines.search.states_compiled_layout import (
+from makespan.proof.engines.search.states_compiled_leaves import (
+    common,
+    decode,
+    find_leaf,
+    first_leaf,
+    later,
+    list_choices,
+    make_all_leaves,
+    make_leaves,
+    open_state,
+    sums_of,
+)
+from makespan.proof.engines.search.states_compiled_store import (
     BEGIN,
     BEYOND,
     BURIED,
@@ -37,25 +49,17 @@ from makespan.proof.engines.search.states_compiled_layout import (
     PackedInstance,
     RestBounds,
     StateStore,
+    begin_layer,
+    close,
+    flush,
+    leave,
+    segment_of,
 )
-from makespan.proof.engines.search.states_compiled_leaves import (
-    common,
-    decode,
-    find_leaf,
-    first_leaf,
-    later,
-    list_choices,
-    make_all_leaves,
-    make_leaves,
-    open_state,
-    sums_of,
-)
-from makespan.proof.engines.search.states_compiled_store import begin_layer, close, flush, leave, segment_of
 
 
 @inlined
 def most_left(size: int, enough: int, automaton: PackedInstance, rest: RestBounds, choice: LeafChoice) -> int:
-    """At most so many cycles remain, whichever warp finishes last; or, as soon as it is clear, more than `enough`."""
+    """Return how many cycles remain at most, whichever warp finishes last; above `enough` any such number will do."""
     pairs, units, work, begin = choice.pairs, choice.units, rest.work, rest.begin
     if enough < 0:
         return 0
@@ -78,8 +82,9 @@ def most_left(size: int, enough: int, automaton: PackedInstance, rest: RestBound
                 unit = automaton.unit[code]
                 if units[RANK, unit] < 0:
                     units[RANK, unit] = add_up(size, group, unit, rest, choice)
+                # both hold for this last finisher, so the smaller does
                 cycles = min(cycles, falls(code, group, units[RANK, unit], rest, choice.totals[unit]))
-            most = max(most, cycles)
+            most = max(most, cycles)  # whichever warp finishes last
             pair -= 1
     return most
 
@@ -126,7 +131,7 @@ def waits(code: int, sigma: Ints, work: Ints, length: Ints, units: Ints) -> int:
 
 @inlined
 def least_left(size: int, automaton: PackedInstance, rest: RestBounds, choice: LeafChoice) -> int:
-    """At least so many cycles remain: the longest path that some warp cannot avoid, or the work of a class."""
+    """Return how many cycles remain at least: the longest path that a warp cannot avoid, or the work of a class."""
     pairs = choice.pairs
     least = 0
     for pair in range(size):
@@ -149,7 +154,7 @@ def prospect(
     rest: RestBounds,
     choice: LeafChoice,
 ) -> int:
-    """Return no schedule through a state of this value, whose pairs are filled in, ends with a higher one.
+    """Return a value that no schedule through this state, whose pairs are filled in, exceeds.
 
     Where schedules may end above `floor`, it is enough to return something above.
     """
@@ -189,7 +194,7 @@ def visit(
         # all leaves at once is quicker; else one by one, and the cursor says how far
         if 0 < others * every <= budget:
             if not make_all_leaves(others, every, automaton, store, cursor, choice):
-                cursor[PAIRS] = 0
+                cursor[PAIRS] = 0  # made once more from the beginning: to insert a leaf twice changes nothing
                 return FULL, spent
             cursor[LEAVES] += others * every
             close(at, store, cursor, choice)
@@ -233,7 +238,7 @@ def advance(
                 return status
             cursor[STATE] += 1
         leave(segment, store, choice.part.shape[1])
-        cursor[LAYER] -= 1
+        cursor[LAYER] -= 1  # every cycle lowers the layer, so the values of the next one are final now
         cursor[STATE] = -1
     return DONE if flush(automaton, store, cursor, choice) else FULL
 
@@ -248,7 +253,7 @@ def find_step(
     automaton: PackedInstance,
     choice: LeafChoice,
 ) -> int:
-    """Look from `cursor[STATE]` back for a state that one cycle leads to `target`.
+    """Look from `cursor[STATE]` back for a state from which one cycle leads to `target`.
 
     `DONE`: there it is, and its leaf is in `choice`; or there is none and `cursor[STATE]` is -1.
     """
@@ -285,7 +290,7 @@ def highest(
     rest: RestBounds,
     choice: LeafChoice,
 ) -> int:
-    """No schedule through the states in the next `budget` slots ends above this; the cursor goes on, to layer -1.
+    """Return what no schedule through the states in the next `budget` slots exceeds; the cursor goes on, to layer -1.
 
     It destroys the choice, so that the search cannot go on.
     """

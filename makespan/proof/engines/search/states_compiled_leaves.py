@@ -3,7 +3,7 @@
 import numpy as np
 
 from makespan.host.compiled import NIL, ONE, Ints, Words, inlined, uncounted
-from makespan.proof.engines.search.states_compiled_layout import (
+from makespan.proof.engines.search.states_compiled_store import (
     APART,
     BASE,
     BATCH,
@@ -39,8 +39,9 @@ from makespan.proof.engines.search.states_compiled_layout import (
     LeafChoice,
     PackedInstance,
     StateStore,
+    flush,
+    put,
 )
-from makespan.proof.engines.search.states_compiled_store import flush, put
 
 
 @inlined
@@ -50,7 +51,7 @@ def common(words: Words, at: int, before: int, size: int, automaton: PackedInsta
     while word > 0 and words[at + word] == words[before + word]:
         word -= 1
     differ = words[at + word] ^ words[before + word]
-    if word == 0:
+    if word == 0:  # the value says nothing of the pairs
         differ = (differ >> automaton.low) << automaton.low
     while size > 0:
         field = pairs[size - 1, PAIR_FIRST]
@@ -112,7 +113,7 @@ def open_options(size: int, automaton: PackedInstance, choice: LeafChoice) -> in
             code = pairs[pair, PAIR_CODE]
             if automaton.unit[code] != unit:
                 continue
-            behind -= pairs[pair, PAIR_WARPS]
+            behind -= pairs[pair, PAIR_WARPS]  # those that can still take over when this pair gives up
             most = min(units[QUOTA, unit], pairs[pair, PAIR_WARPS])
             for edge in range(automaton.first[code], automaton.first[code + 1]):
                 target = automaton.successors[edge]
@@ -138,7 +139,7 @@ def step_of(field: int, warp: int, edge: int, automaton: PackedInstance) -> int:
 
 @inlined
 def fill_delta(option: int, field: int, most: int, edge: int, automaton: PackedInstance, delta: Words) -> None:
-    """What 1 to `most` warps of an option add to the state."""
+    """Fill in what 1 to `most` warps of an option add to the state."""
     for number in range(1, most + 1):
         step = step_of(field, number - 1, edge, automaton)
         for word in range(delta.shape[2]):
@@ -157,7 +158,7 @@ def descend(option: int, number: int, pairs: Ints, units: Ints, options: Ints, d
             room = pairs[options[at, PAIR], PAIR_WARPS]
         else:
             room = options[at - 1, ROOM] - options[at - 1, TAKE]
-        take = min(left, room)
+        take = min(left, room)  # as many as possible: the first leaf, from which each next one gives up one warp
         options[at, LEFT], options[at, ROOM], options[at, TAKE] = left, room, take
         for word in range(part.shape[1]):
             part[at + 1, word] = part[at, word] + delta[at, take, word]
@@ -236,7 +237,7 @@ def list_ways(code: int, field: int, most: int, automaton: PackedInstance, choic
             step = step_of(field, take - 1, edge, automaton)
             made, before = many[WAYS, take], many[WAYS, take - 1]
             if made + before > apart:
-                return False
+                return False  # no room: the leaves are made one after another
             copy(before, ways, (take - 1) * apart, automaton.steps, step, ways, take * apart + made)
             many[WAYS, take] = made + before
     return True
@@ -261,6 +262,7 @@ def extend(pair: int, automaton: PackedInstance, choice: LeafChoice) -> bool:
     size[pair, 0] = 1
     if not list_ways(code, choice.pairs[pair - 1, PAIR_FIELD], min(sigma, warps), automaton, choice):
         return False
+    # a sum of fewer could not be completed by the warps of later pairs
     for used in range(max(ONE, min(now, sigma - later)), min(now, sigma) + 1):
         begin = (unit * many.shape[1] + used) * apart
         made = size[old, used] if used <= now - warps else NIL
@@ -294,7 +296,7 @@ def list_choices(words: Words, at: int, sense: int, size: int, automaton: Packed
             begin, every = (last * many.shape[1] + choice.units[QUOTA, last]) * apart, sums_of(last, size, choice)
             if count * every > others.shape[1]:
                 return 0
-            for other in range(count - 1, -1, -1):
+            for other in range(count - 1, -1, -1):  # from the last one down: none is overwritten unread
                 copy(every, choice.sums, begin, others, other, others, other * every)
             count *= every
         last = unit

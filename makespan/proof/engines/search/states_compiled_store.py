@@ -1,30 +1,182 @@
-"""The segments of the packed search, in which states of later layers wait (see `states_compiled_layout`)."""
+"""The arrays of the packed search, and the segments in which states of later layers wait.
+
+Words used here:
+
+code       number of a place among those of all groups; -1 is "finished"
+height     of a code: the most instructions on a path from it; a state's *layer* is the sum over its warps
+state      a few 64-bit words, made of *fields*: its value, and the number of warps at a place or the place of a warp
+value      cycles from the start, `sense` (1 or -1) times, and something that makes it positive: the search keeps the
+           largest. It is the lowest field of word 0, so of two states that differ in nothing else the larger one counts
+segment    an open addressing table for the states of a layer that is still to come; its number, the layer's with the
+           sign changed and modulo the number of segments, is the highest field of word 0, where carries get lost
+pair       a code and how many warps stand there
+option     one way in which warps of a pair may move: to one of the successors of their place
+leaf       one complete choice of how many warps use which option
+vector     the words that moves add to a state, modulo 2^64
+floor      values that are not above it are of no interest
+
+All segments are parts of one array of words; states that are expanded stand one after another in another. The caller
+owns and grows both. An inner loop that runs out of room or of its budget returns, and goes on when it is called again:
+the cursor and the choice remember.
+"""
+
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from makespan.host.compiled import NIL, Ints, Words, inlined, uncounted
-from makespan.proof.engines.search.states_compiled_layout import (
-    BATCH,
-    BEGIN,
-    BEYOND,
-    CLOSED,
-    COUNT,
-    DROP,
-    EXPANDED,
-    FEWEST_SORTED,
-    FILLED,
-    LOWEST_BIT,
-    NEED,
-    NO_BITS,
-    PAIRS,
-    SEGMENT_SIZE,
-    STATE,
-    TOP,
-    WAITING,
-    LeafChoice,
-    PackedInstance,
-    StateStore,
-)
+
+NO_BITS, LOWEST_BIT = np.uint64(0), np.uint64(1)
+
+UNBOUNDED = cast(int, np.int64(1 << 62))
+
+DONE, PAUSED, FULL, LONG = 0, 1, 2, 3
+"""Why an inner loop returned: nothing is left to do, its budget is spent, or there is no room in `open` or `closed`."""
+
+LAYER, STATE, OPTIONS, PAIRS, WAITING, TOP, CLOSED, NEED, BURIED, LEAVES, EXPANDED = range(11)
+"""The cursor: layer, number of the state in it (-1: not begun) and of its options (-1: not opened); then how many pairs
+the state before has (0: unknown), how many leaves wait to be inserted, how many words of `open` have ever been used,
+how many states are in `closed` (-1: they are forgotten) and how many words would do where there is no room; and how
+many states are dead, leaves made and states expanded."""
+
+CURSOR_SIZE = 11
+
+DIGIT_BITS = 11
+"""States are sorted by digits of at most so many bits."""
+
+FEWEST_SORTED = 128
+"""As many states are worth counting their digits."""
+
+BATCH = 64
+"""Leaves that are inserted together, so that the memory fetches what it takes for all of them at the same time."""
+
+SEGMENT_SIZES = 64
+
+PAIR_CODE, PAIR_WARPS, PAIR_FIELD, PAIR_FIRST = range(4)
+"""Columns of a pair: its code, how many warps stand there, and the last and the first of the fields that say so."""
+
+PAIR_SIZE = 4
+
+READY, LOAD, USERS, QUOTA, RANK = range(5)
+"""Rows over the classes: warps that are ready, what all warps have left to execute, how many have, how many warps must
+move, and where the last finisher is one of the ready: the rank of its class and of the kind of the others, or -1."""
+
+PAIR, UNIT, TARGET, LATER, MORE, TAKE, LEFT, ROOM = range(8)
+"""Columns of an option: its pair, class and target; how many warps of the class stand at pairs behind; 1 where the next
+option belongs to the same pair; and of the leaf that is being made, how many warps take this option, and how many of
+the class and of the pair could."""
+
+OPTION_SIZE = 8
+
+WORD, SHIFT, MASK, BASE, END = range(5)
+"""Columns of a field: where it is in a state, and what it says.
+
+A field whose `END` is 0 holds how many warps stand at code `BASE`. Any other is the field of a warp, and holds how
+many instructions this warp has executed: it stands at `BASE` plus that, and has finished at `END`; the fields of one
+group are in increasing order.
+"""
+
+BEGIN, BEYOND, DROP, COUNT, FILLED = range(5)
+"""Columns of a segment: its first word and one past its last, by how much a hash is shifted to the number of its slot,
+how many states it holds, and with how many a batch more could fill half of it. All are 0 where there is none."""
+
+SEGMENT_SIZE = 5
+
+
+class PackedInstance(NamedTuple):
+    """The instance: class, successors (`-1` is "finished") and height of every code, and the capacities.
+
+    `fields` are those of a state but its value, in the `low` lowest bits, and its segment, above the `high` lowest.
+    `steps` are the vectors of one warp, a row for every word: along each edge where warps are counted, then for every
+    field of a warp. `digits` are word, shift and mask of those by which states of a layer are sorted, the least
+    significant first.
+    """
+
+    unit: Ints
+    sigma: Ints
+    first: Ints
+    successors: Ints
+    height: Ints
+    fields: Ints
+    steps: Words
+    digits: Ints
+    low: np.uint64
+    high: np.uint64
+    warps: int
+
+
+class RestBounds(NamedTuple):
+    """What bounds the cycles that remain.
+
+    `work` (per class and code) and `length` (per code) count instructions on a path: the most for a worst case, the
+    fewest for a best case. The other arrays are potentials: those of group g give at most `potential / step[g]`
+    cycles when the last finisher is in g, or nothing if that is 0. A rank is the class of the last finisher and a kind
+    of the others; that of rank k has the tables `table[i]` for i from `node_first[k]` to `node_first[k + 1]`, and
+    `rank_first[g]` is the first rank of g. `ends` is the table of the last finisher less that of the others.
+    """
+
+    work: Ints
+    length: Ints
+    begin: Ints
+    thresholds: Ints
+    rank_first: Ints
+    node_first: Ints
+    table: Ints
+    others: Ints
+    ends: Ints
+    step: Ints
+
+
+class StateStore(NamedTuple):
+    """All states: in their segments, or in `closed` once they are expanded.
+
+    `free[b]` is the first of the segments of 2^b slots that are free, which form a list, or -1; they are zero but for
+    their first word, which is one more than where the next one begins.
+    """
+
+    open: Words
+    segments: Words
+    free: Ints
+    closed: Words
+
+
+class LeafChoice(NamedTuple):
+    """Scratch space: the pairs, classes and options of a state; `totals` per class of the last finisher and table.
+
+    `part[o]` is the state before option o of the leaf that is being made, and `delta[o, n]` what n warps add to it.
+
+    Where all leaves are made at once, sums of the first pairs are kept, for the next state often has these pairs, too.
+    After p pairs `ready[p, u]` warps of class u stand at them, and the last pair of that class, if any, is number
+    `row[p, u]`, from 1 on. The sums of n of these warps stand in `sums` from (u * m + n) * `APART` on, where m is the
+    width of `tally`; up to pair r there are `size[r, n]`. `ways` has those of the warps of one pair in the same way,
+    and `others` all choices in all classes but the last, with the state itself. All of these have a row for every word.
+    `waiting` are leaves that are not yet inserted, `slot` is where they belong, and `spare` a state that is moved.
+    """
+
+    pairs: Ints
+    units: Ints
+    totals: Ints
+    options: Ints
+    delta: Words
+    part: Words
+    ready: Ints
+    row: Ints
+    size: Ints
+    ways: Words
+    sums: Words
+    tally: Ints
+    others: Words
+    waiting: Words
+    slot: Words
+    spare: Words
+    counts: Ints
+
+
+WAYS, SCALARS = range(2)
+"""Rows of the tally: how many ways there are for so many warps; and other numbers, which are"""
+
+BUILT, APART, LAST = range(3)
+"""for how many pairs the sums are there, how many of as many warps there may be, and the number of the last class."""
 
 _HALF, _MIX = np.uint64(32), np.uint64(0x9E3779B97F4A7C15)
 """What a hash is made with: the words are mixed with a multiple of the golden ratio, whose high bits are good."""
@@ -32,7 +184,7 @@ _HALF, _MIX = np.uint64(32), np.uint64(0x9E3779B97F4A7C15)
 
 @inlined
 def home(states: Words, row: int, segment: np.uint64, low: np.uint64, segments: Words) -> np.uint64:
-    """The word at which a state belongs, if the slot is free: a hash without its value, whose high bits are good."""
+    """Return the word at which a state belongs if the slot is free: a hash of it without its value."""
     mixed = states[0, row] >> low
     mixed = (mixed ^ (mixed >> _HALF)) * _MIX
     for word in range(1, len(states)):
@@ -49,7 +201,7 @@ def insert(
     new = states[0, row]
     while True:
         old = table[slot]
-        if old == NO_BITS:
+        if old == NO_BITS:  # a state has a value from 1 on, so 0 is an empty slot
             table[slot] = new
             for word in range(1, len(states)):
                 table[slot + np.uint64(word)] = states[word, row]
@@ -62,7 +214,7 @@ def insert(
                     same = False
                     break
             if same:
-                table[slot] = max(old, new)
+                table[slot] = max(old, new)  # equal but for the value, which is the lowest field
                 break
         slot += np.uint64(len(states))
         if slot == segments[segment, BEYOND]:
@@ -74,6 +226,7 @@ def widen(segment: np.uint64, automaton: PackedInstance, store: StateStore, curs
     """Make room for a batch in a segment; False if there is none."""
     table, segments, free = store.open, store.segments, store.free
     width, size = len(spare), NIL
+    # at most half full, so that a free slot is never far
     while 1 << size < 2 * (np.int64(segments[segment, COUNT]) + BATCH):
         size += 1
     begin = free[size]
@@ -120,6 +273,7 @@ def flush(automaton: PackedInstance, store: StateStore, cursor: Ints, choice: Le
     for row in range(number):
         segment = waiting[0, row] >> high
         filled = segments[segment, COUNT] >= segments[segment, FILLED]
+        # all slots are asked for before any is used: the memory fetches them at the same time
         if filled and not widen(segment, automaton, store, cursor, choice.spare):
             return False
         slot[row] = home(waiting, row, segment, low, segments)
@@ -179,7 +333,7 @@ def arrange(begin: int, count: int, spare: int, width: int, digits: Ints, table:
             for column in range(width):
                 table[to + column] = table[at + column]
         begin, spare = spare, begin
-    for at in range(spare, spare + count * width):
+    for at in range(spare, spare + count * width):  # an even number of digits, so the states are where they were
         table[at] = NO_BITS
 
 
@@ -198,6 +352,7 @@ def leave(segment: np.uint64, store: StateStore, width: int) -> None:
 @inlined
 def segment_of(layer: int, segments: Words) -> np.uint64:
     """Return the segment of the states in a layer."""
+    # layers that are open together are fewer than segments, so no two of them share one
     return np.uint64(-layer) & np.uint64(len(segments) - 1)
 
 

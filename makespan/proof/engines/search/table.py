@@ -54,7 +54,7 @@ _BUDGET_PER_SAMPLE = 1 << 16
 
 @cache
 def load() -> None:
-    """Load or compile every loops."""
+    """Load or compile every loop."""
     table = CountTable(Instance.of("CL", 2), 1)
     table.fill(Limits(inf))
     table.witness()
@@ -76,7 +76,7 @@ def applies(instance: Instance, memory_bytes: int) -> bool:
 
 
 class CountTable:
-    """For every state `sense` times the most (`sense` 1) or the fewest (-1) cycles that remain.
+    """A table of every state: `sense` times the most (`sense` 1) or the fewest (-1) cycles that remain.
 
     The instance must be one to which the module `applies`.
     """
@@ -101,7 +101,7 @@ class CountTable:
     def fill(self, limits: Limits) -> int | None:
         """Return the value of the start, `sense` times the worst or best case; None when a limit comes first."""
         rank, budget = len(self._values) - 2, _FIRST_BUDGET
-        self._values[-1] = 0
+        self._values[-1] = 0  # all have finished
         standing = self._standing(rank)
         while rank >= 0:
             if limits.expired:
@@ -117,7 +117,7 @@ class CountTable:
         rank, cycles = 0, []
         standing = self._standing(rank)
         while rank < len(self._values) - 1:
-            wanted = int(self._values[rank]) - self.sense
+            wanted = int(self._values[rank]) - self.sense  # some cycle leads to a state with one cycle less
             rank = loops.follow(rank, wanted, self._values, standing, self._ladder, self._scratch)
             if rank < 0:
                 raise BrokenPromiseError("a state of the table has a value that no cycle gives")
@@ -130,13 +130,12 @@ class CountTable:
         return loops.fill(rank, stop, budget, self.sense, self._values, standing, self._ladder, self._scratch)
 
     def _standing(self, rank: int) -> Ints:
-        """Where the warps stand in the state of this rank."""
         places: list[int] = []
         for group in self.instance.groups:
             rank, left = divmod(rank, _size(group))
             place, own = group.program.end, []
             for number in range(group.warps, 0, -1):
-                while comb(place + number - 1, number) > left:
+                while comb(place + number - 1, number) > left:  # the digits of the combinatorial number system
                     place -= 1
                 left -= comb(place + number - 1, number)
                 own.append(place)
@@ -145,22 +144,19 @@ class CountTable:
 
 
 def _size(group: Group) -> int:
-    """Return how many states one group has."""
     return comb(group.program.end + group.warps, group.warps)
 
 
 def _classes(instance: Instance) -> list[str]:
-    """Return the unit classes that some warp uses."""
     return sorted(set().union(*(group.program.units for group in instance.groups)))
 
 
 def _leaves(instance: Instance) -> list[int]:
-    """Per class, at least as many as there are ways to choose the warps that move."""
+    """Return, per class, no less than the number of ways to choose the warps that move."""
     return [_choices(instance, unit) for unit in _classes(instance)]
 
 
 def _room(instance: Instance) -> int:
-    """Return how many numbers the scratch space holds."""
     units = _classes(instance)
     quotas = [_quota(instance, unit) for unit in units]
     sums = sum((quota + 1) * _choices(instance, unit) for quota, unit in zip(quotas, units, strict=True))
@@ -169,7 +165,6 @@ def _room(instance: Instance) -> int:
 
 
 def _quota(instance: Instance, unit: str) -> int:
-    """Return how many warps of a class can move in a cycle, at most."""
     return min(instance.machine.capacities[unit], instance.warps)
 
 
@@ -203,7 +198,7 @@ def _ladder(instance: Instance) -> loops.TableLadder:
 
 
 def _since(group: Group) -> Iterator[int]:
-    """For every place the first one from which on all are of its class."""
+    """Yield, for every place, the first one from which on all are of its class."""
     for _, places in groupby(enumerate(group.program.places), key=lambda numbered: numbered[1].unit):
         numbers = [number for number, _ in places]
         yield from [numbers[0]] * len(numbers)

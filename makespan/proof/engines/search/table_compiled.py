@@ -94,7 +94,7 @@ def copy(number: np.uint64, source: Words, first: np.uint64, more: np.uint64, ta
 @inlined
 def add_warps(last: int, standing: Ints, ladder: TableLadder, scratch: TableScratch) -> None:
     """Make the sums of warps from 1 on; those of warps behind `last` are there."""
-    for warp in range(last, 0, -1):
+    for warp in range(last, 0, -1):  # from the back: sums of the warps behind a change are there
         add_warp(warp, standing, ladder, scratch)
 
 
@@ -150,6 +150,7 @@ def find_leaps(standing: Ints, ladder: TableLadder, scratch: TableScratch) -> in
             every = some + more
             for leap in range(count - 1, -1, -1):
                 total, to = leaps[leap], np.uint64(leap * every)
+                # from the last leap down, so that no leap is overwritten before it is read
                 copy(np.uint64(some), sums, np.uint64(first), total, leaps, to)
                 copy(np.uint64(more), sums, np.uint64(since), total + _ONE, leaps, to + np.uint64(some))
             count *= every
@@ -177,7 +178,7 @@ def fill(
         if place < ladder.end[0] and not goes_on(NIL, standing, ladder):
             alike = min(place - ladder.since[place], rank - stop, budget // count) + 1
         for back in range(alike):
-            state = np.uint64(rank - back)
+            state = np.uint64(rank - back)  # leaps are the same as long as warp 0 goes back within one class
             most = table[state + leaps[0]]
             for leap in range(1, count):
                 most = max(most, table[state + leaps[leap]])
