@@ -4,8 +4,8 @@ import pytest
 
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Program, ProgramPlace
-from makespan.proof.bounds.crossing import late, left_behind
 from makespan.proof.bounds.gates import PortGates
+from makespan.proof.bounds.phases import late_ports, left_behind
 
 HELD = Machine("held", (UnitClass("C", 1, 5), UnitClass("L", 1, 1, Latency(4, 4)), UnitClass("S", 1, 9)))
 EITHER = Program((ProgramPlace("C", (2,)), ProgramPlace("L", (2,))), (0, 1))
@@ -35,7 +35,7 @@ def test_ports_that_several_programs_leave_behind(
 
 def test_a_port_is_wanted_when_the_first_instruction_that_needs_it_may_come() -> None:
     machine = Machine("m", (UnitClass("C", 1, 5), UnitClass("L", 1)))
-    assert late(PortGates.of(machine), [Program.chain("CLC")], {"C": 2}) == {"C": 2}
+    assert late_ports(PortGates.of(machine), [Program.chain("CLC")], {"C": 2}) == {"C": 2}
 
 
 def test_a_port_that_is_free_when_the_phase_ends_is_not_left_behind() -> None:
@@ -47,5 +47,5 @@ def test_partitions_that_share_a_class_do_not_begin_late_by_themselves() -> None
     for shared in (False, True):
         units = UnitClass("C", 1, 5), UnitClass("L", 1, shared=shared)
         halves = Machine("halves", units, 1, partitions=2)
-        found = late(PortGates.of(halves), [Program.chain("CL")], {"C": 3})
+        found = late_ports(PortGates.of(halves), [Program.chain("CL")], {"C": 3})
         assert found == (None if shared else {"C": 3})

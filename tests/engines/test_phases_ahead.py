@@ -1,5 +1,6 @@
 """Phases of real multiprocessors: where barriers cut them, against the definition of the whole."""
 
+import sys
 from dataclasses import replace
 from importlib import import_module
 
@@ -23,7 +24,7 @@ from makespan.model.result import Bounds, Status, Upper
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
 from makespan.model.strings import parse_string
-from makespan.proof.bounds import crossing, least_possible, pessimistic, phases
+from makespan.proof.bounds import least_possible, pessimistic, phases
 from makespan.proof.engines import Limits, phased, solve
 from makespan.proof.engines.search import sm_states
 from makespan.report.result.bundle import result_bundle
@@ -198,7 +199,7 @@ def test_of_too_many_places_of_phases_no_phases_are_told_apart(
 def test_too_long_a_look_ahead_joins_the_phases(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = asked(ONE, ("L()@9C()C()C()C(1)|C()", 2))
     assert phases(instance) is not None
-    monkeypatch.setattr(crossing, "MOST_STEPS", 3)
+    monkeypatch.setattr(sys.modules[phases.__module__], "MOST_STEPS", 3)
     assert phases(instance) is None
 
 

@@ -8,7 +8,7 @@ from benchmarks.multiprocessors import machine, program
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use
 from makespan.model.program import BARRIER, Program, ProgramPlace
-from makespan.proof.bounds.crossing import awaited_within, number_tokens
+from makespan.proof.bounds.phases import awaited_within, number_tokens
 from makespan.proof.bounds.phases import phases as engine_phases
 from makespan.verify import crossing, phases
 from makespan.verify.refusal import ProofSteps

@@ -8,8 +8,9 @@ barrier matters to nobody, and ports that are held do no more than to let all wa
 and P'.)
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -17,13 +18,19 @@ from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER
 from makespan.model.instance import Instance
 from makespan.model.machine import SchedulerPromise, WarpAssignment
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
-from makespan.proof.bounds import crossing
 from makespan.proof.bounds.gates import PortGates
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
 
 MOST_PLACES = 4_000_000
 """Places of all phases together; a place that may follow different numbers of barriers is in several phases."""
+
+
+MOST_STEPS = 2_000_000
+"""Places that are looked at behind those that set a token."""
+
+HeldCycles = dict[str, int]
+"""By pool name, cycles for which a port may still be held."""
 
 
 class PhaseSegment(NamedTuple):
@@ -88,7 +95,7 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
         return None
     cut = []  # by group and phase
     for group in instance.groups:
-        segments, timings = segments_of(group.program), crossing.awaited_within(group.program)
+        segments, timings = segments_of(group.program), awaited_within(group.program)
         if segments is None or timings is None or not all(_all_or_none(group.program, own) for own in segments):
             return None
         cut.append([_as_program(group.program, own, timings) if own.places else None for own in segments])
@@ -104,10 +111,10 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
         question, late = Instance.merged(warps, instance.machine), dict[str, int]()
         if is_multiprocessor:
             pieces = [part.program for part in parts]
-            waited = crossing.late(ports, pieces, held)
+            waited = late_ports(ports, pieces, held)
             if waited is None:
                 return None
-            late, held = waited, crossing.left_behind(ports, pieces, held)
+            late, held = waited, left_behind(ports, pieces, held)
         found.append(Phase(question, parts, tuple(late.items())))
     return tuple(found)
 
@@ -168,7 +175,7 @@ def _as_program(
     )
     origins = [program.origins[at] for at in segment.places] if program.origins else ()
     starts = tuple(number[entry] for entry in segment.entries)
-    timed = crossing.number_tokens(segment.places, timings) if timings else ()
+    timed = number_tokens(segment.places, timings) if timings else ()
     return Program(places, starts, tuple(origins), timings=timed), segment.places
 
 
@@ -187,3 +194,124 @@ def sums(
             ahead[at] = weights.get(place.unit, 0) + choose(ahead.get(after, 0) for after in place.successors)
         found.append(choose(ahead.get(entry, 0) for entry in segment.entries))
     return found
+
+
+# --- what reaches over a barrier on a real multiprocessor ------------------------------------------------------
+
+
+def awaited_within(program: Program) -> tuple[InstructionTiming, ...] | None:
+    """Return the timings without results that nobody can wait for, where all others are waited for within their phase.
+
+    None where a warp may come to a barrier that does not wait for such a result: it may be needed behind it, and the
+    end of the phase would wait for it. Or where it takes too long to tell.
+    """
+    left, found = MOST_STEPS, []
+    for at, timing in enumerate(program.timings):
+        kept = []
+        for token in timing.sets:
+            is_awaited = is_left_behind = False
+            for place in _while_pending(program, at, token):
+                left -= 1
+                if left < 0:
+                    return None
+                is_met = _meets(program, place, token)
+                is_awaited = is_awaited or is_met
+                is_left_behind = is_left_behind or (not is_met and program.places[place].unit == BARRIER)
+            if is_awaited and is_left_behind:
+                return None
+            if is_awaited:
+                kept.append(token)
+        found.append(timing._replace(sets=tuple(kept)))
+    return tuple(found)
+
+
+def _meets(program: Program, place: int, token: int) -> bool:
+    """Return whether a warp waits for this token there; for all of them at its end."""
+    return place == program.end or token in program.timings[place].awaits
+
+
+def _while_pending(program: Program, setter: int, token: int) -> Iterator[int]:
+    """Yield the places that a warp may reach while a token of `setter` is pending, up to those that wait for it.
+
+    A wait for a port or another result only brings it there later, so the sum of the stalls is the least time.
+    """
+    timing = program.timings[setter]
+    least: dict[int, int] = {}
+    waiting: list[int] = []
+
+    def reach(targets: Iterable[int], cycles: int) -> None:
+        for target in targets:
+            if cycles < least.get(target, timing.latency[1]):
+                if target not in least:
+                    heappush(waiting, target)
+                least[target] = cycles
+
+    reach(program.places[setter].successors, timing.stall)
+    while waiting:
+        at = heappop(waiting)
+        yield at
+        if not _meets(program, at, token):
+            reach(program.places[at].successors, least[at] + program.timings[at].stall)
+
+
+def number_tokens(places: Sequence[int], timings: Sequence[InstructionTiming]) -> tuple[InstructionTiming, ...]:
+    """The timings of a phase with tokens numbered as they are first set in it, and without those set elsewhere."""
+    names: dict[int, int] = {}
+    for at in places:
+        for token in timings[at].sets:
+            names.setdefault(token, len(names))
+    return tuple(
+        timing._replace(
+            sets=tuple(sorted(names[token] for token in timing.sets)),
+            awaits=tuple(sorted(names[token] for token in timing.awaits if token in names)),
+        )
+        for timing in (timings[at] for at in places)
+    )
+
+
+def left_behind(ports: PortGates, pieces: Iterable[Program], held: Mapping[str, int]) -> HeldCycles:
+    """Return for how long after a phase ports may be held by what was issued in it, or before it (`held`)."""
+    found: HeldCycles = {}
+    shortest = 0
+    for program in pieces:
+        to_go = program.sums(_least_stalls(ports, program), min)  # waits only let ports be free earlier
+        for at in range(program.end):
+            for hold in ports.reservation(program, at).holds:
+                if hold.most > to_go[at]:
+                    found |= {name: max(hold.most - to_go[at], found.get(name, 0)) for name in hold.pools}
+        shortest = max(shortest, min(to_go[start] for start in program.starts))
+    # the phase takes at least as long as the shortest path of its slowest program
+    older = {name: cycles - shortest for name, cycles in held.items() if cycles > shortest}
+    return {name: max(found.get(name, 0), older.get(name, 0)) for name in found | older}
+
+
+def late_ports(ports: PortGates, pieces: Sequence[Program], held: Mapping[str, int]) -> HeldCycles | None:
+    """Return the held ports that all warps of a phase wait for before they issue anything; None if only some do.
+
+    Only where nothing is shared by partitions: each of them begins late by itself.
+    """
+    nearest: dict[str, int] = {}
+    for program in pieces:
+        stalls, since = _least_stalls(ports, program), dict.fromkeys(program.starts, 0)
+        for at, place in enumerate(program.places):
+            for after in place.successors:
+                since[after] = min(since[at] + stalls[at], since.get(after, since[at] + stalls[at]))
+            for name in {name for hold in ports.reservation(program, at).holds for name in hold.pools}:
+                nearest[name] = min(since[at], nearest.get(name, since[at]))
+    soon = {name: cycles for name, cycles in held.items() if nearest.get(name, cycles) < cycles}
+    if not soon:
+        return {}
+    used = {name for gate in ports.gates(ports.reservations(*pieces)) for name in gate}
+    if len(ports.numbers) > 1 and used & ports.shared:
+        return None
+    first = [ports.reservation(program, start) for program in pieces for start in program.starts]
+    needed = (
+        name
+        for name in soon
+        if ports.capacities[name] == 1 and all(any(hold.pools == (name,) for hold in each.holds) for each in first)
+    )
+    return soon if len(list(needed)) == len(soon) else None
+
+
+def _least_stalls(ports: PortGates, program: Program) -> list[int]:
+    return [ports.stall(program, at)[0] for at in range(program.end)]
