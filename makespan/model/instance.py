@@ -1,9 +1,11 @@
 """One question: these warps on this machine."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from itertools import groupby, islice, zip_longest
+from typing import Concatenate, ParamSpec, TypeVar
 
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.model import assumptions
@@ -443,3 +445,24 @@ class Instance:
         for group in self.groups:
             for _ in range(group.warps):
                 yield group.program
+
+
+_Answer = TypeVar("_Answer")
+_Options = ParamSpec("_Options")
+_AboutInstance = Callable[Concatenate[Instance, _Options], _Answer]
+
+
+def requires(
+    known: Features, who: str
+) -> Callable[[_AboutInstance[_Options, _Answer]], _AboutInstance[_Options, _Answer]]:
+    """Let a function refuse an instance, its first argument, that has a feature beyond these (`Instance.require`)."""
+
+    def guard(function: _AboutInstance[_Options, _Answer]) -> _AboutInstance[_Options, _Answer]:
+        @wraps(function)
+        def guarded(instance: Instance, /, *args: _Options.args, **options: _Options.kwargs) -> _Answer:
+            instance.require(known, who)
+            return function(instance, *args, **options)
+
+        return guarded
+
+    return guard

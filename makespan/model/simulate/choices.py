@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from makespan.host.errors import InputError
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, TIMES
-from makespan.model.instance import Instance
+from makespan.model.instance import Instance, requires
 from makespan.model.lowered import LoweredMachine, Reservation
 from makespan.model.program import BARRIER, Program
 
@@ -118,9 +118,9 @@ def policy_draws(seed: int, partition: int = 0) -> SplitMix:
     return SplitMix(seed, _POLICY, *((partition,) if partition else ()))
 
 
+@requires(KNOWS, "the simulator")
 def choose_routes(instance: Instance, choices: Choices) -> WarpRoutes:
     """Return the routes of all warps. Equal paths and latencies within a group are the same object."""
-    instance.require(KNOWS, "the simulator")
     machine, lowered = instance.machine, LoweredMachine.of(instance.machine)
     paths: list[tuple[int, ...]] = []
     latencies: list[tuple[int, ...]] = []

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from makespan.host.errors import InvalidScheduleError
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
-from makespan.model.instance import Instance
+from makespan.model.instance import Instance, requires
 from makespan.model.lowered import ISSUE_SLOT, HeldUses, LoweredMachine, Reservation
 from makespan.model.machine import Machine, Pool, SchedulerPromise
 from makespan.model.program import BARRIER, Program
@@ -136,6 +136,7 @@ _NEVER = -1
 """The last issue of a warp that has not issued yet: it counts as longest ago."""
 
 
+@requires(KNOWS, "replay")
 def replay(instance: Instance, schedule: Schedule) -> int:
     """Execute `schedule` and return its makespan in cycles, after a check of every rule of the machine.
 
@@ -146,7 +147,6 @@ def replay(instance: Instance, schedule: Schedule) -> int:
             that is not free, a ready warp left out that could be added, a warp that goes before another against the
             promise of the scheduler, warps left unfinished, or cycles after their end.
     """
-    instance.require(KNOWS, "replay")
     conducted = check_conduct(instance, tuple(instance.programs()), schedule.paths, schedule.latencies, schedule.uses)
     floor = Floor.of(instance, schedule.paths, check_partitions(instance, schedule.partitions))
     judge = IssueJudge(instance.machine, floor)

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
 from makespan.model.gpu import GpuInstance
-from makespan.model.instance import Instance
+from makespan.model.instance import Instance, requires
 from makespan.model.lowered import Reservation
 from makespan.model.machine import Machine, WarpAssignment
 from makespan.model.program import Program
@@ -19,13 +19,13 @@ from makespan.proof.bounds.phases import segments_of
 KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
 
 
+@requires(KNOWS, "the least possible")
 def least_possible(instance: Instance) -> int:
     """Cycles that every schedule takes: those of the slowest warp alone, or the work of the busiest ports or slots.
 
     Of N instructions on so many ports that they cannot do without, the last one is issued after ceil(N / ports) - 1
     intervals at the earliest, and its latency passes, too.
     """
-    instance.require(KNOWS, "the least possible")
     latencies = {unit.name: unit.latency.least for unit in instance.machine.units}
     programs = [(group.program, group.warps) for group in instance.groups]
     found = [program.lightest(latencies) for program, _ in programs if not program.timings]

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from makespan.host.errors import InputError
 from makespan.model.feature import BARRIERS, DELAYS, PROGRAMS, TIMES
-from makespan.model.instance import Instance
+from makespan.model.instance import Instance, requires
 from makespan.model.machine import DELAY, ONE_CYCLE, Latency, UnitClass
 from makespan.model.program import BARRIER, MAX_PLACES, Program, ProgramPlace
 from makespan.model.schedule import Schedule
@@ -40,12 +40,12 @@ def places(instance: Instance) -> int:
     return sum(longest.get(place.unit, 1) for group in instance.groups for place in group.program.places)
 
 
+@requires(KNOWS, "the expansion of latencies")
 def expand_latencies(instance: Instance) -> Expansion | None:
     """Return the instance with its latencies as places; None if these are more than an instance may have.
 
     Programs that differ stay different: their places with an instruction are in the same order as before.
     """
-    instance.require(KNOWS, "the expansion of latencies")
     if all(unit.latency == ONE_CYCLE for unit in instance.machine.units):
         return Expansion(instance, instance, tuple(tuple(range(group.program.end)) for group in instance.groups))
     return _with_delays(instance)

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
-from makespan.model.instance import Instance
+from makespan.model.instance import Instance, requires
 from makespan.model.machine import SchedulerPromise, WarpAssignment
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.proof.bounds.gates import PortGates
@@ -80,6 +80,7 @@ class Phase:
         return max((cycles for _, cycles in self.late), default=0)
 
 
+@requires(KNOWS, "the cut into phases")
 def phases(instance: Instance) -> tuple[Phase, ...] | None:
     """Return the phases of an instance in order, those without instructions left out.
 
@@ -87,7 +88,6 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
     has, if a port that is held or a result that is pending when a barrier opens may matter behind it, if warps that
     take part in a phase may be spread unevenly over partitions, or if there are too many places.
     """
-    instance.require(KNOWS, "the cut into phases")
     is_multiprocessor = instance.is_multiprocessor
     if instance.blocks > 1 or (is_multiprocessor and instance.machine.scheduler is not SchedulerPromise.ANY):
         return None

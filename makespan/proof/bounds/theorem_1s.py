@@ -19,7 +19,7 @@ from math import lcm
 from typing import NamedTuple, Self, TypeAlias
 
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
-from makespan.model.instance import Group, Instance
+from makespan.model.instance import Group, Instance, requires
 from makespan.model.lowered import Reservation
 from makespan.model.program import BARRIER, Program
 from makespan.model.result import Upper, UpperBound
@@ -59,13 +59,13 @@ def theorem_1s(instance: Instance) -> UpperBound | None:
     return UpperBound(bound(instance), Upper.THEOREM_1S)
 
 
+@requires(KNOWS, "theorem 1S")
 def bound(instance: Instance) -> int:
     """Theorem 1S, in cycles.
 
     Raises:
         UnsupportedError: there are delays as places.
     """
-    instance.require(KNOWS, "theorem 1S")
     ports = PortGates.of(instance.machine)
     families = families_of(instance, ports)
     found = paths_of(instance, ports, sum(map(len, families.values())))

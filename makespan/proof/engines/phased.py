@@ -124,12 +124,13 @@ def _result(
     elapsed: float,
     witness: Schedule,
     proven: UpperBound,
+    worst: int,
     best_case: Bounds | None,
     *,
     phases: tuple[UpperBound, ...] = (),
     partitions: tuple[UpperBound, ...] = (),
 ) -> Result:
-    """Return the result of the whole, from a witness that was replayed and the bound that is proven.
+    """Return the result of the whole, from a replayed witness, the bound that is proven, and M^L + M^C.
 
     `results` are those of the different parts, which took `elapsed` seconds, their best cases included. A `best_case`
     of None means that it was not asked for.
@@ -143,7 +144,7 @@ def _result(
         bounds=Bounds(witness.makespan, upper),
         witness=witness,
         upper_evidence=evidence,
-        pessimistic=pessimistic(instance),
+        pessimistic=worst,
         best_case=best_case,
         backend=backend if backend != AUTO else engines,
         seconds=seconds,
@@ -174,12 +175,13 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
     # a phase may begin late by its lag, when ports of earlier phases are still held (theory.md, 7, proposition P')
     lag = sum(phase.lag for phase in cut)
     proven = UpperBound(sum(bounds[phase.instance].upper for phase in cut) + lag, Upper.PHASES)
-    if (worst := pessimistic(instance)) < proven.upper:
+    worst = pessimistic(instance)
+    if worst < proven.upper:
         proven = UpperBound(worst, Upper.PESSIMISTIC)
     witness = _longest(instance, joined, proven.upper, budget)
     elapsed, parts = budget.elapsed, tuple(bounds.values())
     best = _best_case_of_phases(instance, results, witness, budget, lag if joined else None) if best_case else None
-    return _result(instance, solved.values(), backend, budget, elapsed, witness, proven, best, phases=parts)
+    return _result(instance, solved.values(), backend, budget, elapsed, witness, proven, worst, best, phases=parts)
 
 
 def _longest(instance: Instance, joined: Schedule | None, upper: int, budget: Limits) -> Schedule:
@@ -357,12 +359,13 @@ def _by_partitions(instance: Instance, cut: Partitions, backend: str, budget: Li
     witness = join_partitions(instance, spread, {content: result.witness for content, result in solved.items()})
     replay(instance, witness)
     proven = UpperBound(max(result.bounds.upper for result in solved.values()), Upper.PARTITIONS)
-    if (whole := closed_form(instance)).upper <= proven.upper:  # leans on less, and no partition has to be checked
+    whole, worst = closed_form(instance), pessimistic(instance)
+    if whole.upper <= proven.upper:  # leans on less, and no partition has to be checked
         proven = whole
     results, elapsed = solved.values(), budget.elapsed
     best = _best_case_of_partitions(cut, results) if best_case else None
     parts = tuple(result.proven for result in results)
-    return _result(instance, results, backend, budget, elapsed, witness, proven, best, partitions=parts)
+    return _result(instance, results, backend, budget, elapsed, witness, proven, worst, best, partitions=parts)
 
 
 def _best_case_of_partitions(cut: Partitions, results: Iterable[Result]) -> Bounds:

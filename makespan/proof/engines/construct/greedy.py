@@ -46,8 +46,7 @@ def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
         made += filter(None, () if made else (_run(instance, chosen, instance.warps - 1, FAIR_RULES[0], Limits(inf)),))
         return max(made, key=lambda schedule: schedule.makespan)
     ways = [schedules, _of_policies]
-    if runner.is_compiled(instance, chosen):
-        load(instance, chosen, limits)
+    if load(instance, chosen, limits):
         ways.reverse()  # compiled code is quicker
     found: list[Schedule] = []
     for way in ways:
@@ -61,11 +60,12 @@ def _routes(instance: Instance) -> WarpRoutes:
     return choose_routes(instance if instance.is_multiprocessor else instance.relaxed, Choices())
 
 
-def load(instance: Instance, chosen: WarpRoutes, limits: Limits) -> None:
-    """Load or compile what runs the policies, where the instance is large enough for that."""
-    if runner.is_compiled(instance, chosen):
+def load(instance: Instance, chosen: WarpRoutes, limits: Limits) -> bool:
+    """Load or compile what runs the policies, where the instance is large enough for that; return whether it is."""
+    if is_large := runner.is_compiled(instance, chosen):
         with limits.preparing():
             runner.load()
+    return is_large
 
 
 def schedules(instance: Instance, limits: Limits, chosen: WarpRoutes | None = None) -> list[Schedule]:

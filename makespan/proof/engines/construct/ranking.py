@@ -13,7 +13,7 @@ import numpy as np
 
 from makespan.host.compiled import Ints
 from makespan.model.feature import PROGRAMS, TIMES
-from makespan.model.instance import Instance
+from makespan.model.instance import Instance, requires
 from makespan.model.schedule import Schedule
 from makespan.model.simulate.choices import Choices, choose_routes
 from makespan.model.simulate.runner import Runner
@@ -44,6 +44,7 @@ PART = 100
 _ISSUES_PER_LOOK = 100_000
 
 
+@requires(KNOWS, "climbing")
 def climb(instance: Instance, limits: Limits, enough: int) -> Iterator[Schedule]:
     """Yield ever longer schedules, on the longest paths with the largest latencies, with a laggard and without.
 
@@ -52,7 +53,6 @@ def climb(instance: Instance, limits: Limits, enough: int) -> Iterator[Schedule]
         limits: once they are reached, no more is tried.
         enough: cycles that no schedule exceeds.
     """
-    instance.require(KNOWS, "climbing")
     lasts = (last - 1 for last in accumulate(group.warps for group in instance.groups))
     starts = [_longest(instance, laggards, limits) for laggards in ([None], lasts)]
     longest = 0

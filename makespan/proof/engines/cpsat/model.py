@@ -21,7 +21,7 @@ from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 from makespan.model.feature import PROGRAMS, TIMES
-from makespan.model.instance import Instance
+from makespan.model.instance import Instance, requires
 from makespan.model.machine import Latency, UnitClass
 from makespan.model.program import Program
 from makespan.model.schedule import Schedule
@@ -115,6 +115,7 @@ def booleans(instance: Instance, horizon: int) -> int:
     return sum(places) * horizon
 
 
+@requires(KNOWS, "CP-SAT")
 def build(
     instance: Instance, horizon: int, *, hint: Schedule | None = None, stop: Callable[[], bool] = lambda: False
 ) -> CpModel:
@@ -125,7 +126,6 @@ def build(
         Stopped: `stop` said so.
         BrokenPromiseError: the instructions of a warp do not fit into the horizon.
     """
-    instance.require(KNOWS, "CP-SAT")
     from ortools.sat.python import cp_model
 
     model = CpModel(instance, horizon, stop, cp_model.CpModel())

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 from makespan.host.errors import BrokenPromiseError
-from makespan.model.instance import Instance
+from makespan.model.instance import Instance, requires
 from makespan.model.schedule import Schedule
 from makespan.proof.bounds.conditions import Stopped
 from makespan.proof.engines.cpsat import NAME
@@ -20,6 +20,7 @@ _TOLERANCE = 1e-6
 _SECONDS_PER_LOOK = 0.05
 
 
+@requires(KNOWS, "CP-SAT")
 def solve(
     instance: Instance,
     limits: Limits,
@@ -43,7 +44,6 @@ def solve(
         UnsupportedError: the instance has barriers.
         BrokenPromiseError: no schedule fits into the horizon, or the hint does not.
     """
-    instance.require(KNOWS, "CP-SAT")
     if hint is not None and hint.makespan > horizon:
         raise BrokenPromiseError(f"a schedule of {hint.makespan} cycles exceeds the upper bound of {horizon}")
     if (size := booleans(instance, horizon)) > MOST_BOOLEANS:

@@ -18,7 +18,7 @@ from itertools import product
 from typing import Any
 
 from makespan.model.feature import Features
-from makespan.model.instance import Instance
+from makespan.model.instance import Instance, requires
 from makespan.model.schedule import Schedule
 
 EXECUTES = {"L": "LS", "C": "CC"}
@@ -80,13 +80,13 @@ class IlpModel:
     schedule: Callable[[IlpValues], Schedule]
 
 
+@requires(KNOWS, "the ILP")
 def shape(instance: Instance, horizon: int) -> Shape:
     """Return the programme's dimensions.
 
     Raises:
         UnsupportedError: not one instruction string over C and L, the same for all warps, or more than capacities.
     """
-    instance.require(KNOWS, "the ILP")
     letters = instance.groups[0].program.letters or ""
     sigma = {unit: instance.machine.capacities.get(unit, 1) for unit in EXECUTES}
     return Shape(letters, instance.warps, horizon, sigma)

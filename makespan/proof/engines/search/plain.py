@@ -15,7 +15,7 @@ from math import comb, prod
 from typing import NamedTuple
 
 from makespan.model.feature import BARRIERS, DELAYS, PROGRAMS, TIMES
-from makespan.model.instance import Instance
+from makespan.model.instance import Instance, requires
 from makespan.model.machine import DELAY
 from makespan.model.program import BARRIER, Program
 from makespan.model.result import Bounds, Upper
@@ -208,9 +208,9 @@ def is_small(instance: Instance) -> bool:
     return ports * ways <= SMALL_STATES
 
 
+@requires(KNOWS, "the plain search")
 def solve(instance: Instance, limits: Limits) -> Finding:
     """Worst and best case by visiting every reachable state; an empty finding when a limit stops it first."""
-    instance.require(KNOWS, "the plain search")
     expansion = expand_latencies(instance)
     if expansion is None:
         return Finding()

@@ -15,7 +15,7 @@ from math import comb
 from typing import NamedTuple
 
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, TIMES
-from makespan.model.instance import Instance
+from makespan.model.instance import Instance, requires
 from makespan.model.lowered import ISSUE_SLOT, HeldUses, LoweredMachine, PortsInUse, PortWay
 from makespan.model.result import Bounds, Upper
 from makespan.model.schedule import Schedule
@@ -317,9 +317,9 @@ def is_vast(instance: Instance) -> bool:
     return False
 
 
+@requires(KNOWS, "the search over a whole multiprocessor")
 def solve(instance: Instance, limits: Limits) -> Finding:
     """Worst and best case by visiting every reachable state; an empty finding when a limit stops it first."""
-    instance.require(KNOWS, "the search over a whole multiprocessor")
     if obstacle(instance) is not None:
         return Finding()
     system = _Transitions(instance)
