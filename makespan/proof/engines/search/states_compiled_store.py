@@ -106,7 +106,7 @@ class PackedInstance(NamedTuple):
 
 
 class RestBounds(NamedTuple):
-    """What bounds the cycles that remain.
+    """The numbers that bound the cycles that remain.
 
     `work` (per class and code) and `length` (per code) count instructions on a path: the most for a worst case, the
     fewest for a best case. The other arrays are potentials: those of group g give at most `potential / step[g]`
