@@ -212,7 +212,8 @@ def test_all_leaves_at_once_are_the_leaves_one_after_another_whatever_was_kept_o
         number = open_state(states, at, 1, size, one, choice)
         assert sorted(every) == sorted(leaves(number, choice))
         assert every
-        if instance.groups[0].program.is_chain:  # two warps of an automaton may reach one state by different moves
+        # Two warps of an automaton may reach one state by different moves.
+        if all(group.program.is_chain for group in instance.groups):
             assert len(every) == len(set(map(tuple, every)))
         pairs = choice.pairs[:size].tolist()
         assert size == decode(states, at, 0, one, choice)

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.many.serve import form, jobs
+from makespan.many.serve import ServeJobs, ServeLimits, form, jobs
 from makespan.many.serve.form import FormQuestion, RefusedFieldError, form_question
-from makespan.many.serve.jobs import BusyError, ServeJobs, ServeLimits
+from makespan.many.serve.jobs import BusyError
 from tests.command import Runner
 from tests.serve.conftest import JSON, Client
 

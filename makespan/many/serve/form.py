@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -27,6 +27,16 @@ FILES = {"ptx": "kernel.ptx", "cuda": "kernel.cu"}
 MACHINE_FILE = "machine.toml"
 PAGE, EVIDENCE = "report.html", "evidence.json"
 DEFAULT_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServeLimits:
+    """Limits of questions: how many run and wait at once, the longest time limit, bytes of memory of each."""
+
+    running: int = 2
+    waiting: int = 20
+    seconds: float = 60.0
+    memory_bytes: int = 4 << 30
 
 
 class FormField(NamedTuple):
@@ -202,9 +212,6 @@ def _seconds(text: str, most: float) -> float:
     return seconds
 
 
-if TYPE_CHECKING:
-    from makespan.many.serve.jobs import ServeLimits
-
 EXAMPLE = {"kind": "string", "source": "CLLC|LCLCC", "warps": "6"}
 
 
@@ -220,7 +227,7 @@ def _style() -> str:
 POLICY = f"{security_policy(_style(), _own('page.js'))}; connect-src 'self'; frame-src 'self'; frame-ancestors 'none'"
 
 
-def page_text(limits: "ServeLimits", *, shared: bool) -> str:
+def page_text(limits: ServeLimits, *, shared: bool) -> str:
     """Return the HTML of a server with these limits."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup

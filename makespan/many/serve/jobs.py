@@ -19,7 +19,15 @@ from shutil import rmtree
 from typing import Any, BinaryIO
 
 from makespan.host import limited
-from makespan.many.serve.form import EVIDENCE, PAGE, SOURCE, FormQuestion, RefusedFieldError, form_fields
+from makespan.many.serve.form import (
+    EVIDENCE,
+    PAGE,
+    SOURCE,
+    FormQuestion,
+    RefusedFieldError,
+    ServeLimits,
+    form_fields,
+)
 
 SECONDS_BESIDE = 60.0
 """Beyond the time limit of a question: to load, to read a kernel, to run policies, to check, to draw."""
@@ -36,16 +44,6 @@ _COMMAND = "  makespan "
 
 class BusyError(RefusedFieldError):
     """An error that says that too many questions wait for one more to be taken."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServeLimits:
-    """Limits of questions: how many run and wait at once, the longest time limit, bytes of memory of each."""
-
-    running: int = 2
-    waiting: int = 20
-    seconds: float = 60.0
-    memory_bytes: int = 4 << 30
 
 
 @dataclass(slots=True, eq=False)

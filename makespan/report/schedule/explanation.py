@@ -14,7 +14,7 @@ _MOST_NAMED = 3
 
 
 class RivalShare(NamedTuple):
-    """In so many of the cycles `warp` had what the last warp waited for."""
+    """The number of the cycles in which `warp` held what the last warp waited for."""
 
     warp: int
     cycles: int
@@ -75,7 +75,7 @@ class Explanation:
 
 
 def explain(instance: Instance, schedule: Schedule) -> Explanation:
-    """What the last warp of a valid schedule spends its time on.
+    """Explain on what the last warp of a valid schedule spends its time.
 
     >>> instance = Instance.of("CL", 2)
     >>> explained = explain(instance, Schedule.of_chains(instance, [(0,), (0, 1), (1,)]))
@@ -146,7 +146,7 @@ def _starvations(spent: Sequence[Wait], rivals: _RivalsOf) -> Iterator[Starvatio
 
 
 def _rival_shares(lack: Sequence[Wait], rivals: Iterable[Bar | ResourceHold]) -> tuple[RivalShare, ...]:
-    """Whose ports are held in the waits, and in how many cycles; all in order of time."""
+    """Return the warps that hold the ports during the waits, with the numbers of cycles, in order of time."""
     held: defaultdict[int, list[Bar | ResourceHold]] = defaultdict(list)
     for each in rivals:
         held[each.warp].append(each)

@@ -37,7 +37,7 @@ from makespan.verify import digest
 def table(
     folder: Path, families: tuple[str, ...], names: tuple[str, ...], results: tuple[Path, ...], each: bool, output: str
 ) -> None:
-    """What is known of LIBRARY and what RESULTS claim. Nothing is checked: that is what 'benchmark check' is for."""
+    """Show what is known of LIBRARY and what RESULTS claim. Nothing is checked here, but by 'benchmark check'."""
     asked = ChosenInstances.of(folder, families, names)
     solvers: dict[str, list[BoundClaim]] = {KNOWN: list(asked.about(asked.known))}
     for path in results:
