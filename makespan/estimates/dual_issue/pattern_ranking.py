@@ -32,9 +32,6 @@ class Codes:
     single: int
 
 
-GK110_CODES = Codes(dual=0x04, partner=0x05, single=0x05)
-
-
 @dataclass(frozen=True, slots=True)
 class PatternResult:
     """The throughput that a pattern reaches.

@@ -4,7 +4,7 @@ Source of the throughputs: an undated slide deck by Ostapenko, Southern Federal 
 Hong and Kim to an AMD GPU. It does not say how its table enters Comp_cycles; `comp_cycles` is this package's reading.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from fractions import Fraction
 from typing import Literal
 
@@ -86,15 +86,3 @@ def operations_per_cycle(
     # MHz, so 10^6
     cycles = exact(seconds, "seconds", positive=True) * exact(clock_mhz, "clock_mhz", positive=True) * 10**6
     return Fraction(work) / (cycles * whole(compute_units, "compute_units"))
-
-
-def norms(throughput: Mapping[str, RealNumber]) -> dict[str, int]:
-    """Return the costs relative to the fastest operation of the table, in whole numbers.
-
-    >>> norms({"f32_add": 21, "f32_div": 2, "f32x4_add": 40})
-    {'f32_add': 2, 'f32_div': 20, 'f32x4_add': 1}
-
-    Source: the slide deck, round(best / throughput).
-    """
-    rates = {name: exact(rate, f"throughput of {name}", positive=True) for name, rate in throughput.items()}
-    return {name: round(max(rates.values()) / rate) for name, rate in rates.items()}

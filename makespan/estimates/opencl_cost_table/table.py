@@ -14,7 +14,7 @@ import msgspec
 from makespan.estimates.opencl_cost_table.access import AccessKind
 from makespan.estimates.opencl_cost_table.counting import DIVISION_BY_LITERAL, OPERATIONS
 from makespan.host.errors import InputError
-from makespan.host.text_file import named_file, read_text, shipped_files
+from makespan.host.text_file import named_file, read_text
 
 MAX_FILE_BYTES = 1 << 20
 INTERVAL_BYTES = 16384
@@ -201,11 +201,6 @@ class OpenClCostTable(Record, frozen=True, kw_only=True):
         """Return the time to move `size` bytes to the device, or back from it."""
         line = self.transfer.back if back else self.transfer.to
         return line(size / 4 if self.transfer_unit == "element" else size)
-
-
-def shipped_tables() -> dict[str, OpenClCostTable]:
-    """Return the tables that come with the package, by name."""
-    return {name: _read(file, file.name) for name, file in shipped_files("cost_tables", ".json").items()}
 
 
 def find(name: str) -> OpenClCostTable:

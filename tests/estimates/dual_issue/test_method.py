@@ -31,7 +31,7 @@ from makespan.estimates.dual_issue.device import (
     check_unrolled,
 )
 from makespan.estimates.dual_issue.method import characterise
-from makespan.estimates.dual_issue.pattern_ranking import GK110_CODES, Codes, best, codes_for, layout, patterns
+from makespan.estimates.dual_issue.pattern_ranking import Codes, best, codes_for, layout, patterns
 from makespan.estimates.dual_issue.registers import GK110_BANKS, ZERO, BankFunction
 from makespan.estimates.dual_issue.timing import (
     clock_program,
@@ -44,7 +44,7 @@ from makespan.estimates.dual_issue.timing import (
 from makespan.estimates.dual_issue.truth import Truth
 from makespan.estimates.dual_issue.virtual import VirtualSm
 from makespan.host.errors import InputError, MeasurementError
-from tests.estimates.dual_issue.truths import field_gaps, meshed_efficiency, random_truth
+from tests.estimates.dual_issue.truths import GK110_CODES, field_gaps, meshed_efficiency, random_truth
 
 F, M = Opcode.FFMA, Opcode.FMUL
 A, B, C = 4, 6, 8

@@ -7,9 +7,11 @@ from itertools import product
 
 from makespan.estimates.dual_issue.arbiter import Arbiter, Bubbles, Pattern
 from makespan.estimates.dual_issue.control_codes import CODES, SINGLE_ISSUE
+from makespan.estimates.dual_issue.pattern_ranking import Codes
 from makespan.estimates.dual_issue.registers import ZERO
 from makespan.estimates.dual_issue.truth import Conflicts, Truth
 
+GK110_CODES = Codes(dual=0x04, partner=0x05, single=0x05)
 GROUPS_PER_PAIR = 3
 """Two schedulers with a group of lanes each, and the shared group: FFMAs of a pair per cycle at most."""
 

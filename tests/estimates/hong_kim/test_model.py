@@ -3,6 +3,7 @@
 import math
 import random
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -21,9 +22,9 @@ from makespan.estimates.hong_kim import (
     cycles_to_seconds,
     estimate,
 )
-from makespan.estimates.hong_kim.computation import comp_cycles, norms, operations_per_cycle
+from makespan.estimates.hong_kim.computation import comp_cycles, operations_per_cycle
 from makespan.estimates.hong_kim.explained import estimate_launch
-from makespan.estimates.hong_kim.inputs import of_gpu
+from makespan.estimates.hong_kim.inputs import RealNumber, of_gpu
 from makespan.host.errors import InputError
 from makespan.model.machine import gpus
 from makespan.model.machine.occupancy import SmLimits
@@ -145,6 +146,11 @@ def test_ostapenko_slides_throughput_of_an_operation() -> None:
         global_size=2**20, operations=1000, seconds=2.3642135642e-3, clock_mhz=880, compute_units=24
     )
     assert float(rate) == pytest.approx(21.0, abs=1e-8)
+
+
+def norms(throughput: Mapping[str, RealNumber]) -> dict[str, int]:
+    """The costs relative to the fastest operation: the slides' round(best / throughput)."""
+    return {name: round(Fraction(max(throughput.values())) / Fraction(rate)) for name, rate in throughput.items()}
 
 
 def test_ostapenko_slides_norms_of_the_hd_6970() -> None:
