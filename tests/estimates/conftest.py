@@ -1,10 +1,13 @@
-"""The commands of the estimators, and an OpenCL device, as fixtures."""
+"""The commands of the estimators, a table of measurements and an OpenCL device, as fixtures."""
+
+from pathlib import Path
 
 import pytest
 
 from makespan.estimates.opencl import Opened
 from makespan.host.errors import InputError, MeasurementError
 from tests.command import Runner
+from tests.estimates.dual_issue.test_measurements import rows
 
 
 @pytest.fixture
@@ -20,6 +23,13 @@ def microbench(capsys: pytest.CaptureFixture[str]) -> Runner:
 @pytest.fixture
 def evaluate(capsys: pytest.CaptureFixture[str]) -> Runner:
     return Runner("evaluate", capsys)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "k20.csv"
+    path.write_text("\n".join(rows()))
+    return path
 
 
 @pytest.fixture

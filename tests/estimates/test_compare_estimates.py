@@ -63,14 +63,14 @@ def test_the_document_holds_estimates_and_what_others_lack(estimate: Runner) -> 
     assert set(document["missing"]) == {"kleimenov-popova", "opencl-cost-table", "dual-issue"}
 
 
-def test_a_method_says_in_the_comparison_what_it_says_alone(estimate: Runner) -> None:
+def test_a_method_says_in_the_comparison_what_it_says_alone(estimate: Runner, table: Path) -> None:
     alone = json.loads(estimate("--method", "hong-kim", *VECADD[1:], *FX5600, "--format", "json").out)
     (together,) = json.loads(estimate(*VECADD, *SM, *FX5600, "--format", "json").out)["estimates"]
     assert together == alone
     alone = json.loads(
         estimate("--method", "kleimenov-popova", *VECADD[1:], *GTX1050, "--worst-case-cache", "--format", "json").out
     )
-    others = ("--table", "rmbp-gt650m", "--ffma-device", "vgk110")
+    others = ("--table", "rmbp-gt650m", "--ffma-device", table)
     compared = json.loads(estimate(*VECADD, *SM, *GTX1050, "--worst-case-cache", *others, "--format", "json").out)
     together = {one["method"]: one for one in compared["estimates"]}
     assert set(together) == {"kleimenov-popova", "opencl-cost-table"}
@@ -79,15 +79,15 @@ def test_a_method_says_in_the_comparison_what_it_says_alone(estimate: Runner) ->
     assert together["opencl-cost-table"]["cycles"] is None
 
 
-def test_a_kernel_of_multiply_adds_has_a_bound_on_their_throughput_estimated(estimate: Runner) -> None:
+def test_a_kernel_of_multiply_adds_has_a_bound_on_their_throughput_estimated(estimate: Runner, table: Path) -> None:
     polynomial = ("--compare", ROOT / "ptx" / "polynomial.ptx", "--block", 64, "--grid", 26, "--param", "3=1664")
-    done = estimate(*polynomial, *SM, *FX5600, "--ffma-device", "vgk110", "--format", "json")
+    done = estimate(*polynomial, *SM, *FX5600, "--ffma-device", table, "--format", "json")
     (found,) = (one for one in json.loads(done.out)["estimates"] if one["method"] == "dual-issue")
     assert found["cycles"] > 0
     assert found["limiting"] == "FFMA throughput"
     origins = {one["name"]: (one["origin"], one["value"]) for one in found["quantities"]}
     assert (origins["sms"], origins["clock"]) == (("gpu", 16), ("gpu", 1.35))
-    changed = estimate(*polynomial, *SM, *FX5600, "--ffma-device", "vgk110", "--set", "sms=8", "--format", "json")
+    changed = estimate(*polynomial, *SM, *FX5600, "--ffma-device", table, "--set", "sms=8", "--format", "json")
     (given,) = (one for one in json.loads(changed.out)["estimates"] if one["method"] == "dual-issue")
     assert [one["origin"] for one in given["quantities"] if one["name"] == "sms"] == ["given"]
     assert given["cycles"] == pytest.approx(2 * found["cycles"])

@@ -43,7 +43,9 @@ _RESOURCES = ("regs", "ptxas", "smem")
 @section(
     "Methods",
     click.option("--table", metavar="NAME|FILE.json", help="a cost table, for opencl-cost-table"),
-    click.option("--ffma-device", metavar="vgk110|FILE.csv", help="a virtual SM or measurements, for dual-issue"),
+    click.option(
+        "--ffma-device", type=click.Path(path_type=Path), metavar="FILE.csv", help="measurements of dual issue"
+    ),
 )
 @section(
     "Effort",
@@ -58,7 +60,7 @@ def command(
     l2pct: float | None,
     worst_case_cache: bool,
     table: str | None,
-    ffma_device: str | None,
+    ffma_device: Path | None,
     time_limit: float,
     output: str,
     **options: Any,
@@ -131,15 +133,14 @@ def _opencl_cost_table(question: "LaunchQuestion", table: str | None) -> "Estima
     return estimate(predict(priced, found))
 
 
-def _dual_issue(question: "LaunchQuestion", gpu: "Gpu", device: str | None) -> "Estimate":
+def _dual_issue(question: "LaunchQuestion", gpu: "Gpu", table: Path | None) -> "Estimate":
     from makespan.estimates.commands.issue_device import measure_characteristics
     from makespan.estimates.dual_issue import FfmaWork, estimate
 
-    if device is None:
-        raise InputError("--ffma-device is missing: measurements of dual issue (.csv), or the virtual SM vgk110")
+    if table is None:
+        raise InputError("--ffma-device is missing: a table of measurements of dual issue (.csv)")
     work = FfmaWork.of(question.profile())
-    table = Path(device) if device.endswith(".csv") else None
-    found = measure_characteristics(table=table) if table else measure_characteristics(device=device, fast=True)
+    found = measure_characteristics(table=table)
     return estimate(found, work, sms=gpu.whole("sms"), clock_ghz=gpu.number("clock_ghz"), gpu=gpu)
 
 

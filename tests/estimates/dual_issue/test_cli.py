@@ -13,7 +13,6 @@ from makespan.estimates.microbench.programs import ffma_source
 from makespan.kernels.ptx import cuda
 from makespan.model import machine
 from tests.command import Runner
-from tests.estimates.dual_issue.test_measurements import rows
 
 ROOT = Path(__file__).parents[3]
 
@@ -21,13 +20,6 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture(scope="module")
 def gk110() -> Characteristics:
     return characterise(parse_device("vgk110"), range(8), name="vgk110", origin="a test", is_virtual=True)
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    path = tmp_path / "k20.csv"
-    path.write_text("\n".join(rows()))
-    return path
 
 
 def test_the_virtual_device_is_measured_and_written(microbench: Runner, tmp_path: Path) -> None:
