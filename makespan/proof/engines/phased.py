@@ -45,7 +45,6 @@ def solve(
     """Return the worst-case makespan under every work-conserving scheduler, as a proven interval.
 
     >>> from makespan.model.instance import Instance
-    from makespan.model.lowered import HeldUses, LoweredMachine
     >>> solve(Instance.of("CLLCLL", warps=2)).bounds
     Bounds(lower=10, upper=10)
 
