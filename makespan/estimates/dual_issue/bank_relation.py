@@ -6,8 +6,7 @@ from enum import StrEnum
 from itertools import combinations, pairwise
 from statistics import fmean, median, pstdev
 
-from makespan.estimates.dual_issue.control_codes import SINGLE_ISSUE
-from makespan.estimates.dual_issue.device import IssueDevice, IssueInstruction, Opcode
+from makespan.estimates.dual_issue.device import SINGLE_ISSUE, IssueDevice, IssueInstruction, Opcode
 from makespan.estimates.dual_issue.registers import MAX_REGISTERS, ZERO, BankFunction, function_of
 from makespan.estimates.dual_issue.timing import Reference, reference, throughput
 from makespan.host.errors import InputError, MeasurementError

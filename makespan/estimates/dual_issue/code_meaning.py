@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from makespan.estimates.dual_issue.control_codes import CODES, SINGLE_ISSUE
-from makespan.estimates.dual_issue.device import IssueDevice, IssueInstruction, Opcode
+from makespan.estimates.dual_issue.device import CODES, SINGLE_ISSUE, IssueDevice, IssueInstruction, Opcode
 from makespan.estimates.dual_issue.timing import (
     clean_instruction,
     latency,

@@ -9,9 +9,12 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
-from makespan.estimates.dual_issue.control_codes import CODES, SINGLE_ISSUE
 from makespan.estimates.dual_issue.registers import ZERO
 from makespan.host.errors import InputError
+
+PER_BLOCK = 7  # instructions of a block; with their scheduling word they are eight 64-bit words
+CODES = 256
+SINGLE_ISSUE = 0x20  # the code that the sources call single-issue mode: the next instruction follows one cycle later
 
 
 class Opcode(StrEnum):
@@ -21,7 +24,6 @@ class Opcode(StrEnum):
     FMUL = "FMUL"
     FADD = "FADD"
     NOP = "NOP"
-    LDS = "LDS"
     S2R = "S2R"  # reads the clock
 
 

@@ -24,8 +24,7 @@ from makespan.estimates.dual_issue.bank_relation import (
     classify,
 )
 from makespan.estimates.dual_issue.code_meaning import CodeResult, interpret
-from makespan.estimates.dual_issue.control_codes import CODES, SINGLE_ISSUE
-from makespan.estimates.dual_issue.device import SmDescription
+from makespan.estimates.dual_issue.device import CODES, SINGLE_ISSUE, SmDescription
 from makespan.estimates.dual_issue.method import Characteristics
 from makespan.estimates.dual_issue.pattern_ranking import PatternResult, rank_patterns
 from makespan.host.errors import InputError

@@ -6,8 +6,15 @@ from dataclasses import dataclass
 from makespan.estimates.dual_issue.arbiter import PATTERNS, Pattern, spell
 from makespan.estimates.dual_issue.bank_relation import BankResult
 from makespan.estimates.dual_issue.code_meaning import CodeResult
-from makespan.estimates.dual_issue.control_codes import PER_BLOCK, SINGLE_ISSUE
-from makespan.estimates.dual_issue.device import IssueDevice, IssueInstruction, IssueProgram, Opcode, check_unrolled
+from makespan.estimates.dual_issue.device import (
+    PER_BLOCK,
+    SINGLE_ISSUE,
+    IssueDevice,
+    IssueInstruction,
+    IssueProgram,
+    Opcode,
+    check_unrolled,
+)
 from makespan.estimates.dual_issue.registers import ZERO
 from makespan.estimates.dual_issue.timing import LOOPS, UNROLLED, rate
 from makespan.host.errors import InputError, MeasurementError

@@ -6,10 +6,10 @@ from math import ceil, isfinite
 from random import Random
 from statistics import fmean, pstdev
 
-from makespan.estimates.dual_issue.control_codes import SINGLE_ISSUE
 from makespan.estimates.dual_issue.device import (
     CLOCK_STALL,
     OPERANDS,
+    SINGLE_ISSUE,
     TIMED_LOOPS,
     IssueDevice,
     IssueInstruction,

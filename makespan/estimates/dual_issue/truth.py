@@ -4,10 +4,30 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from makespan.estimates.dual_issue.arbiter import Arbiter, Bubbles
-from makespan.estimates.dual_issue.control_codes import CODES, GK110_DUAL, GK110_GAPS, GK110_PARTNERS, PER_BLOCK
-from makespan.estimates.dual_issue.device import IssueInstruction, IssueProgram, Opcode, SmDescription
+from makespan.estimates.dual_issue.device import CODES, PER_BLOCK, IssueInstruction, IssueProgram, Opcode, SmDescription
 from makespan.estimates.dual_issue.registers import GK110_BANKS, ZERO, ways
 from makespan.host.errors import InputError
+
+GK110_DUAL = 0x04
+GK110_PARTNERS = (0x05, 0x06, 0x07)  # codes of the second instruction of a pair
+_GK110_LONGEST = 32  # cycles; longer stalls are cut there
+
+
+def gk110_gap(code: int) -> int:
+    """Return the cycles from an instruction with this code to the next of its warp, on the reference machine.
+
+    Source: Zhang et al., PPoPP 2017, digitised figure and text; between the digitised points a straight line.
+    """
+    if code < 0x20:
+        return {0x00: 16, GK110_DUAL: 0}.get(code, 1)
+    if 0x80 <= code < 0xE0:
+        step = code & 15
+        return 2 * step + 1 if step <= 10 else _GK110_LONGEST
+    step = code & 31
+    return step + 1 if step <= 20 else _GK110_LONGEST
+
+
+GK110_GAPS = tuple(map(gk110_gap, range(CODES)))
 
 # FFMAs per cycle and SM without a bank conflict, with two and with three registers in one bank. Source: Zhang et al.,
 # PPoPP 2017, table of conflicts; a patent of the same group has the same numbers.

@@ -8,9 +8,9 @@ import pytest
 
 from makespan.estimates.dual_issue import measurements, method
 from makespan.estimates.dual_issue.bank_relation import Threshold
-from makespan.estimates.dual_issue.control_codes import GK110_GAPS
 from makespan.estimates.dual_issue.device import SmDescription
 from makespan.estimates.dual_issue.registers import GK110_BANKS
+from makespan.estimates.dual_issue.truth import GK110_GAPS
 from makespan.host.errors import InputError, MeasurementError
 from makespan.model import machine
 

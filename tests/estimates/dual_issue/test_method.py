@@ -21,7 +21,6 @@ from makespan.estimates.dual_issue.bank_relation import (
     destination_for,
 )
 from makespan.estimates.dual_issue.code_meaning import CodeResult, codes, interpret
-from makespan.estimates.dual_issue.control_codes import GK110_GAPS
 from makespan.estimates.dual_issue.device import (
     IssueInstruction,
     IssueProgram,
@@ -41,7 +40,7 @@ from makespan.estimates.dual_issue.timing import (
     throughput,
     time_program,
 )
-from makespan.estimates.dual_issue.truth import Truth
+from makespan.estimates.dual_issue.truth import GK110_GAPS, Truth
 from makespan.estimates.dual_issue.virtual import VirtualSm
 from makespan.host.errors import InputError, MeasurementError
 from tests.estimates.dual_issue.truths import GK110_CODES, field_gaps, meshed_efficiency, random_truth

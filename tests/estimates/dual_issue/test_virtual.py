@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 from makespan.estimates.dual_issue.arbiter import PATTERNS, Arbiter, Bubbles, Pattern, parse_pattern
 from makespan.estimates.dual_issue.bank_relation import banks
-from makespan.estimates.dual_issue.control_codes import GK110_GAPS
 from makespan.estimates.dual_issue.device import IssueInstruction, IssueProgram, Opcode, SmDescription
 from makespan.estimates.dual_issue.ffma_bound import peak_gflops
 from makespan.estimates.dual_issue.pattern_ranking import patterns
 from makespan.estimates.dual_issue.registers import GK110_BANKS, ways
 from makespan.estimates.dual_issue.timing import throughput
-from makespan.estimates.dual_issue.truth import Conflicts, Truth, closed_form_cycles
+from makespan.estimates.dual_issue.truth import GK110_GAPS, Conflicts, Truth, closed_form_cycles
 from makespan.estimates.dual_issue.virtual import VirtualSm, parse_device, simulate
 from makespan.host.errors import InputError
 from tests.estimates.dual_issue.truths import GK110_CODES, mesh, meshed_efficiency, random_truth

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from makespan.estimates.dual_issue.arbiter import Arbiter, Bubbles, Pattern
-from makespan.estimates.dual_issue.control_codes import CODES, SINGLE_ISSUE
+from makespan.estimates.dual_issue.device import CODES, SINGLE_ISSUE
 from makespan.estimates.dual_issue.pattern_ranking import Codes
 from makespan.estimates.dual_issue.registers import ZERO
 from makespan.estimates.dual_issue.truth import Conflicts, Truth
