@@ -24,7 +24,7 @@ from makespan.report.html.page import render_template
 from makespan.report.lines import make_visible
 from makespan.verify import digest
 
-SCHEMA = "makespan.deadlines-page/1"
+SCHEMA = "makespan.schedulability-page/1"
 MOST_SEGMENTS = 5000
 """The most segments of all tasks together; a larger page helps no reader."""
 MOST_PICTURES = 12
