@@ -25,6 +25,14 @@ PARTICIPLES: frozenset[str] = frozenset()
 LONG_MODULES: frozenset[str] = frozenset()
 """Modules of more than `MOST_LINES` lines."""
 
+SCHEMAS = """
+benchmark/1 bundle/1 bundle/2 bundle/3 comparison/2 dual-issue/1 estimate/1 estimates/1 gpu-bundle/1 gpu-bundle/2
+gpu-page/1 gpu-result/2 gpu/1 machine/1 microbench-sm/1 microbench/1 opencl-points/1 page/1 policy-gap/1
+prediction-quality/1 result/1 result/2 runs/1 schedulability-page/1 schedulability/2 schedule/1 simulation/1
+validation/2 verdict/1
+"""
+"""What the documents that the package reads and writes say that they are."""
+
 MOST_LINES = 600
 LEAST_COMMENTS = 0.02
 """The share of the lines that carry a comment."""
@@ -93,3 +101,9 @@ def test_comments_say_why() -> None:
     tokens = (token for text in texts for token in tokenize.generate_tokens(io.StringIO(text).readline))
     comments = sum(token.type == tokenize.COMMENT for token in tokens)
     assert comments >= LEAST_COMMENTS * sum(len(text.splitlines()) for text in texts)
+
+
+def test_documents_keep_the_names_of_their_schemas() -> None:
+    """What others wrote by these names must be found by them, whatever the modules are called."""
+    texts = " ".join((PACKAGE / path).read_text("utf-8") for path in modules())
+    assert sorted(set(re.findall(r'"makespan\.([a-z-]+(?:/[a-z-]+)?/[0-9]+)"', texts))) == SCHEMAS.split()
