@@ -97,7 +97,7 @@ class SolveEffort:
         return cls(**own), {name: value for name, value in options.items() if name not in own}
 
     def limits(self, seconds: float, **called: Any) -> Limits:
-        """Return the limits of a search that has so many seconds left; `called` are `progress` and `improved`."""
+        """Return the limits of a search that has `seconds` left; `called` are `progress` and `improved`."""
         return Limits(seconds, self.memory_limit, self.threads, self.seed, **called)
 
 

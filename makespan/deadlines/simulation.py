@@ -29,7 +29,7 @@ MAX_JOBS = 1_000_000
 class JobPlan(NamedTuple):
     """A job as a scenario wants it, in ticks: `number` counts the jobs of its task from 0.
 
-    Nobody can choose when data starts a job: then `arrival` is 0, and `release` the time from the arrival on. Each
+    No scheduler chooses when data starts a job: then `arrival` is 0, and `release` the time from the arrival on. Each
     segment runs for its one of `times`; its one of `delays` passes before it is ready, or more where that of the job
     before is not ready yet. Empty `delays`: nothing is delayed.
     """

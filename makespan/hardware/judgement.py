@@ -16,7 +16,7 @@ class SmWindow:
     """The cycles from the first start of a warp on an SM to the last end of one, by the clock of this SM.
 
     Args:
-        block: the first that began there, of so many `blocks`.
+        block: the first of `blocks` blocks that began there.
         together: blocks that were there at the same time, at least, by what they wrote down.
         apart: cycles between the first and the last start of a warp of as many blocks, those that came first.
     """

@@ -123,7 +123,7 @@ else:
         def save_overload(self, sig: Any, data: Any) -> None:
             """Do not keep what was compiled."""
 
-    class _Progress(event.Listener):
+    class _CompilationListener(event.Listener):
         """A line before each function is compiled, which takes seconds, but not for those that it needs itself."""
 
         def __init__(self) -> None:
@@ -149,5 +149,5 @@ else:
                 _log.warning(NOT_KEPT)
             _log.info("compiling %s%s", name, ", once per installation" if self.is_kept else "")
 
-    _progress = _Progress()
+    _progress = _CompilationListener()
     cast(Any, event).register("numba:compile", _progress)

@@ -66,7 +66,7 @@ def gpu_instance(
 def of_kernel(
     kernel: LaunchedKernel, machine: Machine | None = None, *, sms: int, card: Gpu | None = None
 ) -> GpuInstance:
-    """Return all blocks of the grid of a launch, on so many SMs.
+    """Return all blocks of the grid of a launch, on `sms` SMs.
 
     Args:
         machine: each SM; None for that of `card`, or without one for `LaunchedKernel.default_machine`.
@@ -128,7 +128,7 @@ def of_kernels(
     card: Gpu | None = None,
     room: Mapping[str, int] | None = None,
 ) -> GpuInstance:
-    """Return all blocks of several launches, which are there together, on so many SMs.
+    """Return all blocks of several launches, which are there together, on `sms` SMs.
 
     Args:
         card: as of `of_kernel`.
@@ -150,7 +150,7 @@ def of_kernels(
         _check_registers(launches, shares, card)
     # Resources that limit any of the launches; a launch that takes nothing of one still has an entry there.
     has = {name: share.room for own in shares for name, share in own.items()}
-    # At most so many blocks of a launch are resident at once, whatever the others leave of the room.
+    # No more blocks of a launch are resident at once, whatever room the other launches leave.
     fit = [min(share.room // share.takes for share in own.values() if share.takes) for own in shares]
     at_once = [min(count, sms * most) for count, most in zip(counts, fit, strict=True)]
     # DRAM is shared by all launches: its cycles are counted for all together, and added once.

@@ -50,7 +50,7 @@ class SharedLaunches:
 def shared_gpu(
     path: Path, machine: Machine | None, card: Gpu | None, *, sms: int, holds: Mapping[str, GivenRange]
 ) -> GpuInstance:
-    """Return all blocks of the launches that a file describes, on so many SMs.
+    """Return all blocks of the launches that a file describes, on `sms` SMs.
 
     Args:
         machine: each SM; None for that of `card`, or without one for the one that all kernels are for by default.

@@ -95,7 +95,7 @@ def read_warps(given: str) -> range:
 
 
 def read_capacity(given: str) -> Machine:
-    """Read `C=1,L=1`: the machine with so many units of each class, which is called "custom"."""
+    """Read `C=1,L=1`: the machine with these numbers of units, which is called "custom"."""
     capacities: dict[str, int] = {}
     for item in given.split(","):
         match = re.fullmatch(rf"\s*([^=\s]+)\s*=\s*(-?\d{{1,{_DIGITS}}})\s*", item)

@@ -476,7 +476,7 @@ class LaunchedKernel:
         return resident(assuming(block, *told), blocks, machine)
 
     def residency(self, warps: int, limits: SmLimits | None = None) -> Occupancy:
-        """Return how many blocks of machine code, each of so many warps, an SM can hold.
+        """Return how many blocks of machine code, each of `warps` warps, an SM can hold.
 
         Args:
             limits: of the SM; None for those of the architecture of the code.
@@ -542,7 +542,7 @@ def check_resident(blocks: int, room: Occupancy, named: Naming) -> None:
 
 
 def residency_notes(room: Occupancy, asked: int | None, blocks: int, then: str = "") -> tuple[Assumption, ...]:
-    """Return the assumptions that so many blocks fit on an SM, and that fewer are there if a user says so.
+    """Return the assumptions about how many blocks fit on an SM, and that fewer are there if a user says so.
 
     Args:
         blocks: how many are launched.

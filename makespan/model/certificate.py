@@ -76,7 +76,7 @@ class Potential:
     Args:
         classes: unit classes in the order in which kinds count them; delays are none of them.
         thresholds: per class, at least its capacity.
-        front: the states after so many cycles are enumerated, and the bound taken from there.
+        front: the number of first cycles whose states are enumerated; the bound is taken from there.
         tables: those that the nodes have.
         nodes: for every node the number of its table, which others may share.
     """
@@ -118,9 +118,9 @@ class Weights:
         classes: those whose ports the theorem counts; each has one port, or an interval of one cycle.
         caps: by class, from its mass up to the largest mass of all; what exceeds its mass has a price.
         reserves: for every group and place, what may be reserved there, increasing; in a string, one number.
-        thresholds: by class, in cycles: a pair begins only with an instruction behind which its warp is always ready
-            again within so many. None without an issue slot that binds and warps that run ahead; else a pair takes
-            nothing of the cycle in which an instruction takes the slot, and mass and cap are less by it.
+        thresholds: by class, the cycles within which a warp is always ready again behind an instruction; only with such
+            an instruction a pair begins. None without an issue slot that binds and warps that run ahead; else a pair
+            takes nothing of the cycle in which an instruction takes the slot, and mass and cap are less by it.
     """
 
     classes: tuple[str, ...]

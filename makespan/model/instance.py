@@ -125,12 +125,12 @@ class Instance:
         return order
 
     def _check_cycles(self) -> None:
-        """Refuse schedules that nobody could write down.
+        """Refuse an instance whose schedules are too long to be written down.
 
         Count stalls and latencies along the longest part of a path between two barriers, in every phase. A warp that
         could issue and does not meets a cycle in which some instruction takes a slot or holds a port. So by induction
         every instruction is issued, every result is there and every barrier opens no later than this sum up to there,
-        and as many cycles as somebody has held something.
+        and as many cycles as some instruction has held a port.
         """
         if self.machine.is_basic and not self.runs_ahead:
             return

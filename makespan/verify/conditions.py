@@ -103,7 +103,7 @@ def _promises(machine: Machine) -> set[tuple[AssumptionKind, tuple[str, ...]]]:
 
 
 def _latencies(instance: Instance) -> AssumptionKind:
-    """Return whether the machine states latencies, the instructions do, or nobody does."""
+    """Return whether the machine or the instructions state latencies, or neither."""
     units = {unit.name: (unit.latency.least, unit.latency.most) for unit in instance.machine.units}
     if any(latency != (1, 1) for latency in units.values()):
         return AssumptionKind.MACHINE

@@ -17,10 +17,10 @@ class UnevenCrossing(Exception):
 
 
 def timings(program: Program, work: ProofSteps) -> tuple[InstructionTiming, ...]:
-    """Return the timings without the results for which nobody can wait, which lemma R leaves out.
+    """Return the timings without the results for which no warp can wait, which lemma R leaves out.
 
     From place to place goes what may still be pending, by setter and token, with the most cycles for which it is when
-    a warp comes there. Somebody who waits for it comes before it is there.
+    a warp comes there. A warp that waits for it comes before it is there.
 
     Raises:
         UnevenCrossing: a token that can meet a place can pass a barrier, against (iii').
@@ -77,7 +77,7 @@ class Holds:
         self._held: dict[str, int] = {}
 
     def enter(self, pieces: Sequence[Program]) -> int:
-        """Return the lag e_k of a phase: how many cycles later it may begin, at most, as nobody finds a free port.
+        """Return the lag e_k of a phase: how many cycles later it may begin, at most, as no warp finds a free port.
 
         Raises:
             UnevenCrossing: some may find a port, and others not; or partitions that meet begin at different times.
@@ -87,7 +87,7 @@ class Holds:
         quickest = 0
         for program in pieces:
             quickest = max(quickest, self._walk(program, soonest, left))
-        # d_k(r) < c_k(r): somebody may ask for a port of r while an older instruction holds one
+        # d_k(r) < c_k(r): a warp may ask for a port of r while an older instruction holds one
         waiting = {name for name, cycles in self._held.items() if soonest.get(name, cycles) < cycles}
         lag = max((self._held[name] for name in waiting), default=0)
         if waiting:
@@ -111,7 +111,7 @@ class Holds:
 
         Args:
             program: of one group in the phase.
-            soonest: takes d_k, the earliest cycle in which somebody may want a port of each pool.
+            soonest: takes d_k, the earliest cycle in which a warp may want a port of each pool.
             left: takes how long ports may still be held when the program has come to its end.
         """
         timings = place_timings(program, self._units, longest=False)

@@ -3,7 +3,7 @@
 A class of latencies least..most makes of each of its places p a row of `most` places: p itself, then `most - 1` places
 of the class `DELAY`, each followed by the next and the last one by whatever follows p. The warp goes from p to one
 of these so that it spends least - 1 .. most - 1 cycles on delays; with least = 1 it may also skip them all. Barriers
-stay single places. Nobody waits on a delay, so there is no need to count units for it: see `states`. Schedules of both
+stay single places. No warp waits on a delay, so there is no need to count units for it: see `states`. Schedules of both
 instances correspond one to one, cycle by cycle (docs/theory.md, 1), so a bound of one is a bound of the other.
 """
 

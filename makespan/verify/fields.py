@@ -35,7 +35,7 @@ def table(value: object, name: str, *keys: str, later: str = "") -> dict[str, An
 
 
 def items(value: object, name: str, least: int = 1, most: int = MOST_INSTRUCTIONS) -> list[Any]:
-    """Return a list of so many items."""
+    """Return a list with the expected number of items."""
     if type(value) is not list or not least <= len(value) <= most:
         bad(f"{name} is not a list of {least}..{most} items")
     return value

@@ -37,7 +37,7 @@ def bound(instance: Instance) -> int:
 
 def one_after_another(instance: Instance) -> int:
     """Return the sum over all warps of their heaviest path, each place with its longest stall, latency or hold."""
-    # In every cycle before the end one of these passes: else somebody issues, or a barrier opens.
+    # In every cycle before the end one of these passes: else some warp issues, or a barrier opens.
     held = {
         unit.name: max(unit.latency.most, *(hold.most for hold in form.class_holds(unit)))
         for unit in instance.machine.units

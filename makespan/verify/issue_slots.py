@@ -42,7 +42,7 @@ def bound(instance: Instance) -> int | None:
 
 
 def _width(machine: Machine, used: set[str]) -> int | None:
-    """Return omega of (S): in a cycle in which a ready warp does not issue, exactly so many others do; never more."""
+    """Return omega of (S): in a cycle in which a ready warp does not issue, exactly omega others do; never more."""
     # Lemma S: in the `interval - 1` cycles before and in this one, less than `interval` times the width are issued
     # while a slot is left; a class with so many ports has one left, too. The ports of a single class, held for one
     # cycle, limit issue as slots do.
@@ -63,7 +63,7 @@ def _times(program: Program, machine: Machine, warps: int) -> _LetterTimes:
 
 def _apart(z: _LetterTimes, width: int) -> int:
     """Return the delay of O1: `rest` for each letter but those behind a cut, divided among the slots."""
-    # A cut is a letter behind which nobody is ready for the next one before all have left it.
+    # A cut is a letter behind which no warp is ready for the next one before all have left it.
     rest, cuts, letters = z.warps - 1, 0, len(z.gaps)
     for letter in range(1, letters):
         cuts += z.first[letter] - z.last[letter - 1] > rest * (letter - cuts) // width

@@ -160,7 +160,7 @@ class _MultiprocessorStates:
             times = [cycles for ports in state.held for cycles in ports]
             times += [warp.wait for warp in state.warps if warp.wait]
             times += [cycles for warp in state.warps for _, cycles in warp.pending]
-            # nobody can issue before something passes, so all cycles until the first such event are skipped
+            # no warp can issue before something passes, so all cycles until the first such event are skipped
             return min(times), self._passed(state.warps, state.held, min(times))
         found, room = set[_MultiprocessorState](), MOST_BYTES
         idle = [warp for warp in state.warps if not ready[warp]]
@@ -249,7 +249,7 @@ class _MultiprocessorStates:
     def _passed(
         self, warps: Iterable[_UnfinishedWarp], held: Iterable[tuple[int, ...]], cycles: int
     ) -> set[_MultiprocessorState]:
-        """Return the states that these warps and ports can be in after so many cycles without another issue."""
+        """Return the states that these warps and ports can be in after some cycles without another issue."""
         ports = tuple(tuple(sorted(left - cycles for left in own if left > cycles)) for own in held)
         return self._settled([self._later(warp, cycles) for warp in warps], ports)
 

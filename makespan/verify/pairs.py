@@ -74,7 +74,7 @@ class PairCharges:
 
     Attributes:
         cost: c_S by class, what an instruction of z costs.
-        spared: by class what the last instruction of z does not cost, as nobody needs its port any more.
+        spared: by class what the last instruction of z does not cost, as no warp needs its port any more.
         price: p by class, what z pays when it turns to a class with a cap above its mass.
         unpaired: for every group the most of mass less weights on a path; `everybody` is the sum over all warps.
     """

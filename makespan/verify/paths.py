@@ -44,7 +44,7 @@ def keep_latest(known: dict[_PoolOrToken, int], others: Mapping[_PoolOrToken, in
 def longest_gaps(program: Program, units: Mapping[str, UnitClass], work: ProofSteps) -> list[int]:
     """Return the most cycles from the issue at each place until its warp is ready for whatever follows."""
     # A result that is `latency` cycles away when its instruction is issued comes nearer by each stall on the way.
-    # Whoever awaits its token has it at his issue, so behind him nobody waits for it any more.
+    # Whoever awaits its token has it at his issue, so no warp waits for it any more behind that issue.
     timings = place_timings(program, units, longest=True)
     found = [timing.stall for timing in timings]
     awaited = {token for timing in timings for token in timing.awaits}
@@ -76,7 +76,7 @@ def shortest_gaps(program: Program, units: Mapping[str, UnitClass]) -> list[int]
 
 
 def longest_alone(program: Program, machine: Machine, work: ProofSteps) -> int:
-    """Return T(z): the most cycles that a warp takes if nobody else is there, on any path and at any latencies."""
+    """Return T(z): the most cycles that a warp takes if it is alone, on any path and at any latencies."""
     # Each place is issued when the latest of some earlier times has come, a constant after an earlier issue; so the
     # latest that any path to it has seen of every token, and of every single port, says when at the latest. How its own
     # instructions meet at several ports, or at one of several resources, is no wait in theorem 1S: it counts as hits.
@@ -94,7 +94,7 @@ def longest_alone(program: Program, machine: Machine, work: ProofSteps) -> int:
         # a pool of several ports is never in `latest`
         issue = max([comes[at], *(latest.get(key, 0) for key in [*needed, *timing.awaits])])
         ready = issue + timing.latency[1]
-        over = max(over, ready if timing.sets else 0, issue + timing.stall)  # nobody waits for what sets no token
+        over = max(over, ready if timing.sets else 0, issue + timing.stall)  # no warp waits for what sets no token
         single = {name: issue + hold.most for hold in held for name in hold.pools if capacity[name] == 1}
         keep_latest(latest, single | dict.fromkeys(timing.sets, ready))
         for after in place.successors:

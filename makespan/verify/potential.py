@@ -276,7 +276,7 @@ class PotentialCheck:
     def _ended(
         self, before: PotentialNode, roles: list[ClassMove], moves: dict[ClassMove, int], ready: list[int], ports: _Ways
     ) -> Iterator[SituationCycle]:
-        """Yield the cycles in which z and the others move so, and so many others are ready afterwards."""
+        """Yield the cycles with these moves, after which the given number of others is ready."""
         spare = self.others - sum(moves.values())
         if spare < 0:
             return  # it needs more warps than there are; this is all that depends on their number
@@ -292,7 +292,7 @@ class PotentialCheck:
             if role[1] != FINISH:
                 last = {STAY: before.last, DELAYED: None}.get(role[1], role[1])
                 yield SituationCycle(role, counts, tuple(more), passing, PotentialNode(last, (*after, *free)))
-            elif gone:  # z finishes last, so nobody may be left behind
+            elif gone:  # z finishes last, so no warp may be left behind
                 yield SituationCycle(role, counts, tuple(move for move in more if move == _OFF), passing, _END)
 
     def _arrivals(self, kind: SituationKind, x: int, moved: int, arrived: int) -> range:

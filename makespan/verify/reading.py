@@ -319,7 +319,7 @@ def latencies(value: object, warps: int, *, is_fixed: bool) -> tuple[tuple[int, 
 
 
 def paths(value: object, crews: Sequence[tuple[Program, int]]) -> tuple[tuple[int, ...], ...]:
-    """Return the path of every warp of these programs, each of which has so many; strings leave no choice."""
+    """Return the path of every warp of these programs; strings leave no choice."""
     if not all(program.is_chain for program, _ in crews):
         return _per_warp(value, "paths", sum(warps for _, warps in crews), MAX_PLACES)
     if value is not None:

@@ -37,7 +37,7 @@ class ProofBudget:
     """The work that all proofs of a bundle, of which there may be thousands, may take together.
 
     Args:
-        proofs: it is enough for so many proofs of the largest size.
+        proofs: the number of proofs of the largest size for which it is enough.
     """
 
     __slots__ = ("_left",)

@@ -1,7 +1,7 @@
 """An SM executed cycle by cycle under all rules of the machine: where its warps are, and which ports are held.
 
 A lower bound is a schedule that occurs, so every rule is checked here as section 1 and 14 of docs/theory.md have it:
-each warp is ready when it issues, each port is free when it is taken, and nobody is left out who could issue.
+each warp is ready when it issues, each port is free when it is taken, and no warp is left out that could issue.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

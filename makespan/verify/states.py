@@ -284,7 +284,7 @@ def shortest_and_longest(instance: Instance, most_states: int) -> tuple[int, int
 
 
 def front(walker: BasicStates, cycles: int, most_states: int) -> tuple[set[int], int]:
-    """Return all states with unfinished warps after so many cycles, and the longest schedule that ended by then, or 0.
+    """Return all states with unfinished warps after `cycles`, and the longest schedule that ended by then, or 0.
 
     Raises:
         TooMuchWork: more than `most_states` states after some cycle, or more than fit into memory.

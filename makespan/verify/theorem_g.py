@@ -225,7 +225,7 @@ def _bounds_by_pairs(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator
     work = Fraction(sum(group.warps * own for group, own in zip(sm.groups, left, strict=True)), scale)
     every = sum((group.warps * own for group, own in zip(sm.groups, opened, strict=True)), Fraction(0))
     own = gpu.dispatch + chain + work
-    # of its own block nobody has opened a pair when it begins
+    # no warp of its own block has opened a pair when it begins
     block, tail = own + every * (gpu.resident - 1) / gpu.resident, own + every - min(opened)
     yield _upper(gpu, block, Fraction(gpu.dispatch + interference.bound(sm)))
     yield _upper(gpu, block, tail, chain + work - alone)

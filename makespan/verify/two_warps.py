@@ -42,7 +42,7 @@ class _PortStates(NamedTuple):
 
     Args:
         span: the cycles after which all ports are free in any case.
-        later: `later[cycles][held]` is the number after so many cycles, at most `span`.
+        later: `later[cycles][held]` is the number after these cycles, at most `span`.
         taken: by class the number once a port is taken, or -1.
         free: by class the cycles until a port can be taken.
         lasting: by class the cycles until all ports are free.
@@ -80,7 +80,7 @@ class _PortStates(NamedTuple):
         return cls(span, later, taken, free, lasting, before)
 
     def after(self, held: int, cycles: int) -> int:
-        """Return how ports are held so many cycles later."""
+        """Return how ports are held `cycles` later."""
         return self.later[min(cycles, self.span)][held]
 
 
@@ -273,7 +273,7 @@ class _PairRecursion:
         lasting = {name: cycles[held] for name, cycles in ports.lasting.items()}
         matters = len(waits)
         if held and all(soonest.get(name, cycles) >= cycles for name, cycles in lasting.items()):
-            matters = min(matters, max(lasting.values()))  # later nobody finds a port held
+            matters = min(matters, max(lasting.values()))  # later no warp finds a port held
         issued = ports.taken[unit][held]
         row = [both[held], *(self._choose(self._issue(ready, places, wait, issued)) for wait in waits[:matters])]
         return row if matters == len(waits) else row + sooner[0][len(row) :]

@@ -59,7 +59,7 @@ def execute(instance: object, witness: object, cycles: int) -> None:
 
     Raises:
         Refused: something is not as in a bundle, breaks a rule of the machine or the dispatcher, is too large, or does
-            not take so many `cycles`.
+            not take the stated `cycles`.
     """
     if isinstance(instance, dict) and "grids" in instance:
         gpu = gpu_reading.instance(instance)

@@ -22,7 +22,7 @@ from makespan.many.sweep.job import FailureCause
 
 
 def main() -> None:
-    """Answer until there are no more questions, or nobody is left to ask them."""
+    """Answer until there are no more questions, or until the process that asks has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the sweep, which ends this process
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints must not become an answer

@@ -215,7 +215,7 @@ class Floor:
         return not needs.one_of or all(any(free[pool] for pool in pools) for pools in needs.one_of)
 
     def fitting(self) -> int | None:
-        """Return a kind of which somebody is ready and could issue now; None if there is none."""
+        """Return a kind of which a warp is ready and could issue now; None if there is none."""
         free, kinds = self.free, self.kinds
         for kind in self.ready:
             for pool in kinds[kind].all_of:

@@ -19,7 +19,7 @@ MOST_WORK = 2_000_000
 """Paths that part, join or pass a barrier, times the tokens that each has to remember."""
 
 UNAWAITED, FURTHER = -1, -2
-"""Stand for all tokens that nobody awaits, which matter at the end only, and for those that are too many."""
+"""Stand for all tokens that no instruction awaits, which matter at the end only, and for those that are too many."""
 
 Due: TypeAlias = dict[int | Gate, int]
 """When what is pending is there: tokens by number, and gates of a single port, or that a barrier leaves occupied."""

@@ -21,10 +21,10 @@ KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
 
 @requires(KNOWS, "the least possible")
 def least_possible(instance: Instance) -> int:
-    """Cycles that every schedule takes: those of the slowest warp alone, or the work of the busiest ports or slots.
+    """Return cycles that every schedule takes: of the slowest warp alone, or the work of the busiest ports or slots.
 
-    Of N instructions on so many ports that they cannot do without, the last one is issued after ceil(N / ports) - 1
-    intervals at the earliest, and its latency passes, too.
+    Of N instructions that share P ports, the last one is issued after ceil(N / P) - 1 intervals at the earliest, and
+    its latency passes, too.
     """
     latencies = {unit.name: unit.latency.least for unit in instance.machine.units}
     programs = [(group.program, group.warps) for group in instance.groups]

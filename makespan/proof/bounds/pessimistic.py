@@ -23,8 +23,8 @@ def pessimistic(instance: Instance) -> int:
     most. In a cycle that is not covered z waits for a class X all of whose ports are held, or `issue width`
     instructions of *other* warps are issued. Of the ports of X, the others hold one for `interval` cycles with each of
     their instructions, and z itself, in cycles that are not covered, for `interval - latency` at most. So z waits for X
-    at most floor((interval N_X + own) / capacity) cycles, and not at all for a class that it does not use or of which
-    so many ports cannot be held at the same time; and for an issue slot at most floor(N / issue width) cycles, where N
+    at most floor((interval N_X + own) / capacity) cycles, and not at all for a class that it does not use or whose
+    ports cannot all be held at the same time; and for an issue slot at most floor(N / issue width) cycles, where N
     counts instructions of the others whose ports z does not wait for in the same cycle.
 
     Nothing here says that a warp waits out a latency, or that an interval is as long as it may be:
@@ -93,7 +93,7 @@ def cycles_without_port(unit: UnitClass, users: int, work: int, own: int) -> int
 
 
 def can_hold_all(unit: UnitClass, users: int) -> bool:
-    """Return whether so many warps, and one that waits for a port, can hold all ports at the same time.
+    """Return whether the warps, and one that waits for a port, can hold all ports at the same time.
 
     A warp that goes on before its latency has passed issues in every cycle, and holds `interval` ports.
     """

@@ -4,7 +4,7 @@ Phase k of a program holds what a warp that has passed k barriers may execute un
 Where all warps are in one block and every warp of a group takes part in a phase or none does, all warps of a phase
 start it together, and it is an instance of its own. A schedule of the whole is then a row of schedules of the phases,
 so the sum of their worst cases is an upper bound. On a real multiprocessor this holds where what is pending at a
-barrier matters to nobody, and ports that are held do no more than to let all wait. (docs/theory.md, 7, propositions P
+barrier delays no warp, and ports that are held do no more than to let all wait. (docs/theory.md, 7, propositions P
 and P'.)
 """
 
@@ -67,7 +67,7 @@ class Phase:
     Args:
         instance: the question.
         parts: of the groups.
-        late: ports of earlier phases for which all warps may have to wait first, with so many cycles at most.
+        late: ports of earlier phases for which all warps may have to wait first, with the most cycles of each.
     """
 
     instance: Instance
@@ -76,7 +76,7 @@ class Phase:
 
     @property
     def lag(self) -> int:
-        """Cycles for which nobody may be able to begin, at most."""
+        """The most cycles for which no warp may be able to begin."""
         return max((cycles for _, cycles in self.late), default=0)
 
 
@@ -200,7 +200,7 @@ def sums(
 
 
 def awaited_within(program: Program) -> tuple[InstructionTiming, ...] | None:
-    """Return the timings without results that nobody can wait for, where all others are waited for within their phase.
+    """Return the timings without results that no warp can wait for, where all others are waited for within their phase.
 
     None where a warp may come to a barrier that does not wait for such a result: it may be needed behind it, and the
     end of the phase would wait for it. Or where it takes too long to tell.

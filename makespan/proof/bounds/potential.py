@@ -30,7 +30,7 @@ from makespan.proof.bounds.linear import LinearTerm, Programme
 from makespan.proof.bounds.tables import Arrays, Tables
 
 LARGEST = float(1 << 30)
-"""Potentials beyond so many cycles come from a solver in trouble; below, all sums fit into 64 bits."""
+"""Potentials above this number of cycles come from a solver in trouble; below it, all sums fit into 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)

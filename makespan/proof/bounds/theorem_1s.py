@@ -81,7 +81,7 @@ def bound(instance: Instance) -> int:
 
 
 def paths_of(instance: Instance, ports: PortGates, views: int) -> "tuple[list[ProgramPhases], int] | None":
-    """Return the phases of every group, and how many prices may be tried if each has to be looked at in so many views.
+    """Return the phases of every group, and how many prices may be tried if each is looked at in `views` views.
 
     None if there are more phases than can be told apart.
     """

@@ -73,7 +73,7 @@ def _by_group(instance: Instance, units: list[UnitClass], cheap: frozenset[str])
     waits = {unit.name: max(0, others + 1 - unit.latency.most) if unit.name in cheap else others for unit in units}
     alone = {unit.name: unit.latency.most + waits[unit.name] for unit in units}
     counts = {unit.name: _count(unit, [one for one in units if one.name in cheap], others) for unit in units}
-    # after the last instruction nobody waits, and nobody makes another one wait
+    # after its last instruction a warp does not wait, and makes no other warp wait
     most = [group.program.heaviest(counts) - _least_last(group.program, counts) for group in instance.groups]
     every = sum(group.warps * own for group, own in zip(instance.groups, most, strict=True))
     # the first others: before its first issue z waits for each other warp once, by fairness (1)

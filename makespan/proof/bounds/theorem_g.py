@@ -258,7 +258,7 @@ def _crowding_as_numbered(gpu: GpuInstance, heaviest: Sequence[tuple[int, int]])
 
 
 def _largest(values: Sequence[tuple[int, int]], count: int) -> int:
-    """Return the sum of so many of the largest, each there so many times."""
+    """Return the sum of the `count` largest, each of which is there a number of times."""
     total = 0
     for value, times in sorted(values, reverse=True):
         taken = min(times, count)
@@ -338,7 +338,7 @@ def _weighted_dispatch(
     gpu: GpuInstance, counting: str, costs: Sequence[Fraction], ends: Sequence[Fraction], works: Sequence[Fraction]
 ) -> LastDispatch:
     """Return the bound from what a block of each grid adds to the sum, takes at the end, and adds for another."""
-    # all blocks are charged but one of the least: the last one, of which nobody knows the grid
+    # all blocks are charged but one of the least: the last one, whose grid is not known
     total = sum((grid.blocks * cost for grid, cost in zip(gpu.grids, costs, strict=True)), -min(costs)) / gpu.sms
     shares = _shares(gpu)
     weight = sum((grid.blocks * share for grid, share in zip(gpu.grids, shares, strict=True)), -min(shares))

@@ -167,7 +167,7 @@ class Search:
     def spare(self, instance: Instance, limits: Limits) -> float | None:
         """Return the share of the time that is left over if the exact answer is to be there in it.
 
-        None means that nobody can say whether it will be there in time.
+        None means that it is not known whether it will be there in time.
         """
         with limits.preparing():
             from makespan.proof.engines.search import choose

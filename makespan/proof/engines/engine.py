@@ -19,7 +19,7 @@ class Finding:
     Args:
         witness: a schedule; its length is a lower bound on the worst case once it has been replayed.
         upper: a proven upper bound on the worst case, in cycles.
-        evidence: what proves `upper`: an `Upper`, or the name of the engine where nobody else can prove it again.
+        evidence: what proves `upper`: an `Upper`, or the name of the engine where no checker can prove it again.
         certificate: the potentials that prove `upper`, where these do.
         weights: of pairs, where these do.
         best_case: proven interval of the shortest schedule.

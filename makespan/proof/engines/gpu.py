@@ -128,7 +128,7 @@ def _of_sms(gpu: GpuInstance, counts: range, *, best_case: bool, budget: Limits)
 
 
 def _matters(gpu: GpuInstance, result: Result, blocks: int, attained: int) -> bool:
-    """Return whether more about so many blocks on an SM might be more about the GPU."""
+    """Return whether a sharper bound for these blocks on an SM might be a sharper bound for the GPU."""
     best = result.best_case
     may_be_shortest = best is not None and best.status is not Status.EXACT and blocks >= gpu.blocks // gpu.sms
     return result.bounds.upper > attained or may_be_shortest

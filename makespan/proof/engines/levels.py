@@ -128,7 +128,7 @@ class LatenessLevels:
         return np.unique(np.concatenate(parts)) if changed else keys
 
     def witness(self) -> Schedule | None:
-        """Return a schedule in which somebody is as late as anybody can be; None if nobody is later than was known."""
+        """Return a schedule in which a warp is as late as any warp can be; None if no warp is later than was known."""
         if self._latest is None:
             return None
         cycle, key = self._latest

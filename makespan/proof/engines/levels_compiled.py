@@ -80,7 +80,7 @@ def grow(
 ) -> tuple[int, int]:
     """Write the keys of the next cycle: those that do not change, and those that do; return how many.
 
-    Ints from which nobody becomes later than `least` are left out; nobody becomes later than `most`.
+    Ints from which no warp becomes later than `least` are left out; no warp becomes later than `most`.
     """
     issues, left, long, late, ready = scene.issues, scene.left, scene.long, scene.late, scene.ready
     kept = made = NIL

@@ -272,7 +272,7 @@ def _findings(instance: Instance, turn: _Turn, known: KnownBounds) -> Generator[
             for engine, future in running:
                 yield from ((engine.backend, finding) for finding in future.result())
         finally:
-            interrupt()  # nobody asks any more
+            interrupt()  # the caller has stopped asking
 
 
 def _closes(found: Finding, known: KnownBounds) -> bool:

@@ -133,7 +133,7 @@ def tell_judgement(
 def update_known(
     asked: ChosenInstances, new: Sequence[BoundClaim], contradictions: Sequence[ClaimContradiction]
 ) -> None:
-    """Write what is better than known into the library, but for instances of which somebody is wrong.
+    """Write what is better than known into the library, except for instances whose claims contradict each other.
 
     Raises:
         InputError: the file cannot be written.

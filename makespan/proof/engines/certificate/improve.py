@@ -46,7 +46,7 @@ class _Level(NamedTuple):
 
     Args:
         extra: thresholds above the capacities.
-        front_states: at most so many in the front.
+        front_states: the most states in the front.
         others: what the numbers of the others depend on.
         last: what those of the last finisher depend on.
         one_delay: the same numbers for delays in all tables.

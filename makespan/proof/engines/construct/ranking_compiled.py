@@ -4,7 +4,7 @@ Words used here:
 
 entry    an instruction of a row, see `simulate.runner_compiled`, or the end of the row
 ranking  an order of all entries, as the entry of every rank and the rank of every entry; smaller ranks issue first
-state    as in the runner, but of ranks: its sets hold those at which somebody is ready, `gate` the first warp of each
+state    as in the runner, but of ranks: its sets hold those at which a warp is ready, `gate` the first warp of each
 """
 
 from typing import NamedTuple
@@ -139,7 +139,7 @@ def climb(
     runs: int,
     best: int,
 ) -> int:
-    """Return the makespan of the longest of so many runs, the first of which is known to take `best` cycles.
+    """Return the makespan of the longest of several runs, the first of which is known to take `best` cycles.
 
     Each gives one to four of the first `movable` entries ranks of others, and is what the next one begins with if it is
     no shorter. `kept` has the entries of `ranking`, before and after.

@@ -101,9 +101,9 @@ def _solve_in_thread(solver: Any, model: CpModel, limits: Limits) -> Any:
 def _progress(limits: Limits) -> Any:
     from ortools.sat.python import cp_model
 
-    class Progress(cp_model.CpSolverSolutionCallback):
+    class SolutionProgress(cp_model.CpSolverSolutionCallback):
         def on_solution_callback(self) -> None:
             least, most = round(self.objective_value), math.floor(self.best_objective_bound + _TOLERANCE)
             limits.progress(f"CP-SAT: between {least} and {most} cycles")
 
-    return Progress()
+    return SolutionProgress()

@@ -4,7 +4,7 @@ Equal warps of a string are told apart by their *rank* only: of those that issue
 from 0, and also the k-th that may go on from it. (Where one would pass another they change names.) So rank k is never
 behind rank k+1. With latencies, too, the ranks are warps that obey the machine: if every warp w is issued at s_w and
 goes on at r_w, a latency in l .. h later, then the k-th smallest r is l .. h later than the k-th smallest s; as many
-ranks as warps are ready for a place, wait for it and hold a port; and nobody can tell whose port it is.
+ranks as warps are ready for a place, wait for it and hold a port; and no constraint tells whose port it is.
 """
 
 from collections.abc import Mapping, Sequence

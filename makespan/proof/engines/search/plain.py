@@ -3,7 +3,7 @@
 Equal warps of a block are interchangeable, so a state is the sorted tuple of the places of the unfinished warps,
 every place of every group and block having a number of its own; latencies are places (`bounds.delays`). Where
 intervals are longer than one cycle, the ports that are still held belong to the state. A cycle moves warps to later
-places or, if nobody can issue, only brings the release of ports nearer, so visiting states in the order of their
+places or, if no warp can issue, only brings the release of ports nearer, so visiting states in the order of their
 progress sees each state once, after all states that lead to it.
 """
 
@@ -173,7 +173,7 @@ class _PlainAutomaton:
 
 
 def _choices(queues: Sequence[tuple[Sequence[int], int]]) -> Iterator[tuple[int, ...]]:
-    """Yield every way to take so many of each sorted queue, equal ways once; one by one, as there may be billions."""
+    """Yield every way to take a number of each sorted queue, equal ways once, one by one: there may be billions."""
     if not queues:
         yield ()
         return

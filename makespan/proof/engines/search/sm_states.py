@@ -160,7 +160,7 @@ class _Transitions:
     def _staying(
         self, parts: Sequence[PartitionState], selected: Sequence[tuple[int, int, PortWay, int]], cycles: int
     ) -> list[list[int]]:
-        """Return the warps that do not issue, so many cycles later."""
+        """Return the warps that do not issue, as they are `cycles` later."""
         staying = [list(numbers) for numbers, _ in parts]
         for part, number, _, count in selected:
             for _ in range(count):
@@ -182,7 +182,7 @@ class _Transitions:
         wanted.reverse()
 
         def select(at: int, which: int) -> Iterator[list[tuple[int, int, PortWay, int]]]:
-            # work conservation: nobody who is left out could be added, whatever those still to be asked take
+            # work conservation: no warp that is left out could be added, whatever those still to be asked take
             if not which and any(
                 waiting[kind] and any(all(left[pool] > wanted[at][pool] for pool in way.pools) for way in ways[kind])
                 for kind in range(at)

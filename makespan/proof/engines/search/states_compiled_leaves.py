@@ -218,7 +218,7 @@ def make_leaves(
 
 @inlined
 def copy(number: int, source: Words, first: int, more: Words, which: int, target: Words, to: int) -> None:
-    """Write so many sums, each with something added; numbers without a sign need no look whether they are negative."""
+    """Write `number` sums, each with something added; numbers without a sign need no look whether they are negative."""
     for word in range(len(target)):
         added = more[word, which]
         for at in range(np.uint64(number)):

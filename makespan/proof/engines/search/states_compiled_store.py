@@ -42,7 +42,7 @@ many states are dead, leaves made and states expanded."""
 CURSOR_SIZE = 11
 
 DIGIT_BITS = 11
-"""States are sorted by digits of at most so many bits."""
+"""The most bits of the digits by which states are sorted."""
 
 FEWEST_SORTED = 128
 """As many states are worth counting their digits."""
@@ -313,7 +313,7 @@ def gather(segment: np.uint64, store: StateStore, width: int) -> None:
 
 @uncounted
 def arrange(begin: int, count: int, spare: int, width: int, digits: Ints, table: Words, counts: Ints) -> None:
-    """Sort so many states by an even number of digits, with as much spare room at another word.
+    """Sort `count` states by an even number of digits, with as much spare room at another word.
 
     Only so that neighbours have pairs in common: any order will do.
     """

@@ -86,7 +86,7 @@ def goes_on(warp: int, standing: Ints, ladder: TableLadder) -> bool:
 
 @inlined
 def copy(number: np.uint64, source: Words, first: np.uint64, more: np.uint64, target: Words, to: np.uint64) -> None:
-    """Write so many sums, each with something added; numbers without a sign need no look whether they are negative."""
+    """Write `number` sums, each with something added; numbers without a sign need no look whether they are negative."""
     for at in range(number):
         target[to + at] = source[first + at] + more
 

@@ -84,7 +84,7 @@ class WarpStates:
         return self._states[number].place
 
     def _later(self, number: int, cycles: int) -> int:
-        """Return the same warp so many cycles later, if it does not issue."""
+        """Return the same warp `cycles` later, if it does not issue."""
         crew, place, wait, pending = self._states[number]
         left = tuple((needed, rest - cycles) for needed, rest in pending if rest > cycles)
         return self._numbered(crew, place, max(0, wait - cycles), left)

@@ -324,7 +324,7 @@ def _with_port(held: Holding, number: int, unit: UnitClass) -> Holding | None:
 
 
 def _free(ports: tuple[int, ...], unit: UnitClass, count: int) -> int:
-    """Return the cycles until so many ports of the class are free."""
+    """Return the cycles until a number of ports of the class are free."""
     if count > unit.capacity:
         return _FAR
     missing = count - (unit.capacity - len(ports))

@@ -174,7 +174,7 @@ def alone(
 ) -> tuple[int, int, int, int]:
     """The best value where one warp has issued all, the cycle of the next issue, and the legs of both warps then.
 
-    Later is longer here: nobody competes any more.
+    Later is longer here: no warp competes any more.
     """
     latency = mover.most[a] if sense > 0 else mover.least[a]
     latency_of_other = other.most[b] if sense > 0 else other.least[b]

@@ -1,6 +1,6 @@
 """One or two warps that run ahead, exactly: from event to event, over all that the past can leave behind.
 
-An *event* is a cycle in which a warp issues, or in which both pass a barrier. Until the next one nobody has a choice
+An *event* is a cycle in which a warp issues, or in which both pass a barrier. Until the next one no warp has a choice
 but for latencies, and each event lets a warp go on to a later place. So the states (what each warp waits for, how ports
 are held) are visited by the sum of the two places, each with the first and the last cycle in which it can be reached.
 docs/theory.md, section 8, has the proof.
