@@ -58,7 +58,7 @@ print(cost_prediction.text(prediction, cpu_seconds=0.2))
 #
 # ## Measuring a table
 #
-# The suite runs the same on a real device (`makespan microbench opencl -o mine.json`). Here it meets a device that
+# The suite runs the same on a real device (`makespan measure opencl -o mine.json`). Here it meets a device that
 # exists only as a table, which it does not see, and whose times have noise of 1 %.
 
 # %%

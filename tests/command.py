@@ -20,5 +20,5 @@ class Runner:
         self.name, self.capsys = name, capsys
 
     def __call__(self, *arguments: object) -> Outcome:
-        code = cli.run([self.name, *map(str, arguments)])
+        code = cli.run([*self.name.split(), *map(str, arguments)])
         return Outcome(code, *self.capsys.readouterr())

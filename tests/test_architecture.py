@@ -215,8 +215,8 @@ def test_where_nobody_says_which_gpu_it_is_the_default_is_that_of_the_compilers(
         ("report", ("--gpu", "rtx-3070", "--grid", "2", "-o", "page.html")),
         ("simulate", ("--machine", "ampere-ga10x", "--policy", "gto")),
         ("strings", ("--machine", "ampere-ga10x")),
-        ("validate", ("--machine", "ampere-ga10x", *BUFFERS)),
-        ("validate", ("--gpu", "rtx-3070", *BUFFERS)),
+        ("measure validate", ("--machine", "ampere-ga10x", *BUFFERS)),
+        ("measure validate", ("--gpu", "rtx-3070", *BUFFERS)),
     ],
 )
 def test_every_command_is_about_that_program(

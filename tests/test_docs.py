@@ -339,8 +339,8 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
 
 
 QUICK = (
-    "solve, compare, simulate, report, verify, schedulability, machines, gpus, strings, bounds-template, export,"
-    " estimate hong-kim, estimate opencl-cost-table, microbench throughput,"
+    "solve, compare, simulate, report, verify, schedulability, machines, strings, export,"
+    " estimate hong-kim, estimate opencl-cost-table, measure throughput,"
     " benchmark show"
 )
 """Commands whose examples take no device and no time; tests/cli/test_help.py looks at those of all."""

@@ -92,7 +92,7 @@ def asked(done: Outcome) -> tuple[list[str], str]:
     first, command, *hints = done.err.splitlines()
     found = re.fullmatch(r"makespan: k\.ptx: kernel k: ([0-9]+) inputs? (?:is|are) missing: (.*)", first)
     assert found is not None, first
-    missing = [each for each in found[2].split("; ") if not each.startswith("'makespan bounds-template k.ptx")]
+    missing = [each for each in found[2].split("; ") if not each.startswith("'makespan strings k.ptx ")]
     assert len(missing) == int(found[1])
     assert hints == []
     return missing, command
@@ -249,7 +249,7 @@ def test_many_loops_are_asked_for_as_a_file(solve: Runner, capsys: pytest.Captur
     missing, command = asked(solve("k.ptx", "--block", 32))
     assert missing == ["a file with bounds for 13 loops, from k.cu:4 to k.cu:16 (--loop-bound 'FILE', or --param n=N)"]
     assert command == "  makespan solve k.ptx --block 32 --loop-bound 'FILE'"
-    assert cli.run(["bounds-template", "k.ptx"]) == 0
+    assert cli.run(["strings", "k.ptx", "--bounds-template"]) == 0
     Path("FILE").write_text(capsys.readouterr().out.replace(",?", ",4"))
     assert solve("k.ptx", "--block", 32, "--loop-bound", "FILE", "--time-limit", 1, "--quiet").code in (0, 3)
 
@@ -258,7 +258,7 @@ def test_a_bounds_template_says_what_else_would_tell_a_bound(capsys: pytest.Capt
     body = f"mov.u32 %s, %nctaid.x;\nadd.u32 %s, %s, %n;\n{counted('A', 4, 's')}\n{waiting('B', 9)}"
     Path("k.ptx").write_text(text(body))
     for given, told in ((), "; --grid N and --param n=N would tell"), (("--grid", "8"), "; --param n=N would tell"):
-        assert cli.run(["bounds-template", "k.ptx", *given]) == 0
+        assert cli.run(["strings", "k.ptx", "--bounds-template", *given]) == 0
         about = [line for line in capsys.readouterr().out.splitlines() if line.startswith("# k.ptx:")]
         assert about == [
             f"# k.ptx:15, source dir/k.cu:4, depth 1{told} its bound",
@@ -280,7 +280,7 @@ def test_in_python_an_input_has_the_name_of_its_field() -> None:
         ("loop_bounds", "k.cu:5=N", (("parameters", "n=N"),)),
         ("loop_bounds", "k.cu:9=N", ()),
     ]
-    assert "--" not in str(caught.value).replace("bounds-template", "")
+    assert "--" not in str(caught.value).replace("--bounds-template", "")
     assert "(loop_bounds 'k.cu:4=N', or parameters m=N)" in str(caught.value)
     with pytest.raises(
         MissingInputsError, match=r"^k\.ptx: kernel k: 3 inputs are missing: a bound for the loop at k\.cu:4"

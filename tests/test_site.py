@@ -76,7 +76,7 @@ def test_the_reference_has_every_command_and_option() -> None:
     lines = command_line.reference().splitlines()
     headings = [line.lstrip("#").strip() for line in lines if line.startswith("##")]
     assert [name for name in headings if " " not in name] == cli.cli.list_commands(click.Context(cli.cli))
-    assert {"microbench sm", "microbench opencl"} <= set(headings)
+    assert {"measure sm", "measure opencl"} <= set(headings)
     solve = cli.cli.get_command(click.Context(cli.cli), "solve")
     assert solve is not None
     section = "\n".join(lines[lines.index("## solve") : lines.index("## simulate")])

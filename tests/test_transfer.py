@@ -115,7 +115,7 @@ def test_without_ptx_or_with_strange_one_nothing_is_told(module: sass.SassModule
 
 def test_the_template_tells_of_address_ptx_line_and_bound(capsys: pytest.CaptureFixture[str]) -> None:
     file = "ptx/spmv_csr.ptx"
-    assert run(["bounds-template", file, "--arch", "sm_86"]) == 0
+    assert run(["strings", file, "--bounds-template", "--arch", "sm_86"]) == 0
     told = capsys.readouterr().out
     assert f"# machine code of {file}:0x170, PTX line 60, depth 1, at most 32 iterations (transferred by" in told
     assert f"$L__BB0_3 at most 32 iterations (comment at PTX of {file}:63))\n0x170,32\n" in told

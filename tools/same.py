@@ -138,7 +138,7 @@ MEASURED = " ".join(("--worst-case-cache", *(f"--set {key}={value}" for key, val
 """What a model wants to know of a GPU that nobody has measured."""
 
 CUBIN = "ptx/polynomial.sm_86.cubin --block 32 --latency global=..600"
-HAVE_JSON = {"estimate", "simulate", "schedulability", "strings", "machines", "gpus", "verify"}
+HAVE_JSON = {"estimate", "simulate", "schedulability", "strings", "machines", "verify"}
 """Commands with figures of which there is no evidence."""
 
 COMMANDS = f"""
@@ -170,8 +170,8 @@ solve ptx/reduction.sm_120.cubin --block 64 --blocks-per-sm 1 {REAL} --bundle {E
 strings ptx/reduction.sm_80.cubin --listing
 strings ptx/reduction.sm_100.cubin --block 256 --latency global=..600
 strings ptx/divergent.ptx --dot
-bounds-template ptx/spmv_csr.ptx
-bounds-template ptx/reduction.sm_86.cubin
+strings ptx/spmv_csr.ptx --bounds-template
+strings ptx/reduction.sm_86.cubin --bounds-template
 simulate --string CLLCLL --warps 6
 simulate --string CCLLCLC --warps 7 --capacity C=2,L=1 --policy two-level --group-size 2 --gantt run.json
 simulate ptx/vecadd.ptx --block 256 --policy gto
@@ -197,8 +197,8 @@ benchmark check benchmarks/library --family paper
 benchmark table benchmarks/library --family paper
 machines
 machines ampere-ga10x
-gpus
-gpus h100-pcie
+machines --gpus
+machines --gpus h100-pcie
 solve --help
 simulate --help
 schedulability --help

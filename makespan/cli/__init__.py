@@ -22,7 +22,7 @@ import click
 
 from makespan.cli import output
 from makespan.cli.help_page import examples
-from makespan.cli.lazy import LazyGroup
+from makespan.cli.lazy import CommandRow, LazyGroup
 from makespan.cli.progress import Notices
 from makespan.cli.running import (
     BAD_INPUT,
@@ -38,58 +38,55 @@ from makespan.host.errors import BrokenPromiseError, MakespanError, MeasurementE
 from makespan.host.text_file import inputs_kept
 from makespan.version import __version__
 
-SECTIONS = {
-    "Worst cases": {
-        "solve": "worst-case makespan with proof",
-        "simulate": "what scheduling policies do, beside the worst case",
-        "compare": "worst case against M^L + M^C, as a curve",
-        "report": "worst case, proof and assumptions as an HTML page",
-        "verify": "check a bundle without the code that computed it",
-        "export": "an optimisation model of the worst case, as a file",
-        "serve": "a page in the browser that asks and answers",
-    },
-    "Deadlines": {
-        "schedulability": "do tasks with GPU kernels meet their deadlines?",
-        "gate": "are all kernels of a file in time? for CI",
-    },
-    "Kernels, machines and GPUs": {
-        "strings": "what a kernel becomes: letters, loops, choices",
-        "bounds-template": "a loop-bounds file to fill in",
-        "machines": "shipped machines, with their sources",
-        "gpus": "shipped GPUs, with their sources",
-    },
-    "Many questions": {
-        "sweep": "many questions to solve, here or on a cluster",
-        "benchmark": "a library of instances: run it, compare solvers",
-    },
-    "Measurements and estimates": {
-        "validate": "runs on a GPU, held against the worst case",
-        "estimate": "what is likely, by published models; never a bound",
-        "microbench": "measure what the models need, or write programs",
-        "evaluate": "how good the predictions of a cost table are",
-    },
-    "This installation": {
-        "doctor": "versions, and one-time compilation of inner loops",
-    },
-}
-"""What each command does in a line, as the help shows them."""
+_SOLVING, _DEADLINES, _KERNELS = "Worst cases", "Deadlines", "Kernels, machines and GPUs"
+_MANY, _MEASURING, _HERE = "Many questions", "Measurements and estimates", "This installation"
+# fmt: off
+COMMANDS = (
+    CommandRow("solve", "worst-case makespan with proof", "makespan.cli.solve", _SOLVING),
+    CommandRow(
+        "simulate", "what scheduling policies do, beside the worst case", "makespan.many.commands.simulate", _SOLVING),
+    CommandRow(
+        "compare", "worst case against M^L + M^C, as a curve", "makespan.many.commands.compare", _SOLVING),
+    CommandRow(
+        "report", "worst case, proof and assumptions as an HTML page", "makespan.cli.report", _SOLVING),
+    CommandRow("verify", "check a bundle without the code that computed it", "makespan.cli.verify", _SOLVING),
+    CommandRow("export", "an optimisation model of the worst case, as a file", "makespan.cli.export", _SOLVING),
+    CommandRow("serve", "a page in the browser that asks and answers", "makespan.many.commands.serve", _SOLVING),
+    CommandRow(
+        "schedulability", "do tasks with GPU kernels meet their deadlines?", "makespan.deadlines.command", _DEADLINES),
+    CommandRow("gate", "are all kernels of a file in time? for CI", "makespan.many.commands.gate", _DEADLINES),
+    CommandRow(
+        "strings", "what a kernel becomes: letters, loops, choices", "makespan.cli.strings", _KERNELS),
+    CommandRow("machines", "shipped machines and GPUs, with their sources", "makespan.cli.machines", _KERNELS),
+    CommandRow("sweep", "many questions to solve, here or on a cluster", "makespan.many.commands.sweep", _MANY),
+    CommandRow(
+        "benchmark", "a library of instances: run it, compare solvers", "makespan.many.commands.benchmark", _MANY),
+    CommandRow(
+        "measure", "run kernels on a GPU: against their bounds, or for the numbers of a machine",
+        "makespan.hardware.measure", _MEASURING),
+    CommandRow(
+        "estimate", "what is likely, by published models; never a bound", "makespan.estimates.commands", _MEASURING),
+    CommandRow(
+        "evaluate", "how good the predictions of a cost table are", "makespan.estimates.commands.evaluate",
+        _MEASURING),
+    CommandRow("doctor", "versions, and one-time compilation of inner loops", "makespan.cli.doctor", _HERE),
+)
+# fmt: on
+"""All commands; nothing else of the command line knows a satellite."""
 
-ELSEWHERE = {
-    "bounds-template": "makespan.cli.strings:bounds_template_command",
-    "schedulability": "makespan.deadlines.command",
-    "validate": "makespan.hardware.command",
-    "estimate": "makespan.estimates.commands",
-    "microbench": "makespan.estimates.commands.microbench",
-    "evaluate": "makespan.estimates.commands.evaluate",
-} | {name: f"makespan.many.commands.{name}" for name in ("simulate", "compare", "serve", "gate", "sweep", "benchmark")}
-"""The commands with no module of their own here: nothing else of the command line knows a satellite."""
+MOVED = {
+    "bounds-template": "strings --bounds-template",
+    "gpus": "machines --gpus",
+    "validate": "measure validate",
+    "microbench": "measure",
+}
+"""The words that have taken the place of former commands."""
 
 
 @click.group(
     cls=LazyGroup,
-    package=__name__,
-    sections=SECTIONS,
-    elsewhere=ELSEWHERE,
+    table=COMMANDS,
+    moved=MOVED,
     opens="solve",
     invoke_without_command=True,
     no_args_is_help=False,

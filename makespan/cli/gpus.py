@@ -1,11 +1,8 @@
-"""`makespan gpus`: the GPUs that come with the package, and where their numbers come from."""
+"""`makespan machines --gpus`: the GPUs that come with the package, and where their numbers come from."""
 
 from collections.abc import Iterator, Sequence
 
-import click
-
-from makespan.cli.help_page import HelpCommand, examples
-from makespan.cli.output import format_option, render
+from makespan.cli.output import render
 from makespan.host.errors import InputError
 from makespan.model.machine.gpus import Gpu, find_gpu, shipped_gpus
 from makespan.report.lines import align_columns, bullet_lines, fact_lines, terminal_width
@@ -16,20 +13,20 @@ _HEADER = (
 )
 
 
-@click.command("gpus", cls=HelpCommand, epilog=examples("makespan gpus", "makespan gpus rtx-3070"))
-@click.argument("gpu", metavar="[NAME|FILE.toml]", required=False)
-@format_option()
-def command(gpu: str | None, output: str) -> None:
-    """List the GPUs that come with the package, or show one, or a GPU file, with the source of every number."""
-    files = list(shipped_gpus().values()) if gpu is None else [find_gpu(gpu)]
+def gpus_text(name: str | None, output: str) -> str:
+    """Return the GPUs that come with the package, or the page of one of this name or file, in a format.
+
+    Raises:
+        InputError: there is no such GPU, or no number in its file.
+    """
+    files = list(shipped_gpus().values()) if name is None else [find_gpu(name)]
     if not all(file.data for file in files):
-        raise InputError(f"{gpu}: there is no number of a GPU in it, such as sms: see docs/gpus.md")
-    said = render(
+        raise InputError(f"{name}: there is no number of a GPU in it, such as sms: see docs/gpus.md")
+    return render(
         output,
-        text=lambda: "\n".join(_table(files) if gpu is None else _page(files[0])),
+        text=lambda: "\n".join(_table(files) if name is None else _page(files[0])),
         data=lambda: map(_document, files),
     )
-    click.echo(said)
 
 
 def _table(files: Sequence[Gpu]) -> Iterator[str]:

@@ -1,10 +1,10 @@
 """Groups of commands that list themselves from a table and import only the command that is called."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
@@ -12,27 +12,38 @@ from click.shell_completion import CompletionItem
 from makespan.host.errors import did_you_mean
 
 
-class LazyGroup(click.Group):
-    """A group whose commands live in modules of `package`: `bounds-template` in `bounds_template`, as `command`.
+class CommandRow(NamedTuple):
+    """A row of the table of a group: a command, what it does in a line, its section in the help, and its place.
 
     Args:
-        sections: what each command does in a line, by name, below titles, in the order of the help.
-        elsewhere: where commands live that have no such module, by name: a module, or `module:attribute`.
+        place: a module, of which `command` is the command, or `module:attribute`.
+    """
+
+    name: str
+    about: str
+    place: str
+    section: str = "Commands"
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in the modules that a table names.
+
+    Args:
+        table: the commands in the order of the help; those of a section stand together.
+        moved: the words that have taken the place of former commands, by their names.
         opens: the command that a file in the place of a command asks for, if any.
     """
 
     def __init__(
         self,
         *args: Any,
-        package: str,
-        sections: Mapping[str, Mapping[str, str]],
-        elsewhere: Mapping[str, str] = MappingProxyType({}),
+        table: Sequence[CommandRow],
+        moved: Mapping[str, str] = MappingProxyType({}),
         opens: str | None = None,
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
-        self._package, self._sections, self._elsewhere, self._opens = package, sections, elsewhere, opens
-        self._table = {name: what for commands in sections.values() for name, what in commands.items()}
+        self._table, self._moved, self._opens = {row.name: row for row in table}, moved, opens
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of the table."""
@@ -44,8 +55,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in self._table:
             return None
-        here = f"{self._package}.{cmd_name.replace('-', '_')}"
-        module, _, attribute = self._elsewhere.get(cmd_name, here).partition(":")
+        module, _, attribute = self._table[cmd_name].place.partition(":")
         command: click.Command = getattr(import_module(module), attribute or "command")
         return command
 
@@ -57,7 +67,9 @@ class LazyGroup(click.Group):
         # `makespan kernel.ptx` is a common slip: the file ending in the place of a command names the remedy.
         if name not in self._table and not name.startswith("-"):
             near = did_you_mean(name, self._table)
-            if self._opens and PurePath(name).suffix:
+            if name in self._moved:
+                near = f" any more: it is '{ctx.command_path} {self._moved[name]}'"
+            elif self._opens and PurePath(name).suffix:
                 near = f"; for a file: {ctx.command_path} {self._opens} {name}"
             ctx.fail(f"no such command {name!r}{near}")
         return super().resolve_command(ctx, args)
@@ -66,11 +78,13 @@ class LazyGroup(click.Group):
         """Write the table of commands without importing any of them."""
         del ctx
         widest = max(map(len, self._table))
-        for title, commands in self._sections.items():
+        for title in dict.fromkeys(row.section for row in self._table.values()):
             with formatter.section(title):
-                formatter.write_dl([(f"{name:<{widest}}", what) for name, what in commands.items()])
+                rows = [row for row in self._table.values() if row.section == title]
+                formatter.write_dl([(f"{row.name:<{widest}}", row.about) for row in rows])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands of the table, none of which is imported, and the options of the group."""
-        begun = [CompletionItem(name, help=about) for name, about in self._table.items() if name.startswith(incomplete)]
+        rows = [row for row in self._table.values() if row.name.startswith(incomplete)]
+        begun = [CompletionItem(row.name, help=row.about) for row in rows]
         return [*begun, *click.Command.shell_complete(self, ctx, incomplete)]

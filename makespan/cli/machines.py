@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from makespan.cli.gpus import gpus_text
 from makespan.cli.help_page import HelpCommand, examples
 from makespan.cli.output import format_option, render
 from makespan.model.feature import Feature
@@ -38,13 +39,17 @@ _LEGEND = (
     "machines",
     cls=HelpCommand,
     epilog=examples(
-        "makespan machines", "makespan machines turing", "makespan machines examples/partitioned.toml --format json"
+        "makespan machines turing", "makespan machines examples/partitioned.toml", "makespan machines --gpus rtx-3070"
     ),
 )
 @click.argument("machine", metavar="[NAME|FILE.toml]", required=False)
+@click.option("--gpus", is_flag=True, help="GPUs in the place of machines")
 @format_option()
-def command(machine: str | None, output: str) -> None:
+def command(machine: str | None, gpus: bool, output: str) -> None:
     """List the machines that come with the package, or show one, or a machine file, with all its sources."""
+    if gpus:
+        click.echo(gpus_text(machine, output))
+        return
     files = list(shipped_machines().values()) if machine is None else [find_machine(machine)]
     said = render(
         output,

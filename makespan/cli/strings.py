@@ -1,4 +1,4 @@
-"""`makespan strings` and `makespan bounds-template`: what a kernel becomes, and what is missing for it."""
+"""`makespan strings`: what a kernel becomes, and what is missing for it."""
 
 from collections.abc import Callable
 from itertools import groupby
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from makespan.cli.help_page import HelpCommand, examples, section
-from makespan.cli.options import cuda_options, kernel_options, launch_options, machine_option, option, timing_options
+from makespan.cli.options import kernel_options, machine_option, timing_options
 from makespan.cli.output import TEXT, format_option, render
 from makespan.cli.parameters import OneOf
 from makespan.cli.source import chosen_kernels, kernel_question
@@ -28,7 +28,7 @@ _TEXT_WIDTH = 48
 @click.command(
     "strings",
     cls=HelpCommand,
-    epilog=examples("makespan strings ptx/divergent.ptx --listing", "makespan strings ptx/fir.ptx --dot"),
+    epilog=examples("makespan strings ptx/divergent.ptx --listing", "makespan strings ptx/fir.ptx --bounds-template"),
 )
 @click.argument("source")
 @section("Source", click.option("--input-format", type=OneOf(["ptx"]), help="format of standard input (SOURCE '-')"))
@@ -39,6 +39,7 @@ _TEXT_WIDTH = 48
     "Output",
     click.option("--listing", is_flag=True, help="every instruction once, in text order"),
     click.option("--dot", is_flag=True, help="the control flow graph, for Graphviz"),
+    click.option("--bounds-template", "template", is_flag=True, help="a file for --loop-bound: fill in the numbers"),
 )
 @format_option()
 def command(
@@ -47,6 +48,7 @@ def command(
     machine: str | None,
     listing: bool,
     dot: bool,
+    template: bool,
     output: str,
     **options: Any,
 ) -> None:
@@ -54,13 +56,16 @@ def command(
 
     Letters are those of the machine: for machine code, without --machine, the one for its architecture.
     """
-    if listing and dot:
-        raise InputError("--listing and --dot exclude each other")
-    from makespan.kernels.question import LaunchedKernel
+    if listing + dot + template > 1:
+        raise InputError("--listing, --dot and --bounds-template exclude each other")
+    from makespan.kernels.question import LaunchedKernel, bounds_template
 
     chosen = None if machine is None else find_machine(machine).machine
     asked = kernel_question(source, input_format, **options).compiled_for(chosen, None)
     module = asked.module()
+    if template:
+        click.echo(bounds_template(asked, module, chosen_kernels(module, asked.entry)), nl=False)
+        return
     kernels = [LaunchedKernel(asked, module, kernel) for kernel in chosen_kernels(module, asked.entry)]
     alone = len(kernels) == 1
     if dot:
@@ -260,20 +265,3 @@ def _dot(launched: "LaunchedKernel", *, alone: bool) -> str:
 
 def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-@click.command("bounds-template", cls=HelpCommand, epilog=examples("makespan bounds-template ptx/fir.ptx"))
-@click.argument("source")
-@click.option("--input-format", type=OneOf(["ptx"]), help="format of standard input (SOURCE '-')")
-@option("kernel", help="only this kernel")
-@option("loop-bound", metavar="LABEL=N|FILE", help="bounds already known")
-@launch_options
-@cuda_options
-def bounds_template_command(source: str, input_format: str | None, kernel: str | None, **options: Any) -> None:
-    """Print a bounds file for the loops of SOURCE; fill in the numbers and pass it as --loop-bound FILE."""
-    from makespan.kernels.question import bounds_template
-
-    asked = kernel_question(source, input_format, **options)
-    module = asked.module()
-    kernels = chosen_kernels(module, kernel)
-    click.echo(bounds_template(asked, module, kernels), nl=False)

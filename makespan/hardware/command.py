@@ -1,4 +1,4 @@
-"""`makespan validate`: many runs of a kernel on a GPU, held against the bound of its machine."""
+"""`makespan measure validate`: many runs of a kernel on a GPU, held against the bound of its machine."""
 
 import fcntl
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ def _words(context: click.Context, parameter: click.Parameter, given: str) -> tu
     "validate",
     cls=HelpCommand,
     epilog=examples(
-        "makespan validate ptx/vecadd.cu --gpu rtx-3070 --block 256 --latency global=..900 \\",
+        "makespan measure validate ptx/vecadd.cu --gpu rtx-3070 --block 256 --latency global=..900 \\",
         "    --buffer 0=1024 --buffer 1=1024 --buffer 2=1024 --param n=256 -o runs.jsonl",
     ),
 )

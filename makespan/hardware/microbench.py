@@ -1,4 +1,4 @@
-"""`makespan microbench sm`: the machine file of a card, from what was measured on it."""
+"""`makespan measure sm`: the machine file of a card, from what was measured on it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ _PATH = click.Path(path_type=Path)
     "sm",
     cls=HelpCommand,
     epilog=examples(
-        "makespan microbench sm --emit cuda -o bench", "makespan microbench sm --fit sm.csv --machine turing -o my.toml"
+        "makespan measure sm --emit cuda -o bench", "makespan measure sm --fit sm.csv --machine turing -o my.toml"
     ),
 )
 @choice("--emit", "cuda", "write the program that measures", default=False)

@@ -191,7 +191,7 @@ def test_a_sweep_knows_kernels_with_functions_of_their_own_and_of_headers_again(
 
 
 def test_runs_of_a_kernel_with_functions_of_headers_are_known_again(capsys: pytest.CaptureFixture[str]) -> None:
-    validate = Runner("validate", capsys)
+    validate = Runner("measure validate", capsys)
     (path,) = (path for path in SAMPLES if path.stem == "warp_reduction")
     about = (path, "--gpu", "rtx-3070", "--block", 32, "--latency", "global=..900", "--buffer", "0=256")
     first = validate(*about, "--buffer", "1=256", "--device", "virtual:1", "--runs", 2, "-q", "-o", "runs.jsonl")

@@ -1,4 +1,4 @@
-"""`makespan validate`: what it says of a virtual device, what it keeps, and what happens without a GPU."""
+"""`makespan measure validate`: what it says of a virtual device, what it keeps, and what happens without a GPU."""
 
 import fcntl
 import json
@@ -27,7 +27,7 @@ ASSEMBLED = cache(kernel_file.assemble_module)
 def validate(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(kernel_file, "assemble_module", ASSEMBLED)
-    return Runner("validate", capsys)
+    return Runner("measure validate", capsys)
 
 
 def test_an_honest_device_is_below_the_bound_and_is_no_measurement(validate: Runner, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def estimate(capsys: pytest.CaptureFixture[str]) -> Runner:
 
 @pytest.fixture
 def microbench(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("microbench", capsys)
+    return Runner("measure", capsys)
 
 
 @pytest.fixture

@@ -218,7 +218,8 @@ def test_bounds_that_no_side_keeps_are_refused() -> None:
 def test_all_loops_without_a_bound_are_listed_in_one_line() -> None:
     assert refusal("L: @p bra L;\nM: @p bra M;\nN: @p bra N;\nret;", "M==1") == (
         "k.ptx: kernel k: 2 inputs are missing: a bound for the loop L (k.ptx:5) (loop_bounds 'L=N'); a bound for the"
-        " loop N (k.ptx:7) (loop_bounds 'N=N'); 'makespan bounds-template k.ptx' prints a file of bounds to fill in"
+        " loop N (k.ptx:7) (loop_bounds 'N=N'); 'makespan strings k.ptx --bounds-template' prints a file"
+        " of bounds to fill in"
     )
 
 

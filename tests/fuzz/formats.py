@@ -61,7 +61,7 @@ CLASSES = b'"ld.param" = "C"\nnanosleep = "-"\n'
 FORMATS: dict[str, Format] = {
     "ptx": Format(by("kernels.ptx:read"), ".ptx", PTX),
     "ptx-strings": Format(Command("strings {path} --block 64 --unknown C"), ".ptx", PTX),
-    "ptx-template": Format(Command("bounds-template {path}"), ".ptx", PTX),
+    "ptx-template": Format(Command("strings {path} --bounds-template"), ".ptx", PTX),
     "ptx-solve": Format(Command(f"solve {{path}} --block 64 --unknown C --machine paper {SHORT}"), ".ptx", PTX),
     "ptx-report": Format(
         Command(f"report {{path}} --block 32 --unknown C --machine paper {SHORT} -o {{here}}/r.html"), ".ptx", STRAIGHT
@@ -202,13 +202,11 @@ FORMATS: dict[str, Format] = {
     ),
     "points": Format(readers.points, ".json", (honest.POINTS,)),
     "samples": Format(readers.samples, ".csv", (honest.LAUNCH_TIMES,)),
-    "launch-times": Format(Command("microbench launch --fit {path}"), ".csv", (honest.LAUNCH_TIMES,)),
-    "latencies": Format(Command("microbench latency --fit {path} --gpu gtx1050"), ".csv", (honest.LATENCIES,)),
-    "throughputs": Format(Command("microbench throughput --fit {path} --gpu hd6970"), ".csv", (honest.THROUGHPUTS,)),
-    "memory-times": Format(
-        Command("microbench memory --fit {path} --gpu quadro-fx5600"), ".csv", (honest.MEMORY_TIMES,)
-    ),
-    "sm-times": Format(Command("microbench sm --fit {path} --machine turing"), ".csv", (honest.SM_TIMES,)),
+    "launch-times": Format(Command("measure launch --fit {path}"), ".csv", (honest.LAUNCH_TIMES,)),
+    "latencies": Format(Command("measure latency --fit {path} --gpu gtx1050"), ".csv", (honest.LATENCIES,)),
+    "throughputs": Format(Command("measure throughput --fit {path} --gpu hd6970"), ".csv", (honest.THROUGHPUTS,)),
+    "memory-times": Format(Command("measure memory --fit {path} --gpu quadro-fx5600"), ".csv", (honest.MEMORY_TIMES,)),
+    "sm-times": Format(Command("measure sm --fit {path} --machine turing"), ".csv", (honest.SM_TIMES,)),
     "ptxas": Format(by("estimates.profile.resources:read_resources", "k"), ".txt", (honest.PTXAS,)),
     "dual-issue-table": Format(readers.measured, ".csv", (honest.MEASURED,)),
     "dual-issue-import": Format(

@@ -136,7 +136,7 @@ def test_parameters_of_a_sister_card_say_that_they_are_assumed() -> None:
 
 def test_a_missing_number_says_what_measures_it() -> None:
     says = r"mem_ld \[cycles\] is not known \(latency of the device memory without load\);"
-    with pytest.raises(InputError, match=f"{says} measure it with `makespan microbench memory`"):
+    with pytest.raises(InputError, match=f"{says} measure it with `makespan measure memory`"):
         gpus.find_gpu("hd6970").number("hong_kim.mem_ld")
 
 
@@ -349,11 +349,11 @@ def test_the_page_of_gpus_has_the_memory_of_each() -> None:
     assert {name: (bandwidth, cache) for name, bandwidth, cache in rows} == said
 
 
-# makespan gpus
+# makespan machines --gpus
 
 
 def test_the_list_has_every_shipped_gpu(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["gpus"]) == 0
+    assert cli.run(["machines", "--gpus"]) == 0
     _, *lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(gpus.shipped_gpus())
     rows = {line.split()[0]: line.split()[-8:] for line in lines}
@@ -365,7 +365,7 @@ def test_the_list_has_every_shipped_gpu(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_page_has_every_number_with_its_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(f'{FILE}[mig.1g]\n10gb = {{ value = 1, source = "asked", status = "measured" }}\n')
-    assert cli.run(["gpus", str(file)]) == 0
+    assert cli.run(["machines", "--gpus", str(file)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "GPU mine",
         "architecture  -",
@@ -382,7 +382,7 @@ def test_a_page_has_every_number_with_its_source(tmp_path: Path, capsys: pytest.
 
 
 def test_json_has_one_object_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["gpus", "--format", "json"]) == 0
+    assert cli.run(["machines", "--gpus", "--format", "json"]) == 0
     documents = {each["name"]: each for each in map(json.loads, capsys.readouterr().out.splitlines())}
     assert list(documents) == list(gpus.shipped_gpus())
     card = documents["rtx-3070"]
@@ -398,7 +398,7 @@ def test_json_has_one_object_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_gpu_that_nobody_knows_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["gpus", "magic"]) == 2
+    assert cli.run(["machines", "--gpus", "magic"]) == 2
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert said.err.startswith("makespan: unknown GPU 'magic'; shipped: 8800gt, ")
@@ -420,7 +420,7 @@ def test_what_describes_no_gpu_is_not_shown(
     text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.toml").write_text(text)
-    assert cli.run(["gpus", str(tmp_path / "mine.toml")]) == 2
+    assert cli.run(["machines", "--gpus", str(tmp_path / "mine.toml")]) == 2
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert said.err.startswith(f"makespan: {tmp_path / 'mine.toml'}: ")

@@ -1,4 +1,4 @@
-"""`strings`, `bounds-template` and the options for kernels, from file to exit code."""
+"""`strings`, with its template of bounds, and the options for kernels, from file to exit code."""
 
 import json
 from pathlib import Path
@@ -130,8 +130,10 @@ def test_a_parameter_decides_a_branch_without_a_block(strings: Runner, tmp_path:
 
 
 def test_a_listing_is_no_graph(strings: Runner, eight: Path) -> None:
-    done = strings(eight, "--listing", "--dot")
-    assert (done.code, done.out, done.err) == (2, "", "makespan: --listing and --dot exclude each other\n")
+    for given in (("--listing", "--dot"), ("--dot", "--bounds-template")):
+        done = strings(eight, *given)
+        said = "makespan: --listing, --dot and --bounds-template exclude each other\n"
+        assert (done.code, done.out, done.err) == (2, "", said)
 
 
 def test_who_says_how_many_warps_a_block_has_is_named(solve: Runner, tmp_path: Path) -> None:

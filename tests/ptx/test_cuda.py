@@ -448,7 +448,7 @@ def test_an_error_about_a_place_in_the_ptx_says_how_to_see_it(
 
 
 @pytest.mark.parametrize("option", [("--arch", "compute_80"), ("--keep-ptx", "k.ptx")])
-@pytest.mark.parametrize("command", [("solve", "--warps", "2"), ("strings",), ("bounds-template",)])
+@pytest.mark.parametrize("command", [("solve", "--warps", "2"), ("strings",), ("strings", "--bounds-template")])
 def test_options_of_compilers_need_cuda_source(
     option: tuple[str, str], command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -224,7 +224,9 @@ def test_loops_and_branches_go_by_address(capsys: pytest.CaptureFixture[str]) ->
     assert told["arch"] == "sm_86"
     (loop,) = told["loops"]
     assert loop["label"] == hex(loop["line"])
-    template = Runner("bounds-template", capsys)(reduction, "--arch", "sm_86", "--loop-bound", f"{loop['label']}=9").out
+    template = Runner("strings --bounds-template", capsys)(
+        reduction, "--arch", "sm_86", "--loop-bound", f"{loop['label']}=9"
+    ).out
     assert f"\n{loop['label']},9\n" in template
     assert "# Labels hold for this machine code only: compiled by ptxas V" in template
     assert "line" not in Runner("strings", capsys)(reduction, "--arch", "sm_86").out

@@ -3,7 +3,7 @@
 import click
 
 from makespan.cli.help_page import examples
-from makespan.cli.lazy import LazyGroup
+from makespan.cli.lazy import CommandRow, LazyGroup
 from makespan.host.errors import did_you_mean
 
 METHODS = {
@@ -55,8 +55,7 @@ def _with_command(args: list[str]) -> list[str]:
 
 @click.group(
     cls=MethodGroup,
-    package=__name__,
-    sections={"Commands": COMMANDS},
+    table=[CommandRow(name, about, f"{__name__}.{name.replace('-', '_')}") for name, about in COMMANDS.items()],
     no_args_is_help=False,
     epilog=examples("makespan estimate --method dual-issue --ffma 1e9", "makespan estimate --method hong-kim --help"),
     options_metavar="",

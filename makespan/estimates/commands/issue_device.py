@@ -67,7 +67,7 @@ def measure_characteristics(
         range(registers),
         limit,
         name=name,
-        origin=f"makespan microbench dual-issue on the virtual device {name}",
+        origin=f"makespan measure dual-issue on the virtual device {name}",
         is_virtual=True,
         fast=fast,
         single_code=single_code,

@@ -61,7 +61,7 @@ def chosen_comp_model(gpu: HongKimGPU, kernel: HongKimKernel, model: CompModel |
     if model == "throughput" and not known:
         raise InputError(
             f"GPU {gpu.name}: the throughput model has no operation of this kernel to charge for;"
-            f" known: {', '.join(gpu.throughput) or 'none'}; measure them with `makespan microbench throughput`"
+            f" known: {', '.join(gpu.throughput) or 'none'}; measure them with `makespan measure throughput`"
         )
     return model or ("throughput" if known else "uniform")
 

@@ -55,10 +55,10 @@ LANE_BYTES = 4  # of a load of unknown width: one float a lane, 128 bytes for a 
 
 # Which microbenchmark measures what.
 _KERNELS = {
-    "mem_ld": "latency kernel of `makespan microbench memory`",
-    "departure_del_coal": "coalesced kernel of `makespan microbench memory`",
-    "departure_del_uncoal": "uncoalesced kernel of `makespan microbench memory`",
-    "issue_cycles": "kernels of `makespan microbench throughput` (warp_size / operations per cycle)",
+    "mem_ld": "latency kernel of `makespan measure memory`",
+    "departure_del_coal": "coalesced kernel of `makespan measure memory`",
+    "departure_del_uncoal": "uncoalesced kernel of `makespan measure memory`",
+    "issue_cycles": "kernels of `makespan measure throughput` (warp_size / operations per cycle)",
 }
 
 

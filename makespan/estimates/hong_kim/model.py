@@ -222,7 +222,7 @@ def _memory_parallelism(symbols: Symbols, gpu: HongKimGPU, kernel: HongKimKernel
         raise InputError(
             f"GPU {gpu.name}: the departure delay is 0 cycles"
             f" (departure_del_coal {gpu.departure_del_coal}, departure_del_uncoal {gpu.departure_del_uncoal}):"
-            " no memory takes requests at once; measure it with `makespan microbench memory`"
+            " no memory takes requests at once; measure it with `makespan measure memory`"
         )
     full = put("MWP_without_BW_full", mem_l / delay, "warps", "(6)")
     without = put("MWP_without_BW", min(full, of["N"]), "warps", "(7)")

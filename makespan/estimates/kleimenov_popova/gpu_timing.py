@@ -98,7 +98,7 @@ def _table_entry(table: Mapping[str, float], kind: str, what: str) -> float:
     if kind not in table:
         raise InputError(
             f"no {what} of {kind} instructions: give kleimenov_popova.{what}.{kind}, which"
-            " 'makespan microbench latency' measures"
+            " 'makespan measure latency' measures"
         )
     return table[kind]
 

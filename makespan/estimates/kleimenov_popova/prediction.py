@@ -221,7 +221,7 @@ def _warnings(warps: int, fit: Occupancy, found: Sequence[WaveResult], *, has_la
     if not has_launch:
         notes.append(
             f"no launch time is known for blocks of {warps} warps, so that the launch counts as 0 s; measure it with"
-            " 'makespan microbench launch'"
+            " 'makespan measure launch'"
         )
     if fit.unknown:
         notes.append(f"left out of the occupancy, as demand or limit is not known: {', '.join(fit.unknown)}")

@@ -167,7 +167,7 @@ def _missing(table: OpenClCostTable, row: str) -> InputError:
     flag = " --double" if row.startswith("DOUBLE") else ""
     return InputError(
         f"the cost table of {table.device} has no row {row}, which the kernel needs; measure it by"
-        f" 'makespan microbench opencl{flag}', experiment {EXPERIMENTS[row]}, or give --override {row}=MICROSECONDS"
+        f" 'makespan measure opencl{flag}', experiment {EXPERIMENTS[row]}, or give --override {row}=MICROSECONDS"
     )
 
 

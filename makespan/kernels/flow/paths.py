@@ -98,7 +98,7 @@ def refuse_unbounded(bounded: BoundedFlow, reached: Set[int], named: Naming = st
 
 def missing_inputs_error(kernel: Routine, missing: Sequence[MissingInput], named: Naming) -> MissingInputsError:
     """Return the error about inputs that a question about a kernel lacks."""
-    template = f"; 'makespan bounds-template {kernel.source}' prints a file of bounds to fill in"
+    template = f"; 'makespan strings {kernel.source} --bounds-template' prints a file of bounds to fill in"
     more = template if any(each.field == "loop_bounds" for each in missing) else ""
     return MissingInputsError.of(
         f"{kernel.source.partition(' --arch ')[0]}: kernel {kernel.name}", missing, named, more

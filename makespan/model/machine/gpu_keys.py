@@ -81,11 +81,11 @@ class GpuKey:
 MAX_BLOCK_WARPS = 64
 _DATA_SHEET = "take it from the data sheet"
 _GUIDE = "take it from the vendor's table of compute capabilities"
-_MEMORY = "measure it with `makespan microbench memory`"
-_THROUGHPUT = "measure it with `makespan microbench throughput`"
-_LATENCY = "measure it with `makespan microbench latency`"
+_MEMORY = "measure it with `makespan measure memory`"
+_THROUGHPUT = "measure it with `makespan measure throughput`"
+_LATENCY = "measure it with `makespan measure latency`"
 _PROFILES = "take it from `nvidia-smi mig -lgip`"
-_LAUNCH = "measure it with `makespan microbench launch`"
+_LAUNCH = "measure it with `makespan measure launch`"
 
 _DEVICE = {
     "sms": GpuKey("", "streaming multiprocessors (compute units)", _DATA_SHEET, ValueRange.WHOLE),

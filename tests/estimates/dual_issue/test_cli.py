@@ -1,4 +1,4 @@
-"""`makespan microbench dual-issue` and `makespan estimate --method dual-issue`."""
+"""`makespan measure dual-issue` and `makespan estimate --method dual-issue`."""
 
 import json
 import shutil

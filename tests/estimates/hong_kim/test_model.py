@@ -550,14 +550,14 @@ def test_a_kernel_that_cannot_be_is_refused(changes: dict[str, Any], said: str) 
         (
             {"mem_ld": None},
             {},
-            "mem_ld is not known; measure it with the latency kernel of `makespan microbench memory`",
+            "mem_ld is not known; measure it with the latency kernel of `makespan measure memory`",
         ),
         (
             {"departure_del_uncoal": None},
             {},
             "departure_del_uncoal is not known; measure it with the uncoalesced kernel",
         ),
-        ({"issue_cycles": None}, {}, "issue_cycles is not known; measure it with the kernels of `makespan microbench"),
+        ({"issue_cycles": None}, {}, "issue_cycles is not known; measure it with the kernels of `makespan measure"),
         ({"limits": SmLimits(32)}, {"active_blocks_per_sm": None}, "no limit is, for blocks, warps"),
     ],
 )
@@ -568,7 +568,7 @@ def test_a_launch_that_cannot_be_estimated_is_refused(gpu: dict[str, Any], given
 
 
 def test_the_throughput_model_needs_an_operation_to_charge_for() -> None:
-    with pytest.raises(InputError, match="known: none; measure them with `makespan microbench throughput`"):
+    with pytest.raises(InputError, match="known: none; measure them with `makespan measure throughput`"):
         estimate(EXAMPLE, MATRIX, comp_model="throughput")
 
 

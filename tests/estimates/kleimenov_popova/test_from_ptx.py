@@ -260,7 +260,7 @@ def test_the_bandwidth_of_the_device_memory_follows_from_the_data_sheet() -> Non
 
 
 def test_gtx1050_says_what_must_be_measured() -> None:
-    with pytest.raises(InputError, match=r"5 numbers are not known; .*lat_DRAM.*microbench latency.*--set KEY=N"):
+    with pytest.raises(InputError, match=r"5 numbers are not known; .*lat_DRAM.*measure latency.*--set KEY=N"):
         GpuParameters.of(gpus.find_gpu("gtx1050"))
 
 
@@ -391,7 +391,7 @@ def test_classes_without_latency_are_named_with_an_instruction(estimated: Runner
     assert done.code == 2
     assert "kleimenov_popova.latency.f64 (mul.f64, line " in done.err
     assert "kleimenov_popova.delay.setp (setp.lt.s32, line " in done.err
-    assert "microbench latency" in done.err
+    assert "measure latency" in done.err
 
 
 def test_all_that_a_gpu_lacks_is_one_list(estimated: Runner) -> None:

@@ -107,7 +107,7 @@ def test_how_sure_a_figure_is_stands_beside_it_and_in_its_source() -> None:
 
 
 def test_noise_is_refused_but_by_force(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    microbench = Runner("microbench", capsys)
+    microbench = Runner("measure", capsys)
     launches = "blocks,warps_per_block,seconds\n1,1,1e-6\n10,1,9e-6\n100,1,2e-6\n1000,1,9e-6\n"
     (tmp_path / "launch.csv").write_text(launches)
     rows = [
@@ -132,13 +132,13 @@ def test_flat_launch_times_are_a_line(capsys: pytest.CaptureFixture[str], tmp_pa
     flat = "blocks,warps_per_block,seconds\n1,1,5e-6\n10,1,5.1e-6\n100,1,4.9e-6\n1000,1,5.1e-6\n"
     (tmp_path / "flat.csv").write_text(flat)
     made = tmp_path / "my.toml"
-    done = Runner("microbench", capsys)("launch", "--fit", tmp_path / "flat.csv", "--gpu-out", made)
+    done = Runner("measure", capsys)("launch", "--fit", tmp_path / "flat.csv", "--gpu-out", made)
     assert (done.code, "warning" in done.out) == (0, False)
     for text in (done.out, made.read_text()):
         assert re.search(r"times about it by 2\.\d+% of their mean", text)
     assert "+-" in done.out
     (tmp_path / "still.csv").write_text("blocks,warps_per_block,seconds\n1,1,5e-6\n10,1,5e-6\n100,1,5e-6\n")
-    assert Runner("microbench", capsys)("launch", "--fit", tmp_path / "still.csv").code == 0
+    assert Runner("measure", capsys)("launch", "--fit", tmp_path / "still.csv").code == 0
 
 
 def test_seconds_become_cycles_by_the_clock() -> None:
@@ -310,7 +310,7 @@ def test_a_file_that_holds_no_samples_is_refused_with_its_line(text: str, messag
 
 
 def test_the_command_writes_programs_and_fits_their_samples(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    microbench = Runner("microbench", capsys)
+    microbench = Runner("measure", capsys)
     assert microbench("latency", "--emit=cuda", "-o", tmp_path / "p").out == f"written: {tmp_path}/p/latency.cu\n"
     rows = [f"{s.what[0]},{s.what[1]},{s.count},{float(s.time)!r}" for s in KNOWN.samples()]
     (tmp_path / "s.csv").write_text("\n".join(["measure,name,count,cycles", *rows]) + "\n")
@@ -326,7 +326,7 @@ def test_the_command_writes_programs_and_fits_their_samples(capsys: pytest.Captu
 
 
 def test_a_gpu_file_that_finds_no_room_is_still_what_it_was(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    microbench, made = Runner("microbench", capsys), tmp_path / "my.toml"
+    microbench, made = Runner("measure", capsys), tmp_path / "my.toml"
     rows = [f"{s.what[0]},{s.what[1]},{s.count},{float(s.time)!r}" for s in KNOWN.samples()]
     (tmp_path / "s.csv").write_text("\n".join(["measure,name,count,cycles", *rows]) + "\n")
     words = ("latency", "--fit", tmp_path / "s.csv", "--gpu-out", made, "--gpu")
@@ -342,7 +342,7 @@ def test_a_gpu_file_that_finds_no_room_is_still_what_it_was(capsys: pytest.Captu
 
 
 def test_the_command_fits_launches(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    microbench = Runner("microbench", capsys)
+    microbench = Runner("measure", capsys)
     rows = [f"{s.count},{s.what[0]},{float(s.time)!r}" for s in KNOWN.launches()]
     (tmp_path / "empty.csv").write_text("\n".join(["blocks,warps_per_block,seconds", *rows]) + "\n")
     made = tmp_path / "my.toml"
@@ -370,7 +370,7 @@ def test_a_fitted_delay_takes_the_place_of_the_rule_that_told_it(
         "--gpu-out",
         tmp_path / "x.toml",
     )
-    assert Runner("microbench", capsys)(*arguments).code == 0
+    assert Runner("measure", capsys)(*arguments).code == 0
     assert dict(gpus.find_gpu(str(tmp_path / "x.toml")).data).keys() == {"kleimenov_popova.delay.f64"}
 
 
@@ -395,7 +395,7 @@ def test_bad_use_is_one_line_and_exit_2(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = Runner("microbench", capsys)(*arguments)
+    done = Runner("measure", capsys)(*arguments)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert len(done.err.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""`makespan microbench sm`: a virtual multiprocessor is recovered, one that idles is found, programs are kept."""
+"""`makespan measure sm`: a virtual multiprocessor is recovered, one that idles is found, programs are kept."""
 
 import json
 import re
@@ -158,7 +158,7 @@ def test_a_scheduler_that_idles_is_found_and_one_that_does_not_is_not(stall: int
 
 def test_logs_in_which_nobody_waited_say_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = csv(tmp_path, replace(PLAIN, clock_stall=5))
-    done = Runner("microbench", capsys)("sm", "--fit", path, "--machine", "turing")
+    done = Runner("measure", capsys)("sm", "--fit", path, "--machine", "turing")
     assert "work conservation: not observed: no ready warp waited in 9 runs" in done.out
 
 
@@ -244,7 +244,7 @@ def test_a_machine_file_has_what_was_measured_and_the_rest_of_its_base(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = tmp_path / "my.toml"
-    done = Runner("microbench", capsys)("sm", "--fit", csv(tmp_path), "--machine", "turing", "-o", made)
+    done = Runner("measure", capsys)("sm", "--fit", csv(tmp_path), "--machine", "turing", "-o", made)
     assert (done.code, done.err) == (0, "")
     assert "VIRTUAL, of no GPU" in done.out
     assert re.search(r"operations\.fp32\.latency +4\.\.5  3 samples, .*; turing has 4\.\.8", done.out)
@@ -291,7 +291,7 @@ def test_a_document_that_was_written_is_read_again(path: Path) -> None:
 
 
 def test_a_scheduler_that_idles_is_a_counterexample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    microbench, made = Runner("microbench", capsys), tmp_path / "my.toml"
+    microbench, made = Runner("measure", capsys), tmp_path / "my.toml"
     path = csv(tmp_path, replace(PLAIN, idles=100))
     done = microbench("sm", "--fit", path, "--machine", "turing", "-o", made)
     assert done.code == 1
@@ -327,7 +327,7 @@ def test_bad_use_is_one_line(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sm.csv").write_text("# gpu: T4\nmeasure,name,with,warps,count,cycles\nmemory,L2,-,1,8,9\n")
     (tmp_path / "bad.csv").write_text("# gpu: T4\n# gpu: T4\nmeasure,name,with,warps,count,cycles\nmemory,L2,-,1,8,9\n")
-    done = Runner("microbench", capsys)("sm", *arguments)
+    done = Runner("measure", capsys)("sm", *arguments)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert len(done.err.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""`makespan estimate cost-table`, `makespan microbench opencl`, `makespan evaluate cost-table`."""
+"""`makespan estimate cost-table`, `makespan measure opencl`, `makespan evaluate cost-table`."""
 
 import json
 import sys
@@ -207,13 +207,13 @@ def test_a_second_interrupt_while_the_points_are_saved_loses_none(
     assert len(json.loads((tmp_path / "mine.points.json").read_text())["points"]) == 32
 
 
-@pytest.mark.parametrize("name", ["microbench", "evaluate"])
+@pytest.mark.parametrize("name", ["measure", "evaluate"])
 def test_a_clock_that_stands_still_is_a_failed_measurement(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(VirtualOpenClDevice, "_noisy", lambda *_: lambda: 0.0)
     arguments = {
-        "microbench": ("opencl", "--virtual", "rmbp-gt650m", "--quick", "-o", tmp_path / "t.json"),
+        "measure": ("opencl", "--virtual", "rmbp-gt650m", "--quick", "-o", tmp_path / "t.json"),
         "evaluate": ("cost-table", "--virtual", "rmbp-gt650m", *TABLE, "--samples", "1", "--shape", "64x64"),
     }
     done = Runner(name, capsys)(*arguments[name])
@@ -289,13 +289,13 @@ def test_bad_options_of_the_evaluation(evaluate: Runner, arguments: tuple[str, .
     assert message in done.err
 
 
-@pytest.mark.parametrize("name", ["microbench", "evaluate"])
+@pytest.mark.parametrize("name", ["measure", "evaluate"])
 def test_without_opencl_the_remedy_is_named(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     arguments = {
-        "microbench": ("opencl", "-o", tmp_path / "t.json"),
+        "measure": ("opencl", "-o", tmp_path / "t.json"),
         "evaluate": ("cost-table", *TABLE),
     }
     done = Runner(name, capsys)(*arguments[name])

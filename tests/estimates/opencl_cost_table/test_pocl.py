@@ -141,7 +141,7 @@ def test_a_device_that_cannot_be_timed_is_refused(device: TimedDevice, monkeypat
 def test_a_device_that_is_not_there(device: TimedDevice, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--device 99: no such device; there are 0: "):
         opencl_device.OpenCLDevice(99)
-    done = Runner("microbench", capsys)("opencl", "--device", "99", "-o", tmp_path / "t.json")
+    done = Runner("measure", capsys)("opencl", "--device", "99", "-o", tmp_path / "t.json")
     assert done.code == 2
 
 

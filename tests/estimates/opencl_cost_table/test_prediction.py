@@ -193,7 +193,7 @@ def test_a_store_is_priced_as_a_read_unless_the_table_knows_better() -> None:
 
 
 def test_a_row_that_is_missing_is_named_with_its_experiment() -> None:
-    with pytest.raises(InputError, match=r"no row DOUBLE_MUL, .*microbench opencl --double', experiment B4"):
+    with pytest.raises(InputError, match=r"no row DOUBLE_MUL, .*measure opencl --double', experiment B4"):
         predict(PUBLISHED, LaunchWork(RowCounts({"DOUBLE_MUL": 1}), 1))
     import msgspec
 

@@ -1,4 +1,4 @@
-"""`makespan microbench dual-issue`: what FFMA throughput an SM sustains, and which registers and codes reach it."""
+"""`makespan measure dual-issue`: what FFMA throughput an SM sustains, and which registers and codes reach it."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from makespan.estimates.commands.microbench.benchmark import write_program
 from makespan.host.errors import InputError
 
 
-@click.command("dual-issue", cls=HelpCommand, epilog=examples("makespan microbench dual-issue --device vgk110"))
+@click.command("dual-issue", cls=HelpCommand, epilog=examples("makespan measure dual-issue --device vgk110"))
 @device_options
 @click.option(
     "--registers", type=int, default=REGISTERS, show_default=True, metavar="N", help="compare R0..R(N-1), 2 to 255"

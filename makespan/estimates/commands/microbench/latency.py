@@ -1,4 +1,4 @@
-"""`makespan microbench latency`: latencies and issue delays of instructions, latencies and bandwidths of memory."""
+"""`makespan measure latency`: latencies and issue delays of instructions, latencies and bandwidths of memory."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from makespan.estimates.commands.microbench.benchmark import MicrobenchOptions, 
     "latency",
     cls=HelpCommand,
     epilog=examples(
-        "makespan microbench latency --emit cuda -o bench",
-        "makespan microbench latency --fit latency.csv --gpu rtx-3070 --gpu-out mine.toml",
+        "makespan measure latency --emit cuda -o bench",
+        "makespan measure latency --fit latency.csv --gpu rtx-3070 --gpu-out mine.toml",
     ),
 )
 @options

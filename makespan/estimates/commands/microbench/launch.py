@@ -1,4 +1,4 @@
-"""`makespan microbench launch`: launch times of empty kernels."""
+"""`makespan measure launch`: launch times of empty kernels."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from makespan.estimates.commands.microbench.benchmark import MicrobenchOptions, 
     "launch",
     cls=HelpCommand,
     epilog=examples(
-        "makespan microbench launch --emit cuda -o bench",
-        "makespan microbench launch --fit launch.csv --gpu rtx-3070 --gpu-out mine.toml",
+        "makespan measure launch --emit cuda -o bench",
+        "makespan measure launch --fit launch.csv --gpu rtx-3070 --gpu-out mine.toml",
     ),
 )
 @options

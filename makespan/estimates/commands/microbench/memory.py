@@ -1,4 +1,4 @@
-"""`makespan microbench memory`: latency of the device memory and departure delays of requests."""
+"""`makespan measure memory`: latency of the device memory and departure delays of requests."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ from makespan.estimates.commands.microbench.benchmark import (
     "memory",
     cls=HelpCommand,
     epilog=examples(
-        "makespan microbench memory --emit cuda -o bench",
-        "makespan microbench memory --fit memory.csv --gpu quadro-fx5600 --gpu-out mine.toml",
+        "makespan measure memory --emit cuda -o bench",
+        "makespan measure memory --fit memory.csv --gpu quadro-fx5600 --gpu-out mine.toml",
     ),
 )
 @options

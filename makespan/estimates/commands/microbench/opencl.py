@@ -1,4 +1,4 @@
-"""`makespan microbench opencl`: measure the cost table of an OpenCL device."""
+"""`makespan measure opencl`: measure the cost table of an OpenCL device."""
 
 import time
 from contextlib import ExitStack
@@ -32,7 +32,7 @@ device_options = stack(
 )
 
 
-@click.command("opencl", cls=HelpCommand, epilog=examples("makespan microbench opencl --quick -o table.json"))
+@click.command("opencl", cls=HelpCommand, epilog=examples("makespan measure opencl --quick -o table.json"))
 @device_options
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="of the noise of --virtual"

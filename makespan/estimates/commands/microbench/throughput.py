@@ -1,4 +1,4 @@
-"""`makespan microbench throughput`: operations per cycle of an SM or compute unit."""
+"""`makespan measure throughput`: operations per cycle of an SM or compute unit."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from makespan.cli.help_page import HelpCommand, examples
 from makespan.estimates.commands.microbench.benchmark import MicrobenchOptions, benchmark, options, run_options
 
 
-@click.command("throughput", cls=HelpCommand, epilog=examples("makespan microbench throughput --emit opencl -o bench"))
+@click.command("throughput", cls=HelpCommand, epilog=examples("makespan measure throughput --emit opencl -o bench"))
 @options
 @run_options
 def command(**given: Any) -> None:

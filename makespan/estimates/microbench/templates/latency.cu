@@ -3,7 +3,7 @@
 //
 //     nvcc -O3 -arch=native -o latency latency.cu
 //     ./latency > latency.csv
-//     makespan microbench latency --fit latency.csv --gpu GPU --gpu-out my.toml
+//     makespan measure latency --fit latency.csv --gpu GPU --gpu-out my.toml
 //
 // One warp runs each kernel; its second pass is timed, when its instructions are in the cache.
 #ifndef __CUDACC_RTC__

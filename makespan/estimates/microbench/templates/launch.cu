@@ -2,7 +2,7 @@
 //
 //     nvcc -O3 -arch=native -o launch launch.cu
 //     ./launch > empty_kernels.csv
-//     makespan microbench launch --fit empty_kernels.csv --gpu GPU --gpu-out my.toml
+//     makespan measure launch --fit empty_kernels.csv --gpu GPU --gpu-out my.toml
 //
 // For blocks of every number of warps, grids of several sizes; the time is from the launch until the grid has ended.
 #ifndef __CUDACC_RTC__

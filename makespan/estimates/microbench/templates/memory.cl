@@ -1,6 +1,6 @@
 // Memory latency and departure delays of one compute unit, for the model of Hong and Kim (ISCA 2009); written by makespan.
 //
-// `makespan microbench memory --run -o samples.csv` builds and times these kernels on an OpenCL device. Elsewhere: take
+// `makespan measure memory --run -o samples.csv` builds and times these kernels on an OpenCL device. Elsewhere: take
 // the time of each launch from its event. A row of samples.csv is pattern,requests,seconds: for latency, one work-item
 // and the steps; else one work-group of W wavefronts of $warp_size work-items, and $loads W requests.
 //

@@ -3,7 +3,7 @@
 //     nvcc -O3 -arch=native -o memory memory.cu
 //     ./memory > samples.csv                # one block on one SM, cycles of its clock
 //     ./memory whole-gpu > samples.csv      # a block on every SM, seconds
-//     makespan microbench memory --fit samples.csv --gpu GPU [--method whole-gpu]
+//     makespan measure memory --fit samples.csv --gpu GPU [--method whole-gpu]
 //
 // Every load goes past the first cache (.cv), and the last one is overwritten before each run.
 #ifndef __CUDACC_RTC__

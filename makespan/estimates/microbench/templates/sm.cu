@@ -3,7 +3,7 @@
 //
 //     nvcc -O3 -arch=native -o sm sm.cu
 //     ./sm > sm.csv                        # on an idle GPU with fixed clocks; lines that begin with # say which GPU
-//     makespan microbench sm --fit sm.csv --machine BASE -o my.toml
+//     makespan measure sm --fit sm.csv --machine BASE -o my.toml
 //
 // One block runs each kernel; its second pass is timed, when its instructions are in the cache. Of the warps of the
 // block those in a mask work: warps 0, $apart, 2 * $apart, ... are taken for those of one partition; the pairs check it.

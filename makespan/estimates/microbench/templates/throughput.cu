@@ -2,7 +2,7 @@
 //
 //     nvcc -O3 -arch=native -o throughput throughput.cu
 //     ./throughput > samples.csv
-//     makespan microbench throughput --fit samples.csv --gpu GPU
+//     makespan measure throughput --fit samples.csv --gpu GPU
 //
 // Every thread applies one operation $operations times; the operands come from outside, so that nothing is folded.
 #ifndef __CUDACC_RTC__

@@ -3,21 +3,19 @@
 import click
 
 from makespan.cli.help_page import examples
-from makespan.cli.lazy import LazyGroup
+from makespan.cli.lazy import CommandRow, LazyGroup
 
-COMMANDS = {
-    "run": "solve the instances, and hold what comes out against what is known",
-    "table": "instances solved, gaps and times, by family and solver",
-    "check": "execute schedules, verify bundles, compare claims",
-    "show": "the instances as JSON lines, for other solvers",
-}
+COMMANDS = (
+    CommandRow("run", "solve the instances, and hold what comes out against what is known", f"{__name__}.run"),
+    CommandRow("table", "instances solved, gaps and times, by family and solver", f"{__name__}.tables:table"),
+    CommandRow("check", "execute schedules, verify bundles, compare claims", f"{__name__}.check"),
+    CommandRow("show", "the instances as JSON lines, for other solvers", f"{__name__}.tables:show"),
+)
 
 
 @click.group(
     cls=LazyGroup,
-    package=__name__,
-    sections={"Commands": COMMANDS},
-    elsewhere={name: f"{__name__}.tables:{name}" for name in ("table", "show")},
+    table=COMMANDS,
     no_args_is_help=False,
     epilog=examples("makespan benchmark table benchmarks/library"),
 )

@@ -5,13 +5,13 @@ from pathlib import PurePath
 import click
 
 from makespan.cli.help_page import examples
-from makespan.cli.lazy import LazyGroup
+from makespan.cli.lazy import CommandRow, LazyGroup
 
-COMMANDS = {
-    "run": "answer what a spec asks: makespan sweep SPEC.toml -o TABLE",
-    "export": "the table as CSV or Parquet",
-    "plot": "curves, maps and times as a picture",
-}
+COMMANDS = (
+    CommandRow("run", "answer what a spec asks: makespan sweep SPEC.toml -o TABLE", f"{__name__}.run"),
+    CommandRow("export", "the table as CSV or Parquet", f"{__name__}.table:export"),
+    CommandRow("plot", "curves, maps and times as a picture", f"{__name__}.table:plot"),
+)
 
 
 class _Sweep(LazyGroup):
@@ -27,9 +27,7 @@ class _Sweep(LazyGroup):
 
 @click.group(
     cls=_Sweep,
-    package=__name__,
-    sections={"Commands": COMMANDS},
-    elsewhere={name: f"{__name__}.table:{name}" for name in ("export", "plot")},
+    table=COMMANDS,
     no_args_is_help=False,
     epilog=examples("makespan sweep warps.toml -o warps.sqlite", "makespan sweep export warps.sqlite -o warps.csv"),
     context_settings={"ignore_unknown_options": True},
