@@ -7,7 +7,7 @@ import pytest
 from makespan.estimates.opencl import Opened
 from makespan.host.errors import InputError, MeasurementError
 from tests.command import Runner
-from tests.estimates.dual_issue.test_measurements import rows
+from tests.estimates.dual_issue.test_measurements import ROWS
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def evaluate(capsys: pytest.CaptureFixture[str]) -> Runner:
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     path = tmp_path / "k20.csv"
-    path.write_text("\n".join(rows()))
+    path.write_text("\n".join(ROWS))
     return path
 
 

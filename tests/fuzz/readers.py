@@ -193,10 +193,9 @@ def points(path: Path) -> object:
 
 def measured(path: Path) -> object:
     """A table of measurements of dual issue."""
-    from makespan.estimates.dual_issue.device import SmDescription
-    from makespan.estimates.dual_issue.measurements import read
+    from makespan.estimates import dual_issue
 
-    return read(path, SmDescription(192, 4, 32))
+    return dual_issue.find(str(path))
 
 
 def form(path: Path) -> object:

@@ -1,7 +1,6 @@
 """`makespan estimate --compare`: every method that can say something, beside what is proven and simulated."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,9 +42,7 @@ _RESOURCES = ("regs", "ptxas", "smem")
 @section(
     "Methods",
     click.option("--table", metavar="NAME|FILE.json", help="a cost table, for opencl-cost-table"),
-    click.option(
-        "--ffma-device", type=click.Path(path_type=Path), metavar="FILE.csv", help="measurements of dual issue"
-    ),
+    click.option("--ffma-device", metavar="NAME|FILE.csv", help="measurements of dual issue"),
 )
 @section(
     "Effort",
@@ -60,7 +57,7 @@ def command(
     l2pct: float | None,
     worst_case_cache: bool,
     table: str | None,
-    ffma_device: Path | None,
+    ffma_device: str | None,
     time_limit: float,
     output: str,
     **options: Any,
@@ -133,15 +130,13 @@ def _opencl_cost_table(question: "LaunchQuestion", table: str | None) -> "Estima
     return estimate(predict(priced, found))
 
 
-def _dual_issue(question: "LaunchQuestion", gpu: "Gpu", table: Path | None) -> "Estimate":
-    from makespan.estimates.commands.issue_device import measure_characteristics
-    from makespan.estimates.dual_issue import FfmaWork, estimate
+def _dual_issue(question: "LaunchQuestion", gpu: "Gpu", table: str | None) -> "Estimate":
+    from makespan.estimates.dual_issue import FfmaWork, estimate, find
 
     if table is None:
         raise InputError("--ffma-device is missing: a table of measurements of dual issue (.csv)")
     work = FfmaWork.of(question.profile())
-    found = measure_characteristics(table=table)
-    return estimate(found, work, sms=gpu.whole("sms"), clock_ghz=gpu.number("clock_ghz"), gpu=gpu)
+    return estimate(find(table), work, sms=gpu.whole("sms"), clock_ghz=gpu.number("clock_ghz"), gpu=gpu)
 
 
 def _proven(instance: "Instance", seconds: float) -> "tuple[PolicyGap, str]":

@@ -1,7 +1,5 @@
-"""Options that name an SM for the dual-issue tests, and its measurement."""
+"""Options that name the measurements of dual issue, and their characteristics."""
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,64 +10,30 @@ from makespan.host.errors import InputError
 
 if TYPE_CHECKING:
     from makespan.estimates.dual_issue import Characteristics
-    from makespan.estimates.dual_issue.arbiter import Pattern
 
-REGISTERS = 32
-# The first arguments of `measure_characteristics`.
-device_options = stack(
-    click.option("--device", metavar="vgk110[:KEY=VALUE,...]", help="a virtual GK110 (the default); keys: noise, seed,"
-                 " conflicts, arbiter, bubbles, latency"),
-    click.option("--import", "table", type=click.Path(path_type=Path), metavar="FILE.csv", help="measurements instead:"
-                 " test,key,ops_per_cycle,gap,latency"),
+# The arguments of `read_characteristics`.
+table_options = stack(
+    click.option("--import", "table", metavar="NAME|FILE.csv", help="measurements, test,key,ops_per_cycle,gap,latency"
+                 " [default: tesla-k20, as published]"),
     click.option("--lanes", type=int, help="32-bit lanes of an SM, with --import [default: 192]"),
     click.option("--schedulers", type=int, help="warp schedulers of an SM, with --import [default: 4]"),
     click.option("--threshold", type=OneOf(["auto", "patent"]), default="auto", show_default=True,
                  help="a bank conflict: by the largest gap of throughputs, or below 99.5 % of theory"),
-    click.option("--fast", is_flag=True, help="compare each register with one of each bank, not with all"),
 )  # fmt: skip
 
 
-def measure_characteristics(
-    *,
-    device: str | None = None,
-    table: Path | None = None,
-    lanes: int | None = None,
-    schedulers: int | None = None,
-    threshold: str = "auto",
-    fast: bool = False,
-    registers: int = REGISTERS,
-    single_code: bool = False,
-    only: "Sequence[Pattern]" = (),
+def read_characteristics(
+    *, table: str | None = None, lanes: int | None = None, schedulers: int | None = None, threshold: str = "auto"
 ) -> "Characteristics":
-    """Return the characteristics that the tests find in a device or in a table of measurements.
-
-    Args:
-        only: the patterns to measure; none: the six of the ranking.
+    """Return the characteristics that a table of measurements gives; None is the published one.
 
     Raises:
-        InputError: options that contradict each other, or that name no device and no table.
+        InputError: no such table, or a size of the SM of the published one.
         MeasurementError: a test whose result would be a guess.
     """
-    from makespan.estimates.dual_issue import SmDescription, Threshold, characterise, measurements, parse_device
-    from makespan.estimates.dual_issue.arbiter import PATTERNS
+    from makespan.estimates.dual_issue import K20, SmDescription, Threshold, find
 
-    limit = Threshold(threshold)
     given = {name: number for name, number in (("lanes", lanes), ("schedulers", schedulers)) if number is not None}
-    if table is not None:
-        if device is not None or fast or single_code:
-            raise InputError("--import is a finished measurement: no --device, --fast or --single-code beside it")
-        return measurements.read(table, SmDescription(**given), limit)
-    if given:
-        raise InputError("--lanes and --schedulers describe the SM of --import; a device knows its own")
-    name = device or "vgk110"
-    return characterise(
-        parse_device(name),
-        range(registers),
-        limit,
-        name=name,
-        origin=f"makespan measure dual-issue on the virtual device {name}",
-        is_virtual=True,
-        fast=fast,
-        single_code=single_code,
-        only=only or PATTERNS,
-    )
+    if table is None and given:
+        raise InputError("--lanes and --schedulers describe the SM of --import")
+    return find(table or K20, SmDescription(**given), Threshold(threshold))

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from makespan.estimates.dual_issue.arbiter import spell
-from makespan.estimates.dual_issue.method import Characteristics
+from makespan.estimates.dual_issue.measurements import Characteristics
 from makespan.estimates.estimate import Estimate, ModelQuantity, Origin, Term, from_gpu
 from makespan.host.errors import InputError
 
@@ -24,12 +23,10 @@ class FfmaWork:
     Args:
         operations: lane-operations; a warp-instruction counts for all lanes of its warp, active or not.
         origin: given, or counted in a kernel.
-        instructions: of a warp; None where there is no kernel.
     """
 
     operations: float
     origin: Origin = Origin.GIVEN
-    instructions: float | None = None
     note: str = ""
     warnings: tuple[str, ...] = ()
 
@@ -52,13 +49,14 @@ class FfmaWork:
         if not each:
             raise InputError(f"kernel {profile.kernel} executes no fma.rn.f32: there is no FFMA-bound time to estimate")
         warps = profile.warps_per_block * profile.blocks
-        share = each / profile.total
         return cls(
             each * warps * profile.warp_size,
             Origin.DERIVED,
-            each,
             f"{each:g} of a warp's {profile.total:g} instructions, {warps} warps of {profile.warp_size}",
-            (f"FFMAs are {share:.0%} of the instructions of a warp; the others are left out", *profile.notes),
+            (
+                f"FFMAs are {each / profile.total:.0%} of the instructions of a warp; the others are left out",
+                *profile.notes,
+            ),
         )
 
 
@@ -80,28 +78,31 @@ def estimate(
     if clock_ghz is not None and not (isfinite(clock_ghz) and clock_ghz > 0):
         raise InputError(f"the clock must be a number of GHz above 0, not {clock_ghz:g}")
     cycles = work.operations / sms / found.sustained  # all SMs have an equal share
-    best = found.best
-    pattern = spell(best[0].pattern) if best else "none: single issue"
-    measured = found.origin
+    share, lanes, measured = found.sustained / found.sm.lanes, found.sm.lanes, (Origin.MEASURED, found.origin)
+    pattern = found.best[0].pattern if found.best else "none: single issue"
     quantities = [
         ModelQuantity("ffma", work.operations, "lane-operations", work.origin, work.note),
         ModelQuantity("sms", sms, "", Origin.GIVEN) if gpu is None else from_gpu(gpu, "sms", "sms"),
-        ModelQuantity("lanes", found.sm.lanes, "per SM", Origin.GIVEN),
-        ModelQuantity("sustained", found.sustained, "lane-operations per cycle and SM", Origin.MEASURED, measured),
-        ModelQuantity(
-            "efficiency", 100 * found.sustained / found.sm.lanes, "% of the lanes", Origin.MEASURED, measured
-        ),
+        ModelQuantity("lanes", lanes, "per SM", Origin.GIVEN),
+        ModelQuantity("sustained", found.sustained, "lane-operations per cycle and SM", *measured),
+        ModelQuantity("efficiency", 100 * share, "% of the lanes", *measured),
         ModelQuantity("pattern", pattern, "", Origin.MEASURED, "order of single and dual issues that reaches it"),
     ]
     if clock_ghz is not None:
-        peak = peak_gflops(found.sm.lanes, sms, clock_ghz)
+        given = ModelQuantity("clock", clock_ghz, "GHz", Origin.GIVEN)
+        peak = peak_gflops(lanes, sms, clock_ghz)
         quantities += [
-            ModelQuantity("clock", clock_ghz, "GHz", Origin.GIVEN)
-            if gpu is None
-            else from_gpu(gpu, "clock_ghz", "clock"),
+            given if gpu is None else from_gpu(gpu, "clock_ghz", "clock"),
             ModelQuantity("peak", peak, "Gflop/s", Origin.DERIVED, "2 * lanes * sms * clock"),
-            ModelQuantity("reached", peak * found.sustained / found.sm.lanes, "Gflop/s", Origin.DERIVED),
+            ModelQuantity("reached", peak * share, "Gflop/s", Origin.DERIVED),
         ]
+    warnings = [
+        "only FFMAs count: no memory, no latency, no start-up; code that a compiler made may lack the best pattern",
+        "work is spread evenly over the SMs, and every SM has enough warps",
+    ]
+    if len(found.best) > 1:
+        names = ", ".join(result.pattern for result in found.best)
+        warnings.append(f"several patterns cannot be told apart: {names}")
     return Estimate(
         method=METHOD,
         cycles=cycles,
@@ -109,21 +110,8 @@ def estimate(
         terms=(Term("FFMA throughput", cycles, is_limit=True),),
         limiting="FFMA throughput",
         quantities=tuple(quantities),
-        warnings=(*_warnings(found), *work.warnings),
+        warnings=(*warnings, *work.warnings),
     )
-
-
-def _warnings(found: Characteristics) -> list[str]:
-    warnings = [
-        "only FFMAs count: no memory, no latency, no start-up; code that a compiler made may lack the best pattern",
-        "work is spread evenly over the SMs, and every SM has enough warps",
-    ]
-    if found.is_virtual:
-        warnings.append("measured on a virtual device, whose block bubbles and dual overhead are calibrated, not known")
-    if len(found.best) > 1:
-        names = ", ".join(spell(result.pattern) for result in found.best)
-        warnings.append(f"several patterns cannot be told apart: {names}")
-    return warnings
 
 
 def peak_gflops(lanes: int, sms: int, clock_ghz: float) -> float:

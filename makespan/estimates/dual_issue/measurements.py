@@ -1,218 +1,271 @@
-"""Measurements of a real SM, as a CSV table: `test,key,ops_per_cycle,gap,latency`.
+"""Measurements of an SM, as a CSV table `test,key,ops_per_cycle,gap,latency`, and the characteristics that they give.
 
 Tests and keys: `latency,FFMA` (latency), `throughput,FMUL` (single issue, without conflicts), `bank,R0:R1` (every pair
 of some registers), `code,0x20` (all 256: throughput, gap and latency), `pattern,1-2-2-1`. Cells that a test does not
-have stay empty; tests may be left out, but not be incomplete.
+have stay empty; tests may be left out, but not be incomplete. Lines that begin with # are remarks.
 """
 
 import csv
+import re
 from collections.abc import Mapping
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import combinations, permutations
 from math import isfinite
 from pathlib import Path
 
-from makespan.estimates.dual_issue.arbiter import parse_pattern
-from makespan.estimates.dual_issue.bank_relation import (
-    PATENT_LIMIT,
-    BankResult,
-    Pair,
-    Threshold,
-    all_pairs,
-    auto_limit,
-    check_levels,
-    check_registers,
-    classify,
-)
-from makespan.estimates.dual_issue.code_meaning import CodeResult, interpret
-from makespan.estimates.dual_issue.device import CODES, SINGLE_ISSUE, SmDescription
-from makespan.estimates.dual_issue.method import Characteristics
-from makespan.estimates.dual_issue.pattern_ranking import PatternResult, rank_patterns
-from makespan.host.errors import InputError
-from makespan.host.text_file import read_text
+from makespan.estimates.dual_issue.control_codes import CODES, SINGLE_ISSUE, CodeResult, interpret
+from makespan.estimates.dual_issue.register_banks import REGISTERS, BankResult, Pair, Threshold, find_banks
+from makespan.host.errors import InputError, MeasurementError
+from makespan.host.text_file import named_file, read_text
 from makespan.model.machine.values import shown
 
+K20 = "tesla-k20"
+"""The shipped table: what was published for GK110."""
 COLUMNS = ("test", "key", "ops_per_cycle", "gap", "latency")
-_NEEDED = {
-    "latency": ("latency",),
-    "throughput": ("ops_per_cycle",),
-    "bank": ("ops_per_cycle",),
-    "code": ("ops_per_cycle", "gap", "latency"),
-    "pattern": ("ops_per_cycle",),
-}
-_SINGLE = ("throughput", "bank")
+# The choices of two single issues among four cycles: six FFMAs in four cycles.
+PATTERNS = tuple(sorted({"-".join(cycles) for cycles in permutations("1122")}))
+MAX_BYTES = 8 << 20
 # What noise can add to the throughput of single issue, of a lane-operation per scheduler, lane and cycle.
 _MOST_OF_THEORY = 1.05
-MAX_BYTES = 8 << 20
 _LISTED = 5
 _MOST_CYCLES = 1e6  # larger gaps and latencies are typing errors
+_LEAST_DIFFERENCE = 0.002  # relative, of two efficiencies
 
 
-_MeasuredRow = dict[str, float]
+@dataclass(frozen=True, slots=True)
+class SmDescription:
+    """The given numbers of an SM, which no test measures; the defaults are those of GK110.
+
+    Args:
+        lanes: for 32-bit floating-point numbers; also the FFMAs that it could complete per cycle.
+        warp: threads of a warp.
+    """
+
+    lanes: int = 192
+    schedulers: int = 4
+    warp: int = 32
+
+    def __post_init__(self) -> None:
+        if self.schedulers < 1 or self.warp < 1 or self.lanes < self.schedulers * self.warp:
+            raise InputError(
+                f"{self.lanes} lanes are fewer than those of {self.schedulers} schedulers with warps of {self.warp}"
+            )
+
+    @property
+    def theory(self) -> float:
+        """Return the lane-operations per cycle of single issue: each scheduler feeds the lanes of one warp."""
+        return float(self.schedulers * self.warp)
 
 
-def read(path: Path, sm: SmDescription, threshold: Threshold = Threshold.AUTO) -> Characteristics:
-    """Return the characteristics that a table of measurements gives.
+@dataclass(frozen=True, slots=True)
+class PatternResult:
+    """The throughput that a pattern of single and dual issues reaches.
+
+    Args:
+        pattern: the FFMAs of each issue cycle, such as `1-2-2-1`.
+        ops_per_cycle: FFMA lane-operations per cycle and SM.
+        efficiency: the same, of all lanes.
+    """
+
+    pattern: str
+    ops_per_cycle: float
+    efficiency: float
+
+    def __str__(self) -> str:
+        return f"{self.pattern} {self.efficiency:.2%}"
+
+
+@dataclass(frozen=True, slots=True)
+class Characteristics:
+    """The characteristics of an SM that the tests found.
+
+    Args:
+        name: of the table.
+        origin: where the numbers are from, for a reader who asks for the source.
+        latency: cycles from an FFMA to one that reads its result; None where it was not measured.
+        single: FMUL lane-operations per cycle and SM in single-issue mode, without conflicts.
+        banks: None where they were not measured.
+        codes: None where they were not measured.
+        patterns: the best first; empty where there were none to measure.
+        is_published: whether the numbers are those of a paper; the user measured all others.
+    """
+
+    name: str
+    origin: str
+    sm: SmDescription
+    latency: float | None
+    single: float
+    banks: BankResult | None
+    codes: CodeResult | None
+    patterns: tuple[PatternResult, ...]
+    is_published: bool = False
+
+    @property
+    def sustained(self) -> float:
+        """Return the FFMA lane-operations per cycle and SM that the best measured code reaches."""
+        return max([self.single, *(result.ops_per_cycle for result in self.patterns)])
+
+    @property
+    def best(self) -> tuple[PatternResult, ...]:
+        """Return the patterns that cannot be told from the best one; empty where none was measured."""
+        least = max((result.efficiency for result in self.patterns), default=0.0) * (1 - _LEAST_DIFFERENCE)
+        return tuple(result for result in self.patterns if result.efficiency >= least)
+
+
+def find(table: str, sm: SmDescription | None = None, threshold: Threshold = Threshold.AUTO) -> Characteristics:
+    """Return the characteristics that a shipped table or a file of measurements gives.
+
+    Args:
+        table: the name of a shipped table, or the path of a .csv file.
+        sm: the SM that was measured; None is that of GK110.
 
     Raises:
         InputError: a file that is no such table, is incomplete, or has impossible values.
         MeasurementError: measurements without a clear meaning; see the tests.
     """
-    return parse(read_text(path, "table of measurements", MAX_BYTES), str(path), sm, threshold)
+    file, where = named_file(table, "dual_issue", ".csv", "table of measurements")
+    content = read_text(file, "table of measurements", MAX_BYTES, where=where)
+    found = parse(content, where, SmDescription() if sm is None else sm, threshold)
+    return replace(found, is_published=not table.endswith(".csv"))
 
 
 def parse(content: str, where: str, sm: SmDescription, threshold: Threshold = Threshold.AUTO) -> Characteristics:
-    """Return the same for the text of a table; raises as `read` does."""
+    """Return the same for the text of a table; raises as `find` does."""
     try:
         tests = _tests(content, sm)
-        shares = _shares(tests["bank"], sm)
-        meaning = _codes(tests["code"])
-        single = _single(tests, shares, meaning, sm)
-        if meaning is not None and tests["pattern"]:
-            meaning.required_dual()  # patterns without dual issue contradict each other
-        found = _banks(shares, single / sm.theory, threshold) if shares else None
+        pairs = _pairs(tests["bank"], sm)
+        codes = _codes(tests["code"])
+        single = _single(tests, codes)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
+    if codes is not None and tests["pattern"] and not codes.dual:
+        raise MeasurementError("device has no dual issue: no control code has gap 0, so there is no pattern to test")
     reached = [
-        PatternResult(parse_pattern(key), row["ops_per_cycle"], row["ops_per_cycle"] / sm.lanes)
+        PatternResult(key, row["ops_per_cycle"], row["ops_per_cycle"] / sm.lanes)
         for key, row in tests["pattern"].items()
     ]
     return Characteristics(
         name=Path(where).stem,
         origin=f"measurements in {Path(where).name}",
-        is_virtual=False,
         sm=sm,
         latency=tests["latency"]["FFMA"]["latency"] if tests["latency"] else None,
         single=single,
-        noise=None,
-        banks=found,
-        codes=meaning,
-        patterns=rank_patterns(reached),
+        banks=find_banks(pairs, single / sm.theory, threshold) if pairs else None,
+        codes=codes,
+        patterns=tuple(sorted(reached, key=lambda result: (-result.efficiency, result.pattern))),
     )
 
 
-def _tests(content: str, sm: SmDescription) -> dict[str, dict[str, _MeasuredRow]]:
-    tests: dict[str, dict[str, _MeasuredRow]] = {test: {} for test in _NEEDED}
+_MeasuredRow = Mapping[str, float]
+_MeasuredTests = dict[str, dict[str, _MeasuredRow]]
+
+
+@dataclass(frozen=True, slots=True)
+class _IssueTest:
+    """A test: the numbers that a row of it needs, a regular expression for its keys, and what to write for one."""
+
+    needs: tuple[str, ...]
+    key: str
+    example: str
+
+
+_TESTS = {
+    "latency": _IssueTest(("latency",), "FFMA", "FFMA"),
+    "throughput": _IssueTest(("ops_per_cycle",), "FMUL", "FMUL"),
+    "bank": _IssueTest(("ops_per_cycle",), r"R(\d{1,3}):R(\d{1,3})", "R0:R1, two of R0..R254"),
+    "code": _IssueTest(("ops_per_cycle", "gap", "latency"), r"0[xX][0-9a-fA-F]{1,2}", "0x20, of 0x00..0xff"),
+    "pattern": _IssueTest(("ops_per_cycle",), "|".join(PATTERNS), ", ".join(PATTERNS)),
+}
+
+
+def _tests(content: str, sm: SmDescription) -> _MeasuredTests:
+    tests: _MeasuredTests = {test: {} for test in _TESTS}
     reader = csv.reader(content.splitlines())
     try:
-        header = next(reader, None)
-        if header != list(COLUMNS):
-            raise InputError(f"line 1: the columns are {','.join(COLUMNS)}")
-        for cells in reader:
-            if cells:
-                test, key, row = _row(cells, sm, f"line {reader.line_num}")
-                if key in tests[test]:
-                    raise InputError(f"line {reader.line_num}: {test} {key} is there twice")
-                tests[test][key] = row
+        rows = [(reader.line_num, cells) for cells in reader if cells and not cells[0].startswith("#")]
     except csv.Error as error:
         raise InputError(f"line {reader.line_num}: no CSV: {error}") from None
-    if not any(tests.values()):
+    if not rows or tuple(rows[0][1]) != COLUMNS:
+        raise InputError(f"line {rows[0][0] if rows else 1}: the columns are {','.join(COLUMNS)}")
+    for line, cells in rows[1:]:
+        try:
+            test, key, row = _row(cells, sm)
+            if key in tests[test]:
+                raise InputError(f"{test} {key} is there twice")
+        except InputError as error:
+            raise InputError(f"line {line}: {error}") from None
+        tests[test][key] = row
+    if len(rows) == 1:
         raise InputError("no measurement in it")
     return tests
 
 
-def _row(cells: list[str], sm: SmDescription, at: str) -> tuple[str, str, _MeasuredRow]:
+def _row(cells: list[str], sm: SmDescription) -> tuple[str, str, _MeasuredRow]:
     if len(cells) != len(COLUMNS):
-        raise InputError(f"{at}: {len(cells)} cells instead of {len(COLUMNS)}")
-    test, raw_key, *numbers = (cell.strip() for cell in cells)
-    if test not in _NEEDED:
-        raise InputError(f"{at}: unknown test {shown(test)}; there are {', '.join(_NEEDED)}")
-    try:
-        key = _key(test, raw_key)
-    except InputError as error:
-        raise InputError(f"{at}: {error}") from None
+        raise InputError(f"{len(cells)} cells instead of {len(COLUMNS)}")
+    test, key, *numbers = (cell.strip() for cell in cells)
+    if test not in _TESTS:
+        raise InputError(f"unknown test {shown(test)}; there are {', '.join(_TESTS)}")
     given = dict(zip(COLUMNS[2:], numbers, strict=True))
-    row = {column: _number(given[column], column, at) for column in _NEEDED[test]}
+    row = {column: _number(given[column], column) for column in _TESTS[test].needs}
     if extra := [column for column, text in given.items() if text and column not in row]:
-        raise InputError(f"{at}: {test} has no {extra[0]}; leave the cell empty")
-    rate = row.get("ops_per_cycle")
-    if rate is not None and not 0 < rate <= sm.lanes:
-        raise InputError(f"{at}: ops_per_cycle must be above 0 and at most the {sm.lanes} lanes, not {rate:g}")
-    if rate is not None and test in _SINGLE and rate > _MOST_OF_THEORY * sm.theory:
-        raise InputError(f"{at}: {test} is single issue, of at most {sm.theory:g} per cycle, not {rate:g}")
+        raise InputError(f"{test} has no {extra[0]}; leave the cell empty")
+    rate = row.get("ops_per_cycle", 1.0)
+    if not 0 < rate <= sm.lanes:
+        raise InputError(f"ops_per_cycle must be above 0 and at most the {sm.lanes} lanes, not {rate:g}")
+    if test in ("throughput", "bank") and rate > _MOST_OF_THEORY * sm.theory:
+        raise InputError(f"{test} is single issue, of at most {sm.theory:g} per cycle, not {rate:g}")
     if not 0 <= row.get("gap", 0) <= _MOST_CYCLES or not 0 < row.get("latency", 1) <= _MOST_CYCLES:
-        raise InputError(f"{at}: gap and latency are cycles, not {given['gap']} and {given['latency']}")
-    return test, key, row
+        raise InputError(f"gap and latency are cycles, not {given['gap']} and {given['latency']}")
+    return test, _key(test, key), row
 
 
 def _key(test: str, key: str) -> str:
-    try:
-        if test == "bank":
-            a, b = (int(name[1:]) if name[:1] == "R" and name[1:].isdecimal() else -1 for name in key.split(":"))
-            check_registers((a, b))
-            return f"R{min(a, b)}:R{max(a, b)}"
-        if test == "code":
-            number = int(key, 16)
-            if not 0 <= number < CODES:
-                raise InputError(f"code {shown(key)} is outside of 0x00..0xff")
-            return f"{number:#04x}"
-    except ValueError:
-        example = {"bank": "R0:R1", "code": "0x20"}[test]
-        raise InputError(f"{shown(key)} is no key of the test {test}; write such as {example}") from None
-    if test == "pattern":
-        parse_pattern(key, ranked=True)
-        return key
-    wanted = {"latency": "FFMA", "throughput": "FMUL"}[test]
-    if key != wanted:
-        raise InputError(f"the key of {test} is {wanted}, not {shown(key)}")
-    return key
+    match = re.fullmatch(_TESTS[test].key, key, re.ASCII)
+    registers = sorted(map(int, match.groups())) if match is not None else []
+    if match is None or registers != sorted(set(registers)) or max(registers, default=0) >= REGISTERS:
+        raise InputError(f"{shown(key)} is no key of the test {test}; write such as {_TESTS[test].example}")
+    if test == "code":
+        return f"{int(key, 16):#04x}"
+    return ":".join(f"R{register}" for register in registers) or key
 
 
-def _number(text: str, column: str, at: str) -> float:
+def _number(text: str, column: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise InputError(f"{at}: {column} must be a number, not {shown(text)}") from None
+        raise InputError(f"{column} must be a number, not {shown(text)}") from None
     if not isfinite(value):
-        raise InputError(f"{at}: {column} must be finite, not {shown(text)}")
+        raise InputError(f"{column} must be finite, not {shown(text)}")
     return value
 
 
-def _shares(rows: Mapping[str, _MeasuredRow], sm: SmDescription) -> dict[Pair, float]:
-    rates: dict[Pair, float] = {}
-    for key, row in rows.items():
-        a, b = (int(name[1:]) for name in key.split(":"))
-        rates[a, b] = row["ops_per_cycle"] / sm.theory
-    registers = sorted({register for pair in rates for register in pair})
-    missing = [f"R{a}:R{b}" for a, b in all_pairs(registers) if (a, b) not in rates]
-    _refuse_missing("pairs of registers", missing)
-    return rates
+def _pairs(rows: Mapping[str, _MeasuredRow], sm: SmDescription) -> dict[Pair, float]:
+    """Return the throughput of every pair of the registers, as a share of theory."""
+    registers = sorted({int(name[1:]) for key in rows for name in key.split(":")})
+    keys = {(a, b): f"R{a}:R{b}" for a, b in combinations(registers, 2)}
+    _refuse_missing("pairs of registers", [key for key in keys.values() if key not in rows])
+    return {pair: rows[key]["ops_per_cycle"] / sm.theory for pair, key in keys.items()}
 
 
 def _codes(rows: Mapping[str, _MeasuredRow]) -> CodeResult | None:
-    if not rows:
-        return None
-    keys = [f"{code:#04x}" for code in range(CODES)]
+    keys = [f"{code:#04x}" for code in range(CODES)] if rows else []
     _refuse_missing("control codes", [key for key in keys if key not in rows])
-    return interpret(
-        [rows[key]["gap"] for key in keys],
-        [rows[key]["ops_per_cycle"] for key in keys],
-        [rows[key]["latency"] for key in keys],
-    )
+    columns = ([rows[key][column] for key in keys] for column in ("gap", "ops_per_cycle", "latency"))
+    return interpret(*columns) if rows else None
 
 
 def _refuse_missing(what: str, missing: list[str]) -> None:
     if missing:
         more = f" and {len(missing) - _LISTED} more" if len(missing) > _LISTED else ""
-        raise InputError(f"{what} are missing: {', '.join(islice(missing, _LISTED))}{more}; measure them, too")
+        raise InputError(f"{what} are missing: {', '.join(missing[:_LISTED])}{more}; measure them, too")
 
 
-def _single(
-    tests: Mapping[str, Mapping[str, _MeasuredRow]],
-    shares: Mapping[Pair, float],
-    codes: CodeResult | None,
-    sm: SmDescription,
-) -> float:
+def _single(tests: _MeasuredTests, codes: CodeResult | None) -> float:
     """Return the throughput of single issue: as measured, or the best of a pair or of the single-issue code."""
-    if tests["throughput"]:
-        return tests["throughput"]["FMUL"]["ops_per_cycle"]
-    rates = [share * sm.theory for share in shares.values()]
-    rates += [codes.throughput[SINGLE_ISSUE]] if codes else []
+    rates = [row["ops_per_cycle"] for row in (tests["throughput"] or tests["bank"]).values()]
+    if codes is not None and not tests["throughput"]:
+        rates.append(codes.throughput[SINGLE_ISSUE])
     if not rates:
         raise InputError("no throughput of single issue: add a row such as throughput,FMUL,127.5,,")
     return max(rates)
-
-
-def _banks(shares: Mapping[Pair, float], clean: float, threshold: Threshold) -> BankResult:
-    limit = PATENT_LIMIT if threshold is Threshold.PATENT else auto_limit([*shares.values(), clean], None)
-    check_levels(shares.values(), limit, None)
-    return classify(shares, limit).required()

@@ -1,14 +1,18 @@
-"""What the dual-issue tests found, in the words of a terminal and as JSON, schema `makespan.dual-issue/1`."""
+"""Characteristics of an SM as text, as JSON of schema `makespan.dual-issue/2`, and as a machine file."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from math import ceil
 from typing import Any
 
 from makespan.estimates.dual_issue import BankResult, Characteristics, CodeResult
-from makespan.estimates.dual_issue.arbiter import spell
+from makespan.host.errors import InputError
 from makespan.version import __version__
 
-SCHEMA = "makespan.dual-issue/1"
+SCHEMA = "makespan.dual-issue/2"
+_TOLERANCE = 0.25  # cycles by which a mean latency may exceed a whole number
+_MOST_TEXT = 480  # letters of a text in a machine file
 
 
 def text(found: Characteristics) -> str:
@@ -19,10 +23,6 @@ def text(found: Characteristics) -> str:
 def _lines(found: Characteristics) -> Iterator[str]:
     sm = found.sm
     yield f"device {found.name}: {sm.lanes} lanes, {sm.schedulers} schedulers, warps of {sm.warp}"
-    if found.is_virtual:
-        yield "a virtual device: it shows that the method works, and says nothing about hardware"
-    if found.noise is not None:
-        yield f"noise          {found.noise:.3%} of a time"
     if found.latency is not None:
         yield f"FFMA latency   {found.latency:.2f} cycles"
     share, lanes = found.single / sm.lanes, f"{sm.lanes} lanes"
@@ -35,7 +35,7 @@ def _lines(found: Characteristics) -> Iterator[str]:
         yield "patterns, FFMAs per issue cycle (1 single, 2 dual)"
     for result in found.patterns:
         mark = "  best" if result in found.best else ""
-        yield f"  {spell(result.pattern):<11}  {result.ops_per_cycle:7.2f} per cycle  {result.efficiency:7.2%}{mark}"
+        yield f"  {result.pattern:<11}  {result.ops_per_cycle:7.2f} per cycle  {result.efficiency:7.2%}{mark}"
     share, per_scheduler = found.sustained / sm.lanes, found.sustained / sm.theory
     yield (
         f"sustained: {found.sustained:.2f} FFMA lane-operations per cycle and SM, {share:.2%} of the lanes;"
@@ -44,11 +44,8 @@ def _lines(found: Characteristics) -> Iterator[str]:
 
 
 def _bank_lines(found: BankResult) -> Iterator[str]:
-    how = "pairs" if found.complete else "pairs, one register per bank (fast)"
     count = len(found.classes)
-    yield f"register banks {count}, from {found.runs} {how}, conflict at or below {found.limit:.3%} of theory"
-    if not found.complete:
-        yield "  warning: not all pairs were measured, so that conflicts are those of banks is taken for granted"
+    yield f"register banks {count}, from {found.runs} pairs, conflict at or below {found.limit:.3%} of theory"
     for bank, members in enumerate(found.classes):
         yield f"  {bank}: {_ranges(members)}"
     yield f"  bank of register r: {found.function or 'no function of three bits or fewer'}"
@@ -62,9 +59,8 @@ def _code_lines(found: CodeResult) -> Iterator[str]:
     yield f"  dual: {', '.join(f'{code:#04x}' for code in found.dual) or 'none'}"
     for field in found.fields:
         beyond = f", then {field.saturation} cycles" if field.saturation is not None else ""
-        last = field.codes[-1]
         yield (
-            f"  {field.base:#04x}..{last:#04x}: field of {field.width} bits from bit {field.shift}, gap"
+            f"  {field.base:#04x}..{field.codes[-1]:#04x}: field of {field.width} bits from bit {field.shift}, gap"
             f" {field.start:g} + {field.slope} n for n = 0..{field.last}{beyond}"
         )
 
@@ -82,41 +78,74 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 def document(found: Characteristics) -> dict[str, Any]:
     """Return the same as plain data."""
+    banks, codes = found.banks, found.codes
     return {
         "schema": SCHEMA,
         "device": found.name,
         "origin": found.origin,
-        "is_virtual": found.is_virtual,
-        "lanes": found.sm.lanes,
-        "schedulers": found.sm.schedulers,
-        "warp": found.sm.warp,
-        "noise": found.noise,
+        **asdict(found.sm),
         "latency": found.latency,
         "single_ops_per_cycle": found.single,
-        "banks": None if found.banks is None else _banks(found.banks),
-        "codes": None if found.codes is None else _codes(found.codes),
-        "patterns": [
-            {**asdict(result), "pattern": spell(result.pattern), "is_best": result in found.best}
-            for result in found.patterns
-        ],
+        "banks": banks and {**asdict(banks), "function": banks.function and banks.function.bits},
+        "codes": codes
+        and {**asdict(codes), "dual": codes.dual, "immediate": codes.immediate, "delayed": codes.delayed},
+        "patterns": [{**asdict(result), "is_best": result in found.best} for result in found.patterns],
         "sustained_ops_per_cycle": found.sustained,
         "versions": {"makespan": __version__},
     }
 
 
-def _banks(found: BankResult) -> dict[str, Any]:
-    return {
-        "classes": [list(members) for members in found.classes],
-        "function_bits": None if found.function is None else list(found.function.bits),
-        "limit": found.limit,
-        "slowdown": found.slowdown,
-        "runs": found.runs,
-        "is_complete": found.complete,
-    }
+_MACHINE_FILE = """name = {name}
+source = {source}
+clock = "SM clock"
+notes = [
+{notes}
+]
+
+[units.C]
+capacity = {capacity}
+source = {lanes}
+verified = true
+latency = {{ value = [1, {latency}], source = {dependent}, verified = {verified} }}
+
+[issue]
+width = {{ value = {schedulers}, source = {width}, verified = true }}
+schedulers = {{ value = {schedulers}, source = "given", verified = true }}
+{dispatch}"""
 
 
-def _codes(found: CodeResult) -> dict[str, Any]:
-    lists = {"gaps": found.gaps, "ops_per_cycle": found.throughput, "latency": found.latency}
-    meanings = {"dual": found.dual, "immediate": found.immediate, "delayed": found.delayed}
-    codes = {name: list(values) for name, values in (meanings | lists).items()}
-    return {**codes, "fields": [asdict(field) for field in found.fields]}
+def machine_file(found: Characteristics) -> str:
+    """Return a machine file with one class of units, C: the 32-bit floating-point lanes.
+
+    The whole report stands in its notes, because a machine file cannot say dual issues, stall codes and banks.
+    Published numbers are not verified: the reader has measured none of them.
+
+    Raises:
+        InputError: the latency was not measured; a machine would take 1 in its place, and prove too little.
+    """
+    if found.latency is None:
+        raise InputError(f"{found.name}: a machine file needs the latency of FFMA; add a row such as latency,FFMA,,,9")
+    part = "a part of a machine: only the class of 32-bit floating-point instructions was measured; add the others"
+    verified = "false" if found.is_published else "true"
+    latency, dual = max(1, ceil(found.latency - _TOLERANCE)), 2 if found.codes and found.codes.dual else 1
+    source = _toml_text(f"control codes: {found.origin}")
+    dispatch = f"dispatch = {{ value = {dual}, source = {source}, verified = {verified} }}\n"
+    return _MACHINE_FILE.format(
+        name=_toml_text(found.name),
+        source=_toml_text(found.origin),
+        notes="\n".join(f"    {_toml_text(note.strip())}," for note in (part, *_lines(found))),
+        capacity=found.sm.lanes // found.sm.warp,
+        lanes=_toml_text(f"lanes of the SM, {found.sm.warp} a warp: given"),
+        latency=latency,
+        verified=verified,
+        dependent=_toml_text(f"FFMA to an independent instruction 1, to a dependent one {latency}: {found.origin}"),
+        schedulers=found.sm.schedulers,
+        width=_toml_text("one per scheduler and cycle, all of different warps: given"),
+        dispatch=dispatch if found.codes is not None else "",
+    )
+
+
+def _toml_text(value: str) -> str:
+    """Return a TOML string; what cannot be printed becomes a question mark."""
+    printable = "".join(letter if letter.isprintable() else "?" for letter in value)
+    return json.dumps(printable[:_MOST_TEXT], ensure_ascii=False)

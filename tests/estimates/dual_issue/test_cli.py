@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from makespan.estimates import Origin
-from makespan.estimates.dual_issue import Characteristics, FfmaWork, characterise, estimate, parse_device
+from makespan.estimates import Origin, dual_issue
+from makespan.estimates.dual_issue import K20, FfmaWork
 from makespan.estimates.microbench.programs import ffma_source
 from makespan.kernels.ptx import cuda
 from makespan.model import machine
@@ -17,29 +17,24 @@ from tests.command import Runner
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="module")
-def gk110() -> Characteristics:
-    return characterise(parse_device("vgk110"), range(8), name="vgk110", origin="a test", is_virtual=True)
-
-
-def test_the_virtual_device_is_measured_and_written(microbench: Runner, tmp_path: Path) -> None:
+def test_published_measurements_are_told_and_written_as_an_unverified_machine(
+    microbench: Runner, tmp_path: Path
+) -> None:
     toml = tmp_path / "gk110.toml"
-    done = microbench("dual-issue", "--device", "vgk110:noise=0.0002,seed=1", "--fast", "--machine-out", toml)
+    done = microbench("dual-issue", "--machine-out", toml)
     assert done.code == 0, done.err
     assert "bank of register r: (r & 1) | ((r >> 2) & 1) << 1" in done.out
     assert "control codes  open dual issue 1, no extra delay 40, delayed 215" in done.out
-    assert "warning: not all pairs were measured" in done.out
-    assert "a virtual device: it shows that the method works, and says nothing about hardware" in done.out
     found = machine.find_machine(str(toml))
     assert found.machine.capacities == {"C": 6}
     assert {figure.key for figure in found.unverified} == {"units.C.latency", "issue.dispatch"}
 
 
-def test_a_table_is_measured_as_json(microbench: Runner, table: Path) -> None:
+def test_a_table_is_told_as_json(microbench: Runner, table: Path) -> None:
     done = microbench("dual-issue", "--import", table, "--format", "json")
     document = json.loads(done.out)
-    assert (done.code, document["schema"], document["is_virtual"]) == (0, "makespan.dual-issue/1", False)
-    assert document["banks"]["function_bits"] == [0, 2]
+    assert (done.code, document["schema"], document["device"]) == (0, "makespan.dual-issue/2", "k20")
+    assert document["banks"]["function"] == [0, 2]
     assert document["codes"]["dual"] == [4]
     assert [pattern["pattern"] for pattern in document["patterns"] if pattern["is_best"]] == ["1-2-2-1"]
     assert document["sustained_ops_per_cycle"] == 186.35
@@ -66,67 +61,48 @@ def test_the_portable_pair_compiles_and_keeps_its_instructions(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "message"),
+    ("arguments", "message"),
     [
-        (["--registers", "1"], 2, "registers: 2..255 can be compared, not 1"),
-        (["--registers", "256"], 2, "registers: 2..255 can be compared, not 256"),
-        (["--device", "k20"], 2, "unknown device 'k20'; there is vgk110"),
-        (["--device", "vgk110:noise=0.05"], 4, "unresolved"),
-        (["--device", "vgk110:noise=0.0005", "--threshold", "patent"], 4, "take the threshold auto"),
-        (["--pattern", "1-3"], 2, "is no pattern"),
-        (["--pattern", "2-2"], 2, "leaves 3 of 7 slots free"),
-        (["--import", "none.csv"], 2, "cannot read the table of measurements"),
-        (["--import", "none.csv", "--device", "vgk110"], 2, "no --device, --fast or --single-code beside it"),
-        (["--lanes", "128"], 2, "--lanes and --schedulers describe the SM of --import"),
-        (["--emit", "portable"], 2, "-o is missing"),
-        (["-o", "x"], 2, "add --emit"),
-        (["--machine-out", "none/x.toml"], 2, "cannot write the machine file"),
-        (["--import", "none.csv", "--single-code"], 2, "no --device, --fast or --single-code beside it"),
-        (["--import", "none.csv", "--lanes", "0"], 2, "0 lanes are fewer"),
-        (["--import", "none.csv", "--schedulers", "0"], 2, "lanes are fewer than those of 0 schedulers"),
+        (["--import", "none.csv"], "cannot read the table of measurements"),
+        (["--import", "k20"], "unknown table of measurements 'k20'"),
+        (["--lanes", "128"], "--lanes and --schedulers describe the SM of --import"),
+        (["--emit", "portable"], "-o is missing"),
+        (["-o", "x"], "add --emit"),
+        (["--machine-out", "none/x.toml"], "cannot write the machine file"),
+        (["--import", "none.csv", "--lanes", "0"], "0 lanes are fewer"),
+        (["--import", "none.csv", "--schedulers", "0"], "lanes are fewer than those of 0 schedulers"),
     ],
 )
-def test_what_cannot_be_measured_says_so(
-    arguments: list[str], code: int, message: str, microbench: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_cannot_be_told_says_so(
+    arguments: list[str], message: str, microbench: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = microbench("dual-issue", *arguments)
-    assert (done.code, done.out) == (code, "")
+    assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert done.err.count("\n") == 1
 
 
-def test_only_the_patterns_asked_for_are_measured(microbench: Runner) -> None:
-    done = microbench("dual-issue", "--registers", 8, "--pattern", "1-1-1-1", "--pattern", "1-2-2-1", "--single-code")
-    assert done.code == 0, done.err
-    assert [line.split()[0] for line in done.out.splitlines() if "%" in line and line.startswith("  1")] == [
-        "1-2-2-1", "1-1-1-1",
-    ]  # fmt: skip
-
-
-def test_an_estimate_is_the_work_over_what_the_device_sustains(gk110: Characteristics) -> None:
-    found = estimate(gk110, FfmaWork(1e9), sms=13, clock_ghz=0.706)
-    assert found.cycles == pytest.approx(1e9 / 13 / gk110.sustained)
+def test_an_estimate_is_the_work_over_what_the_sm_sustains() -> None:
+    found = dual_issue.estimate(dual_issue.find(K20), FfmaWork(1e9), sms=13, clock_ghz=0.706)
+    assert found.cycles == pytest.approx(1e9 / 13 / 186.35)
     assert found.seconds == pytest.approx(float(found.cycles or 0) / 0.706e9)
     values = {quantity.name: quantity for quantity in found.quantities}
     assert values["peak"].value == pytest.approx(3524.352)
-    assert values["reached"].value == pytest.approx(0.9726 * 3524.352, rel=1e-3)
-    assert values["efficiency"].value == pytest.approx(97.26, abs=0.05)
+    assert values["reached"].value == pytest.approx(0.9706 * 3524.352, rel=1e-3)
+    assert values["efficiency"].value == pytest.approx(97.06, abs=0.005)
     assert values["sustained"].origin is Origin.MEASURED
-    assert any("virtual device" in warning for warning in found.warnings)
-    assert estimate(gk110, FfmaWork(1e9), sms=13, clock_ghz=None).seconds is None
+    assert dual_issue.estimate(dual_issue.find(K20), FfmaWork(1e9), sms=13, clock_ghz=None).seconds is None
 
 
 def test_the_command_counts_the_multiply_adds_of_a_kernel(estimate: Runner) -> None:
-    done = estimate(
-        "--method", "dual-issue", ROOT / "ptx" / "polynomial.ptx", "--block", 256, "--grid", 104, "--param", "3=26624",
-        "--fast", "--format", "json",
-    )  # fmt: skip
+    polynomial = ROOT / "ptx" / "polynomial.ptx"
+    launch = ("--block", 256, "--grid", 104, "--param", "3=26624", "--format", "json")
+    done = estimate("--method", "dual-issue", polynomial, *launch)
     assert done.code == 0, done.err
     document = json.loads(done.out)
     values = {quantity["name"]: quantity["value"] for quantity in document["quantities"]}
-    text = (ROOT / "ptx" / "polynomial.ptx").read_text()
-    assert values["ffma"] == text.count("fma.rn.f32") * 26624
+    assert values["ffma"] == polynomial.read_text().count("fma.rn.f32") * 26624
     assert document["cycles"] == pytest.approx(values["ffma"] / 13 / values["sustained"])
     assert document["is_bound"] is False
 
@@ -135,7 +111,7 @@ def test_the_command_takes_a_count_and_a_table(estimate: Runner, table: Path) ->
     done = estimate("dual-issue", "--ffma", "1e9", "--import", table, "--sms", 13, "--clock-ghz", 0.706)
     assert done.code == 0, done.err
     assert done.out.endswith("estimate (not a bound) by dual-issue: 412788 cycles, 0.000584686 s\n")
-    assert "virtual" not in done.out
+    assert done.out == estimate("dual-issue", "--ffma", "1e9").out
     described = estimate("dual-issue", "--ffma", "1e9", "--import", table, "--gpu", "gtx1050", "--format", "json")
     values = {quantity["name"]: quantity for quantity in json.loads(described.out)["quantities"]}
     assert (values["sms"]["value"], values["sms"]["origin"]) == (5, "gpu")

@@ -4,21 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from makespan.estimates.dual_issue.device import CODES, SINGLE_ISSUE, IssueDevice, IssueInstruction, Opcode
-from makespan.estimates.dual_issue.timing import (
-    clean_instruction,
-    latency,
-    reference,
-    runs_for,
-    throughput,
-    time_program,
-)
 from makespan.host.errors import MeasurementError
 
+CODES = 256
+SINGLE_ISSUE = 0x20  # the code that the sources call single-issue mode: the next instruction follows one cycle later
 TOLERANCE = 0.25  # cycles that a measured distance may be off
 _WIDTHS = (5, 4, 3)  # bits of a stall field
-_TESTED, _NEXT, _SOURCE = 3, 4, 5
-_LONGEST = 64  # cycles of a span of which the repetitions are chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,43 +70,6 @@ class CodeResult:
     def delayed(self) -> tuple[int, ...]:
         """Return the codes that delay the next instruction by `gap - 1` extra cycles."""
         return tuple(code for code, gap in enumerate(self.gaps) if gap > 1 + TOLERANCE)
-
-    def required_dual(self) -> int:
-        """Return the first code that opens a dual issue.
-
-        Raises:
-            MeasurementError: there is none.
-        """
-        if not self.dual:
-            raise MeasurementError(
-                "device has no dual issue: no control code has gap 0, so there is no pattern to test"
-            )
-        return self.dual[0]
-
-
-def codes(device: IssueDevice, *, single: int = SINGLE_ISSUE) -> CodeResult:
-    """Measure all control codes.
-
-    Args:
-        single: the code that the distances are calibrated with: it counts as one cycle.
-
-    Raises:
-        MeasurementError: noise that hides single cycles.
-    """
-    noise = reference(device).noise
-    runs = runs_for(noise, _LONGEST)
-    offset = time_program(device, _pair(single, single), runs=runs) - 1  # what the clock reads and the fillers take
-    gaps = tuple(time_program(device, _pair(code, single), runs=runs) - offset for code in range(CODES))
-    rates = tuple(throughput(device, clean_instruction(_TESTED, _SOURCE, code)) for code in range(CODES))
-    chains = tuple(latency(device, code=code, noise=noise) for code in range(CODES))
-    return interpret(gaps, rates, chains)
-
-
-def _pair(code: int, single: int) -> tuple[IssueInstruction, IssueInstruction]:
-    return (
-        IssueInstruction(Opcode.FFMA, _TESTED, (_SOURCE,) * 3, code),
-        IssueInstruction(Opcode.FFMA, _NEXT, (_SOURCE,) * 3, single),
-    )
 
 
 def interpret(gaps: Sequence[float], throughput: Sequence[float], latency: Sequence[float]) -> CodeResult:
