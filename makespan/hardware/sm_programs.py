@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations, cycle
 from types import MappingProxyType
 
+from makespan.estimates.kinds import InstructionKind
 from makespan.estimates.microbench.chains import LINKS, STREAMS, Link, chain_text
 from makespan.estimates.microbench.programs import REPEATS, fill_template, quoted_ptx, walks
 from makespan.estimates.microbench.samples import DELAY, LATENCY, SampleColumns
 from makespan.host.errors import InputError
-from makespan.model.machine.gpu_keys import InstructionKind
 
 COUNTS = (64, 192)
 """The numbers of instructions of chains and streams. A round of a stream has `STREAMS` of them."""

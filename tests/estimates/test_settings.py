@@ -2,6 +2,7 @@
 
 import pytest
 
+from makespan.estimates.kinds import LEVELS, MAX_BLOCK_WARPS, InstructionKind
 from makespan.host.errors import InputError
 from makespan.model.machine import gpus
 from makespan.model.machine.gpus import with_settings
@@ -42,3 +43,18 @@ def test_what_is_no_setting_is_refused(settings: list[str], message: str) -> Non
     with pytest.raises(InputError) as error:
         with_settings(GPU, settings, "--set")
     assert message in str(error.value)
+
+
+def test_every_level_class_of_instructions_and_size_of_a_block_has_its_keys() -> None:
+    names = [f"{way}.{kind}" for way in ("latency", "delay", "throughput", "units") for kind in InstructionKind]
+    names += [f"{way}_{level}" for way in ("lat", "band") for level in LEVELS]
+    names += [f"launch.{warps}.{term}" for warps in (1, MAX_BLOCK_WARPS) for term in ("x1", "x2")]
+    assert GPU.missing(*(f"kleimenov_popova.{name}" for name in names)) == tuple(
+        f"kleimenov_popova.{name}" for name in names if name != "delay.f64"
+    )
+
+
+@pytest.mark.parametrize("key", ["launch.0.x1", "launch.<N>.x1", "launch.1.x3", "latency.f99", "delay.<KIND>"])
+def test_a_placeholder_stands_for_its_names_alone(key: str) -> None:
+    with pytest.raises(InputError, match="unknown key"):
+        GPU.get(f"kleimenov_popova.{key}")

@@ -6,8 +6,8 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from makespan.estimates.hong_kim.inputs import HongKimKernel
+from makespan.estimates.kinds import InstructionKind
 from makespan.estimates.profile import Coalescing, InstructionCount, KernelProfile, MemoryOperation, Rule
-from makespan.model.machine.gpu_keys import InstructionKind
 from makespan.model.machine.gpus import Gpu
 
 _DENOMINATOR = 10**9  # means over warps are ratios of whole numbers, which a float has rounded

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from makespan.estimates.kinds import InstructionKind
 from makespan.estimates.kleimenov_popova import gpu_timing
 from makespan.estimates.kleimenov_popova.control_flow import ControlFlow
 from makespan.estimates.kleimenov_popova.demand import HitRates, KernelModel, Thread, WarpDemand
@@ -19,7 +20,6 @@ from makespan.estimates.profile.opcodes import DEVICE, kind, memory_access
 from makespan.host.errors import InputError
 from makespan.kernels.flow import WARP_LANES, GivenBound, Launch
 from makespan.kernels.ptx import PtxFlow, PtxInstruction, PtxKernel
-from makespan.model.machine.gpu_keys import InstructionKind
 from makespan.model.machine.gpus import Gpu
 
 Length: TypeAlias = Callable[[Steps], float]

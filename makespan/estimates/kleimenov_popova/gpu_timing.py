@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from math import isfinite
 
 from makespan.estimates.estimate import ModelQuantity, Origin, from_gpu
+from makespan.estimates.kinds import InstructionKind
 from makespan.estimates.kleimenov_popova.device import PREFIX
 from makespan.estimates.kleimenov_popova.piecewise import RationalNumber, exact
 from makespan.estimates.kleimenov_popova.recurrence import Single
 from makespan.host.errors import InputError
-from makespan.model.machine.gpu_keys import InstructionKind
 from makespan.model.machine.gpus import Gpu
 
 WARP_SIZE = 32

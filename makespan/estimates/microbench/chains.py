@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from makespan.estimates.kinds import InstructionKind
 from makespan.estimates.microbench.samples import DELAY, LATENCY
-from makespan.model.machine.gpu_keys import InstructionKind
 
 STREAMS = 32  # registers of a stream, and so the distance of two instructions on the same register
 

@@ -12,9 +12,9 @@ from string import Template
 from types import MappingProxyType
 from typing import Literal
 
+from makespan.estimates.kinds import MAX_BLOCK_WARPS
 from makespan.estimates.microbench.chains import body, kernels
 from makespan.host.errors import InputError
-from makespan.model.machine.gpu_keys import MAX_BLOCK_WARPS
 
 ProgramLanguage = Literal["cuda", "opencl"]
 Chase = Literal["chase", "sum"]

@@ -7,9 +7,9 @@ from fractions import Fraction
 from math import isfinite, prod
 from pathlib import Path
 
+from makespan.estimates.kinds import LEVELS, MAX_BLOCK_WARPS, InstructionKind
 from makespan.host.errors import InputError
 from makespan.host.text_file import read_text
-from makespan.model.machine.gpu_keys import LEVELS, MAX_BLOCK_WARPS, InstructionKind
 from makespan.model.machine.gpus import parse_number
 from makespan.model.machine.values import printable, shown
 

@@ -4,9 +4,9 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from makespan.estimates.kinds import InstructionKind
 from makespan.host.errors import InputError
 from makespan.kernels.ptx import Classes, PtxInstruction
-from makespan.model.machine.gpu_keys import InstructionKind
 
 DEVICE = frozenset({"global", "local", "generic"})  # the spaces whose accesses go to the device memory
 

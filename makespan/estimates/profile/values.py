@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from makespan.estimates.kinds import InstructionKind
 from makespan.estimates.profile.opcodes import DEVICE
-from makespan.model.machine.gpu_keys import InstructionKind
 
 
 class Rule(StrEnum):

@@ -4,6 +4,7 @@ A number that is not in the file is not known. The message about it says how to 
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,7 +18,7 @@ from typing import Literal, TypeAlias
 from makespan.host.errors import InputError, did_you_mean
 from makespan.host.text_file import named_file, parse_toml, read_text, shipped_files
 from makespan.model.machine.files import machines_for
-from makespan.model.machine.gpu_keys import KEYS, GpuKey, ValueRange, alternatives
+from makespan.model.machine.gpu_keys import KEYS, GpuKey, ValueRange, alternatives, listed_key
 from makespan.model.machine.occupancy import SmLimits, residency
 from makespan.model.machine.values import MAX_SMS, Machine, capability, printable, shown
 
@@ -146,7 +147,7 @@ class Gpu:
         by_how: dict[str, list[str]] = {}
         for key in missing:
             needs = f" ({where[key]})" if where and key in where else ""
-            by_how.setdefault(KEYS[key].how, []).append(key + needs)
+            by_how.setdefault(_known_key(key).how, []).append(key + needs)
         hows = "; ".join(f"{', '.join(several)}: {how}" for how, several in by_how.items())
         count = "1 number is" if len(missing) == 1 else f"{len(missing)} numbers are"
         raise InputError(f"GPU {self.name}: {count} not known; {hows}; or give each with --set KEY=N")
@@ -277,7 +278,8 @@ def gpu_text(gpu: Gpu) -> str:
     if gpu.notes:
         lines += ["notes = [", *(f"  {_quote(note)}," for note in gpu.notes), "]"]
     tables: dict[str, list[str]] = {"": []}
-    for key in (key for key in KEYS if key in gpu.data):
+    order = list(KEYS)
+    for key in sorted(gpu.data, key=lambda key: (order.index(listed_key(key)), *map(int, re.findall(r"\d+", key)))):
         table, _, name = key.rpartition(".")
         one = gpu.data[key]
         value = _quote(one.value) if isinstance(one.value, str) else repr(one.value)
@@ -316,15 +318,14 @@ def _parse_gpu(document: Mapping[str, object], stem: str) -> Gpu:
 def _parse_data(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, GpuDatum]]:
     for name, given in table.items():
         key = f"{prefix}{name}"
-        if key in KEYS:
-            yield key, _parse_datum(key, given)
-        elif isinstance(given, dict) and any(known.startswith(f"{key}.") for known in KEYS):
+        if isinstance(given, dict) and any(known.startswith(f"{listed_key(f'{key}.')}") for known in KEYS):
             yield from _parse_data(given, f"{key}.")
         else:
-            _known_key(key)
+            yield key, _parse_datum(key, given)
 
 
 def _parse_datum(key: str, given: object) -> GpuDatum:
+    _known_key(key)
     if not isinstance(given, dict) or set(given) != {"value", "source", "status"}:
         raise InputError(f'{key} must be {{ value = ..., source = "...", status = "..." }}, not {shown(given)}')
     statuses = [status.value for status in DatumStatus]
@@ -335,12 +336,13 @@ def _parse_datum(key: str, given: object) -> GpuDatum:
 
 
 def _known_key(key: str) -> GpuKey:
-    if key not in KEYS:
-        table = key.rpartition(".")[0]
+    listed = listed_key(key)
+    if listed not in KEYS:
+        table = listed.rpartition(".")[0]
         near = [known for known in KEYS if known.rpartition(".")[0] == table]
-        listed = f"{', '.join(near[:12])}{', ...' * (len(near) > 12)}" if near else "see docs/estimators.md"
-        raise InputError(f"unknown key {shown(key)}{did_you_mean(key, KEYS) or ';'} known: {listed}")
-    return KEYS[key]
+        others = f"{', '.join(near[:12])}{', ...' * (len(near) > 12)}" if near else "see docs/estimators.md"
+        raise InputError(f"unknown key {shown(key)}{did_you_mean(key, KEYS) or ';'} known: {others}")
+    return KEYS[listed]
 
 
 def _check_value(known: GpuKey, key: str, value: object) -> None:
@@ -349,16 +351,16 @@ def _check_value(known: GpuKey, key: str, value: object) -> None:
             raise InputError(f"{key} must be one of {', '.join(known.choices)}, not {shown(value)}")
         return
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{key} must be {known.range}, not {shown(value)}")
+        raise InputError(f"{key} must be {known.values}, not {shown(value)}")
     is_right = {
         ValueRange.WHOLE: isinstance(value, int) and value >= 1,
         ValueRange.POSITIVE: value > 0,
         ValueRange.NOT_NEGATIVE: value >= 0,
         ValueRange.COUNT: isinstance(value, int) and value >= 0,
-    }[known.range]
+    }[ValueRange(known.values)]
     most = MAX_SMS if key == "sms" or key.startswith(_MIG) else MAX_VALUE
     if not (is_right and value <= most):
-        raise InputError(f"{key} must be {known.range}, at most {most:g}, not {shown(value)}")
+        raise InputError(f"{key} must be {known.values}, at most {most:g}, not {shown(value)}")
 
 
 def _quote(text: str) -> str:
@@ -378,7 +380,7 @@ def with_settings(gpu: Gpu, settings: Iterable[str], source: str, *, model: str 
     given: dict[str, GpuDatum] = {}
     for setting in settings:
         name, _, text = (part.strip() for part in setting.partition("="))
-        key = f"{model}.{name}" if f"{model}.{name}" in KEYS else name
+        key = f"{model}.{name}" if listed_key(f"{model}.{name}") in KEYS else name
         if key in given:
             raise InputError(f"{source} {name}: given twice")
         given[key] = gpu_datum(key, _parse_value(key, text, f"{source} {name}"), source=source)
@@ -386,10 +388,10 @@ def with_settings(gpu: Gpu, settings: Iterable[str], source: str, *, model: str 
 
 
 def _parse_value(key: str, text: str, what: str) -> DatumValue:
-    if key in KEYS and KEYS[key].choices:
+    known = _known_key(key)
+    if known.choices:
         return text
     value = parse_number(text)
     if value is None or not isfinite(value):
         raise InputError(f"{what} must be a number, not {shown(text)}")
-    is_whole = key in KEYS and KEYS[key].range is ValueRange.WHOLE and value.is_integer()
-    return int(value) if is_whole else value
+    return int(value) if known.values == ValueRange.WHOLE and value.is_integer() else value

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
+from makespan.estimates.kinds import InstructionKind
 from makespan.estimates.kleimenov_popova import GpuParameters, HitRates, KernelModel, Levels, Thread, WarpDemand
 from makespan.estimates.kleimenov_popova.recurrence import Sequence, Single
 from makespan.kernels import ptx
 from makespan.kernels.ptx import PtxKernel
-from makespan.model.machine.gpu_keys import InstructionKind
 from makespan.model.machine.gpus import Gpu, gpu_datum
 from makespan.model.machine.occupancy import SmLimits
 

@@ -16,7 +16,6 @@ from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels import ptx
 from makespan.kernels.flow import given_bound, launch
 from makespan.model.machine import gpus
-from makespan.model.machine.gpu_keys import InstructionKind
 from makespan.model.machine.gpus import with_settings
 from tests.command import Outcome, Runner
 from tests.estimates.kleimenov_popova.inputs import FIGURE_3, gpu, kernel
@@ -401,13 +400,3 @@ def test_all_that_a_gpu_lacks_is_one_list(estimated: Runner) -> None:
         assert f"kleimenov_popova.{key}" in done.err
     asked = estimated("--method", "kleimenov-popova", "k.ptx", "--gpu=gtx1050", "--block=12x", "--grid=20", *RATES)
     assert "--block" in asked.err
-
-
-def test_every_class_of_instructions_has_keys() -> None:
-    from makespan.model.machine.gpu_keys import KEYS
-
-    assert {
-        f"kleimenov_popova.{way}.{kind}"
-        for way in ("latency", "delay", "throughput", "units")
-        for kind in InstructionKind
-    } <= KEYS.keys()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from makespan.estimates.kinds import InstructionKind
 from makespan.estimates.kleimenov_popova import LaunchLine, Levels, Timing
 from makespan.estimates.microbench import samples
 from makespan.estimates.microbench.chains import LENGTHS, LINKS, body, kernels
@@ -23,7 +24,6 @@ from makespan.estimates.profile.opcodes import kind
 from makespan.host.errors import InputError, MeasurementError
 from makespan.kernels import ptx
 from makespan.model.machine import gpus
-from makespan.model.machine.gpu_keys import InstructionKind
 from tests.command import Runner
 from tests.estimates.kleimenov_popova.inputs import gpu
 from tests.estimates.microbench.virtual_gpu import VirtualGpu

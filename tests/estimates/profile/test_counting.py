@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from makespan.estimates.kinds import InstructionKind
 from makespan.estimates.profile import Coalescing, KernelProfile, Rule, parse_resources, profile, read_resources
 from makespan.estimates.profile.exact import UndecidedError
 from makespan.estimates.profile.opcodes import kind
@@ -16,7 +17,6 @@ from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels import ptx
 from makespan.kernels.flow import GivenBound, Launch
 from makespan.kernels.ptx import PtxInstruction
-from makespan.model.machine.gpu_keys import InstructionKind
 from tests.command import Runner
 from tests.estimates.kleimenov_popova.inputs import PASCAL
 from tests.estimates.profile.oracle import Truth, executed, half_warps, launch_of, segments, truth_of
