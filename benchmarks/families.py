@@ -28,17 +28,13 @@ class Drawn(NamedTuple):
 
     @property
     def text(self) -> str:
-        lines = [f'title = "{self.title}"', f'source = "{COMMAND}"']
-        lines += [f"ask = {_table(self.ask)}"] if self.ask else []
-        rows = [f'  {{ name = "{name}", ask = {_table(ask)} }},' for name, ask in self.rows]
-        return "\n".join([*lines, "", "instance = [", *rows, "]", ""])
+        lines = [f'title = "{self.title}"', f'origin = "{COMMAND}"', *_entries(self.ask)]
+        rows = [f"  {{ {', '.join(_entries({'name': name, **ask}))} }}," for name, ask in self.rows]
+        return "\n".join([*lines, "", "question = [", *rows, "]", ""])
 
 
-def _table(ask: Ask) -> str:
-    entries = ", ".join(
-        f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in ask.items()
-    )
-    return f"{{ {entries} }}"
+def _entries(ask: Ask) -> list[str]:
+    return [f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in ask.items()]
 
 
 def families() -> Iterator[Drawn]:

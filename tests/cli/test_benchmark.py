@@ -2,26 +2,24 @@
 
 import json
 import re
-from concurrent.futures import Future
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from makespan.cli.question import from_folder, question_instance, solve_question
-from makespan.many.commands.answering import answer
-from makespan.many.commands.benchmark import run
-from makespan.many.library import claims, collection
-from makespan.many.library.standing import standings
-from makespan.many.sweep.job import JobAnswer, JobFailure, JobOutcome, SweepJob
+from makespan.many.commands.answering import VERSION
+from makespan.many.commands.asking import QuestionRun
+from makespan.many.library import claims
+from makespan.many.library.judgement import standings
+from makespan.many.spec import choose_questions, read_library
 from makespan.model import strings
 from makespan.verify import digest
-from makespan.version import THEORY, __version__
 from tests.command import Outcome as Told
 from tests.command import Runner
+from tests.sweep.here import crew_here
 
-WE = f"makespan {__version__}, theory {THEORY}"
+WE = f"makespan {VERSION}"
 SHIPPED = Path(__file__).parents[2] / "benchmarks" / "library"
 STRINGS = (
     "anomalies",
@@ -36,10 +34,10 @@ STRINGS = (
 FILES = [f"../../instruction_strings/{name}" for name in ("paper.toml", "known_worst_cases.toml", "long.jsonl")]
 TINY = """
 title = "tiny"
-source = "by hand"
-instance = [
-  { name = "one", ask = { string = "CLLCLL", warps = 2 } },
-  { name = "several", ask = { string = "CL", warps = 2, sms = 2, grid = 3, blocks-per-sm = 1 } },
+origin = "by hand"
+question = [
+  { name = "one", string = "CLLCLL", warps = 2 },
+  { name = "several", string = "CL", warps = 2, sms = 2, grid = 3, blocks-per-sm = 1 },
 ]
 """
 
@@ -48,7 +46,7 @@ class Library:
     """A library of an instance of one SM, where the worst case is 10, and one of two SMs."""
 
     def __init__(self, folder: Path, command: Runner) -> None:
-        self.folder, self.command, self.results = folder / "library", command, folder / "results.jsonl"
+        self.folder, self.command, self.results = folder / "library", command, folder / "results.sqlite"
         self.kept = folder / "kept"
         self.known = self.folder / claims.KNOWN
         for made in (self.folder, self.kept):
@@ -62,37 +60,28 @@ class Library:
     def solved(self, *arguments: object) -> Told:
         return self("run", "--time-limit", 5, "-o", self.results, *arguments)
 
-    def claims(self, path: Path | None = None) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (path or self.known).read_text().splitlines()]
+    def claims(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.known.read_text().splitlines()]
+
+    def ours(self) -> dict[str, Any]:
+        """What a run claims of the first instance; nothing is known afterwards."""
+        self.solved("--instance", "one", "--update")
+        (line,) = self.claims()
+        self.known.unlink()
+        return line
 
     def submit(self, **fields: object) -> Path:
         """A file with what another solver claims of the first instance."""
-        (entry,) = collection.read_library(self.folder).chosen([], ["one"])
+        (entry,) = choose_questions(read_library(self.folder), [], ["one"], self.folder)
         line = {"instance": "one", "digest": digest(question_instance(entry.ask)), "solver": "theirs", "version": "7"}
         path = self.kept / "theirs.jsonl"
         path.write_text(json.dumps(line | {"seconds": 1.0} | fields) + "\n")
         return path
 
 
-class Here:
-    """A crew that answers in this process, at once."""
-
-    def submit(self, job: SweepJob) -> "Future[JobOutcome]":
-        future: Future[JobOutcome] = Future()
-        said = answer({"question": job.question, "key": job.key, "bundle": True})
-        if "cause" in said:
-            future.set_result(JobOutcome(job, None, (JobFailure(said["cause"], said["reason"], 0.0),)))
-        else:
-            future.set_result(JobOutcome(job, JobAnswer(said["document"], said["digest"], said["bundle"])))
-        return future
-
-    def outcome(self, job: SweepJob, future: "Future[JobOutcome]") -> JobOutcome:
-        return future.result()
-
-
 @pytest.fixture
 def library(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Library:
-    monkeypatch.setattr(run, "local_crew", lambda workers, workshop: nullcontext(Here()))
+    monkeypatch.setattr(QuestionRun, "crew", crew_here(wants_bundle=True))
     return Library(tmp_path, Runner("benchmark", capsys))
 
 
@@ -119,24 +108,31 @@ def test_what_was_found_for_another_question_of_the_same_name_counts_for_nothing
     told = library.solved("--update", "--instance", "one")
     assert (told.code, told.out) == (0, "1 results, 0 bounds beaten, 0 contradictions\n")
     assert f"left out: {library.known}:1: one was another question then" in told.err
-    assert [line["upper"] for line in library.claims(library.results)] == [10, library.claims()[0]["upper"]]
     assert len(library.claims()) == 1
     family.write_text(TINY)
     assert library("check").code == 1
+    assert library("check", library.results).out.count("WRONG") == 1  # of what is known, and not of the table
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_run_goes_on_where_it_stopped(library: Library) -> None:
     first = library.solved("--instance", "one")
     assert first.code == 0
     assert not library.known.exists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("makespan.many.commands.asking.run_sweep", interrupt)
+        stopped = f"interrupted: 1 of 2 are in {library.results}; the same command goes on\n"
+        assert library.solved("--update") == Told(130, "", stopped)
     assert library.solved("--update").code == 0
-    lines = library.claims(library.results)
-    assert [line["instance"] for line in lines] == ["one", "several"]  # the first was not solved again
-    assert library.claims() == lines
+    lines = library.claims()
+    assert [line["instance"] for line in lines] == ["one", "several"]
     assert (lines[0]["lower"], lines[0]["upper"], lines[0]["limit"]) == (10, 10, 5.0)
     again = library.solved("--update")
     assert (again.code, again.out) == (0, "2 results, 0 bounds beaten, 0 contradictions\n")
-    assert library.claims() == lines
+    assert library.claims() == lines  # with the seconds of the first run
 
 
 def test_schedules_are_executed_and_bundles_verified(library: Library) -> None:
@@ -183,12 +179,12 @@ def test_a_contradiction_is_told_even_where_it_cannot_be_kept(library: Library) 
 
 
 def test_a_run_believes_no_result_of_another_version(library: Library) -> None:
-    library.solved("--instance", "one")
-    (line,) = library.claims(library.results)
-    wrong = line | {"upper": None, "lower": 11, "schedule": None, "version": f"{__version__}, theory {THEORY - 1}"}
-    library.results.write_text(f"{json.dumps(line)}\n{json.dumps(wrong)}\n")
-    assert library.solved("--instance", "one", "--update").out == "1 results, 0 bounds beaten, 0 contradictions\n"
-    assert library.claims() == [line]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("makespan.many.commands.answering.VERSION", "0.0.1, theory 1")
+        library.solved("--instance", "one")
+    assert library.solved("--instance", "one", "--update").out == "0 results, 0 bounds beaten, 0 contradictions\n"
+    assert library.claims() == []
+    assert "makespan 0.0.1, theory 1" in library("table", library.results).out
 
 
 def test_a_run_that_contradicts_what_is_known_keeps_its_bundle(library: Library) -> None:
@@ -202,8 +198,7 @@ def test_a_run_that_contradicts_what_is_known_keeps_its_bundle(library: Library)
 
 
 def test_a_bound_becomes_known_with_evidence_and_not_by_a_word(library: Library) -> None:
-    library.solved("--instance", "one")
-    (ours,) = library.claims(library.results)
+    ours = library.ours()
     told = library("check", library.submit(lower=10, upper=10), "--update")
     assert told.code == 0
     assert library.claims() == []
@@ -228,8 +223,7 @@ def test_a_bound_becomes_known_with_evidence_and_not_by_a_word(library: Library)
 def test_a_claim_that_its_evidence_does_not_prove_is_wrong(
     fields: dict[str, object], message: str, library: Library
 ) -> None:
-    library.solved("--instance", "one")
-    (ours,) = library.claims(library.results)
+    ours = library.ours()
     theirs = library.submit(**{"lower": 10, "schedule": ours["schedule"]} | fields)
     told = library("check", theirs)
     assert told.code == 1
@@ -238,21 +232,23 @@ def test_a_claim_that_its_evidence_does_not_prove_is_wrong(
 
 def test_what_cannot_be_asked_is_told_by_file_and_name_and_costs_no_other(library: Library) -> None:
     (library.folder / "other.toml").write_text(
-        'title = "t"\nsource = "s"\ninstance = [{ name = "none", ask = { string = "X", warps = 1 } }]\n'
+        'title = "t"\norigin = "s"\nquestion = [{ name = "none", string = "X", warps = 1 }]\n'
     )
     for told in (library("check"), library.solved()):
         assert told.code == 2
-        assert "other.toml: instance 'none': instruction string: 'X' at position 1 is no unit class" in told.err
-    assert len(library.claims(library.results)) == 2
+        assert "other.toml: question 'none': instruction string: 'X' at position 1 is no unit class" in told.err
+    assert told.out == "2 results, 0 bounds beaten, 0 contradictions\n"
 
 
 def test_an_engine_that_does_not_serve_an_instance_costs_no_other(library: Library) -> None:
     told = library.solved("--backend", "search")
     assert told.code == 0
     assert "several: not solved: --backend search is for one SM" in told.err
-    assert [(line["instance"], line["solver"]) for line in library.claims(library.results)] == [
-        ("one", "makespan search")
-    ]
+    assert told.out == "1 results, 0 bounds beaten, 0 contradictions\n"
+    assert "makespan search" in library("table", library.results, "--each", "--instance", "one").out
+    refused = library("run", "-o", library.results.with_suffix(".jsonl"))
+    assert (refused.code, refused.out) == (2, "")
+    assert "results are a table, as of a sweep: give a name such as results.sqlite" in refused.err
 
 
 def test_a_claim_about_no_instance_of_the_library_is_refused_by_its_line(library: Library) -> None:
@@ -308,19 +304,18 @@ def test_the_page_has_the_table_of_what_is_known(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize("family", ["paper", "anomalies"])
 def test_tiny_instances_of_the_library_are_what_they_are_known_to_be(family: str) -> None:
     known = {claim.instance: claim for claim in claims.read_claims(SHIPPED / claims.KNOWN)}
-    for entry in collection.read_library(SHIPPED).chosen([family], []):
+    for entry in choose_questions(read_library(SHIPPED), [family], [], SHIPPED):
         found = solve_question(from_folder(entry.ask, SHIPPED))
         assert (found.lower, found.upper) == (known[entry.name].lower, known[entry.name].upper), entry.name
         assert found.document.get("expected") == found.upper
 
 
 def test_what_is_known_encloses_the_worst_cases_that_instance_files_state() -> None:
-    known = standings(
-        [entry.name for entry in collection.read_library(SHIPPED).entries], claims.read_claims(SHIPPED / claims.KNOWN)
-    )
+    every = read_library(SHIPPED)
+    known = standings([entry.name for entry in every], claims.read_claims(SHIPPED / claims.KNOWN))
     files = {name: strings.read_instances(SHIPPED / name) for name in FILES}
     stated = 0
-    for entry in collection.read_library(SHIPPED).chosen(["paper", "anomalies", "long-strings"], []):
+    for entry in choose_questions(every, ["paper", "anomalies", "long-strings"], [], SHIPPED):
         source, which = entry.ask["source"], entry.ask["instance"]
         expected = strings.choose_instance(files[source], which, source).makespan
         lower, upper = known[entry.name].interval

@@ -16,17 +16,17 @@ from tests.command import Runner
 ROOT = Path(__file__).parents[2]
 SPEC = """
 clock = "1GHz"
-[[sweep]]
+[[question]]
 string = "CLLCLL"
 warps = 2
 each.deadline = ["10ns", "11cycles", "9cycles"]
-[[sweep]]
+[[question]]
 string = "LCLLCLCCLLLCCCLCLCCLLC"
 warps = 9
 capacity = "C=2,L=2"
 time-limit = 1e-9
 deadline = "73cycles"
-[[sweep]]
+[[question]]
 source = "loop.ptx"
 warps = 1
 deadline = "1us"
@@ -80,12 +80,14 @@ def test_the_exit_code_is_that_of_the_worst(gate: Runner, tmp_path: Path, deadli
 
 
 def test_an_undecided_deadline_does_not_pass(gate: Runner, tmp_path: Path) -> None:
-    (tmp_path / "a.toml").write_text(SPEC[: SPEC.index("[[sweep]]\nsource")].replace(', "9cycles"', ""))
+    (tmp_path / "a.toml").write_text(SPEC[: SPEC.index("[[question]]\nsource")].replace(', "9cycles"', ""))
     assert gate("a.toml", "-q").code == 3
 
 
 def test_a_question_without_a_deadline_is_no_gate_and_nothing_is_solved(gate: Runner, tmp_path: Path) -> None:
-    (tmp_path / "a.toml").write_text("string = 'CL'\nwarps = 2\n[[sweep]]\ndeadline = '9cycles'\n[[sweep]]\nseed = 1\n")
+    (tmp_path / "a.toml").write_text(
+        "string = 'CL'\nwarps = 2\n[[question]]\ndeadline = '9cycles'\n[[question]]\nseed = 1\n"
+    )
     done = gate("a.toml")
     remedy = "no deadline, such as deadline = '280cycles'"
     assert (done.code, done.out, done.err) == (2, "", f"makespan: a.toml: string=CL warps=2: {remedy}\n")

@@ -2,9 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -14,11 +12,10 @@ from makespan.cli.question_key import question_key
 from makespan.host import tool
 from makespan.kernels import kernel_file
 from makespan.kernels.ptx import cuda
-from makespan.many.commands.answering import answer
-from makespan.many.sweep.job import FailureCause, JobAnswer, JobFailure, SweepJob
-from makespan.many.sweep.job import JobOutcome as Came
+from makespan.many.commands.asking import QuestionRun
 from makespan.proof.engines import Limits
 from tests.command import Outcome, Runner
+from tests.sweep.here import crew_here
 
 SAMPLES = sorted((Path(__file__).parents[2] / "ptx").glob("*.cu"))
 ASKS: dict[str, dict[str, object]] = {
@@ -127,33 +124,12 @@ def test_what_only_newer_gpus_have_is_compiled_for_them(folder: Path, capsys: py
     assert "REDUX" in Runner("strings", capsys)("k.cu", "--machine", "ampere-ga10x", "--listing").out
 
 
-class Here:
-    """A crew of a sweep that answers in this process, as its own processes do."""
-
-    def submit(self, job: SweepJob) -> "Future[Came]":
-        came, future = answer({"question": dict(job.question), "key": job.key, "bundle": False}), Future[Came]()
-        if "cause" in came:
-            future.set_result(Came(job, None, (JobFailure(FailureCause(came["cause"]), came["reason"], 0),)))
-        else:
-            future.set_result(Came(job, JobAnswer(came["document"], came["digest"])))
-        return future
-
-    def outcome(self, job: SweepJob, future: "Future[Came]") -> Came:
-        del job
-        return future.result()
-
-
-@contextmanager
-def here(*_: object, **__: object) -> Iterator[Here]:
-    yield Here()
-
-
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_a_sweep_answers_every_shipped_kernel(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It compiles each of them several times, always to the same program."""
-    monkeypatch.setattr("makespan.many.commands.sweep.run._crew", here)
+    monkeypatch.setattr(QuestionRun, "crew", crew_here(wants_bundle=False))
     Path("sweep.toml").write_text(toml({**asked(path), "gpu": "rtx-3070"}))
     done = Runner("sweep", capsys)("sweep.toml", "-q", "-o", "sweep.sqlite")
     assert (done.code, done.out) == (0, "1 of 1 questions have an answer in sweep.sqlite\n")

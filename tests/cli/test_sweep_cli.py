@@ -20,11 +20,11 @@ from tests.command import Outcome, Runner
 SPEC = """
 string = "CLLCLL"
 each.warps = "1..2"
-[[sweep]]
+[[question]]
 each.capacity = ["C=1,L=1", "C=2,L=1"]
-[[sweep]]
+[[question]]
 machine = "nowhere.toml"
-[[sweep]]
+[[question]]
 string = "CX"
 """
 
@@ -57,7 +57,7 @@ def test_a_sweep_answers_as_solve_does_and_asks_nothing_twice(sweep: Runner, tmp
                             " cannot read the input: No such file or directory\n")  # fmt: skip
     (tmp_path / "a.toml").write_text(SPEC.replace("nowhere.toml", "paper"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("makespan.many.commands.sweep.run.run_sweep", ctrl_c)
+        patch.setattr("makespan.many.commands.asking.run_sweep", ctrl_c)
         stopped = "interrupted: 0 of 8 are in a.sqlite; the same command goes on\n"
         assert sweep("a.toml", "-o", "a.sqlite", "--workers", 1, "--bundles", "b") == Outcome(130, "", stopped)
     why = "instruction string: 'X' at position 2 is no unit class of machine 'paper'; use C, L, and | for a barrier"
@@ -87,7 +87,7 @@ def test_a_sweep_answers_as_solve_does_and_asks_nothing_twice(sweep: Runner, tmp
 def test_a_contradiction_is_a_bug_and_says_so(sweep: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.toml").write_text('string = "CL"\nwarps = 1')
     found = SweepTally(1, 0, 0, answered=1, contradictions=[AnswerContradiction("k", (3, 5), (6, 9))])
-    monkeypatch.setattr("makespan.many.commands.sweep.run.run_sweep", lambda *_, **__: found)
+    monkeypatch.setattr("makespan.many.commands.asking.run_sweep", lambda *_, **__: found)
     code, out, err = sweep("a.toml", "-o", "a.sqlite")
     assert (code, out) == (70, "1 of 1 questions have an answer in a.sqlite\n")
     assert "key k: 3..5 cycles were kept, and now it is 6..9; both are in the table" in err

@@ -156,7 +156,7 @@ FORMATS: dict[str, Format] = {
     ),
     "bundle-verify": Format(Command("verify {path}"), ".json", BUNDLES, (NO, BAD_INPUT)),
     "kept": Format(readers.kept, ".json", BUNDLES[:1]),
-    "spec": Format(by("many.sweep.spec:read_spec"), ".toml", (honest.SPEC, honest.GATE)),
+    "spec": Format(by("many.spec:read_spec"), ".toml", (honest.SPEC, honest.GATE)),
     "gate": Format(Command("gate {path} --junit {here}/j.xml"), ".toml", (honest.GATE,)),
     "question": Format(readers.question, ".json", (honest.QUESTION, honest.KERNEL_QUESTION)),
     "table": Format(readers.table, ".sqlite", (honest.swept,)),

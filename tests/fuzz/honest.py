@@ -11,7 +11,7 @@ from tests.fuzz.readers import CUBIN, ROOT, VALIDATE, run
 Maker = Callable[[Path], bytes]
 """Makes an input with a folder to work in."""
 
-SPEC = b'capacity = "C=1,L=1"\n[[sweep]]\nstring = "CLC"\n[sweep.each]\nwarps = ["1..2"]\n'
+SPEC = b'capacity = "C=1,L=1"\n[[question]]\nstring = "CLC"\n[question.each]\nwarps = ["1..2"]\n'
 PTXAS = b"""ptxas info    : Compiling entry function 'k' for 'sm_75'
 ptxas info    : Function properties for k
     8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
@@ -35,21 +35,21 @@ FORM = b'{"kind":"string","source":"CL","warps":"2","loop-bound":"L=3\\nM==4","t
 CSV_TASKS = b"name,wcet,evidence,period,deadline,sms,partition,policy\na,1ms,measured,10ms,5ms,2,p,fifo\n"
 
 GATE = b"""clock = "1GHz"
-[[sweep]]
+[[question]]
 string = "CLLCLL"
 warps = 2
 each.deadline = ["10ns", "11cycles"]
-[[sweep]]
+[[question]]
 string = "CLC"
 capacity = "C=2,L=2"
 each.warps = ["1..3"]
 deadline = "9cycles"
 """
 FAMILY = b"""title = "tiny"
-source = "by hand"
-instance = [
-  { name = "one", ask = { string = "CLLCLL", warps = 2 } },
-  { name = "several", ask = { string = "CL", warps = 2, sms = 2, grid = 3, blocks-per-sm = 1 } },
+origin = "by hand"
+question = [
+  { name = "one", string = "CLLCLL", warps = 2 },
+  { name = "several", string = "CL", warps = 2, sms = 2, grid = 3, blocks-per-sm = 1 },
 ]
 """
 BUNDLE_TASKS = b"""clock = "1GHz"
@@ -131,8 +131,8 @@ def swept(folder: Path) -> bytes:
 def claimed(folder: Path) -> bytes:
     """Results of a library of two instances."""
     (folder / "tiny.toml").write_bytes(FAMILY)
-    run(["benchmark", "run", str(folder), "-o", str(folder / "results.jsonl")])
-    return (folder / "results.jsonl").read_bytes()
+    run(["benchmark", "run", str(folder), "-o", str(folder / "results.sqlite"), "--update"])
+    return (folder / "known.jsonl").read_bytes()
 
 
 def listed(folder: Path) -> bytes:

@@ -171,9 +171,9 @@ def question(path: Path) -> object:
 
 def family(path: Path) -> object:
     """A library of one family."""
-    from makespan.many.library import collection
+    from makespan.many.spec import read_library
 
-    return collection.read_library(path.parent)
+    return read_library(path.parent)
 
 
 def samples(path: Path) -> object:

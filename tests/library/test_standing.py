@@ -5,9 +5,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from makespan.many.library.claims import BoundClaim
-from makespan.many.library.evidence import ClaimEvidence, ClaimProofs
-from makespan.many.library.judgement import backed_claim, best_claims, judge_claims
-from makespan.many.library.standing import InstanceStanding
+from makespan.many.library.judgement import (
+    ClaimEvidence,
+    ClaimProofs,
+    InstanceStanding,
+    backed_claim,
+    best_claims,
+    judge_claims,
+)
 
 Sides = tuple[int | None, int | None]
 

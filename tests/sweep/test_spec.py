@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makespan.host.errors import InputError
-from makespan.many.sweep import spec
+from makespan.many import spec
 
 
 def read(folder: Path, text: str) -> tuple[dict[str, Any], ...]:
     path = folder / "a.toml"
     path.write_text(text)
-    return spec.read_spec(path)
+    return tuple(question.ask for question in spec.read_spec(path))
 
 
 def test_blocks_share_what_is_at_the_top_and_say_otherwise_what_they_like(tmp_path: Path) -> None:
@@ -28,9 +28,9 @@ def test_blocks_share_what_is_at_the_top_and_say_otherwise_what_they_like(tmp_pa
         time-limit = 5
         seed = 1
         each.warps = ["1..2", 8]
-        [[sweep]]
+        [[question]]
         string = "CL"
-        [[sweep]]
+        [[question]]
         seed = 2
         warps = 4
         param = ["N=1", "M=2"]
@@ -55,12 +55,16 @@ def test_a_spec_without_blocks_is_one_block_and_asks_nothing_twice(tmp_path: Pat
     )
 
 
+def test_blocks_of_files_of_before_are_read(tmp_path: Path) -> None:
+    assert read(tmp_path, 'string = "CL"\n[[sweep]]\nwarps = 2') == ({"string": "CL", "warps": 2},)
+
+
 @given(sizes=st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=3), min_size=1, max_size=3))
 def test_there_are_as_many_questions_as_combinations(
     sizes: list[list[int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     text = "".join(
-        f"[[sweep]]\nblock = {at}\n"
+        f"[[question]]\nblock = {at}\n"
         + "".join(f'each.option{place} = "1..{size}"\n' for place, size in enumerate(block))
         for at, block in enumerate(sizes)
     )
@@ -75,11 +79,12 @@ def test_there_are_as_many_questions_as_combinations(
         ('each.seed = "0..999999999"', "each.seed has more than 100000 values"),
         ('each.warps = "4..1"', "each.warps: 4..1 is no rising range"),
         ("each.warps = []", "each.warps is empty"),
-        ("each = 3", "each must be a table of lists"),
-        ("sweep = 3", "sweep must be tables [[sweep]]"),
-        ("sweep = []", "sweep must be tables [[sweep]]"),
+        ("each = 3", "not a spec: Expected `object`, got `int` - at `$.each`"),
+        ("question = 3", "not a spec: Expected `array`, got `int` - at `$.question`"),
+        ("question = []", "not a spec: Expected `array` of length >= 1 - at `$.question`"),
+        ("question = [{}, { each = 3 }]", "question 2: not a spec: Expected `object`, got `int` - at `$.each`"),
         ("warps = 1\neach.warps = [2]", "warps is said once and in each: which is it?"),
-        ("[machine]\nname = 1", "machine is a table: the tables of a spec are each and [[sweep]]"),
+        ("[machine]\nname = 1", "machine is a table: the tables of a spec are each and [[question]]"),
         ('each.source = "*.ptx"', "each.source: no file matches '*.ptx'"),
         ("warps = ", "not a TOML spec"),
     ],

@@ -19,6 +19,16 @@ from makespan.cli.question_key import question_key
 from makespan.host.errors import BrokenPromiseError, MakespanError
 from makespan.host.text_file import inputs_kept
 from makespan.many.sweep.job import FailureCause
+from makespan.report.result.bundle import bundle_bytes
+from makespan.verify import digest
+from makespan.version import THEORY, __version__
+
+CLAIM = "claim"
+"""The key of what an answer with evidence says besides its numbers: the digest of the instance, and a schedule."""
+
+VERSION = f"{__version__}, theory {THEORY}"
+MOST_SCHEDULE = 4096
+"""Bytes of a schedule that an answer has; longer ones are in the bundle."""
 
 
 def main() -> None:
@@ -60,8 +70,17 @@ def answer(job: Mapping[str, Any]) -> dict[str, Any]:
         place = traceback.extract_tb(error.__traceback__)[-1]
         told = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
         return {"cause": FailureCause.BUG, "reason": " ".join(told.split())}
-    bundle = found.bundle.decode() if job["bundle"] else None
-    return {"document": found.document, "digest": found.digest, "bundle": bundle}
+    if not job["bundle"]:
+        return {"document": found.document, "digest": found.digest, "bundle": None}
+    witness = found.evidence["witness"]
+    # A table stays small enough: long schedules are in the bundle.
+    is_short = witness is not None and len(bundle_bytes(witness)) <= MOST_SCHEDULE
+    claim = {
+        "digest": digest(found.evidence["instance"]),
+        "version": VERSION,
+        "schedule": witness if is_short else None,
+    }
+    return {"document": {**found.document, CLAIM: claim}, "digest": found.digest, "bundle": found.bundle.decode()}
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from makespan.cli.question import QuestionData, from_folder, read_question, solv
 from makespan.cli.running import BAD_INPUT, GATE, worst_code
 from makespan.host.errors import BrokenPromiseError, InputError, MakespanError
 from makespan.host.output_file import check_writable, write_whole
-from makespan.many.sweep import spec
+from makespan.many.spec import read_spec
 from makespan.model.deadline import Deadline, DeadlineOutcome
 from makespan.model.result import Bounds
 from makespan.report.junit import DeadlineCheck, junit_document
@@ -52,7 +52,7 @@ def command(spec_path: Path, report: Path | None, quiet: bool) -> int:
 
 def _read_questions(path: Path) -> tuple[QuestionData, ...]:
     """Return the questions, each of which has a deadline; what the options alone tell is told before the work."""
-    questions = spec.read_spec(path)
+    questions = tuple(question.ask for question in read_spec(path))
     for question in questions:
         try:
             if read_question(from_folder(question, path.parent))["deadline"] is None:

@@ -6,8 +6,8 @@ from statistics import median
 from typing import Any
 
 from makespan.many.library.claims import BoundClaim
-from makespan.many.library.collection import LibraryEntry
-from makespan.many.library.standing import InstanceStanding, standings
+from makespan.many.library.judgement import InstanceStanding, standings
+from makespan.many.spec import SpecQuestion
 from makespan.report.lines import align_columns
 
 SCHEMA = "makespan.benchmark/1"
@@ -55,7 +55,7 @@ class InstanceRow:
 LibraryRow = FamilyRow | InstanceRow
 
 
-def family_rows(entries: Sequence[LibraryEntry], solvers: Mapping[str, Sequence[BoundClaim]]) -> Iterator[FamilyRow]:
+def family_rows(entries: Sequence[SpecQuestion], solvers: Mapping[str, Sequence[BoundClaim]]) -> Iterator[FamilyRow]:
     """Yield a row for each family and solver and, if there are several families, for all of them together."""
     names: dict[str, list[str]] = {}
     for entry in entries:
@@ -77,7 +77,7 @@ def family_rows(entries: Sequence[LibraryEntry], solvers: Mapping[str, Sequence[
             )
 
 
-def instance_rows(entries: Sequence[LibraryEntry], claims: Sequence[BoundClaim]) -> Iterator[InstanceRow]:
+def instance_rows(entries: Sequence[SpecQuestion], claims: Sequence[BoundClaim]) -> Iterator[InstanceRow]:
     """Yield a row for each instance, with the best bounds that are claimed."""
     for name, standing in standings([entry.name for entry in entries], claims).items():
         best, (lower, upper) = standing.best, standing.interval

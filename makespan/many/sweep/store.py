@@ -199,6 +199,15 @@ class AnswerStore:
             raise InputError(f"{self._path}: cannot read the table: {_error_text(error)}") from None
 
 
+def is_store(path: Path) -> bool:
+    """Return whether a file begins as a table does, whoever made it."""
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return False
+
+
 @contextmanager
 def open_store(path: Path, *, create: bool = False) -> Iterator[AnswerStore]:
     """Yield the table in a file; with `create` there may be none yet.
