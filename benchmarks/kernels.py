@@ -16,9 +16,8 @@ from makespan import Instance, Limits, Machine, Result, solve
 from makespan.cli.source import kernel_question
 from makespan.kernels.ptx import Dependences
 from makespan.kernels.question import KernelQuestion
-from makespan.model.machine import Latency, find_machine, given_intervals, narrow_intervals
+from makespan.model.machine import find_machine, given_intervals, narrow_intervals
 from makespan.model.simulate import POLICIES, run
-from makespan.proof.bounds.pessimistic import pessimistic
 from makespan.proof.bounds.theorem_1s import bound
 
 FOLDER = "ptx"
@@ -49,8 +48,6 @@ LATENCIES = (
     | {"vote": 12, "fp64": 45, "fence": 200}
 )
 COALESCED = "memory=2", "path=4"
-BLOCKING = {"C": 8, "L": 400, "S": 29, "D": 45}
-"""Latencies of the classes of the multiprocessor as a whole."""
 
 
 class Row(NamedTuple):
@@ -61,7 +58,6 @@ class Row(NamedTuple):
     longest_run: int
     ranged: Result
     blocking: int
-    whole: int
 
     def __str__(self) -> str:
         best = self.fixed.best_case
@@ -74,7 +70,6 @@ class Row(NamedTuple):
             self.longest_run,
             self.blocking,
             _interval(self.ranged),
-            self.whole,
         )
         return f"| {' | '.join(map(str, cells))} |"
 
@@ -94,21 +89,17 @@ def rows(machine: Machine, warps: int, seconds: float) -> Iterator[Row]:
     fixed = replace(
         coalesced, units=tuple(replace(unit, uses=uses) for unit, uses in zip(coalesced.units, held, strict=True))
     )
-    unpartitioned = find_machine(f"{machine.name}-unpartitioned").machine
-    units = tuple(replace(unit, latency=Latency(*[BLOCKING[unit.name]] * 2)) for unit in unpartitioned.units)
     for kernel, path in KERNELS.items():
         named = f"{FOLDER}/{kernel}.ptx"
         asked = replace(kernel_question(named, latencies=every, **path), warps=warps)  # type: ignore[arg-type]
         instance = asked.instance(fixed)
         ranged = replace(kernel_question(named, latencies=opened, **path), warps=warps)  # type: ignore[arg-type]
-        whole = replace(kernel_question(named, profile="modern", **path), warps=warps)  # type: ignore[arg-type]
         yield Row(
             kernel,
             solve(instance, best_case=True, limits=Limits(seconds)),
             max(run(instance, policy).makespan for policy in POLICIES),
             solve(ranged.instance(machine), limits=Limits(seconds)),
             bound(_blocking(asked, fixed)),
-            pessimistic(whole.instance(replace(unpartitioned, units=units))),
         )
 
 
@@ -125,8 +116,8 @@ def main() -> None:
     given = parser.parse_args()
     for warps in map(int, given.warps.split(",")):
         print(f"\n{warps} warps\n")
-        print("| kernel | fixed | best case | upper / best | longest run | blocking | ranges | M^L + M^C, whole |")
-        print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+        print("| kernel | fixed | best case | upper / best | longest run | blocking | ranges |")
+        print("| --- | --- | --- | --- | --- | --- | --- |")
         for row in rows(find_machine(given.machine).machine, warps, given.seconds):
             print(row, flush=True)
 

@@ -30,7 +30,7 @@ CASES = {
     "c.json": (NONE, "compare k.ptx --warps 1..2 --loop-bound c.json -o c.json"),
     "c.html": (NONE, f"report {KERNEL} --classes c.html -o c.html"),
     "e.json": (NONE, f"report {KERNEL} --loop-bound e.json -o page.html --bundle e.json"),
-    "t.toml": (NONE, "schedulability t.toml --no-cache --export rt-app t.toml"),
+    "t.toml": (NONE, "schedulability t.toml --no-cache --export pycpa t.toml"),
     "table.csv": (NONE, "measure dual-issue --import table.csv --machine-out table.csv"),
     "samples.toml": (NONE, "measure latency --fit samples.toml --gpu-out samples.toml"),
     "kept.ptx": (NONE, "solve k.cu --block 256 --loop-bound kept.ptx --keep-ptx kept.ptx"),

@@ -148,7 +148,7 @@ solve --string 'L()L()C(1,2)@4+2' --warps 3 --machine examples/partitioned.toml 
 solve --string 'L()C(1)|L()C(3)' --warps 2 --machine examples/partitioned.toml --bundle {EVIDENCE}
 solve --string CLCCL --warps 4 --machine examples/slow.toml --timeline --gantt slow.json --gantt slow.csv
 solve --string LCCLCCCLCL --warps 8 --capacity C=2,L=1 --deadline 35cycles --gantt late.trace.json
-solve --string CLLCLL --warps 2 --machine turing-unpartitioned --scheduler fair --bundle {EVIDENCE}
+solve --string CLLCLL --warps 2 --machine pascal-gp100 --scheduler fair --bundle {EVIDENCE}
 solve --string CLXC --warps 2
 solve --string CLLCLL --warps 2 --grid 100 --sms 4 --blocks-per-sm 2 --deadline 300ns --clock 1GHz --bundle {EVIDENCE}
 solve instruction_strings/paper.toml

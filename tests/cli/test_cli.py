@@ -158,7 +158,7 @@ def test_text_begins_with_the_verdict_and_ends_with_the_assumptions(solve: Runne
 @pytest.mark.parametrize("columns", [40, 75])
 def test_the_report_is_as_wide_as_the_terminal(columns: int, solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    _, *lines = solve("--string", "CLLCLL", "--warps", 2, "--machine", "turing-unpartitioned").out.splitlines()
+    _, *lines = solve("--string", "CLLCLL", "--warps", 2, "--machine", "pascal-gp100").out.splitlines()
     assert max(map(len, lines)) in range(columns - 12, columns + 1)
 
 
@@ -213,9 +213,9 @@ HALF = "[units]\nC = { capacity = 1, interval = 2 }\nL = { capacity = 1 }\n"
         (("--string", "CL", "--warps", 2, "--machine", "half.toml"), "if every latency is one cycle"),
         (("--string", "CL", "--warps", 2, "--machine", "slow.toml"), ""),
         (
-            ("--string", "C", "--warps", 5, "--machine", "turing-unpartitioned"),
+            ("--string", "C", "--warps", 5, "--machine", "pascal-gp100"),
             "for a whole SM without its partitions, "
-            "if the unknown latencies of turing-unpartitioned (C, L, S, D) were one cycle",
+            "if the unknown latencies of pascal-gp100 (C, L, S, D) were one cycle",
         ),
         (KERNEL, "for the PTX as written, if every instruction takes one cycle"),
         ((*KERNEL, "--machine", "slow.toml"), "for the PTX as written"),
@@ -656,11 +656,7 @@ def test_a_machine_that_is_nearly_known_is_named(solve: Runner) -> None:
         ("--gpu", "rtx-4900", "'rtx-4090'"),
         ("--machine", "blackwell-gb100x", "'blackwell-gb100'"),
         ("--machine", "kepler", "'kepler-gk104' or 'kepler-gk110'"),
-        (
-            "--machine",
-            "ampere",
-            "'ampere-ga100', 'ampere-ga100-unpartitioned', 'ampere-ga10x' or 'ampere-ga10x-unpartitioned'",
-        ),
+        ("--machine", "ampere", "'ampere-ga100' or 'ampere-ga10x'"),
     ],
 )
 def test_a_name_that_begins_like_others_means_those(option: str, name: str, meant: str, solve: Runner) -> None:

@@ -210,8 +210,8 @@ def test_quiet_leaves_the_verdict(compare: Runner) -> None:
 
 def test_what_is_varied_is_no_reason_to_forget_a_condition(compare: Runner) -> None:
     unknown = "for a whole SM without its partitions, "
-    unknown += "if the unknown latencies of turing-unpartitioned (C, L, S, D) were one cycle"
-    done = compare("--string", "CLLC", "--warps", 2, "--machine", "turing-unpartitioned", "--vary", "C=1..2", "--quiet")
+    unknown += "if the unknown latencies of pascal-gp100 (C, L, S, D) were one cycle"
+    done = compare("--string", "CLLC", "--warps", 2, "--machine", "pascal-gp100", "--vary", "C=1..2", "--quiet")
     assert done.out.startswith(f"2 points {unknown}: ")
     done = compare("--string", "CLLC", "--warps", 2, "--vary", "C.latency=1..2", "--quiet")
     assert done.out.startswith("2 points: ")

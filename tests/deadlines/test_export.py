@@ -1,15 +1,12 @@
 """Task sets in the formats of other tools, read back by a parser, or run by the tool where it is installed."""
 
 import ast
-import csv
-import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from io import StringIO
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from xml.etree import ElementTree
@@ -79,27 +76,6 @@ def _with_cpu() -> TaskSet:
 
 def _text(task_set: TaskSet, kind: Format) -> str:
     return next(iter(export(task_set, kind, tick=MS, stem="tasks").files.values()))
-
-
-def test_a_job_set_has_every_job_of_a_hyperperiod() -> None:
-    files = export(_kernels(), Format.SCHEDULE_ABSTRACTION, tick=MS, stem="tasks").files
-    assert list(files) == ["tasks.1.csv", "tasks.2.csv", "tasks.3.csv"]
-    first, second, third = (list(csv.DictReader(StringIO(text))) for text in files.values())
-    assert [(row["Task ID"], row["Arrival min"], row["Deadline"]) for row in first] == [
-        ("1", "0", "10"), ("1", "10", "20"), ("1", "20", "30"), ("2", "0", "15"), ("2", "15", "30"), ("3", "0", "30"),
-    ]  # fmt: skip
-    assert [int(row["Job ID"]) for row in first] == [1, 2, 3, 4, 5, 6]
-    assert int(first[0]["Priority"]) < int(first[3]["Priority"]) < int(first[5]["Priority"])
-    assert {row["Priority"] == row["Deadline"] for row in second} == {True}
-    assert [row["Arrival min"] for row in second if row["Task ID"] == "2"] == ["5"]
-    assert [row["Priority"] for row in third] == ["0"]
-    assert {(row["Cost min"], row["Cost max"]) for row in first} == {("1", "2"), ("1", "4"), ("1", "5")}
-
-
-def test_jitter_widens_the_release_of_a_job() -> None:
-    task_set = TaskSet((one_kernel("a", 2, 10, 8, jitter=3, partition=EDF.name),), (EDF,))
-    row = next(csv.DictReader(StringIO(_text(task_set, Format.SCHEDULE_ABSTRACTION))))
-    assert (row["Arrival min"], row["Arrival max"], row["Deadline"]) == ("0", "3", "8")
 
 
 def test_a_simulation_names_every_task_and_its_scheduler() -> None:
@@ -175,26 +151,6 @@ def _pipeline(wait: HostWait | None = HostWait.BLOCK) -> TaskSet:
     ways = (("camera", "left", "fuse"), ("camera", "right", "fuse"))
     chains = tuple(TaskChain(f"by {way[1]}", way, ChainStart.DATA, 99) for way in ways)
     return TaskSet(tasks, (FP, FIFO), chains, (CopyEngine("h2d", ServerPolicy.FIXED_PRIORITY),))
-
-
-def test_a_workload_for_rt_app_holds_a_partition_or_copy_engine_while_something_runs_there() -> None:
-    pipeline = _pipeline()
-    task_set = TaskSet((pipeline.tasks[1], *_with_cpu().tasks[1:2]), (FP,), (), pipeline.engines)
-    text = next(iter(export(task_set, Format.RT_APP, tick=Fraction(1, 10**6), stem="tasks").files.values()))
-    threads = json.loads(text)["tasks"]
-    assert list(threads["camera"].items())[3:] == [
-        ("cpus", [0]),
-        ("run0", 4),
-        ("sleep1_launch", 2),
-        ("lock1", "h2d"),
-        ("sleep1", 6),
-        ("unlock1", "h2d"),
-        ("lock2", FP.name),
-        ("sleep2", 8),
-        ("unlock2", FP.name),
-        ("timer", {"ref": "unique", "period": 100, "mode": "absolute"}),
-    ]
-    assert (threads["b"]["priority"], threads["camera"]["priority"], "cpus" in threads["b"]) == (1, 2, False)
 
 
 def _linked(*ways: tuple[str, str]) -> TaskSet:
@@ -368,12 +324,8 @@ def test_the_script_for_pycpa_runs_where_it_is_installed(tmp_path: Path) -> None
 
 
 def test_a_format_says_in_what_it_differs() -> None:
-    for kind, words in (
-        (Format.SIMSO, ("strictly periodic", "upper bound")),
-        (Format.SCHEDULE_ABSTRACTION, ("strictly periodic", "one hyperperiod", "among equal priorities")),
-    ):
-        notes = "; ".join(export(_kernels(), kind, tick=MS, stem="tasks").notes)
-        assert all(word in notes for word in words)
+    notes = "; ".join(export(_kernels(), Format.SIMSO, tick=MS, stem="tasks").notes)
+    assert all(word in notes for word in ("strictly periodic", "upper bound"))
     timed = "chains of timers are left out, which change no schedule: c"
     made = export(_chained(ChainStart.PERIODIC), Format.PYCPA, tick=MS, stem="tasks")
     assert made.notes[0].startswith("fifo became equal")
@@ -387,7 +339,7 @@ def test_a_format_says_in_what_it_differs() -> None:
 
 def test_strictly_periodic_tasks_are_one_pattern_and_no_note_says_otherwise() -> None:
     task_set = TaskSet((one_kernel("a", 2, 10, 8, offset=3, partition=EDF.name),), (EDF,))
-    notes = export(task_set, Format.SCHEDULE_ABSTRACTION, tick=MS, stem="tasks").notes
+    notes = export(task_set, Format.SIMSO, tick=MS, stem="tasks").notes
     assert not any("strictly periodic" in note for note in notes)
 
 
@@ -417,32 +369,6 @@ def _diamond(policy: ServerPolicy = ServerPolicy.FIXED_PRIORITY) -> TaskSet:
     return TaskSet(tasks, (GpuPartition("gpu", policy),), chains, (DMA,))
 
 
-def test_a_job_set_has_precedence_between_the_segments_of_one_activation() -> None:
-    made = export(_diamond(), Format.SCHEDULE_ABSTRACTION, tick=MS, stem="tasks")
-    assert list(made.files) == ["tasks.1.csv", "tasks.1.prec.csv", "tasks.2.csv"]
-    jobs, edges, copies = (
-        [tuple(map(int, row)) for row in list(csv.reader(StringIO(text)))[1:]] for text in made.files.values()
-    )
-    none = 2**63 - 1
-    assert jobs == [
-        (1, 1, 5, 10, 1, 2, 20, -1),
-        (1, 2, 5, 5, 1, 3, 20, -1),
-        (2, 3, 5, 5, 1, 1, none, -2),
-        (3, 4, 5, 5, 1, 2, none, -3),
-        (4, 5, 5, 5, 1, 1, 35, -4),
-    ]
-    assert edges == [(1, 1, 1, 2), (1, 2, 2, 3), (1, 2, 3, 4), (2, 3, 4, 5), (3, 4, 4, 5)]
-    assert copies == [(1, 1, 0, 0, 1, 7, 10, 0)]
-    assert "deadlines that count from the arrival of data are left out: a, b, end" in "; ".join(made.notes)
-    longer = replace(_diamond(), tasks=(*_diamond().tasks, one_kernel("x", 1, 40, 40, priority=9, partition="gpu")))
-    _, edges, _ = (
-        [tuple(map(int, row)) for row in list(csv.reader(StringIO(text)))[1:]]
-        for text in export(longer, Format.SCHEDULE_ABSTRACTION, tick=MS, stem="tasks").files.values()
-    )
-    assert len(edges) == 10
-    assert {task for task, *_ in edges} == {1, 2, 3}
-
-
 def test_a_simulation_lets_a_task_follow_the_one_whose_data_start_it() -> None:
     copy = GpuTask("copy", (JobSegment(SegmentKind.COPY, 3, "dma"),), 10, 10)
     tasks = (one_kernel("next", 2, 10, 6, priority=1, partition=FP.name), copy)
@@ -459,9 +385,8 @@ def test_a_simulation_lets_a_task_follow_the_one_whose_data_start_it() -> None:
 @pytest.mark.parametrize(
     ("task_set", "kind", "message"),
     [
-        (_with_cpu(), Format.SIMSO, "SimSo knows no tasks that wait for the GPU, and a & b has CPU time"),
-        (_with_cpu(), Format.SCHEDULE_ABSTRACTION, "and a & b has CPU time: choose pycpa or rt-app"),
-        (_diamond(), Format.SIMSO, "SimSo knows no jobs of several segments, and head has 2: choose pycpa or rt-app"),
+        (_with_cpu(), Format.SIMSO, "SimSo knows no tasks that wait for the GPU, and a & b has CPU time: choose pycpa"),
+        (_diamond(), Format.SIMSO, "SimSo knows no jobs of several segments, and head has 2: choose pycpa"),
         (
             _linked(("a", "b"), ("a", "c")),
             Format.SIMSO,
@@ -477,56 +402,7 @@ def test_a_simulation_lets_a_task_follow_the_one_whose_data_start_it() -> None:
             Format.SIMSO,
             "SimSo knows no launch delay, and a has some: choose pycpa",
         ),
-        (
-            TaskSet((one_kernel("a", 1, 5, 5, priority=-(2**63), partition=FP.name),), (FP,)),
-            Format.SCHEDULE_ABSTRACTION,
-            "counts in 64 bits, too few for task a: give times, or the clock, with fewer digits, or priorities nearer",
-        ),
-        (
-            TaskSet((one_kernel("a", 1, 2_147_484, 5, priority=1, partition=FP.name),), (FP,)),
-            Format.RT_APP,
-            "rt-app counts microseconds in 32 bits, too few for the times of task a",
-        ),
-        (_linked(("a", "b")), Format.RT_APP, "data of a starts b: choose pycpa"),
         (_pipeline(HostWait.SPIN), Format.PYCPA, "camera spins on core c0, and fuse there is not more urgent"),
-        (
-            TaskSet((_with_cpu().tasks[0], replace(_with_cpu().tasks[0], name="s", wait=HostWait.SPIN)), (FP,)),
-            Format.RT_APP,
-            "threads of rt-app sleep while they wait for a mutex, and s spins on core c0: let it block",
-        ),
-        (
-            _diamond(ServerPolicy.EDF),
-            Format.SCHEDULE_ABSTRACTION,
-            "which task a has not after data or another segment by edf",
-        ),
-        (
-            _diamond(ServerPolicy.FIFO),
-            Format.SCHEDULE_ABSTRACTION,
-            "task head has not with jitter or a launch delay by fifo",
-        ),
-        (
-            TaskSet(
-                (
-                    GpuTask(
-                        "a",
-                        (JobSegment(SegmentKind.KERNEL, 1, FP.name), JobSegment(SegmentKind.COPY, 1, "dma")),
-                        9,
-                        9,
-                        priority=1,
-                    ),
-                ),
-                (FP,),
-                (),
-                (DMA,),
-            ),
-            Format.SCHEDULE_ABSTRACTION,
-            "task a waits on copy engine dma for a on partition fixed-priority: choose pycpa",
-        ),
-        (
-            replace(_diamond(), tasks=(*_diamond().tasks[:3], replace(_diamond().tasks[3], jitter=1))),
-            Format.SCHEDULE_ABSTRACTION,
-            "end has a launch delay, or jitter after data, of 1 ticks: choose pycpa",
-        ),
         (
             TaskSet((replace(one_kernel("a", 1, 9, 9, partition="p"), context="x"),), (SLICED,)),
             Format.PYCPA,
@@ -538,37 +414,17 @@ def test_a_simulation_lets_a_task_follow_the_one_whose_data_start_it() -> None:
             "pyCPA can express fixed-priority and fifo, and partition edf, which serves d, has edf: choose",
         ),
         (
-            _kernels(),
-            Format.RT_APP,
-            "rt-app can express fixed-priority, and partition edf, which serves d, has edf: choose another",
-        ),
-        (
             TaskSet((one_kernel("a", 1, 5, 5),), (EDF,)),
             Format.PYCPA,
             "no partition runs a: assign them before the export",
         ),
         (TaskSet((one_kernel("a", 1, 5, 5, jitter=1, partition="fifo"),), (FIFO,)), Format.SIMSO, "no release jitter"),
         (
-            TaskSet((one_kernel("a", 1, 5, 5, jitter=1, partition="fifo"),), (FIFO,)),
-            Format.SCHEDULE_ABSTRACTION,
-            "which task a has not with jitter or a launch delay by fifo on partition fifo",
-        ),
-        (
-            TaskSet((one_kernel("a", 1, 5, 5, jitter=1, partition="edf-release"),), (RELEASE,)),
-            Format.SCHEDULE_ABSTRACTION,
-            "which task a has not with jitter or a launch delay by edf-release on",
-        ),
-        (
             TaskSet(
                 (one_kernel("a", 1, 10**6, 9, partition="edf"), one_kernel("b", 1, 999_983, 9, partition="edf")), (EDF,)
             ),
-            Format.SCHEDULE_ABSTRACTION,
-            "jobs and precedence constraints fall into a hyperperiod, more than 100000",
-        ),
-        (
-            TaskSet((one_kernel("a", 1, 2**63, 2**63, partition="edf"),), (EDF,)),
-            Format.SCHEDULE_ABSTRACTION,
-            "counts in 64 bits",
+            Format.SIMSO,
+            "jobs fall into a hyperperiod, more than 100000",
         ),
     ],
 )

@@ -339,14 +339,14 @@ def test_a_bundle_cannot_leave_out_the_conditions_of_its_instance(folder: Path) 
 
 def test_kept_results_have_the_caveats_of_solved_ones(folder: Path) -> None:
     log = Log()
-    source = 'kernel = "vecadd.ptx"\nwarps = 2\nmachine = "turing-unpartitioned"'
+    source = 'kernel = "vecadd.ptx"\nwarps = 2\nmachine = "pascal-gp100"'
     each = [one(folder, source, store=kept(folder, log)) for _ in range(2)]
     assert not log
     assert each[0].caveats == each[1].caveats
     assert each[1].caveats == (
         "for the PTX as written",
         "for a whole SM without its partitions",
-        "if the unknown latencies of turing-unpartitioned (C, L, S, D) were one cycle",
+        "if the unknown latencies of pascal-gp100 (C, L, S, D) were one cycle",
     )
     assert one(folder, 'wcet = "200us"\nevidence = "measured"').caveats == ()
 

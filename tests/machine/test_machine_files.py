@@ -53,7 +53,6 @@ def test_every_shipped_machine_is_known_by_its_own_name() -> None:
     assert all(file.machine.name == name == find_machine(name).machine.name for name, file in SHIPPED.items())
     assert SHIPPED["paper"].machine == PAPER
     assert set(NEWER) <= set(PARTITIONED_GPUS)
-    assert {f"{name}-unpartitioned" for name in NEWER} <= set(WHOLE_GPUS)
 
 
 def test_only_the_paper_machine_is_basic() -> None:
@@ -105,14 +104,6 @@ def test_a_gpu_says_what_it_is_and_what_its_model_leaves_out(file: MachineFile) 
         ("maxwell", "C=4 L=1 S=1 D=1/8", 4, 64, 32),
         ("pascal-gp100", "C=2 L=1/2 S=1/2 D=1", 2, 64, 32),
         ("pascal-gp10x", "C=4 L=1 S=1 D=1/8", 4, 64, 32),
-        ("volta-unpartitioned", "C=2 L=1 S=1/2 D=1", 4, 64, 32),
-        ("turing-unpartitioned", "C=2 L=1/2 S=1/2 D=1/16", 4, 32, 16),
-        ("ampere-ga100-unpartitioned", "C=2 L=1 S=1/2 D=1", 4, 64, 32),
-        ("ampere-ga10x-unpartitioned", "C=4 L=1/2 S=1/2 D=1/16", 4, 48, 16),
-        ("ada-unpartitioned", "C=4 L=1/2 S=1/2 D=1/16", 4, 48, 24),
-        ("hopper-unpartitioned", "C=4 L=1 S=1/2 D=2", 4, 64, 32),
-        ("blackwell-gb100-unpartitioned", "C=4 L=1 S=1/2 D=2", 4, 64, 32),
-        ("blackwell-gb20x-unpartitioned", "C=4 L=1/2 S=1/2 D=1/16", 4, 48, 24),
     ],
 )
 def test_the_shipped_numbers_are_these(name: str, classes: str, width: int, warps: int, blocks: int) -> None:
@@ -124,32 +115,18 @@ def test_the_shipped_numbers_are_these(name: str, classes: str, width: int, warp
 
 def test_what_is_unverified_is_what_the_page_says() -> None:
     doubtful = {name: {datum.key for datum in file.unverified} for name, file in WHOLE_GPUS.items()}
-    lanes = {"units.L.capacity", "throughput.ldst"}
-    half = {*lanes, "units.L.interval"}
-    assert {name for name, keys in doubtful.items() if keys} == {
-        *("fermi-gf100", "fermi-gf104"),
-        *(f"{name}-unpartitioned" for name in NEWER[2:]),
-    }
-    assert doubtful["fermi-gf100"] == {"issue.width"}
-    assert doubtful["fermi-gf104"] == {*half, "throughput.logic", "issue.width"}
-    assert doubtful["ampere-ga100-unpartitioned"] == doubtful["hopper-unpartitioned"] == lanes
-    assert doubtful["ampere-ga10x-unpartitioned"] == doubtful["ada-unpartitioned"] == half
-    sure = {datum.key for datum in SHIPPED["blackwell-gb100-unpartitioned"].data} - doubtful[
-        "blackwell-gb100-unpartitioned"
-    ]
-    rates = {f"throughput.{key}" for key in ("fp32", "fp64", "int_add", "int_mul", "cmp_minmax")}
-    assert sure == {"units.C.capacity", "units.D.capacity", "residency.warps", "residency.blocks", *rates}
-    assert doubtful["blackwell-gb20x-unpartitioned"] == {
-        *half,
-        *("units.S.capacity", "units.S.interval", "issue.width", "issue.schedulers", "issue.dispatch"),
-        *("residency.warps", "residency.blocks"),
-        *(f"throughput.{key}" for key in ("sfu", "shuffle", "cvt", "sync")),
+    assert {name: keys for name, keys in doubtful.items() if keys} == {
+        "fermi-gf100": {"issue.width"},
+        "fermi-gf104": {
+            *("units.L.capacity", "units.L.interval", "throughput.ldst", "throughput.logic", "issue.width"),
+        },
     }
 
 
 # Real multiprocessors
 
 
+RESIDENT = {"turing": (32, 16), "ampere-ga10x": (48, 16), "ada": (48, 24), "blackwell-gb20x": (48, 24)}
 WAY = "path/1..4+memory/1..2"
 MEMORY = f"L=1+path/2..12+memory/2..32 X=1@1..32+{WAY} K=1@1..50+{WAY} B=1+b-ports/1..4"
 JUDGED = {
@@ -187,9 +164,8 @@ def test_the_numbers_of_partitions_are_these(name: str, classes: str) -> None:
     machine = SHIPPED[name].machine
     assert " ".join(map(str, machine.units)) == classes
     assert (machine.partitions, machine.assignment, machine.issue_width) == (4, WarpAssignment.ANY, 1)
-    whole = SHIPPED[f"{name}-unpartitioned"]
-    assert SHIPPED[name].values("residency") == whole.values("residency")
-    assert SHIPPED[name].values("throughput") == whole.values("throughput")
+    warps, blocks = RESIDENT.get(name, (64, 32))
+    assert SHIPPED[name].values("residency") == {"warps": warps, "blocks": blocks}
 
 
 @pytest.mark.parametrize("file", PARTITIONED_GPUS.values(), ids=PARTITIONED_GPUS)
@@ -670,8 +646,12 @@ def test_json_of_one_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("magic", "makespan: unknown machine 'magic'; shipped: ada, ada-unpartitioned, "),
+        ("magic", "makespan: unknown machine 'magic'; shipped: ada, ampere-ga100, "),
         ("../data/machines/ada", "makespan: unknown machine '../data/machines/ada'; shipped: "),
+        (
+            "turing-unpartitioned",
+            "makespan: machine 'turing-unpartitioned' does not come with the package any more: take 'turing'",
+        ),
         ("missing.toml", "makespan: missing.toml: cannot read the machine file: No such file or directory"),
     ],
 )

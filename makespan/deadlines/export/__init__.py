@@ -8,11 +8,11 @@ for name, text in export(task_set, Format.SIMSO, tick=units.PICOSECOND, stem="ta
 from enum import StrEnum
 from fractions import Fraction
 
-from makespan.deadlines.export import pycpa, rt_app, schedule_abstraction, simso
+from makespan.deadlines.export import pycpa, simso
 from makespan.deadlines.export.common import ExportedTexts, refuse_unknown_here
 from makespan.deadlines.task import TaskSet
 
-__all__ = ["Exported", "Format", "export"]
+__all__ = ["ExportedTexts", "Format", "export"]
 
 
 class Format(StrEnum):
@@ -20,19 +20,13 @@ class Format(StrEnum):
 
     SIMSO = "simso"
     """XML of the simulator SimSo, and the module of its scheduler (Chéramy, Hladik and Déplanche, WATERS 2014)"""
-    SCHEDULE_ABSTRACTION = "schedule-abstraction"
-    """CSV job sets of the exact analysis of non-preemptive jobs (Nasri and Brandenburg, RTSS 2017)"""
     PYCPA = "pycpa"
     """Python script for compositional performance analysis (Diemer, Axer and Ernst, WATERS 2012)"""
-    RT_APP = "rt-app"
-    """JSON for the workload emulator rt-app of Linux"""
 
 
 _WRITERS = {
     Format.SIMSO: simso.simso_simulation,
-    Format.SCHEDULE_ABSTRACTION: schedule_abstraction.job_sets,
     Format.PYCPA: pycpa.pycpa_script,
-    Format.RT_APP: rt_app.rt_app_workload,
 }
 
 

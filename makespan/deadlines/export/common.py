@@ -1,13 +1,10 @@
-"""Refusals, notes and the length of tables, as several formats need them."""
+"""Values, refusals and notes that every format needs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import lcm
 
-from makespan.deadlines.task import ChainStart, GpuPartition, ServerPolicy, TaskSet
+from makespan.deadlines.task import ChainStart, TaskSet
 from makespan.host.errors import InputError, UnsupportedError
-
-MOST_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,60 +31,7 @@ def refuse_unknown_here(task_set: TaskSet) -> None:
             )
 
 
-def periodic_note(task_set: TaskSet, length: str) -> Iterator[str]:
-    """Yield what a single pattern of arrivals leaves out."""
-    if any(task.offset is None for task in task_set.tasks):
-        yield (
-            f"every task is strictly periodic, from its offset or from 0, for {length}; here jobs of tasks without an"
-            " offset may come later, at any phase: what is in time there may be late here"
-        )
-
-
 def timer_note(task_set: TaskSet) -> Iterator[str]:
     """Yield a note on chains of timers, whose latencies no other tool here computes."""
     if timed := [chain.name for chain in task_set.chains if chain.activation is ChainStart.PERIODIC]:
         yield f"chains of timers are left out, which change no schedule: {', '.join(timed)}"
-
-
-def refuse_cpu(task_set: TaskSet, tool: str) -> None:
-    """Refuse tasks with CPU time.
-
-    Raises:
-        UnsupportedError: naming the first.
-    """
-    for task in task_set.tasks:
-        if task.cpu:
-            raise UnsupportedError(
-                f"{tool} knows no tasks that wait for the GPU, and {task.name} has CPU time: choose pycpa or rt-app"
-            )
-
-
-def refuse_policies(task_set: TaskSet, tool: str, *known: ServerPolicy) -> None:
-    """Refuse partitions and copy engines with tasks whose policy the tool does not have.
-
-    Raises:
-        UnsupportedError: naming the first.
-    """
-    for server in task_set.servers:
-        if server.policy not in known and (served := task_set.on(server.name)):
-            what = "partition" if isinstance(server, GpuPartition) else "copy engine"
-            raise UnsupportedError(
-                f"{tool} can express {' and '.join(known)}, and {what} {server.name}, which serves {served[0].name},"
-                f" has {server.policy}: choose another tool"
-            )
-
-
-def hyperperiod(periods: Sequence[int]) -> int:
-    """Return the least common multiple, in ticks, of the periods at which rows of a table come.
-
-    Raises:
-        UnsupportedError: more than `MOST_ROWS` of them come in it.
-    """
-    length = lcm(*periods)
-    rows = sum(length // period for period in periods)
-    if rows > MOST_ROWS:
-        raise UnsupportedError(
-            f"{rows} jobs and precedence constraints fall into a hyperperiod, more than {MOST_ROWS}: choose periods"
-            " that divide"
-        )
-    return length

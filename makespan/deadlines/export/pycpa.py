@@ -15,12 +15,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import gcd
 
-from makespan.deadlines.export.common import ExportedTexts, refuse_policies, timer_note
+from makespan.deadlines.export.common import ExportedTexts, timer_note
 from makespan.deadlines.operations import Graph, TaskOperation, urgency
-from makespan.deadlines.task import ChainStart, GpuTask, SegmentKind, ServerPolicy, TaskSet
+from makespan.deadlines.task import ChainStart, GpuPartition, GpuTask, SegmentKind, ServerPolicy, TaskSet
 from makespan.host.errors import UnsupportedError
 from makespan.model.units import shown_time
 
+_POLICIES = (ServerPolicy.FIXED_PRIORITY, ServerPolicy.FIFO)
 _LARGEST = 2**50
 _PATIENCE = 10
 """A response of this many times the longest time in the task set is taken as endless."""
@@ -50,7 +51,7 @@ for name, deadline, delay, parts, sources in jobs:
 
 def pycpa_script(task_set: TaskSet, tick: Fraction, stem: str) -> ExportedTexts:
     """Return the script for pyCPA."""
-    refuse_policies(task_set, "pyCPA", ServerPolicy.FIXED_PRIORITY, ServerPolicy.FIFO)
+    _refuse_policies(task_set)
     _refuse_spinning(task_set)
     graph = Graph(task_set)
     times = [time for operation in graph.operations for time in (operation.wcet, operation.gap)]
@@ -69,6 +70,16 @@ def pycpa_script(task_set: TaskSet, tick: Fraction, stem: str) -> ExportedTexts:
 def _plain(note: str) -> str:
     """Return a note with names of any characters, for a docstring."""
     return note.replace("\\", "/").replace('"', "'")
+
+
+def _refuse_policies(task_set: TaskSet) -> None:
+    for server in task_set.servers:
+        if server.policy not in _POLICIES and (served := task_set.on(server.name)):
+            what = "partition" if isinstance(server, GpuPartition) else "copy engine"
+            raise UnsupportedError(
+                f"pyCPA can express {' and '.join(_POLICIES)}, and {what} {server.name}, which serves {served[0].name},"
+                f" has {server.policy}: choose simso"
+            )
 
 
 def _refuse_spinning(task_set: TaskSet) -> None:

@@ -11,13 +11,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from math import lcm
 from xml.etree import ElementTree
 
 from makespan.deadlines.chains import predecessors
-from makespan.deadlines.export.common import ExportedTexts, hyperperiod, periodic_note, refuse_cpu, timer_note
+from makespan.deadlines.export.common import ExportedTexts, timer_note
 from makespan.deadlines.task import TaskSet
 from makespan.host.errors import UnsupportedError
 
+MOST_JOBS = 100_000
 CYCLES_PER_MS = 10**9
 """SimSo counts in picoseconds then, exactly up to a few hours."""
 
@@ -62,12 +64,11 @@ class {name}(Scheduler):
 
 def simso_simulation(task_set: TaskSet, tick: Fraction, stem: str) -> ExportedTexts:
     """Return the XML and its scheduler."""
-    refuse_cpu(task_set, "SimSo")
+    _refuse_cpu(task_set)
     for task in task_set.tasks:
         if len(task.segments) > 1:
             raise UnsupportedError(
-                f"SimSo knows no jobs of several segments, and {task.name} has {len(task.segments)}: choose pycpa or"
-                " rt-app"
+                f"SimSo knows no jobs of several segments, and {task.name} has {len(task.segments)}: choose pycpa"
             )
         if task.jitter or task.segments[0].delay:
             what = "release jitter" if task.jitter else "launch delay"
@@ -83,10 +84,26 @@ def simso_simulation(task_set: TaskSet, tick: Fraction, stem: str) -> ExportedTe
     return ExportedTexts(files, notes)
 
 
+def _refuse_cpu(task_set: TaskSet) -> None:
+    for task in task_set.tasks:
+        if task.cpu:
+            raise UnsupportedError(
+                f"SimSo knows no tasks that wait for the GPU, and {task.name} has CPU time: choose pycpa"
+            )
+
+
 def _notes(task_set: TaskSet) -> Iterator[str]:
-    yield from periodic_note(task_set, "two hyperperiods")
+    yield from _periodic_note(task_set)
     yield "every kernel takes its upper bound, which may never happen; equals go in the order of their arrival"
     yield from timer_note(task_set)
+
+
+def _periodic_note(task_set: TaskSet) -> Iterator[str]:
+    if any(task.offset is None for task in task_set.tasks):
+        yield (
+            "every task is strictly periodic, from its offset or from 0, for two hyperperiods; here jobs of tasks"
+            " without an offset may come later, at any phase: what is in time there may be late here"
+        )
 
 
 def _followers(task_set: TaskSet) -> dict[str, str]:
@@ -107,7 +124,7 @@ def _document(
     task_set: TaskSet, followers: Mapping[str, str], tick: Fraction, scheduler: str, notes: Sequence[str]
 ) -> str:
     periods = [task.period for task in task_set.tasks]
-    until = max(task.offset or 0 for task in task_set.tasks) + 2 * hyperperiod(periods)
+    until = max(task.offset or 0 for task in task_set.tasks) + 2 * _hyperperiod(periods)
     root = ElementTree.Element(
         "simulation",
         duration=str(int(until * tick * 1000 * CYCLES_PER_MS)),
@@ -124,6 +141,21 @@ def _document(
     _tasks(root, task_set, followers, tick)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _hyperperiod(periods: Sequence[int]) -> int:
+    """Return the least common multiple, in ticks, of the periods of tasks.
+
+    Raises:
+        UnsupportedError: more than `MOST_JOBS` jobs come in it.
+    """
+    length = lcm(*periods)
+    jobs = sum(length // period for period in periods)
+    if jobs > MOST_JOBS:
+        raise UnsupportedError(
+            f"{jobs} jobs fall into a hyperperiod, more than {MOST_JOBS}: choose periods that divide"
+        )
+    return length
 
 
 def _processors(root: ElementTree.Element, task_set: TaskSet) -> None:

@@ -132,6 +132,8 @@ def find_machine(name: str) -> MachineFile:
     Raises:
         InputError: neither, or see `read_machine`.
     """
+    if (today := name.removesuffix("-unpartitioned")) != name:  # machines of before, which left the partitions out
+        raise InputError(f"machine {shown(name)} does not come with the package any more: take {today!r}")
     return _read(*named_file(name, "machines", _SUFFIX, "machine"))
 
 
