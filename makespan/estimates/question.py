@@ -90,11 +90,12 @@ def kleimenov_popova(
         InputError: numbers of the GPU that are not known, each with how to get it; or see `from_ptx`.
     """
     rules = model.Rules.as_printed(eps) if as_printed else model.Rules(eps)
-    device = model.device_of(gpu, question.kernel, question.launch)
     about: dict[str, Any] = {"loop_bounds": question.loop_bounds, **question.resources}
-    made = model.from_ptx(question.kernel, question.launch, gpu, device, rates, rule=model.LoopRule(rule), **about)
-    result = model.estimate(device, made.kernel, rules=rules, sync_unit=model.SyncUnit(sync_unit), measured_s=measured)
-    return explained_estimate(gpu, device, made, rates, result), made, result
+    made = model.from_ptx(question.kernel, question.launch, gpu, rates, rule=model.LoopRule(rule), **about)
+    result = model.estimate(
+        made.device, made.kernel, rules=rules, sync_unit=model.SyncUnit(sync_unit), measured_s=measured
+    )
+    return explained_estimate(gpu, made, rates, result), made, result
 
 
 def cycles_by_method(question: Callable[[], LaunchQuestion], gpu: Gpu) -> dict[str, float | None]:

@@ -55,7 +55,12 @@ cache_options = stack(
 @click.option("--as-printed", is_flag=True, help="the fixed points as the paper prints them, without corrections")
 @choice("--sync-unit", "warps threads", "what the size of a block means in the cost of a barrier")
 @click.option("--measured", type=float, metavar="SECONDS", help="a measured time, for the relative error")
-@click.option("--expr", "with_expressions", is_flag=True, help="the time of a thread as an expression")
+@click.option(
+    "--expr",
+    "with_expressions",
+    is_flag=True,
+    help="the time of a thread and of its loops, by lat",
+)
 @report_options
 def command(
     gpu: str,
@@ -105,12 +110,15 @@ def hit_rates(l1pct: float | None, l2pct: float | None, worst_case_cache: bool) 
 
 
 def _expressions(model: "PtxModel") -> dict[str, str]:
-    from makespan.estimates.kleimenov_popova import LoopRule, expressions
+    from makespan.estimates.kleimenov_popova.thread_time import LoopRule, unrolled_times
 
     found: dict[str, str] = {}
     for thread in model.threads:
         which = "" if len(model.threads) == 1 else f"[warp {thread.warps[0]}]"
         found[f"time{which}(lat)"] = str(thread.time.cycles)
         if model.rule is LoopRule.UNROLL2:
-            found |= {f"{each.name}{which}": each.text for each in expressions(thread.steps, model.timing)}
+            found |= {
+                f"T2_{label}{which}(lat)": str(cycles)
+                for label, cycles in unrolled_times(thread.steps, model.timing).items()
+            }
     return found

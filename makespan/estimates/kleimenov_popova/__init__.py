@@ -4,17 +4,15 @@ Source: A. A. Kleimenov and N. N. Popova, A method for prediction execution time
 Nanotechnology 8(1), 2021, pp. 38-45.
 """
 
-from makespan.estimates.kleimenov_popova.demand import (
-    WORST_CASE_CACHE,
-    HitRates,
-    KernelModel,
-    SyncUnit,
-    Thread,
-    WarpDemand,
+from makespan.estimates.kleimenov_popova.device import (
+    GpuParameters,
+    LaunchLine,
+    Levels,
+    Timing,
+    by_throughput,
+    by_units,
 )
-from makespan.estimates.kleimenov_popova.device import GpuParameters, LaunchLine, Levels, relative_error
-from makespan.estimates.kleimenov_popova.from_ptx import PtxModel, device_of, from_ptx
-from makespan.estimates.kleimenov_popova.gpu_timing import Timing, by_throughput, by_units
+from makespan.estimates.kleimenov_popova.from_ptx import PtxModel, from_ptx
 from makespan.estimates.kleimenov_popova.prediction import (
     Fixpoint,
     Rules,
@@ -22,9 +20,17 @@ from makespan.estimates.kleimenov_popova.prediction import (
     WaveResult,
     estimate,
     fixpoint,
+    relative_error,
 )
-from makespan.estimates.kleimenov_popova.recurrence import LoopRule
-from makespan.estimates.kleimenov_popova.thread_time import expressions, thread_time
+from makespan.estimates.kleimenov_popova.thread_time import LoopRule, thread_time
+from makespan.estimates.kleimenov_popova.waves import (
+    WORST_CASE_CACHE,
+    HitRates,
+    KernelModel,
+    SyncUnit,
+    Thread,
+    WarpDemand,
+)
 
 __all__ = [
     "WORST_CASE_CACHE",
@@ -45,9 +51,7 @@ __all__ = [
     "WaveResult",
     "by_throughput",
     "by_units",
-    "device_of",
     "estimate",
-    "expressions",
     "fixpoint",
     "from_ptx",
     "relative_error",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import chain
 
-from makespan.estimates.kleimenov_popova.recurrence import Repeat, Sequence, SequenceStep, Single
+from makespan.estimates.kleimenov_popova.thread_time import Repeat, Sequence, SequenceStep, Single
 from makespan.host.errors import Naming, UnsupportedError
 from makespan.kernels.flow import BoundedFlow, Flow, refuse_unbounded
 

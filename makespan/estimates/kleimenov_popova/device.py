@@ -1,13 +1,28 @@
-"""The numbers of a GPU that the model needs."""
+"""The numbers of a GPU that the model needs, and those of the classes of instructions that a kernel has.
 
-from collections.abc import Iterator, Mapping
+An issue delay is the cycles that the dispatcher of a processing block is taken up by one warp instruction. It is given
+as such (`delay.f64`), or follows from the throughput of a processing block by rule T (`throughput.f64`) or from its
+functional units by rule U (`units.f64`).
+
+Source: A. A. Kleimenov and N. N. Popova, A method for prediction execution time of GPU programs, Computational
+Nanotechnology 8(1), 2021.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from typing import NamedTuple
 
+from makespan.estimates.kinds import LEVELS, InstructionKind
+from makespan.estimates.kleimenov_popova.piecewise import RationalNumber, exact
 from makespan.host.errors import InputError
 from makespan.model.machine.gpus import Gpu
 from makespan.model.machine.occupancy import SmLimits
+
+PREFIX = "kleimenov_popova"
+VARIABLE = InstructionKind.GLOBAL  # the class whose latency is the variable `lat`
+EXTRA_SECTORS = 32 - 4  # sectors of 32 bytes of an uncoalesced request of a warp, beyond those of a coalesced one
+WARP_SIZE = 32
 
 
 class LaunchLine(NamedTuple):
@@ -26,23 +41,14 @@ class LaunchLine(NamedTuple):
         return blocks * self.x1 + self.x2
 
 
-def relative_error(measured: float, predicted: float) -> float:
-    """Return `|(measured - predicted) / measured|`, the error metric of the paper.
-
-    Raises:
-        InputError: a measured time that is not positive.
-    """
-    if not (isfinite(measured) and measured > 0):
-        raise InputError(f"the measured time must be positive and finite, not {measured:g} s")
-    return abs((measured - predicted) / measured)
-
-
-PREFIX = "kleimenov_popova"
-EXTRA_SECTORS = 32 - 4  # sectors of 32 bytes of an uncoalesced request of a warp, beyond those of a coalesced one
+def refuse_not_positive(value: float, what: str, unit: str = "") -> None:
+    """Refuse a number that is none, or not above 0."""
+    if not (isfinite(value) and value > 0):
+        raise InputError(f"{what} must be positive and finite, not {value:g} {unit}".rstrip())
 
 
 class Levels(NamedTuple):
-    """A number for each way to memory: L1, L2, device memory, and uncoalesced requests."""
+    """A number for each way to memory, as `LEVELS` names them: L1, L2, device memory, and uncoalesced requests."""
 
     l1: float
     l2: float
@@ -50,9 +56,8 @@ class Levels(NamedTuple):
     uncoal: float
 
 
-# What the levels are called in GPU descriptions and reports.
-NAMES = {"l1": "L1", "l2": "L2", "dram": "DRAM", "uncoal": "uncoal"}
-_LATENCIES = tuple(f"{PREFIX}.lat_{name}" for name in NAMES.values())
+NAMES = dict(zip(Levels._fields, LEVELS, strict=True))
+_DRAM_BAND = f"{PREFIX}.band_DRAM"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +85,16 @@ class GpuParameters:
     launch: Mapping[int, LaunchLine] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for what, value in self._positive():
-            if not (isfinite(value) and value > 0):
-                raise InputError(f"GPU: {what} must be positive and finite, not {value}")
+        named = {"sms": self.sms, "pb_per_sm": self.processing_blocks, "clock_ghz": self.clock_ghz}
+        for prefix, levels in (("lat", self.latency), ("band", self.bandwidth)):
+            named |= {f"{prefix}_{name}": value for name, value in zip(LEVELS, levels, strict=True)}
+        for what, value in named.items():
+            refuse_not_positive(value, f"GPU: {what}")
         if self.latency.uncoal < self.latency.dram:
             raise InputError(
                 f"GPU: lat_uncoal {self.latency.uncoal:g} is below lat_DRAM {self.latency.dram:g}: a request that is"
                 " not coalesced cannot be faster; measure both again"
             )
-
-    def _positive(self) -> Iterator[tuple[str, float]]:
-        yield from (("sms", self.sms), ("pb_per_sm", self.processing_blocks), ("clock_ghz", self.clock_ghz))
-        for prefix, levels in (("lat", self.latency), ("band", self.bandwidth)):
-            yield from ((f"{prefix}_{NAMES[name]}", value) for name, value in levels._asdict().items())
 
     @property
     def departure_delay(self) -> float:
@@ -102,49 +104,159 @@ class GpuParameters:
     @staticmethod
     def keys(gpu: Gpu) -> tuple[str, ...]:
         """Return the keys of a GPU description that `of` reads and that do not follow from others there."""
-        bands = (f"{PREFIX}.band_{name}" for name in NAMES.values() if not (name == "DRAM" and _dram_band(gpu)))
-        return ("sms", "warp_size", "clock_ghz", f"{PREFIX}.pb_per_sm", *_LATENCIES, *bands)
+        derived = () if gpu.missing("mem_bw_gbs") else (_DRAM_BAND,)
+        levels = (f"{PREFIX}.{way}_{name}" for way in ("lat", "band") for name in LEVELS)
+        return ("sms", "warp_size", "clock_ghz", f"{PREFIX}.pb_per_sm", *(key for key in levels if key not in derived))
 
     @classmethod
     def of(cls, gpu: Gpu) -> "GpuParameters":
         """Return the numbers of a GPU description.
 
         Raises:
-            InputError: numbers that are missing, all of them at once, each with how to measure it.
+            InputError: numbers that are missing, all of them at once, each with how to measure it; or one of the two
+                numbers of a launch line.
         """
         gpu.require(*cls.keys(gpu))
+        known = {name: gpu.get(f"{PREFIX}.band_{name}") for name in LEVELS}
+        if known["DRAM"] is None:
+            known["DRAM"] = gpu.number("mem_bw_gbs") / gpu.number("clock_ghz")
+        launches = {int(key.split(".")[2]) for key in gpu.data if key.startswith(f"{PREFIX}.launch.")}
         return cls(
             sms=gpu.whole("sms"),
             processing_blocks=gpu.whole(f"{PREFIX}.pb_per_sm"),
             clock_ghz=gpu.number("clock_ghz"),
-            latency=Levels(*(gpu.number(key) for key in _LATENCIES)),
-            bandwidth=Levels(*(_band(gpu, name) for name in NAMES.values())),
+            latency=Levels(*(gpu.number(f"{PREFIX}.lat_{name}") for name in LEVELS)),
+            bandwidth=Levels(*(value for value in known.values() if value is not None)),
             limits=gpu.limits,
-            launch=launch_lines(gpu),
+            launch={
+                warps: LaunchLine(*(gpu.number(f"{PREFIX}.launch.{warps}.{name}") for name in LaunchLine._fields))
+                for warps in sorted(launches)
+            },
         )
 
 
-def _dram_band(gpu: Gpu) -> float | None:
-    """Return the bytes per cycle of the device memory: as given, or GB/s over GHz; None if neither is known."""
-    rate, clock = gpu.get("mem_bw_gbs"), gpu.get("clock_ghz")
-    derived = None if rate is None or clock is None else rate / clock
-    own = gpu.get(f"{PREFIX}.band_DRAM")
-    return derived if own is None else own
-
-
-def _band(gpu: Gpu, name: str) -> float:
-    derived = _dram_band(gpu) if name == "DRAM" else None
-    return gpu.number(f"{PREFIX}.band_{name}") if derived is None else derived
-
-
-def launch_lines(gpu: Gpu) -> dict[int, LaunchLine]:
-    """Return the launch times that a GPU description has, by warps of a block.
+def by_throughput(operations_per_cycle: float, *, warp_size: int = WARP_SIZE) -> float:
+    """Return the issue delay by rule T: `warp_size / throughput` cycles, of the throughput of ONE processing block.
 
     Raises:
-        InputError: one of the two numbers of a line is missing.
+        InputError: a throughput that is not positive, or a delay below one cycle, as it comes out of a throughput of
+            the whole SM that was not divided by its processing blocks.
     """
-    keys = (key.split(".") for key in gpu.data if key.startswith(f"{PREFIX}.launch."))
-    return {
-        warps: LaunchLine(*(gpu.number(f"{PREFIX}.launch.{warps}.{name}") for name in LaunchLine._fields))
-        for warps in sorted({int(parts[2]) for parts in keys})
-    }
+    refuse_not_positive(operations_per_cycle, "throughput of a processing block", "operations/cycle")
+    return _checked_delay(
+        warp_size / operations_per_cycle,
+        f"rule T with {operations_per_cycle:g} operations/cycle; divide a figure per SM by the processing blocks of it",
+    )
+
+
+def by_units(units: float, *, warp_size: int = WARP_SIZE) -> float:
+    """Return the issue delay by rule U: `max(warp_size / units, 1)` cycles, of the units of ONE processing block.
+
+    Raises:
+        InputError: a number of units that is not positive.
+    """
+    refuse_not_positive(units, "functional units of a processing block", "units")
+    return max(warp_size / units, 1.0)  # more units than lanes do not issue faster
+
+
+def _checked_delay(delay: float, where: str) -> float:
+    if not (isfinite(delay) and delay >= 1):
+        raise InputError(f"issue delay {delay:g} is below 1 cycle: {where}")
+    return delay
+
+
+# The ways in which a GPU description may state an issue delay, with the rules that make a delay of it.
+DELAY_RULES: Mapping[str, tuple[str, Callable[..., float] | None]] = {
+    "delay": ("", None),
+    "throughput": ("rule T", by_throughput),
+    "units": ("rule U", by_units),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The latency and issue delay of each class of instruction, in cycles; that of global memory is the variable.
+
+    Raises:
+        InputError: a latency below 0, a delay below 1, or no number.
+    """
+
+    latencies: Mapping[str, float]
+    delays: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        for kind, latency in self.latencies.items():
+            if not 0 <= latency < inf:
+                raise InputError(f"latency of {kind} must be finite and at least 0 cycles, not {latency:g}")
+        for kind, delay in self.delays.items():
+            _checked_delay(delay, f"class {kind}")
+
+    def latency(self, kind: str) -> tuple[RationalNumber, RationalNumber]:
+        """Return the latency of a class as `intercept` and `slope` over `lat`."""
+        return (0, 1) if kind == VARIABLE else (_table_entry(self.latencies, kind, "latency"), 0)
+
+    def delay(self, kind: str) -> RationalNumber:
+        """Return the issue delay of a class."""
+        return _table_entry(self.delays, kind, "delay")
+
+    @staticmethod
+    def keys(gpu: Gpu, kinds: Iterable[str], written: Iterable[str]) -> tuple[str, ...]:
+        """Return the keys of a GPU description that `of` reads, without those of delays that rule T or U gives.
+
+        Raises:
+            InputError: an issue delay that is none or that is told in two ways, also of a class without instructions.
+        """
+        if not gpu.missing("warp_size"):  # the rules need it; it is asked for with all other numbers
+            for kind in InstructionKind:
+                if delay_ways(gpu, kind):
+                    read_delay(gpu, kind)
+        latencies = (f"{PREFIX}.latency.{kind}" for kind in written)
+        return (*latencies, *(f"{PREFIX}.delay.{kind}" for kind in kinds if not delay_ways(gpu, kind)))
+
+    @classmethod
+    def of(cls, gpu: Gpu, kinds: Iterable[str], written: Iterable[str]) -> "Timing":
+        """Return the timing of some classes.
+
+        Args:
+            written: those whose latencies are needed, as their instructions write registers.
+
+        Raises:
+            InputError: a number that is missing, a delay that is told in two ways, or below one cycle.
+        """
+        latencies = {kind: gpu.number(f"{PREFIX}.latency.{kind}") for kind in written}
+        return cls(latencies, {kind: read_delay(gpu, kind) for kind in kinds})
+
+
+def _table_entry(table: Mapping[str, float], kind: str, what: str) -> RationalNumber:
+    if kind not in table:
+        raise InputError(
+            f"no {what} of {kind} instructions: give kleimenov_popova.{what}.{kind}, which"
+            " 'makespan measure latency' measures"
+        )
+    return exact(table[kind])
+
+
+def delay_ways(gpu: Gpu, kind: str) -> list[str]:
+    """Return the ways in which the issue delay of a class is told, see `DELAY_RULES`."""
+    return [way for way in DELAY_RULES if not gpu.missing(f"{PREFIX}.{way}.{kind}")]
+
+
+def read_delay(gpu: Gpu, kind: str) -> float:
+    """Return the issue delay of a class, in cycles.
+
+    Raises:
+        InputError: it is missing, told in two ways, or below one cycle.
+    """
+    told = delay_ways(gpu, kind)
+    if len(told) > 1:
+        raise InputError(
+            f"GPU {gpu.name}: the issue delay of {kind} is told in {len(told)} ways, {' and '.join(told)}; leave one"
+        )
+    key = f"{PREFIX}.{told[0] if told else 'delay'}.{kind}"
+    value, rule = gpu.number(key), DELAY_RULES[told[0]][1]
+    if rule is None:
+        return _checked_delay(value, f"GPU {gpu.name}, {key}")
+    try:
+        return rule(value, warp_size=gpu.whole("warp_size"))
+    except InputError as error:
+        raise InputError(f"GPU {gpu.name}: {key}: {error}") from None

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from makespan.estimates.estimate import Estimate, ModelQuantity, Origin, Term, from_gpu
-from makespan.estimates.kleimenov_popova import gpu_timing
-from makespan.estimates.kleimenov_popova.demand import HitRates
-from makespan.estimates.kleimenov_popova.device import NAMES, PREFIX, GpuParameters
+from makespan.estimates.kinds import LEVELS
+from makespan.estimates.kleimenov_popova.device import DELAY_RULES, PREFIX, Timing, delay_ways
 from makespan.estimates.kleimenov_popova.from_ptx import PtxModel, ThreadModel
-from makespan.estimates.kleimenov_popova.prediction import StaticFixpointResult, WaveResult
-from makespan.estimates.kleimenov_popova.recurrence import LoopRule
+from makespan.estimates.kleimenov_popova.prediction import StaticFixpointResult
+from makespan.estimates.kleimenov_popova.thread_time import LoopRule
+from makespan.estimates.kleimenov_popova.waves import HitRates
 from makespan.estimates.profile import Coalescing
 from makespan.model.machine.gpus import Gpu
 
@@ -20,9 +20,7 @@ _RULES = {
 }
 
 
-def explained_estimate(
-    gpu: Gpu, device: GpuParameters, model: PtxModel, hits: HitRates, result: StaticFixpointResult
-) -> Estimate:
+def explained_estimate(gpu: Gpu, model: PtxModel, hits: HitRates, result: StaticFixpointResult) -> Estimate:
     """Return the estimate with every quantity; `cycles` are those of the waves, `seconds` have the launch besides."""
     slowest = max(result.waves, key=lambda wave: wave.time * wave.repeats)
     return Estimate(
@@ -33,11 +31,11 @@ def explained_estimate(
         limiting=slowest.limiter,
         quantities=(
             *_given_quantities(model, hits),
-            *_of_gpu(gpu, device),
-            *gpu_timing.quantities(gpu, model.timing),
+            *_of_gpu(gpu, model),
+            *_of_timing(gpu, model.timing),
             *_of_kernel(model),
             *_of_launch(result),
-            *(each for number, wave in enumerate(result.waves, 1) for each in _of_wave(number, wave)),
+            *_of_waves(result),
         ),
         warnings=(*result.warnings, *model.notes),
     )
@@ -52,44 +50,56 @@ def _terms(result: StaticFixpointResult) -> Iterator[Term]:
         yield Term(f"{len(rest)} waves more", sum(wave.time * wave.repeats for wave in rest))
 
 
+def _given(name: str, value: float | str, unit: str = "", note: str = "") -> ModelQuantity:
+    return ModelQuantity(name, value, unit, Origin.GIVEN, note)
+
+
+def _derived(name: str, value: float | str, unit: str = "", note: str = "") -> ModelQuantity:
+    return ModelQuantity(name, value, unit, Origin.DERIVED, note)
+
+
 def _given_quantities(model: PtxModel, hits: HitRates) -> Iterator[ModelQuantity]:
-    yield ModelQuantity("l1pct", hits.l1, "", Origin.GIVEN, "part of all accesses that hit L1")
-    yield ModelQuantity("l2pct", hits.l2, "", Origin.GIVEN, "part of all accesses that hit L2; DRAM has the rest")
-    yield ModelQuantity("grid", model.kernel.blocks, "blocks", Origin.GIVEN)
-    yield ModelQuantity("block", model.kernel.threads_per_block, "threads", Origin.GIVEN)
-    for name, value, unit in (
-        ("registers", model.kernel.registers, "per thread"),
-        ("shared memory", model.kernel.shared_bytes, "B per block"),
-    ):
-        if value is not None:
-            yield ModelQuantity(name, value, unit, Origin.GIVEN)
+    yield _given("l1pct", hits.l1, note="part of all accesses that hit L1")
+    yield _given("l2pct", hits.l2, note="part of all accesses that hit L2; DRAM has the rest")
+    yield _given("grid", model.kernel.blocks, "blocks")
+    yield _given("block", model.kernel.threads_per_block, "threads")
+    if model.kernel.registers is not None:
+        yield _given("registers", model.kernel.registers, "per thread")
+    if model.kernel.shared_bytes is not None:
+        yield _given("shared memory", model.kernel.shared_bytes, "B per block")
 
 
-def _of_gpu(gpu: Gpu, device: GpuParameters) -> Iterator[ModelQuantity]:
+def _of_gpu(gpu: Gpu, model: PtxModel) -> Iterator[ModelQuantity]:
     yield from_gpu(gpu, "sms", "SMs")
     yield from_gpu(gpu, f"{PREFIX}.pb_per_sm", "processing blocks")
     yield from_gpu(gpu, "clock_ghz", "clock")
-    for name in NAMES.values():
-        yield from_gpu(gpu, f"{PREFIX}.lat_{name}", f"lat_{name}")
-    for name in NAMES.values():
-        if gpu.missing(f"{PREFIX}.band_{name}"):
-            note = "mem_bw_gbs over clock_ghz"
-            yield ModelQuantity(f"band_{name}", device.bandwidth.dram, "B/cycle", Origin.DERIVED, note)
+    for name in (f"{way}_{level}" for way in ("lat", "band") for level in LEVELS):
+        if gpu.missing(f"{PREFIX}.{name}"):  # the bandwidth of the device memory alone may follow from others
+            yield _derived(name, model.device.bandwidth.dram, "B/cycle", "mem_bw_gbs over clock_ghz")
         else:
-            yield from_gpu(gpu, f"{PREFIX}.band_{name}", f"band_{name}")
+            yield from_gpu(gpu, f"{PREFIX}.{name}", name)
+
+
+def _of_timing(gpu: Gpu, timing: Timing) -> Iterator[ModelQuantity]:
+    for kind in sorted(timing.latencies):
+        yield from_gpu(gpu, f"{PREFIX}.latency.{kind}", f"lat_{kind}")
+    for kind in sorted(timing.delays):
+        (way,) = delay_ways(gpu, kind)
+        given = from_gpu(gpu, f"{PREFIX}.{way}.{kind}", f"del_{kind}")
+        note = f"{DELAY_RULES[way][0]} of {given.value} {given.unit}; {given.note}"
+        yield given if way == "delay" else _derived(given.name, timing.delays[kind], "cycles", note)
 
 
 def _of_kernel(model: PtxModel) -> Iterator[ModelQuantity]:
-    yield ModelQuantity("loop rule", model.rule.value, "", Origin.GIVEN, _RULES[model.rule])
+    yield _given("loop rule", model.rule.value, note=_RULES[model.rule])
+    note = f"of mem, where a warp touches more segments of {Coalescing().segment_bytes} bytes than a row would"
     for thread in model.threads:
         which = _warps(thread) if len(model.threads) > 1 else ""
-        yield ModelQuantity(f"time{which}", str(thread.time.cycles), "cycles", Origin.DERIVED, "main thread, by lat")
-        yield ModelQuantity(f"delay{which}", float(thread.time.delay), "cycles", Origin.DERIVED, "sum of issue delays")
-        yield ModelQuantity(f"mem{which}", thread.bytes, "B per thread", Origin.DERIVED, "to and from device memory")
-        uncoalesced = thread.uncoalesced_bytes
-        note = f"of mem, where a warp touches more segments of {Coalescing().segment_bytes} bytes than a row would"
-        yield ModelQuantity(f"uncoalMem{which}", uncoalesced, "B per thread", Origin.DERIVED, note)
-        yield ModelQuantity(f"syncs{which}", thread.syncs, "", Origin.DERIVED, "barriers")
+        yield _derived(f"time{which}", str(thread.time.cycles), "cycles", "main thread, by lat")
+        yield _derived(f"delay{which}", float(thread.time.delay), "cycles", "sum of issue delays")
+        yield _derived(f"mem{which}", thread.bytes, "B per thread", "to and from device memory")
+        yield _derived(f"uncoalMem{which}", thread.uncoalesced_bytes, "B per thread", note)
+        yield _derived(f"syncs{which}", thread.syncs, note="barriers")
 
 
 def _warps(thread: ThreadModel) -> str:
@@ -102,24 +112,19 @@ def _warps(thread: ThreadModel) -> str:
 
 def _of_launch(result: StaticFixpointResult) -> Iterator[ModelQuantity]:
     fit = result.occupancy
-    limiting = f"limited by {', '.join(fit.limiting)}"
-    yield ModelQuantity("w_block", fit.warps_per_block, "warps", Origin.DERIVED, "size of a block in warps")
-    yield ModelQuantity("blocks per SM", fit.blocks_per_sm, "", Origin.DERIVED, limiting)
-    note = "(lat_uncoal - lat_DRAM) / 28"
-    yield ModelQuantity("delaydep", result.departure_delay, "cycles", Origin.DERIVED, note)
-    yield ModelQuantity(
-        "waves", sum(wave.repeats for wave in result.waves), "", Origin.DERIVED, "blocks that run together"
-    )
-    note = "in the seconds, not in the cycles"
-    yield ModelQuantity("time_launch", result.launch_s, "s", Origin.DERIVED, note)
-    yield ModelQuantity("time_exec", result.execution_s, "s", Origin.DERIVED, "all waves")
+    yield _derived("w_block", fit.warps_per_block, "warps", "size of a block in warps")
+    yield _derived("blocks per SM", fit.blocks_per_sm, note=f"limited by {', '.join(fit.limiting)}")
+    yield _derived("delaydep", result.departure_delay, "cycles", "(lat_uncoal - lat_DRAM) / 28")
+    yield _derived("waves", sum(wave.repeats for wave in result.waves), note="blocks that run together")
+    yield _derived("time_launch", result.launch_s, "s", "in the seconds, not in the cycles")
+    yield _derived("time_exec", result.execution_s, "s", "all waves")
     if result.error is not None:
-        yield ModelQuantity("error", result.error, "", Origin.DERIVED, "|(t - t_hat) / t|, t as measured")
+        yield _derived("error", result.error, note="|(t - t_hat) / t|, t as measured")
 
 
-def _of_wave(number: int, wave: WaveResult) -> Iterator[ModelQuantity]:
-    note = f"{wave.limiter}; {wave.iterations} iterations"
-    yield ModelQuantity(f"wave {number}", wave.time, "cycles", Origin.DERIVED, note)
-    yield ModelQuantity(f"wave {number} unloaded", wave.unloaded, "cycles", Origin.DERIVED, "if memory were never busy")
-    for name, value in zip(NAMES.values(), (wave.lat_l1, wave.lat_l2, wave.lat_dram, wave.lat_uncoal), strict=True):
-        yield ModelQuantity(f"wave {number} lat_{name}", value, "cycles", Origin.DERIVED, "under the load of this wave")
+def _of_waves(result: StaticFixpointResult) -> Iterator[ModelQuantity]:
+    for number, wave in enumerate(result.waves, 1):
+        yield _derived(f"wave {number}", wave.time, "cycles", f"{wave.limiter}; {wave.iterations} iterations")
+        yield _derived(f"wave {number} unloaded", wave.unloaded, "cycles", "if memory were never busy")
+        for name, value in zip(LEVELS, wave.latency, strict=True):
+            yield _derived(f"wave {number} lat_{name}", value, "cycles", "under the load of this wave")

@@ -1,14 +1,13 @@
-"""Piecewise linear functions of the memory latency `lat >= 0`, exact: sums, differences, multiples and maxima."""
+"""Piecewise linear functions of the memory latency `lat >= 0`, exact: sums, multiples and maxima."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from typing import TypeAlias
+from itertools import pairwise, zip_longest
+from typing import NamedTuple, TypeAlias
 
 RationalNumber: TypeAlias = int | Fraction
-_Knot: TypeAlias = tuple[RationalNumber, RationalNumber]
 
 
 def exact(value: float) -> RationalNumber:
@@ -16,160 +15,132 @@ def exact(value: float) -> RationalNumber:
     return int(value) if value == int(value) else Fraction(value)
 
 
-@dataclass(frozen=True, slots=True)
-class PiecewiseLinear:
-    """A continuous function: straight between its knots, and of one slope after the last.
+class LinearPiece(NamedTuple):
+    """The line `intercept + slope * lat`, which counts from `start` on."""
 
-    Args:
-        knots: points (lat, value) in rising order of lat; the first is at 0.
-        slope: after the last knot.
-    """
-
-    knots: tuple[_Knot, ...]
+    start: RationalNumber
+    intercept: RationalNumber
     slope: RationalNumber
 
-    @classmethod
-    def line(cls, intercept: RationalNumber, slope: RationalNumber = 0) -> "PiecewiseLinear":
-        """Return the function `intercept + slope * lat`."""
-        return cls(((0, intercept),), slope)
+    def __call__(self, lat: RationalNumber) -> RationalNumber:
+        """Return the value at one latency."""
+        return self.intercept + self.slope * lat if self.slope else self.intercept
+
+    def __str__(self) -> str:
+        """Return the line as a sum, such as `50 + 4*lat`."""
+        if not self.slope:
+            return _decimal_text(self.intercept)
+        product = "lat" if self.slope == 1 else f"{_decimal_text(self.slope)}*lat"
+        return f"{_decimal_text(self.intercept)} + {product}" if self.intercept else product
+
+
+@dataclass(frozen=True, slots=True)
+class PiecewiseLinear:
+    """A continuous function of `lat`.
+
+    Args:
+        pieces: the lines that it follows, by rising `start`, the first from 0 on; each ends where the next one starts.
+    """
+
+    pieces: tuple[LinearPiece, ...] = (LinearPiece(0, 0, 0),)
 
     def __call__(self, lat: RationalNumber) -> RationalNumber:
         """Return the value at one latency, exactly."""
-        at = bisect_right(self.knots, lat, key=lambda knot: knot[0]) - 1
-        x, y = self.knots[at]
-        return y + (self._slope(at) * (lat - x) if lat != x else 0)
+        return self.piece_at(lat)(lat)
 
-    @property
-    def slopes(self) -> tuple[RationalNumber, ...]:
-        """Return the slope after each knot."""
-        return tuple(self._slope(at) for at in range(len(self.knots)))
+    def plus_line(self, intercept: RationalNumber, slope: RationalNumber = 0) -> "PiecewiseLinear":
+        """Return the sum with a line."""
+        return PiecewiseLinear(tuple(LinearPiece(x, a + intercept, b + slope) for x, a, b in self.pieces))
 
-    def _slope(self, at: int) -> RationalNumber:
-        if at + 1 == len(self.knots):
-            return self.slope
-        (a, b), (c, d) = self.knots[at : at + 2]
-        return (d - b) / Fraction(c - a)
-
-    def __add__(self, other: "PiecewiseLinear") -> "PiecewiseLinear":
-        if len(self.knots) == len(other.knots) == 1:
-            return PiecewiseLinear.line(self.knots[0][1] + other.knots[0][1], self.slope + other.slope)
-        return _through(((x, self(x) + other(x)) for x in _places(self, other)), self.slope + other.slope)
-
-    def __sub__(self, other: "PiecewiseLinear") -> "PiecewiseLinear":
-        return self + other.scaled(-1)
-
-    def scaled(self, factor: RationalNumber) -> "PiecewiseLinear":
-        """Return the multiple by a constant."""
-        return PiecewiseLinear(tuple((x, y * factor) for x, y in self.knots), self.slope * factor)
+    def plus(self, other: "PiecewiseLinear", factor: RationalNumber = 1) -> "PiecewiseLinear":
+        """Return the sum with a multiple of another function."""
+        return _through(
+            LinearPiece(start, a.intercept + factor * b.intercept, a.slope + factor * b.slope)
+            for start, _, a, b in self._beside(other)
+        )
 
     def maximum(self, other: "PiecewiseLinear") -> "PiecewiseLinear":
         """Return the larger of both at every latency."""
-        places = _places(self, other)
-        ours, theirs = [self(x) for x in places], [other(x) for x in places]
-        differences = [a - b for a, b in zip(ours, theirs, strict=True)]
-        tail = self.slope - other.slope
-        if tail >= 0 and min(differences) >= 0:  # above at all knots and after the last, so everywhere
-            return self
-        if tail <= 0 and max(differences) <= 0:
-            return other
         found = []
-        for at, (x, d) in enumerate(zip(places, differences, strict=True)):
-            found.append((x, max(ours[at], theirs[at])))
-            rise = tail if at + 1 == len(places) else (differences[at + 1] - d) / Fraction(places[at + 1] - x)
-            crossing = x - d / Fraction(rise) if d * rise < 0 else x  # where the difference changes its sign
-            if crossing > x and (at + 1 == len(places) or crossing < places[at + 1]):
-                found.append((crossing, self(crossing)))
-        end = max(self.slope, other.slope)
-        return _through(found, end)
+        for start, end, a, b in self._beside(other):
+            lead, rise = a(start) - b(start), a.slope - b.slope
+            higher, lower = (a, b) if (lead, rise) >= (0, 0) else (b, a)  # where both are equal, the steeper one leads
+            found.append(higher._replace(start=start))
+            if lead * rise < 0:  # the lines cross somewhere behind the start
+                crossing = start - lead / Fraction(rise)
+                if end is None or crossing < end:
+                    found.append(lower._replace(start=crossing))
+        return _through(found)
 
     def running_maximum(self) -> "PiecewiseLinear":
         """Return the largest value so far: the least function above this one that never falls."""
-        found = [self.knots[0]]
-        highest = self.knots[0][1]
-        for (x, y), slope in zip(self.knots, self.slopes, strict=True):
-            if slope <= 0:
-                continue
-            # where the piece passes the highest value so far
-            start = x if y >= highest else x + (highest - y) / Fraction(slope)
-            end = next((a for a, _ in self.knots if a > x), None)
-            if end is not None and start >= end:
-                continue
-            found.append((start, max(y, highest)))
-            if end is not None:
-                highest = self(end)
-                found.append((end, highest))
-        return _through(_distinct(found), max(self.slope, 0))
+        found, highest = [], self(0)
+        for piece, end in zip_longest(self.pieces, self.starts[1:]):
+            passes = piece.start  # where the piece begins to be above all values so far
+            if piece.slope <= 0 or piece(passes) < highest:
+                found.append(LinearPiece(piece.start, highest, 0))
+                if piece.slope <= 0:
+                    continue
+                passes = (highest - piece.intercept) / Fraction(piece.slope)
+            if end is None or passes < end:
+                found.append(piece._replace(start=passes))
+                highest = highest if end is None else piece(end)
+        return _through(found)
 
     @property
     def is_convex(self) -> bool:
         """Return whether it is the maximum of the lines that it consists of."""
-        return all(a <= b for a, b in pairwise(self.slopes))
-
-    @property
-    def lines(self) -> tuple[tuple[RationalNumber, RationalNumber], ...]:
-        """Return intercept and slope of every piece, from small latencies to large ones."""
-        pairs = zip(self.knots, self.slopes, strict=True)
-        return tuple((y - slope * x, slope) for (x, y), slope in pairs)
+        return all(before.slope <= after.slope for before, after in pairwise(self.pieces))
 
     def numeric(self) -> Callable[[float], float]:
         """Return the same function in floating point, which is faster."""
-        xs = [float(x) for x, _ in self.knots]
-        ys = [float(y) for _, y in self.knots]
-        slopes = [float(slope) for slope in self.slopes]
+        starts = [float(start) for start in self.starts]
+        values = [float(piece(piece.start)) for piece in self.pieces]
+        slopes = [float(piece.slope) for piece in self.pieces]
 
         def value(lat: float) -> float:
-            at = max(bisect_right(xs, lat) - 1, 0)
-            return ys[at] + slopes[at] * (lat - xs[at])
+            at = max(bisect_right(starts, lat) - 1, 0)
+            return values[at] + slopes[at] * (lat - starts[at])
 
         return value
 
     def __str__(self) -> str:
         """Return `max(50 + 4*lat, 80 + lat)`, or the pieces with their ranges if the function is not convex."""
-        texts = [_line(*line) for line in self.lines]
+        texts = [str(piece) for piece in self.pieces]
         if len(texts) == 1:
             return texts[0]
         if self.is_convex:
             return f"max({', '.join(texts)})"
-        ends = [f" while lat <= {decimal_text(x)}" for x, _ in self.knots[1:]]
+        ends = [f" while lat <= {_decimal_text(start)}" for start in self.starts[1:]]
         return "; ".join(text + end for text, end in zip(texts, [*ends, " after that"], strict=True))
 
+    @property
+    def starts(self) -> list[RationalNumber]:
+        """Return the latencies at which the pieces start."""
+        return [piece.start for piece in self.pieces]
 
-def decimal_text(number: RationalNumber) -> str:
-    """Return a number in decimal, with up to ten significant digits."""
+    def piece_at(self, lat: RationalNumber) -> LinearPiece:
+        """Return the line that the function follows at one latency."""
+        at = bisect_right(self.pieces, lat, key=lambda piece: piece.start) - 1 if len(self.pieces) > 1 else 0
+        return self.pieces[at]
+
+    def _beside(
+        self, other: "PiecewiseLinear"
+    ) -> Iterator[tuple[RationalNumber, RationalNumber | None, LinearPiece, LinearPiece]]:
+        """Yield every range in which both functions are lines: its start, its end or None, and the two lines."""
+        starts = sorted({*self.starts, *other.starts})
+        for start, end in zip_longest(starts, starts[1:]):
+            yield start, end, self.piece_at(start), other.piece_at(start)
+
+
+def _through(pieces: Iterable[LinearPiece]) -> PiecewiseLinear:
+    """Return the function of some pieces, without those that go on with the line before."""
+    kept: list[LinearPiece] = []
+    for piece in pieces:
+        if not kept or piece[1:] != kept[-1][1:]:
+            kept.append(piece)
+    return PiecewiseLinear(tuple(kept))
+
+
+def _decimal_text(number: RationalNumber) -> str:
     return f"{float(number):.10g}"
-
-
-def _line(intercept: RationalNumber, slope: RationalNumber) -> str:
-    if slope == 0:
-        return decimal_text(intercept)
-    product = "lat" if slope == 1 else f"{decimal_text(slope)}*lat"
-    return product if intercept == 0 else f"{decimal_text(intercept)} + {product}"
-
-
-def _places(one: PiecewiseLinear, other: PiecewiseLinear) -> Sequence[RationalNumber]:
-    if len(one.knots) == len(other.knots) == 1:
-        return (0,)
-    return sorted({x for x, _ in one.knots} | {x for x, _ in other.knots})
-
-
-def _distinct(points: Sequence[_Knot]) -> Iterator[_Knot]:
-    """Yield the last of the points at each latency."""
-    for at, point in enumerate(points):
-        if at + 1 == len(points) or points[at + 1][0] != point[0]:
-            yield point
-
-
-def _through(points: "Iterator[_Knot] | Sequence[_Knot]", slope: RationalNumber) -> PiecewiseLinear:
-    """Return the function through some points, without knots on a straight line."""
-    kept: list[_Knot] = []
-    for x, y in points:
-        while len(kept) > 1 and _is_straight(kept[-2], kept[-1], (x, y)):  # the knot between lies on a straight line
-            kept.pop()
-        kept.append((x, y))
-    if len(kept) > 1 and kept[-1][1] - kept[-2][1] == slope * (kept[-1][0] - kept[-2][0]):
-        kept.pop()
-    return PiecewiseLinear(tuple(kept), slope)
-
-
-def _is_straight(a: _Knot, b: _Knot, c: _Knot) -> bool:
-    return (b[1] - a[1]) * (c[0] - a[0]) == (c[1] - a[1]) * (b[0] - a[0])

@@ -6,14 +6,12 @@ Source: A. A. Kleimenov and N. N. Popova, A method for prediction execution time
 Nanotechnology 8(1), 2021, pp. 38-45.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from math import inf, isfinite
 
-from makespan.estimates.kleimenov_popova.demand import KernelModel, Load, SyncUnit, Wave, waves
-from makespan.estimates.kleimenov_popova.device import NAMES, GpuParameters, Levels, relative_error
-from makespan.estimates.kleimenov_popova.gpu_timing import refuse_not_positive
+from makespan.estimates.kleimenov_popova.device import NAMES, GpuParameters, Levels, refuse_not_positive
+from makespan.estimates.kleimenov_popova.waves import KernelModel, SyncUnit, Wave, waves
 from makespan.host.errors import InputError
 from makespan.model.machine.occupancy import Occupancy, occupancy
 
@@ -93,7 +91,9 @@ def fixpoint(
         if iterations == rules.max_iterations:
             return Fixpoint(time, latency, mul, is_converged=False, iterations=iterations)
         iterations += 1
-        old, time = time, _check_time(time_at(latency), latency)
+        old, time = time, time_at(latency)
+        if not (isfinite(time) and time >= 0):
+            raise InputError(f"the time at a memory latency of {latency:g} cycles is {time}, not a number of cycles")
         mul = demanded / time / bandwidth if time else (inf if demanded else 0.0)  # above 1: the level does not keep up
         if rules.never_below_unloaded:
             mul = max(1.0, mul)  # an idle level answers no faster than unloaded
@@ -102,12 +102,6 @@ def fixpoint(
             limit = max(time, demanded / bandwidth)  # then the bandwidth alone limits
             return Fixpoint(limit, unloaded, mul, is_insensitive=True, iterations=iterations)
     return Fixpoint(time, latency, mul, iterations=iterations)
-
-
-def _check_time(time: float, latency: float) -> float:
-    if not (isfinite(time) and time >= 0):
-        raise InputError(f"the time at a memory latency of {latency:g} cycles is {time}, not a number of cycles")
-    return time
 
 
 DEPENDENCES, ISSUE = "dependences", "issue"
@@ -122,7 +116,7 @@ class WaveResult:
     Args:
         time: in cycles.
         unloaded: in cycles, if every level of memory answered as without load.
-        lat_l1: the largest of all SMs; all latencies are those under the load of this wave, in cycles.
+        latency: of each level under the load of this wave, in cycles; of L1 the largest of all SMs.
         limiter: "dependences", "issue", or the level whose bandwidth decides.
         repeats: how many such waves follow each other.
         insensitive: levels that nothing waits for.
@@ -132,10 +126,7 @@ class WaveResult:
 
     time: float
     unloaded: float
-    lat_l1: float
-    lat_l2: float
-    lat_dram: float
-    lat_uncoal: float
+    latency: Levels
     limiter: str
     blocks: int
     repeats: int
@@ -143,6 +134,16 @@ class WaveResult:
     insensitive: tuple[str, ...] = ()
     overlooked: tuple[str, ...] = ()
     unconverged: tuple[tuple[str, Fixpoint], ...] = ()
+
+
+def relative_error(measured: float, predicted: float) -> float:
+    """Return `|(measured - predicted) / measured|`, the error metric of the paper.
+
+    Raises:
+        InputError: a measured time that is not positive.
+    """
+    refuse_not_positive(measured, "the measured time", "s")
+    return abs((measured - predicted) / measured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,87 +244,52 @@ def _warnings(warps: int, fit: Occupancy, found: Sequence[WaveResult], *, has_la
     return notes
 
 
-@dataclass(slots=True)
-class _Stages:
-    """The fixed points of one wave, in their order."""
-
-    wave: Wave
-    device: GpuParameters
-    rules: Rules
-    latencies: list[Levels]
-    points: list[tuple[str, Fixpoint]] = field(default_factory=list)
-
-    def each_sm(self) -> None:
-        """Find the fixed point of the L1 cache of every SM."""
-        for at, (load, _) in enumerate(self.wave.loads):
-            levels = self.latencies[at]
-            point = self._point("l1", partial(_time_at_l1, load, levels), load.bytes)
-            self.latencies[at] = levels._replace(l1=point.latency)
-
-    def whole_gpu(self, name: str) -> None:
-        """Find the fixed point of a level that all SMs share."""
-        before = list(self.latencies)
-
-        def time(lat: float) -> float:
-            return self.wave.time([levels._replace(**{name: lat}) for levels in before])
-
-        point = self._point(name, time, self.wave.bytes)
-        self.latencies = [levels._replace(**{name: point.latency}) for levels in before]
-
-    def _point(self, name: str, time: Callable[[float], float], demanded: Levels) -> Fixpoint:
-        unloaded = getattr(self.device.latency, name)
-        bandwidth = getattr(self.device.bandwidth, name)
-        point = fixpoint(time, getattr(demanded, name), bandwidth, unloaded, self.rules)
-        self.points.append((NAMES[name], point))
-        return point
-
-
-def _time_at_l1(load: Load, levels: Levels, latency: float) -> float:
-    return load.time(levels._replace(l1=latency))
-
-
 def _solve_wave(wave: Wave, device: GpuParameters, rules: Rules) -> WaveResult:
-    stages = _Stages(wave, device, rules, [device.latency] * len(wave.loads))
-    unloaded = wave.time(stages.latencies)
-    stages.each_sm()
-    for name in ("l2", "dram", "uncoal"):  # in the order of the paper, each level on top of those before
-        stages.whole_gpu(name)
-    last = stages.points[-1][1].time
+    latencies = [device.latency] * len(wave.loads)
+    points: list[tuple[str, Fixpoint]] = []
+
+    def time_of(sms: Iterable[int], **latency: float) -> float:
+        return max(wave.loads[at][0].time(latencies[at]._replace(**latency)) for at in sms)
+
+    def solve_level(level: str, sms: Sequence[int], demanded: float) -> None:
+        unloaded, bandwidth = getattr(device.latency, level), getattr(device.bandwidth, level)
+        point = fixpoint(lambda latency: time_of(sms, **{level: latency}), demanded, bandwidth, unloaded, rules)
+        points.append((NAMES[level], point))
+        for at in sms:
+            latencies[at] = latencies[at]._replace(**{level: point.latency})
+
+    everywhere = range(len(wave.loads))
+    unloaded = time_of(everywhere)
+    for at in everywhere:  # in the order of the paper, each level on top of those before; each SM has an L1
+        solve_level("l1", [at], wave.loads[at][0].bytes.l1)
+    for level in ("l2", "dram", "uncoal"):
+        demanded = sum(getattr(load.bytes, level) * count for load, count in wave.loads)
+        solve_level(level, everywhere, demanded)
     # a level that nothing waits for leaves no trace in the latencies, only in the time of its own stage
-    time = max(point.time for _, point in stages.points) if rules.never_below_unloaded else last
-    # SMs with more blocks have higher ones
-    levels = Levels(*(max(each) for each in zip(*stages.latencies, strict=True)))
+    time = max(point.time for _, point in points) if rules.never_below_unloaded else points[-1][1].time
+    needs = _needs(wave, device)
+    overlooked = (name for name, need in needs.items() if need > time * (1 + _OVERLOAD))
+    limiter = f"bandwidth of {max(needs, key=needs.__getitem__)}"
+    if time <= unloaded * (1 + _CLOSE):
+        issue = max(load.issue for load, _ in wave.loads)
+        limiter = ISSUE if issue >= unloaded * (1 - _CLOSE) else DEPENDENCES
     return WaveResult(
         time=time,
         unloaded=unloaded,
-        lat_l1=levels.l1,
-        lat_l2=levels.l2,
-        lat_dram=levels.dram,
-        lat_uncoal=levels.uncoal,
-        limiter=_limiter(wave, device, time, unloaded),
+        latency=Levels(*(max(each) for each in zip(*latencies, strict=True))),  # SMs with more blocks have higher ones
+        limiter=limiter,
         blocks=wave.blocks,
         repeats=wave.repeats,
-        iterations=sum(point.iterations for _, point in stages.points),
-        overlooked=() if rules.never_below_unloaded else tuple(_overloaded_levels(wave, device, time)),
-        insensitive=tuple(dict.fromkeys(name for name, point in stages.points if point.is_insensitive)),
-        unconverged=tuple((name, point) for name, point in stages.points if not point.is_converged),
+        iterations=sum(point.iterations for _, point in points),
+        overlooked=() if rules.never_below_unloaded else tuple(overlooked),
+        insensitive=tuple(dict.fromkeys(name for name, point in points if point.is_insensitive)),
+        unconverged=tuple((name, point) for name, point in points if not point.is_converged),
     )
-
-
-def _limiter(wave: Wave, device: GpuParameters, time: float, unloaded: float) -> str:
-    """Return the resource that would have to change for this wave to become shorter."""
-    if time <= unloaded * (1 + _CLOSE):
-        return ISSUE if max(load.issue for load, _ in wave.loads) >= unloaded * (1 - _CLOSE) else DEPENDENCES
-    needs = _needs(wave, device)
-    return f"bandwidth of {max(needs, key=needs.__getitem__)}"
 
 
 def _needs(wave: Wave, device: GpuParameters) -> dict[str, float]:
     """Return the cycles in which each level delivers what the wave asks for."""
+    of_all = (sum(each) for each in zip(*([n * count for n in load.bytes] for load, count in wave.loads), strict=True))
     # L1 belongs to an SM: its largest load counts, not the sum
-    demanded = wave.bytes._replace(l1=max(load.bytes.l1 for load, _ in wave.loads))
+    demanded = Levels(*of_all)._replace(l1=max(load.bytes.l1 for load, _ in wave.loads))
     return {name: need / band for name, need, band in zip(NAMES.values(), demanded, device.bandwidth, strict=True)}
-
-
-def _overloaded_levels(wave: Wave, device: GpuParameters, time: float) -> Iterator[str]:
-    yield from (name for name, need in _needs(wave, device).items() if need > time * (1 + _OVERLOAD))

@@ -1,76 +1,94 @@
-"""The time of one thread as a function of `lat`, and as an expression in names.
+"""Thread time: in-order issue of one thread, each instruction as soon as its operands are ready.
 
-`lat` is what every access to global memory takes; all other latencies, and all issue delays, are numbers of the GPU.
+    issue_i = max(t, ready of every register that i reads)
+    t       = issue_i + delay of i
+    ready   = issue_i + latency of i, for every register that i writes
+
+All of these are exact functions of `lat`, which is what every access to global memory takes; all other latencies, and
+all issue delays, are numbers of the GPU.
+
+Source: A. A. Kleimenov and N. N. Popova, Computational Nanotechnology 8(1), 2021.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from fractions import Fraction
-from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from makespan.estimates.kleimenov_popova.gpu_timing import VARIABLE, Timing
-from makespan.estimates.kleimenov_popova.maxplus import MAX_TERMS, MaxPlus, Order, TooManyTermsError
+from makespan.estimates.kleimenov_popova.device import Timing
 from makespan.estimates.kleimenov_popova.piecewise import PiecewiseLinear, RationalNumber
-from makespan.estimates.kleimenov_popova.recurrence import UNROLLED, IssueState, LoopRule, Recurrence, Repeat, Sequence
 from makespan.host.errors import UnsupportedError
 
-
-@dataclass(frozen=True, slots=True)
-class _InCycles:
-    """The arithmetic of times that are functions of `lat`."""
-
-    timing: Timing
-
-    def zero(self) -> PiecewiseLinear:
-        return PiecewiseLinear.line(0)
-
-    def delay(self, kind: str) -> PiecewiseLinear:
-        return PiecewiseLinear.line(self.timing.delay(kind))
-
-    def latency(self, kind: str) -> PiecewiseLinear:
-        return PiecewiseLinear.line(0, 1) if kind == VARIABLE else PiecewiseLinear.line(self.timing.latency(kind))
-
-    def left_over(self, ready: PiecewiseLinear, time: PiecewiseLinear, loop: str, register: str) -> PiecewiseLinear:
-        del loop, register
-        return (ready - time).maximum(self.zero())
-
-    def further(self, before: PiecewiseLinear, after: PiecewiseLinear, times: RationalNumber) -> PiecewiseLinear:
-        return (after - before).scaled(times)
+UNROLLED = 2  # iterations whose time stands for all, as in the paper
+MAX_SIMULATED = 64  # iterations that LoopRule.EXACT follows one by one
+PERIOD = 16  # the last of them, whose increment is extrapolated
+MAX_STEPS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class _InNames:
-    """The arithmetic of times that are expressions in names; `rests` has what `rest_LOOP_REGISTER` stands for."""
+class Single:
+    """An instruction in a sequence.
 
-    order: Order
-    rests: dict[str, tuple[MaxPlus, MaxPlus]] = field(default_factory=dict)
+    Args:
+        number: of the instruction in its kernel.
+        kind: the class whose latency and issue delay it has.
+        reads: registers it waits for, predicates among them.
+        writes: registers that are ready after its latency.
+        is_back_edge: whether it is the unconditional branch back to the head of its loop.
+    """
 
-    def zero(self) -> MaxPlus:
-        return MaxPlus.zero(self.order)
-
-    def delay(self, kind: str) -> MaxPlus:
-        return MaxPlus.name(f"del_{kind}", self.order)
-
-    def latency(self, kind: str) -> MaxPlus:
-        return MaxPlus.name(latency_name(kind), self.order)
-
-    def left_over(self, ready: MaxPlus, time: MaxPlus, loop: str, register: str) -> MaxPlus:
-        # no sum of ready can exceed the time
-        if all(any(self.order.covers(more, less) for more in time.sums) for less in ready.sums):
-            return self.zero()
-        name = f"rest_{loop}_{register}"
-        self.rests[name] = (ready, time)
-        return MaxPlus.name(name, self.order)
-
-    def further(self, before: MaxPlus, after: MaxPlus, times: RationalNumber) -> MaxPlus:
-        del before, after, times
-        raise UnsupportedError(f"an expression in names has no differences: it needs --loop {LoopRule.UNROLL2}")
+    number: int
+    kind: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    is_back_edge: bool = False
 
 
-def latency_name(kind: str) -> str:
-    """Return the name that the latency of a class has in an expression."""
-    return "lat" if kind == VARIABLE else f"lat_{kind}"
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A loop: `trips` iterations of its body."""
+
+    label: str
+    body: "Sequence"
+    trips: int
+
+
+SequenceStep: TypeAlias = Single | Repeat
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A sequence of steps that are executed one after the other."""
+
+    steps: tuple[SequenceStep, ...] = field(default=())
+
+    def executions(self, *, with_back_edges: bool) -> Mapping[Single, int]:
+        """Return how often each instruction is executed."""
+        found: Counter[Single] = Counter()
+        for step in self.steps:
+            if isinstance(step, Repeat):
+                inner = step.body.executions(with_back_edges=with_back_edges)
+                found.update({single: count * step.trips for single, count in inner.items()})
+            elif with_back_edges or not step.is_back_edge:
+                found[step] += 1
+        return found
+
+    @property
+    def loops(self) -> tuple[Repeat, ...]:
+        """Return all loops in it, outer ones first."""
+        own = [step for step in self.steps if isinstance(step, Repeat)]
+        return tuple(loop for outer in own for loop in (outer, *outer.body.loops))
+
+
+class LoopRule(StrEnum):
+    """The rule by which the time of a loop follows from its body."""
+
+    # half the time of two iterations from a fresh state, for each trip; the back edge costs nothing (the paper)
+    UNROLL2 = "unroll2"
+    # up to 64 iterations from the state at the entry, then the increment of the last 16; the back edge counts
+    EXACT = "exact"
 
 
 class ThreadTime(NamedTuple):
@@ -90,71 +108,76 @@ def thread_time(sequence: Sequence, timing: Timing, rule: LoopRule = LoopRule.UN
         InputError: a latency or delay that is missing.
         UnsupportedError: more instructions than can be followed.
     """
-    recurrence = Recurrence(_InCycles(timing), rule)
-    cycles = recurrence.run(sequence).time
-    kinds = _kinds(sequence)
-    executions = sequence.executions(with_back_edges=recurrence.issues_back_edges)
-    delay = sum((count * timing.delay(kinds[number]) for number, count in executions.items()), start=Fraction(0))
+    cycles = _Recurrence(timing, rule).run(sequence).time
+    executions = sequence.executions(with_back_edges=rule is LoopRule.EXACT)
+    delay = sum((count * timing.delay(single.kind) for single, count in executions.items()), start=Fraction(0))
     return ThreadTime(cycles.running_maximum(), delay)  # the fixed points need a time that never falls
 
 
-def _kinds(sequence: Sequence) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for step in sequence.steps:
-        found |= _kinds(step.body) if isinstance(step, Repeat) else {step.number: step.kind}
-    return found
+def unrolled_times(sequence: Sequence, timing: Timing) -> dict[str, PiecewiseLinear]:
+    """Return the cycles of two iterations from a fresh state of every loop, by its label; inner loops come first."""
+    recurrence = _Recurrence(timing, LoopRule.UNROLL2)
+    return {loop.label: recurrence.run(loop.body, trips=UNROLLED).time for loop in reversed(sequence.loops)}
 
 
-class TimeExpression(NamedTuple):
-    """A time as an expression in names; `text` says why there is none if `value` is None."""
+@dataclass(slots=True)
+class _IssueState:
+    """The earliest next issue, and when registers are ready; those without an entry are ready at 0."""
 
-    name: str
-    text: str
-    value: MaxPlus | None
-
-
-def expressions(sequence: Sequence, timing: Timing) -> tuple[TimeExpression, ...]:
-    """Return the time of two iterations of every loop, inner ones first, and of the whole sequence, in names.
-
-    Sums that can never be the largest are left out, given that no latency is below the issue delay of its class where
-    `timing` says so.
-    """
-    order = Order(
-        {
-            latency_name(kind): f"del_{kind}"
-            for kind in timing.delays
-            if kind in timing.latencies and timing.latencies[kind] >= timing.delays[kind]
-        }
-    )
-    arithmetic = _InNames(order)
-    found = [
-        _expression(f"T2_{loop.label}", partial(_run, arithmetic, loop.body, UNROLLED))
-        for loop in reversed(sequence.loops)
-    ]
-    found.append(_expression("time", partial(_run, arithmetic, sequence, 1)))
-    # only rests that an expression reaches are shown
-    waiting = [name for expression in found if expression.value for name in expression.value.names]
-    used = set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name in arithmetic.rests and name not in used:
-            used.add(name)
-            waiting += [inner for value in arithmetic.rests[name] for inner in value.names]
-    rests = [
-        TimeExpression(name, f"max(0, ({ready}) - ({time}))", None)
-        for name, (ready, time) in arithmetic.rests.items()
-        if name in used
-    ]
-    return (*found, *rests)
+    time: PiecewiseLinear = field(default_factory=PiecewiseLinear)
+    ready: dict[str, PiecewiseLinear] = field(default_factory=dict)
 
 
-def _run(arithmetic: _InNames, sequence: Sequence, trips: int) -> IssueState[MaxPlus]:
-    return Recurrence(arithmetic).run(sequence, trips=trips)
+@dataclass(slots=True)
+class _Recurrence:
+    timing: Timing
+    rule: LoopRule
+    steps_left: int = MAX_STEPS
 
+    def run(self, sequence: Sequence, state: _IssueState | None = None, trips: int = 1) -> _IssueState:
+        """Return the state after `trips` executions of a sequence; a state of None is a fresh one."""
+        state = state or _IssueState()
+        for _ in range(trips):
+            for step in sequence.steps:
+                if isinstance(step, Single):
+                    self._issue(step, state)
+                elif step.trips and self.rule is LoopRule.UNROLL2:
+                    self._unrolled(step, state)
+                elif step.trips:
+                    self._simulated(step, state)
+        return state
 
-def _expression(name: str, run: Callable[[], IssueState[MaxPlus]]) -> TimeExpression:
-    try:
-        value = run().time
-    except TooManyTermsError:
-        return TimeExpression(name, f"(the largest of more than {MAX_TERMS} sums)", None)
-    return TimeExpression(name, str(value), value)
+    def _issue(self, step: Single, state: _IssueState) -> None:
+        if step.is_back_edge and self.rule is LoopRule.UNROLL2:
+            return
+        self.steps_left -= 1
+        if self.steps_left < 0:
+            raise UnsupportedError(
+                f"more than {MAX_STEPS} instructions would be followed one by one; use --loop {LoopRule.UNROLL2}"
+            )
+        issue = state.time
+        for register in step.reads:
+            if register in state.ready:
+                issue = issue.maximum(state.ready[register])  # stall on use
+        state.time = issue.plus_line(self.timing.delay(step.kind))  # the dispatcher is taken up that long
+        for register in step.writes:
+            state.ready[register] = issue.plus_line(*self.timing.latency(step.kind))
+
+    def _unrolled(self, loop: Repeat, state: _IssueState) -> None:
+        two = self.run(loop.body, trips=UNROLLED)  # from a fresh state, whatever is ready at the entry
+        state.time = state.time.plus(two.time, Fraction(loop.trips, UNROLLED))
+        for register, ready in two.ready.items():
+            left_over = ready.plus(two.time, -1).maximum(PiecewiseLinear())
+            state.ready[register] = state.time.plus(left_over)
+
+    def _simulated(self, loop: Repeat, state: _IssueState) -> None:
+        count = min(loop.trips, MAX_SIMULATED)
+        self.run(loop.body, state, trips=count - min(PERIOD, count))  # until the increments may be periodic
+        before = state.time
+        self.run(loop.body, state, trips=min(PERIOD, count))
+        if loop.trips > count:  # all further trips are taken to cost what the last period did
+            further = PiecewiseLinear().plus(state.time.plus(before, -1), Fraction(loop.trips - count, PERIOD))
+            state.time = state.time.plus(further)
+            for register in {name for single in loop.body.executions(with_back_edges=True) for name in single.writes}:
+                if register in state.ready:
+                    state.ready[register] = state.ready[register].plus(further)  # moves with the time

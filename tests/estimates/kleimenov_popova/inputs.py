@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from makespan.estimates.kinds import InstructionKind
 from makespan.estimates.kleimenov_popova import GpuParameters, HitRates, KernelModel, Levels, Thread, WarpDemand
-from makespan.estimates.kleimenov_popova.recurrence import Sequence, Single
+from makespan.estimates.kleimenov_popova.thread_time import Sequence, Single
 from makespan.kernels import ptx
 from makespan.kernels.ptx import PtxKernel
 from makespan.model.machine.gpus import Gpu, gpu_datum
@@ -40,29 +40,17 @@ def alike(
     time: Callable[[float], float] = lambda lat: 50 + 4 * lat,
     threads: int = 64,
     hits: tuple[float, float] = (0.5, 0.25),
-    is_uniform: bool = False,
 ) -> KernelModel:
     """The kernel of the worked examples: all threads alike."""
     one = Thread(time, delay, mem, uncoal, HitRates(*hits), syncs)
-    return of_threads(threads, blocks, lambda *_: one, is_uniform=is_uniform, registers=32, shared_bytes=0)
+    return of_threads(threads, blocks, lambda _: one, registers=32, shared_bytes=0)
 
 
-def of_threads(
-    threads: int,
-    blocks: int,
-    thread: Callable[[int, int], Thread],
-    *,
-    is_uniform: bool,
-    registers: int | None = None,
-    shared_bytes: int | None = None,
-) -> KernelModel:
-    """A kernel by the threads of each block, by the number of the block and their own."""
-
-    def warps(block: int) -> list[WarpDemand]:
-        several = [thread(block, number) for number in range(threads)]
-        return [WarpDemand.of(several[first : first + 32]) for first in range(0, threads, 32)]
-
-    return KernelModel(threads, blocks, warps, is_uniform, registers, shared_bytes)
+def of_threads(threads: int, blocks: int, thread: Callable[[int], Thread], **resources: int | None) -> KernelModel:
+    """A kernel by the threads of each block, by their number."""
+    several = [thread(number) for number in range(threads)]
+    warps = [WarpDemand.of(several[first : first + 32]) for first in range(0, threads, 32)]
+    return KernelModel(threads, blocks, warps, **resources)
 
 
 _PASCAL = {

@@ -9,8 +9,8 @@ import pytest
 from makespan.estimates import kleimenov_popova as model
 from makespan.estimates.kleimenov_popova import GpuParameters, HitRates, LoopRule, PtxModel, Rules, estimate, from_ptx
 from makespan.estimates.kleimenov_popova.device import PREFIX
-from makespan.estimates.kleimenov_popova.from_ptx import singles
-from makespan.estimates.kleimenov_popova.recurrence import Repeat, Sequence
+from makespan.estimates.kleimenov_popova.from_ptx import to_singles
+from makespan.estimates.kleimenov_popova.thread_time import Repeat, Sequence
 from makespan.estimates.profile.launched import Launched
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels import ptx
@@ -32,7 +32,6 @@ def modelled(
         kernel(body),
         launch(block, grid),
         described,
-        GpuParameters.of(described),
         HitRates(0.5, 0.25),
         rule=LoopRule(rule),
         loop_bounds=[given_bound(text) for text in bounds.split()],
@@ -180,14 +179,14 @@ def test_traffic_barriers_and_uncoalesced_bytes_are_counted() -> None:
 """
     (thread,) = modelled(body).threads
     assert (thread.bytes, thread.uncoalesced_bytes, thread.syncs) == (12, 8, 1)
-    (warp, *_) = modelled(body, block="40").kernel.warps(0)
-    assert (warp.bytes, warp.l1_bytes, warp.l2_bytes, warp.uncoalesced_bytes) == (32 * 12, 32 * 6, 32 * 3, 32 * 8)
-    assert modelled(body, block="40").kernel.warps(0)[1].bytes == 8 * 12
+    (warp, rest) = modelled(body, block="40").kernel.warps
+    assert (warp.all_bytes, warp.bytes) == (32 * 12, (32 * 6, 32 * 3, 32 * 3, 32 * 8))
+    assert rest.all_bytes == 8 * 12
 
 
 def test_a_function_of_the_file_is_modelled_with_its_call() -> None:
     text = ".version 8.0 .target sm_80 .func f(.reg .b32 a) { add.u32 a, a, 1; ret; } .entry k() { call f, (1); ret; }"
-    found = singles(Launched.of(ptx.parse(text, "k.ptx").kernel(), launch("64", "20")))
+    found = to_singles(Launched.of(ptx.parse(text, "k.ptx").kernel(), launch("64", "20")))
     assert [single.number for single in found] == [0, 1, 2, 3]
     assert "a@1" in found[1].writes
 
@@ -209,9 +208,7 @@ def test_every_sample_kernel_has_an_estimate(file: Path, rule: LoopRule) -> None
         asked = launch("256", "100")
         unbounded = [info.label for info in ptx.loops(each, (), asked) if info.bound is None]
         bounds = [given_bound(f"{label}=20") for label in unbounded]
-        found = from_ptx(
-            each, asked, described, GpuParameters.of(described), HitRates(0, 0), rule=rule, loop_bounds=bounds
-        )
+        found = from_ptx(each, asked, described, HitRates(0, 0), rule=rule, loop_bounds=bounds)
         result = estimate(GpuParameters.of(described), found.kernel)
         assert result.is_converged
         assert result.cycles >= max(float(thread.time.delay) for thread in found.threads)
@@ -226,7 +223,6 @@ def test_issue_delays_follow_from_units_or_throughputs_of_a_processing_block() -
         kernel("add.f64 %fd1, %fd1, %fd1;\nret;"),
         launch("32", "1"),
         described,
-        GpuParameters.of(described),
         HitRates(0, 0),
     )
     assert found.timing.delays == {"f64": 32, "bra": 1}
@@ -236,7 +232,6 @@ def test_issue_delays_follow_from_units_or_throughputs_of_a_processing_block() -
             kernel("add.f64 %fd1, %fd1, %fd1;\nret;"),
             launch("32", "1"),
             refused,
-            GpuParameters.of(refused),
             HitRates(0, 0),
         )
 
@@ -245,9 +240,7 @@ def test_an_issue_delay_that_is_told_twice_is_refused() -> None:
     units = gpus.gpu_datum("kleimenov_popova.units.f64", 1, source="test")
     both = gpus.Gpu("test", {**gpu().data, "kleimenov_popova.units.f64": units})
     with pytest.raises(InputError, match="delay of f64 is told in 2 ways, delay and units"):
-        from_ptx(
-            kernel("add.f64 %fd1, %fd1, %fd1;\nret;"), launch("32", "1"), both, GpuParameters.of(both), HitRates(0, 0)
-        )
+        from_ptx(kernel("add.f64 %fd1, %fd1, %fd1;\nret;"), launch("32", "1"), both, HitRates(0, 0))
 
 
 def test_the_bandwidth_of_the_device_memory_follows_from_the_data_sheet() -> None:
@@ -295,9 +288,9 @@ def test_the_command_has_an_alias(estimated: Runner) -> None:
     assert {"l1pct", "delaydep", "wave 1 lat_DRAM"} <= {quantity["name"] for quantity in document["quantities"]}
 
 
-def test_the_command_prints_expressions(estimated: Runner) -> None:
+def test_the_command_prints_times_by_lat(estimated: Runner) -> None:
     done = run(estimated, *LAUNCH, *RATES, "--expr")
-    assert done.out.startswith("time(lat) = 430.5\nT2_LOOP = del_bra + del_f64 + del_i32 + 4*lat_f64 + lat_setp + max(")
+    assert done.out.startswith("time(lat) = 430.5\nT2_LOOP(lat) = 57\n")
     document = json.loads(run(estimated, *LAUNCH, *RATES, "--expr", "--format=json", "--loop=exact").out)
     assert document["expressions"] == {"time(lat)": "469"}
 
