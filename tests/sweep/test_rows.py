@@ -75,11 +75,11 @@ def found(tmp_path: Path) -> tuple[SweepRow, ...]:
 
 def test_curves_rise_along_a_number_and_know_where_there_is_no_answer(found: tuple[SweepRow, ...]) -> None:
     points = ((1.0, Bounds(1, 2)), (2.0, Bounds(2, 4)), (3.0, None))
-    assert sweep_curves(found, "warps", "string").curves == (
+    assert sweep_curves(found, "warps", "string") == (
         SweepCurve("string CL", points),
         SweepCurve("string CLL", points),
     )
-    assert sweep_curves(choose_rows(found, [("string", "CL")]), "warps", None).curves == (SweepCurve("", points),)
+    assert sweep_curves(choose_rows(found, [("string", "CL")]), "warps", None) == (SweepCurve("", points),)
 
 
 def test_a_map_has_a_cell_for_each_answer(found: tuple[SweepRow, ...]) -> None:

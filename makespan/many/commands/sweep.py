@@ -16,7 +16,6 @@ from makespan.many.report.sweep_picture import draw_sweep
 from makespan.many.spec import read_spec
 from makespan.many.sweep.rows import choose_rows, sweep_rows
 from makespan.many.sweep.running import SweepTally
-from makespan.many.sweep.series import AnswerTimes, SweepCurves, SweepMap, answer_times, heat_map, sweep_curves
 from makespan.many.sweep.store import open_store
 from makespan.report.pictures import check_picture_path
 
@@ -134,15 +133,7 @@ def plot(table: Path, output: Path, over: tuple[str, ...], by: str | None, where
     if not found:
         raise InputError(f"{table}: nothing was asked yet")
     left = choose_rows(found, wanted)
-    shown: SweepCurves | SweepMap | tuple[AnswerTimes, ...]
-    match over:
-        case ():
-            shown = answer_times(left, by)
-        case (only,):
-            shown = sweep_curves(left, only, by)
-        case first, second, *_:
-            shown = heat_map(left, (first, second))
-    draw_sweep(left, shown, output)
+    draw_sweep(left, over, by, output)
     click.echo(f"{len(left)} questions: {output}")
 
 

@@ -18,17 +18,15 @@ from makespan.many.report.comparison import (
     comparison_summary,
     status_counts,
 )
-from makespan.many.study.comparison import Comparison, ComparisonPoint, PointResult
+from makespan.many.study.comparison import Comparison, ComparisonPoint, MachineAxis, PointResult
 from makespan.model.result import Status
 from makespan.model.wording import PAPERS_NAME, pessimistic_name, promise_words
 from makespan.report.pictures import FASTEST, PESSIMISTIC, PICTURES, PROVEN, formula_text, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
 
 
 def draw_comparison(comparison: Comparison, path: Path) -> None:
@@ -43,7 +41,8 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
 
 def figure_of(comparison: Comparison) -> "Figure":
     """Return the picture as a matplotlib figure, for notebooks."""
-    figure = _curves(comparison) if comparison.axis is None else _heat_map(comparison)
+    axis = comparison.axis
+    figure = _curves(comparison) if axis is None else _heat_map(comparison, axis)
     said = f"{status_counts(comparison)}; proven for every work-conserving scheduler{promise_words(comparison.caveats)}"
     marks.draw_head(figure, comparison_summary(comparison), comparison_subject(comparison), said)
     return figure
@@ -75,28 +74,21 @@ def _curves(comparison: Comparison) -> "Figure":
 def _draw_cycles(axes: "Axes", points: Sequence[ComparisonPoint], size: float) -> None:
     """Draw M^L + M^C, the worst case and, if it is known, the best case."""
     for point in points:
-        if point.found is None:
+        if (found := point.found) is None:
             continue
-        if point.found.best_case is not None:
-            marks.draw_interval(axes, point.warps, point.found.best_case.bounds, FASTEST, "^", size)
-        axes.plot(point.warps, point.found.pessimistic, "s", ms=size, mfc="none", mec=PESSIMISTIC, mew=1.1, zorder=2)
-        marks.draw_interval(axes, point.warps, point.found.worst, PROVEN, marks.EXACT, size)
+        if found.best_case is not None:
+            best = found.best_case.bounds
+            marks.draw_interval(axes, point.warps, (best.lower, best.upper), FASTEST, "^", size)
+        axes.plot(point.warps, found.pessimistic, "s", ms=size, mfc="none", mec=PESSIMISTIC, mew=1.1, zorder=2)
+        marks.draw_interval(axes, point.warps, (found.worst.lower, found.worst.upper), PROVEN, marks.EXACT, size)
 
 
 def _draw_percent(axes: "Axes", points: Sequence[ComparisonPoint], size: float) -> None:
     """Draw how far M^L + M^C is above the worst case, with a bar if the worst case is an interval."""
-    highest = 0.0
-    for point in points:
-        if point.found is None:
-            continue
-        ends = point.found.excess
-        highest = max(highest, ends[1])
-        if point.found.worst.status is Status.EXACT:
-            axes.plot(point.warps, ends[0], marks.EXACT, ms=size * 0.8, color=PROVEN, mew=0, clip_on=False)
-        else:
-            axes.plot((point.warps,) * 2, ends, color=PROVEN, linewidth=size * 0.35, solid_capstyle="butt")
-            axes.plot((point.warps,) * 2, ends, marks.BAR, color=PROVEN, ms=size * 1.5, mew=1.6)
-    axes.set_ylim(top=1.15 * highest or 1.0)
+    excess = {point.warps: point.found.excess for point in points if point.found is not None}
+    for warps, ends in excess.items():
+        marks.draw_interval(axes, warps, ends, PROVEN, marks.EXACT, size)
+    axes.set_ylim(top=1.15 * max((most for _, most in excess.values()), default=0.0) or 1.0)
 
 
 def _keys(comparison: Comparison) -> "list[Line2D]":
@@ -105,18 +97,8 @@ def _keys(comparison: Comparison) -> "list[Line2D]":
     found, name = comparison.found, pessimistic_name(comparison.machine)
     keys = []
     if found:
-        keys.append(
-            Line2D(
-                [],
-                [],
-                ls="",
-                marker="s",
-                mfc="none",
-                mec=PESSIMISTIC,
-                mew=1.1,
-                label="M$^L$ + M$^C$, the pessimistic bound" if name == PAPERS_NAME else name,
-            )
-        )
+        label = "M$^L$ + M$^C$, the pessimistic bound" if name == PAPERS_NAME else name
+        keys.append(Line2D([], [], ls="", marker="s", mfc="none", mec=PESSIMISTIC, mew=1.1, label=label))
     keys += marks.interval_keys([one.worst for one in found], PROVEN, marks.EXACT, "worst case")
     best = [one.best_case.bounds for one in found if one.best_case is not None]
     keys += marks.interval_keys(best, FASTEST, "^", "best case")
@@ -125,67 +107,25 @@ def _keys(comparison: Comparison) -> "list[Line2D]":
     return keys
 
 
-def _heat_map(comparison: Comparison) -> "Figure":
-    from matplotlib import colormaps
-    from matplotlib.colors import Normalize
-
-    columns, rows = len(comparison.warps), _rows(comparison)
-    figure, axes, cell = marks.cell_figure(columns, rows)
-    highest = max((found.excess[0] for found in comparison.found), default=0.0)
-    colours, scale = colormaps[marks.MAP], Normalize(0, highest or 1.0)
-    for point in comparison.points:
-        at = (comparison.warps.index(point.warps), rows.index(point.value))
-        _draw_cell(axes, point, at, cell, colours, scale)
-    axes.set_xlabel("warps")
-    _ticks(axes, comparison)
-    marks.draw_scale(
-        figure, axes, colours, scale, f"{formula_text(pessimistic_name(comparison.machine))} above the worst case (%)"
+def _heat_map(comparison: Comparison, axis: MachineAxis) -> "Figure":
+    cells = {
+        (point.warps, point.value): marks.MapCell(point.found.excess[0], _number(point.found), point.found.worst.status)
+        for point in comparison.points
+        if point.found is not None
+    }
+    words = marks.MapWords(
+        "warps",
+        axis.label,
+        f"{formula_text(pessimistic_name(comparison.machine))} above the worst case (%)",
+        "at least so much: the worst case is only bounded",
+        "not computed",
     )
-    keys = _cell_keys(comparison)
-    if keys:
-        figure.legend(handles=keys, loc="lower left", ncols=2, frameon=False, bbox_to_anchor=(0.01, 0.0))
-    return figure
-
-
-def _rows(comparison: Comparison) -> list[int | None]:
-    return [] if comparison.axis is None else list(comparison.axis.values)
-
-
-def _draw_cell(
-    axes: "Axes",
-    point: ComparisonPoint,
-    at: tuple[int, int],
-    inches: tuple[float, float],
-    colours: "Colormap",
-    scale: "Normalize",
-) -> None:
-    if point.found is None:
-        marks.draw_cell(axes, at, inches, None)
-    else:
-        colour = colours(scale(point.found.excess[0]))
-        marks.draw_cell(axes, at, inches, colour, _number(point.found), point.found.worst.status)
+    return marks.map_figure(comparison.warps, axis.values, cells, words)
 
 
 def _number(found: PointResult) -> str:
     least, sign = found.excess[0], "" if found.worst.status is Status.EXACT else "\N{GREATER-THAN OR EQUAL TO}"
     return f"{sign}{least:.1f}" if least < 99.95 else f"{sign}{least:.0f}"
-
-
-def _ticks(axes: "Axes", comparison: Comparison) -> None:
-    if comparison.axis is None:
-        raise ValueError("a heat map needs an axis")
-    marks.set_ticks(axes.xaxis, comparison.warps, 32)
-    marks.set_ticks(axes.yaxis, comparison.axis.values, 30)
-    axes.set_ylabel(comparison.axis.label)
-
-
-def _cell_keys(comparison: Comparison) -> "list[Line2D | Patch]":
-    keys: list[Line2D | Patch] = []
-    if Status.BOUNDED in {point.status for point in comparison.points}:
-        keys.append(marks.hatch_key("at least so much: the worst case is only bounded"))
-    if any(point.found is None for point in comparison.points):
-        keys.append(marks.unknown_key("not computed"))
-    return keys
 
 
 DATA: Mapping[str, Callable[[Comparison], str]] = {".csv": comparison_csv, ".json": comparison_json}
@@ -198,7 +138,8 @@ def check_comparison_path(path: Path) -> None:
     Raises:
         InputError: an unknown end of the name, a folder, or a folder that takes no file.
     """
-    _check_end(path)
+    if path.suffix.lower() not in (*PICTURES, *DATA):
+        raise InputError(f"{path}: the name of an output must end in .png, .svg, .pdf, .csv or .json")
     check_writable(path, "the comparison")
 
 
@@ -206,15 +147,9 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
     """Write curves, a heat map or data to `path`, whole or not at all.
 
     Raises:
-        InputError: an unknown end of the name, or a file that cannot be written.
+        InputError: a file that cannot be written.
     """
-    _check_end(path)
     if path.suffix.lower() in PICTURES:
         draw_comparison(comparison, path)
         return
     write_whole(path, DATA[path.suffix.lower()](comparison).encode("utf-8"), "the comparison")
-
-
-def _check_end(path: Path) -> None:
-    if path.suffix.lower() not in (*PICTURES, *DATA):
-        raise InputError(f"{path}: the name of an output must end in .png, .svg, .pdf, .csv or .json")

@@ -1,7 +1,7 @@
 """The look of answers: exact is a diamond or a plain cell, bounded a bar or a hatched cell, no answer a cross."""
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from makespan.model.result import Bounds, Status
 from makespan.report.lines import wrap_line
@@ -9,11 +9,8 @@ from makespan.report.pictures import GREY, INK, LINES, formula_text, shorten, sh
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-    from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
 
 WIDTH, HEIGHT, WIDEST, TALLEST = 9.6, 6.6, 16.0, 12.0  # inches
 COLUMN, ROW, LEFT, RIGHT, HEAD, FOOT = 0.46, 0.36, 0.85, 1.3, 1.1, 1.0  # inches
@@ -59,12 +56,11 @@ def _grow(figure: "Figure", inches: float) -> None:
         legend.set_bbox_to_anchor((box.x0, box.y0 * share), transform=figure.transFigure)
 
 
-def draw_interval(axes: "Axes", x: float, bounds: Bounds, colour: str, marker: str, size: float) -> None:
+def draw_interval(axes: "Axes", x: float, ends: tuple[float, float], colour: str, marker: str, size: float) -> None:
     """Draw a marker for a value, or a bar with two ends for an interval."""
-    if bounds.status is Status.EXACT:
-        axes.plot(x, bounds.upper, marker, ms=size * 0.8, color=colour, mew=0, zorder=3)
+    if ends[0] == ends[1]:
+        axes.plot(x, ends[1], marker, ms=size * 0.8, color=colour, mew=0, zorder=3, clip_on=False)
         return
-    ends = (bounds.lower, bounds.upper)
     axes.plot((x, x), ends, color=colour, linewidth=size * 0.35, solid_capstyle="butt", zorder=3)
     axes.plot((x, x), ends, BAR, color=colour, ms=size * 1.5, mew=1.6, zorder=3)
 
@@ -115,76 +111,94 @@ def unknown_key(label: str) -> "Line2D":
     return Line2D([], [], ls="", marker=UNKNOWN, color=GREY, ms=7, mew=1.3, label=label)
 
 
-def hatch_key(label: str) -> "Patch":
-    """Return the legend of a hatch."""
+class MapCell(NamedTuple):
+    """A cell of a map: the number that its colour stands for, its text, and whether it is exact."""
+
+    value: float
+    text: str
+    status: Status
+
+
+class MapWords(NamedTuple):
+    """The words of a map: what its axes and its scale are, and what hatches and crosses mean."""
+
+    x: str
+    y: str
+    scale: str
+    bounded: str
+    unknown: str
+
+
+def map_figure(
+    columns: Sequence[Any], rows: Sequence[Any], cells: Mapping[tuple[Any, Any], MapCell], words: MapWords
+) -> "Figure":
+    """Return a map with a coloured cell for each pair of a column and a row; one that is not in `cells` is a cross."""
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    return Patch(facecolor="white", edgecolor=INK, hatch=HATCH, linewidth=0.4, label=label)
-
-
-def cell_figure(columns: int, rows: Sequence[object]) -> "tuple[Figure, Axes, tuple[float, float]]":
-    """Return a figure with these numbers of columns and rows of cells, its axes, and the size of a cell in inches."""
-    from matplotlib.figure import Figure
-
     left = max(LEFT, 0.5 + _LETTER * min(_MOST_LETTERS, max(len(str(row)) for row in rows)))
-    width = min(WIDEST, max(WIDTH, left + COLUMN * columns + RIGHT))
+    width = min(WIDEST, max(WIDTH, left + COLUMN * len(columns) + RIGHT))
     height = min(TALLEST, max(4.2, HEAD + ROW * len(rows) + FOOT))
     figure = Figure(figsize=(width, height), facecolor="white")
     inside = (width - left - RIGHT, height - HEAD - FOOT)
     axes = figure.add_axes((left / width, FOOT / height, inside[0] / width, inside[1] / height))
-    axes.set(xlim=(-0.5, columns - 0.5), ylim=(-0.5, len(rows) - 0.5))
+    axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(-0.5, len(rows) - 0.5))
     axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_visible(False)
-    return figure, axes, (inside[0] / columns, inside[1] / len(rows))
+    colours, scale = colormaps[MAP], Normalize(0, max((cell.value for cell in cells.values()), default=1) or 1)
+    inches = (inside[0] / len(columns), inside[1] / len(rows))
+    for x, column in enumerate(columns):
+        for y, row in enumerate(rows):
+            if (cell := cells.get((column, row))) is None:
+                _draw_unknown_cell(axes, (x, y), inches)
+            else:
+                _draw_cell(axes, (x, y), inches, cell, colours(scale(cell.value)))
+    for axis, label, values, most in ((axes.xaxis, words.x, columns, 32), (axes.yaxis, words.y, rows, 30)):
+        step = -(-len(values) // most)  # as many values as can be read
+        names = [shorten_middle(str(value), _MOST_LETTERS) for value in values[::step]]
+        axis.set_ticks(range(0, len(values), step), names, parse_math=False)
+        axis.set_label_text(label, parse_math=False)
+    place = axes.get_position()
+    beside = figure.add_axes((place.x1 + 0.15 / width, place.y0, 0.2 / width, place.height))
+    bar = figure.colorbar(ScalarMappable(scale, colours), cax=beside)
+    bar.set_label(words.scale)
+    bar.outline.set_visible(False)
+    keys: list[Patch | Line2D] = []
+    if Status.BOUNDED in {cell.status for cell in cells.values()}:
+        keys.append(Patch(facecolor="white", edgecolor=INK, hatch=HATCH, linewidth=0.4, label=words.bounded))
+    if len(cells) < len(columns) * len(rows):
+        keys.append(unknown_key(words.unknown))
+    if keys:
+        figure.legend(handles=keys, loc="lower left", ncols=2, frameon=False, bbox_to_anchor=(0.01, 0.0))
+    return figure
 
 
-def draw_cell(
-    axes: "Axes",
-    at: tuple[int, int],
-    inches: tuple[float, float],
-    colour: tuple[float, ...] | None,
-    number: str = "",
-    status: Status = Status.EXACT,
-) -> None:
-    """Draw a coloured cell, with its number if there is room. No colour means a cross: there is no answer."""
+def _draw_unknown_cell(axes: "Axes", at: tuple[int, int], inches: tuple[float, float]) -> None:
     from matplotlib.patches import Rectangle
 
     x, y = at
-    if colour is None:
-        axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="white", edgecolor=LINES, linewidth=0.4))
-        axes.plot(x, y, UNKNOWN, color=GREY, ms=min(7.0, 30 * min(inches)), mew=1.2)
-        return
+    axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="white", edgecolor=LINES, linewidth=0.4))
+    axes.plot(x, y, UNKNOWN, color=GREY, ms=min(7.0, 30 * min(inches)), mew=1.2)
+
+
+def _draw_cell(
+    axes: "Axes", at: tuple[int, int], inches: tuple[float, float], cell: MapCell, colour: tuple[float, ...]
+) -> None:
+    """Draw a coloured cell, with its number if there is room."""
+    from matplotlib.patches import Rectangle
+
+    x, y = at
     # the perceived brightness of a colour (ITU-R BT.601) decides whether text on it is dark or white
     light = sum(share * part for share, part in zip((0.299, 0.587, 0.114), colour[:3], strict=True)) > 0.5
     ink = INK if light else "white"
-    hatch = HATCH if status is Status.BOUNDED else ""
+    hatch = HATCH if cell.status is Status.BOUNDED else ""
     axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor=ink, hatch=hatch, linewidth=0))
     axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor="white", linewidth=0.8))
     if inches[0] >= _READABLE and inches[1] >= _READABLE * 0.6:
-        size = min(8.0, 19 * inches[0], 72 * inches[0] / max(1, 0.62 * len(number)))
+        size = min(8.0, 19 * inches[0], 72 * inches[0] / max(1, 0.62 * len(cell.text)))
         ground = {"facecolor": colour, "edgecolor": "none", "pad": 2}  # hatches do not run through the number
-        axes.text(x, y, number, size=size, color=ink, ha="center", va="center", bbox=ground)
-
-
-def set_ticks(axis: "Axis", values: Sequence[object], most: int) -> None:
-    """Name the cells by their values, as many as can be read."""
-    step = -(-len(values) // most)
-    axis.set_ticks(
-        range(0, len(values), step),
-        [shorten_middle(str(value), _MOST_LETTERS) for value in values[::step]],
-        parse_math=False,
-    )
-
-
-def draw_scale(figure: "Figure", axes: "Axes", colours: "Colormap", scale: "Normalize", label: str) -> None:
-    """Draw the scale of the colours beside the cells."""
-    from matplotlib.cm import ScalarMappable
-
-    place = axes.get_position()
-    beside = figure.add_axes(
-        (place.x1 + 0.15 / figure.get_figwidth(), place.y0, 0.2 / figure.get_figwidth(), place.height)
-    )
-    bar = figure.colorbar(ScalarMappable(scale, colours), cax=beside)
-    bar.set_label(label)
-    bar.outline.set_visible(False)
+        axes.text(x, y, cell.text, size=size, color=ink, ha="center", va="center", bbox=ground)

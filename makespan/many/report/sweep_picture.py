@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from makespan.many.report import marks
 from makespan.many.sweep.rows import FAILED, MISSING, SweepRow, options
-from makespan.many.sweep.series import AnswerTimes, SweepCurves, SweepMap
+from makespan.many.sweep.series import AnswerTimes, SweepCurve, SweepMap, answer_times, heat_map, sweep_curves
 from makespan.model.result import Status
 from makespan.model.wording import promise_words
 from makespan.report.pictures import FASTEST, GREY, PROVEN, RUN, shorten_middle, write_figure
@@ -19,7 +19,6 @@ from makespan.report.result import text as result_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
 
 _LOOKS = (
     (PROVEN, "D"), (RUN, "o"), (FASTEST, "^"), ("#CC79A7", "s"), ("#E69F00", "v"), ("#56B4E9", "P"), ("#000000", "X"),
@@ -34,79 +33,72 @@ _LEAST_SECONDS = 1e-3
 """The begin of an axis of times, at which shorter times stand, too."""
 
 
-def draw_sweep(found: Sequence[SweepRow], shown: SweepCurves | SweepMap | tuple[AnswerTimes, ...], path: Path) -> None:
+def draw_sweep(found: Sequence[SweepRow], over: Sequence[str], by: str | None, path: Path) -> None:
     """Write a picture to `path` (.png, .svg or .pdf), whole or not at all.
 
+    Args:
+        over: the option of curves, or both of a map; none for the times of answers.
+        by: the option whose values have curves of their own.
+
     Raises:
-        InputError: a file that cannot be written.
+        InputError: a file that cannot be written, or rows that no such picture shows; see `series`.
     """
-    write_figure(
-        lambda: figure_of(found, shown), path, title=_title(shown), about="; ".join(_subtitle_lines(found, shown))
-    )
+    title, *about = _head_lines(found, over)
+    write_figure(lambda: figure_of(found, over, by), path, title=title, about="; ".join(about))
 
 
-def figure_of(found: Sequence[SweepRow], shown: SweepCurves | SweepMap | tuple[AnswerTimes, ...]) -> "Figure":
-    """Return the picture as a matplotlib figure; `found` has the rows from which it is made."""
-    figure = (
-        _curves(shown)
-        if isinstance(shown, SweepCurves)
-        else _map(shown)
-        if isinstance(shown, SweepMap)
-        else _times(shown)
-    )
-    marks.draw_head(figure, _title(shown), *_subtitle_lines(found, shown))
+def figure_of(found: Sequence[SweepRow], over: Sequence[str], by: str | None) -> "Figure":
+    """Return the picture as a matplotlib figure; see `draw_sweep`."""
+    match over:
+        case ():
+            figure = _times(answer_times(found, by))
+        case (only,):
+            figure = _curves(only, sweep_curves(found, only, by))
+        case first, second, *_:
+            figure = _map(first, second, heat_map(found, (first, second)))
+    marks.draw_head(figure, *_head_lines(found, over))
     return figure
 
 
-def _title(shown: SweepCurves | SweepMap | tuple[AnswerTimes, ...]) -> str:
-    match shown:
-        case SweepCurves():
-            return f"Worst case over {shown.over}"
-        case SweepMap():
-            return f"Worst case over {shown.over[0]} and {shown.over[1]}"
-    return "Answers over the time that they took"
-
-
-def _subtitle_lines(
-    found: Sequence[SweepRow], shown: SweepCurves | SweepMap | tuple[AnswerTimes, ...]
-) -> tuple[str, str]:
-    """Return what all questions have in common, and the numbers of answers with their conditions."""
+def _head_lines(found: Sequence[SweepRow], over: Sequence[str]) -> tuple[str, str, str]:
+    """Return the title, what all questions have in common, and the numbers of answers with their conditions."""
     values = {name: {str(row.question.get(name, "")) for row in found} for name in options(found)}
     common = ", ".join(f"{name} {next(iter(each))}" for name, each in values.items() if len(each) == 1)
     order = [*map(str, Status), FAILED, MISSING]
     states = sorted((row.status for row in found), key=order.index)
     caveats = list(dict.fromkeys(caveat for row in found for caveat in row.caveats))
-    proven = f"; proven for every work-conserving scheduler{promise_words(caveats)}"
-    if isinstance(shown, tuple) or all(row.worst is None for row in found):
-        proven = ""
-    return common or "several options", f"{result_text.count_states('question', states, caveats)}{proven}"
+    said = result_text.count_states("question", states, caveats)
+    if over and any(row.worst is not None for row in found):
+        said += f"; proven for every work-conserving scheduler{promise_words(caveats)}"
+    title = f"Worst case over {' and '.join(over)}" if over else "Answers over the time that they took"
+    return title, common or "several options", said
 
 
-def _curves(shown: SweepCurves) -> "Figure":
+def _curves(over: str, shown: Sequence[SweepCurve]) -> "Figure":
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
     figure = Figure(figsize=(marks.WIDTH, marks.HEIGHT), facecolor="white")
-    top = _top_of_axes(len(shown.curves))
+    top = _top_of_axes(len(shown))
     axes = figure.add_axes((0.09, 0.085, 0.885, top - 0.085))
-    every = [x for curve in shown.curves for x, _ in curve.points]
+    every = [x for curve in shown for x, _ in curve.points]
     size, keys, unknown = marks.marker_size(len(every)), list[Line2D](), set[float]()
-    for curve, (colour, marker) in zip(shown.curves, cycle(_LOOKS), strict=False):
+    for curve, (colour, marker) in zip(shown, cycle(_LOOKS), strict=False):
         for x, worst in curve.points:
             if worst is not None:
-                marks.draw_interval(axes, x, worst, colour, marker, size)
+                marks.draw_interval(axes, x, (worst.lower, worst.upper), colour, marker, size)
         unknown |= {x for x, worst in curve.points if worst is None}
         keys.append(Line2D([], [], ls="", marker=marker, color=colour, mew=0, label=_label(curve.name, "worst case")))
-    if any(worst and worst.status is Status.BOUNDED for curve in shown.curves for _, worst in curve.points):
+    if any(worst and worst.status is Status.BOUNDED for curve in shown for _, worst in curve.points):
         keys.append(Line2D([], [], ls="", marker=marks.BAR, color=GREY, ms=10, mew=2, label="bounded: lower to upper"))
     marks.style_axes(axes)
     axes.set_ylim(bottom=0)
     if unknown:
         marks.draw_unknown(axes, sorted(unknown), size)
-        keys.append(marks.unknown_key("no answer" if len(shown.curves) == 1 else "no answer for one of them"))
+        keys.append(marks.unknown_key("no answer" if len(shown) == 1 else "no answer for one of them"))
     marks.set_room(axes, min(every), max(every))
     axes.set_ylabel("cycles")
-    axes.set_xlabel(shown.over, parse_math=False)
+    axes.set_xlabel(over, parse_math=False)
     _legend(figure, keys)
     return figure
 
@@ -126,34 +118,20 @@ def _legend(figure: "Figure", keys: "Sequence[Line2D]") -> None:
         text.set_parse_math(False)
 
 
-def _map(shown: SweepMap) -> "Figure":
-    from matplotlib import colormaps
-    from matplotlib.colors import Normalize
-
-    figure, axes, cell = marks.cell_figure(len(shown.columns), shown.rows)
-    uppers = [worst.upper for worst in shown.cells.values()]
-    colours, scale = colormaps[marks.MAP], Normalize(0, max(uppers, default=1) or 1)
-    for x, column in enumerate(shown.columns):
-        for y, row in enumerate(shown.rows):
-            worst = shown.cells.get((column, row))
-            if worst is None:
-                marks.draw_cell(axes, (x, y), cell, None)
-            else:
-                sign = "" if worst.status is Status.EXACT else "\N{LESS-THAN OR EQUAL TO}"
-                marks.draw_cell(axes, (x, y), cell, colours(scale(worst.upper)), f"{sign}{worst.upper}", worst.status)
-    marks.set_ticks(axes.xaxis, shown.columns, 32)
-    marks.set_ticks(axes.yaxis, shown.rows, 30)
-    axes.set_xlabel(shown.over[0], parse_math=False)
-    axes.set_ylabel(shown.over[1], parse_math=False)
-    marks.draw_scale(figure, axes, colours, scale, "worst case in cycles, at most")
-    keys: list[Line2D | Patch] = []
-    if any(worst.status is Status.BOUNDED for worst in shown.cells.values()):
-        keys.append(marks.hatch_key("at most so much: the worst case is only bounded"))
-    if len(shown.cells) < len(shown.columns) * len(shown.rows):
-        keys.append(marks.unknown_key("no answer, or not asked"))
-    if keys:
-        figure.legend(handles=keys, loc="lower left", ncols=2, frameon=False, bbox_to_anchor=(0.01, 0.0))
-    return figure
+def _map(first: str, second: str, shown: SweepMap) -> "Figure":
+    signs = {Status.EXACT: "", Status.BOUNDED: "\N{LESS-THAN OR EQUAL TO}"}
+    cells = {
+        place: marks.MapCell(worst.upper, f"{signs[worst.status]}{worst.upper}", worst.status)
+        for place, worst in shown.cells.items()
+    }
+    words = marks.MapWords(
+        first,
+        second,
+        "worst case in cycles, at most",
+        "at most so much: the worst case is only bounded",
+        "no answer, or not asked",
+    )
+    return marks.map_figure(shown.columns, shown.rows, cells, words)
 
 
 def _times(shown: Sequence[AnswerTimes]) -> "Figure":

@@ -1,7 +1,6 @@
 """Data of the pictures of a sweep: worst cases over one option or two, and how many were done in which time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from makespan.host.errors import InputError
@@ -19,19 +18,9 @@ class SweepCurve(NamedTuple):
     points: tuple[tuple[float, Bounds | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SweepCurves:
-    """Curves of worst cases over an option."""
-
-    over: str
-    curves: tuple[SweepCurve, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SweepMap:
+class SweepMap(NamedTuple):
     """Worst cases over two options, by a pair of values; a pair that is not in `cells` is not known."""
 
-    over: tuple[str, str]
     columns: tuple[Any, ...]
     rows: tuple[Any, ...]
     cells: dict[tuple[Any, Any], Bounds]
@@ -46,7 +35,7 @@ class AnswerTimes(NamedTuple):
     exact: tuple[float, ...]
 
 
-def sweep_curves(found: Sequence[SweepRow], over: str, by: str | None) -> SweepCurves:
+def sweep_curves(found: Sequence[SweepRow], over: str, by: str | None) -> tuple[SweepCurve, ...]:
     """Return worst cases over an option that is a number, with a curve for each value of another one.
 
     Raises:
@@ -60,7 +49,7 @@ def sweep_curves(found: Sequence[SweepRow], over: str, by: str | None) -> SweepC
         _one_for_each(group, (over,), by)
         points = {_number(over, row): row.worst for row in group}
         made.append(SweepCurve(name, tuple(sorted(points.items(), key=lambda point: point[0]))))
-    return SweepCurves(over, tuple(made))
+    return tuple(made)
 
 
 def heat_map(found: Sequence[SweepRow], over: tuple[str, str]) -> SweepMap:
@@ -81,7 +70,7 @@ def heat_map(found: Sequence[SweepRow], over: tuple[str, str]) -> SweepMap:
         for row in found
         if row.worst is not None
     }
-    return SweepMap(over, axes[0], axes[1], cells)
+    return SweepMap(axes[0], axes[1], cells)
 
 
 def answer_times(found: Sequence[SweepRow], by: str | None) -> tuple[AnswerTimes, ...]:

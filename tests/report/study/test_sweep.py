@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from makespan.host.errors import InputError
 from makespan.many.report.sweep_file import as_csv, as_parquet, check_table_path, write_table
 from makespan.many.report.sweep_picture import draw_sweep, figure_of
 from makespan.many.sweep.rows import SweepRow, columns
-from makespan.many.sweep.series import AnswerTimes, SweepCurves, SweepMap, answer_times, heat_map, sweep_curves
+from makespan.many.sweep.series import sweep_curves
 from tests.sweep.tables import Said, table
 
 SAID: list[tuple[dict[str, Any], Said]] = [
@@ -61,32 +60,33 @@ def test_a_table_is_csv_or_parquet(tmp_path: Path) -> None:
         check_table_path(tmp_path / "a.xls")
 
 
-SHOWN: list[
-    tuple[Callable[[tuple[SweepRow, ...]], SweepCurves | SweepMap | tuple[AnswerTimes, ...]], str, list[str]]
-] = [
+SHOWN: list[tuple[tuple[str, ...], str | None, str, list[str]]] = [
     (
-        lambda found: sweep_curves(found, "warps", "string"),
+        ("warps",),
+        "string",
         "Worst case over warps",
         ["string CL$", "string CLL", "bounded: lower to upper", "no answer for one of them"],
     ),
     (
-        lambda found: heat_map(found, ("warps", "string")),
+        ("warps", "string"),
+        None,
         "Worst case over warps and string",
         ["at most so much: the worst case is only bounded", "no answer, or not asked"],
     ),
     (
-        lambda found: answer_times(found, "string"),
+        (),
+        "string",
         "Answers over the time that they took",
         ["string CL$: 3", "string CLL: 1", "exact", "exact or bounded"],
     ),
 ]
 
 
-@pytest.mark.parametrize(("made", "title", "keys"), SHOWN)
+@pytest.mark.parametrize(("over", "by", "title", "keys"), SHOWN)
 def test_a_picture_says_what_it_shows_and_on_which_conditions(
-    made: Callable[[tuple[SweepRow, ...]], Any], title: str, keys: list[str], found: tuple[SweepRow, ...]
+    over: tuple[str, ...], by: str | None, title: str, keys: list[str], found: tuple[SweepRow, ...]
 ) -> None:
-    figure = figure_of(found, made(found))
+    figure = figure_of(found, over, by)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == keys
     head = [text.get_text() for text in figure.texts]
     assert head[:2] == [title, "several options"]
@@ -100,10 +100,10 @@ def test_a_picture_does_not_say_more_than_its_answers(found: tuple[SweepRow, ...
         (fair, "; proven for every work-conserving scheduler that is fair"),
         ([row for row in found if row.worst is None], "1 failed"),
     ):
-        below = figure_of(rows, sweep_curves(rows, "warps", "string")).texts
+        below = figure_of(rows, ("warps",), "string").texts
         assert " ".join(text.get_text() for text in below).endswith(proven)
     unsaid = [replace(row, question={"warps": row.question["warps"]}) for row in found[:1]]
-    assert [curve.name for curve in sweep_curves([*unsaid, *found[1:]], "warps", "string").curves] == [
+    assert [curve.name for curve in sweep_curves([*unsaid, *found[1:]], "warps", "string")] == [
         "without string", "string CL$", "string CLL"
     ]  # fmt: skip
 
@@ -111,8 +111,8 @@ def test_a_picture_does_not_say_more_than_its_answers(found: tuple[SweepRow, ...
 def test_conditions_are_written_whole_and_the_picture_grows_for_them(found: tuple[SweepRow, ...]) -> None:
     caveats = ("for the PTX as written", f"with unverified latencies ({', '.join(40 * ['special'])})", "if global")
     doubted = [replace(row, caveats=caveats) for row in found]
-    for made in (lambda rows: sweep_curves(rows, "warps", "string"), lambda rows: heat_map(rows, ("warps", "string"))):
-        short, long = (figure_of(rows, made(rows)) for rows in (found, doubted))
+    for over, by in ((("warps",), "string"), (("warps", "string"), None)):
+        short, long = (figure_of(rows, over, by) for rows in (found, doubted))
         head = " ".join(text.get_text() for text in long.texts)
         assert f"4 questions {', '.join(caveats)}: 2 exact, 1 bounded, 1 failed; proven for every" in head
         assert head.endswith("work-conserving scheduler")
@@ -128,24 +128,24 @@ def test_conditions_are_written_whole_and_the_picture_grows_for_them(found: tupl
 
 def test_rows_of_a_map_that_begin_alike_have_different_names(found: tuple[SweepRow, ...]) -> None:
     alike = [replace(found[0], question={"warps": 1, "string": 30 * "CL" + end}) for end in "CL"]
-    (axes, _) = figure_of(alike, heat_map(alike, ("warps", "string"))).axes
+    (axes, _) = figure_of(alike, ("warps", "string"), None).axes
     assert len({label.get_text() for label in axes.get_yticklabels()}) == 2
 
 
 def test_equal_tables_give_equal_pictures(found: tuple[SweepRow, ...], tmp_path: Path) -> None:
     for path in (tmp_path / "a.svg", tmp_path / "b.svg"):
-        draw_sweep(found, heat_map(found, ("warps", "string")), path)
+        draw_sweep(found, ("warps", "string"), None, path)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     assert "4 questions" in (tmp_path / "a.svg").read_text()
 
 
 def test_cells_and_marks_tell_exact_from_bounded(found: tuple[SweepRow, ...]) -> None:
-    cells = figure_of(found, heat_map(found, ("warps", "string"))).axes[0]
+    cells = figure_of(found, ("warps", "string"), None).axes[0]
     assert sorted(text.get_text() for text in cells.texts) == ["2", "3", "\N{LESS-THAN OR EQUAL TO}7"]
     assert sum(patch.get_hatch() == "////" for patch in cells.patches) == 1
-    marks = figure_of(found, sweep_curves(found, "warps", "string")).axes[0]
+    marks = figure_of(found, ("warps",), "string").axes[0]
     heights: list[Any] = [line.get_ydata() for line in marks.lines]
     assert {tuple(each) for each in heights if len(each) == 2} == {(2, 7)}
-    steps = figure_of(found, answer_times(found, None)).axes[0].lines
+    steps = figure_of(found, (), None).axes[0].lines
     highest: list[Any] = [line.get_ydata() for line in steps]
     assert [max(each) for each in highest] == [75.0, 50.0]
